@@ -1,0 +1,66 @@
+/**
+ * The one door to a file system. The folder store does nothing to a disk but through this interface, so that a simulated disk
+ * can stand in for the real one (STORAGE.md, S22) and so that its steps can be counted, failed and killed at.
+ *
+ * Everything but `sync` happens inside the call. Errors are system errors with a `code` (`ENOSPC`, `EIO`, `ENOENT`, …).
+ */
+export interface Disk {
+  /**
+   * - `read`: for reading;
+   * - `append`: for `write` at the end, and reading; the file exists;
+   * - `update`: for `writeAt`, `truncate` and reading; the file exists;
+   * - `create`: a new file, 0600, for `write` at the end; EEXIST if the name is taken, also by a dangling link.
+   *
+   * A symbolic link at the end of the path is refused (ELOOP) where the system can.
+   */
+  open(path: string, mode: OpenMode): DiskFile;
+  /** Of the name itself, not of what a symbolic link points to; null if nothing is there. */
+  stat(path: string): DiskStat | null;
+  /** The names in a folder, in no order. ENOENT, ENOTDIR. */
+  list(path: string): string[];
+  /** One level, 0700. False if a folder of that name was there. */
+  makeFolder(path: string): boolean;
+  rename(from: string, to: string): void;
+  /** Removes a file's name. */
+  remove(path: string): void;
+  /** Removes an empty folder. */
+  removeFolder(path: string): void;
+  /** Makes the names in a folder durable: creations, renames and removals. */
+  syncFolder(path: string): void;
+  /** An exclusive lock on an existing empty file, which dies with the process; null if somebody else has it. EBADF if the file has content. */
+  lock(path: string): DiskLock | null;
+  /** Calls back when something in the folder may have changed. Returns the way to stop it. May miss and may repeat. */
+  watch(path: string, onChange: () => void): () => void;
+  /** The kind of a network file system that holds the path (`nfs`), or null. */
+  networkKind(path: string): string | null;
+}
+
+export type OpenMode = "read" | "append" | "update" | "create";
+
+export interface DiskStat {
+  readonly kind: "file" | "folder" | "link" | "other";
+  readonly size: number;
+  readonly dev: number;
+  readonly ino: number;
+  readonly mtimeMs: number;
+}
+
+export interface DiskFile {
+  readonly path: string;
+  /** Reads up to `length` bytes at `position` into `into` at `offset`; returns how many, 0 at the end. */
+  read(into: Uint8Array, offset: number, length: number, position: number): number;
+  /** Writes at the end; returns how many bytes were written, which can be fewer. */
+  write(bytes: Uint8Array): number;
+  writeAt(bytes: Uint8Array, position: number): number;
+  /** Of the open file, whatever its name is now. */
+  stat(): DiskStat;
+  truncate(size: number): void;
+  /** fdatasync: the content and the size that were written before the call are durable when it resolves. */
+  sync(): Promise<void>;
+  syncNow(): void;
+  close(): void;
+}
+
+export interface DiskLock {
+  release(): void;
+}

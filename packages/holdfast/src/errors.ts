@@ -1,0 +1,55 @@
+import type { Json } from "./journal/record.ts";
+
+/** Every code that Holdfast throws. docs/ERRORS.md has an entry for each, and a test keeps the two lists equal. */
+export const errorCodes = [
+  "CURSOR_STALE",
+  "FILE_REPLACED",
+  "FORMAT_NEWER",
+  "ID_INVALID",
+  "JOURNAL_CLOSED",
+  "JOURNAL_UNREADABLE",
+  "LEASE_LOST",
+  "NOT_SUPPORTED",
+  "PATH_UNSAFE",
+  "RECORD_INVALID",
+  "RECORD_NOT_JSON",
+  "RECORD_TOO_LARGE",
+  "SESSION_BUSY",
+  "SESSION_EXISTS",
+  "SESSION_NOT_FOUND",
+  "STORE_CLOSED",
+  "STORE_FORBIDDEN",
+  "STORE_FULL",
+  "STORE_IO",
+  "STORE_URL_INVALID",
+  "SYNC_FAILED",
+] as const;
+
+export type ErrorCode = (typeof errorCodes)[number];
+
+/**
+ * The one error class. `code` is stable and documented in docs/ERRORS.md; `facts` are small values for programs (path,
+ * offset, limit, holder); the message says what happened, whether data is safe, and what to do next.
+ */
+export class HoldfastError extends Error {
+  override readonly name = "HoldfastError";
+  readonly code: ErrorCode;
+  readonly facts: Readonly<Record<string, Json>>;
+
+  constructor(code: ErrorCode, message: string, facts: Record<string, Json> = {}, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.facts = Object.freeze(facts);
+  }
+}
+
+/** Is it a HoldfastError, of one of these codes if any are given? */
+export function isHoldfastError(error: unknown, ...codes: ErrorCode[]): error is HoldfastError {
+  return error instanceof HoldfastError && (codes.length === 0 || codes.includes(error.code));
+}
+
+/** The `code` of a system error (`ENOSPC`), or undefined. */
+export function errnoOf(error: unknown): string | undefined {
+  if (typeof error !== "object" || error === null || !("code" in error)) return undefined;
+  return typeof error.code === "string" ? error.code : undefined;
+}

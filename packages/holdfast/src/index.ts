@@ -1,0 +1,3 @@
+export { type ErrorCode, errorCodes, HoldfastError, isHoldfastError } from "./errors.ts";
+export type * from "./journal/contract.ts";
+export { cursorOf, type JournalRecord, type Json, type NewRecord, RECORD_BYTES_MAX } from "./journal/record.ts";

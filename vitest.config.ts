@@ -1,0 +1,25 @@
+import { defineConfig } from "vitest/config";
+
+const conditions = ["source", "node", "import", "module", "default"];
+
+/** One project per layer of proof (DESIGN.md, section 8): each can be run by itself with `npx vitest run --project <layer>`. */
+const layer = (name: string, timeoutMs: number) => ({
+  extends: true as const,
+  test: { name, include: [`packages/*/test/${name}/**/*.test.ts`], testTimeout: timeoutMs, hookTimeout: timeoutMs },
+});
+
+export default defineConfig({
+  resolve: { conditions },
+  ssr: { resolve: { conditions } },
+  test: {
+    projects: [
+      layer("unit", 30_000),
+      layer("conformance", 60_000),
+      layer("simulation", 170_000),
+      layer("kill", 170_000),
+      layer("corpus", 60_000),
+      layer("machine", 170_000),
+      layer("end-to-end", 170_000),
+    ],
+  },
+});
