@@ -1,0 +1,79 @@
+import { crc32 } from "node:zlib";
+import type { JournalRecord } from "./record.ts";
+
+/** How every line begins (S1). */
+export const LINE_START = Buffer.from('{"seq":');
+export const TRAILER_START = Buffer.from(',"crc":"');
+/** `,"crc":"` + 8 digits + `"}`, without the newline. */
+export const TRAILER_BYTES = 18;
+const CR = 0x0d;
+
+/**
+ * The record in `bytes[start, end)`, a line without its newline; null if it is not whole: it does not begin or end as a line does,
+ * its checksum is wrong, or it is not the JSON of a record.
+ */
+export function decodeLine(bytes: Buffer, start: number, end: number): JournalRecord | null {
+  const last = end > start && bytes[end - 1] === CR ? end - 1 : end;
+  const covered = last - TRAILER_BYTES;
+  if (covered - start < LINE_START.length) return null;
+  if (!startsWith(bytes, LINE_START, start) || !isTrailer(bytes, covered)) return null;
+  if (crc32(bytes.subarray(start, covered)) !== hexAt(bytes, covered + TRAILER_START.length)) return null;
+  let value: unknown;
+  try {
+    value = JSON.parse(bytes.toString("utf8", start, last));
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+  return isRecord(value) ? value : null;
+}
+
+/** Is the line valid JSON, but not one of ours (S2)? */
+export function isForeign(bytes: Buffer, start: number, end: number): boolean {
+  if (startsWith(bytes, LINE_START, start)) return false;
+  try {
+    JSON.parse(bytes.toString("utf8", start, end));
+    return true;
+  } catch (error) {
+    if (error instanceof SyntaxError || isStringTooLong(error)) return false;
+    throw error;
+  }
+}
+
+/** Do exactly a comma, `"crc"`, 8 lower-case hex digits and a brace stand at `at`? */
+export function isTrailer(bytes: Buffer, at: number): boolean {
+  return (
+    at + TRAILER_BYTES <= bytes.length &&
+    startsWith(bytes, TRAILER_START, at) &&
+    hexAt(bytes, at + TRAILER_START.length) >= 0 &&
+    bytes[at + TRAILER_BYTES - 2] === 0x22 &&
+    bytes[at + TRAILER_BYTES - 1] === 0x7d
+  );
+}
+
+function startsWith(bytes: Buffer, prefix: Buffer, at: number): boolean {
+  for (let i = 0; i < prefix.length; i++) if (bytes[at + i] !== prefix[i]) return false;
+  return true;
+}
+
+/** 8 lower-case hex digits as a number, or -1. */
+function hexAt(bytes: Buffer, at: number): number {
+  let value = 0;
+  for (let i = at; i < at + 8; i++) {
+    const byte = bytes[i]!;
+    const digit = byte >= 0x30 && byte <= 0x39 ? byte - 0x30 : byte >= 0x61 && byte <= 0x66 ? byte - 0x57 : -1;
+    if (digit < 0) return -1;
+    value = value * 16 + digit;
+  }
+  return value;
+}
+
+function isRecord(value: unknown): value is JournalRecord {
+  if (typeof value !== "object" || value === null) return false;
+  const { seq, at, kind } = value as Partial<JournalRecord>;
+  return Number.isSafeInteger(seq) && seq! > 0 && typeof at === "string" && typeof kind === "string";
+}
+
+function isStringTooLong(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ERR_STRING_TOO_LONG";
+}

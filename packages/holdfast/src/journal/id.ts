@@ -1,0 +1,29 @@
+import { randomFillSync } from "node:crypto";
+import { HoldfastError } from "../errors.ts";
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/** A UUIDv7: sorts by the time it was made. */
+export function newId(nowMs: number = Date.now()): string {
+  const bytes = randomFillSync(Buffer.allocUnsafe(16));
+  bytes.writeUIntBE(nowMs, 0, 6);
+  bytes[6] = (bytes[6]! & 0x0f) | 0x70;
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+  const hex = bytes.toString("hex");
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}
+
+/** Only a UUID in its usual lower-case form ever becomes a path or a key (C24). */
+export function isId(id: unknown): id is string {
+  return typeof id === "string" && UUID.test(id);
+}
+
+export function assertId(id: string): void {
+  if (isId(id)) return;
+  const shown = JSON.stringify(String(id).slice(0, 80));
+  throw new HoldfastError(
+    "ID_INVALID",
+    `${shown} is not a session id: an id is a UUID in lower case. Nothing was touched.`,
+    { id: String(id).slice(0, 80) },
+  );
+}

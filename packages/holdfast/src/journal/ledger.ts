@@ -1,0 +1,153 @@
+import type { Appended, Summariser } from "./contract.ts";
+import { Encoder } from "./encode.ts";
+import type { JournalRecord, Json, NewRecord } from "./record.ts";
+
+/** How many keys outlive the epoch that they were used in. */
+const KEYS_CARRIED = 256;
+
+/** A unit that is encoded but does not count yet. `bytes` is good until the next one is prepared. */
+export interface Prepared extends Appended {
+  readonly bytes: Buffer;
+  readonly key: string | undefined;
+  readonly mark: number | undefined;
+  readonly row: Json;
+}
+
+/**
+ * What a writer knows of its journal: the next seq, what is durable, the keys that were used, and the catalogue row. It turns records into
+ * lines, and counts them only when the store says that they are written. Every store's writer has one.
+ */
+export class Ledger {
+  readonly #encoder = new Encoder();
+  readonly #summariser: Summariser | undefined;
+  readonly #clock: () => number;
+  readonly #keys = new Map<string, Appended>();
+  #head = 0;
+  #durable = 0;
+  /** The newest mark that stands in the journal (S7). */
+  #marked = 0;
+  #row: Json = null;
+  #lastAt = "";
+  #atMs = Number.NaN;
+  #at = "";
+
+  constructor(options: { readonly clock: () => number; readonly summariser?: Summariser | undefined }) {
+    this.#clock = options.clock;
+    this.#summariser = options.summariser;
+  }
+
+  get head(): number {
+    return this.#head;
+  }
+  get durable(): number {
+    return this.#durable;
+  }
+  get row(): Json {
+    return this.#row;
+  }
+  /** When the newest record was written. */
+  get at(): string {
+    return this.#lastAt;
+  }
+
+  /** A record that is in the journal already, in order. */
+  absorb(record: JournalRecord): void {
+    this.#head = record.seq;
+    this.#lastAt = record.at;
+    if (record.key !== undefined)
+      this.#keys.set(record.key, { seq: record.seq, last: record.seq + (record.unit ?? 1) - 1 });
+    if (record.kind === "segment" && Array.isArray(record["keys"])) {
+      for (const [key, seq, last] of record["keys"] as [string, number, number][]) this.#keys.set(key, { seq, last });
+    }
+    if (record.synced !== undefined && record.synced > this.#marked) this.#marked = record.synced;
+    this.#row = record.summary !== undefined ? record.summary : this.#add(this.#row, record);
+  }
+
+  /** The next record is to be `next` (damaged lines that stay in place have taken numbers too). */
+  skipTo(next: number): void {
+    this.#head = next - 1;
+  }
+
+  /** Every record up to `seq` is durable. */
+  setDurable(seq: number): void {
+    if (seq > this.#durable) this.#durable = seq;
+  }
+
+  /** The append that used this key, if there was one. */
+  find(key: string): Appended | undefined {
+    return this.#keys.get(key);
+  }
+
+  /** Encodes one unit with the next seqs. Throws RECORD_INVALID, RECORD_NOT_JSON, RECORD_TOO_LARGE. */
+  prepare(records: readonly NewRecord[], key?: string): Prepared {
+    const mark = this.#durable > this.#marked ? this.#durable : undefined;
+    return this.#encode(records, { mark, key, born: false });
+  }
+
+  /**
+   * Encodes the first records of a segment, `segment` first. They are durable before anybody sees them (S15), and say so on their first and
+   * last record, so that one damaged line among them is told from a tear.
+   */
+  prepareSegment(records: readonly NewRecord[]): Prepared {
+    return this.#encode(records, { mark: this.#head + records.length, key: undefined, born: true });
+  }
+
+  commit(prepared: Prepared): void {
+    this.#head = prepared.last;
+    this.#lastAt = this.#at;
+    this.#row = prepared.row;
+    if (prepared.mark !== undefined) this.#marked = prepared.mark;
+    if (prepared.key !== undefined) this.#keys.set(prepared.key, { seq: prepared.seq, last: prepared.last });
+  }
+
+  /** The newest keys, for the header of a segment that begins an epoch. */
+  keysToCarry(): Json {
+    return [...this.#keys].slice(-KEYS_CARRIED).map(([key, { seq, last }]) => [key, seq, last]);
+  }
+
+  /** Only the carried keys are remembered from now on. */
+  forgetOldKeys(): void {
+    const carried = [...this.#keys].slice(-KEYS_CARRIED);
+    this.#keys.clear();
+    for (const [key, appended] of carried) this.#keys.set(key, appended);
+  }
+
+  #encode(
+    records: readonly NewRecord[],
+    options: { readonly mark: number | undefined; readonly key: string | undefined; readonly born: boolean },
+  ): Prepared {
+    const seq = this.#head + 1;
+    const at = this.#now();
+    let row = this.#row;
+    const summary = (i: number): string | undefined => {
+      const record = records[i]!;
+      row = this.#add(row, { ...record, seq: seq + i, at });
+      const carries = record.kind === "segment" || record.kind === "closed" || this.#summariser?.carries(record);
+      return carries && row !== null ? JSON.stringify(row) : undefined;
+    };
+    const bytes = this.#encoder.encode(records, {
+      seq,
+      at,
+      synced: options.mark,
+      syncedLast: options.born,
+      key: options.key,
+      unit: !options.born,
+      summary: this.#summariser ? summary : undefined,
+    });
+    return { seq, last: seq + records.length - 1, bytes, key: options.key, mark: options.mark, row };
+  }
+
+  #add(row: Json, record: Parameters<Summariser["add"]>[1]): Json {
+    return this.#summariser ? this.#summariser.add(row, record) : null;
+  }
+
+  /** Formatting a date costs as much as the checksum: once a millisecond is enough. */
+  #now(): string {
+    const now = this.#clock();
+    if (now !== this.#atMs) {
+      this.#atMs = now;
+      this.#at = new Date(now).toISOString();
+    }
+    return this.#at;
+  }
+}

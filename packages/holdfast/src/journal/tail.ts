@@ -1,0 +1,145 @@
+import type { Scan, Stray } from "./scan.ts";
+
+/** What the bytes of a segment mean (S3, S6, S7): the part that both writers and readers must agree on. */
+export interface Tail {
+  /** How many of the scan's records count. */
+  readonly keep: number;
+  /** The journal ends at this offset; what follows was never known durable. Null: nothing is to be cut. */
+  readonly cut: number | null;
+  /** The last record that counts lacks its newline. */
+  readonly unended: boolean;
+  /** Damage to what had been durable. It stays in place. */
+  readonly damaged: readonly (Stray & { readonly seq?: number })[];
+  /** Seqs that no line is there for. */
+  readonly missing: readonly { readonly from: number; readonly to: number }[];
+  /** Every record up to this seq is known durable. */
+  readonly durable: number;
+  /** Where the bytes begin that are not known durable. */
+  readonly durableEnd: number;
+  /** The seq of the next record. */
+  readonly next: number;
+}
+
+export interface TailContext {
+  /** A newer segment exists: this one was synced before that was born. */
+  readonly sealed: boolean;
+  /** The last seq of the segment before, if that has been read. */
+  readonly previous?: number | undefined;
+}
+
+/**
+ * The decision table.
+ *
+ * | bytes that belong to no whole record        | sealed  | at or before the mark, or the first line | after the mark   |
+ * |---------------------------------------------|---------|------------------------------------------|------------------|
+ * | valid JSON, not ours                        | foreign | foreign                                  | torn: cut here   |
+ * | anything else                               | corrupt | corrupt                                  | torn: cut here   |
+ * | (an unfinished unit at the end)             | counts  | counts                                   | torn: cut at its first line |
+ *
+ * The first line of a segment is never torn: a segment is born by rename, after a sync (S15).
+ */
+export function decideTail(scan: Scan, context: TailContext): Tail {
+  const { records, offsets, strays } = scan;
+  const mark = context.sealed ? Number.POSITIVE_INFINITY : scan.mark;
+  const first = records[0];
+  const linesBeforeFirst = strays.filter((stray) => stray.after === 0 && stray.line).length;
+  const start = context.previous ?? (first ? Math.max(0, first.seq - 1 - linesBeforeFirst) : 0);
+
+  let keep = records.length;
+  let cut: number | null = null;
+  let kept = strays.length;
+  for (let i = 0, lines = 0; i < strays.length; i++) {
+    const stray = strays[i]!;
+    if (i > 0 && strays[i - 1]!.after !== stray.after) lines = 0;
+    const before = stray.after === 0 ? start : records[stray.after - 1]!.seq;
+    const seq = before + lines + 1;
+    if (seq > mark && stray.offset > 0) {
+      cut = stray.offset;
+      keep = stray.after;
+      kept = i;
+      break;
+    }
+    if (stray.line) lines++;
+  }
+
+  let last = lastSeq(scan, keep, kept, start);
+  const unit = unfinishedUnit(scan, keep, last);
+  if (!context.sealed && unit !== -1 && last > mark) {
+    cut = offsets[unit]!;
+    keep = unit;
+    kept = strays.findIndex((stray) => stray.offset >= cut!);
+    if (kept === -1) kept = strays.length;
+    last = lastSeq(scan, keep, kept, start);
+  }
+
+  const { damaged, missing } = account(scan, keep, kept, start);
+  if (last < scan.mark) {
+    // Only the first records of a segment are marked ahead of themselves (S15): somebody has cut the file short.
+    missing.push({ from: last + 1, to: scan.mark });
+    last = scan.mark;
+  }
+  const durable = Math.min(mark, last);
+  return {
+    keep,
+    cut,
+    unended: cut === null && scan.unended,
+    damaged,
+    missing,
+    durable,
+    durableEnd: durableEnd(scan, keep, durable, cut),
+    next: last + 1,
+  };
+}
+
+/** The last seq that is taken: by a whole record, or by a damaged line after it that stays in place (S3). */
+function lastSeq(scan: Scan, keep: number, kept: number, start: number): number {
+  let lines = 0;
+  for (let i = kept - 1; i >= 0 && scan.strays[i]!.after === keep; i--) if (scan.strays[i]!.line) lines++;
+  return (keep === 0 ? start : scan.records[keep - 1]!.seq) + lines;
+}
+
+/** The index of the first record of a unit that does not reach its end, or -1. */
+function unfinishedUnit(scan: Scan, keep: number, last: number): number {
+  for (let i = keep - 1; i >= 0; i--) {
+    const { unit, seq } = scan.records[i]!;
+    if (unit !== undefined) return unit > 1 && seq + unit - 1 > last ? i : -1;
+  }
+  return -1;
+}
+
+interface Accounts {
+  readonly damaged: (Stray & { seq?: number })[];
+  readonly missing: { from: number; to: number }[];
+}
+
+/** Which seqs the damage took, where that can be told, and which have left no trace. */
+function account(scan: Scan, keep: number, kept: number, start: number): Accounts {
+  const damaged: (Stray & { seq?: number })[] = [];
+  const missing: { from: number; to: number }[] = [];
+  let stray = 0;
+  let previous = start;
+  for (let i = 0; i <= keep; i++) {
+    const here: Stray[] = [];
+    while (stray < kept && scan.strays[stray]!.after === i) here.push(scan.strays[stray++]!);
+    const lines = here.filter((found) => found.line).length;
+    const gap = i < keep ? scan.records[i]!.seq - previous - 1 : lines;
+    let seq = previous;
+    for (const found of here) damaged.push(found.line && gap === lines ? { ...found, seq: ++seq } : found);
+    if (gap > lines) missing.push({ from: previous + lines + 1, to: previous + gap });
+    if (i < keep) previous = scan.records[i]!.seq;
+  }
+  return { damaged, missing };
+}
+
+function durableEnd(scan: Scan, keep: number, durable: number, cut: number | null): number {
+  const end = cut ?? scan.end;
+  if (keep === 0 || scan.records[keep - 1]!.seq <= durable) return end;
+  let low = 0;
+  let high = keep - 1;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (scan.records[middle]!.seq > durable) high = middle;
+    else low = middle + 1;
+  }
+  return scan.offsets[low]!;
+}
