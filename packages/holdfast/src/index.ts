@@ -1,3 +1,4 @@
 export { type ErrorCode, errorCodes, HoldfastError, isHoldfastError } from "./errors.ts";
 export type * from "./journal/contract.ts";
 export { cursorOf, type JournalRecord, type Json, type NewRecord, RECORD_BYTES_MAX } from "./journal/record.ts";
+export { Memory, type MemoryStoreOptions, openMemoryStore } from "./stores/memory/store.ts";

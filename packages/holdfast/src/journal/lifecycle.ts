@@ -4,6 +4,7 @@ import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type Json, type NewReco
 
 /** The version of this library, as journals name their writer. A test keeps it equal to package.json. */
 export const LIBRARY_VERSION = "0.1.0";
+const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 
 /**
  * The records that a store writes by itself, the same in every store: `segment` first of all, `opened` directly before a writer's
@@ -64,5 +65,3 @@ export function assertFormat(header: JournalRecord): void {
     );
   }
 }
-
-const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;

@@ -1,0 +1,50 @@
+import { HoldfastError } from "../errors.ts";
+import type { Holder } from "./contract.ts";
+
+/** What every store says no to, in the same words. Nothing has happened when one of these is thrown. */
+
+export function sessionNotFound(id: string): HoldfastError {
+  const message = `There is no session ${id} in this store. Nothing was touched. List the sessions to see which there are.`;
+  return new HoldfastError("SESSION_NOT_FOUND", message, { session: id });
+}
+
+export function sessionExists(id: string): HoldfastError {
+  const message = `There is a session ${id} already. It was not touched. Open it, or take another id.`;
+  return new HoldfastError("SESSION_EXISTS", message, { session: id });
+}
+
+export function sessionBusy(id: string, holder: Holder, sameProcess: boolean): HoldfastError {
+  const who = sameProcess
+    ? "this process"
+    : `${holder.app} (process ${holder.pid} on ${holder.host}, since ${holder.since})`;
+  const message = `Session ${id} is being written by ${who}. Nothing was touched. Read it meanwhile, or end its writer first.`;
+  return new HoldfastError("SESSION_BUSY", message, { session: id, holder: { ...holder }, sameProcess });
+}
+
+export function journalClosed(id: string): HoldfastError {
+  const message = `The journal of session ${id} has been closed. Nothing was written. Open the session again to append to it.`;
+  return new HoldfastError("JOURNAL_CLOSED", message, { session: id });
+}
+
+export function storeClosed(url: string): HoldfastError {
+  return new HoldfastError("STORE_CLOSED", `The store ${url} has been closed. Nothing was touched. Open it again.`, {
+    url,
+  });
+}
+
+/** A cursor names a record that is not there, or that is another one now (S19). */
+export function cursorStale(id: string, cursor: string): HoldfastError {
+  const shown = cursor.slice(0, 80);
+  const message =
+    `Session ${id} has no record ${JSON.stringify(shown)} any more: the end of the journal was lost and written anew. ` +
+    "Nothing was touched. Start over from seq 1.";
+  return new HoldfastError("CURSOR_STALE", message, { session: id, cursor: shown, from: 1 });
+}
+
+/** `what` is a call (`pack`). */
+export function notSupported(what: string, url: string, instead: string): HoldfastError {
+  return new HoldfastError("NOT_SUPPORTED", `The store ${url} has no ${what}. Nothing was touched. ${instead}`, {
+    call: what,
+    url,
+  });
+}

@@ -1,0 +1,146 @@
+import type { Damage, FollowOptions, Recovery } from "../../journal/contract.ts";
+import { decodeLine } from "../../journal/decode.ts";
+import { cursorOf, type JournalRecord } from "../../journal/record.ts";
+import { cursorStale } from "../../journal/refusals.ts";
+
+const NEWLINE = 0x0a;
+
+/** What a reader finds from some line on. */
+export interface Found {
+  readonly records: readonly JournalRecord[];
+  readonly damaged: readonly Damage[];
+}
+
+/**
+ * One journal: its exact lines, each with its newline. Line i has seq i + 1, since a unit is added as a whole and nothing is ever cut.
+ * Records are decoded, and their checksums checked, each time that they are read: no reader shares an object with another one.
+ */
+export class MemorySession {
+  readonly id: string;
+  readonly lines: Buffer[] = [];
+  /** Where each segment begins. Each begins an epoch: there is no limit of size here. */
+  readonly segments: number[] = [];
+  deleted = false;
+  /** How many lines were acknowledged: followers get no others. */
+  #acknowledged = 0;
+  readonly #waiting = new Set<() => void>();
+
+  constructor(id: string) {
+    this.id = id;
+  }
+
+  get head(): number {
+    return this.lines.length;
+  }
+  /** The line that the current epoch begins with. */
+  get epochAt(): number {
+    return this.segments.at(-1) ?? 0;
+  }
+  /** The newest whole record. */
+  get last(): JournalRecord | undefined {
+    return this.backwards().next().value;
+  }
+
+  /** Keeps a copy: the bytes of the encoder are good only until the next record is encoded. */
+  add(unit: Buffer): void {
+    const bytes = Buffer.from(unit);
+    for (let start = 0; start < bytes.length; ) {
+      const end = bytes.indexOf(NEWLINE, start) + 1;
+      this.lines.push(bytes.subarray(start, end));
+      start = end;
+    }
+  }
+
+  beginSegment(unit: Buffer): void {
+    this.segments.push(this.lines.length);
+    this.add(unit);
+  }
+
+  acknowledge(seq: number): void {
+    if (seq <= this.#acknowledged) return;
+    this.#acknowledged = seq;
+    this.wake();
+  }
+
+  /** Something has changed: followers look again. */
+  wake(): void {
+    for (const resume of [...this.#waiting]) resume();
+  }
+
+  /** Everything from line `from` on. */
+  readFrom(from: number): Found {
+    const records: JournalRecord[] = [];
+    const damaged: Damage[] = [];
+    for (let i = from; i < this.lines.length; i++) {
+      const record = this.#decode(i);
+      if (record) records.push(record);
+      else damaged.push(this.#damage(i));
+    }
+    return { records, damaged };
+  }
+
+  recovery(damaged: readonly Damage[], leased: boolean): Recovery {
+    return { unclean: !leased && this.last?.kind !== "closed", cutBytes: 0, damaged, missing: [] };
+  }
+
+  *history(from: number): Generator<JournalRecord> {
+    const end = this.lines.length;
+    for (let i = Math.max(0, from - 1); i < end; i++) {
+      const record = this.#decode(i);
+      if (record) yield record;
+    }
+  }
+
+  async *follow(after: FollowOptions["after"], signal: AbortSignal): AsyncGenerator<JournalRecord> {
+    let at = typeof after === "string" ? this.#locate(after) : Math.max(0, after ?? 0);
+    for (;;) {
+      while (at < this.#acknowledged && !signal.aborted) {
+        const record = this.#decode(at++);
+        if (record) yield record;
+      }
+      if (signal.aborted || this.deleted) return;
+      await this.#change(signal);
+    }
+  }
+
+  /** The newest records, newest first, for a reader that stops when it has seen enough. */
+  *backwards(): Generator<JournalRecord, undefined> {
+    for (let i = this.lines.length - 1; i >= 0; i--) {
+      const record = this.#decode(i);
+      if (record) yield record;
+    }
+  }
+
+  /** The line after the one that the cursor names. */
+  #locate(cursor: string): number {
+    const seq = Number(cursor.slice(0, cursor.indexOf("-")));
+    const record = Number.isSafeInteger(seq) ? this.#decode(seq - 1) : null;
+    if (!record || cursorOf(record) !== cursor) throw cursorStale(this.id, cursor);
+    return seq;
+  }
+
+  #change(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const resume = () => {
+        this.#waiting.delete(resume);
+        signal.removeEventListener("abort", resume);
+        resolve();
+      };
+      this.#waiting.add(resume);
+      signal.addEventListener("abort", resume);
+    });
+  }
+
+  #decode(i: number): JournalRecord | null {
+    const line = this.lines[i];
+    return line ? decodeLine(line, 0, line.length - 1) : null;
+  }
+
+  #damage(i: number): Damage {
+    let segment = this.segments.length;
+    while (segment > 1 && this.segments[segment - 1]! > i) segment--;
+    let offset = 0;
+    for (let line = this.segments[segment - 1]!; line < i; line++) offset += this.lines[line]!.length;
+    return { segment: String(segment), offset, bytes: this.lines[i]!.length, seq: i + 1, why: "corrupt" };
+  }
+}

@@ -1,0 +1,237 @@
+import { hostname } from "node:os";
+import type {
+  Capabilities,
+  Durability,
+  FollowOptions,
+  Holder,
+  Journal,
+  JournalStore,
+  Listed,
+  ListOptions,
+  Opened,
+  Snapshot,
+  Summariser,
+  Verification,
+  WriterOptions,
+} from "../../journal/contract.ts";
+import { assertId } from "../../journal/id.ts";
+import { Ledger } from "../../journal/ledger.ts";
+import { assertFormat, openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
+import type { JournalRecord, NewRecord } from "../../journal/record.ts";
+import { notSupported, sessionBusy, sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
+import { MemoryJournal } from "./journal.ts";
+import { listSessions } from "./list.ts";
+import { Memory } from "./memory.ts";
+import type { MemorySession } from "./session.ts";
+
+export interface MemoryStoreOptions {
+  /** Where the sessions are kept; default: a new memory, which ends with the store. */
+  readonly memory?: Memory;
+  /** Default `power`. */
+  readonly durability?: Durability;
+  readonly summariser?: Summariser;
+  /** Milliseconds since 1970; default `Date.now`. */
+  readonly clock?: () => number;
+  /** What the holder of a lease calls itself; default `holdfast`. */
+  readonly app?: string;
+}
+
+export { Memory };
+
+const GRACE_MS = 7 * 24 * 60 * 60 * 1000;
+const URL = "memory:";
+const CAPABILITIES: Capabilities = { durability: "none", lease: "process", sync: true, shared: false, pack: false };
+
+/** A store that keeps its sessions in memory, for tests: the contract in all but durability. Nothing outlives the process. */
+export async function openMemoryStore(options: MemoryStoreOptions = {}): Promise<JournalStore> {
+  return new MemoryStore(options);
+}
+
+class MemoryStore implements JournalStore {
+  readonly url = URL;
+  readonly capabilities = CAPABILITIES;
+  readonly warnings: readonly string[] = [];
+  readonly #memory: Memory;
+  readonly #durability: Durability;
+  readonly #summariser: Summariser | undefined;
+  readonly #clock: () => number;
+  readonly #app: string;
+  readonly #journals = new Set<Journal>();
+  /** Fires when the store is closed: ends the followers. */
+  readonly #closing = new AbortController();
+
+  constructor(options: MemoryStoreOptions) {
+    this.#memory = options.memory ?? new Memory();
+    this.#durability = options.durability ?? "power";
+    this.#summariser = options.summariser;
+    this.#clock = options.clock ?? Date.now;
+    this.#app = options.app ?? "holdfast";
+  }
+
+  async create(id: string, records: readonly NewRecord[], options: WriterOptions = {}): Promise<Journal> {
+    this.#assertOpen();
+    assertId(id);
+    if (this.#memory.sessions.has(id)) throw sessionExists(id);
+    const ledger = this.#ledger();
+    const first = ledger.prepareSegment([segmentRecord({ session: id, segment: 1, epoch: 1 }), ...records]);
+    const session = this.#memory.add(id);
+    session.beginSegment(first.bytes);
+    ledger.commit(first);
+    ledger.setDurable(first.last);
+    session.acknowledge(first.last);
+    return this.#lend(session, ledger, options, { created: true, unclean: false });
+  }
+
+  async open(id: string, options: WriterOptions = {}): Promise<Opened> {
+    const session = this.#session(id);
+    this.#assertFree(id);
+    const { records, damaged } = session.readFrom(session.epochAt);
+    const recovery = session.recovery(damaged, false);
+    const ledger = this.#ledger();
+    for (const record of records) {
+      if (record.kind === "segment") assertFormat(record);
+      ledger.absorb(record);
+    }
+    ledger.skipTo(session.head + 1);
+    ledger.setDurable(session.head);
+    session.acknowledge(session.head);
+    const journal = this.#lend(session, ledger, options, { created: false, unclean: recovery.unclean });
+    return { id, records, recovery, journal };
+  }
+
+  async read(id: string): Promise<Snapshot> {
+    const session = this.#session(id);
+    const { records, damaged } = session.readFrom(session.epochAt);
+    return { id, records, recovery: session.recovery(damaged, this.#memory.leases.has(id)) };
+  }
+
+  async *history(id: string, from = 1): AsyncGenerator<JournalRecord> {
+    yield* this.#session(id).history(from);
+  }
+
+  async *follow(id: string, options: FollowOptions = {}): AsyncGenerator<JournalRecord> {
+    const session = this.#session(id);
+    const ends = this.#closing.signal;
+    const signal = options.signal ? AbortSignal.any([options.signal, ends]) : ends;
+    yield* session.follow(options.after, signal);
+  }
+
+  async has(id: string): Promise<boolean> {
+    this.#assertOpen();
+    assertId(id);
+    return this.#memory.sessions.has(id);
+  }
+
+  async holder(id: string): Promise<Holder | null> {
+    this.#assertOpen();
+    assertId(id);
+    return this.#memory.leases.get(id)?.holder ?? null;
+  }
+
+  async list(options: ListOptions = {}): Promise<{ readonly sessions: readonly Listed[]; readonly next?: string }> {
+    this.#assertOpen();
+    return listSessions(this.#memory.sessions.values(), this.#summariser, options);
+  }
+
+  async delete(id: string): Promise<void> {
+    const session = this.#session(id);
+    this.#assertFree(id);
+    const now = this.#clock();
+    this.#memory.sessions.delete(id);
+    this.#memory.trash.set(`${id}-${now}`, now);
+    session.deleted = true;
+    session.wake();
+  }
+
+  async verify(id: string): Promise<Verification> {
+    const session = this.#session(id);
+    const { records, damaged } = session.readFrom(0);
+    const beingWritten = this.#memory.leases.has(id);
+    return {
+      id,
+      ...session.recovery(damaged, beingWritten),
+      records: records.length,
+      bytes: session.lines.reduce((sum, line) => sum + line.length, 0),
+      segments: session.segments.length,
+      beingWritten,
+    };
+  }
+
+  async pack(): Promise<never> {
+    this.#assertOpen();
+    throw notSupported("pack", URL, "There is nothing to gain in memory.");
+  }
+
+  async gc(options: { readonly graceMs?: number } = {}): Promise<{ readonly removed: readonly string[] }> {
+    this.#assertOpen();
+    const before = this.#clock() - (options.graceMs ?? GRACE_MS);
+    const removed = [...this.#memory.trash].filter(([, at]) => at < before).map(([name]) => name);
+    for (const name of removed) this.#memory.trash.delete(name);
+    return { removed };
+  }
+
+  async close(): Promise<void> {
+    if (this.#closing.signal.aborted) return;
+    const closing = [...this.#journals].map((journal) => journal.close());
+    this.#closing.abort();
+    const failed = (await Promise.allSettled(closing)).find((result) => result.status === "rejected");
+    if (failed) throw failed.reason;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /** The lease, and the journal that holds it. */
+  #lend(
+    session: MemorySession,
+    ledger: Ledger,
+    options: WriterOptions,
+    found: { readonly created: boolean; readonly unclean: boolean },
+  ): Journal {
+    const { id } = session;
+    const app = options.app ?? this.#app;
+    const { leases } = this.#memory;
+    const journal = new MemoryJournal({
+      session,
+      ledger,
+      durability: this.#durability,
+      opened: openedRecord({ app, unclean: found.unclean, cutBytes: 0, extra: options.opened }),
+      created: found.created,
+      follow: (following) => this.follow(id, following),
+      release: () => {
+        leases.delete(id);
+        this.#journals.delete(journal);
+      },
+    });
+    const holder = { pid: process.pid, host: hostname(), app, since: new Date(this.#clock()).toISOString() };
+    const lost = () => {
+      this.#journals.delete(journal);
+      journal.lose();
+    };
+    leases.set(id, { holder, owner: this, lost });
+    this.#journals.add(journal);
+    return journal;
+  }
+
+  #ledger(): Ledger {
+    return new Ledger({ clock: this.#clock, summariser: this.#summariser });
+  }
+
+  #session(id: string): MemorySession {
+    this.#assertOpen();
+    assertId(id);
+    const session = this.#memory.sessions.get(id);
+    if (!session) throw sessionNotFound(id);
+    return session;
+  }
+
+  #assertFree(id: string): void {
+    const lease = this.#memory.leases.get(id);
+    if (lease) throw sessionBusy(id, lease.holder, true);
+  }
+
+  #assertOpen(): void {
+    if (this.#closing.signal.aborted) throw storeClosed(URL);
+  }
+}
