@@ -1,0 +1,2 @@
+export type * from "./disk.ts";
+export { nodeDisk } from "./node-disk.ts";

@@ -1,0 +1,139 @@
+import { DatabaseSync } from "node:sqlite";
+import type { Disk } from "../../disk/disk.ts";
+import { sqliteCode } from "../../disk/node-disk.ts";
+import { errnoOf } from "../../errors.ts";
+import type { Json } from "../../journal/record.ts";
+import type { Row } from "./summary.ts";
+
+const SCHEMA_VERSION = 1;
+const SQLITE_BUSY = 5;
+const SQLITE_LOCKED = 6;
+
+/**
+ * The rows of a list, kept over processes in an SQLite file. It is derived: delete it, and it is made anew; and whatever goes wrong with it is nobody's
+ * error but its own (S20). A busy catalogue is passed by, and healed by a later list.
+ */
+export class Catalogue {
+  readonly #disk: Disk;
+  readonly #path: string;
+  #database: DatabaseSync | null = null;
+  #rows: Map<string, Row> | null = null;
+  #version = -1;
+
+  constructor(disk: Disk, path: string) {
+    this.#disk = disk;
+    this.#path = path;
+  }
+
+  /** What is known, by id. The map is the caller's to look at until the next call. */
+  load(): Map<string, Row> {
+    return this.#guarded((database) => {
+      const version = (database.prepare("PRAGMA data_version").get() as { data_version: number }).data_version;
+      if (!this.#rows || version !== this.#version) {
+        this.#rows = readRows(database);
+        this.#version = version;
+      }
+      return this.#rows;
+    }, this.#rows ?? new Map());
+  }
+
+  put(rows: readonly Row[], gone: readonly string[] = []): void {
+    if (rows.length === 0 && gone.length === 0) return;
+    for (const row of rows) this.#rows?.set(row.id, row);
+    for (const id of gone) this.#rows?.delete(id);
+    this.#guarded((database) => writeRows(database, rows, gone), undefined);
+  }
+
+  close(): void {
+    this.#database?.close();
+    this.#database = null;
+    this.#rows = null;
+  }
+
+  #guarded<T>(use: (database: DatabaseSync) => T, otherwise: T): T {
+    for (let tries = 0; tries < 2; tries++) {
+      try {
+        this.#database ??= this.#open();
+        return use(this.#database);
+      } catch (error) {
+        const code = sqliteCode(error);
+        if (code === SQLITE_BUSY || code === SQLITE_LOCKED) return otherwise;
+        if (code === undefined && errnoOf(error) === undefined) throw error;
+        // Damaged, of another schema, or not readable: made anew, once.
+        this.#discard();
+      }
+    }
+    return otherwise;
+  }
+
+  #open(): DatabaseSync {
+    const stat = this.#disk.stat(this.#path);
+    if (stat && stat.kind !== "file") throw Object.assign(new Error("not a file"), { code: "ELOOP" });
+    // SQLite gives its files the mode of the first one (C24).
+    if (!stat) this.#disk.open(this.#path, "create").close();
+    const database = new DatabaseSync(this.#path, { timeout: 20 });
+    try {
+      database.exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF");
+      const { user_version: version } = database.prepare("PRAGMA user_version").get() as { user_version: number };
+      if (version === 0) {
+        database.exec(`BEGIN IMMEDIATE;
+          CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, segment INTEGER NOT NULL, size INTEGER NOT NULL, mtime REAL NOT NULL,
+            at TEXT NOT NULL, head INTEGER NOT NULL, closed INTEGER NOT NULL, summary TEXT NOT NULL) WITHOUT ROWID;
+          PRAGMA user_version=${SCHEMA_VERSION}; COMMIT`);
+      } else if (version !== SCHEMA_VERSION) throw Object.assign(new Error("another schema"), { code: "EINVAL" });
+      return database;
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+  }
+
+  #discard(): void {
+    this.close();
+    for (const ending of ["", "-wal", "-shm"]) {
+      try {
+        if (this.#disk.stat(this.#path + ending)?.kind === "file") this.#disk.remove(this.#path + ending);
+      } catch (error) {
+        // Not ours to remove (a read-only folder): lists are answered from the files.
+        if (errnoOf(error) === undefined) throw error;
+      }
+    }
+  }
+}
+
+type Columns = [
+  id: string,
+  segment: number,
+  size: number,
+  mtime: number,
+  at: string,
+  head: number,
+  closed: number,
+  summary: string,
+];
+
+function readRows(database: DatabaseSync): Map<string, Row> {
+  const statement = database.prepare("SELECT id, segment, size, mtime, at, head, closed, summary FROM sessions");
+  statement.setReturnArrays(true);
+  const rows = new Map<string, Row>();
+  for (const [id, segment, size, mtimeMs, at, head, closed, summary] of statement.all() as unknown as Columns[]) {
+    rows.set(id, { id, segment, size, mtimeMs, at, head, closed: closed === 1, summary: JSON.parse(summary) as Json });
+  }
+  return rows;
+}
+
+function writeRows(database: DatabaseSync, rows: readonly Row[], gone: readonly string[]): void {
+  database.exec("BEGIN IMMEDIATE");
+  try {
+    const put = database.prepare("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+    for (const { id, segment, size, mtimeMs, at, head, closed, summary } of rows) {
+      put.run(id, segment, size, mtimeMs, at, head, closed ? 1 : 0, JSON.stringify(summary));
+    }
+    const remove = database.prepare("DELETE FROM sessions WHERE id = ?");
+    for (const id of gone) remove.run(id);
+    database.exec("COMMIT");
+  } catch (error) {
+    if (database.isTransaction) database.exec("ROLLBACK");
+    throw error;
+  }
+}

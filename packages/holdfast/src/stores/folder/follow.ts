@@ -1,0 +1,130 @@
+import type { Disk } from "../../disk/disk.ts";
+import { errnoOf, HoldfastError } from "../../errors.ts";
+import type { FollowOptions } from "../../journal/contract.ts";
+import { cursorOf, type JournalRecord } from "../../journal/record.ts";
+import type { Scan } from "../../journal/scan.ts";
+import { decideTail } from "../../journal/tail.ts";
+import { Wake } from "../wake.ts";
+import { readHistory, segmentOf } from "./history.ts";
+import { listSegments, type Segment, scanSegment } from "./segment.ts";
+
+/** A watch can miss changes, so followers look this often as well (S19). */
+const POLL_MS = 250;
+
+/** The writer of the session, when it is in this process: its followers see what is acknowledged, when it is. */
+export interface LiveWriter {
+  readonly acknowledged: number;
+  onAcknowledged(listener: () => void): () => void;
+}
+
+export interface FollowSource {
+  readonly disk: Disk;
+  readonly folder: string;
+  readonly live: () => LiveWriter | undefined;
+}
+
+/**
+ * Every record after a place, once, in order, as it comes. Keeps no bytes across a wait: what a heal cut away would be glued to what
+ * came after it (S19).
+ */
+export async function* followSession(source: FollowSource, options: FollowOptions): AsyncGenerator<JournalRecord> {
+  const { disk, folder } = source;
+  const { signal } = options;
+  const wake = new Wake(signal);
+  // The watch comes before the first look, or else a change between the two would go unseen.
+  const unwatch = disk.watch(folder, wake.up);
+  let live: LiveWriter | undefined;
+  let unlisten: (() => void) | undefined;
+  try {
+    let last = await startAfter(disk, folder, options.after ?? 0);
+    let place: { number: number; offset: number } | null = null;
+    while (!signal?.aborted) {
+      if (source.live() !== live) {
+        unlisten?.();
+        live = source.live();
+        unlisten = live?.onAcknowledged(wake.up);
+      }
+      const look = await lookFurther(source, place, last, live);
+      if (look === "gone") return;
+      for (const record of look.records) {
+        if (signal?.aborted) return;
+        last = record.seq;
+        yield record;
+      }
+      place = look.place;
+      if (!look.more && !signal?.aborted) await wake.wait(POLL_MS);
+    }
+  } finally {
+    unlisten?.();
+    unwatch();
+    wake.end();
+  }
+}
+
+interface Look {
+  readonly records: readonly JournalRecord[];
+  readonly place: { readonly number: number; readonly offset: number };
+  /** There is more to see without waiting. */
+  readonly more: boolean;
+}
+
+async function lookFurther(
+  source: FollowSource,
+  place: { readonly number: number; readonly offset: number } | null,
+  last: number,
+  live: LiveWriter | undefined,
+): Promise<Look | "gone"> {
+  const { disk, folder } = source;
+  try {
+    const segments = listSegments(disk, folder);
+    if (segments.length === 0) return "gone";
+    const at = place ?? { number: segments[segmentOf(disk, folder, segments, last + 1)]!.number, offset: 0 };
+    const segment = segments.find(({ number }) => number >= at.number);
+    if (!segment) return "gone";
+    const offset = segment.number === at.number ? at.offset : 0;
+    // The newer segment was seen before this one is read, so this one is read to its very end before it is left.
+    const sealed = segments.at(-1)!.number > segment.number;
+    const limit = live?.acknowledged ?? Number.POSITIVE_INFINITY;
+    const scan = await scanSegment(disk, folder, segment, offset);
+    return take(scan, segment, sealed, last, limit);
+  } catch (error) {
+    if (errnoOf(error) !== "ENOENT") throw error;
+    if (disk.stat(folder) === null) return "gone";
+    // Packed or replaced between the list and the look.
+    return { records: [], place: place ?? { number: 1, offset: 0 }, more: false };
+  }
+}
+
+function take(scan: Scan, segment: Segment, sealed: boolean, last: number, limit: number): Look {
+  if (scan.unended && !sealed) {
+    // The newline is still on its way.
+    scan.records.pop();
+    scan.end = scan.offsets.pop()!;
+  }
+  const tail = decideTail(scan, { sealed, previous: scan.offsets[0] === 0 ? undefined : last });
+  let count = tail.keep;
+  while (count > 0 && scan.records[count - 1]!.seq > limit) count--;
+  const all = count === tail.keep;
+  const offset = all ? (tail.cut ?? scan.end) : scan.offsets[count]!;
+  const records = scan.records.slice(0, count).filter((record) => record.seq > last);
+  const leave = sealed && all;
+  return {
+    records,
+    place: leave ? { number: segment.number + 1, offset: 0 } : { number: segment.number, offset },
+    more: leave,
+  };
+}
+
+/** The seq to start after. A cursor is good only while its record is the one that it was taken from. */
+async function startAfter(disk: Disk, folder: string, after: number | string): Promise<number> {
+  if (typeof after === "number") return after;
+  const seq = Number(after.slice(0, after.indexOf("-")));
+  if (Number.isSafeInteger(seq) && seq > 0) {
+    for await (const record of readHistory(disk, folder, seq)) {
+      if (record.seq === seq && cursorOf(record) === after) return seq;
+      break;
+    }
+  }
+  const message = `The place ${JSON.stringify(after.slice(0, 40))} is not in this journal any more: after a power cut a number can be used again. Start over from seq 1.`;
+  throw new HoldfastError("CURSOR_STALE", message, { cursor: after.slice(0, 40), startFrom: 1 });
+}

@@ -1,0 +1,97 @@
+import { join } from "node:path";
+import { crc32 } from "node:zlib";
+import type { Disk, DiskFile } from "../../disk/disk.ts";
+import { diskFailure } from "../../disk/failure.ts";
+import { giveBirth, putAll, removeStray, TEMPORARY } from "./birth.ts";
+import type { EpochFiles } from "./epoch.ts";
+
+const CHUNK_BYTES = 1024 * 1024;
+const NEWLINE = Buffer.from("\n");
+export const QUARANTINE = "quarantine";
+
+/** What healing left: the size of the newest segment, and where cut bytes are kept. */
+export interface Healed {
+  readonly size: number;
+  readonly quarantine?: string;
+}
+
+/**
+ * Makes the newest segment one that can be appended to, and everything that `epoch` shows durable (S8, S9). Under the lease. Runs again from the
+ * start if it is interrupted: each step leaves a journal that reads the same.
+ */
+export function heal(disk: Disk, folder: string, epoch: EpochFiles): Healed {
+  const path = join(folder, epoch.last.name);
+  try {
+    removeTemporaries(disk, folder);
+    // A writer that was killed between rename and sync has left names that only the kernel knows of.
+    disk.syncFolder(folder);
+    const { cut, unended, durableEnd } = epoch.tail;
+    if (cut === null && !unended && durableEnd >= epoch.size) return { size: epoch.size };
+    const file = disk.open(path, "update");
+    try {
+      let size = epoch.size;
+      let quarantine: string | undefined;
+      if (cut !== null) {
+        // First the copy, and durable, then the cut: no byte is ever in neither place (P2).
+        quarantine = keepAside(disk, folder, epoch.last.name, file, cut, size);
+        file.truncate(cut);
+        size = cut;
+      }
+      if (unended) {
+        putAll(NEWLINE, (rest) => file.writeAt(rest, size));
+        size += NEWLINE.length;
+      }
+      // After a failed fsync the kernel takes lost pages for clean: only what is written again is sure to be synced (S9).
+      rewrite(file, durableEnd, size);
+      file.syncNow();
+      return quarantine === undefined ? { size } : { size, quarantine };
+    } finally {
+      file.close();
+    }
+  } catch (error) {
+    const safety = "Nothing was lost: no byte is cut before it is kept aside. Reading still works.";
+    throw diskFailure(error, "make the journal ready for writing", path, safety);
+  }
+}
+
+/** Copies `[from, to)` to `quarantine/<segment>-<offset>-<crc>.torn`, durably. Returns its path. */
+function keepAside(disk: Disk, folder: string, segment: string, file: DiskFile, from: number, to: number): string {
+  const quarantine = join(folder, QUARANTINE);
+  if (disk.makeFolder(quarantine)) disk.syncFolder(folder);
+  let crc = 0;
+  eachChunk(file, from, to, (bytes) => {
+    crc = crc32(bytes, crc);
+  });
+  const name = `${segment}-${from}-${crc.toString(16).padStart(8, "0")}.torn`;
+  giveBirth(disk, quarantine, name, (put) => eachChunk(file, from, to, put));
+  return join(quarantine, name);
+}
+
+function rewrite(file: DiskFile, from: number, to: number): void {
+  eachChunk(file, from, to, (bytes, position) => {
+    let done = 0;
+    putAll(bytes, (rest) => {
+      const written = file.writeAt(rest, position + done);
+      done += written;
+      return written;
+    });
+  });
+}
+
+function eachChunk(file: DiskFile, from: number, to: number, use: (bytes: Buffer, position: number) => void): void {
+  const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, Math.max(1, to - from)));
+  for (let position = from; position < to; ) {
+    const read = file.read(buffer, 0, Math.min(buffer.length, to - position), position);
+    if (read === 0) throw Object.assign(new Error("the file ended early"), { code: "EIO" });
+    use(buffer.subarray(0, read), position);
+    position += read;
+  }
+}
+
+/** What an interrupted writer left half done does not count, and is in nobody's use while we hold the lease (S15). */
+function removeTemporaries(disk: Disk, folder: string): void {
+  for (const name of disk.list(folder)) if (name.endsWith(TEMPORARY)) removeStray(disk, join(folder, name));
+  const quarantine = join(folder, QUARANTINE);
+  if (disk.stat(quarantine)?.kind !== "folder") return;
+  for (const name of disk.list(quarantine)) if (name.endsWith(TEMPORARY)) removeStray(disk, join(quarantine, name));
+}

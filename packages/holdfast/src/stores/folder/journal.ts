@@ -1,0 +1,403 @@
+import { HoldfastError, isHoldfastError } from "../../errors.ts";
+import type { Appended, AppendOptions, Durability, FollowOptions, Journal } from "../../journal/contract.ts";
+import type { Ledger, Prepared } from "../../journal/ledger.ts";
+import { closedRecord } from "../../journal/lifecycle.ts";
+import type { JournalRecord, NewRecord } from "../../journal/record.ts";
+import { flushAtExit } from "../exit.ts";
+import type { Lease } from "../lease.ts";
+import type { SegmentWriter } from "./writer.ts";
+
+/** Unsynced bytes wait no longer than this (S10). */
+const BACKGROUND_MS = 1000;
+/** After a new segment found no space, the old one grows by this much before the next try. */
+const ROLL_RETRY_BYTES = 1024 * 1024;
+
+export interface JournalParts {
+  readonly id: string;
+  readonly ledger: Ledger;
+  readonly writer: SegmentWriter;
+  readonly lease: Lease;
+  readonly durability: Durability;
+  readonly segmentBytesMax: number;
+  /** Written before this writer's first record. */
+  readonly opened: NewRecord;
+  /** The newest segment is of another format: the first append begins a new one (S16). */
+  readonly startSegment: boolean;
+  readonly follow: (options: FollowOptions) => AsyncIterable<JournalRecord>;
+  /** Called once, while the lease is still held. */
+  readonly onClose: (closed: boolean) => void;
+}
+
+interface Waiter {
+  readonly last: number;
+  readonly resolve: () => void;
+  readonly reject: (error: HoldfastError) => void;
+}
+
+/**
+ * The writer of one session in a folder store. Seq, encoding and write are one synchronous step, so file order is seq order; one sync is under way
+ * at a time, and it acknowledges what was written before it was issued (S10).
+ */
+export class FolderJournal implements Journal {
+  readonly id: string;
+  readonly #parts: JournalParts;
+  readonly #ledger: Ledger;
+  readonly #writer: SegmentWriter;
+  readonly #waiters: Waiter[] = [];
+  readonly #failureListeners = new Set<(error: HoldfastError) => void>();
+  readonly #followers = new Set<() => void>();
+  /** What waits for the sync that is under way to end. */
+  readonly #quiet: (() => void)[] = [];
+  readonly #stopExit: () => void;
+  #inFlight: Promise<void> | null = null;
+  #requested = false;
+  #timer: NodeJS.Timeout | null = null;
+  #acknowledged: number;
+  #rollAt: number;
+  #started = false;
+  #failure: HoldfastError | null = null;
+  #failureTold = false;
+  #closing: Promise<void> | null = null;
+  #ended = false;
+
+  constructor(parts: JournalParts) {
+    this.id = parts.id;
+    this.#parts = parts;
+    this.#ledger = parts.ledger;
+    this.#writer = parts.writer;
+    this.#rollAt = parts.startSegment ? 0 : parts.segmentBytesMax;
+    this.#acknowledged = parts.ledger.head;
+    this.#stopExit = flushAtExit(this);
+  }
+
+  get head(): number {
+    return this.#ledger.head;
+  }
+  get durable(): number {
+    return this.#ledger.durable;
+  }
+  get failure(): HoldfastError | null {
+    return this.#failure;
+  }
+  /** Every record up to here has been acknowledged: what followers in this process may see (S19). */
+  get acknowledged(): number {
+    return this.#acknowledged;
+  }
+
+  append(records: NewRecord | readonly NewRecord[], options?: AppendOptions): Promise<Appended> {
+    try {
+      const appended = this.#write(records, options?.key);
+      if ((options?.durability ?? this.#parts.durability) === "power")
+        return this.#durableAt(appended.last).then(() => appended);
+      this.#unsynced();
+      return Promise.resolve(appended);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  appendSync(records: NewRecord | readonly NewRecord[], options?: AppendOptions): Appended {
+    const appended = this.#write(records, options?.key);
+    if ((options?.durability ?? this.#parts.durability) === "power") this.flushSync();
+    else this.#unsynced();
+    return appended;
+  }
+
+  flush(): Promise<void> {
+    if (this.#failure) return Promise.reject(this.#tell(this.#failure));
+    return this.#durableAt(this.#ledger.head);
+  }
+
+  flushSync(): void {
+    if (this.#failure) throw this.#tell(this.#failure);
+    if (this.#ended || this.#ledger.durable >= this.#ledger.head) return;
+    try {
+      this.#syncNow();
+    } catch (error) {
+      throw this.#tell(this.#fail(error));
+    }
+  }
+
+  epoch(build: () => readonly NewRecord[]): Promise<Appended> {
+    return new Promise((resolve, reject) => {
+      this.#whenQuiet(() => {
+        try {
+          resolve(this.#switch(build));
+        } catch (error) {
+          reject(error);
+        }
+      });
+    });
+  }
+
+  follow(options: FollowOptions = {}): AsyncIterable<JournalRecord> {
+    return this.#parts.follow(options);
+  }
+
+  /** Calls back when more has been acknowledged. */
+  onAcknowledged(listener: () => void): () => void {
+    this.#followers.add(listener);
+    return () => this.#followers.delete(listener);
+  }
+
+  onFailure(listener: (error: HoldfastError) => void): () => void {
+    this.#failureListeners.add(listener);
+    return () => this.#failureListeners.delete(listener);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #close(): Promise<void> {
+    let closed = false;
+    try {
+      if (!this.#failure && this.#started) closed = await this.#writeClosed();
+    } finally {
+      while (this.#inFlight) await this.#inFlight;
+      if (this.#timer) clearTimeout(this.#timer);
+      this.#timer = null;
+      this.#ended = true;
+      this.#writer.close();
+      this.#stopExit();
+      this.#parts.onClose(closed);
+      this.#parts.lease.release();
+      for (const wake of this.#followers) wake();
+    }
+    if (this.#failure && !this.#failureTold) throw this.#tell(this.#failure);
+  }
+
+  /** Everything synced, then the mark that says so, then that synced too (S7). False if the mark did not fit. */
+  async #writeClosed(): Promise<boolean> {
+    await this.#durableAt(this.#ledger.head);
+    try {
+      this.#writer.put(this.#ledger.prepare([closedRecord()]));
+    } catch (error) {
+      // A full disk keeps the mark out, not the records: the next writer finds an unclean end, and all of it.
+      if (isHoldfastError(error, "STORE_FULL", "STORE_IO")) return false;
+      throw this.#tell(this.#fail(error));
+    }
+    await this.#durableAt(this.#ledger.head);
+    return true;
+  }
+
+  /** The synchronous step of every append. */
+  #write(records: NewRecord | readonly NewRecord[], key: string | undefined): Appended {
+    this.#assertOpen();
+    if (key !== undefined) {
+      const found = this.#ledger.find(key);
+      if (found) return found;
+    }
+    const unit = Array.isArray(records) ? (records as readonly NewRecord[]) : [records as NewRecord];
+    if (unit.length === 0)
+      throw new HoldfastError("RECORD_INVALID", "Nothing was written: the append holds no record.");
+    if (!this.#started) this.#start(unit);
+    if (this.#writer.size >= this.#rollAt) this.#rollOver();
+    const prepared = this.#ledger.prepare(unit, key);
+    this.#put(prepared);
+    return { seq: prepared.seq, last: prepared.last };
+  }
+
+  /** `opened` stands before a writer's first record; one that only looks, or whose first record is refused, writes nothing (R16). */
+  #start(records: readonly NewRecord[]): void {
+    if (this.#started) return;
+    this.#ledger.prepare(records);
+    if (this.#writer.size >= this.#rollAt) this.#rollOver();
+    this.#put(this.#ledger.prepare([this.#parts.opened]));
+    this.#started = true;
+  }
+
+  #put(prepared: Prepared): void {
+    try {
+      this.#writer.put(prepared);
+    } catch (error) {
+      throw this.#refusalOrFailure(error);
+    }
+  }
+
+  /** Now, or else when the sync that is under way has ended. */
+  #rollOver(): void {
+    if (this.#inFlight) return;
+    this.#roll();
+    this.#assertOpen();
+  }
+
+  /** A segment is left only when no sync is under way: that one could take the news of a failure which ours then would not hear of. */
+  #whenQuiet(run: () => void): void {
+    if (this.#inFlight) this.#quiet.push(run);
+    else run();
+  }
+
+  #switch(build: () => readonly NewRecord[]): Appended {
+    this.#assertOpen();
+    const records = build();
+    if (records[0]?.kind !== "epoch") {
+      const message = 'The epoch was not begun: its first record must be of kind "epoch". Nothing was changed.';
+      throw new HoldfastError("RECORD_INVALID", message);
+    }
+    this.#start(records);
+    try {
+      this.#syncNow();
+      const prepared = this.#writer.next(records);
+      this.#rollAt = this.#writer.size + this.#parts.segmentBytesMax;
+      this.#settle();
+      return { seq: prepared.seq + 1, last: prepared.last };
+    } catch (error) {
+      throw this.#refusalOrFailure(error);
+    }
+  }
+
+  /** A new segment at the size limit. If there is no space for it, the old one stays in use. */
+  #roll(): void {
+    try {
+      this.#syncNow();
+      this.#writer.next(null);
+      this.#rollAt = this.#writer.size + this.#parts.segmentBytesMax;
+    } catch (error) {
+      this.#refusalOrFailure(error);
+      this.#rollAt = this.#writer.size + ROLL_RETRY_BYTES;
+    }
+  }
+
+  /** A refusal leaves the journal as it was; anything else ends it until it is opened again (P8). */
+  #refusalOrFailure(error: unknown): unknown {
+    const goesOn = [
+      "STORE_FULL",
+      "STORE_IO",
+      "STORE_FORBIDDEN",
+      "RECORD_INVALID",
+      "RECORD_NOT_JSON",
+      "RECORD_TOO_LARGE",
+    ] as const;
+    if (isHoldfastError(error, ...goesOn)) return error;
+    return this.#tell(this.#fail(error));
+  }
+
+  #durableAt(seq: number): Promise<void> {
+    if (seq <= this.#ledger.durable) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      this.#waiters.push({ last: seq, resolve, reject });
+      this.#request();
+    });
+  }
+
+  /** From a microtask, so that the appends of one tick share one sync. */
+  #request(): void {
+    if (this.#requested || this.#inFlight) return;
+    this.#requested = true;
+    queueMicrotask(() => {
+      this.#requested = false;
+      if (!this.#failure && !this.#inFlight && this.#ledger.head > this.#ledger.durable) this.#sync();
+    });
+  }
+
+  #sync(): void {
+    const covers = this.#ledger.head;
+    this.#inFlight = this.#writer.sync().then(
+      () => this.#synced(covers),
+      (error) => {
+        this.#inFlight = null;
+        this.#fail(error);
+      },
+    );
+  }
+
+  #synced(covers: number): void {
+    this.#inFlight = null;
+    if (this.#failure) return;
+    try {
+      this.#writer.assertMine();
+    } catch (error) {
+      this.#fail(error);
+      return;
+    }
+    this.#ledger.setDurable(covers);
+    this.#settle();
+    for (const run of this.#quiet.splice(0)) run();
+    if (this.#writer.size >= this.#rollAt && !this.#failure && !this.#ended) this.#roll();
+    if (this.#failure || this.#ended) return;
+    if (this.#waiters.length > 0) this.#sync();
+    else if (this.#ledger.head > this.#ledger.durable) this.#unsynced();
+  }
+
+  #syncNow(): void {
+    if (this.#ledger.durable >= this.#ledger.head) return;
+    try {
+      this.#writer.syncNow();
+    } catch (error) {
+      throw syncFailed(this.id, this.#ledger, error);
+    }
+    this.#writer.assertMine();
+    this.#ledger.setDurable(this.#ledger.head);
+    this.#settle();
+  }
+
+  /** Those who wait for what is durable now. Waiters stand in the order of their seqs. */
+  #settle(): void {
+    let settled = 0;
+    for (const waiter of this.#waiters) {
+      if (waiter.last > this.#ledger.durable) break;
+      waiter.resolve();
+      settled++;
+    }
+    this.#waiters.splice(0, settled);
+    this.#noteAcknowledged();
+  }
+
+  #unsynced(): void {
+    this.#noteAcknowledged();
+    if (this.#timer !== null || this.#ledger.durable >= this.#ledger.head) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      if (!this.#failure && !this.#inFlight && this.#ledger.head > this.#ledger.durable) this.#sync();
+    }, BACKGROUND_MS);
+    this.#timer.unref();
+  }
+
+  #noteAcknowledged(): void {
+    const acknowledged = this.#waiters.length === 0 ? this.#ledger.head : this.#ledger.durable;
+    if (acknowledged <= this.#acknowledged) return;
+    this.#acknowledged = acknowledged;
+    for (const wake of this.#followers) wake();
+  }
+
+  /** Takes no more appends; what waits is in doubt. */
+  #fail(error: unknown): HoldfastError {
+    if (this.#failure) return this.#failure;
+    const failure = error instanceof HoldfastError ? error : syncFailed(this.id, this.#ledger, error);
+    this.#failure = failure;
+    if (this.#waiters.length > 0) this.#failureTold = true;
+    for (const waiter of this.#waiters.splice(0)) waiter.reject(failure);
+    for (const run of this.#quiet.splice(0)) run();
+    for (const listener of this.#failureListeners) listener(failure);
+    return failure;
+  }
+
+  #tell(failure: HoldfastError): HoldfastError {
+    this.#failureTold = true;
+    return failure;
+  }
+
+  #assertOpen(): void {
+    if (this.#failure) throw this.#tell(this.#failure);
+    if (this.#closing)
+      throw new HoldfastError(
+        "JOURNAL_CLOSED",
+        `The journal of session ${this.id} is closed. Open the session again.`,
+        { session: this.id },
+      );
+  }
+}
+
+function syncFailed(session: string, ledger: Ledger, cause: unknown): HoldfastError {
+  const from = ledger.durable + 1;
+  const message =
+    `The disk did not confirm records ${from} to ${ledger.head} of session ${session}: they are in doubt, and a power cut could take them. ` +
+    `Everything up to ${ledger.durable} is safe. Open the session again: that writes them once more, and shows what is there.`;
+  return new HoldfastError("SYNC_FAILED", message, { session, durable: ledger.durable, from, to: ledger.head }, cause);
+}

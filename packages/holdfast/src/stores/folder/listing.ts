@@ -1,0 +1,62 @@
+import { join } from "node:path";
+import type { Disk } from "../../disk/disk.ts";
+import type { Listed, ListOptions, Summariser } from "../../journal/contract.ts";
+import { isId } from "../../journal/id.ts";
+import { pageOf } from "../page.ts";
+import type { Catalogue } from "./catalogue.ts";
+import { isFresh, type Row, readRow } from "./summary.ts";
+
+/** Lists the sessions of a folder, from the catalogue where that is right, from the ends of the files where it is not (S20). */
+export class Listing {
+  readonly #disk: Disk;
+  readonly #sessions: string;
+  readonly #catalogue: Catalogue | null;
+  readonly #summariser: Summariser | undefined;
+  /** The rows of the last list in their order, while nothing has changed. */
+  #order: { readonly of: Map<string, Row>; readonly rows: readonly Row[] } | null = null;
+
+  constructor(disk: Disk, sessions: string, catalogue: Catalogue | null, summariser: Summariser | undefined) {
+    this.#disk = disk;
+    this.#sessions = sessions;
+    this.#catalogue = catalogue;
+    this.#summariser = summariser;
+  }
+
+  list(options: ListOptions): { readonly sessions: readonly Listed[]; readonly next?: string } {
+    return pageOf(this.#rows(), options);
+  }
+
+  /** The session has ended in order: its row is known without reading. */
+  put(row: Row): void {
+    this.#order = null;
+    this.#catalogue?.put([row]);
+  }
+
+  /** Newest first. */
+  #rows(): readonly Row[] {
+    const known = this.#catalogue?.load() ?? new Map<string, Row>();
+    const changed: Row[] = [];
+    const seen = new Set<string>();
+    for (const id of this.#disk.list(this.#sessions)) {
+      if (!isId(id)) continue;
+      const folder = join(this.#sessions, id);
+      const row = known.get(id);
+      if (row && isFresh(this.#disk, folder, row)) {
+        seen.add(id);
+        continue;
+      }
+      const made = readRow(this.#disk, folder, id, this.#summariser);
+      if (!made) continue;
+      seen.add(id);
+      changed.push(made);
+    }
+    const gone = seen.size === known.size + changed.length ? [] : [...known.keys()].filter((id) => !seen.has(id));
+    if (changed.length === 0 && gone.length === 0 && this.#order?.of === known) return this.#order.rows;
+    this.#catalogue?.put(changed, gone);
+    for (const row of changed) known.set(row.id, row);
+    for (const id of gone) known.delete(id);
+    const rows = [...known.values()].sort((a, b) => (a.at === b.at ? (a.id < b.id ? 1 : -1) : a.at < b.at ? 1 : -1));
+    this.#order = { of: known, rows };
+    return rows;
+  }
+}

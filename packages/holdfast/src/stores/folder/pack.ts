@@ -1,0 +1,97 @@
+import { join } from "node:path";
+import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import type { Disk, DiskFile } from "../../disk/disk.ts";
+import { diskFailure } from "../../disk/failure.ts";
+import { HoldfastError } from "../../errors.ts";
+import { giveBirth } from "./birth.ts";
+import { encodeFrameTable, readFrameTable } from "./frames.ts";
+import type { Segment } from "./segment.ts";
+
+/** A frame holds whole lines; one line that is longer has a frame of its own. */
+const FRAME_BYTES = 1024 * 1024;
+const NEWLINE = 0x0a;
+/** Without the checksum most flipped bits come out as wrong bytes (S17). The content size is always in, since input is given as a whole. */
+const PARAMETERS = { [constants.ZSTD_c_checksumFlag]: 1, [constants.ZSTD_c_contentSizeFlag]: 1 };
+
+/** Replaces a plain segment by its packed form. Under the lease. Returns how many bytes it takes now. */
+export function packSegment(disk: Disk, folder: string, segment: Segment): number {
+  const path = join(folder, segment.name);
+  const packedName = `${segment.name}.zst`;
+  try {
+    const source = disk.open(path, "read");
+    try {
+      // Sealed segments were synced before their successor was born, but the copy is made from the cache: sync what it is compared with.
+      source.syncNow();
+      giveBirth(disk, folder, packedName, (put) => writeFrames(source, put));
+      assertSame(disk, join(folder, packedName), source, packedName);
+    } finally {
+      source.close();
+    }
+    disk.remove(path);
+    disk.syncFolder(folder);
+    return disk.stat(join(folder, packedName))!.size;
+  } catch (error) {
+    throw diskFailure(error, "pack a segment", path, "The segment is as it was, or packed: both read the same.");
+  }
+}
+
+function writeFrames(source: DiskFile, put: (bytes: Uint8Array) => void): void {
+  const frames: { packedSize: number; size: number }[] = [];
+  for (const lines of wholeLines(source)) {
+    const packed = zstdCompressSync(lines, { params: PARAMETERS });
+    put(packed);
+    frames.push({ packedSize: packed.length, size: lines.length });
+  }
+  put(encodeFrameTable(frames));
+}
+
+/** Pieces of about a frame's size that end where a line ends. */
+function* wholeLines(source: DiskFile): Generator<Buffer> {
+  const { size } = source.stat();
+  for (let position = 0; position < size; ) {
+    let bytes = readAt(source, position, Math.min(FRAME_BYTES, size - position));
+    let end = bytes.lastIndexOf(NEWLINE) + 1;
+    while (end === 0 && position + bytes.length < size) {
+      bytes = readAt(source, position, Math.min(bytes.length * 2, size - position));
+      end = bytes.indexOf(NEWLINE) + 1;
+    }
+    const piece = end === 0 ? bytes : bytes.subarray(0, end);
+    yield piece;
+    position += piece.length;
+  }
+}
+
+/** Read back and compared byte by byte before the original goes. */
+function assertSame(disk: Disk, path: string, source: DiskFile, name: string): void {
+  const packed = disk.open(path, "read");
+  try {
+    let end = 0;
+    for (const frame of readFrameTable(packed)) {
+      const bytes = zstdDecompressSync(readAt(packed, frame.packedOffset, frame.packedSize));
+      if (bytes.length !== frame.size || !bytes.equals(readAt(source, frame.offset, frame.size))) throw differs(path);
+      end = frame.offset + frame.size;
+    }
+    if (end !== source.stat().size) throw differs(path);
+  } catch (error) {
+    disk.remove(path);
+    throw error instanceof HoldfastError ? error : differs(name, error);
+  } finally {
+    packed.close();
+  }
+}
+
+function differs(path: string, cause?: unknown): HoldfastError {
+  const message = `The packed copy ${path} did not read back as the original, so it was removed. The original is untouched. Check the disk.`;
+  return new HoldfastError("STORE_IO", message, { path }, cause);
+}
+
+function readAt(file: DiskFile, position: number, length: number): Buffer {
+  const bytes = Buffer.allocUnsafe(length);
+  let done = 0;
+  while (done < length) {
+    const read = file.read(bytes, done, length - done, position + done);
+    if (read === 0) throw Object.assign(new Error("the file ended early"), { code: "EIO" });
+    done += read;
+  }
+  return bytes;
+}

@@ -1,0 +1,156 @@
+import { join } from "node:path";
+import { setImmediate as nextTick } from "node:timers/promises";
+import { zstdDecompressSync } from "node:zlib";
+import type { Disk, DiskFile } from "../../disk/disk.ts";
+import { errnoOf } from "../../errors.ts";
+import { decodeLine, LINE_START } from "../../journal/decode.ts";
+import { type JournalRecord, RECORD_BYTES_MAX } from "../../journal/record.ts";
+import { Scan } from "../../journal/scan.ts";
+import { readFrameTable } from "./frames.ts";
+
+/** One file of a journal. */
+export interface Segment {
+  readonly number: number;
+  readonly name: string;
+  readonly packed: boolean;
+}
+
+const NAME = /^(\d{6,})\.jsonl(\.zst)?$/;
+const CHUNK_BYTES = 1024 * 1024;
+const NEWLINE = 0x0a;
+
+export function segmentName(number: number): string {
+  return `${String(number).padStart(6, "0")}.jsonl`;
+}
+
+/** The segments of a session, in order. Where a plain and a packed one of one number are both present, the plain one counts (S17). */
+export function listSegments(disk: Disk, folder: string): Segment[] {
+  const found = new Map<number, Segment>();
+  for (const name of disk.list(folder)) {
+    const match = NAME.exec(name);
+    if (!match) continue;
+    const segment = { number: Number(match[1]), name, packed: match[2] !== undefined };
+    if (!segment.packed || !found.has(segment.number)) found.set(segment.number, segment);
+  }
+  return [...found.values()].sort((a, b) => a.number - b.number);
+}
+
+/** Opens a segment for reading. One that was packed since it was listed is found under its new name (S17). */
+function openSegment(disk: Disk, folder: string, segment: Segment): { file: DiskFile; packed: boolean } {
+  const path = join(folder, segment.name);
+  if (segment.packed) return { file: disk.open(path, "read"), packed: true };
+  try {
+    return { file: disk.open(path, "read"), packed: false };
+  } catch (error) {
+    if (errnoOf(error) !== "ENOENT") throw error;
+    return { file: disk.open(`${path}.zst`, "read"), packed: true };
+  }
+}
+
+/** Scans a segment from `from`, which is the beginning of a line. Gives way to others now and then. */
+export async function scanSegment(disk: Disk, folder: string, segment: Segment, from = 0): Promise<Scan> {
+  const { file, packed } = openSegment(disk, folder, segment);
+  try {
+    return packed ? await scanPacked(file, from) : await scanPlain(file, from);
+  } finally {
+    file.close();
+  }
+}
+
+async function scanPlain(file: DiskFile, from: number): Promise<Scan> {
+  const scan = new Scan();
+  const { size } = file.stat();
+  let buffer = Buffer.allocUnsafe(Math.max(1, Math.min(CHUNK_BYTES, size - from)));
+  let filled = 0;
+  let offset = from;
+  for (let chunks = 1; ; chunks++) {
+    const read = file.read(buffer, filled, buffer.length - filled, offset + filled);
+    if (read === 0) break;
+    filled += read;
+    const rest = scan.feed(buffer, 0, filled, offset);
+    offset += rest;
+    buffer.copy(buffer, 0, rest, filled);
+    filled -= rest;
+    if (filled === buffer.length) {
+      if (filled > RECORD_BYTES_MAX) {
+        const skipped = skipOversize(scan, buffer, filled, offset);
+        offset += skipped;
+        filled -= skipped;
+      } else {
+        const larger = Buffer.allocUnsafe(buffer.length * 2);
+        buffer.copy(larger, 0, 0, filled);
+        buffer = larger;
+      }
+    }
+    if (chunks % 8 === 0) await nextTick();
+  }
+  scan.finish(buffer, 0, filled, offset);
+  return scan;
+}
+
+/** Lets go of bytes that can be no record, so that a file without newlines cannot take all memory (S4). Returns how many. */
+function skipOversize(scan: Scan, buffer: Buffer, filled: number, offset: number): number {
+  const next = buffer.indexOf(LINE_START, 1);
+  const skipped = next === -1 || next >= filled ? filled - LINE_START.length : next;
+  scan.oversize(offset, offset + skipped);
+  buffer.copy(buffer, 0, skipped, filled);
+  return skipped;
+}
+
+async function scanPacked(file: DiskFile, from: number): Promise<Scan> {
+  const scan = new Scan();
+  for (const frame of readFrameTable(file)) {
+    if (frame.offset + frame.size <= from) continue;
+    const packed = Buffer.allocUnsafe(frame.packedSize);
+    file.read(packed, 0, packed.length, frame.packedOffset);
+    let bytes: Buffer;
+    try {
+      bytes = zstdDecompressSync(packed, { maxOutputLength: frame.size });
+    } catch (error) {
+      // The frame's own checksum or structure is broken: its lines are lost, those of the other frames are not (P9).
+      if (!(error instanceof Error) || !("code" in error)) throw error;
+      scan.oversize(frame.offset, frame.offset + frame.size);
+      continue;
+    }
+    const start = Math.max(0, from - frame.offset);
+    const rest = scan.feed(bytes, start, bytes.length, frame.offset + start);
+    if (rest < bytes.length) scan.finish(bytes, rest, bytes.length, frame.offset + rest);
+    await nextTick();
+  }
+  return scan;
+}
+
+/** The first record of a segment, or null if it is damaged. */
+export function readHeader(disk: Disk, folder: string, segment: Segment): JournalRecord | null {
+  const { file, packed } = openSegment(disk, folder, segment);
+  try {
+    const bytes = packed ? firstFrame(file) : firstLine(file);
+    const newline = bytes.indexOf(NEWLINE);
+    const record = decodeLine(bytes, 0, newline === -1 ? bytes.length : newline);
+    return record?.kind === "segment" ? record : null;
+  } finally {
+    file.close();
+  }
+}
+
+function firstLine(file: DiskFile): Buffer {
+  for (let size = 16 * 1024; ; size *= 4) {
+    const buffer = Buffer.allocUnsafe(size);
+    const read = file.read(buffer, 0, size, 0);
+    const bytes = buffer.subarray(0, read);
+    if (read < size || bytes.includes(NEWLINE) || size > RECORD_BYTES_MAX) return bytes;
+  }
+}
+
+function firstFrame(file: DiskFile): Buffer {
+  const frame = readFrameTable(file)[0];
+  if (!frame) return Buffer.alloc(0);
+  const packed = Buffer.allocUnsafe(frame.packedSize);
+  file.read(packed, 0, packed.length, frame.packedOffset);
+  try {
+    return zstdDecompressSync(packed, { maxOutputLength: frame.size });
+  } catch (error) {
+    if (error instanceof Error && "code" in error) return Buffer.alloc(0);
+    throw error;
+  }
+}

@@ -1,0 +1,386 @@
+import { dirname, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { Disk } from "../../disk/disk.ts";
+import { diskFailure } from "../../disk/failure.ts";
+import { nodeDisk } from "../../disk/node-disk.ts";
+import { HoldfastError } from "../../errors.ts";
+import type * as contract from "../../journal/contract.ts";
+import { assertId } from "../../journal/id.ts";
+import { Ledger } from "../../journal/ledger.ts";
+import { openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
+import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type NewRecord } from "../../journal/record.ts";
+import { type Lease, Leases } from "../lease.ts";
+import { giveBirth } from "./birth.ts";
+import { Catalogue } from "./catalogue.ts";
+import { readEpoch } from "./epoch.ts";
+import { followSession } from "./follow.ts";
+import { heal } from "./heal.ts";
+import { readHistory } from "./history.ts";
+import { FolderJournal } from "./journal.ts";
+import { Listing } from "./listing.ts";
+import { packSegment } from "./pack.ts";
+import { listSegments, segmentName } from "./segment.ts";
+import { collectGarbage, moveToTrash } from "./trash.ts";
+import { verifySession } from "./verify.ts";
+import { type Place, SegmentWriter } from "./writer.ts";
+
+export interface FolderStoreOptions {
+  /** What `append` waits for unless it says otherwise. Default `power`. */
+  readonly durability?: contract.Durability;
+  /** A new segment is begun when one has grown to this. Default 64 MiB. */
+  readonly segmentBytesMax?: number;
+  /** Makes the rows that `list` shows. */
+  readonly summariser?: contract.Summariser;
+  /** What holders of leases call themselves. Default `holdfast`. */
+  readonly app?: string;
+  /** False: keep no `catalog.sqlite`; lists are answered from the ends of the files. */
+  readonly catalogue?: false;
+  readonly clock?: () => number;
+  /** The disk to use instead of the real one. */
+  readonly disk?: Disk;
+}
+
+const SEGMENT_BYTES_MAX = 64 * 1024 * 1024;
+const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
+
+/**
+ * Opens a folder of sessions, and makes it if it is not there. Throws STORE_FORBIDDEN, STORE_FULL, STORE_IO, PATH_UNSAFE.
+ */
+export async function openFolderStore(root: string, options: FolderStoreOptions = {}): Promise<contract.JournalStore> {
+  return new FolderStore(resolve(root), options);
+}
+
+class FolderStore implements contract.JournalStore {
+  readonly url: string;
+  readonly capabilities: contract.Capabilities = {
+    durability: "power",
+    lease: "kernel",
+    sync: true,
+    shared: true,
+    pack: true,
+  };
+  readonly warnings: readonly string[];
+  readonly #root: string;
+  readonly #sessions: string;
+  readonly #trash: string;
+  readonly #disk: Disk;
+  readonly #options: FolderStoreOptions;
+  readonly #leases: Leases;
+  readonly #catalogue: Catalogue | null;
+  readonly #listing: Listing;
+  readonly #live = new Map<string, FolderJournal>();
+  #anchored = false;
+  #closed = false;
+
+  constructor(root: string, options: FolderStoreOptions) {
+    this.url = pathToFileURL(root).href;
+    this.#root = root;
+    this.#sessions = join(root, "sessions");
+    this.#trash = join(root, "trash");
+    this.#disk = options.disk ?? nodeDisk;
+    this.#options = options;
+    this.#makeFolders();
+    this.#leases = Leases.inRoot(this.#disk, root);
+    this.#catalogue = options.catalogue === false ? null : new Catalogue(this.#disk, join(root, "catalog.sqlite"));
+    this.#listing = new Listing(this.#disk, this.#sessions, this.#catalogue, options.summariser);
+    const network = this.#disk.networkKind(root);
+    this.warnings = network
+      ? [
+          `${root} is on a network file system (${network}): its locks and syncs are not to be relied on, so P1 and P6 are not promised there.`,
+        ]
+      : [];
+  }
+
+  async create(
+    id: string,
+    records: readonly NewRecord[],
+    options: contract.WriterOptions = {},
+  ): Promise<contract.Journal> {
+    const folder = this.#folderOf(id);
+    if (this.#segmentsOf(folder).length > 0) throw exists(id);
+    return this.#withLease(id, options, (lease) => {
+      const ledger = this.#ledger();
+      const size = this.#doing("create a session", folder, () => {
+        this.#anchor();
+        this.#disk.makeFolder(folder);
+        if (listSegments(this.#disk, folder).length > 0) throw exists(id);
+        const prepared = ledger.prepareSegment([segmentRecord({ session: id, segment: 1, epoch: 1 }), ...records]);
+        giveBirth(this.#disk, folder, segmentName(1), (put) => put(prepared.bytes));
+        // The folder's own name last: until now it is a folder without a segment, which is no session (S18).
+        this.#disk.syncFolder(this.#sessions);
+        ledger.commit(prepared);
+        ledger.setDurable(prepared.last);
+        return prepared.bytes.length;
+      });
+      const found = { unclean: false, cutBytes: 0, startSegment: false };
+      return this.#journal(id, ledger, lease, { folder, session: id, segment: 1, epoch: 1, size }, options, found);
+    });
+  }
+
+  async open(id: string, options: contract.WriterOptions = {}): Promise<contract.Opened> {
+    const folder = this.#folderOf(id);
+    if (this.#segmentsOf(folder).length === 0) throw notFound(id);
+    return this.#withLease(id, options, async (lease) => {
+      const epoch = await this.#reading(id, folder, () => readEpoch(this.#disk, folder));
+      if (!epoch) throw notFound(id);
+      const healed = heal(this.#disk, folder, epoch);
+      // A writer that was killed while it created the session has left its name unsynced.
+      this.#doing("make a session durable", this.#sessions, () => {
+        this.#anchor();
+        this.#disk.syncFolder(this.#sessions);
+      });
+      const ledger = this.#ledger();
+      for (const record of epoch.records) ledger.absorb(record);
+      ledger.skipTo(epoch.tail.next);
+      ledger.setDurable(epoch.tail.next - 1);
+      const { quarantine } = healed;
+      const recovery = quarantine === undefined ? epoch.recovery : { ...epoch.recovery, quarantine };
+      const place = { folder, session: id, segment: epoch.last.number, epoch: epoch.first, size: healed.size };
+      const found = { ...epoch.recovery, startSegment: epoch.format !== FORMAT };
+      const journal = this.#journal(id, ledger, lease, place, options, found);
+      return { id, journal, records: epoch.records, recovery };
+    });
+  }
+
+  async read(id: string): Promise<contract.Snapshot> {
+    const folder = this.#folderOf(id);
+    const epoch = await this.#reading(id, folder, () => readEpoch(this.#disk, folder));
+    if (!epoch) throw notFound(id);
+    const { records, recovery } = epoch;
+    const beingWritten = recovery.unclean && this.#leases.holder(id) !== null;
+    return { id, records, recovery: beingWritten ? { ...recovery, unclean: false, cutBytes: 0 } : recovery };
+  }
+
+  async *history(id: string, from = 1): AsyncGenerator<JournalRecord> {
+    const folder = this.#folderOf(id);
+    if (this.#segmentsOf(folder).length === 0) throw notFound(id);
+    yield* readHistory(this.#disk, folder, from);
+  }
+
+  async *follow(id: string, options: contract.FollowOptions = {}): AsyncGenerator<JournalRecord> {
+    const folder = this.#folderOf(id);
+    if (this.#segmentsOf(folder).length === 0) throw notFound(id);
+    yield* followSession({ disk: this.#disk, folder, live: () => this.#live.get(id) }, options);
+  }
+
+  async has(id: string): Promise<boolean> {
+    return this.#segmentsOf(this.#folderOf(id)).length > 0;
+  }
+
+  async holder(id: string): Promise<contract.Holder | null> {
+    this.#folderOf(id);
+    return this.#leases.holder(id);
+  }
+
+  async list(
+    options: contract.ListOptions = {},
+  ): Promise<{ readonly sessions: readonly contract.Listed[]; readonly next?: string }> {
+    this.#assertOpen();
+    return this.#doing("list the sessions", this.#sessions, () => this.#listing.list(options));
+  }
+
+  async delete(id: string): Promise<void> {
+    const folder = this.#folderOf(id);
+    if (this.#segmentsOf(folder).length === 0) throw notFound(id);
+    await this.#underLease(id, () => {
+      if (this.#segmentsOf(folder).length === 0) throw notFound(id);
+      this.#doing("delete a session", folder, () =>
+        moveToTrash(this.#disk, this.#sessions, this.#trash, id, this.#now()),
+      );
+    });
+  }
+
+  async verify(id: string): Promise<contract.Verification> {
+    const folder = this.#folderOf(id);
+    const isHeld = () => this.#leases.holder(id) !== null;
+    const found = await this.#reading(id, folder, () => verifySession(this.#disk, folder, id, isHeld));
+    if (!found) throw notFound(id);
+    return found;
+  }
+
+  async pack(
+    id: string,
+  ): Promise<{ readonly segments: number; readonly bytesBefore: number; readonly bytesAfter: number }> {
+    const folder = this.#folderOf(id);
+    if (this.#segmentsOf(folder).length === 0) throw notFound(id);
+    return this.#underLease(id, async () => {
+      const epoch = await this.#reading(id, folder, () => readEpoch(this.#disk, folder));
+      const packed = { segments: 0, bytesBefore: 0, bytesAfter: 0 };
+      for (const segment of listSegments(this.#disk, folder)) {
+        if (segment.packed || segment.number >= (epoch?.first ?? 0)) continue;
+        packed.bytesBefore += this.#disk.stat(join(folder, segment.name))?.size ?? 0;
+        packed.bytesAfter += packSegment(this.#disk, folder, segment);
+        packed.segments++;
+      }
+      return packed;
+    });
+  }
+
+  async gc(options: { readonly graceMs?: number } = {}): Promise<{ readonly removed: readonly string[] }> {
+    this.#assertOpen();
+    const places = { disk: this.#disk, leases: this.#leases, sessions: this.#sessions, trash: this.#trash };
+    return collectGarbage(places, this.#now(), options.graceMs);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const results = await Promise.allSettled([...this.#live.values()].map((journal) => journal.close()));
+    this.#catalogue?.close();
+    for (const result of results) if (result.status === "rejected") throw result.reason;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #journal(
+    id: string,
+    ledger: Ledger,
+    lease: Lease,
+    place: Place,
+    options: contract.WriterOptions,
+    found: { readonly unclean: boolean; readonly cutBytes: number; readonly startSegment: boolean },
+  ): FolderJournal {
+    const writer = this.#doing(
+      "open a journal",
+      place.folder,
+      () => new SegmentWriter(this.#disk, ledger, lease, place),
+    );
+    const { app = this.#options.app ?? "holdfast", opened: extra } = options;
+    const journal = new FolderJournal({
+      id,
+      ledger,
+      writer,
+      lease,
+      durability: this.#options.durability ?? "power",
+      segmentBytesMax: this.#options.segmentBytesMax ?? SEGMENT_BYTES_MAX,
+      opened: openedRecord({ app, unclean: found.unclean, cutBytes: found.cutBytes, extra }),
+      startSegment: found.startSegment,
+      follow: (followOptions) => this.follow(id, followOptions),
+      onClose: (closed) => {
+        this.#live.delete(id);
+        if (!closed) return;
+        const { head, at, row: summary } = ledger;
+        this.#listing.put({
+          id,
+          segment: writer.segment,
+          size: writer.size,
+          mtimeMs: writer.mtimeMs,
+          at,
+          head,
+          closed,
+          summary,
+        });
+      },
+    });
+    this.#live.set(id, journal);
+    return journal;
+  }
+
+  /** Keeps the lease for what `use` makes of it; gives it back if that fails. */
+  async #withLease<T>(id: string, options: contract.WriterOptions, use: (lease: Lease) => T | Promise<T>): Promise<T> {
+    const lease = await this.#leases.take(id, options.app ?? this.#options.app ?? "holdfast");
+    try {
+      this.#assertOpen();
+      return await use(lease);
+    } catch (error) {
+      lease.release();
+      throw error;
+    }
+  }
+
+  async #underLease<T>(id: string, use: () => T | Promise<T>): Promise<T> {
+    const lease = await this.#leases.take(id, this.#options.app ?? "holdfast");
+    try {
+      return await use();
+    } finally {
+      lease.release();
+    }
+  }
+
+  #ledger(): Ledger {
+    return new Ledger({ clock: this.#options.clock ?? Date.now, summariser: this.#options.summariser });
+  }
+
+  #now(): number {
+    return (this.#options.clock ?? Date.now)();
+  }
+
+  /** An id that is not a UUID never becomes a path, and a link in place of a session is not followed (C24). */
+  #folderOf(id: string): string {
+    this.#assertOpen();
+    assertId(id);
+    const folder = join(this.#sessions, id);
+    const stat = this.#doing("look at a session", folder, () => this.#disk.stat(folder));
+    if (stat && stat.kind !== "folder") {
+      const message = `${folder} is not a folder. It was not followed, and nothing was touched. Look at who put it there.`;
+      throw new HoldfastError("PATH_UNSAFE", message, { path: folder, kind: stat.kind });
+    }
+    return folder;
+  }
+
+  #segmentsOf(folder: string): readonly unknown[] {
+    return this.#doing("look at a session", folder, () =>
+      this.#disk.stat(folder) ? listSegments(this.#disk, folder) : [],
+    );
+  }
+
+  async #reading<T>(id: string, folder: string, read: () => Promise<T>): Promise<T> {
+    try {
+      return await read();
+    } catch (error) {
+      if (!this.#disk.stat(folder)) throw notFound(id);
+      throw diskFailure(error, "read a session", folder, "Nothing was touched.");
+    }
+  }
+
+  #doing<T>(what: string, path: string, run: () => T): T {
+    try {
+      return run();
+    } catch (error) {
+      throw diskFailure(error, what, path, "Nothing that was there is affected.");
+    }
+  }
+
+  /** The store's own names, once: a session is durable only if the way to it is. */
+  #anchor(): void {
+    if (this.#anchored) return;
+    this.#disk.syncFolder(this.#root);
+    this.#disk.syncFolder(dirname(this.#root));
+    this.#anchored = true;
+  }
+
+  #makeFolders(): void {
+    const missing: string[] = [];
+    this.#doing("open the store", this.#root, () => {
+      for (let path = this.#root; !this.#disk.stat(path) && path !== dirname(path); path = dirname(path))
+        missing.unshift(path);
+      for (const path of missing) {
+        this.#disk.makeFolder(path);
+        this.#disk.syncFolder(dirname(path));
+      }
+      for (const path of [this.#sessions, this.#trash]) this.#disk.makeFolder(path);
+    });
+  }
+
+  #assertOpen(): void {
+    if (this.#closed)
+      throw new HoldfastError("STORE_CLOSED", `The store ${this.#root} is closed. Open it again.`, {
+        path: this.#root,
+      });
+  }
+}
+
+function notFound(id: string): HoldfastError {
+  return new HoldfastError("SESSION_NOT_FOUND", `There is no session ${id} in this store. Nothing was touched.`, {
+    session: id,
+  });
+}
+
+function exists(id: string): HoldfastError {
+  return new HoldfastError(
+    "SESSION_EXISTS",
+    `There is a session ${id} already. It was not touched. Open it, or take another id.`,
+    { session: id },
+  );
+}

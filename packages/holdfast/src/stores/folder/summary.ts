@@ -1,0 +1,104 @@
+import { join } from "node:path";
+import type { Disk, DiskFile } from "../../disk/disk.ts";
+import { errnoOf } from "../../errors.ts";
+import type { Summariser } from "../../journal/contract.ts";
+import { decodeLine } from "../../journal/decode.ts";
+import type { JournalRecord, Json } from "../../journal/record.ts";
+import { Scan } from "../../journal/scan.ts";
+import { decideTail } from "../../journal/tail.ts";
+import { listSegments, segmentName } from "./segment.ts";
+
+/** A session in the catalogue: what a list shows, and the state of the files that it was taken from. */
+export interface Row {
+  readonly id: string;
+  readonly segment: number;
+  readonly size: number;
+  readonly mtimeMs: number;
+  readonly at: string;
+  readonly head: number;
+  readonly closed: boolean;
+  readonly summary: Json;
+}
+
+const TAIL_BYTES = 64 * 1024;
+const NEWLINE = 0x0a;
+
+/**
+ * Is the row still what the files say? A closed session can only change through a writer, whose first record (`opened`) goes to the
+ * segment that is newest now: one look at that tells. One that was not closed may have gone on in a newer segment.
+ */
+export function isFresh(disk: Disk, folder: string, row: Row): boolean {
+  const found = disk.stat(join(folder, segmentName(row.segment)));
+  if (!found || found.size !== row.size || found.mtimeMs !== row.mtimeMs) return false;
+  return row.closed || disk.stat(join(folder, segmentName(row.segment + 1))) === null;
+}
+
+/** Makes a row out of the files: reads backwards from the end to the newest summary, and on from there (S20). Null if it is no session. */
+export function readRow(disk: Disk, folder: string, id: string, summariser: Summariser | undefined): Row | null {
+  try {
+    const segment = listSegments(disk, folder).at(-1);
+    if (!segment) return null;
+    const path = join(folder, segment.name);
+    const file = disk.open(path, "read");
+    try {
+      const { size, mtimeMs } = file.stat();
+      const records = recordsSinceSummary(file, size);
+      const last = records.at(-1);
+      if (!last) return null;
+      return {
+        id,
+        segment: segment.number,
+        size,
+        mtimeMs,
+        at: last.at,
+        head: last.seq,
+        closed: last.kind === "closed",
+        summary: summarise(records, summariser),
+      };
+    } finally {
+      file.close();
+    }
+  } catch (error) {
+    // Deleted, or put in order, between the list and the look; or something that is not a session's folder.
+    if (["ENOENT", "ENOTDIR", "ELOOP"].includes(errnoOf(error) ?? "")) return null;
+    throw error;
+  }
+}
+
+function summarise(records: readonly JournalRecord[], summariser: Summariser | undefined): Json {
+  let row: Json = null;
+  for (const record of records) {
+    if (record.summary !== undefined) row = record.summary;
+    else if (summariser) row = summariser.add(row, record);
+  }
+  return row;
+}
+
+/** The newest record that carries a summary, and those after it; all of the segment's if none does. */
+function recordsSinceSummary(file: DiskFile, size: number): readonly JournalRecord[] {
+  for (let length = Math.min(TAIL_BYTES, size); ; length = Math.min(length * 8, size)) {
+    const start = size - length;
+    const bytes = Buffer.allocUnsafe(length);
+    const read = file.read(bytes, 0, length, start);
+    const tail = bytes.subarray(0, read);
+    const closing = lastLine(tail);
+    if (closing?.summary !== undefined) return [closing];
+
+    const from = start === 0 ? 0 : tail.indexOf(NEWLINE) + 1;
+    const scan = new Scan();
+    const rest = scan.feed(tail, from, tail.length, start + from);
+    scan.finish(tail, rest, tail.length, start + rest);
+    const { keep } = decideTail(scan, { sealed: false });
+    const records = scan.records.slice(0, keep);
+    const newest = records.findLastIndex((record) => record.summary !== undefined);
+    if (newest !== -1) return records.slice(newest);
+    if (start === 0) return records;
+  }
+}
+
+/** The usual end: a whole line with its newline. */
+function lastLine(bytes: Buffer): JournalRecord | null {
+  if (bytes.length < 2 || bytes[bytes.length - 1] !== NEWLINE) return null;
+  const start = bytes.lastIndexOf(NEWLINE, bytes.length - 2) + 1;
+  return decodeLine(bytes, start, bytes.length - 1);
+}

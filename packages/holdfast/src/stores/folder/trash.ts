@@ -1,0 +1,63 @@
+import { join } from "node:path";
+import type { Disk } from "../../disk/disk.ts";
+import { diskFailure } from "../../disk/failure.ts";
+import { isId } from "../../journal/id.ts";
+import type { Leases } from "../lease.ts";
+import { listSegments } from "./segment.ts";
+
+const WEEK_MS = 7 * 24 * 3600 * 1000;
+const DAY_MS = 24 * 3600 * 1000;
+const TRASHED = /^([0-9a-f-]{36})-(\d+)$/;
+
+/** Under the lease. The session is whole in one place or the other. */
+export function moveToTrash(disk: Disk, sessions: string, trash: string, id: string, nowMs: number): void {
+  let name = `${id}-${nowMs}`;
+  for (let n = nowMs; disk.stat(join(trash, name)); ) name = `${id}-${++n}`;
+  disk.rename(join(sessions, id), join(trash, name));
+  // The new place before the old one: after a power cut between the two it may be in both, never in neither.
+  disk.syncFolder(trash);
+  disk.syncFolder(sessions);
+}
+
+/** Empties the trash of what is older than the grace time, removes folders that never became a session, and leases that nobody needs. */
+export function collectGarbage(
+  places: { readonly disk: Disk; readonly leases: Leases; readonly sessions: string; readonly trash: string },
+  nowMs: number,
+  graceMs = WEEK_MS,
+): { readonly removed: readonly string[] } {
+  const { disk, leases, sessions, trash } = places;
+  const removed: string[] = [];
+  try {
+    for (const name of disk.list(trash)) {
+      const match = TRASHED.exec(name);
+      if (!match || nowMs - Number(match[2]) < graceMs) continue;
+      removeTree(disk, join(trash, name));
+      removed.push(match[1]!);
+    }
+    for (const id of disk.list(sessions)) {
+      const folder = join(sessions, id);
+      const stat = disk.stat(folder);
+      if (
+        !isId(id) ||
+        stat?.kind !== "folder" ||
+        nowMs - stat.mtimeMs < DAY_MS ||
+        listSegments(disk, folder).length > 0
+      )
+        continue;
+      if (leases.holder(id)) continue;
+      removeTree(disk, folder);
+      removed.push(id);
+    }
+    for (const id of leases.ids()) if (disk.stat(join(sessions, id)) === null) leases.forget(id);
+  } catch (error) {
+    throw diskFailure(error, "collect garbage", trash, "No session is affected.");
+  }
+  return { removed };
+}
+
+function removeTree(disk: Disk, path: string): void {
+  if (disk.stat(path)?.kind === "folder") {
+    for (const name of disk.list(path)) removeTree(disk, join(path, name));
+    disk.removeFolder(path);
+  } else disk.remove(path);
+}

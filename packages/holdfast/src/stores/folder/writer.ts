@@ -1,0 +1,190 @@
+import { join } from "node:path";
+import type { Disk, DiskFile, DiskStat } from "../../disk/disk.ts";
+import { diskFailure } from "../../disk/failure.ts";
+import { errnoOf, HoldfastError } from "../../errors.ts";
+import type { Ledger, Prepared } from "../../journal/ledger.ts";
+import { segmentRecord } from "../../journal/lifecycle.ts";
+import type { NewRecord } from "../../journal/record.ts";
+import type { Lease } from "../lease.ts";
+import { giveBirth } from "./birth.ts";
+import { segmentName } from "./segment.ts";
+
+/** Where a writer goes on. */
+export interface Place {
+  readonly folder: string;
+  readonly session: string;
+  /** The newest segment. */
+  readonly segment: number;
+  /** The segment that begins the epoch. */
+  readonly epoch: number;
+  readonly size: number;
+}
+
+/**
+ * The newest segment, open for appending: puts bytes at its end, takes back what did not fit, syncs, and notices when the file is no longer the
+ * one that it opened. Knows nothing of who waits for what: that is the journal's.
+ */
+export class SegmentWriter {
+  readonly #disk: Disk;
+  readonly #ledger: Ledger;
+  readonly #lease: Lease;
+  readonly #folder: string;
+  readonly #session: string;
+  #segment: number;
+  #epoch: number;
+  #size: number;
+  #file: DiskFile;
+  /** A second descriptor sees every write-back error too, whichever sync the kernel tells it to first; and Windows truncates only here (S11). */
+  #second: DiskFile;
+  #identity: DiskStat;
+
+  constructor(disk: Disk, ledger: Ledger, lease: Lease, place: Place) {
+    this.#disk = disk;
+    this.#ledger = ledger;
+    this.#lease = lease;
+    this.#folder = place.folder;
+    this.#session = place.session;
+    this.#segment = place.segment;
+    this.#epoch = place.epoch;
+    this.#size = place.size;
+    [this.#file, this.#second] = this.#open();
+    this.#identity = this.#file.stat();
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+  get segment(): number {
+    return this.#segment;
+  }
+  get path(): string {
+    return join(this.#folder, segmentName(this.#segment));
+  }
+  /** Freshness of the segment for the catalogue. */
+  get mtimeMs(): number {
+    return this.#disk.stat(this.path)?.mtimeMs ?? 0;
+  }
+
+  /** Writes one unit at the end, in one write. Throws STORE_FULL, STORE_IO with nothing written, or FILE_REPLACED (in doubt). */
+  put(prepared: Prepared): void {
+    const { bytes } = prepared;
+    let written = 0;
+    let cause: unknown;
+    try {
+      written = this.#file.write(bytes);
+    } catch (error) {
+      cause = error;
+    }
+    if (cause !== undefined || written !== bytes.length) {
+      this.#cutBack(written);
+      cause ??= Object.assign(new Error(`wrote ${written} of ${bytes.length} bytes`), { code: "ENOSPC" });
+      throw diskFailure(
+        cause,
+        "append to the journal",
+        this.path,
+        "Nothing of this append was written, and nothing before it is affected.",
+      );
+    }
+    this.#size += written;
+    this.#ledger.commit(prepared);
+  }
+
+  /** Resolves when everything that was put before the call is on the platter. */
+  sync(): Promise<void> {
+    return this.#file.sync();
+  }
+
+  syncNow(): void {
+    this.#second.syncNow();
+  }
+
+  /** Is it still my file, and my lease (S12)? A sync proves nothing about a file that nobody will find again. */
+  assertMine(): void {
+    const found = this.#disk.stat(this.path);
+    const { dev, ino } = this.#identity;
+    if (!found || found.dev !== dev || found.ino !== ino || found.size !== this.#size) {
+      const facts = { path: this.path, expectedBytes: this.#size, foundBytes: found?.size ?? null };
+      const what = !found
+        ? "is gone"
+        : found.ino !== ino || found.dev !== dev
+          ? "was replaced by another file"
+          : "was changed by somebody else";
+      const message = `The journal file ${this.path} ${what}. What was acknowledged before is not affected by this process; what waited is in doubt. Open the session again.`;
+      throw new HoldfastError("FILE_REPLACED", message, facts);
+    }
+    this.#lease.assertHeld();
+  }
+
+  /**
+   * Goes on in a new segment, which begins with `records` when it begins an epoch. The old one is synced already. Throws STORE_FULL or STORE_IO with
+   * the old one still in use, or SYNC_FAILED (in doubt).
+   */
+  next(records: readonly NewRecord[] | null): Prepared {
+    const number = this.#segment + 1;
+    const epoch = records ? number : this.#epoch;
+    const keys = records ? this.#ledger.keysToCarry() : undefined;
+    const header = segmentRecord({
+      session: this.#session,
+      segment: number,
+      epoch,
+      ...(keys === undefined ? {} : { keys }),
+    });
+    const prepared = this.#ledger.prepareSegment([header, ...(records ?? [])]);
+    giveBirth(this.#disk, this.#folder, segmentName(number), (put) => put(prepared.bytes));
+    this.#ledger.commit(prepared);
+    this.#ledger.setDurable(prepared.last);
+    if (records) this.#ledger.forgetOldKeys();
+    this.close();
+    this.#segment = number;
+    this.#epoch = epoch;
+    this.#size = prepared.bytes.length;
+    try {
+      [this.#file, this.#second] = this.#open();
+    } catch (error) {
+      const message = `The new segment ${this.path} is there, but could not be opened. What was acknowledged is safe. Open the session again.`;
+      throw new HoldfastError("SYNC_FAILED", message, { path: this.path, errno: errnoOf(error) ?? "unknown" }, error);
+    }
+    this.#identity = this.#file.stat();
+    return prepared;
+  }
+
+  /** The descriptors are closed only when no sync is under way. */
+  close(): void {
+    this.#file.close();
+    this.#second.close();
+  }
+
+  #open(): [DiskFile, DiskFile] {
+    const file = this.#disk.open(this.path, "append");
+    try {
+      return [file, this.#disk.open(this.path, "update")];
+    } catch (error) {
+      file.close();
+      throw error;
+    }
+  }
+
+  /** Takes back what a failed write left, so that its place and its seq can be used again (S11). */
+  #cutBack(written: number): void {
+    let found: number | undefined;
+    try {
+      found = this.#file.stat().size;
+      if (found === this.#size) return;
+      if (found === this.#size + written) {
+        this.#second.truncate(this.#size);
+        return;
+      }
+    } catch (error) {
+      throw this.#stuck(found, error);
+    }
+    throw this.#stuck(found, undefined);
+  }
+
+  #stuck(found: number | undefined, cause: unknown): HoldfastError {
+    const facts = { path: this.path, expectedBytes: this.#size, foundBytes: found ?? null };
+    const message =
+      `A write to ${this.path} failed half-way and could not be taken back. What was acknowledged is safe; this append is in doubt. ` +
+      "Open the session again: that heals it.";
+    return new HoldfastError("FILE_REPLACED", message, facts, cause);
+  }
+}

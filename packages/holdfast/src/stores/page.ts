@@ -1,0 +1,42 @@
+import { HoldfastError } from "../errors.ts";
+import type { Listed, ListOptions } from "../journal/contract.ts";
+
+/** One page of rows that are sorted newest first. The cursor names a place in that order, not a number, so that pages stay right while sessions change. */
+export function pageOf(
+  rows: readonly Listed[],
+  options: ListOptions,
+): { readonly sessions: readonly Listed[]; readonly next?: string } {
+  const { where, limit = Number.POSITIVE_INFINITY } = options;
+  const after = options.after === undefined ? null : parseListCursor(options.after);
+  const wanted = where && Object.entries(where);
+  const sessions: Listed[] = [];
+  for (const { id, at, head, closed, summary } of rows) {
+    if (after && !(at < after.at || (at === after.at && id < after.id))) continue;
+    if (wanted && !wanted.every(([name, value]) => memberOf(summary, name) === value)) continue;
+    if (sessions.length >= limit) {
+      const last = sessions.at(-1);
+      return last ? { sessions, next: listCursor(last) } : { sessions };
+    }
+    sessions.push({ id, at, head, closed, summary });
+  }
+  return { sessions };
+}
+
+export function listCursor(row: Pick<Listed, "at" | "id">): string {
+  return `${row.at}_${row.id}`;
+}
+
+export function parseListCursor(cursor: string): { at: string; id: string } {
+  const at = cursor.slice(0, cursor.lastIndexOf("_"));
+  if (at === "")
+    throw new HoldfastError("CURSOR_STALE", "The cursor is not one that a list gave out. List again without it.", {
+      cursor,
+    });
+  return { at, id: cursor.slice(at.length + 1) };
+}
+
+/** A missing member counts as null. */
+function memberOf(summary: unknown, name: string): unknown {
+  if (typeof summary !== "object" || summary === null || !Object.hasOwn(summary, name)) return null;
+  return (summary as Record<string, unknown>)[name] ?? null;
+}

@@ -1,0 +1,32 @@
+/** Something to wait on: until it is woken, a time has passed, or the signal fires. A wake that comes while nobody waits is not lost. */
+export class Wake {
+  readonly #signal: AbortSignal | undefined;
+  #woken = false;
+  #resolve: (() => void) | null = null;
+
+  constructor(signal?: AbortSignal) {
+    this.#signal = signal;
+    signal?.addEventListener("abort", this.up);
+  }
+
+  readonly up = (): void => {
+    this.#woken = true;
+    this.#resolve?.();
+  };
+
+  async wait(ms: number): Promise<void> {
+    if (!this.#woken) {
+      const timer = setTimeout(this.up, ms);
+      await new Promise<void>((resolve) => {
+        this.#resolve = resolve;
+      });
+      this.#resolve = null;
+      clearTimeout(timer);
+    }
+    this.#woken = false;
+  }
+
+  end(): void {
+    this.#signal?.removeEventListener("abort", this.up);
+  }
+}
