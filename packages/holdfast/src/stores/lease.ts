@@ -5,6 +5,7 @@ import type { Disk, DiskLock, DiskStat } from "../disk/disk.ts";
 import { diskFailure } from "../disk/failure.ts";
 import { errnoOf, HoldfastError } from "../errors.ts";
 import type { Holder } from "../journal/contract.ts";
+import { sessionBusy } from "../journal/refusals.ts";
 
 /** A probe of somebody else's can hold the lock for an instant, so a taker tries again for this long (S14). */
 const TAKE_MS = 250;
@@ -71,7 +72,7 @@ export class Leases {
       const lease = this.#try(id, app);
       if (lease) return lease;
       const holder = this.#own(id);
-      if (holder || performance.now() > until) throw busy(id, holder ?? this.#words(id), holder !== null);
+      if (holder || performance.now() > until) throw sessionBusy(id, holder ?? this.#words(id), holder !== null);
       await sleep(RETRY_MS);
     }
   }
@@ -220,14 +221,6 @@ export class Leases {
 
 function identity(stat: DiskStat): string {
   return `${stat.dev}:${stat.ino}`;
-}
-
-function busy(id: string, holder: Holder, sameProcess: boolean): HoldfastError {
-  const who = sameProcess
-    ? "this process"
-    : `${holder.app} (process ${holder.pid} on ${holder.host}, since ${holder.since})`;
-  const message = `Session ${id} is being written by ${who}. Nothing was touched. Read it meanwhile, or end its writer first.`;
-  return new HoldfastError("SESSION_BUSY", message, { session: id, holder: { ...holder }, sameProcess });
 }
 
 function lost(id: string, path: string): HoldfastError {

@@ -1,7 +1,8 @@
 import type { Disk } from "../../disk/disk.ts";
-import { errnoOf, HoldfastError } from "../../errors.ts";
+import { errnoOf } from "../../errors.ts";
 import type { FollowOptions } from "../../journal/contract.ts";
 import { cursorOf, type JournalRecord } from "../../journal/record.ts";
+import { cursorStale } from "../../journal/refusals.ts";
 import type { Scan } from "../../journal/scan.ts";
 import { decideTail } from "../../journal/tail.ts";
 import { Wake } from "../wake.ts";
@@ -19,6 +20,7 @@ export interface LiveWriter {
 
 export interface FollowSource {
   readonly disk: Disk;
+  readonly id: string;
   readonly folder: string;
   readonly live: () => LiveWriter | undefined;
 }
@@ -36,7 +38,7 @@ export async function* followSession(source: FollowSource, options: FollowOption
   let live: LiveWriter | undefined;
   let unlisten: (() => void) | undefined;
   try {
-    let last = await startAfter(disk, folder, options.after ?? 0);
+    let last = await startAfter(source, options.after ?? 0);
     let place: { number: number; offset: number } | null = null;
     while (!signal?.aborted) {
       if (source.live() !== live) {
@@ -116,7 +118,7 @@ function take(scan: Scan, segment: Segment, sealed: boolean, last: number, limit
 }
 
 /** The seq to start after. A cursor is good only while its record is the one that it was taken from. */
-async function startAfter(disk: Disk, folder: string, after: number | string): Promise<number> {
+async function startAfter({ disk, folder, id }: FollowSource, after: number | string): Promise<number> {
   if (typeof after === "number") return after;
   const seq = Number(after.slice(0, after.indexOf("-")));
   if (Number.isSafeInteger(seq) && seq > 0) {
@@ -125,6 +127,5 @@ async function startAfter(disk: Disk, folder: string, after: number | string): P
       break;
     }
   }
-  const message = `The place ${JSON.stringify(after.slice(0, 40))} is not in this journal any more: after a power cut a number can be used again. Start over from seq 1.`;
-  throw new HoldfastError("CURSOR_STALE", message, { cursor: after.slice(0, 40), startFrom: 1 });
+  throw cursorStale(id, after);
 }

@@ -3,6 +3,7 @@ import type { Appended, AppendOptions, Durability, FollowOptions, Journal } from
 import type { Ledger, Prepared } from "../../journal/ledger.ts";
 import { closedRecord } from "../../journal/lifecycle.ts";
 import type { JournalRecord, NewRecord } from "../../journal/record.ts";
+import { journalClosed } from "../../journal/refusals.ts";
 import { flushAtExit } from "../exit.ts";
 import type { Lease } from "../lease.ts";
 import type { SegmentWriter } from "./writer.ts";
@@ -385,12 +386,7 @@ export class FolderJournal implements Journal {
 
   #assertOpen(): void {
     if (this.#failure) throw this.#tell(this.#failure);
-    if (this.#closing)
-      throw new HoldfastError(
-        "JOURNAL_CLOSED",
-        `The journal of session ${this.id} is closed. Open the session again.`,
-        { session: this.id },
-      );
+    if (this.#closing) throw journalClosed(this.id);
   }
 }
 

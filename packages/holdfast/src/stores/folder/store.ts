@@ -9,6 +9,7 @@ import { assertId } from "../../journal/id.ts";
 import { Ledger } from "../../journal/ledger.ts";
 import { openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
 import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type NewRecord } from "../../journal/record.ts";
+import { sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
 import { type Lease, Leases } from "../lease.ts";
 import { giveBirth } from "./birth.ts";
 import { Catalogue } from "./catalogue.ts";
@@ -97,13 +98,13 @@ class FolderStore implements contract.JournalStore {
     options: contract.WriterOptions = {},
   ): Promise<contract.Journal> {
     const folder = this.#folderOf(id);
-    if (this.#segmentsOf(folder).length > 0) throw exists(id);
+    if (this.#segmentsOf(folder).length > 0) throw sessionExists(id);
     return this.#withLease(id, options, (lease) => {
       const ledger = this.#ledger();
       const size = this.#doing("create a session", folder, () => {
         this.#anchor();
         this.#disk.makeFolder(folder);
-        if (listSegments(this.#disk, folder).length > 0) throw exists(id);
+        if (listSegments(this.#disk, folder).length > 0) throw sessionExists(id);
         const prepared = ledger.prepareSegment([segmentRecord({ session: id, segment: 1, epoch: 1 }), ...records]);
         giveBirth(this.#disk, folder, segmentName(1), (put) => put(prepared.bytes));
         // The folder's own name last: until now it is a folder without a segment, which is no session (S18).
@@ -119,10 +120,10 @@ class FolderStore implements contract.JournalStore {
 
   async open(id: string, options: contract.WriterOptions = {}): Promise<contract.Opened> {
     const folder = this.#folderOf(id);
-    if (this.#segmentsOf(folder).length === 0) throw notFound(id);
+    if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
     return this.#withLease(id, options, async (lease) => {
       const epoch = await this.#reading(id, folder, () => readEpoch(this.#disk, folder));
-      if (!epoch) throw notFound(id);
+      if (!epoch) throw sessionNotFound(id);
       const healed = heal(this.#disk, folder, epoch);
       // A writer that was killed while it created the session has left its name unsynced.
       this.#doing("make a session durable", this.#sessions, () => {
@@ -145,7 +146,7 @@ class FolderStore implements contract.JournalStore {
   async read(id: string): Promise<contract.Snapshot> {
     const folder = this.#folderOf(id);
     const epoch = await this.#reading(id, folder, () => readEpoch(this.#disk, folder));
-    if (!epoch) throw notFound(id);
+    if (!epoch) throw sessionNotFound(id);
     const { records, recovery } = epoch;
     const beingWritten = recovery.unclean && this.#leases.holder(id) !== null;
     return { id, records, recovery: beingWritten ? { ...recovery, unclean: false, cutBytes: 0 } : recovery };
@@ -153,14 +154,14 @@ class FolderStore implements contract.JournalStore {
 
   async *history(id: string, from = 1): AsyncGenerator<JournalRecord> {
     const folder = this.#folderOf(id);
-    if (this.#segmentsOf(folder).length === 0) throw notFound(id);
+    if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
     yield* readHistory(this.#disk, folder, from);
   }
 
   async *follow(id: string, options: contract.FollowOptions = {}): AsyncGenerator<JournalRecord> {
     const folder = this.#folderOf(id);
-    if (this.#segmentsOf(folder).length === 0) throw notFound(id);
-    yield* followSession({ disk: this.#disk, folder, live: () => this.#live.get(id) }, options);
+    if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
+    yield* followSession({ disk: this.#disk, id, folder, live: () => this.#live.get(id) }, options);
   }
 
   async has(id: string): Promise<boolean> {
@@ -181,9 +182,9 @@ class FolderStore implements contract.JournalStore {
 
   async delete(id: string): Promise<void> {
     const folder = this.#folderOf(id);
-    if (this.#segmentsOf(folder).length === 0) throw notFound(id);
+    if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
     await this.#underLease(id, () => {
-      if (this.#segmentsOf(folder).length === 0) throw notFound(id);
+      if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
       this.#doing("delete a session", folder, () =>
         moveToTrash(this.#disk, this.#sessions, this.#trash, id, this.#now()),
       );
@@ -194,7 +195,7 @@ class FolderStore implements contract.JournalStore {
     const folder = this.#folderOf(id);
     const isHeld = () => this.#leases.holder(id) !== null;
     const found = await this.#reading(id, folder, () => verifySession(this.#disk, folder, id, isHeld));
-    if (!found) throw notFound(id);
+    if (!found) throw sessionNotFound(id);
     return found;
   }
 
@@ -202,7 +203,7 @@ class FolderStore implements contract.JournalStore {
     id: string,
   ): Promise<{ readonly segments: number; readonly bytesBefore: number; readonly bytesAfter: number }> {
     const folder = this.#folderOf(id);
-    if (this.#segmentsOf(folder).length === 0) throw notFound(id);
+    if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
     return this.#underLease(id, async () => {
       const epoch = await this.#reading(id, folder, () => readEpoch(this.#disk, folder));
       const packed = { segments: 0, bytesBefore: 0, bytesAfter: 0 };
@@ -329,7 +330,7 @@ class FolderStore implements contract.JournalStore {
     try {
       return await read();
     } catch (error) {
-      if (!this.#disk.stat(folder)) throw notFound(id);
+      if (!this.#disk.stat(folder)) throw sessionNotFound(id);
       throw diskFailure(error, "read a session", folder, "Nothing was touched.");
     }
   }
@@ -364,23 +365,6 @@ class FolderStore implements contract.JournalStore {
   }
 
   #assertOpen(): void {
-    if (this.#closed)
-      throw new HoldfastError("STORE_CLOSED", `The store ${this.#root} is closed. Open it again.`, {
-        path: this.#root,
-      });
+    if (this.#closed) throw storeClosed(this.url);
   }
-}
-
-function notFound(id: string): HoldfastError {
-  return new HoldfastError("SESSION_NOT_FOUND", `There is no session ${id} in this store. Nothing was touched.`, {
-    session: id,
-  });
-}
-
-function exists(id: string): HoldfastError {
-  return new HoldfastError(
-    "SESSION_EXISTS",
-    `There is a session ${id} already. It was not touched. Open it, or take another id.`,
-    { session: id },
-  );
 }
