@@ -1,0 +1,108 @@
+import { randomUUID } from "node:crypto";
+import { availableParallelism } from "node:os";
+import { warmWorker } from "./life.ts";
+import type { Fault } from "./oracle.ts";
+import { planSession } from "./plan.ts";
+import { openSpec, type StoreSpec } from "./stores.ts";
+import { Trial } from "./trial.ts";
+
+export interface CampaignOptions {
+  readonly store: StoreSpec;
+  readonly seed: number;
+  /** How often a writer is killed, at least. */
+  readonly kills: number;
+  /** How many sessions are under test at the same time; default one for each processor. */
+  readonly lanes?: number;
+  /** Only the session of this number, as a fault names it. */
+  readonly only?: number;
+  /** The store's disk can be paused, so that it can be killed at named steps; default: it is the folder store. */
+  readonly points?: boolean;
+  readonly onKill?: (receipt: Receipt) => void;
+  /** Ends the campaign after the lives that run. */
+  readonly signal?: AbortSignal;
+}
+
+/** The sums of a campaign. */
+export interface Receipt {
+  kills: number;
+  sessions: number;
+  attempted: number;
+  acknowledged: number;
+  recovered: number;
+  /** Acknowledged, and not there. */
+  lost: number;
+  torn: number;
+  cutBytes: number;
+  readonly points: Map<string, number>;
+  readonly faults: SessionFault[];
+}
+
+export interface SessionFault extends Fault {
+  /** The number of the session in its campaign (`only`). */
+  readonly index: number;
+  readonly session: string;
+}
+
+/** Faults enough to know that a store is broken. */
+const FAULTS_MAX = 20;
+/** Sessions between two sweeps of the trash. */
+const SWEEP_EVERY = 16;
+
+export const emptyReceipt = (): Receipt => ({
+  kills: 0,
+  sessions: 0,
+  attempted: 0,
+  acknowledged: 0,
+  recovered: 0,
+  lost: 0,
+  torn: 0,
+  cutBytes: 0,
+  points: new Map(),
+  faults: [],
+});
+
+/** Kills writers of a store until it has been `kills` times, and says what came back. A session with faults is left in its place. */
+export async function runCampaign(options: CampaignOptions): Promise<Receipt> {
+  const receipt = emptyReceipt();
+  const points = options.points ?? options.store.module === "folder";
+  const worker = await warmWorker(options.store);
+  await using store = await openSpec(options.store);
+  let next = options.only ?? 0;
+
+  const goesOn = (): boolean =>
+    !options.signal?.aborted && receipt.kills < options.kills && receipt.faults.length < FAULTS_MAX;
+  const lane = async (): Promise<void> => {
+    while (goesOn()) {
+      if (options.only !== undefined && next > options.only) return;
+      const index = next++;
+      const session = randomUUID();
+      const trial = new Trial(store, options.store, worker, session, options.seed + index);
+      for (const plan of planSession(options.seed, index, points)) {
+        const before = { ...trial.findings };
+        await trial.run(plan);
+        receipt.kills += trial.findings.kills - before.kills;
+        receipt.torn += trial.findings.torn - before.torn;
+        receipt.cutBytes += trial.findings.cutBytes - before.cutBytes;
+        options.onKill?.(receipt);
+        if (!goesOn() || trial.findings.faults.length > 0) break;
+      }
+      add(receipt, trial, index, session);
+      if (trial.findings.faults.length === 0 && (await store.has(session))) await store.delete(session);
+      if (index % SWEEP_EVERY === 0) await store.gc({ graceMs: 0 });
+    }
+  };
+  await Promise.all(Array.from({ length: options.lanes ?? availableParallelism() }, lane));
+  return receipt;
+}
+
+function add(receipt: Receipt, trial: Trial, index: number, session: string): void {
+  receipt.sessions++;
+  receipt.attempted += new Set(trial.log.tried.map(({ attempt }) => attempt.id)).size;
+  receipt.acknowledged += trial.log.acknowledged;
+  receipt.recovered += trial.recovered;
+  for (const [name, times] of trial.findings.points) receipt.points.set(name, (receipt.points.get(name) ?? 0) + times);
+  for (const fault of trial.findings.faults) {
+    receipt.faults.push({ ...fault, index, session });
+    if (fault.what === "lost") receipt.lost++;
+  }
+}

@@ -1,0 +1,47 @@
+import type { JournalRecord, NewRecord } from "holdfast";
+import type { Attempt } from "./pipe.ts";
+
+/**
+ * The records of an attempt, a pure function of it: the parent knows what was tried without being sent it, and every byte that comes
+ * back can be compared.
+ */
+export function recordsOf(attempt: Attempt): NewRecord[] {
+  return Array.from({ length: attempt.parts }, (_, part) => ({
+    kind: attempt.kind === "epoch" && part === 0 ? "epoch" : "lab",
+    ...(attempt.kind === "epoch" && part === 0 ? { reason: "compaction" } : {}),
+    lab: attempt.id,
+    part,
+    of: attempt.parts,
+    text: textOf(attempt.id, part, attempt.chars),
+  }));
+}
+
+/** Two-, three- and four-byte characters, quotes, a line end, and a piece of a trailer: whatever a careless reader trips over. */
+const STUFF = 'zażółć gęślą jaźń · 漢字 · 🦀🪝 · "quoted" \\ · line\nend · ,"crc":"00000000"} · ';
+
+export function textOf(id: number, part: number, chars: number): string {
+  const head = `${id}/${part} `;
+  const turned = STUFF.slice(id % 16) + STUFF.slice(0, id % 16);
+  return (head + turned.repeat(Math.ceil(chars / turned.length))).slice(0, chars).toWellFormed();
+}
+
+/** A record of the laboratory's own, as it was found. */
+export interface Found {
+  readonly seq: number;
+  readonly crc: string;
+  readonly id: number;
+  readonly part: number;
+  readonly of: number;
+  readonly chars: number;
+  /** The content is what this id, part and length stand for. */
+  readonly intact: boolean;
+}
+
+/** Null for a record that the store wrote by itself (`segment`, `opened`, `closed`). */
+export function foundIn(record: JournalRecord): Found | null {
+  const { lab, part, of, text } = record;
+  if (typeof lab !== "number" || typeof part !== "number" || typeof of !== "number" || typeof text !== "string")
+    return null;
+  const chars = text.length;
+  return { seq: record.seq, crc: record.crc, id: lab, part, of, chars, intact: text === textOf(lab, part, chars) };
+}

@@ -1,0 +1,70 @@
+import type { Attempt, LabEvent } from "./pipe.ts";
+
+/** What became of an attempt, as far as the process that made it could tell. */
+export type Outcome =
+  | { readonly is: "open" }
+  | { readonly is: "acknowledged"; readonly seq?: number; readonly last?: number }
+  | { readonly is: "refused"; readonly code: string }
+  | { readonly is: "doubt"; readonly code: string };
+
+export interface Tried {
+  readonly attempt: Attempt;
+  /** In which life of the session's writer it was made. */
+  readonly life: number;
+  outcome: Outcome;
+}
+
+/** Everything that the writers of one session have tried and been told, in order, over all their lives. */
+export class Log {
+  readonly tried: Tried[] = [];
+  #life = 0;
+  /** The newest try of each id. */
+  readonly #newest = new Map<number, Tried>();
+
+  /** A writer has died; what comes is said by the next one. */
+  nextLife(): void {
+    this.#life++;
+  }
+
+  get life(): number {
+    return this.#life;
+  }
+
+  hear(event: LabEvent): void {
+    if (event.e === "attempt") {
+      const { e: _, ...attempt } = event;
+      const tried: Tried = { attempt, life: this.#life, outcome: { is: "open" } };
+      this.tried.push(tried);
+      this.#newest.set(event.id, tried);
+    } else if (event.e === "ack") {
+      const { e: _, id, ...where } = event;
+      this.#settle(id, { is: "acknowledged", ...where });
+    } else if (event.e === "refused" || event.e === "doubt") {
+      this.#settle(event.id, { is: event.e, code: event.code });
+    }
+  }
+
+  get acknowledged(): number {
+    return this.#count("acknowledged");
+  }
+
+  /** Attempts that no answer came for. */
+  get open(): readonly Tried[] {
+    return this.tried.filter(({ outcome }) => outcome.is === "open");
+  }
+
+  /** The first id that nobody has used. */
+  get nextId(): number {
+    return this.tried.reduce((most, { attempt }) => Math.max(most, attempt.id), 0) + 1;
+  }
+
+  #count(is: Outcome["is"]): number {
+    return new Set(this.tried.filter(({ outcome }) => outcome.is === is).map(({ attempt }) => attempt.id)).size;
+  }
+
+  #settle(id: number, outcome: Outcome): void {
+    const tried = this.#newest.get(id);
+    if (!tried) throw new Error(`an answer for attempt ${id}, which was never announced`);
+    tried.outcome = outcome;
+  }
+}

@@ -1,0 +1,56 @@
+import { mixSeeds, type Random, seededRandom } from "../simulation/random.ts";
+import type { KillPoint } from "./pausing-disk.ts";
+import { folderPoints, largeWrite, type NamedPoint, tear } from "./points.ts";
+import type { Profile } from "./workload.ts";
+
+/** When a life ends. */
+export type Ending =
+  /** So many microseconds after it began to open the store, wherever it is by then: in healing, or at work. */
+  | { readonly by: "instant"; readonly us: number }
+  /** So many microseconds after it has announced its n-th attempt. */
+  | { readonly by: "attempt"; readonly nth: number; readonly us: number }
+  /** At a step of its disk; with `us`, so long after that step has begun. */
+  | { readonly by: "point"; readonly point: KillPoint; readonly us?: number };
+
+export interface LifePlan {
+  readonly profile: Profile;
+  readonly ending: Ending;
+  /** What the parent does to the dead writer's session: only look, or also heal it, append, and reopen it. */
+  readonly after: "look" | "reopen";
+}
+
+/** The lives of one session, a pure function of the seed. `points`: the store has a disk that can be paused. */
+export function planSession(seed: number, index: number, points: boolean): LifePlan[] {
+  const random = seededRandom(mixSeeds(seed, index, 0x11fe));
+  const plans: LifePlan[] = [];
+  if (points) {
+    const point = folderPoints[index % folderPoints.length]!;
+    // Opening it in the parent would heal it, and the next life would find nothing torn.
+    if (point.finds === "torn") plans.push(...atPoint(random, tear, "look"));
+    plans.push(...atPoint(random, point, random.chance(0.5) ? "look" : "reopen"));
+  }
+  for (let lives = 2 + random.below(4); lives > 0; lives--) plans.push(anyLife(random, points));
+  return plans;
+}
+
+function atPoint(random: Random, point: NamedPoint, after: LifePlan["after"]): LifePlan[] {
+  const life: LifePlan = { profile: point.profile, ending: { by: "point", point }, after };
+  // A journal of some age, where the point is not in its making.
+  const young: LifePlan = { profile: "mixed", ending: { by: "attempt", nth: 3, us: random.below(500) }, after: "look" };
+  return point.finds === "any" && random.chance(0.3) ? [young, life] : [life];
+}
+
+function anyLife(random: Random, points: boolean): LifePlan {
+  const after = random.chance(0.5) ? "look" : "reopen";
+  const dice = random.next();
+  if (dice < 0.2) return { profile: profileOf(random), ending: { by: "instant", us: random.below(12_000) }, after };
+  if (dice < 0.4 && points)
+    return { profile: "large", ending: { by: "point", point: largeWrite, us: random.below(4000) }, after };
+  if (dice < 0.4) return { profile: "large", ending: { by: "attempt", nth: 2, us: random.below(60_000) }, after };
+  const nth = 1 + random.below(random.chance(0.3) ? 120 : 12);
+  return { profile: profileOf(random), ending: { by: "attempt", nth, us: random.below(3000) }, after };
+}
+
+function profileOf(random: Random): Profile {
+  return random.pick(["mixed", "mixed", "mixed", "epochs", "keyed"]);
+}

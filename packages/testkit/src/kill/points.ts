@@ -1,0 +1,81 @@
+import type { KillPoint } from "./pausing-disk.ts";
+import type { Profile } from "./workload.ts";
+
+/** A point, and what must go on for it to be reached. */
+export interface NamedPoint extends KillPoint {
+  readonly profile: Profile;
+  /** The session before it: not yet made, or left with a torn end by a kill, or any. */
+  readonly finds: "nothing" | "torn" | "any";
+}
+
+const SEGMENT = String.raw`/\d{6}\.jsonl$`;
+const FIRST_BORN = String.raw`/000001\.jsonl\.tmp$`;
+const BORN = String.raw`/\d{6}\.jsonl\.tmp$`;
+const KEPT_ASIDE = String.raw`/quarantine/[^/]+\.torn$`;
+const BEING_KEPT = String.raw`/quarantine/[^/]+\.torn\.tmp$`;
+
+const at = (
+  name: string,
+  step: KillPoint["step"],
+  path: string,
+  finds: NamedPoint["finds"],
+  profile: Profile,
+  more: Partial<KillPoint> = {},
+): NamedPoint => {
+  const [when] = name.split(" ") as [KillPoint["when"]];
+  return { name, when, step, path, finds, profile, ...more };
+};
+
+/**
+ * The steps of the folder store that a death between must not hurt, in the words of STORAGE.md. The names begin with `before`, `during`
+ * or `after`.
+ */
+export const folderPoints: readonly NamedPoint[] = [
+  at("after making the session's folder", "makeFolder", "/sessions/[^/]+$", "nothing", "mixed"),
+  at("during the write of the first segment", "write", FIRST_BORN, "nothing", "mixed", { share: 0.7 }),
+  at("before the rename of the first segment", "rename", SEGMENT, "nothing", "mixed"),
+  at("after the rename of the first segment", "rename", SEGMENT, "nothing", "mixed"),
+  at("after the sync of the folder of sessions", "syncFolder", "/sessions$", "nothing", "mixed"),
+
+  at("before a write", "write", SEGMENT, "any", "mixed", { nth: 3 }),
+  at("during a write, at its first byte", "write", SEGMENT, "any", "mixed", { nth: 2, share: 1e-9 }),
+  at("during a write, at its start", "write", SEGMENT, "any", "mixed", { nth: 4, share: 0.02 }),
+  at("during a write, in the middle", "write", SEGMENT, "any", "mixed", { nth: 5, share: 0.5 }),
+  at("during a write, before its last byte", "write", SEGMENT, "any", "keyed", { nth: 3, share: 0.999 }),
+  at("during a large write", "write", SEGMENT, "any", "large", { bytesMin: 1_000_000, share: 0.6 }),
+  at("after a write", "write", SEGMENT, "any", "keyed", { nth: 4 }),
+  at("before a sync", "sync", SEGMENT, "any", "mixed", { nth: 3 }),
+  at("during a sync", "sync", SEGMENT, "any", "keyed", { nth: 4 }),
+  at("after a sync", "sync", SEGMENT, "any", "keyed", { nth: 5 }),
+
+  at("after making a new segment's temporary file", "create", BORN, "any", "epochs"),
+  at("during the write of a new epoch", "write", BORN, "any", "epochs", { nth: 2, share: 0.4 }),
+  at("before the sync of a new epoch", "sync", BORN, "any", "epochs"),
+  at("before the rename of a new epoch", "rename", SEGMENT, "any", "epochs", { nth: 2 }),
+  at("after the rename of a new epoch", "rename", SEGMENT, "any", "epochs", { nth: 3 }),
+  at("after the first write to a new segment", "write", SEGMENT, "any", "epochs", { nth: 6 }),
+
+  at("during the write of the quarantine", "write", BEING_KEPT, "torn", "mixed"),
+  at("before the rename of the quarantine", "rename", KEPT_ASIDE, "torn", "mixed"),
+  at("after the rename of the quarantine", "rename", KEPT_ASIDE, "torn", "mixed"),
+  at("before the cut of a torn end", "truncate", SEGMENT, "torn", "mixed"),
+  at("after the cut of a torn end", "truncate", SEGMENT, "torn", "mixed"),
+  at("before the sync of a cut", "sync", SEGMENT, "torn", "mixed"),
+  at("after the sync of a cut", "sync", SEGMENT, "torn", "mixed"),
+];
+
+/** Says that the kernel is about to be handed megabytes, and goes on: the parent kills it in the middle of that. */
+export const largeWrite: KillPoint = {
+  name: "in the middle of a write of megabytes",
+  when: "before",
+  step: "write",
+  path: SEGMENT,
+  bytesMin: 1_000_000,
+  announce: true,
+};
+
+/** Leaves a torn end for the points that need one. */
+export const tear: NamedPoint = at("during a write that tears", "write", SEGMENT, "any", "mixed", {
+  nth: 2,
+  share: 0.6,
+});

@@ -1,0 +1,36 @@
+import { join } from "node:path";
+import { type Durability, type JournalStore, openFolderStore } from "holdfast";
+import type { Disk } from "holdfast/disk";
+
+/** A store as a process can be told of it. */
+export interface StoreSpec {
+  /** `folder`, `sqlite`, or the URL of a module that exports `openStore` (a `StoreModule`). */
+  readonly module: string;
+  /** A folder of the store's own, which exists. */
+  readonly place: string;
+  readonly durability: Durability;
+  /** Small, so that roll-over happens often. Folder store only. */
+  readonly segmentBytesMax?: number;
+}
+
+/** What a module must export to have its store killed. `disk` is given in a process that is to be killed at a step of the disk. */
+export interface StoreModule {
+  openStore(
+    place: string,
+    options: { readonly durability: Durability; readonly disk?: Disk; readonly segmentBytesMax?: number },
+  ): Promise<JournalStore>;
+}
+
+const builtIn: Record<string, StoreModule> = {
+  folder: { openStore: (place, options) => openFolderStore(join(place, "store"), options) },
+};
+
+export async function openSpec(spec: StoreSpec, disk?: Disk): Promise<JournalStore> {
+  const { module, place, durability, segmentBytesMax } = spec;
+  const { openStore } = builtIn[module] ?? ((await import(module)) as StoreModule);
+  return openStore(place, {
+    durability,
+    ...(disk ? { disk } : {}),
+    ...(segmentBytesMax === undefined ? {} : { segmentBytesMax }),
+  });
+}

@@ -1,0 +1,98 @@
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { type Receipt, runCampaign } from "./campaign.ts";
+import { newSeed, oneOf, runCommand, UsageError, wholeNumber } from "./command-line.ts";
+import { Progress } from "./progress.ts";
+import type { StoreSpec } from "./stores.ts";
+import { count, verdictLines } from "./verdict.ts";
+
+const HELP = `Kills the writers of a store with SIGKILL, again and again, and checks after every death that all that was
+acknowledged is there, in order, whole, and nothing else.
+
+  npm run torture -- [options]
+
+  --kills <n>        how often to kill (default 1000)
+  --store <store>    folder, sqlite, all (default), or the URL of a module that exports openStore
+  --durability <d>   power (default) or process
+  --seed <n>         repeats the plan of an earlier run
+  --session <n>      only the session of this number, as a fault names it
+  --lanes <n>        sessions under test at the same time (default: one for each processor)
+  --dir <path>       where the stores are made (default: the system's temporary folder)
+  --help
+
+Exit code 0: nothing was lost. 1: something was lost, or another promise broken; the store is left in place. 2: wrong usage.
+The seed fixes what is written and where the kills are aimed; the instant of a death is the machine's.
+`;
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      kills: { type: "string" },
+      store: { type: "string" },
+      durability: { type: "string" },
+      seed: { type: "string" },
+      session: { type: "string" },
+      lanes: { type: "string" },
+      dir: { type: "string" },
+      help: { type: "boolean" },
+    },
+  });
+  if (values.help) {
+    process.stdout.write(HELP);
+    return 0;
+  }
+  const kills = wholeNumber("kills", values.kills, 1000);
+  const seed = wholeNumber("seed", values.seed, newSeed(), 0);
+  const durability = oneOf("durability", values.durability, ["power", "process"], "power");
+  const stores = storesOf(values.store ?? "all");
+  const lanes = values.lanes === undefined ? {} : { lanes: wholeNumber("lanes", values.lanes, 1) };
+  const only = values.session === undefined ? {} : { only: wholeNumber("session", values.session, 0, 0) };
+  const place = placeIn(values.dir ?? tmpdir());
+
+  process.stdout.write(`${count(kills, "kill")} on ${stores.join(" and ")}, durability ${durability}, seed ${seed}\n`);
+  const stop = new AbortController();
+  process.once("SIGINT", () => stop.abort());
+
+  let broken = false;
+  for (const [i, module] of stores.entries()) {
+    const folder = join(place, String(i));
+    mkdirSync(folder, { mode: 0o700 });
+    const store: StoreSpec = { module, place: folder, durability, segmentBytesMax: 256 * 1024 };
+    const share = Math.ceil(kills / stores.length);
+    const progress = new Progress(share);
+    const onKill = ({ kills: done, torn, faults }: Receipt): void =>
+      progress.show(done, `${module}, torn ${torn}, faults ${faults.length}`);
+    const receipt = await runCampaign({ store, seed, kills: share, ...lanes, ...only, onKill, signal: stop.signal });
+    progress.clear();
+    process.stdout.write(`${verdictLines(module, receipt).join("\n")}\n`);
+    broken ||= receipt.faults.length > 0;
+    if (stop.signal.aborted) break;
+  }
+
+  const asked = `--kills ${kills} --store ${values.store ?? "all"} --durability ${durability} --seed ${seed}`;
+  if (broken) process.stdout.write(`BROKEN. The stores are left in ${place}\n`);
+  else {
+    rmSync(place, { recursive: true, force: true });
+    process.stdout.write(`${stop.signal.aborted ? "Stopped early. " : ""}Nothing that was acknowledged is lost.\n`);
+  }
+  process.stdout.write(`Repeat with: npm run torture -- ${asked}\n`);
+  return broken ? 1 : 0;
+}
+
+function storesOf(asked: string): string[] {
+  if (asked === "all") return ["folder", "sqlite"];
+  if (asked === "folder" || asked === "sqlite" || URL.canParse(asked)) return [asked];
+  throw new UsageError(`--store takes folder, sqlite, all or the URL of a module, not "${asked}"`);
+}
+
+function placeIn(folder: string): string {
+  try {
+    return mkdtempSync(join(resolve(folder), "holdfast-torture-"));
+  } catch (error) {
+    throw new UsageError(`--dir: ${(error as Error).message}`);
+  }
+}
+
+await runCommand("torture", main);

@@ -1,0 +1,154 @@
+import { statSync } from "node:fs";
+import { isAbsolute } from "node:path";
+import { isHoldfastError, type JournalStore, type Recovery } from "holdfast";
+import { recordsOf } from "./content.ts";
+import { type LifeEnd, live, type Worker } from "./life.ts";
+import { Log } from "./log.ts";
+import { emptyView, type Fault, judge, judgeEpoch, type View, viewOf } from "./oracle.ts";
+import type { Attempt } from "./pipe.ts";
+import type { LifePlan } from "./plan.ts";
+import type { StoreSpec } from "./stores.ts";
+
+/** What is learned from the lives of one session. */
+export interface Findings {
+  kills: number;
+  /** Lives that left an unfinished write behind. */
+  torn: number;
+  /** Bytes that reopening cut off and kept aside. */
+  cutBytes: number;
+  /** Points that a life was killed at, by name. */
+  readonly points: Map<string, number>;
+  readonly faults: Fault[];
+}
+
+/**
+ * One session, killed again and again. After each death it is read without healing, and judged; then its next writer heals it, or the
+ * laboratory itself does, appends, reopens, and judges again.
+ */
+export class Trial {
+  readonly log = new Log();
+  readonly findings: Findings = { kills: 0, torn: 0, cutBytes: 0, points: new Map(), faults: [] };
+  readonly #store: JournalStore;
+  readonly #spec: StoreSpec;
+  readonly #worker: Worker;
+  readonly #session: string;
+  readonly #seed: number;
+  /** What the last look showed. A dead writer adds nothing, so the journal may only grow from there. */
+  #settled: View = emptyView;
+
+  /** `store` is this process's own view of what `spec` names. */
+  constructor(store: JournalStore, spec: StoreSpec, worker: Worker, session: string, seed: number) {
+    this.#store = store;
+    this.#spec = spec;
+    this.#worker = worker;
+    this.#session = session;
+    this.#seed = seed;
+  }
+
+  /** How many attempts are in the journal, by the last look. */
+  get recovered(): number {
+    return new Set(this.#settled.found.map(({ id }) => id)).size;
+  }
+
+  /** One life and what comes after it. */
+  async run(plan: LifePlan): Promise<void> {
+    const end = await this.#live(plan);
+    try {
+      await this.#look(end);
+      if (plan.after === "reopen") await this.#reopen();
+    } catch (error) {
+      if (!isHoldfastError(error)) throw error;
+      this.#fault("conduct", `after a kill the store answered ${error.code}: ${error.message}`);
+    }
+  }
+
+  async #live(plan: LifePlan): Promise<LifeEnd> {
+    const { nextId } = this.log;
+    this.log.nextLife();
+    const workload = { seed: this.#seed, life: this.log.life, profile: plan.profile, nextId, retry: this.#retry() };
+    const job = { store: this.#spec, session: this.#session, workload };
+    const end = await live(this.#worker, job, plan.ending, this.log);
+    if (end.killed) this.findings.kills++;
+    if (end.point !== undefined) this.findings.points.set(end.point, (this.findings.points.get(end.point) ?? 0) + 1);
+    if (end.complaint !== undefined) this.#fault("conduct", `a worker: ${end.complaint}`);
+    for (const event of end.victim.events) {
+      if (event.e === "opened") this.#healed(event);
+      if (event.e === "refused" || event.e === "doubt")
+        this.#fault("conduct", `attempt ${event.id} was answered ${event.code}: ${event.message}`);
+    }
+    return end;
+  }
+
+  /** What a client would send again: keyed attempts that nobody answered. */
+  #retry(): Attempt[] {
+    const tries = Map.groupBy(this.log.tried, ({ attempt }) => attempt.id);
+    return [...tries.values()]
+      .filter((all) => all[0]?.attempt.key !== undefined && all.every(({ outcome }) => outcome.is === "open"))
+      .map((all) => all[0]!.attempt);
+  }
+
+  /** As a reader sees it, who may not heal. */
+  async #look(end: LifeEnd): Promise<void> {
+    const there = await this.#store.has(this.#session);
+    await this.#judge(there ? await viewOf(this.#store.history(this.#session)) : emptyView);
+    if (!there) return;
+    const { recovery } = await this.#store.read(this.#session);
+    this.#undamaged(recovery);
+    if (recovery.cutBytes > 0 && end.victim.events.some(({ e }) => e === "opened")) this.findings.torn++;
+  }
+
+  /** Heals it, appends, reopens it, and judges. */
+  async #reopen(): Promise<void> {
+    if (!(await this.#store.has(this.#session))) return;
+    const before = this.#settled.all.length;
+    const first = await this.#store.open(this.#session);
+    this.#healed(first.recovery);
+    this.#undamaged(first.recovery);
+    await this.#judge(await viewOf(this.#store.history(this.#session)));
+    if (this.#settled.all.length !== before) this.#fault("conduct", "healing showed more than reading did");
+    this.log.nextLife();
+    const attempt: Attempt = { id: this.log.nextId, kind: "append", parts: 2, chars: 400 };
+    this.log.hear({ e: "attempt", ...attempt });
+    this.log.hear({ e: "ack", id: attempt.id, ...(await first.journal.append(recordsOf(attempt))) });
+    await first.journal.close();
+
+    const second = await this.#store.open(this.#session);
+    if (second.recovery.unclean || second.recovery.cutBytes > 0)
+      this.#fault("conduct", `after an orderly end: ${JSON.stringify(second.recovery)}`);
+    await this.#judge(await viewOf(this.#store.history(this.#session)), await viewOf(second.records));
+    await second.journal.close();
+  }
+
+  async #judge(view: View, current?: View): Promise<void> {
+    this.#add(judge(this.log, view, this.#settled));
+    const epoch =
+      current ?? (view.all.length > 0 ? await viewOf((await this.#store.read(this.#session)).records) : view);
+    this.#add(judgeEpoch(this.log, view, epoch));
+    this.#settled = view;
+  }
+
+  /** No byte is cut that is not kept aside (P2). */
+  #healed({ cutBytes, quarantine }: { readonly cutBytes: number; readonly quarantine?: string }): void {
+    this.findings.cutBytes += cutBytes;
+    if (cutBytes === 0) return;
+    if (quarantine === undefined) this.#fault("conduct", `${cutBytes} bytes were cut, and are kept nowhere`);
+    else if (isAbsolute(quarantine) && statSync(quarantine, { throwIfNoEntry: false })?.size !== cutBytes)
+      this.#fault("conduct", `${cutBytes} bytes were cut, and ${quarantine} does not hold them`);
+  }
+
+  /** SIGKILL damages nothing that was durable. */
+  #undamaged({ damaged, missing }: Recovery): void {
+    if (damaged.length > 0 || missing.length > 0)
+      this.#fault("conduct", `damage is reported where none was done: ${JSON.stringify({ damaged, missing })}`);
+  }
+
+  #fault(what: Fault["what"], message: string): void {
+    this.#add([{ what, message }]);
+  }
+
+  /** The same fault is found again by every later look: it counts once. */
+  #add(faults: readonly Fault[]): void {
+    const known = new Set(this.findings.faults.map(({ message }) => message));
+    this.findings.faults.push(...faults.filter(({ message }) => !known.has(message)));
+  }
+}

@@ -1,0 +1,146 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { extname } from "node:path";
+import type { Readable, Writable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import { type LabEvent, Lines } from "./pipe.ts";
+
+/** A process that takes longer than this to say anything is stuck: generous, for machines that do many things at once. */
+const SILENCE_MS = 30_000;
+const STDERR_CHARS_MAX = 20_000;
+
+export interface SpawnOptions {
+  /** Run it under a shell that has done this first (`ulimit -f 64`). */
+  readonly shell?: string;
+  readonly uid?: number;
+  readonly gid?: number;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export interface Death {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** A process under test: what it says on its pipe, in order, and the means to kill it. */
+export class Victim implements AsyncDisposable {
+  readonly events: LabEvent[] = [];
+  readonly #child: ChildProcess;
+  readonly #listeners = new Set<(event: LabEvent) => void>();
+  /** When it is dead and everything that it said has been heard. */
+  readonly died: Promise<Death>;
+  #dead: Death | undefined;
+  #stderr = "";
+
+  /** Starts `program` (a path) with one argument, which it finds as JSON in `process.argv[2]`. */
+  constructor(program: string, argument: unknown, options: SpawnOptions = {}) {
+    const node = [process.execPath, ...(extname(program) === ".ts" ? ["--conditions=source"] : []), program];
+    const command = [...node, JSON.stringify(argument)];
+    const [file, ...args] = options.shell
+      ? ["/bin/sh", "-c", `${options.shell}; exec "$@"`, "sh", ...command]
+      : command;
+    this.#child = spawn(file!, args, {
+      stdio: ["pipe", "ignore", "pipe", "pipe"],
+      env: { ...process.env, ...options.env },
+      ...(options.uid === undefined ? {} : { uid: options.uid }),
+      ...(options.gid === undefined ? {} : { gid: options.gid }),
+    });
+    this.died = new Promise((resolve, reject) => {
+      this.#child.once("error", reject);
+      // `close` and not `exit`: the pipe may still hold what was said before death.
+      this.#child.once("close", (code, signal) => {
+        this.#dead = { code, signal };
+        resolve(this.#dead);
+      });
+    });
+    this.#child.stdin?.on("error", () => {
+      // EPIPE: it died before it could be told something. `died` says so.
+    });
+    this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.#stderr = (this.#stderr + text).slice(-STDERR_CHARS_MAX);
+    });
+    const lines = new Lines();
+    (this.#child.stdio[3] as Readable).setEncoding("utf8").on("data", (chunk: string) => {
+      for (const event of lines.take(chunk)) {
+        this.events.push(event);
+        for (const listener of [...this.#listeners]) listener(event);
+      }
+    });
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+  get stderr(): string {
+    return this.#stderr;
+  }
+  get dead(): boolean {
+    return this.#dead !== undefined;
+  }
+
+  kill(signal: NodeJS.Signals = "SIGKILL"): void {
+    this.#child.kill(signal);
+  }
+
+  /** Calls back inside the turn of the event loop that the event is heard in. Returns the way to stop that. */
+  onEvent(listener: (event: LabEvent) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** One line of JSON on its standard input. */
+  say(command: unknown): void {
+    (this.#child.stdin as Writable).write(`${JSON.stringify(command)}\n`);
+  }
+
+  /** There is nothing more to say to it. */
+  hush(): void {
+    this.#child.stdin?.end();
+  }
+
+  /** The first event, from `from` on, that fits; rejects if it dies or falls silent before. */
+  async until<K extends LabEvent["e"]>(
+    kind: K,
+    fits: (event: Extract<LabEvent, { e: K }>) => boolean = () => true,
+    from = 0,
+  ): Promise<Extract<LabEvent, { e: K }>> {
+    const wanted = (event: LabEvent): event is Extract<LabEvent, { e: K }> =>
+      event.e === kind && fits(event as Extract<LabEvent, { e: K }>);
+    const heard = this.events.slice(from).find(wanted);
+    if (heard) return heard;
+    const { promise, resolve, reject } = Promise.withResolvers<Extract<LabEvent, { e: K }>>();
+    const stop = this.onEvent((event) => {
+      if (wanted(event)) resolve(event);
+    });
+    const silence = setTimeout(() => reject(this.#complaint(`said no "${kind}" in ${SILENCE_MS} ms`)), SILENCE_MS);
+    this.died.then(() => reject(this.#complaint(`died before it said "${kind}"`)), reject);
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(silence);
+      stop();
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    // A stopped process dies of SIGKILL too.
+    this.kill();
+    await this.died;
+  }
+
+  #complaint(what: string): Error {
+    const failed = this.events.findLast((event) => event.e === "failed");
+    const words = failed?.e === "failed" ? failed.message : this.#stderr || "(nothing on stderr)";
+    return new Error(`process ${this.pid} ${what}: ${words}`);
+  }
+}
+
+/** A program beside `module`, in source or built. */
+export function programBeside(module: string, name: string): string {
+  return fileURLToPath(new URL(`./${name}${extname(fileURLToPath(module))}`, module));
+}
+
+/** Waits for so many microseconds without giving up the processor: timers are too coarse to hit the middle of a write. */
+export function spin(us: number): void {
+  const until = process.hrtime.bigint() + BigInt(Math.round(us * 1000));
+  while (process.hrtime.bigint() < until);
+}
