@@ -1,0 +1,105 @@
+/** The rules that keep the layers apart (DESIGN.md, section 4), as pure functions of a file's path and text. */
+
+export interface Violation {
+  readonly path: string;
+  readonly line: number;
+  readonly rule: string;
+}
+
+const LIBRARY = "packages/holdfast/src/";
+const LINES_MAX = 450;
+
+/** What each room of the library may import from: itself, and the rooms below it. */
+const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
+  ["journal/", ["errors.ts"]],
+  ["disk/", ["errors.ts", "journal/record.ts"]],
+  ["stores/folder/", ["errors.ts", "journal/", "disk/", "stores/*.ts"]],
+  ["stores/sqlite/", ["errors.ts", "journal/", "disk/", "stores/*.ts"]],
+  ["stores/memory/", ["errors.ts", "journal/", "stores/*.ts"]],
+  ["stores/", ["errors.ts", "journal/", "disk/"]],
+];
+
+const IMPORT = /(?:from\s+|import\s*\(?\s*)"([^"]+)"/g;
+
+export function checkFile(path: string, text: string): Violation[] {
+  const found: Violation[] = [];
+  const lines = text.split("\n");
+  const add = (index: number, rule: string) => found.push({ path, line: lineOf(text, index), rule });
+
+  if (/\.tsx?$/.test(path) && path.includes("/src/") && lines.length > LINES_MAX) {
+    add(0, `a source file has at most ${LINES_MAX} lines; this one has ${lines.length}: split it`);
+  }
+  if (/\.test\.ts$/.test(path)) {
+    for (const match of text.matchAll(/\b(?:test|it|describe)\.(?:only|skip|todo|fails)\b/g)) {
+      add(match.index, "no test is focused, skipped or left to do");
+    }
+  }
+  if (!path.startsWith(LIBRARY)) return found;
+
+  const here = path.slice(LIBRARY.length);
+  for (const match of text.matchAll(IMPORT)) {
+    const target = match[1]!;
+    if (/^(?:node:)?fs(?:\/|$)/.test(target) && !here.startsWith("disk/"))
+      add(match.index, "only disk/ imports node:fs");
+    if (!target.startsWith(".") && !target.startsWith("node:"))
+      add(match.index, "the library has no runtime dependency");
+    if (target.startsWith(".") && !mayImport(here, resolve(here, target))) {
+      add(match.index, `${here} may not import ${resolve(here, target)}: a lower layer never imports a higher one`);
+    }
+  }
+  if (here !== "stores/lease.ts") {
+    for (const match of text.matchAll(/["'`][^"'`\n]*\bleases["'`/]/g))
+      add(match.index, "only the lease module names a lease path");
+  }
+  return found;
+}
+
+function mayImport(here: string, target: string): boolean {
+  const room = ROOMS.find(([prefix]) => here.startsWith(prefix));
+  if (!room) return true;
+  const [own, below] = room;
+  if (target.startsWith(own)) return own !== "stores/" || !target.slice(own.length).includes("/");
+  return below.some((allowed) => {
+    if (allowed.endsWith("/*.ts"))
+      return target.startsWith(allowed.slice(0, -4)) && !target.slice(allowed.length - 4).includes("/");
+    return target === allowed || (allowed.endsWith("/") && target.startsWith(allowed));
+  });
+}
+
+/** `../errors.ts`, seen from `journal/encode.ts`, is `errors.ts`. */
+function resolve(here: string, target: string): string {
+  const parts = here.split("/").slice(0, -1);
+  for (const part of target.split("/")) {
+    if (part === "..") parts.pop();
+    else if (part !== ".") parts.push(part);
+  }
+  return parts.join("/");
+}
+
+function lineOf(text: string, index: number): number {
+  return text.slice(0, index).split("\n").length;
+}
+
+/** Versions are exact, and the library depends on nothing. */
+export function checkManifest(path: string, text: string): Violation[] {
+  const manifest = JSON.parse(text) as Record<string, Record<string, string> | undefined>;
+  const found: Violation[] = [];
+  for (const field of ["dependencies", "devDependencies", "overrides"]) {
+    for (const [name, version] of Object.entries(manifest[field] ?? {})) {
+      if (!/^\d+\.\d+\.\d+(?:-[\w.]+)?$/.test(version))
+        found.push({ path, line: 1, rule: `${field}: ${name} ${version} is not an exact version` });
+    }
+  }
+  if (path === "packages/holdfast/package.json" && manifest["dependencies"]) {
+    found.push({ path, line: 1, rule: "the library has no runtime dependency" });
+  }
+  return found;
+}
+
+/** No address of a registry in the lock file. */
+export function checkLockFile(path: string, text: string): Violation[] {
+  const match = /"resolved": "https?:/.exec(text);
+  return match
+    ? [{ path, line: lineOf(text, match.index), rule: "the lock file names the address of a registry" }]
+    : [];
+}
