@@ -1,10 +1,8 @@
-import type { Holder, JournalStore } from "../../journal/contract.ts";
+import type { Holder } from "../../journal/contract.ts";
 import { MemorySession } from "./session.ts";
 
 export interface MemoryLease {
   readonly holder: Holder;
-  /** Who the lease dies with. */
-  readonly owner: JournalStore;
   /** Tells the holder that it holds nothing any more. */
   readonly lost: () => void;
 }
@@ -25,12 +23,10 @@ export class Memory {
     return session;
   }
 
-  /** As if the process that has `store` open had been killed: its leases are free, and nothing was closed. */
-  crash(store: JournalStore): void {
-    for (const [id, lease] of this.leases) {
-      if (lease.owner !== store) continue;
-      this.leases.delete(id);
-      lease.lost();
-    }
+  /** As if the process that writes to the session had been killed: its lease is free, and nothing was closed. */
+  crash(id: string): void {
+    const lease = this.leases.get(id);
+    this.leases.delete(id);
+    lease?.lost();
   }
 }

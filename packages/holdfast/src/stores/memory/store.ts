@@ -209,7 +209,7 @@ class MemoryStore implements JournalStore {
       this.#journals.delete(journal);
       journal.lose();
     };
-    leases.set(id, { holder, owner: this, lost });
+    leases.set(id, { holder, lost });
     this.#journals.add(journal);
     return journal;
   }

@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { type ErrorCode, type NewRecord, RECORD_BYTES_MAX } from "holdfast";
+import { type Case, conformanceCase } from "../case.ts";
+import { countFrom, kindsOf, note, seqsOf, textsOf } from "../notes.ts";
+import { all, newSessionId, refusal, type Trial } from "../trial.ts";
+
+const cycle: Record<string, unknown> = { name: "cycle" };
+cycle["self"] = { list: [cycle] };
+
+class Point {
+  readonly x = 1;
+}
+
+const NOT_JSON: Record<string, unknown> = {
+  "a cycle": cycle,
+  "a BigInt": { deep: [1n] },
+  NaN: Number.NaN,
+  Infinity: [Number.POSITIVE_INFINITY],
+  "a Map": new Map([["a", 1]]),
+  "a Set": new Set([1]),
+  "a Date": new Date(0),
+  "a Uint8Array": new Uint8Array(3),
+  "an instance of a class": new Point(),
+  "an object with toJSON": { toJSON: () => "other" },
+  "a function": () => 1,
+  "a symbol": Symbol("s"),
+  "undefined in an array": [1, undefined],
+  "a hole in an array": new Array(2),
+};
+
+const INVALID: Record<string, unknown> = {
+  "no kind": { text: "x" },
+  "an empty kind": { kind: "" },
+  "a kind that is no string": { kind: 7 },
+  null: null,
+  ...Object.fromEntries(
+    ["seq", "unit", "synced", "at", "key", "summary", "crc"].map((name) => [`"${name}"`, { kind: "note", [name]: 1 }]),
+  ),
+};
+
+/** Refused alone and inside a unit; nothing of it is written, not even by a writer that has written nothing before; and the journal goes on. */
+async function refuses(trial: Trial, bad: Record<string, unknown>, code: ErrorCode): Promise<void> {
+  const store = await trial.open();
+  const id = newSessionId();
+  await (await store.create(id, [note("created")])).close();
+  const before = await all(store.history(id));
+  const { journal } = await store.open(id);
+  for (const [what, value] of Object.entries(bad)) {
+    const record = value as NewRecord;
+    try {
+      await refusal(() => journal.append(record), code);
+      await refusal(() => journal.append([note("with it"), record, note("with it")]), code);
+    } catch (error) {
+      throw new assert.AssertionError({ message: `${what}: ${(error as Error).message}` });
+    }
+    assert.equal(journal.head, before.length, what);
+  }
+  assert.deepEqual(await all(store.history(id)), before);
+  assert.equal(journal.failure, null);
+  const { seq } = await journal.append(note("goes on"));
+  const history = await all(store.history(id));
+  assert.deepEqual(textsOf(history), ["created", "goes on"]);
+  assert.deepEqual(seqsOf(history), countFrom(1, history.length));
+  assert.equal(history.at(-1)!.seq, seq);
+}
+
+export const badRecords: readonly Case[] = [
+  conformanceCase(
+    "bad records: what JSON would change is RECORD_NOT_JSON, and nothing is written",
+    ["P8", "S5"],
+    async (trial) => {
+      const bad = Object.entries(NOT_JSON).map(([what, value]) => [what, { kind: "note", text: "bad", value }]);
+      await refuses(trial, Object.fromEntries(bad), "RECORD_NOT_JSON");
+    },
+  ),
+
+  conformanceCase("bad records: what is no record is RECORD_INVALID, and nothing is written", ["P8"], (trial) =>
+    refuses(trial, INVALID, "RECORD_INVALID"),
+  ),
+
+  conformanceCase("bad records: one in flight between good ones costs only itself", ["P8"], async (trial) => {
+    const store = await trial.open();
+    const id = newSessionId();
+    const journal = await store.create(id, []);
+    const results = await Promise.allSettled([
+      journal.append(note("a")),
+      (async () => journal.append({ kind: "note", text: Number.NaN }))(),
+      journal.append(note("b")),
+    ]);
+    assert.deepEqual(
+      results.map((result) => result.status),
+      ["fulfilled", "rejected", "fulfilled"],
+    );
+    const history = await all(store.history(id));
+    assert.deepEqual(kindsOf(history).slice(-2), ["note", "note"]);
+    assert.deepEqual(textsOf(history), ["a", "b"]);
+    assert.deepEqual(seqsOf(history), countFrom(1, history.length));
+  }),
+
+  conformanceCase(
+    "bad records: one of more than 64 MiB is RECORD_TOO_LARGE, and nothing is written",
+    ["P8", "S4"],
+    (trial) => refuses(trial, { "64 MiB": note("x".repeat(RECORD_BYTES_MAX)) }, "RECORD_TOO_LARGE"),
+    { heavy: true },
+  ),
+];

@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import { type Case, conformanceCase } from "../case.ts";
+import { countFrom, kindsOf, note, notes, seqsOf, textsOf } from "../notes.ts";
+import { all, newSessionId, refusal } from "../trial.ts";
+
+const NOT_IDS = [
+  "",
+  "x",
+  "../../etc/x",
+  "..",
+  "not-a-uuid",
+  "0190A5B2-7C3D-7E4F-8A1B-2C3D4E5F6071",
+  "0190a5b2-7c3d-7e4f-8a1b-2c3d4e5f6071/..",
+  "0190a5b2-7c3d-7e4f-8a1b-2c3d4e5f6071\n",
+  "{0190a5b2-7c3d-7e4f-8a1b-2c3d4e5f6071}",
+];
+
+export const creating: readonly Case[] = [
+  conformanceCase("the store states the capabilities that it has", [], async (trial) => {
+    const store = await trial.open();
+    const { dies: _, ...expected } = trial.capabilities;
+    assert.deepEqual({ ...store.capabilities }, expected);
+    assert.ok(store.url.length > 0);
+    assert.ok(Array.isArray(store.warnings));
+  }),
+
+  conformanceCase(
+    "create: the session begins with its header and its records, numbered from 1",
+    ["P1"],
+    async (trial) => {
+      const store = await trial.open();
+      const id = newSessionId();
+      const journal = await store.create(id, notes(3));
+      assert.equal(journal.id, id);
+      assert.equal(journal.head, 4);
+      assert.equal(journal.durable, 4);
+      assert.equal(journal.failure, null);
+      const records = await all(store.history(id));
+      assert.deepEqual(kindsOf(records), ["segment", "note", "note", "note"]);
+      assert.deepEqual(seqsOf(records), [1, 2, 3, 4]);
+      assert.deepEqual(textsOf(records), ["note 1", "note 2", "note 3"]);
+    },
+  ),
+
+  conformanceCase(
+    "create: the header names format, session, segment, epoch and writer",
+    ["P10", "S15"],
+    async (trial) => {
+      const store = await trial.open();
+      const id = newSessionId();
+      await store.create(id, [note("first")]);
+      const [header] = (await store.read(id)).records;
+      assert.equal(header?.kind, "segment");
+      assert.equal(header["format"], "1.0");
+      assert.equal(header["session"], id);
+      assert.equal(header["segment"], 1);
+      assert.equal(header["epoch"], 1);
+      assert.match(String(header["by"]), /^.+\/.+$/);
+      assert.match(header.crc, /^[0-9a-f]{8}$/);
+    },
+  ),
+
+  conformanceCase(
+    "create: other stores see the session before its first append",
+    ["P1", "C10", "C17"],
+    async (trial) => {
+      const store = await trial.open();
+      const other = await trial.open();
+      const id = newSessionId();
+      assert.equal(await other.has(id), false);
+      await store.create(id, [note("first")]);
+      assert.equal(await other.has(id), true);
+      assert.deepEqual(textsOf((await other.read(id)).records), ["first"]);
+      assert.deepEqual(
+        (await other.list()).sessions.map((listed) => listed.id),
+        [id],
+      );
+    },
+  ),
+
+  conformanceCase("create: a session can begin without records", [], async (trial) => {
+    const store = await trial.open();
+    const id = newSessionId();
+    const journal = await store.create(id, []);
+    assert.equal(journal.head, 1);
+    await journal.append(note("later"));
+    assert.equal(await store.has(id), true);
+    const records = await all(store.history(id));
+    assert.deepEqual(seqsOf(records), countFrom(1, records.length));
+    assert.deepEqual(textsOf(records), ["later"]);
+  }),
+
+  conformanceCase("create: an id that is taken is SESSION_EXISTS, and what is there stays", ["P2"], async (trial) => {
+    const store = await trial.open();
+    const id = newSessionId();
+    const journal = await store.create(id, [note("first")]);
+    await refusal(() => store.create(id, [note("second")]), "SESSION_EXISTS");
+    await journal.close();
+    await refusal(() => store.create(id, [note("second")]), "SESSION_EXISTS");
+    await store.close();
+    const again = await trial.open();
+    await refusal(() => again.create(id, [note("third")]), "SESSION_EXISTS");
+    assert.deepEqual(textsOf(await all(again.history(id))), ["first"]);
+    const { journal: reopened } = await again.open(id);
+    await reopened.append(note("goes on"));
+    assert.deepEqual(textsOf(await all(again.history(id))), ["first", "goes on"]);
+  }),
+
+  conformanceCase("create: of two at the same time, one gets the session", ["P6"], async (trial) => {
+    const stores = [await trial.open(), await trial.open()];
+    const id = newSessionId();
+    const results = await Promise.allSettled(stores.map((store, i) => store.create(id, [note(`from ${i}`)])));
+    const won = results.findIndex((result) => result.status === "fulfilled");
+    assert.equal(results.filter((result) => result.status === "fulfilled").length, 1);
+    const lost = results.find((result) => result.status === "rejected")!;
+    await refusal(() => Promise.reject(lost.reason), "SESSION_EXISTS", "SESSION_BUSY");
+    assert.deepEqual(textsOf(await all(stores[0]!.history(id))), [`from ${won}`]);
+  }),
+
+  conformanceCase("create: a record that is refused leaves no session behind", ["P8"], async (trial) => {
+    const store = await trial.open();
+    const id = newSessionId();
+    await refusal(() => store.create(id, [note("good"), { kind: "note", text: Number.NaN }]), "RECORD_NOT_JSON");
+    assert.equal(await store.has(id), false);
+    assert.deepEqual((await store.list()).sessions, []);
+    assert.equal(await store.holder(id), null);
+    const journal = await store.create(id, [note("good")]);
+    assert.equal(journal.head, 2);
+  }),
+
+  conformanceCase(
+    "ids: what is no UUID in lower case makes no session, and reaches nothing",
+    ["C24"],
+    async (trial) => {
+      const store = await trial.open();
+      const id = newSessionId();
+      const journal = await store.create(id, [note("first")]);
+      await journal.close();
+      const before = await all(store.history(id));
+      for (const bad of NOT_IDS) {
+        await refusal(() => store.create(bad, [note("x")]), "ID_INVALID");
+        const calls = [
+          () => store.open(bad),
+          () => store.read(bad),
+          () => all(store.history(bad)),
+          () => all(store.follow(bad, { signal: trial.signal })),
+          () => store.verify(bad),
+          () => store.delete(bad),
+        ];
+        for (const call of calls) await refusal(call, "ID_INVALID", "SESSION_NOT_FOUND");
+        const has = await store.has(bad).catch((error: unknown) => refusal(() => Promise.reject(error), "ID_INVALID"));
+        assert.notEqual(has, true);
+      }
+      const { sessions } = await store.list();
+      assert.deepEqual(
+        sessions.map((listed) => listed.id),
+        [id],
+      );
+      assert.deepEqual(await all(store.history(id)), before);
+    },
+  ),
+];

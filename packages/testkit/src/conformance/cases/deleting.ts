@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Case, conformanceCase } from "../case.ts";
+import { note, textsOf } from "../notes.ts";
+import { all, newSessionId, refusal } from "../trial.ts";
+
+export const deleting: readonly Case[] = [
+  conformanceCase("delete: the session is gone, for everybody, and no other one", ["S18"], async (trial) => {
+    const store = await trial.open();
+    const other = await trial.open();
+    const [id, kept] = [newSessionId(), newSessionId()];
+    for (const session of [id, kept]) await (await store.create(session, [note(session)])).close();
+    await other.list();
+    await store.delete(id);
+    for (const reader of [store, other, await trial.open()]) {
+      assert.equal(await reader.has(id), false);
+      assert.equal(await reader.has(kept), true);
+      assert.deepEqual(
+        (await reader.list()).sessions.map((listed) => listed.id),
+        [kept],
+      );
+      const calls = [
+        () => reader.open(id),
+        () => reader.read(id),
+        () => all(reader.history(id)),
+        () => all(reader.follow(id, { signal: trial.signal })),
+        () => reader.verify(id),
+        () => reader.delete(id),
+      ];
+      for (const call of calls) await trial.within(refusal(call, "SESSION_NOT_FOUND"), "SESSION_NOT_FOUND");
+      assert.equal(await reader.holder(id), null);
+    }
+    assert.deepEqual(textsOf((await store.open(kept)).records), [kept]);
+  }),
+
+  conformanceCase(
+    "delete: while somebody writes it is SESSION_BUSY, and nothing is touched",
+    ["P6", "C16"],
+    async (trial) => {
+      const store = await trial.open();
+      const other = await trial.open();
+      const id = newSessionId();
+      const journal = await store.create(id, [note("a")]);
+      for (const deleter of [store, other]) await refusal(() => deleter.delete(id), "SESSION_BUSY");
+      await journal.append(note("b"));
+      assert.deepEqual(textsOf(await all(other.history(id))), ["a", "b"]);
+      await journal.close();
+      await other.delete(id);
+      assert.equal(await store.has(id), false);
+    },
+  ),
+
+  conformanceCase("gc: removes from the trash what is old enough, and says so once", ["S18"], async (trial) => {
+    const store = await trial.open();
+    const [id, kept] = [newSessionId(), newSessionId()];
+    for (const session of [id, kept]) await (await store.create(session, [note(session)])).close();
+    await store.delete(id);
+    const names = (removed: readonly string[]) => removed.filter((name) => name.includes(id));
+    assert.deepEqual(names((await store.gc()).removed), [], "removed before its week was over");
+    assert.deepEqual(names((await store.gc({ graceMs: 3_600_000 })).removed), [], "removed before its hour was over");
+    await sleep(20);
+    assert.equal(names((await store.gc({ graceMs: 0 })).removed).length, 1);
+    assert.deepEqual(names((await store.gc({ graceMs: 0 })).removed), []);
+    assert.equal(await store.has(id), false);
+    assert.deepEqual(textsOf((await store.open(kept)).records), [kept]);
+  }),
+
+  conformanceCase("gc: tidies no session away, however new, empty or idle it is", ["C17"], async (trial) => {
+    const store = await trial.open();
+    const other = await trial.open();
+    const ids = [newSessionId(), newSessionId(), newSessionId()];
+    const live = await store.create(ids[0]!, []);
+    await (await store.create(ids[1]!, [])).close();
+    const idle = await store.create(ids[2]!, [note("a")]);
+    await idle.append(note("b"));
+    await idle.close();
+    await sleep(20);
+    for (const reader of [other, store]) {
+      const { removed } = await reader.gc({ graceMs: 0 });
+      for (const id of ids) assert.ok(!removed.some((name) => name.includes(id)), "a session was removed");
+    }
+    for (const id of ids) assert.equal(await other.has(id), true);
+    await live.append(note("goes on"));
+    assert.deepEqual(textsOf(await all(other.history(ids[0]!))), ["goes on"]);
+    assert.deepEqual(textsOf((await other.open(ids[2]!)).records), ["a", "b"]);
+  }),
+];

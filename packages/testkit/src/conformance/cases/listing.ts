@@ -1,0 +1,248 @@
+import assert from "node:assert/strict";
+import type { JournalStore, Listed, ListOptions } from "holdfast";
+import { type Case, conformanceCase } from "../case.ts";
+import { countFrom, epoch, note, noteSummariser, notes, title } from "../notes.ts";
+import { newSessionId, steppingClock, type Trial } from "../trial.ts";
+
+/** All pages, one after the other. */
+async function pages(store: JournalStore, options: ListOptions = {}): Promise<Listed[]> {
+  const found: Listed[] = [];
+  for (let after: string | undefined; ; ) {
+    const page = await store.list(after === undefined ? options : { ...options, after });
+    if (options.limit !== undefined)
+      assert.ok(page.sessions.length <= options.limit, "a page is longer than its limit");
+    found.push(...page.sessions);
+    if (page.next === undefined) return found;
+    assert.notEqual(page.next, after, "a list that does not move on");
+    after = page.next;
+  }
+}
+
+function idsOf(sessions: readonly Listed[]): string[] {
+  return sessions.map((listed) => listed.id);
+}
+
+async function row(store: JournalStore, id: string): Promise<Listed> {
+  const listed = (await pages(store)).find((found) => found.id === id);
+  assert.ok(listed, `session ${id} is not in the list`);
+  return listed;
+}
+
+/** Sessions that were written one after the other, oldest first. */
+async function makeSessions(store: JournalStore, count: number): Promise<string[]> {
+  const ids = countFrom(1, count).map(() => newSessionId());
+  for (const [i, id] of ids.entries()) {
+    const journal = await store.create(id, [title(i % 2 === 0 ? "even" : "odd"), ...notes(i % 3)]);
+    await journal.close();
+  }
+  return ids;
+}
+
+/** A second store on the same place, that has seen nothing yet. */
+function cold(trial: Trial): Promise<JournalStore> {
+  return trial.open({ summariser: noteSummariser });
+}
+
+export const listing: readonly Case[] = [
+  conformanceCase("list: an empty store has an empty list", [], async (trial) => {
+    const store = await trial.open();
+    assert.deepEqual(await store.list(), { sessions: [] });
+    const id = newSessionId();
+    const journal = await store.create(id, []);
+    await journal.close();
+    assert.deepEqual(idsOf(await pages(store)), [id]);
+    await store.delete(id);
+    assert.deepEqual((await store.list()).sessions, []);
+  }),
+
+  conformanceCase("list: newest first, by the newest record", ["P7"], async (trial) => {
+    const clock = steppingClock();
+    const store = await trial.open({ clock });
+    const ids = await makeSessions(store, 6);
+    assert.deepEqual(idsOf(await pages(store)), ids.toReversed());
+    const { journal } = await store.open(ids[2]!);
+    await journal.append(note("touched"));
+    const order = [ids[2], ids[5], ids[4], ids[3], ids[1], ids[0]];
+    assert.deepEqual(idsOf(await pages(store)), order);
+    await journal.close();
+    assert.deepEqual(idsOf(await pages(store)), order);
+    assert.deepEqual(idsOf(await pages(await cold(trial))), order);
+  }),
+
+  conformanceCase(
+    "list: a row tells the newest seq, when it was written, and whether its writer ended",
+    ["C10"],
+    async (trial) => {
+      const store = await trial.open();
+      const other = await trial.open();
+      const id = newSessionId();
+      const check = async (closed: boolean) => {
+        const { records } = await store.read(id);
+        const newest = records.at(-1)!;
+        for (const reader of [store, other]) {
+          const listed = await row(reader, id);
+          assert.equal(listed.head, newest.seq);
+          assert.equal(listed.at, newest.at);
+          assert.equal(listed.closed, closed);
+          assert.equal(listed.summary, null);
+        }
+      };
+      const journal = await store.create(id, []);
+      await check(false);
+      await journal.append(notes(3));
+      await check(false);
+      await journal.epoch(() => [epoch("now")]);
+      await check(false);
+      await journal.close();
+      await check(true);
+      const { journal: second } = await store.open(id);
+      await check(true);
+      await second.append(note("again"));
+      await check(false);
+    },
+  ),
+
+  conformanceCase("list: limit and next give every session once", ["P7"], async (trial) => {
+    const store = await trial.open();
+    const ids = await makeSessions(store, 7);
+    for (const limit of [1, 2, 3, 7, 8]) {
+      const found = idsOf(await pages(store, { limit }));
+      assert.deepEqual(found.toSorted(), ids.toSorted(), `in pages of ${limit}`);
+      assert.deepEqual(found, idsOf(await pages(store)));
+    }
+    assert.equal((await store.list({ limit: 3 })).sessions.length, 3);
+  }),
+
+  conformanceCase("list: sessions of the same instant are all there, in pages too", ["P7"], async (trial) => {
+    const store = await trial.open({ clock: () => Date.parse("2030-01-01T00:00:00Z") });
+    const ids = await makeSessions(store, 5);
+    assert.deepEqual(idsOf(await pages(store, { limit: 2 })).toSorted(), ids.toSorted());
+  }),
+
+  conformanceCase(
+    "list: while sessions come, change and go, pages lose and repeat none of the others",
+    ["P7"],
+    async (trial) => {
+      const store = await trial.open({ clock: steppingClock() });
+      const ids = await makeSessions(store, 9);
+      const first = await store.list({ limit: 3 });
+      assert.deepEqual(idsOf(first.sessions), [ids[8], ids[7], ids[6]]);
+      const { journal } = await store.open(ids[7]!);
+      await journal.append(note("touched"));
+      await journal.close();
+      await store.delete(ids[6]!);
+      await makeSessions(store, 2);
+      const second = await store.list({ limit: 3, after: first.next! });
+      assert.deepEqual(idsOf(second.sessions), [ids[5], ids[4], ids[3]]);
+      await store.delete(ids[3]!);
+      await store.delete(ids[1]!);
+      const third = await store.list({ limit: 3, after: second.next! });
+      assert.deepEqual(idsOf(third.sessions), [ids[2], ids[0]]);
+    },
+  ),
+
+  conformanceCase("list: the summary is what the summariser makes of all records", ["S20"], async (trial) => {
+    const store = await trial.open({ summariser: noteSummariser });
+    const id = newSessionId();
+    const journal = await store.create(id, [title("first title"), note("a")]);
+    const check = async (expected: { title: string; notes: number; last: string }) => {
+      assert.deepEqual((await row(store, id)).summary, expected);
+      assert.deepEqual((await row(await cold(trial), id)).summary, expected);
+    };
+    await check({ title: "first title", notes: 1, last: "a" });
+    await journal.append([note("b"), note("c")]);
+    await check({ title: "first title", notes: 3, last: "c" });
+    await journal.append(title("second title"));
+    await journal.append(note("d"));
+    await check({ title: "second title", notes: 4, last: "d" });
+    await journal.epoch(() => [epoch("now"), note("e")]);
+    await check({ title: "second title", notes: 5, last: "e" });
+    await journal.append(note("f"));
+    await journal.close();
+    await check({ title: "second title", notes: 6, last: "f" });
+    const { journal: reopened } = await store.open(id);
+    await reopened.append(note("g"));
+    await check({ title: "second title", notes: 7, last: "g" });
+  }),
+
+  conformanceCase("list: header, closed and what the summariser names carry the summary", ["S20"], async (trial) => {
+    const store = await trial.open({ summariser: noteSummariser });
+    const id = newSessionId();
+    const journal = await store.create(id, [title("t"), note("a")]);
+    await journal.append(note("b"));
+    await journal.epoch(() => [epoch("now"), note("c")]);
+    await journal.close();
+    const carried: [string, unknown][] = [];
+    for await (const record of store.history(id)) {
+      if (record.summary !== undefined) carried.push([record.kind, record.summary]);
+    }
+    assert.deepEqual(carried.slice(1), [
+      ["title", { title: "t", notes: 0, last: "" }],
+      ["segment", { title: "t", notes: 2, last: "b" }],
+      ["closed", { title: "t", notes: 3, last: "c" }],
+    ]);
+    assert.equal(carried[0]![0], "segment");
+  }),
+
+  conformanceCase("list: where takes the sessions whose summary has these members", ["P7"], async (trial) => {
+    const store = await trial.open({ summariser: noteSummariser, clock: steppingClock() });
+    const ids = await makeSessions(store, 9);
+    const expect = (keep: (i: number) => boolean) => ids.filter((_, i) => keep(i)).toReversed();
+    for (const reader of [store, await cold(trial)]) {
+      const find = async (options: ListOptions) => idsOf(await pages(reader, options));
+      assert.deepEqual(
+        await find({ where: { title: "odd" } }),
+        expect((i) => i % 2 === 1),
+      );
+      assert.deepEqual(
+        await find({ where: { title: "even" }, limit: 2 }),
+        expect((i) => i % 2 === 0),
+      );
+      assert.deepEqual(
+        await find({ where: { title: "even", notes: 2 } }),
+        expect((i) => i % 2 === 0 && i % 3 === 2),
+      );
+      assert.deepEqual(
+        await find({ where: { notes: 0 } }),
+        expect((i) => i % 3 === 0),
+      );
+      assert.deepEqual(await find({ where: { title: "neither" } }), []);
+      assert.deepEqual(await find({ where: { notes: "0" } }), []);
+    }
+  }),
+
+  conformanceCase(
+    "list: tells of a session whose writer was killed, up to its last record",
+    ["C10", "S20"],
+    async (trial) => {
+      const store = await trial.open({ summariser: noteSummariser });
+      const id = newSessionId();
+      const journal = await store.create(id, [title("t"), note("a")]);
+      await journal.close();
+      await row(store, id);
+      await trial.writeAndDie(id, [{ records: [note("b")] }, { records: [note("c"), note("d")] }]);
+      for (const reader of [store, await cold(trial)]) {
+        const listed = await row(reader, id);
+        assert.equal(listed.closed, false);
+        assert.equal(listed.head, (await store.read(id)).records.at(-1)!.seq);
+        assert.deepEqual(listed.summary, { title: "t", notes: 4, last: "d" });
+      }
+    },
+    { needs: (can) => can.dies },
+  ),
+
+  conformanceCase(
+    "list: 1,000 sessions are all there, newest first",
+    ["P7", "C27"],
+    async (trial) => {
+      const clock = steppingClock();
+      const store = await trial.open({ clock, summariser: noteSummariser });
+      const ids = await makeSessions(store, 1000);
+      assert.deepEqual(idsOf(await pages(store)), ids.toReversed());
+      const other = await cold(trial);
+      assert.deepEqual(idsOf(await pages(other, { limit: 300 })), ids.toReversed());
+      assert.equal((await pages(other, { where: { title: "odd" }, limit: 64 })).length, 500);
+    },
+    { heavy: true },
+  ),
+];

@@ -1,0 +1,157 @@
+import assert from "node:assert/strict";
+import { randomFillSync } from "node:crypto";
+import type { ErrorCode, HoldfastError, JournalRecord, JournalStore } from "holdfast";
+import type { Place, Step, SubjectCapabilities, SubjectOptions } from "./subject.ts";
+
+/** How long a case waits for what is to come. A store that never gives it is wrong, not slow. */
+const PATIENCE_MS = 20_000;
+
+/** One run of one case: the place that it has to itself, and all that must be ended after it. */
+export class Trial {
+  readonly capabilities: SubjectCapabilities;
+  /** Fires when the trial is over, so that no follower outlives it. */
+  readonly signal: AbortSignal;
+  readonly #place: Place;
+  readonly #patienceMs: number;
+  readonly #ending = new AbortController();
+  readonly #stores: JournalStore[] = [];
+
+  constructor(place: Place, capabilities: SubjectCapabilities, patienceMs = PATIENCE_MS) {
+    this.#place = place;
+    this.capabilities = capabilities;
+    this.#patienceMs = patienceMs;
+    this.signal = this.#ending.signal;
+  }
+
+  /** The same place each time. */
+  async open(options?: SubjectOptions): Promise<JournalStore> {
+    const store = await this.#place.open(options);
+    this.#stores.push(store);
+    return store;
+  }
+
+  async writeAndDie(id: string, steps: readonly Step[]): Promise<void> {
+    assert.ok(this.#place.writeAndDie, "the subject states `dies`, and has no writeAndDie");
+    await this.#place.writeAndDie(id, steps);
+  }
+
+  /** A follower from now on. It is stopped when the trial ends. */
+  follow(records: AsyncIterable<JournalRecord>): Follower {
+    return new Follower(records, (promise, what) => this.within(promise, what));
+  }
+
+  /** What `promise` gives; fails if it gives nothing at all. */
+  async within<T>(promise: Promise<T>, what: string): Promise<T> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new assert.AssertionError({ message: `${what}: never` })), this.#patienceMs);
+    });
+    try {
+      return await Promise.race([promise, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async end(): Promise<void> {
+    this.#ending.abort();
+    try {
+      for (const store of this.#stores) await this.within(store.close(), "closing the store");
+    } finally {
+      await this.#place.remove();
+    }
+  }
+}
+
+type Within = <T>(promise: Promise<T>, what: string) => Promise<T>;
+
+export class Follower {
+  readonly #iterator: AsyncIterator<JournalRecord>;
+  readonly #within: Within;
+
+  constructor(records: AsyncIterable<JournalRecord>, within: Within) {
+    this.#iterator = records[Symbol.asyncIterator]();
+    this.#within = within;
+  }
+
+  /** The next records, exactly as many. */
+  async next(count: number): Promise<JournalRecord[]> {
+    const records: JournalRecord[] = [];
+    while (records.length < count) {
+      const what = `record ${records.length + 1} of ${count} of a follower`;
+      const { done, value } = await this.#within(this.#iterator.next(), what);
+      assert.ok(!done, `a follower ended before ${what}`);
+      records.push(value);
+    }
+    return records;
+  }
+
+  /** Everything up to and with the first record that `isLast` says yes to. */
+  async until(isLast: (record: JournalRecord) => boolean): Promise<JournalRecord[]> {
+    const records: JournalRecord[] = [];
+    do records.push(...(await this.next(1)));
+    while (!isLast(records.at(-1)!));
+    return records;
+  }
+
+  /** What still comes until the follower ends by itself. */
+  async rest(): Promise<JournalRecord[]> {
+    const records: JournalRecord[] = [];
+    for (;;) {
+      const { done, value } = await this.#within(this.#iterator.next(), "the end of a follower");
+      if (done) return records;
+      records.push(value);
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.#within(Promise.resolve(this.#iterator.return?.()), "a follower that is given up");
+  }
+}
+
+export async function all(records: AsyncIterable<JournalRecord>): Promise<JournalRecord[]> {
+  const found: JournalRecord[] = [];
+  for await (const record of records) found.push(record);
+  return found;
+}
+
+/** The error that `work` throws or rejects with, which must be one of ours, and of one of these codes. */
+export async function refusal(work: () => unknown, ...codes: ErrorCode[]): Promise<HoldfastError> {
+  let result: unknown;
+  try {
+    result = await work();
+  } catch (error) {
+    const { name, code, message } = error as HoldfastError;
+    assert.equal(name, "HoldfastError", `expected ${codes.join(" or ")}, found ${String(error)}`);
+    assert.ok(codes.includes(code), `expected ${codes.join(" or ")}, found ${code}: ${message}`);
+    assert.ok(message.length > 0);
+    return error as HoldfastError;
+  }
+  assert.fail(`expected ${codes.join(" or ")}, but it went well: ${JSON.stringify(result) ?? "undefined"}`);
+}
+
+/** A session id: a UUIDv7. */
+export function newSessionId(): string {
+  const bytes = randomFillSync(Buffer.alloc(16));
+  bytes.writeUIntBE(Date.now(), 0, 6);
+  bytes[6] = (bytes[6]! & 0x0f) | 0x70;
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+  const hex = bytes.toString("hex");
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}
+
+/** A clock that is a second later each time it is looked at, and can be set. */
+export function steppingClock(
+  startMs = Date.parse("2030-01-01T00:00:00Z"),
+): (() => number) & { set(ms: number): void } {
+  let now = startMs;
+  const clock = () => {
+    now += 1000;
+    return now;
+  };
+  return Object.assign(clock, {
+    set(ms: number) {
+      now = ms;
+    },
+  });
+}
