@@ -1,0 +1,70 @@
+import type { NewRecord } from "holdfast";
+import { randomFrom } from "./statistics.ts";
+
+/** One message of the mix, ready before any clock runs. */
+export interface Entry {
+  readonly message: unknown;
+  /** What the journal is given for it. */
+  readonly record: NewRecord;
+  /** Size of the message as JSON. */
+  readonly bytes: number;
+}
+
+/** Mean sizes in bytes of JSON: user, assistant with a tool call, tool result (research/perf.md, section 1). */
+export const MEAN_BYTES = [307, 1221, 4319] as const;
+const NOT_LATIN_SHARE = 0.05;
+
+const LATIN =
+  "the file and its test read a line of code from src/index.ts then write what changed run it again see why that fails " +
+  'const result = await store.open(id); if (!result.ok) { throw new Error("not found"); }\n return { status: 200, body };\n';
+const NOT_LATIN = "файл и его проверка 文件和它的测试 読み込み ✓ → “done” 🙂 ";
+
+/**
+ * Messages in equal parts of three kinds, sizes ±50 % around their means, about one in twenty with text outside Latin-1 (which V8
+ * keeps in two bytes per character, and JSON in up to three).
+ */
+export function makeEntries(count: number, seed = 1): Entry[] {
+  const random = randomFrom(seed);
+  const latin = LATIN.split(" ");
+  const other = NOT_LATIN.split(" ");
+  const text = (bytes: number, words: readonly string[]): string => {
+    const parts: string[] = [];
+    for (let size = 0; size < bytes; ) {
+      const word = words[Math.floor(random() * words.length)]!;
+      parts.push(word);
+      size += Buffer.byteLength(JSON.stringify(word)) - 1;
+    }
+    return parts.join(" ");
+  };
+  return Array.from({ length: count }, (_, i) => {
+    const kind = i % 3;
+    const target = MEAN_BYTES[kind]! * (0.5 + random());
+    const words = random() < NOT_LATIN_SHARE ? [...latin.slice(0, 20), ...other] : latin;
+    const callId = `call_${Math.floor(random() * 1e12).toString(36)}`;
+    const shape = (content: (bytes: number) => string): unknown => {
+      if (kind === 0) return { role: "user", content: content(target - 35) };
+      if (kind === 1) {
+        const call = {
+          type: "tool-call",
+          toolCallId: callId,
+          toolName: "edit",
+          input: { path: "src/index.ts", text: "" },
+        };
+        call.input.text = content((target - 190) / 2);
+        return { role: "assistant", content: [{ type: "text", text: content((target - 190) / 2) }, call] };
+      }
+      const output = { type: "text", value: content(target - 135) };
+      return { role: "tool", content: [{ type: "tool-result", toolCallId: callId, toolName: "edit", output }] };
+    };
+    // Through JSON once, so that strings are flat: the first side to touch a rope would pay for the other one too.
+    const json = JSON.stringify(shape((bytes) => text(Math.max(1, bytes), words)));
+    const message = JSON.parse(json) as unknown;
+    const record = { kind: "message", id: identity(random), turn: 1 + Math.floor(i / 30), message };
+    return { message, record, bytes: Buffer.byteLength(json) };
+  });
+}
+
+function identity(random: () => number): string {
+  const hex = Array.from({ length: 32 }, () => Math.floor(random() * 16).toString(16)).join("");
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-7${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20)}`;
+}

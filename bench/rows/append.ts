@@ -1,0 +1,101 @@
+import type { Journal } from "holdfast";
+import type { Bench } from "../bench.ts";
+import type { Figure } from "../figure.ts";
+import { compareP50 } from "../interleave.ts";
+import type { Entry } from "../messages.ts";
+import { median } from "../statistics.ts";
+
+const IN_FLIGHT = 64;
+
+/** `process` append, awaited, against stringify and write. */
+export async function processAppend(bench: Bench): Promise<Figure> {
+  await using store = await bench.folderStore("process");
+  const journal = await store.create(bench.id(), []);
+  const reference = bench.reference();
+  const sides = [{ awaited: (entry: Entry) => journal.append(entry.record) }, { sync: reference.write }] as const;
+  const plan = { rounds: bench.size(15, 7), perRound: bench.size(6000, 3000), warmUp: 3000 };
+  const { ratios, p50Us } = await compareP50(sides, bench.entries, plan);
+  reference.close();
+  return {
+    row: "process",
+    what: "process append, awaited, p50",
+    bound: { atMost: 1.6 },
+    unit: "×",
+    rounds: ratios,
+    note: p50Note(p50Us),
+  };
+}
+
+/** `power` append, one at a time, against stringify, write and an awaited fdatasync. */
+export async function powerAppend(bench: Bench): Promise<Figure> {
+  await using store = await bench.folderStore("power");
+  const journal = await store.create(bench.id(), []);
+  const reference = bench.reference();
+  const sides = [
+    { awaited: (entry: Entry) => journal.append(entry.record) },
+    { awaited: reference.writeAndSync },
+  ] as const;
+  const plan = { rounds: bench.size(11, 5), perRound: bench.size(800, 300), warmUp: 300 };
+  const { ratios, p50Us } = await compareP50(sides, bench.entries, plan);
+  reference.close();
+  return {
+    row: "power",
+    what: "power append, one at a time, p50",
+    bound: { atMost: 1.25 },
+    unit: "×",
+    rounds: ratios,
+    note: p50Note(p50Us),
+  };
+}
+
+/** `power` appends with 64 in flight, against the same messages in batches of 64: stringify, writev, fdatasync. */
+export async function powerInFlight(bench: Bench): Promise<Figure> {
+  await using store = await bench.folderStore("power");
+  const journal = await store.create(bench.id(), []);
+  const reference = bench.reference();
+  const rounds = bench.size(15, 7);
+  const blocks = bench.size(24, 12);
+  const perBlock = IN_FLIGHT * 8;
+  const ratios: number[] = [];
+  const rates: [number[], number[]] = [[], []];
+  for (let round = -1; round < rounds; round++) {
+    const spent: [number, number] = [0, 0];
+    for (let block = 0; block < blocks; block++) {
+      const from = ((round + 1) * blocks + block) * perBlock;
+      const entries = Array.from({ length: perBlock }, (_, i) => bench.entries[(from + i) % bench.entries.length]!);
+      for (let turn = 0; turn < 2; turn++) {
+        const which = ((block + turn) & 1) as 0 | 1;
+        const start = performance.now();
+        if (which === 0) await keepInFlight(journal, entries);
+        else for (let i = 0; i < perBlock; i += IN_FLIGHT) await reference.writeBatch(entries.slice(i, i + IN_FLIGHT));
+        spent[which] += performance.now() - start;
+      }
+    }
+    // The first round warms both up.
+    if (round < 0) continue;
+    for (const which of [0, 1] as const) rates[which].push((blocks * perBlock) / spent[which]);
+    ratios.push(spent[1] / spent[0]);
+  }
+  reference.close();
+  return {
+    row: "in-flight",
+    what: `power append, ${IN_FLIGHT} in flight, throughput`,
+    bound: { atLeast: 0.6 },
+    unit: "×",
+    rounds: ratios,
+    note: `${median(rates[0]).toFixed(1)}k against ${median(rates[1]).toFixed(1)}k messages/s`,
+  };
+}
+
+/** Each of 64 callers appends its next message as soon as its last one is acknowledged. */
+async function keepInFlight(journal: Journal, entries: readonly Entry[]): Promise<void> {
+  let next = 0;
+  const caller = async (): Promise<void> => {
+    while (next < entries.length) await journal.append(entries[next++]!.record);
+  };
+  await Promise.all(Array.from({ length: IN_FLIGHT }, caller));
+}
+
+export function p50Note([ours, theirs]: readonly [number[], number[]]): string {
+  return `${median(ours).toFixed(1)} against ${median(theirs).toFixed(1)} µs`;
+}

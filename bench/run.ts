@@ -1,0 +1,86 @@
+import * as fs from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { Bench } from "./bench.ts";
+import { passes, type Results } from "./figure.ts";
+import { describeMachine, type Machine, machineLines } from "./machine.ts";
+import { missedLines, tableLines } from "./report.ts";
+import { rows } from "./rows.ts";
+
+const HELP = `npm run bench -- [options]
+
+Measures the journal against plain reads and writes of the same data, side by side, and compares the ratios with the figures
+that they must reach. Exits 1 when one is missed, and says which.
+
+  --quick          smaller sizes and fewer rounds (under 2 minutes); writes no documents unless --write
+  --only <row>     one row, or several: --only process --only power
+                   (${rows.map((row) => row.name).join(", ")})
+  --write          write docs/bench/ also after a --quick run
+  --no-write       do not write docs/bench/
+  --dir <folder>   where to measure (default: the temporary folder); it should be on the disk that matters
+  --help
+`;
+
+const { values } = parseArgs({
+  options: {
+    quick: { type: "boolean", default: false },
+    only: { type: "string", multiple: true, default: [] },
+    write: { type: "boolean" },
+    dir: { type: "string" },
+    help: { type: "boolean", default: false },
+  },
+  allowNegative: true,
+});
+
+if (values.help) console.log(HELP);
+else process.exitCode = await run();
+
+async function run(): Promise<number> {
+  const unknown = values.only.filter((name) => !rows.some((row) => row.name === name));
+  if (unknown.length > 0) {
+    console.error(`There is no row ${unknown.join(", ")}. The rows are ${rows.map((row) => row.name).join(", ")}.`);
+    return 2;
+  }
+  const wanted = rows.filter((row) => values.only.length === 0 || values.only.includes(row.name));
+  const bench = new Bench({ quick: values.quick, parent: values.dir, say: progress });
+  const results: Results = { figures: [], peers: [], ages: [] };
+  const started = performance.now();
+  try {
+    const machine = describeMachine(bench.folder);
+    for (const line of machineLines(machine)) console.log(line);
+    for (const row of wanted) {
+      const begun = performance.now();
+      await row.measure(bench, results);
+      progress(`${row.name}: ${seconds(begun)} s`);
+    }
+    console.log();
+    for (const line of tableLines(results)) console.log(line);
+    console.log();
+    // Documents show all of a run or nothing: figures of different days do not stand side by side.
+    const whole = wanted.length === rows.length;
+    if (values.write ?? (whole && !values.quick)) writeDocuments(machine, results);
+    const missed = missedLines(results.figures);
+    for (const line of missed) console.log(line);
+    const kept = results.figures.filter(passes).length;
+    console.log(`${kept} of ${results.figures.length} figures reached, in ${seconds(started)} s.`);
+    return missed.length > 0 ? 1 : 0;
+  } finally {
+    bench.remove();
+  }
+}
+
+function writeDocuments(machine: Machine, results: Results): void {
+  const folder = join(import.meta.dirname, "..", "docs", "bench");
+  fs.mkdirSync(folder, { recursive: true });
+  const document = { measured: new Date().toISOString(), quick: values.quick, machine, ...results };
+  fs.writeFileSync(join(folder, "journal.json"), `${JSON.stringify(document, null, 2)}\n`);
+  console.log(`Written: ${folder}`);
+}
+
+function progress(line: string): void {
+  console.error(`  ${line}`);
+}
+
+function seconds(since: number): string {
+  return ((performance.now() - since) / 1000).toFixed(1);
+}
