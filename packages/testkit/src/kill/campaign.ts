@@ -32,6 +32,7 @@ export interface Receipt {
   /** Acknowledged, and not there. */
   lost: number;
   torn: number;
+  tornByKernel: number;
   cutBytes: number;
   readonly points: Map<string, number>;
   readonly faults: SessionFault[];
@@ -56,6 +57,7 @@ export const emptyReceipt = (): Receipt => ({
   recovered: 0,
   lost: 0,
   torn: 0,
+  tornByKernel: 0,
   cutBytes: 0,
   points: new Map(),
   faults: [],
@@ -82,6 +84,7 @@ export async function runCampaign(options: CampaignOptions): Promise<Receipt> {
         await trial.run(plan);
         receipt.kills += trial.findings.kills - before.kills;
         receipt.torn += trial.findings.torn - before.torn;
+        receipt.tornByKernel += trial.findings.tornByKernel - before.tornByKernel;
         receipt.cutBytes += trial.findings.cutBytes - before.cutBytes;
         options.onKill?.(receipt);
         if (!goesOn() || trial.findings.faults.length > 0) break;

@@ -11,6 +11,7 @@ export interface NamedPoint extends KillPoint {
 const SEGMENT = String.raw`/\d{6}\.jsonl$`;
 const FIRST_BORN = String.raw`/000001\.jsonl\.tmp$`;
 const BORN = String.raw`/\d{6}\.jsonl\.tmp$`;
+const PACKED = String.raw`/\d{6}\.jsonl\.zst$`;
 const KEPT_ASIDE = String.raw`/quarantine/[^/]+\.torn$`;
 const BEING_KEPT = String.raw`/quarantine/[^/]+\.torn\.tmp$`;
 
@@ -55,11 +56,17 @@ export const folderPoints: readonly NamedPoint[] = [
   at("after the rename of a new epoch", "rename", SEGMENT, "any", "epochs", { nth: 3 }),
   at("after the first write to a new segment", "write", SEGMENT, "any", "epochs", { nth: 6 }),
 
+  at("before the rename of a packed segment", "rename", PACKED, "any", "epochs"),
+  at("after the rename of a packed segment", "rename", PACKED, "any", "epochs"),
+  at("before the removal of what was packed", "remove", SEGMENT, "any", "epochs"),
+  at("after the removal of what was packed", "remove", SEGMENT, "any", "epochs", { nth: 2 }),
+
   at("during the write of the quarantine", "write", BEING_KEPT, "torn", "mixed"),
   at("before the rename of the quarantine", "rename", KEPT_ASIDE, "torn", "mixed"),
   at("after the rename of the quarantine", "rename", KEPT_ASIDE, "torn", "mixed"),
   at("before the cut of a torn end", "truncate", SEGMENT, "torn", "mixed"),
   at("after the cut of a torn end", "truncate", SEGMENT, "torn", "mixed"),
+  at("during the second write of what may not be durable", "writeAt", SEGMENT, "torn", "mixed"),
   at("before the sync of a cut", "sync", SEGMENT, "torn", "mixed"),
   at("after the sync of a cut", "sync", SEGMENT, "torn", "mixed"),
 ];

@@ -14,6 +14,8 @@ export interface Findings {
   kills: number;
   /** Lives that left an unfinished write behind. */
   torn: number;
+  /** Those whose write was cut short by the kernel, and not by a disk that was told to. */
+  tornByKernel: number;
   /** Bytes that reopening cut off and kept aside. */
   cutBytes: number;
   /** Points that a life was killed at, by name. */
@@ -27,7 +29,7 @@ export interface Findings {
  */
 export class Trial {
   readonly log = new Log();
-  readonly findings: Findings = { kills: 0, torn: 0, cutBytes: 0, points: new Map(), faults: [] };
+  readonly findings: Findings = { kills: 0, torn: 0, tornByKernel: 0, cutBytes: 0, points: new Map(), faults: [] };
   readonly #store: JournalStore;
   readonly #spec: StoreSpec;
   readonly #worker: Worker;
@@ -94,7 +96,9 @@ export class Trial {
     if (!there) return;
     const { recovery } = await this.#store.read(this.#session);
     this.#undamaged(recovery);
-    if (recovery.cutBytes > 0 && end.victim.events.some(({ e }) => e === "opened")) this.findings.torn++;
+    if (recovery.cutBytes === 0 || !end.victim.events.some(({ e }) => e === "opened")) return;
+    this.findings.torn++;
+    if (!end.point?.startsWith("during")) this.findings.tornByKernel++;
   }
 
   /** Heals it, appends, reopens it, and judges. */

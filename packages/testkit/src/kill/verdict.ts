@@ -2,13 +2,14 @@ import type { Receipt } from "./campaign.ts";
 
 /** The sums of a campaign in words, for a terminal or a log. Pure. */
 export function verdictLines(title: string, receipt: Receipt): string[] {
-  const { kills, sessions, attempted, acknowledged, recovered, lost, torn, cutBytes, points, faults } = receipt;
+  const { kills, sessions, attempted, acknowledged, recovered, lost, torn, tornByKernel, cutBytes, points, faults } =
+    receipt;
   const atPoints = [...points.values()].reduce((sum, times) => sum + times, 0);
   const lines = [
     title,
     `  ${count(kills, "kill")} of the writers of ${count(sessions, "session")}, ${number(atPoints)} of them at ${count(points.size, "named step")}`,
     `  attempted ${number(attempted)} · acknowledged ${number(acknowledged)} · recovered ${number(recovered)}`,
-    `  torn writes seen ${number(torn)} · bytes cut and kept aside ${number(cutBytes)}`,
+    `  torn writes seen ${number(torn)}, ${number(tornByKernel)} of them by the kernel · bytes cut and kept aside ${number(cutBytes)}`,
     `  lost ${number(lost)} · other faults ${number(faults.length - lost)}`,
   ];
   for (const { index, session, what, message } of faults) {

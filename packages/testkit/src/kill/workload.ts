@@ -64,7 +64,8 @@ interface Makers {
 function step(random: Random, profile: Profile, make: Makers): Step {
   const dice = random.next();
   if (profile === "large" && dice < 0.6) return { do: "append", attempt: make.large() };
-  if (profile === "epochs" && dice < 0.5) return make.replace();
+  if (profile === "epochs" && dice < 0.45) return make.replace();
+  if (profile === "epochs" && dice < 0.55) return { do: "pack" };
   if (profile === "keyed" && dice < 0.6) return { do: "append", attempt: make.withKey() };
   const kind = random.next();
   if (kind < 0.3) return { do: "append", attempt: make.append() };

@@ -1,0 +1,55 @@
+import { type JournalStore, newId } from "holdfast";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  folderPoints,
+  type LifePlan,
+  type NamedPoint,
+  openSpec,
+  type StoreSpec,
+  Trial,
+  tear,
+  temporaryPlace,
+  type Worker,
+  warmWorker,
+} from "../../../testkit/src/kill/index.ts";
+import { seedOf } from "../seed.ts";
+
+const seed = seedOf(import.meta.url, "kill");
+
+/** Some records first, or a torn end; then the point; then another life, whose reopening is checked twice. */
+function livesThrough(point: NamedPoint): LifePlan[] {
+  const before: Record<NamedPoint["finds"], LifePlan[]> = {
+    nothing: [],
+    any: [{ profile: "mixed", ending: { by: "attempt", nth: 3, us: 300 }, after: "look" }],
+    torn: [{ profile: tear.profile, ending: { by: "point", point: tear }, after: "look" }],
+  };
+  return [
+    ...before[point.finds],
+    { profile: point.profile, ending: { by: "point", point }, after: "look" },
+    { profile: "keyed", ending: { by: "attempt", nth: 4, us: 500 }, after: "reopen" },
+  ];
+}
+
+describe("P1: an acknowledged append survives SIGKILL, wherever it strikes", () => {
+  const place = temporaryPlace();
+  const spec: StoreSpec = { module: "folder", place: place.path, durability: "power", segmentBytesMax: 256 * 1024 };
+  let worker: Worker;
+  let store: JournalStore;
+
+  beforeAll(async () => {
+    worker = await warmWorker(spec);
+    store = await openSpec(spec);
+  });
+  afterAll(async () => {
+    await store.close();
+    place[Symbol.dispose]();
+  });
+
+  test.concurrent.each(folderPoints)("$name", async (point) => {
+    const trial = new Trial(store, spec, worker, newId(), seed);
+    for (const plan of livesThrough(point)) await trial.run(plan);
+    expect(trial.findings.faults).toEqual([]);
+    expect([...trial.findings.points.keys()]).toContain(point.name);
+    expect(trial.findings.kills).toBeGreaterThanOrEqual(2);
+  });
+});
