@@ -36,7 +36,7 @@ export function isFresh(disk: Disk, folder: string, row: Row): boolean {
 /** Makes a row out of the files: reads backwards from the end to the newest summary, and on from there (S20). Null if it is no session. */
 export function readRow(disk: Disk, folder: string, id: string, summariser: Summariser | undefined): Row | null {
   try {
-    const segment = listSegments(disk, folder).at(-1);
+    const segment = disk.stat(folder)?.kind === "folder" ? listSegments(disk, folder).at(-1) : undefined;
     if (!segment) return null;
     const path = join(folder, segment.name);
     const file = disk.open(path, "read");

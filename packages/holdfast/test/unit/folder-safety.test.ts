@@ -1,0 +1,230 @@
+import { fork } from "node:child_process";
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { HoldfastError, isHoldfastError, newId, openFolderStore } from "holdfast";
+import { describe, expect, test } from "vitest";
+import { modesOf, place, treeOf } from "../place.ts";
+
+const codeOf = async (promise: Promise<unknown>): Promise<string> => {
+  try {
+    await promise;
+    return "no error";
+  } catch (error) {
+    return error instanceof HoldfastError ? error.code : String(error);
+  }
+};
+
+/** Can another process take the lease now? */
+async function probe(root: string, id: string): Promise<string> {
+  const child = fork(join(import.meta.dirname, "lease-probe.ts"), [root, id], { execArgv: ["--conditions=source"] });
+  const [answer] = await new Promise<[string]>((resolve, reject) => {
+    child.once("message", (message) => resolve([String(message)]));
+    child.once("error", reject);
+    child.once("exit", (status) => reject(new Error(`the probe ended with ${status}`)));
+  });
+  return answer;
+}
+
+describe("C24: names and modes", () => {
+  test("umask 000: folders 0700 and files 0600, temporary and derived ones too", async () => {
+    using here = place();
+    const root = join(here.path, "deep", "store");
+    const umask = process.umask(0);
+    try {
+      await using store = await openFolderStore(root);
+      const id = newId();
+      const journal = await store.create(id, []);
+      await journal.epoch(() => [{ kind: "epoch", reason: "clear" }]);
+      await journal.close();
+      appendFileSync(join(root, "sessions", id, "000002.jsonl"), "torn");
+      const opened = await store.open(id);
+      await opened.journal.append({ kind: "x" });
+      await opened.journal.close();
+      await store.pack(id);
+      await store.list();
+      for (const [path, mode] of modesOf(join(here.path, "deep")))
+        expect(mode, path).toBe(mode.startsWith("d") ? "d700" : "f600");
+    } finally {
+      process.umask(umask);
+    }
+  });
+
+  test.each(["../../etc/x", "", "0199aaaa", "0199AAAA-BBBB-7CCC-8DDD-000000000001", "a/b", "..", "\0"])(
+    "an id like %j is refused, and touches nothing",
+    async (id) => {
+      using here = place();
+      await using store = await openFolderStore(join(here.path, "store"));
+      const before = treeOf(here.path);
+      const calls = [
+        store.create(id, []),
+        store.open(id),
+        store.read(id),
+        store.delete(id),
+        store.verify(id),
+        store.has(id),
+        store.holder(id),
+        store.pack(id),
+      ];
+      expect(new Set(await Promise.all(calls.map(codeOf)))).toEqual(new Set(["ID_INVALID"]));
+      expect(treeOf(here.path)).toEqual(before);
+    },
+  );
+
+  test("a symbolic link in place of a session, of a segment or of a lease is not followed", async () => {
+    using here = place();
+    await using store = await openFolderStore(join(here.path, "store"));
+    const target = newId();
+    await (await store.create(target, [{ kind: "session" }])).close();
+    const sessions = join(here.path, "store", "sessions");
+    const outside = join(here.path, "outside");
+    mkdirSync(outside);
+    cpSync(join(sessions, target, "000001.jsonl"), join(outside, "000001.jsonl"));
+
+    const linked = newId();
+    symlinkSync(outside, join(sessions, linked));
+    expect(await codeOf(store.open(linked))).toBe("PATH_UNSAFE");
+    expect(await codeOf(store.read(linked))).toBe("PATH_UNSAFE");
+    expect(await codeOf(store.delete(linked))).toBe("PATH_UNSAFE");
+
+    const segment = newId();
+    mkdirSync(join(sessions, segment));
+    symlinkSync(join(outside, "000001.jsonl"), join(sessions, segment, "000001.jsonl"));
+    expect(await codeOf(store.open(segment))).toBe("PATH_UNSAFE");
+
+    const leased = newId();
+    writeFileSync(join(outside, "precious"), "content");
+    symlinkSync(join(outside, "precious"), join(here.path, "store", "leases", leased));
+    expect(await codeOf(store.create(leased, []))).toBe("PATH_UNSAFE");
+    expect(readFileSync(join(outside, "precious"), "utf8")).toBe("content");
+    expect((await store.list()).sessions.map(({ id }) => id)).toEqual([target]);
+  });
+
+  test("a newline and an escape sequence in a title stay in one line, verbatim", async () => {
+    using here = place();
+    await using store = await openFolderStore(here.path);
+    const id = newId();
+    const title = 'a\nb\r\n\u001b[2J\u202e"}\n{"seq":1';
+    await (await store.create(id, [{ kind: "session", title }])).close();
+    expect((await store.read(id)).records[1]).toMatchObject({ title });
+    expect(readFileSync(join(here.path, "sessions", id, "000001.jsonl"), "utf8").split("\n")).toHaveLength(3);
+  });
+
+  test("a store in place of a file is refused", async () => {
+    using here = place();
+    writeFileSync(join(here.path, "file"), "");
+    expect(await codeOf(openFolderStore(join(here.path, "file")))).toBe("PATH_UNSAFE");
+    expect(await codeOf(openFolderStore(join(here.path, "file", "below")))).toBe("PATH_UNSAFE");
+  });
+});
+
+describe("C16: no append ever goes to a file that has been unlinked or replaced without the writer noticing", () => {
+  const harms: [name: string, harm: (path: string) => void, code: string][] = [
+    ["unlinked", (path) => unlinkSync(path), "FILE_REPLACED"],
+    ["replaced by a copy", replaceByCopy, "FILE_REPLACED"],
+    ["written to by somebody else", (path) => appendFileSync(path, "hello\n"), "FILE_REPLACED"],
+    ["its folder moved away", (path) => renameSync(join(path, ".."), `${join(path, "..")}-moved`), "FILE_REPLACED"],
+    [
+      "the lease removed",
+      (path) => rmSync(path.replace("/sessions/", "/leases/").replace(/\/000001.jsonl$/, "")),
+      "LEASE_LOST",
+    ],
+  ];
+  test.each(harms)("%s", async (_name, harm, code) => {
+    using here = place();
+    await using store = await openFolderStore(here.path);
+    const id = newId();
+    const journal = await store.create(id, []);
+    await journal.append({ kind: "acknowledged" });
+    harm(join(here.path, "sessions", id, "000001.jsonl"));
+    const failures: string[] = [];
+    journal.onFailure((failure) => failures.push(failure.code));
+    expect(await codeOf(journal.append({ kind: "in doubt" }))).toBe(code);
+    expect(failures).toEqual([code]);
+    expect(journal.failure?.code).toBe(code);
+    expect(await codeOf(journal.append({ kind: "more" })), "and it takes no more appends").toBe(code);
+    expect(await codeOf(journal.flush())).toBe(code);
+    await journal.close();
+  });
+});
+
+describe("C15: the lease", () => {
+  test("copying, reading, listing, verifying a session in its own writer's process does not give the lease away (S13)", async () => {
+    using here = place();
+    await using store = await openFolderStore(here.path);
+    const id = newId();
+    const journal = await store.create(id, []);
+    await journal.append({ kind: "x" });
+    expect(await probe(here.path, id)).toBe("SESSION_BUSY");
+    await store.read(id);
+    await store.verify(id);
+    await store.list();
+    await store.holder(id);
+    await store.gc({ graceMs: 0 });
+    cpSync(join(here.path, "sessions", id), join(here.path, "copy"), { recursive: true });
+    expect(await codeOf(store.open(id))).toBe("SESSION_BUSY");
+    expect(await codeOf(store.delete(id))).toBe("SESSION_BUSY");
+    expect(await codeOf(store.pack(id))).toBe("SESSION_BUSY");
+    await using second = await openFolderStore(here.path);
+    expect(await codeOf(second.open(id))).toBe("SESSION_BUSY");
+    expect(await second.holder(id)).toMatchObject({ pid: process.pid });
+    expect(await probe(here.path, id), "still held").toBe("SESSION_BUSY");
+    await journal.close();
+    expect(await probe(here.path, id)).toBe("free");
+    const { journal: again } = await second.open(id);
+    await again.close();
+  });
+
+  test("a lease file that somebody wrote into is emptied and taken", async () => {
+    using here = place();
+    await using store = await openFolderStore(here.path);
+    const id = newId();
+    await (await store.create(id, [])).close();
+    writeFileSync(join(here.path, "leases", id), "garbage".repeat(100));
+    expect(await store.holder(id)).toBeNull();
+    await (await store.open(id)).journal.close();
+  });
+});
+
+test("C17: a session between creation and first prompt is tidied away by nobody", async () => {
+  using here = place();
+  await using first = await openFolderStore(here.path);
+  const id = newId();
+  const journal = await first.create(id, [{ kind: "session", title: "young" }]);
+  await using second = await openFolderStore(here.path, { clock: () => Date.now() + 30 * 24 * 3600 * 1000 });
+  expect((await second.gc({ graceMs: 0 })).removed).toEqual([]);
+  expect((await second.list()).sessions.map((listed) => listed.id)).toEqual([id]);
+  await journal.append({ kind: "prompt" });
+  await journal.close();
+});
+
+test("delete goes to the trash, and gc empties it after the grace time", async () => {
+  using here = place();
+  let now = Date.now();
+  await using store = await openFolderStore(here.path, { clock: () => now });
+  const id = newId();
+  await (await store.create(id, [])).close();
+  await store.delete(id);
+  expect(await store.has(id)).toBe(false);
+  expect(isHoldfastError(await store.open(id).catch((error: unknown) => error), "SESSION_NOT_FOUND")).toBe(true);
+  expect((await store.gc()).removed).toEqual([]);
+  now += 8 * 24 * 3600 * 1000;
+  expect((await store.gc()).removed).toEqual([id]);
+  expect([...treeOf(here.path).keys()].filter((path) => path.includes(id))).toEqual([]);
+});
+
+function replaceByCopy(path: string): void {
+  const bytes = readFileSync(path);
+  unlinkSync(path);
+  writeFileSync(`${path}.copy`, bytes);
+  renameSync(`${path}.copy`, path);
+}
