@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 import { HoldfastError } from "../errors.ts";
 import { assertPlain } from "./plain.ts";
-import { type NewRecord, RECORD_BYTES_MAX } from "./record.ts";
+import { type Json, type NewRecord, RECORD_BYTES_MAX } from "./record.ts";
 
 /** What the journal adds to the records of one append. */
 export interface Envelope {
@@ -24,6 +24,7 @@ const RESERVED = new Set(["seq", "unit", "synced", "at", "key", "summary", "crc"
 /** `,"crc":"` + 8 digits + `"}` + newline */
 const TRAILER_BYTES = 19;
 const SCRATCH_BYTES = 256 * 1024;
+const KIND_FIRST = '{"kind":';
 const HEX16 = Array.from({ length: 0x10000 }, (_, i) => i.toString(16).padStart(4, "0"));
 
 /** Encoding and writing are one synchronous step (S10), so all writers of a process can share it. */
@@ -35,12 +36,18 @@ export class Encoder {
 
   /** The bytes of the records, in order. Throws RECORD_INVALID, RECORD_NOT_JSON or RECORD_TOO_LARGE, and then nothing has happened. */
   encode(records: readonly NewRecord[], envelope: Envelope): Buffer {
-    this.#buffer = scratch;
-    let end = 0;
-    for (let i = 0; i < records.length; i++) end = this.#line(records, i, envelope, end);
-    const bytes = this.#buffer.subarray(0, end);
-    this.#buffer = scratch;
-    return bytes;
+    if (records.length === 0) throw invalid("Nothing was written: a unit has at least one record.", {});
+    if (envelope.key !== undefined && typeof envelope.key !== "string") {
+      throw invalid("The record was not written: its key is not a string.", { member: "key" });
+    }
+    try {
+      let end = 0;
+      for (let i = 0; i < records.length; i++) end = this.#line(records, i, envelope, end);
+      return this.#buffer.subarray(0, end);
+    } finally {
+      // Also after a refusal, a buffer that was made for one unit is not kept.
+      this.#buffer = scratch;
+    }
   }
 
   #line(records: readonly NewRecord[], i: number, envelope: Envelope, start: number): number {
@@ -59,8 +66,9 @@ export class Encoder {
     const summary = envelope.summary?.(i);
     if (summary !== undefined) tail = `,"summary":${summary}${tail}`;
 
-    const bytesMax = start + head.length + bytesAtMost(body) + bytesAtMost(tail) + TRAILER_BYTES;
-    if (bytesMax > this.#buffer.length) this.#grow(start, bytesMax);
+    const bytesMax = head.length + bytesAtMost(body) + bytesAtMost(tail) + TRAILER_BYTES;
+    if (bytesMax > RECORD_BYTES_MAX) assertSize(record.kind, head, body, tail);
+    if (start + bytesMax > this.#buffer.length) this.#grow(start, start + bytesMax);
     const buffer = this.#buffer;
 
     // The body is `{"kind":…}`: its first brace becomes the comma after the head, its last one is written over.
@@ -69,9 +77,7 @@ export class Encoder {
     buffer[bodyAt] = 0x2c;
     if (tail !== "") at += buffer.write(tail, at, "utf8");
     const crc = crc32(buffer.subarray(start, at));
-    at += buffer.write(`,"crc":"${HEX16[crc >>> 16]}${HEX16[crc & 0xffff]}"}\n`, at, "latin1");
-    if (at - start > RECORD_BYTES_MAX) throw tooLarge(record.kind, at - start);
-    return at;
+    return at + buffer.write(`,"crc":"${HEX16[crc >>> 16]}${HEX16[crc & 0xffff]}"}\n`, at, "latin1");
   }
 
   /** A unit larger than the scratch buffer gets one of its own, which is not kept. */
@@ -85,29 +91,46 @@ export class Encoder {
 /** `{"kind":…,…}` with the kind first, whatever order the caller's members have. */
 function bodyOf(record: NewRecord): string {
   if (typeof record !== "object" || record === null || typeof record.kind !== "string" || record.kind === "") {
-    throw new HoldfastError(
-      "RECORD_INVALID",
-      "The record was not written: it has no kind. Nothing before it is affected.",
-    );
+    throw invalid("The record was not written: it has no kind. Nothing before it is affected.", {});
   }
-  let first: string | undefined;
+  const { kind, must } = record;
+  if (Array.isArray(record)) throw invalid("The record was not written: it is an array, not a record.", { kind });
   for (const member in record) {
-    first ??= member;
-    if (RESERVED.has(member)) {
+    if (RESERVED.has(member) && Object.hasOwn(record, member)) {
       const message = `The record was not written: "${member}" is a name of the journal's own. Put the value under another name.`;
-      throw new HoldfastError("RECORD_INVALID", message, { member, kind: record.kind });
+      throw invalid(message, { member, kind });
     }
   }
-  assertPlain(record, record.kind);
+  if (must !== undefined && must !== true) {
+    throw invalid('The record was not written: "must" is true, or is not there.', { member: "must", kind });
+  }
+  assertPlain(record, kind);
   try {
-    if (first === "kind" && record.must === undefined) return JSON.stringify(record);
-    const { kind, must, ...rest } = record;
-    return JSON.stringify(must === undefined ? { kind, ...rest } : { kind, must, ...rest });
+    if (must === undefined) {
+      const body = JSON.stringify(record);
+      if (body.startsWith(KIND_FIRST)) return body;
+    }
+    // Only text can put the kind before members that look like integers.
+    const { kind: _kind, must: _must, ...rest } = record;
+    const start = `{"kind":${JSON.stringify(kind)}${must === undefined ? "" : ',"must":true'}`;
+    const others = JSON.stringify(rest);
+    return others === "{}" ? `${start}}` : `${start},${others.slice(1)}`;
   } catch (error) {
     // Beyond V8's longest string (about 512 MB) JSON.stringify throws a RangeError.
-    if (error instanceof RangeError) throw tooLarge(record.kind, undefined);
+    if (error instanceof RangeError) throw tooLarge(kind, undefined);
     throw error;
   }
+}
+
+function invalid(message: string, facts: Record<string, Json>): HoldfastError {
+  return new HoldfastError("RECORD_INVALID", message, facts);
+}
+
+/** Before memory is taken for it. */
+function assertSize(kind: string, head: string, body: string, tail: string): void {
+  // One brace of the body is written over.
+  const bytes = head.length + Buffer.byteLength(body) - 1 + Buffer.byteLength(tail) + TRAILER_BYTES;
+  if (bytes > RECORD_BYTES_MAX) throw tooLarge(kind, bytes);
 }
 
 function bytesAtMost(text: string): number {
