@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { randomFillSync } from "node:crypto";
 import type { ErrorCode, HoldfastError, JournalRecord, JournalStore } from "holdfast";
 import type { Place, Step, SubjectCapabilities, SubjectOptions } from "./subject.ts";
 
@@ -128,16 +127,6 @@ export async function refusal(work: () => unknown, ...codes: ErrorCode[]): Promi
     return error as HoldfastError;
   }
   assert.fail(`expected ${codes.join(" or ")}, but it went well: ${JSON.stringify(result) ?? "undefined"}`);
-}
-
-/** A session id: a UUIDv7. */
-export function newSessionId(): string {
-  const bytes = randomFillSync(Buffer.alloc(16));
-  bytes.writeUIntBE(Date.now(), 0, 6);
-  bytes[6] = (bytes[6]! & 0x0f) | 0x70;
-  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
-  const hex = bytes.toString("hex");
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }
 
 /** A clock that is a second later each time it is looked at, and can be set. */

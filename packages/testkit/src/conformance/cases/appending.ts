@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import type { NewRecord } from "holdfast";
+import { type NewRecord, newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, note, seqsOf, textsOf } from "../notes.ts";
-import { all, newSessionId, steppingClock } from "../trial.ts";
+import { all, steppingClock } from "../trial.ts";
 
 /** What JSON keeps, but careless stores do not. */
 const AWKWARD: NewRecord = {
@@ -25,7 +25,7 @@ export const appending: readonly Case[] = [
   conformanceCase("append: what is acknowledged is read by others, as it was given", ["P1"], async (trial) => {
     const store = await trial.open();
     const other = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, [note("first")]);
     const appended = await journal.append({ text: "second", kind: "note", extra: [1, { two: 3 }] });
     assert.equal(appended.last, appended.seq);
@@ -45,7 +45,7 @@ export const appending: readonly Case[] = [
     ["P1", "P2"],
     async (trial) => {
       const store = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, [note("created")]);
       for (const text of ["a", "b", "c"]) await journal.append(note(text));
       const before = await all(store.history(id));
@@ -69,7 +69,7 @@ export const appending: readonly Case[] = [
     ["P2", "S10"],
     async (trial) => {
       const store = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, [note("created")]);
       const expected: string[] = ["created"];
       const units = countFrom(0, 200).map((i) => countFrom(0, i % 7 === 0 ? 3 : 1).map((j) => `${i}.${j}`));
@@ -92,7 +92,7 @@ export const appending: readonly Case[] = [
 
   conformanceCase("append: sessions of one store do not mix", [], async (trial) => {
     const store = await trial.open();
-    const ids = [newSessionId(), newSessionId(), newSessionId()];
+    const ids = [newId(), newId(), newId()];
     const journals = await Promise.all(ids.map((id) => store.create(id, [note(id)])));
     const pending = countFrom(0, 30).map((i) => journals[i % 3]!.append(note(`${ids[i % 3]} ${i}`)));
     await Promise.all(pending);
@@ -106,7 +106,7 @@ export const appending: readonly Case[] = [
 
   conformanceCase("append: what the caller changes after the call changes nothing stored", ["S10"], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const first = { kind: "note", text: "created" };
     const creating = store.create(id, [first]);
     first.text = "changed";
@@ -126,7 +126,7 @@ export const appending: readonly Case[] = [
 
   conformanceCase("append: what one reader does to a record reaches no other reader", [], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     await store.create(id, [{ kind: "note", text: "kept", list: [1, 2] }]);
     const spoil = (record: object | undefined) => {
       assert.ok(record && "list" in record);
@@ -150,7 +150,7 @@ export const appending: readonly Case[] = [
 
   conformanceCase("append: everything that JSON can say comes back verbatim", ["C25", "S5"], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, []);
     await journal.append({ ...AWKWARD, dropped: undefined });
     await journal.append(note("after"));
@@ -163,7 +163,7 @@ export const appending: readonly Case[] = [
 
   conformanceCase("append: kinds that nobody knows are kept, in place and whole", ["P10", "C21"], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, [note("a")]);
     await journal.append({ kind: "x-from-the-future", format: "9.9", payload: { deep: [1] } });
     await journal.append({ kind: "x-must-be-known", must: true });
@@ -185,7 +185,7 @@ export const appending: readonly Case[] = [
     const clock = steppingClock();
     const start = clock();
     const store = await trial.open({ clock });
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, [note("a")]);
     await journal.append(note("b"));
     clock.set(start - 3_600_000);
@@ -209,7 +209,7 @@ export const appending: readonly Case[] = [
 
   conformanceCase("flush: everything written is durable afterwards", ["P1"], async (trial) => {
     const store = await trial.open({ durability: "process" });
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, [note("a")]);
     const pending = [journal.append(note("b")), journal.append(note("c"))];
     const { head } = journal;

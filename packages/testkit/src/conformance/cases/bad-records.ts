@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { type ErrorCode, type NewRecord, RECORD_BYTES_MAX } from "holdfast";
+import { type ErrorCode, type NewRecord, newId, RECORD_BYTES_MAX } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, kindsOf, note, seqsOf, textsOf } from "../notes.ts";
-import { all, newSessionId, refusal, type Trial } from "../trial.ts";
+import { all, refusal, type Trial } from "../trial.ts";
 
 const cycle: Record<string, unknown> = { name: "cycle" };
 cycle["self"] = { list: [cycle] };
@@ -41,7 +41,7 @@ const INVALID: Record<string, unknown> = {
 /** Refused alone and inside a unit; nothing of it is written, not even by a writer that has written nothing before; and the journal goes on. */
 async function refuses(trial: Trial, bad: Record<string, unknown>, code: ErrorCode): Promise<void> {
   const store = await trial.open();
-  const id = newSessionId();
+  const id = newId();
   await (await store.create(id, [note("created")])).close();
   const before = await all(store.history(id));
   const { journal } = await store.open(id);
@@ -80,7 +80,7 @@ export const badRecords: readonly Case[] = [
 
   conformanceCase("bad records: one in flight between good ones costs only itself", ["P8"], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, []);
     const results = await Promise.allSettled([
       journal.append(note("a")),

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
+import { newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, epoch, kindsOf, note, seqsOf, textsOf } from "../notes.ts";
-import { all, newSessionId, refusal } from "../trial.ts";
+import { all, refusal } from "../trial.ts";
 
 export const closing: readonly Case[] = [
   conformanceCase("close: a closed journal takes nothing more: JOURNAL_CLOSED", ["P8"], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, [note("a")]);
     await journal.append(note("b"));
     await journal.close();
@@ -23,7 +24,7 @@ export const closing: readonly Case[] = [
 
   conformanceCase("close: twice is as good as once", [], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, [note("a")]);
     await Promise.all([journal.close(), journal.close()]);
     const { journal: next } = await store.open(id);
@@ -38,7 +39,7 @@ export const closing: readonly Case[] = [
 
   conformanceCase("close: waits for what is in flight, and all of it is there", ["P1"], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, []);
     const pending = countFrom(1, 20).map((i) => journal.append(note(`${i}`)));
     const closing = journal.close();
@@ -53,7 +54,7 @@ export const closing: readonly Case[] = [
 
   conformanceCase("close: a store closes the journals that it has open", ["P6"], async (trial) => {
     const store = await trial.open();
-    const ids = [newSessionId(), newSessionId(), newSessionId()];
+    const ids = [newId(), newId(), newId()];
     const journals = await Promise.all(ids.map((id) => store.create(id, [note("a")])));
     const pending = journals.map((journal) => journal.append(note("in flight")));
     await store.close();
@@ -70,10 +71,10 @@ export const closing: readonly Case[] = [
 
   conformanceCase("close: a closed store answers STORE_CLOSED, and does nothing", [], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     await (await store.create(id, [note("a")])).close();
     await store.close();
-    const other = newSessionId();
+    const other = newId();
     const calls = [
       () => store.create(other, [note("late")]),
       () => store.open(id),
@@ -94,7 +95,7 @@ export const closing: readonly Case[] = [
   }),
 
   conformanceCase("close: `await using` closes journal and store", [], async (trial) => {
-    const id = newSessionId();
+    const id = newId();
     const outer = await trial.open();
     {
       await using store = await trial.open();

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, kindsOf, note, notes, seqsOf, textsOf } from "../notes.ts";
-import { all, newSessionId, refusal } from "../trial.ts";
+import { all, refusal } from "../trial.ts";
 
 const NOT_IDS = [
   "",
@@ -29,7 +30,7 @@ export const creating: readonly Case[] = [
     ["P1"],
     async (trial) => {
       const store = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, notes(3));
       assert.equal(journal.id, id);
       assert.equal(journal.head, 4);
@@ -47,7 +48,7 @@ export const creating: readonly Case[] = [
     ["P10", "S15"],
     async (trial) => {
       const store = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       await store.create(id, [note("first")]);
       const [header] = (await store.read(id)).records;
       assert.equal(header?.kind, "segment");
@@ -66,7 +67,7 @@ export const creating: readonly Case[] = [
     async (trial) => {
       const store = await trial.open();
       const other = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       assert.equal(await other.has(id), false);
       await store.create(id, [note("first")]);
       assert.equal(await other.has(id), true);
@@ -80,7 +81,7 @@ export const creating: readonly Case[] = [
 
   conformanceCase("create: a session can begin without records", [], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, []);
     assert.equal(journal.head, 1);
     await journal.append(note("later"));
@@ -92,7 +93,7 @@ export const creating: readonly Case[] = [
 
   conformanceCase("create: an id that is taken is SESSION_EXISTS, and what is there stays", ["P2"], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, [note("first")]);
     await refusal(() => store.create(id, [note("second")]), "SESSION_EXISTS");
     await journal.close();
@@ -108,7 +109,7 @@ export const creating: readonly Case[] = [
 
   conformanceCase("create: of two at the same time, one gets the session", ["P6"], async (trial) => {
     const stores = [await trial.open(), await trial.open()];
-    const id = newSessionId();
+    const id = newId();
     const results = await Promise.allSettled(stores.map((store, i) => store.create(id, [note(`from ${i}`)])));
     const won = results.findIndex((result) => result.status === "fulfilled");
     assert.equal(results.filter((result) => result.status === "fulfilled").length, 1);
@@ -119,7 +120,7 @@ export const creating: readonly Case[] = [
 
   conformanceCase("create: a record that is refused leaves no session behind", ["P8"], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     await refusal(() => store.create(id, [note("good"), { kind: "note", text: Number.NaN }]), "RECORD_NOT_JSON");
     assert.equal(await store.has(id), false);
     assert.deepEqual((await store.list()).sessions, []);
@@ -133,7 +134,7 @@ export const creating: readonly Case[] = [
     ["C24"],
     async (trial) => {
       const store = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, [note("first")]);
       await journal.close();
       const before = await all(store.history(id));

@@ -1,14 +1,15 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
+import { newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { note, textsOf } from "../notes.ts";
-import { all, newSessionId, refusal } from "../trial.ts";
+import { all, refusal } from "../trial.ts";
 
 export const deleting: readonly Case[] = [
   conformanceCase("delete: the session is gone, for everybody, and no other one", ["S18"], async (trial) => {
     const store = await trial.open();
     const other = await trial.open();
-    const [id, kept] = [newSessionId(), newSessionId()];
+    const [id, kept] = [newId(), newId()];
     for (const session of [id, kept]) await (await store.create(session, [note(session)])).close();
     await other.list();
     await store.delete(id);
@@ -39,7 +40,7 @@ export const deleting: readonly Case[] = [
     async (trial) => {
       const store = await trial.open();
       const other = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, [note("a")]);
       for (const deleter of [store, other]) await refusal(() => deleter.delete(id), "SESSION_BUSY");
       await journal.append(note("b"));
@@ -52,7 +53,7 @@ export const deleting: readonly Case[] = [
 
   conformanceCase("gc: removes from the trash what is old enough, and says so once", ["S18"], async (trial) => {
     const store = await trial.open();
-    const [id, kept] = [newSessionId(), newSessionId()];
+    const [id, kept] = [newId(), newId()];
     for (const session of [id, kept]) await (await store.create(session, [note(session)])).close();
     await store.delete(id);
     const names = (removed: readonly string[]) => removed.filter((name) => name.includes(id));
@@ -68,7 +69,7 @@ export const deleting: readonly Case[] = [
   conformanceCase("gc: tidies no session away, however new, empty or idle it is", ["C17"], async (trial) => {
     const store = await trial.open();
     const other = await trial.open();
-    const ids = [newSessionId(), newSessionId(), newSessionId()];
+    const ids = [newId(), newId(), newId()];
     const live = await store.create(ids[0]!, []);
     await (await store.create(ids[1]!, [])).close();
     const idle = await store.create(ids[2]!, [note("a")]);

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
+import { newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, epoch, kindsOf, note, seqsOf, textsOf } from "../notes.ts";
-import { all, newSessionId, refusal } from "../trial.ts";
+import { all, refusal } from "../trial.ts";
 
 export const epochs: readonly Case[] = [
   conformanceCase(
@@ -10,7 +11,7 @@ export const epochs: readonly Case[] = [
     ["P2", "S15"],
     async (trial) => {
       const store = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, [note("old 1")]);
       await journal.append(note("old 2"));
       const { last } = await journal.epoch(() => [epoch("compaction"), note("carried")]);
@@ -41,7 +42,7 @@ export const epochs: readonly Case[] = [
 
   conformanceCase("epoch: the header counts the segments, and begins an epoch of its own", ["S15"], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, []);
     await journal.append(note("a"), { key: "k" });
     await journal.epoch(() => [epoch("one")]);
@@ -66,7 +67,7 @@ export const epochs: readonly Case[] = [
     ["S15"],
     async (trial) => {
       const store = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, []);
       const first = await journal.append(note("acknowledged"));
       const pending = [journal.append(note("in flight 1")), journal.append(note("in flight 2"))];
@@ -91,7 +92,7 @@ export const epochs: readonly Case[] = [
     async (trial) => {
       const store = await trial.open();
       const other = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, [note("0"), note("0")]);
       const state = { writing: true };
       const writing = (async () => {
@@ -121,7 +122,7 @@ export const epochs: readonly Case[] = [
 
   conformanceCase("epoch: if it fails, the old one goes on", ["P8", "C7"], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, [note("a")]);
     await journal.append(note("b"));
     const before = await all(store.history(id));
@@ -149,7 +150,7 @@ export const epochs: readonly Case[] = [
 
   conformanceCase("epoch: can be a writer's first word", ["S15"], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     await (await store.create(id, [note("a")])).close();
     const { journal } = await store.open(id, { app: "second" });
     await journal.epoch(() => [epoch("clear")]);
@@ -167,7 +168,7 @@ export const epochs: readonly Case[] = [
     ["P1", "C7"],
     async (trial) => {
       const store = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, [note("old")]);
       await journal.epoch(() => [epoch("now"), note("carried")]);
       await journal.close();

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
-import { cursorOf } from "holdfast";
+import { cursorOf, newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, epoch, kindsOf, note, notes, seqsOf } from "../notes.ts";
-import { all, newSessionId, refusal } from "../trial.ts";
+import { all, refusal } from "../trial.ts";
 
 export const following: readonly Case[] = [
   conformanceCase(
@@ -12,7 +12,7 @@ export const following: readonly Case[] = [
     async (trial) => {
       const store = await trial.open();
       const other = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, notes(3));
       await journal.append(note("before"));
       const followers = [
@@ -40,7 +40,7 @@ export const following: readonly Case[] = [
     ["P1", "S19"],
     async (trial) => {
       const store = await trial.open({ durability: "power" });
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, []);
       const followers = [
         trial.follow(journal.follow({ signal: trial.signal })),
@@ -62,7 +62,7 @@ export const following: readonly Case[] = [
   conformanceCase("follow: a unit comes as a whole", ["S6", "C18"], async (trial) => {
     const store = await trial.open();
     const other = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, []);
     const followers = [store, other].map((reader) => trial.follow(reader.follow(id, { signal: trial.signal })));
     const writing = (async () => {
@@ -85,7 +85,7 @@ export const following: readonly Case[] = [
 
   conformanceCase("follow: begins after a seq or after a cursor", ["S19"], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, notes(5));
     const history = await all(store.history(id));
     const places = [0, ...seqsOf(history), ...history.map(cursorOf)];
@@ -104,7 +104,7 @@ export const following: readonly Case[] = [
 
   conformanceCase("follow: a cursor whose record is another one, or gone, is CURSOR_STALE", ["S19"], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, notes(3));
     const last = (await all(store.history(id))).at(-1)!;
     const otherCrc = last.crc === "00000000" ? "00000001" : "00000000";
@@ -118,7 +118,7 @@ export const following: readonly Case[] = [
 
   conformanceCase("follow: ends when its signal fires", ["S19"], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, notes(3));
     for (const follow of [journal.follow.bind(journal), store.follow.bind(store, id)]) {
       const stop = new AbortController();
@@ -136,7 +136,7 @@ export const following: readonly Case[] = [
   conformanceCase("follow: goes on over epochs, begun before one or after", ["S19"], async (trial) => {
     const store = await trial.open();
     const other = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, notes(2));
     const before = [store, other].map((reader) => trial.follow(reader.follow(id, { signal: trial.signal })));
     for (const follower of before) await follower.next(3);
@@ -154,7 +154,7 @@ export const following: readonly Case[] = [
   conformanceCase("follow: goes on from one writer to the next", ["S19"], async (trial) => {
     const store = await trial.open();
     const reader = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, [note("a")]);
     const follower = trial.follow(reader.follow(id, { signal: trial.signal }));
     await journal.close();
@@ -171,7 +171,7 @@ export const following: readonly Case[] = [
     ["C18"],
     async (trial) => {
       const store = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, []);
       const slow = trial.follow(store.follow(id, { signal: trial.signal }));
       const quitter = trial.follow(store.follow(id, { signal: trial.signal }));
@@ -191,7 +191,7 @@ export const following: readonly Case[] = [
   conformanceCase("follow: ends when the session is deleted", ["S19"], async (trial) => {
     const store = await trial.open();
     const other = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, [note("a")]);
     const followers = [store, other].map((reader) => trial.follow(reader.follow(id, { signal: trial.signal })));
     for (const follower of followers) await follower.next(2);
@@ -205,7 +205,7 @@ export const following: readonly Case[] = [
 
   conformanceCase("follow: does not hang when its store is closed", [], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     await store.create(id, [note("a")]);
     const follower = trial.follow(store.follow(id, { signal: trial.signal }));
     await follower.next(2);

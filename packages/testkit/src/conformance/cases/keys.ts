@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, epoch, note, notes, seqsOf, textsOf } from "../notes.ts";
-import { all, newSessionId, refusal } from "../trial.ts";
+import { all, refusal } from "../trial.ts";
 
 /** How many keys outlive the epoch that they were used in (AppendOptions). */
 const KEYS_BEYOND = 256;
@@ -9,7 +10,7 @@ const KEYS_BEYOND = 256;
 export const keys: readonly Case[] = [
   conformanceCase("key: the same one again answers the first seq, and writes nothing", ["S11b"], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, []);
     const first = await journal.append(note("a"), { key: "k" });
     const unit = await journal.append(notes(3), { key: "unit" });
@@ -24,14 +25,14 @@ export const keys: readonly Case[] = [
 
   conformanceCase("key: another one, or none, is another append", ["S11b"], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, []);
     await journal.append(note("same"), { key: "k" });
     await journal.append(note("same"), { key: "K" });
     await journal.append(note("same"));
     await journal.append(note("same"));
     assert.equal(textsOf(await all(store.history(id))).length, 4);
-    const other = await store.create(newSessionId(), []);
+    const other = await store.create(newId(), []);
     const { seq } = await other.append(note("of another session"), { key: "k" });
     const history = await all(store.history(other.id));
     assert.deepEqual(textsOf(history), ["of another session"]);
@@ -40,7 +41,7 @@ export const keys: readonly Case[] = [
 
   conformanceCase("key: known while the first append is in flight", ["S11b"], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, []);
     const results = await Promise.all([
       journal.append(note("a"), { key: "k" }),
@@ -55,7 +56,7 @@ export const keys: readonly Case[] = [
 
   conformanceCase("key: known after closing and opening again", ["S11b"], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, []);
     const first = await journal.append(note("a"), { key: "k" });
     const unit = await journal.append(notes(2), { key: "unit" });
@@ -74,7 +75,7 @@ export const keys: readonly Case[] = [
     ["S11b"],
     async (trial) => {
       const store = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, []);
       const used = new Map<string, { seq: number; last: number }>();
       for (const i of countFrom(1, KEYS_BEYOND))
@@ -94,7 +95,7 @@ export const keys: readonly Case[] = [
 
   conformanceCase("key: not taken by an append that was refused", ["S11b", "P8"], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, []);
     await refusal(() => journal.append({ kind: "note", text: Number.NaN }, { key: "k" }), "RECORD_NOT_JSON");
     const { seq } = await journal.append(note("good"), { key: "k" });
@@ -109,7 +110,7 @@ export const keys: readonly Case[] = [
     ["S11b", "P1"],
     async (trial) => {
       const store = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       await (await store.create(id, [])).close();
       await trial.writeAndDie(id, [{ records: notes(2), key: "k" }]);
       const seq = (await all(store.history(id))).find((record) => record.key === "k")!.seq;

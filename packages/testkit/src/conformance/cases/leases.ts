@@ -1,14 +1,15 @@
 import assert from "node:assert/strict";
 import { hostname } from "node:os";
+import { newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, note, seqsOf, textsOf } from "../notes.ts";
-import { all, newSessionId, refusal } from "../trial.ts";
+import { all, refusal } from "../trial.ts";
 
 export const leases: readonly Case[] = [
   conformanceCase("lease: the second to open is told who has it", ["P6", "C15"], async (trial) => {
     const store = await trial.open({ app: "from the store" });
     const other = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const created = await store.create(id, [note("a")]);
     const check = async (app: string) => {
       for (const taker of [store, other]) {
@@ -33,7 +34,7 @@ export const leases: readonly Case[] = [
   conformanceCase("lease: free when its holder closes, for the same store and for another", ["P6"], async (trial) => {
     const store = await trial.open();
     const other = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const created = await store.create(id, []);
     await created.close();
     for (const [i, taker] of [other, store, store, other].entries()) {
@@ -47,7 +48,7 @@ export const leases: readonly Case[] = [
 
   conformanceCase("lease: of several that open at the same time, one gets it", ["P6"], async (trial) => {
     const stores = [await trial.open(), await trial.open(), await trial.open()];
-    const id = newSessionId();
+    const id = newId();
     await (await stores[0]!.create(id, [])).close();
     const results = await Promise.allSettled(stores.map((store) => store.open(id)));
     const won = results.filter((result) => result.status === "fulfilled");
@@ -64,7 +65,7 @@ export const leases: readonly Case[] = [
   conformanceCase("holder: tells who writes, and nobody when nobody does", ["P6"], async (trial) => {
     const store = await trial.open({ app: "tester" });
     const other = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const created = await store.create(id, []);
     for (const reader of [store, other]) {
       const holder = await reader.holder(id);
@@ -87,7 +88,7 @@ export const leases: readonly Case[] = [
     async (trial) => {
       const store = await trial.open();
       const other = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, [note("a")]);
       for (const reader of [store, other]) {
         await reader.read(id);
@@ -117,7 +118,7 @@ export const leases: readonly Case[] = [
     ["P6", "C15"],
     async (trial) => {
       const store = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       await (await store.create(id, [note("a")])).close();
       await trial.writeAndDie(id, [{ records: [note("b")] }]);
       assert.equal(await store.holder(id), null);

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { hostname } from "node:os";
+import { newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, kindsOf, note, notes, seqsOf } from "../notes.ts";
-import { all, newSessionId, refusal } from "../trial.ts";
+import { all, refusal } from "../trial.ts";
 
 export const lifecycle: readonly Case[] = [
   conformanceCase(
@@ -10,7 +11,7 @@ export const lifecycle: readonly Case[] = [
     ["P5"],
     async (trial) => {
       const store = await trial.open({ app: "tester" });
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, [note("a")], { opened: { reason: "creating", n: 1 } });
       assert.deepEqual(kindsOf(await all(store.history(id))), ["segment", "note"]);
       const { seq } = await journal.append(notes(2));
@@ -43,7 +44,7 @@ export const lifecycle: readonly Case[] = [
     ["S7"],
     async (trial) => {
       const store = await trial.open({ durability: "process" });
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, [note("a")]);
       await journal.append(notes(3));
       await journal.append(note("b"));
@@ -66,7 +67,7 @@ export const lifecycle: readonly Case[] = [
     ["S7"],
     async (trial) => {
       const store = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       await (await store.create(id, [note("a")])).close();
       assert.deepEqual(kindsOf(await all(store.history(id))), ["segment", "note", "closed"]);
       const { journal, recovery } = await store.open(id);
@@ -83,7 +84,7 @@ export const lifecycle: readonly Case[] = [
     ["P5", "C10"],
     async (trial) => {
       const store = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       await (await store.create(id, [note("a")])).close();
       await trial.writeAndDie(id, [{ records: [note("b")] }, { records: notes(2) }]);
       assert.equal((await store.read(id)).recovery.unclean, true);

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import type { JournalStore, Listed, ListOptions } from "holdfast";
+import { type JournalStore, type Listed, type ListOptions, newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, epoch, note, noteSummariser, notes, title } from "../notes.ts";
-import { newSessionId, steppingClock, type Trial } from "../trial.ts";
+import { steppingClock, type Trial } from "../trial.ts";
 
 /** All pages, one after the other. */
 async function pages(store: JournalStore, options: ListOptions = {}): Promise<Listed[]> {
@@ -30,7 +30,7 @@ async function row(store: JournalStore, id: string): Promise<Listed> {
 
 /** Sessions that were written one after the other, oldest first. */
 async function makeSessions(store: JournalStore, count: number): Promise<string[]> {
-  const ids = countFrom(1, count).map(() => newSessionId());
+  const ids = countFrom(1, count).map(() => newId());
   for (const [i, id] of ids.entries()) {
     const journal = await store.create(id, [title(i % 2 === 0 ? "even" : "odd"), ...notes(i % 3)]);
     await journal.close();
@@ -47,7 +47,7 @@ export const listing: readonly Case[] = [
   conformanceCase("list: an empty store has an empty list", [], async (trial) => {
     const store = await trial.open();
     assert.deepEqual(await store.list(), { sessions: [] });
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, []);
     await journal.close();
     assert.deepEqual(idsOf(await pages(store)), [id]);
@@ -75,7 +75,7 @@ export const listing: readonly Case[] = [
     async (trial) => {
       const store = await trial.open();
       const other = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       const check = async (closed: boolean) => {
         const { records } = await store.read(id);
         const newest = records.at(-1)!;
@@ -143,7 +143,7 @@ export const listing: readonly Case[] = [
 
   conformanceCase("list: the summary is what the summariser makes of all records", ["S20"], async (trial) => {
     const store = await trial.open({ summariser: noteSummariser });
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, [title("first title"), note("a")]);
     const check = async (expected: { title: string; notes: number; last: string }) => {
       assert.deepEqual((await row(store, id)).summary, expected);
@@ -167,7 +167,7 @@ export const listing: readonly Case[] = [
 
   conformanceCase("list: header, closed and what the summariser names carry the summary", ["S20"], async (trial) => {
     const store = await trial.open({ summariser: noteSummariser });
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, [title("t"), note("a")]);
     await journal.append(note("b"));
     await journal.epoch(() => [epoch("now"), note("c")]);
@@ -216,7 +216,7 @@ export const listing: readonly Case[] = [
     ["C10", "S20"],
     async (trial) => {
       const store = await trial.open({ summariser: noteSummariser });
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, [title("t"), note("a")]);
       await journal.close();
       await row(store, id);

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, epoch, note, notes, seqsOf, textsOf } from "../notes.ts";
-import { all, newSessionId, refusal } from "../trial.ts";
+import { all, refusal } from "../trial.ts";
 
 export const packing: readonly Case[] = [
   conformanceCase(
@@ -10,7 +11,7 @@ export const packing: readonly Case[] = [
     async (trial) => {
       const store = await trial.open();
       const other = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, notes(20));
       for (const round of countFrom(1, 3)) {
         await journal.append(notes(100, `round ${round}, which says the same thing again and again:`));
@@ -51,7 +52,7 @@ export const packing: readonly Case[] = [
     ["S17"],
     async (trial) => {
       const store = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       await (await store.create(id, [note("a")])).close();
       const before = await all(store.history(id));
       await refusal(() => store.pack(id), "NOT_SUPPORTED");

@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
+import { newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, epoch, note, notes, seqsOf, textsOf } from "../notes.ts";
-import { all, newSessionId, refusal } from "../trial.ts";
+import { all, refusal } from "../trial.ts";
 
 export const reading: readonly Case[] = [
   conformanceCase("read, history: need no lease, and tell the same as opening", ["P6", "C16"], async (trial) => {
     const store = await trial.open();
     const other = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, notes(2));
     await journal.append(note("third"));
     const { id: found, records, recovery } = await other.read(id);
@@ -28,7 +29,7 @@ export const reading: readonly Case[] = [
 
   conformanceCase("history: begins at any seq, over all epochs", [], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, notes(3));
     await journal.append(notes(2, "later"));
     await journal.epoch(() => [epoch("now"), note("carried")]);
@@ -44,7 +45,7 @@ export const reading: readonly Case[] = [
 
   conformanceCase("history: ends, and can be given up in the middle", [], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, notes(10));
     const collecting = (async () => {
       const seen: string[] = [];
@@ -67,10 +68,10 @@ export const reading: readonly Case[] = [
   conformanceCase("reading writes nothing", ["P2", "S8", "C16"], async (trial) => {
     const store = await trial.open();
     const other = await trial.open();
-    const live = newSessionId();
+    const live = newId();
     const journal = await store.create(live, notes(2));
     await journal.append(note("third"));
-    const ended = newSessionId();
+    const ended = newId();
     await (await store.create(ended, notes(2))).close();
     for (const id of [live, ended]) {
       const before = await all(store.history(id));
@@ -93,7 +94,7 @@ export const reading: readonly Case[] = [
 
   conformanceCase("opening a session only to look at it writes nothing", ["P2"], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     await (await store.create(id, notes(2))).close();
     const before = await all(store.history(id));
     for (const _ of countFrom(1, 3)) {
@@ -108,8 +109,8 @@ export const reading: readonly Case[] = [
 
   conformanceCase("a session that is not there is SESSION_NOT_FOUND", [], async (trial) => {
     const store = await trial.open();
-    await store.create(newSessionId(), [note("of another")]);
-    const id = newSessionId();
+    await store.create(newId(), [note("of another")]);
+    const id = newId();
     assert.equal(await store.has(id), false);
     assert.equal(await store.holder(id), null);
     const calls = [
@@ -131,7 +132,7 @@ export const reading: readonly Case[] = [
   conformanceCase("verify: counts everything, and says whether it is being written", ["S8"], async (trial) => {
     const store = await trial.open();
     const other = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, notes(3));
     await journal.append(notes(2));
     await journal.epoch(() => [epoch("now")]);

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { note, textsOf } from "../notes.ts";
-import { all, newSessionId } from "../trial.ts";
+import { all } from "../trial.ts";
 
 const LARGE_BYTES = 50 * 1000 * 1000;
 
@@ -11,7 +12,7 @@ export const size: readonly Case[] = [
     ["C28"],
     async (trial) => {
       const store = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, []);
       const text = "0123456789".repeat(LARGE_BYTES / 10);
       await journal.append(note("before"));

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, note, seqsOf, textsOf } from "../notes.ts";
-import { all, newSessionId, refusal } from "../trial.ts";
+import { all, refusal } from "../trial.ts";
 
 const needsSync = { needs: (can: { readonly sync: boolean }) => can.sync };
 const needsNoSync = { needs: (can: { readonly sync: boolean }) => !can.sync };
@@ -12,7 +13,7 @@ export const synchronous: readonly Case[] = [
     ["P1"],
     async (trial) => {
       const store = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, [note("a")]);
       const appended = journal.appendSync([note("b"), note("c")]);
       assert.equal(journal.head, appended.last);
@@ -30,7 +31,7 @@ export const synchronous: readonly Case[] = [
     ["S10"],
     async (trial) => {
       const store = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, []);
       const first = journal.append(note("a"));
       const second = journal.appendSync(note("b"));
@@ -53,7 +54,7 @@ export const synchronous: readonly Case[] = [
     ["S11b"],
     async (trial) => {
       const store = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, []);
       const first = journal.appendSync(note("a"), { key: "k" });
       assert.deepEqual(journal.appendSync(note("again"), { key: "k" }), first);
@@ -71,7 +72,7 @@ export const synchronous: readonly Case[] = [
     ["P8"],
     async (trial) => {
       const store = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, []);
       await refusal(() => journal.appendSync([note("a"), { kind: "note", text: 1n }]), "RECORD_NOT_JSON");
       await refusal(() => journal.appendSync({ kind: "" }), "RECORD_INVALID");
@@ -89,7 +90,7 @@ export const synchronous: readonly Case[] = [
     ["P1"],
     async (trial) => {
       const store = await trial.open({ durability: "process" });
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, []);
       const pending = journal.append(note("a"));
       journal.flushSync();
@@ -105,7 +106,7 @@ export const synchronous: readonly Case[] = [
     ["S28"],
     async (trial) => {
       const store = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, []);
       await refusal(() => journal.appendSync(note("a")), "NOT_SUPPORTED");
       await refusal(() => journal.flushSync(), "NOT_SUPPORTED");

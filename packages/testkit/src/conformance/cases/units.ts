@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
+import { newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, note, notes, seqsOf, textsOf } from "../notes.ts";
-import { all, newSessionId } from "../trial.ts";
+import { all } from "../trial.ts";
 
 export const units: readonly Case[] = [
   conformanceCase(
@@ -10,7 +11,7 @@ export const units: readonly Case[] = [
     ["S6"],
     async (trial) => {
       const store = await trial.open();
-      const id = newSessionId();
+      const id = newId();
       const journal = await store.create(id, []);
       const appended = await journal.append(notes(3));
       assert.equal(appended.last, appended.seq + 2);
@@ -30,7 +31,7 @@ export const units: readonly Case[] = [
   conformanceCase("unit: a reader sees all of it or nothing, at any instant", ["S6"], async (trial) => {
     const store = await trial.open();
     const other = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, []);
     const state = { writing: true };
     const writing = (async () => {
@@ -51,7 +52,7 @@ export const units: readonly Case[] = [
 
   conformanceCase("unit: history and follow can begin inside one", ["S6"], async (trial) => {
     const store = await trial.open();
-    const id = newSessionId();
+    const id = newId();
     const journal = await store.create(id, []);
     const { seq, last } = await journal.append(notes(4));
     assert.deepEqual(seqsOf(await all(store.history(id, seq + 2))), [seq + 2, last]);
