@@ -1,9 +1,14 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Durability, type FolderStoreOptions, type JournalStore, newId, openFolderStore } from "holdfast";
+import type { AgePoint } from "./figure.ts";
+import { fill, type LongSession } from "./fixtures.ts";
 import { type Entry, makeEntries } from "./messages.ts";
 import { ReferenceFile } from "./reference.ts";
+import { growSession } from "./rows/age.ts";
 
 /** What every row works with: the messages, a folder that is removed afterwards, and how much is to be done. */
 export class Bench {
@@ -12,6 +17,7 @@ export class Bench {
   readonly entries: readonly Entry[];
   readonly #say: (line: string) => void;
   #names = 0;
+  #long: LongSession | null = null;
 
   constructor(options: {
     readonly quick: boolean;
@@ -38,12 +44,53 @@ export class Bench {
     return join(this.folder, `${name}-${++this.#names}`);
   }
 
-  folderStore(durability: Durability, options: FolderStoreOptions = {}): Promise<JournalStore> {
-    return openFolderStore(this.path("store"), { durability, ...options });
+  folderStore(
+    durability: Durability,
+    options: FolderStoreOptions = {},
+    root = this.path("store"),
+  ): Promise<JournalStore> {
+    return openFolderStore(root, { durability, ...options });
   }
 
   reference(): ReferenceFile {
     return new ReferenceFile(this.path("reference"));
+  }
+
+  /** A session of a million records, open, made when it is first asked for. What is seen on the way there goes to `ages`. */
+  async longSession(ages: AgePoint[]): Promise<LongSession> {
+    if (this.#long) return this.#long;
+    const root = this.path("long");
+    const store = await openFolderStore(root, { durability: "process" });
+    const id = newId();
+    const journal = await store.create(id, []);
+    const fillTo = async (records: number): Promise<number> => {
+      await fill(journal, this.entries, records - journal.head);
+      return journal.head;
+    };
+    const append = (entry: Entry) => journal.append(entry.record);
+    ages.push(...(await growSession(this, append, fillTo, this.size(1_000_000, 150_000))));
+    this.#long = { root, id, store, journal };
+    return this.#long;
+  }
+
+  /** Starts a task of child.ts. Children find compiled code in a cache, as installed packages need no stripping of types. */
+  spawnChild(task: readonly string[]): ChildProcess {
+    return spawn(process.execPath, ["--conditions=source", join(import.meta.dirname, "child.ts"), ...task], {
+      stdio: ["pipe", "pipe", "inherit"],
+      env: { ...process.env, NODE_COMPILE_CACHE: join(this.folder, "compiled") },
+    });
+  }
+
+  /** Runs a task of child.ts, and returns what it found. */
+  async child(task: readonly string[]): Promise<unknown> {
+    const child = this.spawnChild(task);
+    let output = "";
+    child.stdout!.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+    });
+    const [status] = (await once(child, "close")) as [number | null];
+    if (status !== 0) throw new Error(`${task[0]} ended with ${status}`);
+    return JSON.parse(output.trim().split("\n").at(-1)!);
   }
 
   /** What is being done, for those who wait. */
@@ -51,13 +98,16 @@ export class Bench {
     this.#say(line);
   }
 
-  /** Removes everything that the rows so far have made, so that the disk holds one row at a time. */
+  /** Removes what the rows so far have made, but for the long session, which rows share. */
   clear(): void {
-    for (const name of fs.readdirSync(this.folder))
-      fs.rmSync(join(this.folder, name), { recursive: true, force: true });
+    for (const name of fs.readdirSync(this.folder)) {
+      const path = join(this.folder, name);
+      if (path !== this.#long?.root && name !== "compiled") fs.rmSync(path, { recursive: true, force: true });
+    }
   }
 
-  remove(): void {
+  async remove(): Promise<void> {
+    await this.#long?.store.close();
     fs.rmSync(this.folder, { recursive: true, force: true });
   }
 }

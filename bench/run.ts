@@ -51,6 +51,7 @@ async function run(): Promise<number> {
     for (const row of wanted) {
       const begun = performance.now();
       await row.measure(bench, results);
+      bench.clear();
       progress(`${row.name}: ${seconds(begun)} s`);
     }
     console.log();
@@ -65,7 +66,7 @@ async function run(): Promise<number> {
     console.log(`${kept} of ${results.figures.length} figures reached, in ${seconds(started)} s.`);
     return missed.length > 0 ? 1 : 0;
   } finally {
-    bench.remove();
+    await bench.remove();
   }
 }
 

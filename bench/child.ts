@@ -1,0 +1,93 @@
+import * as fs from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { openFolderStore } from "holdfast";
+import { makeEntries } from "./messages.ts";
+
+/**
+ * What must be measured in a process of its own: memory, and the other end of a follower. Says what it found as JSON on the last
+ * line of its output.
+ */
+const [task, root = "", id = "", count = "0"] = process.argv.slice(2);
+
+const tasks: Record<string, () => Promise<unknown>> = {
+  /** Opens a session for writing. */
+  open: async () => {
+    const store = await openFolderStore(root);
+    return measured(async () => {
+      const { records, journal } = await store.open(id);
+      return { records: records.length, kept: [records, journal] };
+    });
+  },
+  /** What anybody would write to read the same files: chunks, lines, JSON.parse, and every object kept. */
+  parse: () =>
+    measured(async () => {
+      const kept: unknown[] = [];
+      for (const name of fs.readdirSync(join(root, "sessions", id)).sort())
+        parseFile(join(root, "sessions", id, name), kept);
+      return { records: kept.length, kept };
+    }),
+  /** Appends a record now and then, with the time at which it was handed over. */
+  write: async () => {
+    const entries = makeEntries(300);
+    const store = await openFolderStore(root, { durability: "process" });
+    const journal = await store.create(id, []);
+    process.stdout.write("ready\n");
+    await new Promise((resolve) => process.stdin.once("data", resolve));
+    for (let i = 0; i < Number(count); i++) {
+      await sleep(2 + (i % 7));
+      await journal.append({ ...entries[i % entries.length]!.record, sentNs: String(process.hrtime.bigint()) });
+    }
+    await store.close();
+    process.stdin.destroy();
+    return {};
+  },
+  /** Loads all that the others load, so that its compiled form is in the cache. */
+  nothing: async () => ({}),
+};
+
+const run = tasks[task ?? ""];
+if (!run) throw new Error(`there is no task ${task}`);
+process.stdout.write(`${JSON.stringify(await run())}\n`);
+// What was opened only to be measured is left to the kernel: closing it is not part of the figure.
+if (task === "open") process.exit(0);
+
+async function measured(work: () => Promise<{ records: number; kept: unknown }>): Promise<unknown> {
+  resetPeak();
+  const rssBefore = process.memoryUsage.rss();
+  const start = performance.now();
+  const { records, kept } = await work();
+  const ms = performance.now() - start;
+  const peak = peakBytes();
+  return { ms, peakMB: peak / 1e6, grownMB: (peak - rssBefore) / 1e6, records, alive: kept !== undefined };
+}
+
+function parseFile(path: string, kept: unknown[]): void {
+  const fd = fs.openSync(path, "r");
+  const buffer = Buffer.allocUnsafe(1024 * 1024);
+  let filled = 0;
+  for (let read = 1; read > 0; ) {
+    read = fs.readSync(fd, buffer, filled, buffer.length - filled, null);
+    filled += read;
+    let start = 0;
+    for (let end = buffer.indexOf(0x0a); end !== -1 && end < filled; end = buffer.indexOf(0x0a, start)) {
+      kept.push(JSON.parse(buffer.toString("utf8", start, end)));
+      start = end + 1;
+    }
+    buffer.copy(buffer, 0, start, filled);
+    filled -= start;
+  }
+  fs.closeSync(fd);
+}
+
+/** Loading modules takes memory that is given back before the work begins: the peak is counted from here on, where the kernel can. */
+function resetPeak(): void {
+  if (process.platform === "linux") fs.writeFileSync("/proc/self/clear_refs", "5");
+}
+
+function peakBytes(): number {
+  if (process.platform !== "linux") return process.resourceUsage().maxRSS * 1024;
+  const match = /^VmHWM:\s+(\d+) kB$/m.exec(fs.readFileSync("/proc/self/status", "utf8"));
+  if (!match) throw new Error("/proc/self/status does not say how much memory was used");
+  return Number(match[1]) * 1024;
+}
