@@ -1,0 +1,410 @@
+import { sqliteCode } from "../../disk/node-disk.ts";
+import { type ErrorCode, HoldfastError, isHoldfastError } from "../../errors.ts";
+import type { Appended, AppendOptions, Durability, FollowOptions, Journal } from "../../journal/contract.ts";
+import type { Ledger } from "../../journal/ledger.ts";
+import { closedRecord } from "../../journal/lifecycle.ts";
+import type { JournalRecord, NewRecord } from "../../journal/record.ts";
+import { journalClosed } from "../../journal/refusals.ts";
+import { flushAtExit } from "../exit.ts";
+import type { Lease } from "../lease.ts";
+import { isBusy, syncFailed, writeFailure } from "./failure.ts";
+import type { Turns } from "./turns.ts";
+import type { Wal } from "./wal.ts";
+import type { SessionWriter } from "./writer.ts";
+
+/** Unsynced bytes, and a row of the catalogue that is behind, wait less than a second (S10). */
+const BACKGROUND_MS = 900;
+
+/** After these the journal is as it was before, and goes on. */
+const REFUSALS: ReadonlySet<ErrorCode> = new Set([
+  "RECORD_INVALID",
+  "RECORD_NOT_JSON",
+  "RECORD_TOO_LARGE",
+  "STORE_FORBIDDEN",
+  "STORE_FULL",
+  "STORE_IO",
+]);
+
+export interface JournalParts {
+  readonly id: string;
+  readonly ledger: Ledger;
+  readonly writer: SessionWriter;
+  readonly turns: Turns;
+  readonly wal: Wal;
+  readonly lease: Lease;
+  readonly durability: Durability;
+  /** Written directly before this writer's first record after those of `create`. */
+  readonly opened: NewRecord;
+  /** This writer has made the session. */
+  readonly created: boolean;
+  /** The newest segment is of another format: what this writer writes begins a new one (S16). */
+  readonly startSegment: boolean;
+  readonly follow: (options: FollowOptions) => AsyncIterable<JournalRecord>;
+  readonly onAcknowledged: () => void;
+  /** Called once, while the lease is still held. */
+  readonly onClose: () => void;
+}
+
+interface Waiter {
+  readonly last: number;
+  readonly resolve: () => void;
+  readonly reject: (error: HoldfastError) => void;
+}
+
+/**
+ * The writer of one session in an SQLite store. Seq, encoding and commit are one synchronous step; the sync comes after it, is shared by all who
+ * wait, and acknowledges what was committed before it was issued (S10).
+ */
+export class SqliteJournal implements Journal {
+  readonly id: string;
+  readonly #parts: JournalParts;
+  readonly #ledger: Ledger;
+  #waiters: Waiter[] = [];
+  /** Appends with a key that wait for their turn. */
+  readonly #later = new Map<string, Promise<Appended>>();
+  readonly #failureListeners = new Set<(error: HoldfastError) => void>();
+  readonly #stopExit: () => void;
+  #inFlight: Promise<void> | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #acknowledged: number;
+  #opened = false;
+  #segmentStarted: boolean;
+  #wrote: boolean;
+  #failure: HoldfastError | null = null;
+  #failureTold = false;
+  #closing: Promise<void> | null = null;
+  #ended = false;
+
+  constructor(parts: JournalParts) {
+    this.id = parts.id;
+    this.#parts = parts;
+    this.#ledger = parts.ledger;
+    this.#acknowledged = parts.ledger.head;
+    this.#segmentStarted = !parts.startSegment;
+    this.#wrote = parts.created;
+    this.#stopExit = flushAtExit(this);
+  }
+
+  get head(): number {
+    return this.#ledger.head;
+  }
+  get durable(): number {
+    return this.#ledger.durable;
+  }
+  get failure(): HoldfastError | null {
+    return this.#failure;
+  }
+  /** Every record up to here has been acknowledged: what followers in this process may see (S19). */
+  get acknowledged(): number {
+    return this.#acknowledged;
+  }
+
+  append(records: NewRecord | readonly NewRecord[], options?: AppendOptions): Promise<Appended> {
+    const durability = options?.durability ?? this.#parts.durability;
+    try {
+      const appended = this.#write(records, options?.key);
+      if (appended instanceof Promise) return appended.then((later) => this.#reach(later, durability));
+      return this.#reach(appended, durability);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  appendSync(records: NewRecord | readonly NewRecord[], options?: AppendOptions): Appended {
+    // What waits for its turn goes first, and with it a key that may be the same.
+    this.#parts.turns.runNow(() => null);
+    this.#assertOpen();
+    const key = options?.key;
+    const unit = unitOf(records);
+    const appended =
+      (key === undefined ? undefined : this.#ledger.find(key)) ??
+      this.#parts.turns.runNow(() => this.#writeUnit(unit, key));
+    if ((options?.durability ?? this.#parts.durability) === "power") this.flushSync();
+    else this.#unsynced();
+    return appended;
+  }
+
+  async flush(): Promise<void> {
+    await this.#parts.turns.idle();
+    if (this.#failure) throw this.#tell(this.#failure);
+    await this.#durableAt(this.#ledger.head);
+  }
+
+  flushSync(): void {
+    if (this.#ended) return;
+    this.#parts.turns.runNow(() => null);
+    if (this.#failure) throw this.#tell(this.#failure);
+    if (this.#ledger.durable >= this.#ledger.head) return;
+    try {
+      this.#parts.wal.syncNow();
+      this.#parts.lease.assertHeld();
+    } catch (error) {
+      throw this.#tell(this.fail(error));
+    }
+    this.#ledger.setDurable(this.#ledger.head);
+    this.#settle();
+  }
+
+  async epoch(build: () => readonly NewRecord[]): Promise<Appended> {
+    this.#assertOpen();
+    let records: readonly NewRecord[] | undefined;
+    const appended = await this.#parts.turns.run(
+      () => {
+        this.#assertWritable();
+        // Asked for once, at the instant when nothing can come before it any more: the first try, since later appends stay behind.
+        records ??= epochOf(build());
+        return this.#commit(records, () => {
+          const prepared = this.#parts.writer.begin(records!);
+          this.#segmentStarted = true;
+          return { seq: prepared.seq + 1, last: prepared.last };
+        });
+      },
+      () => {
+        if (records) records = copyOf(records);
+      },
+    );
+    return this.#reach(appended, "power");
+  }
+
+  follow(options: FollowOptions = {}): AsyncIterable<JournalRecord> {
+    return this.#parts.follow(options);
+  }
+
+  onFailure(listener: (error: HoldfastError) => void): () => void {
+    this.#failureListeners.add(listener);
+    return () => this.#failureListeners.delete(listener);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /** Takes no more appends; what waits is in doubt. */
+  fail(error: unknown): HoldfastError {
+    if (this.#failure || this.#ended) return this.#failure ?? syncFailed(this.id, this.#ledger, error);
+    const failure = isHoldfastError(error) ? error : syncFailed(this.id, this.#ledger, error);
+    this.#failure = failure;
+    const waiting = this.#waiters;
+    this.#waiters = [];
+    if (waiting.length > 0) this.#failureTold = true;
+    for (const waiter of waiting) waiter.reject(failure);
+    for (const listener of [...this.#failureListeners]) listener(failure);
+    return failure;
+  }
+
+  async #close(): Promise<void> {
+    const { turns, lease } = this.#parts;
+    try {
+      await turns.idle();
+      if (!this.#failure) await this.#durableAt(this.#ledger.head);
+      if (!this.#failure && this.#wrote) await this.#writeClosed();
+    } finally {
+      await this.#inFlight;
+      if (this.#timer) clearTimeout(this.#timer);
+      this.#timer = null;
+      this.#ended = true;
+      this.#stopExit();
+      this.#parts.onClose();
+      lease.release();
+      this.#parts.onAcknowledged();
+    }
+    if (this.#failure && !this.#failureTold) throw this.#tell(this.#failure);
+  }
+
+  /** Everything is synced: then the record that says so, then that synced too (S7). */
+  async #writeClosed(): Promise<void> {
+    const { turns, writer } = this.#parts;
+    try {
+      await turns.run(() => this.#put(() => writer.put(this.#ledger.prepare([closedRecord()]))));
+      await turns.run(() => this.#put(() => writer.saveRow(true)));
+    } catch (error) {
+      // A full disk keeps the mark out, not the records: the next writer finds an unclean end, and all of it.
+      if (!isHoldfastError(error, "STORE_FULL", "STORE_IO")) throw error;
+    }
+    await this.#durableAt(this.#ledger.head);
+  }
+
+  /** The synchronous step of every append; a promise if it has to wait for its turn. */
+  #write(records: NewRecord | readonly NewRecord[], key: string | undefined): Appended | Promise<Appended> {
+    this.#assertOpen();
+    if (key !== undefined) {
+      const known = this.#ledger.find(key) ?? this.#later.get(key);
+      if (known) return known;
+    }
+    let unit = unitOf(records);
+    const appended = this.#parts.turns.run(
+      () => this.#writeUnit(unit, key),
+      () => {
+        this.#ledger.prepare(unit);
+        unit = copyOf(unit);
+      },
+    );
+    if (key !== undefined && appended instanceof Promise) {
+      this.#later.set(key, appended);
+      const forget = (): boolean => this.#later.delete(key);
+      appended.then(forget, forget);
+    }
+    return appended;
+  }
+
+  #writeUnit(unit: readonly NewRecord[], key: string | undefined): Appended {
+    this.#assertWritable();
+    return this.#commit(unit, () => {
+      const prepared = this.#ledger.prepare(unit, key);
+      this.#parts.writer.put(prepared);
+      return { seq: prepared.seq, last: prepared.last };
+    });
+  }
+
+  /** Before a writer's first record comes what every writer begins with; but never for the sake of records that are refused (R16). */
+  #commit(records: readonly NewRecord[], write: () => Appended): Appended {
+    const { writer, opened } = this.#parts;
+    return this.#put(() => {
+      if (!this.#opened || !this.#segmentStarted) {
+        this.#ledger.prepare(records);
+        if (!this.#segmentStarted) writer.begin(null);
+        this.#segmentStarted = true;
+        if (!this.#opened) writer.putOpened(this.#ledger.prepare([opened]));
+        this.#opened = true;
+      }
+      return write();
+    });
+  }
+
+  /** Gives SQLite's errors our words; a refusal of the ledger has them. Busy is left as it is: whoever waits for the turn tries again. */
+  #put<T>(write: () => T): T {
+    try {
+      const result = write();
+      this.#wrote = true;
+      return result;
+    } catch (error) {
+      if (isBusy(error) || sqliteCode(error) === undefined) throw error;
+      const failure = writeFailure(error, this.id, this.#ledger, this.#parts.wal.path);
+      if (REFUSALS.has(failure.code)) throw failure;
+      if (failure.code === "SYNC_FAILED") this.#parts.wal.doubt(error);
+      throw this.#tell(this.fail(failure));
+    }
+  }
+
+  #reach(appended: Appended, durability: Durability): Promise<Appended> {
+    if (durability === "power" && appended.last > this.#ledger.durable)
+      return this.#durableAt(appended.last).then(() => appended);
+    this.#unsynced();
+    return Promise.resolve(appended);
+  }
+
+  #durableAt(seq: number): Promise<void> {
+    if (seq <= this.#ledger.durable) return Promise.resolve();
+    if (this.#failure) return Promise.reject(this.#tell(this.#failure));
+    return new Promise((resolve, reject) => {
+      this.#waiters.push({ last: seq, resolve, reject });
+      if (!this.#inFlight) this.#sync();
+    });
+  }
+
+  #sync(): void {
+    const { wal, lease } = this.#parts;
+    const sync = async (): Promise<void> => {
+      let covers = 0;
+      try {
+        await wal.sync(() => {
+          covers = this.#ledger.head;
+        });
+        lease.assertHeld();
+      } catch (error) {
+        this.#inFlight = null;
+        this.fail(error);
+        return;
+      }
+      this.#inFlight = null;
+      this.#synced(covers);
+    };
+    this.#inFlight = sync();
+  }
+
+  #synced(covers: number): void {
+    if (this.#failure) return;
+    this.#ledger.setDurable(covers);
+    this.#settle();
+    if (this.#waiters.length > 0) this.#sync();
+    else this.#unsynced();
+  }
+
+  /** Those who wait for what is durable now. */
+  #settle(): void {
+    const { durable } = this.#ledger;
+    const waiting = this.#waiters;
+    this.#waiters = waiting.filter((waiter) => waiter.last > durable);
+    for (const waiter of waiting) if (waiter.last <= durable) waiter.resolve();
+    this.#noteAcknowledged();
+  }
+
+  /** There is something that the background has to do within a second. */
+  #unsynced(): void {
+    this.#noteAcknowledged();
+    if (this.#timer !== null || this.#closing) return;
+    if (this.#ledger.head <= this.#ledger.durable && !this.#parts.writer.rowIsBehind) return;
+    this.#timer = setTimeout(() => this.#background(), BACKGROUND_MS);
+    this.#timer.unref();
+  }
+
+  #background(): void {
+    this.#timer = null;
+    if (this.#failure || this.#ended) return;
+    try {
+      this.#parts.writer.saveRow(false);
+    } catch (error) {
+      // The row is derived, and somebody else may be writing, or the disk be full: lists do without it, and the next round tries again.
+      const { code } = writeFailure(error, this.id, this.#ledger, this.#parts.wal.path);
+      if (code === "SYNC_FAILED") this.#parts.wal.doubt(error);
+    }
+    if (!this.#inFlight && this.#ledger.head > this.#ledger.durable) this.#sync();
+    else this.#unsynced();
+  }
+
+  #noteAcknowledged(): void {
+    const acknowledged = this.#waiters.length === 0 ? this.#ledger.head : this.#ledger.durable;
+    if (acknowledged <= this.#acknowledged) return;
+    this.#acknowledged = acknowledged;
+    this.#parts.onAcknowledged();
+  }
+
+  #tell(failure: HoldfastError): HoldfastError {
+    this.#failureTold = true;
+    return failure;
+  }
+
+  #assertOpen(): void {
+    if (this.#closing) throw journalClosed(this.id);
+    this.#assertWritable();
+  }
+
+  #assertWritable(): void {
+    if (this.#failure) throw this.#tell(this.#failure);
+  }
+}
+
+function unitOf(records: NewRecord | readonly NewRecord[]): readonly NewRecord[] {
+  const unit = Array.isArray(records) ? (records as readonly NewRecord[]) : [records as NewRecord];
+  if (unit.length === 0) {
+    const message = "Nothing was written: a unit has at least one record. The journal goes on.";
+    throw new HoldfastError("RECORD_INVALID", message);
+  }
+  return unit;
+}
+
+/** What the caller changes later changes nothing stored. The records have been checked: they are JSON. */
+function copyOf(records: readonly NewRecord[]): readonly NewRecord[] {
+  return JSON.parse(JSON.stringify(records)) as NewRecord[];
+}
+
+function epochOf(records: readonly NewRecord[]): readonly NewRecord[] {
+  if (records[0]?.kind === "epoch") return records;
+  const message = 'The epoch was not begun: its first record must be of kind "epoch". The old epoch goes on.';
+  throw new HoldfastError("RECORD_INVALID", message);
+}

@@ -1,0 +1,31 @@
+import { setImmediate as breathe } from "node:timers/promises";
+import type { Leases } from "../lease.ts";
+import type { Database } from "./database.ts";
+import type { Rows } from "./rows.ts";
+
+const WEEK_MS = 7 * 24 * 3600 * 1000;
+/** Lines are removed in transactions of this many, so that no writer has to wait long. */
+const REMOVE_ROWS = 256;
+
+/** Empties the trash of what is older than the grace time, and removes leases that nobody needs. The file keeps its size: the space is used again. */
+export async function collectGarbage(
+  database: Database,
+  rows: Rows,
+  leases: Leases,
+  nowMs: number,
+  graceMs = WEEK_MS,
+): Promise<{ readonly removed: readonly string[] }> {
+  const what = "collect garbage";
+  const removed: string[] = [];
+  for (const { key, id } of await database.retry(what, () => rows.trashed(nowMs - graceMs))) {
+    // The lines first: a session whose row is gone would leave them behind for ever.
+    while ((await database.retry(what, () => rows.removeLines(key, REMOVE_ROWS))) > 0) await breathe();
+    await database.retry(what, () => database.transaction(() => rows.removeSession(key)));
+    removed.push(id);
+  }
+  for (const id of leases.ids()) {
+    const gone = await database.retry(what, () => rows.findSession(id) === null);
+    if (gone) leases.forget(id);
+  }
+  return { removed };
+}

@@ -1,0 +1,118 @@
+import type { Ledger, Prepared } from "../../journal/ledger.ts";
+import { segmentRecord } from "../../journal/lifecycle.ts";
+import type { NewRecord } from "../../journal/record.ts";
+import type { Database } from "./database.ts";
+import type { Rows, Segment, SessionRow } from "./rows.ts";
+
+const NEWLINE = 0x0a;
+
+/** Puts the lines of one session into the database. Each call is one transaction, and throws what SQLite throws, with nothing done. */
+export class SessionWriter {
+  readonly #database: Database;
+  readonly #rows: Rows;
+  readonly #ledger: Ledger;
+  readonly #id: string;
+  readonly #key: number;
+  #segment: Segment;
+  /** What the row of the catalogue was last saved for. */
+  #savedHead: number;
+
+  private constructor(place: WriterPlace, key: number, segment: Segment, savedHead: number) {
+    this.#database = place.database;
+    this.#rows = place.rows;
+    this.#ledger = place.ledger;
+    this.#id = place.id;
+    this.#key = key;
+    this.#segment = segment;
+    this.#savedHead = savedHead;
+  }
+
+  /** A session that was found in the database. `segment` is its newest. */
+  static continue(place: WriterPlace, row: SessionRow, segment: Segment): SessionWriter {
+    return new SessionWriter(place, row.key, segment, row.head);
+  }
+
+  /** A new session that begins with `records`: row, segment and lines in one transaction. */
+  static create(place: WriterPlace, records: readonly NewRecord[]): SessionWriter {
+    const { rows, ledger, id } = place;
+    const segment = { number: 1, epoch: 1, first: 1 };
+    return place.database.transaction(() => {
+      const prepared = ledger.prepareSegment([segmentRecord({ session: id, segment: 1, epoch: 1 }), ...records]);
+      // Committed in the ledger before it is in the database: if that fails, the ledger goes too, since nobody has seen it yet.
+      ledger.commit(prepared);
+      const key = rows.insertSession(id, ledger.at, ledger.head, ledger.row);
+      rows.insertSegment(key, segment);
+      insertLines(rows, key, prepared);
+      return new SessionWriter(place, key, segment, ledger.head);
+    });
+  }
+
+  get key(): number {
+    return this.#key;
+  }
+
+  /** One unit. A lone line is a statement of its own, which commits by itself: the fast path. */
+  put(prepared: Prepared): void {
+    if (prepared.seq === prepared.last) {
+      this.#rows.insertLine(this.#key, prepared.seq, prepared.bytes.subarray(0, -1));
+    } else {
+      this.#database.transaction(() => insertLines(this.#rows, this.#key, prepared));
+    }
+    this.#ledger.commit(prepared);
+  }
+
+  /** The line of `opened`, and in the same instant the row is no longer that of a closed session. */
+  putOpened(prepared: Prepared): void {
+    this.#database.transaction(() => {
+      this.#rows.reopenSession(this.#key);
+      insertLines(this.#rows, this.#key, prepared);
+    });
+    this.#ledger.commit(prepared);
+  }
+
+  /** A new segment, which begins an epoch if there are records for one (S15): before the commit the old epoch counts, after it the new one. */
+  begin(records: readonly NewRecord[] | null): Prepared {
+    const number = this.#segment.number + 1;
+    const epoch = records ? number : this.#segment.epoch;
+    const segment = { number, epoch, first: this.#ledger.head + 1 };
+    const keys = records ? { keys: this.#ledger.keysToCarry() } : {};
+    const header = segmentRecord({ session: this.#id, segment: number, epoch, ...keys });
+    const prepared = this.#ledger.prepareSegment([header, ...(records ?? [])]);
+    this.#database.transaction(() => {
+      this.#rows.insertSegment(this.#key, segment);
+      insertLines(this.#rows, this.#key, prepared);
+    });
+    this.#ledger.commit(prepared);
+    if (records) this.#ledger.forgetOldKeys();
+    this.#segment = segment;
+    return prepared;
+  }
+
+  get rowIsBehind(): boolean {
+    return this.#ledger.head !== this.#savedHead;
+  }
+
+  /** Brings the row up to date with the journal. If it comes to nothing, lists carry the old row on over the lines that came later. */
+  saveRow(closed: boolean): void {
+    if (!this.rowIsBehind) return;
+    const { at, head, row } = this.#ledger;
+    this.#rows.updateSession(this.#key, at, head, closed, row);
+    this.#savedHead = head;
+  }
+}
+
+export interface WriterPlace {
+  readonly database: Database;
+  readonly rows: Rows;
+  readonly ledger: Ledger;
+  readonly id: string;
+}
+
+function insertLines(rows: Rows, key: number, prepared: Prepared): void {
+  const { bytes } = prepared;
+  for (let start = 0, seq = prepared.seq; start < bytes.length; seq++) {
+    const end = bytes.indexOf(NEWLINE, start);
+    rows.insertLine(key, seq, bytes.subarray(start, end));
+    start = end + 1;
+  }
+}
