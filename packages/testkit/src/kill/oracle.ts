@@ -10,12 +10,16 @@ export interface View {
 
 export const emptyView: View = { all: [], found: [] };
 
-export async function viewOf(records: Iterable<JournalRecord> | AsyncIterable<JournalRecord>): Promise<View> {
+/** `read` tells the attempt that a record belongs to: the laboratory's own, or those of an agent under test. */
+export async function viewOf(
+  records: Iterable<JournalRecord> | AsyncIterable<JournalRecord>,
+  read: (record: JournalRecord) => Found | null = foundIn,
+): Promise<View> {
   const all: { seq: number; crc: string }[] = [];
   const found: Found[] = [];
   for await (const record of records) {
     all.push({ seq: record.seq, crc: record.crc });
-    const own = foundIn(record);
+    const own = read(record);
     if (own) found.push(own);
   }
   return { all, found };

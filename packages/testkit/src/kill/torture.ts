@@ -8,22 +8,25 @@ import { Progress } from "./progress.ts";
 import type { StoreSpec } from "./stores.ts";
 import { count, verdictLines } from "./verdict.ts";
 
-const HELP = `Kills the writers of a store with SIGKILL, again and again, and checks after every death that all that was
-acknowledged is there, in order, whole, and nothing else.
+const HELP = `Kills the writers of a store with SIGKILL, again and again, and checks after
+every death that all that was acknowledged is there, in order, whole, and
+nothing else.
 
   npm run torture -- [options]
 
   --kills <n>        how often to kill (default 1000)
-  --store <store>    folder, sqlite, all (default), or the URL of a module that exports openStore
+  --store <store>    folder, sqlite, all (default), or the URL of a module that
+                     exports openStore
   --durability <d>   power (default) or process
   --seed <n>         repeats the plan of an earlier run
   --session <n>      only the session of this number, as a fault names it
-  --lanes <n>        sessions under test at the same time (default: one for each processor)
-  --dir <path>       where the stores are made (default: the system's temporary folder)
+  --lanes <n>        sessions under test at once (default: one per processor)
+  --dir <path>       where the stores are made (default: the temporary folder)
   --help
 
-Exit code 0: nothing was lost. 1: something was lost, or another promise broken; the store is left in place. 2: wrong usage.
-The seed fixes what is written and where the kills are aimed; the instant of a death is the machine's.
+Exit code 0: nothing was lost. 1: something was lost, or another promise was
+broken; the store is left in place. 2: wrong usage. The seed fixes what is
+written and where the kills are aimed; the instant of a death is the machine's.
 `;
 
 async function main(): Promise<number> {
