@@ -70,8 +70,18 @@ function hexAt(bytes: Buffer, at: number): number {
 
 function isRecord(value: unknown): value is JournalRecord {
   if (typeof value !== "object" || value === null) return false;
-  const { seq, at, kind } = value as Partial<JournalRecord>;
-  return Number.isSafeInteger(seq) && seq! > 0 && typeof at === "string" && typeof kind === "string";
+  const { seq, at, kind, unit, synced } = value as Partial<JournalRecord>;
+  return (
+    isCount(seq, 1) &&
+    typeof at === "string" &&
+    typeof kind === "string" &&
+    (unit === undefined || isCount(unit, 1)) &&
+    (synced === undefined || isCount(synced, 0))
+  );
+}
+
+function isCount(value: unknown, min: number): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= min;
 }
 
 function isStringTooLong(error: unknown): boolean {
