@@ -16,6 +16,7 @@ const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
   ["stores/folder/", ["errors.ts", "journal/", "disk/", "stores/*.ts"]],
   ["stores/sqlite/", ["errors.ts", "journal/", "disk/", "stores/*.ts"]],
   ["stores/memory/", ["errors.ts", "journal/", "stores/*.ts"]],
+  ["stores/open.ts", ["errors.ts", "journal/", "stores/folder/", "stores/memory/", "stores/sqlite/"]],
   ["stores/", ["errors.ts", "journal/", "disk/"]],
 ];
 

@@ -78,12 +78,12 @@ test("P1: appends of one tick share one sync", async () => {
 test("C27: a warm list of many sessions opens no journal; a cold one reads their ends only", async () => {
   using here = place();
   const counting = new CountingDisk();
-  const count = 300;
+  const count = 60;
   {
     await using store = await openFolderStore(here.path, { summariser: titles });
     for (let i = 0; i < count; i++) {
       await using journal = await store.create(newId(), [{ kind: "session", title: `session ${i}` }]);
-      await fill(journal, 1, 200_000);
+      await fill(journal, 1, 100_000);
     }
   }
   await using store = await openFolderStore(here.path, { disk: counting.disk, summariser: titles });

@@ -116,7 +116,7 @@ describe("C24: names and modes", () => {
     const title = 'a\nb\r\n\u001b[2J\u202e"}\n{"seq":1';
     await (await store.create(id, [{ kind: "session", title }])).close();
     expect((await store.read(id)).records[1]).toMatchObject({ title });
-    expect(readFileSync(join(here.path, "sessions", id, "000001.jsonl"), "utf8").split("\n")).toHaveLength(3);
+    expect(readFileSync(join(here.path, "sessions", id, "000001.jsonl"), "utf8").split("\n")).toHaveLength(4);
   });
 
   test("a store in place of a file is refused", async () => {

@@ -24,6 +24,8 @@ export interface JournalParts {
   readonly opened: NewRecord;
   /** The newest segment is of another format: the first append begins a new one (S16). */
   readonly startSegment: boolean;
+  /** This writer created the session, and so has written to it. */
+  readonly created: boolean;
   readonly follow: (options: FollowOptions) => AsyncIterable<JournalRecord>;
   /** Called once, while the lease is still held. */
   readonly onClose: (closed: boolean) => void;
@@ -44,7 +46,7 @@ export class FolderJournal implements Journal {
   readonly #parts: JournalParts;
   readonly #ledger: Ledger;
   readonly #writer: SegmentWriter;
-  readonly #waiters: Waiter[] = [];
+  #waiters: Waiter[] = [];
   readonly #failureListeners = new Set<(error: HoldfastError) => void>();
   readonly #followers = new Set<() => void>();
   /** What waits for the sync that is under way to end. */
@@ -158,7 +160,7 @@ export class FolderJournal implements Journal {
   async #close(): Promise<void> {
     let closed = false;
     try {
-      if (!this.#failure && this.#started) closed = await this.#writeClosed();
+      if (!this.#failure && (this.#started || this.#parts.created)) closed = await this.#writeClosed();
     } finally {
       while (this.#inFlight) await this.#inFlight;
       if (this.#timer) clearTimeout(this.#timer);
@@ -338,15 +340,14 @@ export class FolderJournal implements Journal {
     this.#settle();
   }
 
-  /** Those who wait for what is durable now. Waiters stand in the order of their seqs. */
+  /** Those who wait for what is durable now. A repeated key can wait for less than those before it do. */
   #settle(): void {
-    let settled = 0;
-    for (const waiter of this.#waiters) {
-      if (waiter.last > this.#ledger.durable) break;
-      waiter.resolve();
-      settled++;
+    const { durable } = this.#ledger;
+    const waiting = this.#waiters.filter(({ last }) => last > durable);
+    if (waiting.length < this.#waiters.length) {
+      for (const { last, resolve } of this.#waiters) if (last <= durable) resolve();
+      this.#waiters = waiting;
     }
-    this.#waiters.splice(0, settled);
     this.#noteAcknowledged();
   }
 

@@ -17,7 +17,7 @@ import { readEpoch } from "./epoch.ts";
 import { followSession } from "./follow.ts";
 import { heal } from "./heal.ts";
 import { readHistory } from "./history.ts";
-import { FolderJournal } from "./journal.ts";
+import { FolderJournal, type JournalParts } from "./journal.ts";
 import { Listing } from "./listing.ts";
 import { packSegment } from "./pack.ts";
 import { listSegments, segmentName } from "./segment.ts";
@@ -70,6 +70,8 @@ class FolderStore implements contract.JournalStore {
   readonly #catalogue: Catalogue | null;
   readonly #listing: Listing;
   readonly #live = new Map<string, FolderJournal>();
+  /** Fires when the store is closed: whoever follows then has seen it all. */
+  readonly #ending = new AbortController();
   #anchored = false;
   #closed = false;
 
@@ -113,7 +115,7 @@ class FolderStore implements contract.JournalStore {
         ledger.setDurable(prepared.last);
         return prepared.bytes.length;
       });
-      const found = { unclean: false, cutBytes: 0, startSegment: false };
+      const found = { unclean: false, cutBytes: 0, startSegment: false, created: true };
       return this.#journal(id, ledger, lease, { folder, session: id, segment: 1, epoch: 1, size }, options, found);
     });
   }
@@ -137,7 +139,7 @@ class FolderStore implements contract.JournalStore {
       const { quarantine } = healed;
       const recovery = quarantine === undefined ? epoch.recovery : { ...epoch.recovery, quarantine };
       const place = { folder, session: id, segment: epoch.last.number, epoch: epoch.first, size: healed.size };
-      const found = { ...epoch.recovery, startSegment: epoch.format !== FORMAT };
+      const found = { ...epoch.recovery, startSegment: epoch.format !== FORMAT, created: false };
       const journal = this.#journal(id, ledger, lease, place, options, found);
       return { id, journal, records: epoch.records, recovery };
     });
@@ -161,7 +163,8 @@ class FolderStore implements contract.JournalStore {
   async *follow(id: string, options: contract.FollowOptions = {}): AsyncGenerator<JournalRecord> {
     const folder = this.#folderOf(id);
     if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
-    yield* followSession({ disk: this.#disk, id, folder, live: () => this.#live.get(id) }, options);
+    const signal = options.signal ? AbortSignal.any([options.signal, this.#ending.signal]) : this.#ending.signal;
+    yield* followSession({ disk: this.#disk, id, folder, live: () => this.#live.get(id) }, { ...options, signal });
   }
 
   async has(id: string): Promise<boolean> {
@@ -226,6 +229,7 @@ class FolderStore implements contract.JournalStore {
   async close(): Promise<void> {
     this.#closed = true;
     const results = await Promise.allSettled([...this.#live.values()].map((journal) => journal.close()));
+    this.#ending.abort();
     this.#catalogue?.close();
     for (const result of results) if (result.status === "rejected") throw result.reason;
   }
@@ -240,7 +244,7 @@ class FolderStore implements contract.JournalStore {
     lease: Lease,
     place: Place,
     options: contract.WriterOptions,
-    found: { readonly unclean: boolean; readonly cutBytes: number; readonly startSegment: boolean },
+    found: Pick<JournalParts, "startSegment" | "created"> & Pick<contract.Recovery, "unclean" | "cutBytes">,
   ): FolderJournal {
     const writer = this.#doing(
       "open a journal",
@@ -257,6 +261,7 @@ class FolderStore implements contract.JournalStore {
       segmentBytesMax: this.#options.segmentBytesMax ?? SEGMENT_BYTES_MAX,
       opened: openedRecord({ app, unclean: found.unclean, cutBytes: found.cutBytes, extra }),
       startSegment: found.startSegment,
+      created: found.created,
       follow: (followOptions) => this.follow(id, followOptions),
       onClose: (closed) => {
         this.#live.delete(id);

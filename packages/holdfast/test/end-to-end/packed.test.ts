@@ -1,0 +1,99 @@
+import { execFileSync, spawn } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import { expect, test } from "vitest";
+import { place } from "../place.ts";
+
+/** What a user gets: the packed package in an empty folder, with the README's program, compiled and killed. */
+
+const ROOT = resolve(import.meta.dirname, "../../../..");
+
+/** The first program of the README. */
+function readmeProgram(): string {
+  const match = /```ts\n([\s\S]*?)```/.exec(readFileSync(join(ROOT, "README.md"), "utf8"));
+  return match![1]!;
+}
+
+/** Packs the library as npm would publish it, and unpacks it as npm would install it. */
+function install(folder: string): void {
+  execFileSync("npx", ["tsc", "-b"], { cwd: ROOT, stdio: "inherit" });
+  const tarball = execFileSync("npm", ["pack", "--silent", "--pack-destination", folder], {
+    cwd: join(ROOT, "packages/holdfast"),
+    encoding: "utf8",
+  }).trim();
+  mkdirSync(join(folder, "node_modules"));
+  execFileSync("tar", ["-xzf", join(folder, tarball), "-C", folder]);
+  renameSync(join(folder, "package"), join(folder, "node_modules", "holdfast"));
+  writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
+}
+
+/** Runs the program until it has acknowledged `count` appends, then kills it. Returns what it said. */
+async function runAndKill(folder: string, count: number): Promise<string[]> {
+  const child = spawn(process.execPath, ["again.ts"], { cwd: folder, stdio: ["ignore", "pipe", "inherit"] });
+  const said: string[] = [];
+  const ended = new Promise((done) => child.once("close", done));
+  for await (const line of createInterface(child.stdout)) {
+    said.push(line);
+    if (said.length > count) child.kill("SIGKILL");
+  }
+  await ended;
+  return said;
+}
+
+test("the README's program, on the packed package: killed three times, it loses nothing that it acknowledged", async () => {
+  using here = place();
+  install(here.path);
+  writeFileSync(join(here.path, "again.ts"), readmeProgram());
+
+  let acknowledged = 0;
+  for (const count of [20, 5, 30]) {
+    const [first, ...rest] = await runAndKill(here.path, count);
+    const survived = Number(/^(\d+) records survived$/.exec(first!)?.[1]);
+    expect(survived, `${acknowledged} had been acknowledged`).toBeGreaterThanOrEqual(acknowledged);
+    acknowledged = Number(/^acknowledged (\d+)$/.exec(rest.at(-1)!)?.[1]);
+    expect(rest.length).toBeGreaterThanOrEqual(count);
+  }
+  expect(readdirSync(join(here.path, "agent-data", "sessions")), "one session, over three lives").toHaveLength(1);
+
+  // The types that it ships compile in a consumer of its own, as strictly as can be.
+  mkdirSync(join(here.path, "node_modules", "@types"));
+  symlinkSync(join(ROOT, "node_modules/@types/node"), join(here.path, "node_modules/@types/node"));
+  symlinkSync(join(ROOT, "node_modules/undici-types"), join(here.path, "node_modules/undici-types"));
+  const strict = [
+    "--noEmit",
+    "--strict",
+    "--exactOptionalPropertyTypes",
+    "--noUncheckedIndexedAccess",
+    "--skipLibCheck",
+    "false",
+  ];
+  const esm = [
+    "--module",
+    "nodenext",
+    "--target",
+    "es2024",
+    "--lib",
+    "es2024,esnext.disposable",
+    "--types",
+    "node",
+    "--verbatimModuleSyntax",
+  ];
+  execFileSync("npx", ["tsc", ...strict, ...esm, join(here.path, "again.ts")], { cwd: ROOT, stdio: "inherit" });
+});
+
+test("the package has no dependency, and ships what its exports name", () => {
+  const manifest = JSON.parse(readFileSync(join(ROOT, "packages/holdfast/package.json"), "utf8")) as {
+    dependencies?: object;
+    exports: Record<string, Record<string, string>>;
+  };
+  expect(manifest.dependencies).toBeUndefined();
+  const listed = execFileSync("npm", ["pack", "--dry-run", "--json"], {
+    cwd: join(ROOT, "packages/holdfast"),
+    encoding: "utf8",
+  });
+  const files = new Set((JSON.parse(listed) as { files: { path: string }[] }[])[0]!.files.map(({ path }) => path));
+  for (const targets of Object.values(manifest.exports)) {
+    for (const target of Object.values(targets)) expect(files, target).toContain(target.replace(/^\.\//, ""));
+  }
+});
