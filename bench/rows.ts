@@ -1,7 +1,8 @@
+import { openSqliteStore } from "holdfast";
 import type { Bench } from "./bench.ts";
 import type { Results } from "./figure.ts";
 import { ageRow } from "./rows/age.ts";
-import { powerAppend, powerInFlight, processAppend } from "./rows/append.ts";
+import { powerInFlight, powerRow, processRow } from "./rows/append.ts";
 import { bytesRow } from "./rows/bytes.ts";
 import { followRow } from "./rows/follow.ts";
 import { listRow } from "./rows/list.ts";
@@ -16,9 +17,43 @@ export interface Row {
 }
 
 export const rows: readonly Row[] = [
-  { name: "process", measure: async (bench, { figures }) => void figures.push(await processAppend(bench)) },
-  { name: "power", measure: async (bench, { figures }) => void figures.push(await powerAppend(bench)) },
-  { name: "in-flight", measure: async (bench, { figures }) => void figures.push(await powerInFlight(bench)) },
+  {
+    name: "process",
+    measure: processRow({
+      row: "process",
+      what: "process append, awaited, p50",
+      atMost: 1.6,
+      store: (bench) => bench.folderStore("process"),
+    }),
+  },
+  {
+    name: "power",
+    measure: powerRow({
+      row: "power",
+      what: "power append, one at a time, p50",
+      atMost: 1.25,
+      store: (bench) => bench.folderStore("power"),
+    }),
+  },
+  { name: "in-flight", measure: powerInFlight },
+  {
+    name: "sqlite-process",
+    measure: processRow({
+      row: "sqlite-process",
+      what: "SQLite store: process append, awaited, p50",
+      atMost: 4.5,
+      store: (bench) => openSqliteStore(bench.path("sqlite"), { durability: "process" }),
+    }),
+  },
+  {
+    name: "sqlite-power",
+    measure: powerRow({
+      row: "sqlite-power",
+      what: "SQLite store: power append, one at a time, p50",
+      atMost: 1.25,
+      store: (bench) => openSqliteStore(bench.path("sqlite"), { durability: "power" }),
+    }),
+  },
   { name: "age", measure: ageRow },
   { name: "bytes", measure: bytesRow },
   { name: "open-long", measure: openLongRow },

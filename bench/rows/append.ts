@@ -1,55 +1,57 @@
-import type { Journal } from "holdfast";
+import type { Journal, JournalStore } from "holdfast";
 import type { Bench } from "../bench.ts";
-import type { Figure } from "../figure.ts";
-import { compareP50 } from "../interleave.ts";
+import type { Figure, Results } from "../figure.ts";
+import { compareP50, type Side } from "../interleave.ts";
 import type { Entry } from "../messages.ts";
+import type { ReferenceFile } from "../reference.ts";
 import { median } from "../statistics.ts";
+
+type Row = (bench: Bench, results: Results) => Promise<void>;
 
 const IN_FLIGHT = 64;
 
+/** What a row of single appends is about, and what it is held to. */
+interface Plan {
+  readonly row: string;
+  readonly what: string;
+  readonly atMost: number;
+  readonly store: (bench: Bench) => Promise<JournalStore>;
+}
+
 /** `process` append, awaited, against stringify and write. */
-export async function processAppend(bench: Bench): Promise<Figure> {
-  await using store = await bench.folderStore("process");
-  const journal = await store.create(bench.id(), []);
-  const reference = bench.reference();
-  const sides = [{ awaited: (entry: Entry) => journal.append(entry.record) }, { sync: reference.write }] as const;
-  const plan = { rounds: bench.size(15, 7), perRound: bench.size(6000, 3000), warmUp: 3000 };
-  const { ratios, p50Us } = await compareP50(sides, bench.entries, plan);
-  reference.close();
-  return {
-    row: "process",
-    what: "process append, awaited, p50",
-    bound: { atMost: 1.6 },
-    unit: "×",
-    rounds: ratios,
-    note: p50Note(p50Us),
+export function processRow(plan: Plan): Row {
+  return async (bench, { figures }) => {
+    const sizes = { rounds: bench.size(15, 7), perRound: bench.size(6000, 3000), warmUp: 3000 };
+    figures.push(await appendFigure(bench, plan, (reference) => ({ sync: reference.write }), sizes));
   };
 }
 
 /** `power` append, one at a time, against stringify, write and an awaited fdatasync. */
-export async function powerAppend(bench: Bench): Promise<Figure> {
-  await using store = await bench.folderStore("power");
-  const journal = await store.create(bench.id(), []);
-  const reference = bench.reference();
-  const sides = [
-    { awaited: (entry: Entry) => journal.append(entry.record) },
-    { awaited: reference.writeAndSync },
-  ] as const;
-  const plan = { rounds: bench.size(11, 5), perRound: bench.size(800, 300), warmUp: 300 };
-  const { ratios, p50Us } = await compareP50(sides, bench.entries, plan);
-  reference.close();
-  return {
-    row: "power",
-    what: "power append, one at a time, p50",
-    bound: { atMost: 1.25 },
-    unit: "×",
-    rounds: ratios,
-    note: p50Note(p50Us),
+export function powerRow(plan: Plan): Row {
+  return async (bench, { figures }) => {
+    const sizes = { rounds: bench.size(11, 5), perRound: bench.size(800, 300), warmUp: 300 };
+    figures.push(await appendFigure(bench, plan, (reference) => ({ awaited: reference.writeAndSync }), sizes));
   };
 }
 
+async function appendFigure(
+  bench: Bench,
+  plan: Plan,
+  against: (reference: ReferenceFile) => Side,
+  sizes: { readonly rounds: number; readonly perRound: number; readonly warmUp: number },
+): Promise<Figure> {
+  await using store = await plan.store(bench);
+  const journal = await store.create(bench.id(), []);
+  const reference = bench.reference();
+  const ours = { awaited: (entry: Entry) => journal.append(entry.record) };
+  const { ratios, p50Us } = await compareP50([ours, against(reference)], bench.entries, sizes);
+  reference.close();
+  const { row, what, atMost } = plan;
+  return { row, what, bound: { atMost }, unit: "×", rounds: ratios, note: p50Note(p50Us) };
+}
+
 /** `power` appends with 64 in flight, against the same messages in batches of 64: stringify, writev, fdatasync. */
-export async function powerInFlight(bench: Bench): Promise<Figure> {
+export async function powerInFlight(bench: Bench, results: Results): Promise<void> {
   await using store = await bench.folderStore("power");
   const journal = await store.create(bench.id(), []);
   const reference = bench.reference();
@@ -77,14 +79,14 @@ export async function powerInFlight(bench: Bench): Promise<Figure> {
     ratios.push(spent[1] / spent[0]);
   }
   reference.close();
-  return {
+  results.figures.push({
     row: "in-flight",
     what: `power append, ${IN_FLIGHT} in flight, throughput`,
     bound: { atLeast: 0.6 },
     unit: "×",
     rounds: ratios,
     note: `${median(rates[0]).toFixed(1)}k against ${median(rates[1]).toFixed(1)}k messages/s`,
-  };
+  });
 }
 
 /** Each of 64 callers appends its next message as soon as its last one is acknowledged. */
