@@ -35,6 +35,9 @@ export interface Step {
   readonly position?: number;
   /** The new name of a rename. */
   readonly to?: string;
+  /** Of a write: the file itself, and its bytes, which are the caller's and may change after the step. */
+  readonly ino?: number;
+  readonly content?: Uint8Array;
 }
 
 /** A step in words, for traces and failures: `write sessions/<id>/000001.jsonl 231@1024`. */

@@ -93,6 +93,11 @@ export class SimulatedDisk implements Disk {
     this.#machine.plan = plan;
   }
 
+  /** Called before each step takes effect. */
+  set onStep(listener: ((step: Step) => void) | null) {
+    this.#machine.onStep = listener;
+  }
+
   /** May be raised, and lowered, at any time. */
   set capacityBytes(bytes: number) {
     this.#machine.capacityBytes = bytes;
@@ -157,6 +162,13 @@ export class SimulatedDisk implements Disk {
     if (folder.names.get(name) !== undefined) return;
     folder.names.add(name, inode);
     folder.names.sync();
+  }
+
+  /** Does a part of a write to a file, without a step: what the kernel had done of it when its process was killed. */
+  partOfWrite(ino: number, position: number, bytes: Uint8Array): void {
+    for (const { inode } of walk(this.#machine.root)) {
+      if (inode.kind === "file" && inode.ino === ino) inode.content.write(bytes, position);
+    }
   }
 
   open(path: string, mode: OpenMode): SimulatedFile {

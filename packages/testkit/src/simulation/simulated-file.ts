@@ -90,7 +90,7 @@ export class SimulatedFile implements DiskFile {
 
   #put(operation: "write" | "writeAt", bytes: Uint8Array, position: number): number {
     const { machine, file } = this.#opening;
-    const action = this.#opening.step({ operation, bytes: bytes.length, position });
+    const action = this.#opening.step({ operation, bytes: bytes.length, position, ino: file.ino, content: bytes });
     this.#must(operation, this.#opening.mode !== "read");
     let count = bytes.length;
     if (action !== null && "short" in action) count = Math.min(count, action.short);

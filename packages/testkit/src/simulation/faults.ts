@@ -1,0 +1,126 @@
+import { type Choice, choicesFor, diskAfter, ledgersAfter, type Moment, recordMoments, recover } from "./crashes.ts";
+import {
+  type Action,
+  allocating,
+  type FaultWindow,
+  faultIn,
+  faulty,
+  type Operation,
+  type Plan,
+  syncing,
+  writing,
+} from "./plan.ts";
+import { Runner, type StoreFactory } from "./runner.ts";
+import { SimulatedDisk } from "./simulated-disk.ts";
+import { makeWorkload } from "./workload.ts";
+
+/** The ways in which a disk can fail without the machine dying (C19). */
+export type FaultName =
+  | "EIO"
+  | "ENOSPC"
+  | "EDQUOT"
+  | "short write"
+  | "short write, no way back"
+  | "failed fsync"
+  | "fsync ENOSPC";
+
+interface Fault {
+  /** The steps at which it can begin. */
+  readonly begins: ReadonlySet<Operation>;
+  plan(window: Omit<FaultWindow, "operations">): Plan;
+}
+
+const simple = (begins: ReadonlySet<Operation>, action: Action): Fault => ({
+  begins,
+  plan: (window) => faultIn({ ...window, operations: begins }, action),
+});
+
+const truncating: ReadonlySet<Operation> = new Set<Operation>(["truncate"]);
+
+export const faults: Readonly<Record<FaultName, Fault>> = {
+  EIO: simple(faulty, { fail: "EIO" }),
+  ENOSPC: simple(allocating, { fail: "ENOSPC" }),
+  EDQUOT: simple(writing, { fail: "EDQUOT" }),
+  "short write": {
+    begins: writing,
+    plan: (window) => {
+      const meets = faultIn({ ...window, operations: writing }, { short: 0 });
+      // The one after it takes nothing: a disk that is just full.
+      return (step) => (meets(step) === null ? null : { short: Math.floor((step.bytes ?? 0) / 2) });
+    },
+  },
+  "short write, no way back": {
+    begins: writing,
+    plan: (window) => {
+      const short = faultIn({ ...window, operations: writing }, { short: 0 });
+      const stuck = faultIn({ ...window, operations: truncating }, { fail: "EIO" });
+      return (step) => stuck(step) ?? (short(step) === null ? null : { short: Math.floor((step.bytes ?? 0) / 2) });
+    },
+  },
+  "failed fsync": simple(syncing, { fail: "EIO" }),
+  "fsync ENOSPC": simple(new Set<Operation>(["sync", "syncNow"]), { fail: "ENOSPC" }),
+};
+
+export const faultNames = Object.keys(faults) as readonly FaultName[];
+
+export interface FaultPoint {
+  readonly step: number;
+  readonly fault: FaultName;
+  readonly times: FaultWindow["times"];
+}
+
+/** What came of a run with a fault, and the crash that was tried on top of it. */
+export interface FaultOutcome {
+  readonly problems: readonly string[];
+  readonly states: number;
+  readonly crash: { readonly label: string; readonly choice: Choice } | null;
+}
+
+/**
+ * Runs the workload with a fault from a step on, takes the fault away, goes on, closes, opens again and compares. Then cuts the power at
+ * moments of that same run: what was acknowledged on a failing disk is acknowledged.
+ */
+export async function runWithFault(
+  open: StoreFactory,
+  seed: number,
+  length: number,
+  point: FaultPoint,
+  crashes: number,
+): Promise<FaultOutcome> {
+  const workload = makeWorkload(seed, length);
+  const disk = new SimulatedDisk({ seed, plan: faults[point.fault].plan({ from: point.step, times: point.times }) });
+  const runner = new Runner({ disk, open, workload, faults: point.times, dropCache: point.step % 2 === 1 });
+  const moments = await recordMoments(disk, runner, async () => {
+    await runner.run();
+    disk.plan = null;
+    let made = 0;
+    await runner.goOn((session) => ({ n: `f.${session}.${++made}`, bytes: 100 }));
+  });
+  if (runner.problems.length > 0) return { problems: runner.problems, states: 1, crash: null };
+  const after = await recover(open, workload, disk.afterKill(), runner.ledgers(), 1, false);
+  if (after.problems.length > 0) return { problems: after.problems, states: 2, crash: null };
+
+  let states = 2;
+  for (const moment of chosen(moments, point.step, crashes)) {
+    for (const choice of choicesFor(moment, "power", 1, point.step)) {
+      states += 1;
+      const { problems } = await recover(
+        open,
+        workload,
+        diskAfter(moment, "power", choice),
+        ledgersAfter(moment, "power"),
+        1,
+        false,
+      );
+      if (problems.length > 0) return { problems, states, crash: { label: moment.label, choice } };
+    }
+  }
+  return { problems: [], states, crash: null };
+}
+
+/** Some moments after the fault, spread evenly. */
+function chosen(moments: readonly Moment[], from: number, wanted: number): readonly Moment[] {
+  const later = moments.filter((moment) => moment.step === null || moment.step.index > from);
+  const stride = Math.max(1, Math.floor(later.length / Math.max(1, wanted)));
+  return later.filter((_, at) => at % stride === 0).slice(0, wanted);
+}

@@ -1,0 +1,31 @@
+/**
+ * P2 and S8: what healing cuts off is kept. Compares a session's segments before and after, and names those of which bytes are
+ * neither where they were nor at the end of a quarantine file.
+ */
+export function keptElsewhere(
+  before: ReadonlyMap<string, Uint8Array | null>,
+  after: ReadonlyMap<string, Uint8Array | null>,
+  id: string,
+): readonly string[] {
+  const inSession = (path: string): boolean => path.includes(`/sessions/${id}/`);
+  const quarantined = [...after].flatMap(([path, bytes]) =>
+    bytes !== null && inSession(path) && path.includes("/quarantine/") ? [Buffer.from(bytes)] : [],
+  );
+  const lost: string[] = [];
+  for (const [path, bytes] of before) {
+    if (bytes === null || !inSession(path) || !/\/\d+\.jsonl$/u.test(path)) continue;
+    const now = after.get(path);
+    // A packed segment has another name, and is compared record by record.
+    if (now == null) {
+      if (!after.has(`${path}.zst`)) lost.push(`${path} is gone`);
+      continue;
+    }
+    if (Buffer.compare(bytes, now.subarray(0, bytes.length)) === 0) continue;
+    let same = 0;
+    while (bytes[same] === now[same]) same += 1;
+    const rest = Buffer.from(bytes.subarray(same));
+    const kept = quarantined.some((file) => file.subarray(-rest.length).equals(rest));
+    if (!kept) lost.push(`${rest.length} bytes of ${path} were cut off at ${same} and are not in quarantine (S8)`);
+  }
+  return lost;
+}

@@ -1,0 +1,126 @@
+import type { Durability } from "holdfast";
+import { mixSeeds, type Random, seededRandom } from "./random.ts";
+
+/** One record to be written. `n` is unique in the workload: it is how the oracle knows the record again. */
+export interface PlannedRecord {
+  readonly n: string;
+  readonly bytes: number;
+}
+
+/** One call of `append`: a record, or several as a unit. */
+export interface PlannedAppend {
+  readonly records: readonly PlannedRecord[];
+  readonly durability: Durability;
+  readonly key?: string;
+  /** By `appendSync`. */
+  readonly sync: boolean;
+}
+
+/** What a program does to a store, in terms of the contract. `session` is a number; its id is `sessionId(number)`. */
+export type Task =
+  | { readonly task: "open"; readonly session: number; readonly first: readonly PlannedRecord[] }
+  /** Calls without a wait between them; `wait: false` goes on before they are acknowledged. */
+  | {
+      readonly task: "append";
+      readonly session: number;
+      readonly appends: readonly PlannedAppend[];
+      readonly wait: boolean;
+    }
+  /** The same key, with the same records, once more. */
+  | { readonly task: "again"; readonly session: number; readonly append: PlannedAppend }
+  | { readonly task: "flush"; readonly session: number; readonly sync: boolean }
+  | { readonly task: "epoch"; readonly session: number; readonly records: readonly PlannedRecord[] }
+  | { readonly task: "close"; readonly session: number }
+  | { readonly task: "pack"; readonly session: number }
+  | { readonly task: "delete"; readonly session: number }
+  | { readonly task: "read"; readonly session: number }
+  | { readonly task: "verify"; readonly session: number }
+  | { readonly task: "list" }
+  /** All sessions are closed, and the store is opened anew. */
+  | { readonly task: "restart" };
+
+export interface Workload {
+  readonly seed: number;
+  readonly sessions: number;
+  readonly segmentBytesMax: number;
+  readonly tasks: readonly Task[];
+}
+
+export function sessionId(session: number): string {
+  return `0199a000-0000-7000-8000-${session.toString(16).padStart(12, "0")}`;
+}
+
+/** The text that makes a record as long as planned; with characters of up to four bytes, for tears inside them. */
+export function padding(record: PlannedRecord): string {
+  const pattern = `${record.n}·ß→𝄞 "quoted",\\back\n`;
+  return pattern.repeat(Math.ceil(record.bytes / Buffer.byteLength(pattern)));
+}
+
+/** A seeded program of some length, with a little of everything that the contract offers. */
+export function makeWorkload(seed: number, length = 24): Workload {
+  const random = seededRandom(mixSeeds(seed, 0x10ad));
+  const sessions = 1 + random.below(3);
+  const names = nameRecords();
+  const keyed = new Map<number, PlannedAppend[]>();
+  const tasks: Task[] = [];
+  let keys = 0;
+
+  const makeAppend = (session: number): PlannedAppend => {
+    const count = random.pick([1, 1, 1, 2, 3, 6]);
+    const append: PlannedAppend = {
+      records: Array.from({ length: count }, () => names(session, sizeOf(random))),
+      durability: random.pick(["power", "power", "process"] as const),
+      sync: random.chance(0.15),
+      ...(random.chance(0.3) ? { key: `key ${++keys}` } : {}),
+    };
+    if (append.key !== undefined) keyed.set(session, [...(keyed.get(session) ?? []), append]);
+    return append;
+  };
+
+  const makeTask = (session: number): Task => {
+    const roll = random.next();
+    if (roll < 0.5) {
+      const count = random.pick([1, 1, 2, 4]);
+      const appends = Array.from({ length: count }, () => makeAppend(session));
+      return { task: "append", session, appends, wait: random.chance(0.7) };
+    }
+    if (roll < 0.58) {
+      const known = keyed.get(session) ?? [];
+      if (known.length > 0) return { task: "again", session, append: random.pick(known) };
+    }
+    if (roll < 0.66) return { task: "flush", session, sync: random.chance(0.3) };
+    if (roll < 0.76) {
+      const records = Array.from({ length: 1 + random.below(5) }, () => names(session, sizeOf(random)));
+      return { task: "epoch", session, records };
+    }
+    if (roll < 0.84) return { task: "close", session };
+    if (roll < 0.89) return { task: "pack", session };
+    if (roll < 0.93) return { task: "read", session };
+    if (roll < 0.95) return { task: "list" };
+    if (roll < 0.98) return { task: "restart" };
+    return { task: "delete", session };
+  };
+
+  for (let session = 1; session <= sessions; session++) {
+    const first = Array.from({ length: 1 + random.below(3) }, () => names(session, sizeOf(random)));
+    tasks.push({ task: "open", session, first });
+    const share = Math.ceil(length / sessions);
+    for (let at = 0; at < share; at++) tasks.push(makeTask(1 + random.below(session)));
+  }
+  const segmentBytesMax = random.pick([2048, 8192, 16_384, 65_536]);
+  return { seed, sessions, segmentBytesMax, tasks };
+}
+
+/** 20 B to 20 KB, most of them small: several to a page, and some over several pages. */
+function sizeOf(random: Random): number {
+  const roll = random.next();
+  if (roll < 0.6) return 20 + random.below(200);
+  if (roll < 0.9) return 200 + random.below(1200);
+  if (roll < 0.97) return 2000 + random.below(6000);
+  return 8000 + random.below(12_000);
+}
+
+function nameRecords(): (session: number, bytes: number) => PlannedRecord {
+  let made = 0;
+  return (session, bytes) => ({ n: `s${session}.${++made}`, bytes });
+}
