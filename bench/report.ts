@@ -6,7 +6,7 @@ export function tableLines(results: Results): string[] {
   const rows = results.figures.map((figure) => [
     figure.what,
     boundWords(figure.bound, figure.unit),
-    number(middleOf(figure), figure.unit),
+    numberWords(middleOf(figure), figure.unit),
     spread(figure),
     passes(figure) ? "ok" : "MISSED",
     figure.note ?? "",
@@ -15,7 +15,7 @@ export function tableLines(results: Results): string[] {
   if (results.peers.length > 0) {
     const peers = results.peers.map((peer) => [
       peer.what,
-      number(middleOf(peer), peer.unit),
+      numberWords(middleOf(peer), peer.unit),
       spread(peer),
       peer.note ?? "",
     ]);
@@ -30,7 +30,7 @@ export function missedLines(figures: readonly Figure[]): string[] {
     .filter((figure) => !passes(figure))
     .map(
       (figure) =>
-        `MISSED ${figure.row}: ${figure.what}: ${number(middleOf(figure), figure.unit)}, must be ${boundWords(figure.bound, figure.unit)}`,
+        `MISSED ${figure.row}: ${figure.what}: ${numberWords(middleOf(figure), figure.unit)}, must be ${boundWords(figure.bound, figure.unit)}`,
     );
 }
 
@@ -42,10 +42,10 @@ export function boundWords(bound: Bound, unit: Unit): string {
 function spread(measured: Figure | Peer): string {
   const { rounds, unit } = measured;
   if (rounds.length === 1) return "one round";
-  return `${number(Math.min(...rounds), unit)} .. ${number(Math.max(...rounds), unit)} (${rounds.length})`;
+  return `${numberWords(Math.min(...rounds), unit)} .. ${numberWords(Math.max(...rounds), unit)} (${rounds.length})`;
 }
 
-function number(value: number, unit: Unit): string {
+export function numberWords(value: number, unit: Unit): string {
   if (unit === "×") return `${value.toFixed(value < 10 ? 3 : 1)}`;
   return `${value.toFixed(value < 10 ? 2 : 1)} ${unit}`;
 }

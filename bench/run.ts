@@ -4,6 +4,7 @@ import { parseArgs } from "node:util";
 import { Bench } from "./bench.ts";
 import { passes, type Results } from "./figure.ts";
 import { describeMachine, type Machine, machineLines } from "./machine.ts";
+import { agePlot, ratiosPlot } from "./plot.ts";
 import { missedLines, tableLines } from "./report.ts";
 import { rows } from "./rows.ts";
 
@@ -75,6 +76,9 @@ function writeDocuments(machine: Machine, results: Results): void {
   fs.mkdirSync(folder, { recursive: true });
   const document = { measured: new Date().toISOString(), quick: values.quick, machine, ...results };
   fs.writeFileSync(join(folder, "journal.json"), `${JSON.stringify(document, null, 2)}\n`);
+  const caption = `${machineLines(machine).join("; ")}; ${document.measured.slice(0, 10)}`;
+  fs.writeFileSync(join(folder, "ratios.svg"), ratiosPlot(results.figures, caption));
+  if (results.ages.length > 0) fs.writeFileSync(join(folder, "age.svg"), agePlot(results.ages, caption));
   console.log(`Written: ${folder}`);
 }
 
