@@ -12,7 +12,7 @@ const COLOURS = ["#0969da", "#6e7781", "#bc4c00", "#8250df"];
  * a dot at the median.
  */
 export function ratiosPlot(figures: readonly Figure[], caption: string): string {
-  const [left, right, top, step] = [470, 760, 60, 26];
+  const [left, right, top, step] = [520, 800, 60, 26];
   const most = 1.5;
   const x = (share: number): number => left + ((right - left) * Math.max(0, Math.min(most, share))) / most;
   const parts = [text(16, 24, "What was measured, as a share of what it may be", { size: 15, weight: 600 })];
@@ -33,7 +33,7 @@ export function ratiosPlot(figures: readonly Figure[], caption: string): string 
     const words = `${numberWords(middleOf(figure), figure.unit)} (${boundWords(figure.bound, figure.unit)})`;
     parts.push(text(right + 12, y + 4, words, { size: 12 }));
   });
-  return svg(980, bottom + 32, parts);
+  return svg(1010, bottom + 32, parts);
 }
 
 /** How long one append takes (p50), over how many records the session holds. Both axes are logarithmic. */
@@ -58,6 +58,7 @@ export function agePlot(points: readonly AgePoint[], caption: string): string {
     parts.push(text(left - 8, y(10 ** power) + 4, microseconds(10 ** power), { size: 11, anchor: "end" }));
   }
   parts.push(text((left + right) / 2, bottom + 38, "records in the session", { size: 12, anchor: "middle" }));
+  const labels: { at: number; y: number; words: string; colour: string }[] = [];
   [...new Set(points.map((point) => point.who))].forEach((who, i) => {
     const colour = COLOURS[i % COLOURS.length]!;
     const own = points.filter((point) => point.who === who).sort((a, b) => a.records - b.records);
@@ -66,8 +67,18 @@ export function agePlot(points: readonly AgePoint[], caption: string): string {
     for (const { records, p50Us } of own)
       parts.push(`<circle cx="${round(x(records))}" cy="${round(y(p50Us))}" r="3.5" fill="${colour}"/>`);
     const last = own.at(-1)!;
-    const words = `${who}, ${microseconds(last.p50Us)}`;
-    parts.push(text(x(last.records) + 10, y(last.p50Us) + 4, words, { size: 12, fill: colour }));
+    labels.push({
+      at: x(last.records) + 10,
+      y: y(last.p50Us) + 4,
+      words: `${who}, ${microseconds(last.p50Us)}`,
+      colour,
+    });
+  });
+  // Lines that end close together: the upper label keeps its place, the next one moves down.
+  labels.sort((a, b) => a.y - b.y);
+  labels.forEach((label, i) => {
+    if (i > 0) label.y = Math.max(label.y, labels[i - 1]!.y + 15);
+    parts.push(text(label.at, label.y, label.words, { size: 12, fill: label.colour }));
   });
   return svg(860, bottom + 54, parts);
 }
