@@ -37,7 +37,7 @@ export async function readEpoch(disk: Disk, folder: string): Promise<EpochFiles 
   for (const segment of segments) {
     if (segment.number < first) continue;
     const scan = await scanSegment(disk, folder, segment);
-    tail = decideTail(scan, { sealed: segment !== last, previous });
+    tail = decideTail(scan, { sealed: segment !== last || segment.packed, previous });
     const kept = keep(scan, tail);
     // The usual epoch is one segment: its records are handed on without a copy.
     records = records.length === 0 ? kept : records.concat(kept);

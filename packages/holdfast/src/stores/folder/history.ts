@@ -11,10 +11,11 @@ export async function* readHistory(disk: Disk, folder: string, from: number): As
   const start = segmentOf(disk, folder, segments, from);
   let previous: number | undefined;
   for (let i = start; i < segments.length; i++) {
-    const header = readHeader(disk, folder, segments[i]!);
+    const segment = segments[i]!;
+    const header = readHeader(disk, folder, segment);
     if (header) assertFormat(header);
-    const scan = await scanSegment(disk, folder, segments[i]!);
-    const tail = decideTail(scan, { sealed: i < segments.length - 1, previous });
+    const scan = await scanSegment(disk, folder, segment);
+    const tail = decideTail(scan, { sealed: segment.packed || i < segments.length - 1, previous });
     for (const record of keep(scan, tail)) if (record.seq >= from) yield record;
     previous = tail.next - 1;
   }

@@ -1,10 +1,10 @@
 import { join } from "node:path";
-import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import { constants, zstdCompressSync } from "node:zlib";
 import type { Disk, DiskFile } from "../../disk/disk.ts";
 import { diskFailure } from "../../disk/failure.ts";
 import { HoldfastError } from "../../errors.ts";
 import { giveBirth } from "./birth.ts";
-import { encodeFrameTable, readFrameTable } from "./frames.ts";
+import { encodeFrameTable, readAt, readFrames } from "./frames.ts";
 import type { Segment } from "./segment.ts";
 
 /** A frame holds whole lines; one line that is longer has a frame of its own. */
@@ -66,10 +66,9 @@ function assertSame(disk: Disk, path: string, source: DiskFile, name: string): v
   const packed = disk.open(path, "read");
   try {
     let end = 0;
-    for (const frame of readFrameTable(packed)) {
-      const bytes = zstdDecompressSync(readAt(packed, frame.packedOffset, frame.packedSize));
-      if (bytes.length !== frame.size || !bytes.equals(readAt(source, frame.offset, frame.size))) throw differs(path);
-      end = frame.offset + frame.size;
+    for (const { offset, size, bytes } of readFrames(packed)) {
+      if (!bytes?.equals(readAt(source, offset, size))) throw differs(path);
+      end = offset + size;
     }
     if (end !== source.stat().size) throw differs(path);
   } catch (error) {
@@ -83,15 +82,4 @@ function assertSame(disk: Disk, path: string, source: DiskFile, name: string): v
 function differs(path: string, cause?: unknown): HoldfastError {
   const message = `The packed copy ${path} did not read back as the original, so it was removed. The original is untouched. Check the disk.`;
   return new HoldfastError("STORE_IO", message, { path }, cause);
-}
-
-function readAt(file: DiskFile, position: number, length: number): Buffer {
-  const bytes = Buffer.allocUnsafe(length);
-  let done = 0;
-  while (done < length) {
-    const read = file.read(bytes, done, length - done, position + done);
-    if (read === 0) throw Object.assign(new Error("the file ended early"), { code: "EIO" });
-    done += read;
-  }
-  return bytes;
 }

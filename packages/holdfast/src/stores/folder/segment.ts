@@ -1,12 +1,11 @@
 import { join } from "node:path";
 import { setImmediate as nextTick } from "node:timers/promises";
-import { zstdDecompressSync } from "node:zlib";
 import type { Disk, DiskFile } from "../../disk/disk.ts";
 import { errnoOf } from "../../errors.ts";
 import { decodeLine, LINE_START } from "../../journal/decode.ts";
 import { type JournalRecord, RECORD_BYTES_MAX } from "../../journal/record.ts";
 import { Scan } from "../../journal/scan.ts";
-import { readFrameTable } from "./frames.ts";
+import { readFrames } from "./frames.ts";
 
 /** One file of a journal. */
 export interface Segment {
@@ -99,22 +98,13 @@ function skipOversize(scan: Scan, buffer: Buffer, filled: number, offset: number
 
 async function scanPacked(file: DiskFile, from: number): Promise<Scan> {
   const scan = new Scan();
-  for (const frame of readFrameTable(file)) {
-    if (frame.offset + frame.size <= from) continue;
-    const packed = Buffer.allocUnsafe(frame.packedSize);
-    file.read(packed, 0, packed.length, frame.packedOffset);
-    let bytes: Buffer;
-    try {
-      bytes = zstdDecompressSync(packed, { maxOutputLength: frame.size });
-    } catch (error) {
-      // The frame's own checksum or structure is broken: its lines are lost, those of the other frames are not (P9).
-      if (!(error instanceof Error) || !("code" in error)) throw error;
-      scan.oversize(frame.offset, frame.offset + frame.size);
-      continue;
-    }
-    const start = Math.max(0, from - frame.offset);
-    const rest = scan.feed(bytes, start, bytes.length, frame.offset + start);
-    if (rest < bytes.length) scan.finish(bytes, rest, bytes.length, frame.offset + rest);
+  for (const { offset, size, bytes } of readFrames(file)) {
+    if (offset + size <= from) continue;
+    if (bytes) {
+      const start = Math.max(0, from - offset);
+      const rest = scan.feed(bytes, start, bytes.length, offset + start);
+      if (rest < bytes.length) scan.finish(bytes, rest, bytes.length, offset + rest);
+    } else scan.oversize(offset, offset + size);
     await nextTick();
   }
   return scan;
@@ -143,14 +133,6 @@ function firstLine(file: DiskFile): Buffer {
 }
 
 function firstFrame(file: DiskFile): Buffer {
-  const frame = readFrameTable(file)[0];
-  if (!frame) return Buffer.alloc(0);
-  const packed = Buffer.allocUnsafe(frame.packedSize);
-  file.read(packed, 0, packed.length, frame.packedOffset);
-  try {
-    return zstdDecompressSync(packed, { maxOutputLength: frame.size });
-  } catch (error) {
-    if (error instanceof Error && "code" in error) return Buffer.alloc(0);
-    throw error;
-  }
+  for (const { bytes } of readFrames(file)) return bytes ?? Buffer.alloc(0);
+  return Buffer.alloc(0);
 }

@@ -126,6 +126,7 @@ class FolderStore implements contract.JournalStore {
     return this.#withLease(id, options, async (lease) => {
       const epoch = await this.#reading(id, folder, () => readEpoch(this.#disk, folder));
       if (!epoch) throw sessionNotFound(id);
+      if (epoch.last.packed) throw packedAtItsEnd(id, epoch.last.name);
       const healed = heal(this.#disk, folder, epoch);
       // A writer that was killed while it created the session has left its name unsynced.
       this.#doing("make a session durable", this.#sessions, () => {
@@ -372,4 +373,12 @@ class FolderStore implements contract.JournalStore {
   #assertOpen(): void {
     if (this.#closed) throw storeClosed(this.url);
   }
+}
+
+/** Only older epochs are packed: the plain segment was lost, or is in a backup. */
+function packedAtItsEnd(id: string, name: string): HoldfastError {
+  const message =
+    `The newest segment of session ${id} is packed (${name}), so it cannot be written to. Nothing was touched, and reading works. ` +
+    "Put the plain segment back: `zstdcat` makes it out of the packed one.";
+  return new HoldfastError("JOURNAL_UNREADABLE", message, { session: id, segment: name });
 }

@@ -24,13 +24,13 @@ export async function verifySession(
     const header = readHeader(disk, folder, segment);
     if (header) assertFormat(header);
     const scan = await scanSegment(disk, folder, segment);
-    const sealed = segment !== segments.at(-1);
-    const tail = decideTail(scan, { sealed, previous });
+    const newest = segment === segments.at(-1);
+    const tail = decideTail(scan, { sealed: !newest || segment.packed, previous });
     account.add(segment.name, tail);
     records += tail.keep;
     bytes += scan.end;
     previous = tail.next - 1;
-    if (sealed) continue;
+    if (!newest) continue;
     closed = tail.cut === null && scan.records[tail.keep - 1]?.kind === "closed";
     cutBytes = tail.cut === null ? 0 : scan.end - tail.cut;
   }
