@@ -6,8 +6,10 @@ const seed = seedOf(import.meta.url, "kill");
 
 describe("P1: acknowledged ⊆ recovered ⊆ attempted, after SIGKILL at random instants", () => {
   test.each([
-    { module: "folder", durability: "power", kills: 110 },
-    { module: "folder", durability: "process", kills: 50 },
+    { module: "folder", durability: "power", kills: 80 },
+    { module: "folder", durability: "process", kills: 40 },
+    { module: "sqlite", durability: "power", kills: 50 },
+    { module: "sqlite", durability: "process", kills: 30 },
   ] as const)("$module, $durability: $kills kills", async ({ module, durability, kills }) => {
     using place = temporaryPlace();
     const store = { module, place: place.path, durability, segmentBytesMax: 256 * 1024 };

@@ -6,6 +6,7 @@ import {
   type NamedPoint,
   openSpec,
   type StoreSpec,
+  sqlitePoints,
   Trial,
   tear,
   temporaryPlace,
@@ -30,9 +31,12 @@ function livesThrough(point: NamedPoint): LifePlan[] {
   ];
 }
 
-describe("P1: an acknowledged append survives SIGKILL, wherever it strikes", () => {
+describe.each([
+  { module: "folder", points: folderPoints },
+  { module: "sqlite", points: sqlitePoints },
+])("P1: an acknowledged append survives SIGKILL, wherever it strikes: $module", ({ module, points }) => {
   const place = temporaryPlace();
-  const spec: StoreSpec = { module: "folder", place: place.path, durability: "power", segmentBytesMax: 256 * 1024 };
+  const spec: StoreSpec = { module, place: place.path, durability: "power", segmentBytesMax: 256 * 1024 };
   let worker: Worker;
   let store: JournalStore;
 
@@ -45,7 +49,7 @@ describe("P1: an acknowledged append survives SIGKILL, wherever it strikes", () 
     place[Symbol.dispose]();
   });
 
-  test.concurrent.each(folderPoints)("$name", async (point) => {
+  test.concurrent.each(points)("$name", async (point) => {
     const trial = new Trial(store, spec, worker, newId(), seed);
     for (const plan of livesThrough(point)) await trial.run(plan);
     expect(trial.findings.faults).toEqual([]);

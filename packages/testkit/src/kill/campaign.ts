@@ -3,6 +3,7 @@ import { availableParallelism } from "node:os";
 import { warmWorker } from "./life.ts";
 import type { Fault } from "./oracle.ts";
 import { planSession } from "./plan.ts";
+import { type KillSteps, stepsOf } from "./points.ts";
 import { openSpec, type StoreSpec } from "./stores.ts";
 import { Trial } from "./trial.ts";
 
@@ -15,8 +16,8 @@ export interface CampaignOptions {
   readonly lanes?: number;
   /** Only the session of this number, as a fault names it. */
   readonly only?: number;
-  /** The store's disk can be paused, so that it can be killed at named steps; default: it is the folder store. */
-  readonly points?: boolean;
+  /** Steps of its disk to kill it at; default: those of the folder and the SQLite store. */
+  readonly steps?: KillSteps;
   readonly onKill?: (receipt: Receipt) => void;
   /** Ends the campaign after the lives that run. */
   readonly signal?: AbortSignal;
@@ -66,7 +67,7 @@ export const emptyReceipt = (): Receipt => ({
 /** Kills writers of a store until it has been `kills` times, and says what came back. A session with faults is left in its place. */
 export async function runCampaign(options: CampaignOptions): Promise<Receipt> {
   const receipt = emptyReceipt();
-  const points = options.points ?? options.store.module === "folder";
+  const steps = options.steps ?? stepsOf(options.store.module);
   const worker = await warmWorker(options.store);
   await using store = await openSpec(options.store);
   let next = options.only ?? 0;
@@ -79,7 +80,7 @@ export async function runCampaign(options: CampaignOptions): Promise<Receipt> {
       const index = next++;
       const session = randomUUID();
       const trial = new Trial(store, options.store, worker, session, options.seed + index);
-      for (const plan of planSession(options.seed, index, points)) {
+      for (const plan of planSession(options.seed, index, steps)) {
         const before = { ...trial.findings };
         await trial.run(plan);
         receipt.kills += trial.findings.kills - before.kills;

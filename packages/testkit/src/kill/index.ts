@@ -8,7 +8,16 @@ export { type DiskStep, type KillPoint, pausingDisk } from "./pausing-disk.ts";
 export { type Attempt, type LabEvent, tell } from "./pipe.ts";
 export { type Place, temporaryPlace } from "./place.ts";
 export { type Ending, type LifePlan, planSession } from "./plan.ts";
-export { folderPoints, largeWrite, type NamedPoint, tear } from "./points.ts";
+export {
+  folderPoints,
+  folderSteps,
+  type KillSteps,
+  largeWrite,
+  type NamedPoint,
+  sqlitePoints,
+  sqliteSteps,
+  tear,
+} from "./points.ts";
 export type { Command, Refusal } from "./puppet.ts";
 export { openSpec, type StoreModule, type StoreSpec } from "./stores.ts";
 export { type Findings, Trial } from "./trial.ts";

@@ -1,6 +1,6 @@
 import { mixSeeds, type Random, seededRandom } from "../simulation/random.ts";
 import type { KillPoint } from "./pausing-disk.ts";
-import { folderPoints, largeWrite, type NamedPoint, tear } from "./points.ts";
+import type { KillSteps, NamedPoint } from "./points.ts";
 import type { Profile } from "./workload.ts";
 
 /** When a life ends. */
@@ -19,17 +19,17 @@ export interface LifePlan {
   readonly after: "look" | "reopen";
 }
 
-/** The lives of one session, a pure function of the seed. `points`: the store has a disk that can be paused. */
-export function planSession(seed: number, index: number, points: boolean): LifePlan[] {
+/** The lives of one session, a pure function of the seed. The points take turns, so that every one is come to. */
+export function planSession(seed: number, index: number, steps: KillSteps): LifePlan[] {
   const random = seededRandom(mixSeeds(seed, index, 0x11fe));
   const plans: LifePlan[] = [];
-  if (points) {
-    const point = folderPoints[index % folderPoints.length]!;
+  const point = steps.points[index % Math.max(1, steps.points.length)];
+  if (point) {
     // Opening it in the parent would heal it, and the next life would find nothing torn.
-    if (point.finds === "torn") plans.push(...atPoint(random, tear, "look"));
+    if (point.finds === "torn" && steps.tear) plans.push(...atPoint(random, steps.tear, "look"));
     plans.push(...atPoint(random, point, random.chance(0.5) ? "look" : "reopen"));
   }
-  for (let lives = 2 + random.below(4); lives > 0; lives--) plans.push(anyLife(random, points));
+  for (let lives = 2 + random.below(4); lives > 0; lives--) plans.push(anyLife(random, steps));
   return plans;
 }
 
@@ -40,12 +40,12 @@ function atPoint(random: Random, point: NamedPoint, after: LifePlan["after"]): L
   return point.finds === "any" && random.chance(0.3) ? [young, life] : [life];
 }
 
-function anyLife(random: Random, points: boolean): LifePlan {
+function anyLife(random: Random, { large }: KillSteps): LifePlan {
   const after = random.chance(0.5) ? "look" : "reopen";
   const dice = random.next();
   if (dice < 0.2) return { profile: profileOf(random), ending: { by: "instant", us: random.below(12_000) }, after };
-  if (dice < 0.4 && points)
-    return { profile: "large", ending: { by: "point", point: largeWrite, us: random.below(4000) }, after };
+  if (dice < 0.4 && large)
+    return { profile: "large", ending: { by: "point", point: large, us: random.below(4000) }, after };
   if (dice < 0.4) return { profile: "large", ending: { by: "attempt", nth: 2, us: random.below(60_000) }, after };
   const nth = 1 + random.below(random.chance(0.3) ? 120 : 12);
   return { profile: profileOf(random), ending: { by: "attempt", nth, us: random.below(3000) }, after };

@@ -86,3 +86,35 @@ export const tear: NamedPoint = at("during a write that tears", "write", SEGMENT
   nth: 2,
   share: 0.6,
 });
+
+/** SQLite writes past the Disk interface, but its log is synced, and written once more, through it. */
+const LOG = "-wal$";
+
+export const sqlitePoints: readonly NamedPoint[] = [
+  at("before the lock of a lease", "lock", "-leases/[^/]+$", "any", "mixed"),
+  at("after the lock of a lease", "lock", "-leases/[^/]+$", "any", "mixed"),
+  at("during the second write of the log", "writeAt", LOG, "any", "mixed"),
+  at("before a sync of the log", "sync", LOG, "any", "mixed", { nth: 8 }),
+  at("during a sync of the log", "sync", LOG, "any", "keyed", { nth: 9 }),
+  at("after a sync of the log", "sync", LOG, "any", "epochs", { nth: 7 }),
+];
+
+/** The steps that a store can be killed at. */
+export interface KillSteps {
+  readonly points: readonly NamedPoint[];
+  /** Announces a write of megabytes. */
+  readonly large?: KillPoint;
+  /** Leaves a torn end. */
+  readonly tear?: NamedPoint;
+}
+
+/** For a store whose disk cannot be seen, there are only instants. */
+const noSteps: KillSteps = { points: [] };
+
+export const folderSteps: KillSteps = { points: folderPoints, large: largeWrite, tear };
+export const sqliteSteps: KillSteps = { points: sqlitePoints };
+
+export function stepsOf(module: string): KillSteps {
+  if (module === "folder") return folderSteps;
+  return module === "sqlite" ? sqliteSteps : noSteps;
+}

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { type Durability, type JournalStore, openFolderStore } from "holdfast";
+import { type Durability, type JournalStore, openFolderStore, openSqliteStore } from "holdfast";
 import type { Disk } from "holdfast/disk";
 
 /** A store as a process can be told of it. */
@@ -23,6 +23,9 @@ export interface StoreModule {
 
 const builtIn: Record<string, StoreModule> = {
   folder: { openStore: (place, options) => openFolderStore(join(place, "store"), options) },
+  sqlite: {
+    openStore: (place, { segmentBytesMax: _, ...options }) => openSqliteStore(join(place, "store.sqlite"), options),
+  },
 };
 
 export async function openSpec(spec: StoreSpec, disk?: Disk): Promise<JournalStore> {
