@@ -1,7 +1,7 @@
 import type { Case } from "./case.ts";
 import { conformanceCases } from "./cases.ts";
 import type { Subject } from "./subject.ts";
-import { Trial } from "./trial.ts";
+import { later, Trial } from "./trial.ts";
 
 /** A case that waits to be run on one subject. */
 export interface ConformanceTest extends Case {
@@ -14,6 +14,8 @@ export interface ConformanceTest extends Case {
 export interface ConformanceOptions {
   /** How long a case waits for what a store must give at some time; default 20 seconds. */
   readonly patienceMs?: number;
+  /** When a case that has not ended is taken for one that never will; default: that is the runner's business. */
+  readonly caseMs?: number;
 }
 
 /** The conformance suite, for any runner: each test passes if `execute` resolves. */
@@ -28,7 +30,8 @@ export function conformance(subject: Subject, options: ConformanceOptions = {}):
 export async function runCase(found: Case, subject: Subject, options: ConformanceOptions = {}): Promise<void> {
   const trial = new Trial(await subject.fresh(), subject.capabilities, options.patienceMs);
   try {
-    await found.run(trial);
+    const running = later(found.run(trial));
+    await (options.caseMs === undefined ? running : trial.within(running, "the end of the case", options.caseMs));
   } catch (error) {
     // What the case found is the news; that the store cannot be closed after it is not.
     await trial.end().catch(() => undefined);

@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import type { JournalRecord, Json, NewRecord, Summariser } from "holdfast";
 
 /** The records that the cases write: a `note` has a text, a `title` names the session. */
@@ -25,6 +26,13 @@ export function textsOf(records: readonly JournalRecord[]): string[] {
 
 export function kindsOf(records: readonly JournalRecord[]): string[] {
   return records.map((record) => record.kind);
+}
+
+/** The one record of this kind. */
+export function only(records: readonly JournalRecord[], kind: string): JournalRecord {
+  const found = records.filter((record) => record.kind === kind);
+  assert.equal(found.length, 1, `expected one record of kind ${kind}, found ${found.length}`);
+  return found[0]!;
 }
 
 export function seqsOf(records: readonly JournalRecord[]): number[] {

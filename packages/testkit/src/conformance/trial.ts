@@ -40,10 +40,10 @@ export class Trial {
   }
 
   /** What `promise` gives; fails if it gives nothing at all. */
-  async within<T>(promise: Promise<T>, what: string): Promise<T> {
+  async within<T>(promise: Promise<T>, what: string, patienceMs = this.#patienceMs): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new assert.AssertionError({ message: `${what}: never` })), this.#patienceMs);
+      timer = setTimeout(() => reject(new assert.AssertionError({ message: `${what}: never` })), patienceMs);
     });
     try {
       return await Promise.race([promise, late]);
@@ -112,6 +112,12 @@ export async function all(records: AsyncIterable<JournalRecord>): Promise<Journa
   const found: JournalRecord[] = [];
   for await (const record of records) found.push(record);
   return found;
+}
+
+/** A promise that is awaited later. If the case fails before that, its rejection is nobody's business: least of all the runner's. */
+export function later<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => undefined);
+  return promise;
 }
 
 /** The error that `work` throws or rejects with, which must be one of ours, and of one of these codes. */

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { type NewRecord, newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
-import { countFrom, note, seqsOf, textsOf } from "../notes.ts";
-import { all, steppingClock } from "../trial.ts";
+import { countFrom, note, only, seqsOf, textsOf } from "../notes.ts";
+import { all, later, steppingClock } from "../trial.ts";
 
 /** What JSON keeps, but careless stores do not. */
 const AWKWARD: NewRecord = {
@@ -75,7 +75,7 @@ export const appending: readonly Case[] = [
       const units = countFrom(0, 200).map((i) => countFrom(0, i % 7 === 0 ? 3 : 1).map((j) => `${i}.${j}`));
       const pending = units.map((texts) => {
         expected.push(...texts);
-        return journal.append(texts.map(note));
+        return later(journal.append(texts.map(note)));
       });
       const appended = await Promise.all(pending);
       for (const [i, { seq, last }] of appended.entries()) {
@@ -94,7 +94,7 @@ export const appending: readonly Case[] = [
     const store = await trial.open();
     const ids = [newId(), newId(), newId()];
     const journals = await Promise.all(ids.map((id) => store.create(id, [note(id)])));
-    const pending = countFrom(0, 30).map((i) => journals[i % 3]!.append(note(`${ids[i % 3]} ${i}`)));
+    const pending = countFrom(0, 30).map((i) => later(journals[i % 3]!.append(note(`${ids[i % 3]} ${i}`))));
     await Promise.all(pending);
     for (const id of ids) {
       const records = await all(store.history(id));
@@ -107,13 +107,10 @@ export const appending: readonly Case[] = [
   conformanceCase("append: what the caller changes after the call changes nothing stored", ["S10"], async (trial) => {
     const store = await trial.open();
     const id = newId();
-    const first = { kind: "note", text: "created" };
-    const creating = store.create(id, [first]);
-    first.text = "changed";
-    const journal = await creating;
+    const journal = await store.create(id, [note("created")]);
     const record = { kind: "note", text: "before", list: [1] };
     const unit = [record, { kind: "note", text: "second" }];
-    const pending = journal.append(unit);
+    const pending = later(journal.append(unit));
     record.text = "after";
     record.list.push(2);
     unit[1]!.text = "changed";
@@ -156,7 +153,7 @@ export const appending: readonly Case[] = [
     await journal.append(note("after"));
     await store.close();
     const records = await all((await trial.open()).history(id));
-    const { seq: _, at: __, crc: ___, synced: ____, ...members } = records.find((record) => record.kind === "awkward")!;
+    const { seq: _, at: __, crc: ___, synced: ____, ...members } = only(records, "awkward");
     assert.deepEqual(members, AWKWARD);
     assert.deepEqual(textsOf(records), ["after"]);
   }),
@@ -171,10 +168,10 @@ export const appending: readonly Case[] = [
     await store.close();
     const again = await trial.open();
     const { records, journal: reopened } = await again.open(id);
-    const future = records.find((record) => record.kind === "x-from-the-future")!;
+    const future = only(records, "x-from-the-future");
     assert.equal(future["format"], "9.9");
     assert.deepEqual(future["payload"], { deep: [1] });
-    assert.equal(records.find((record) => record.kind === "x-must-be-known")?.must, true);
+    assert.equal(only(records, "x-must-be-known").must, true);
     assert.deepEqual(textsOf(records), ["a", "b"]);
     await reopened.append(note("c"));
     const history = await all(again.history(id));
@@ -211,7 +208,7 @@ export const appending: readonly Case[] = [
     const store = await trial.open({ durability: "process" });
     const id = newId();
     const journal = await store.create(id, [note("a")]);
-    const pending = [journal.append(note("b")), journal.append(note("c"))];
+    const pending = [later(journal.append(note("b"))), later(journal.append(note("c")))];
     const { head } = journal;
     await journal.flush();
     assert.ok(journal.durable >= head, `durable is ${journal.durable}, and ${head} was written before the flush`);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, epoch, kindsOf, note, seqsOf, textsOf } from "../notes.ts";
-import { all, refusal } from "../trial.ts";
+import { all, later, refusal } from "../trial.ts";
 
 export const closing: readonly Case[] = [
   conformanceCase("close: a closed journal takes nothing more: JOURNAL_CLOSED", ["P8"], async (trial) => {
@@ -41,8 +41,8 @@ export const closing: readonly Case[] = [
     const store = await trial.open();
     const id = newId();
     const journal = await store.create(id, []);
-    const pending = countFrom(1, 20).map((i) => journal.append(note(`${i}`)));
-    const closing = journal.close();
+    const pending = countFrom(1, 20).map((i) => later(journal.append(note(`${i}`))));
+    const closing = later(journal.close());
     const appended = await Promise.all(pending);
     await closing;
     const history = await all(store.history(id));
@@ -56,7 +56,7 @@ export const closing: readonly Case[] = [
     const store = await trial.open();
     const ids = [newId(), newId(), newId()];
     const journals = await Promise.all(ids.map((id) => store.create(id, [note("a")])));
-    const pending = journals.map((journal) => journal.append(note("in flight")));
+    const pending = journals.map((journal) => later(journal.append(note("in flight"))));
     await store.close();
     await Promise.all(pending);
     for (const journal of journals) await refusal(() => journal.append(note("late")), "JOURNAL_CLOSED");

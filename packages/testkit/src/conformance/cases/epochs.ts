@@ -3,7 +3,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, epoch, kindsOf, note, seqsOf, textsOf } from "../notes.ts";
-import { all, refusal } from "../trial.ts";
+import { all, later, refusal } from "../trial.ts";
 
 export const epochs: readonly Case[] = [
   conformanceCase(
@@ -70,13 +70,15 @@ export const epochs: readonly Case[] = [
       const id = newId();
       const journal = await store.create(id, []);
       const first = await journal.append(note("acknowledged"));
-      const pending = [journal.append(note("in flight 1")), journal.append(note("in flight 2"))];
+      const pending = [later(journal.append(note("in flight 1"))), later(journal.append(note("in flight 2")))];
       const seen: number[] = [];
-      const beginning = journal.epoch(() => {
-        seen.push(journal.head);
-        return [epoch("now"), note("carried")];
-      });
-      const after = journal.append(note("after"));
+      const beginning = later(
+        journal.epoch(() => {
+          seen.push(journal.head);
+          return [epoch("now"), note("carried")];
+        }),
+      );
+      const after = later(journal.append(note("after")));
       await Promise.all([...pending, beginning, after]);
       assert.deepEqual(seen, [first.last + 2]);
       assert.deepEqual(textsOf((await store.read(id)).records), ["carried", "after"]);
@@ -95,13 +97,15 @@ export const epochs: readonly Case[] = [
       const id = newId();
       const journal = await store.create(id, [note("0"), note("0")]);
       const state = { writing: true };
-      const writing = (async () => {
-        for (const round of countFrom(1, 10)) {
-          await journal.epoch(() => [epoch("round"), note(`${round}`), note(`${round}`)]);
-        }
-      })().finally(() => {
-        state.writing = false;
-      });
+      const writing = later(
+        (async () => {
+          for (const round of countFrom(1, 10)) {
+            await journal.epoch(() => [epoch("round"), note(`${round}`), note(`${round}`)]);
+          }
+        })().finally(() => {
+          state.writing = false;
+        }),
+      );
       const views: string[][] = [];
       while (state.writing) {
         views.push(textsOf((await other.read(id)).records));

@@ -3,7 +3,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { cursorOf, newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, epoch, kindsOf, note, notes, seqsOf } from "../notes.ts";
-import { all, refusal } from "../trial.ts";
+import { all, later, refusal } from "../trial.ts";
 
 export const following: readonly Case[] = [
   conformanceCase(
@@ -23,7 +23,7 @@ export const following: readonly Case[] = [
       const there = journal.head;
       for (const follower of followers) assert.deepEqual(seqsOf(await follower.next(there)), countFrom(1, there));
       for (const round of countFrom(1, 100)) {
-        const appending = journal.append(round % 5 === 0 ? notes(4, `unit ${round}:`) : note(`round ${round}`));
+        const appending = later(journal.append(round % 5 === 0 ? notes(4, `unit ${round}:`) : note(`round ${round}`)));
         if (round % 3 === 0) await appending;
         if (round % 10 === 0) await turn();
       }
@@ -46,7 +46,7 @@ export const following: readonly Case[] = [
         trial.follow(journal.follow({ signal: trial.signal })),
         trial.follow(store.follow(id, { signal: trial.signal })),
       ];
-      const pending = countFrom(1, 50).map((i) => journal.append(note(`${i}`)));
+      const pending = countFrom(1, 50).map((i) => later(journal.append(note(`${i}`))));
       const { head } = journal;
       for (const seq of countFrom(1, head)) {
         for (const follower of followers) {
@@ -65,19 +65,20 @@ export const following: readonly Case[] = [
     const id = newId();
     const journal = await store.create(id, []);
     const followers = [store, other].map((reader) => trial.follow(reader.follow(id, { signal: trial.signal })));
-    const writing = (async () => {
-      for (const round of countFrom(1, 20)) await journal.append(notes(4, `round ${round}:`));
-    })();
+    const writing = later(
+      (async () => {
+        for (const round of countFrom(1, 20)) await journal.append(notes(4, `round ${round}:`));
+      })(),
+    );
     for (const follower of followers) {
-      for (let found = 0; found < 80; ) {
-        const [record] = await follower.next(1);
-        if (record?.kind !== "note") continue;
-        found++;
-        if (record.unit === undefined) continue;
-        const rest = await all(other.history(id, record.seq));
-        assert.ok(rest.length >= record.unit, `the rest of the unit at ${record.seq} is not there yet`);
-        assert.equal(record.unit, 4);
-        found += (await follower.next(3)).length;
+      await follower.next(2);
+      for (const round of countFrom(1, 20)) {
+        const [first] = await follower.next(1);
+        assert.equal(first?.unit, 4, `round ${round} does not begin with a unit`);
+        const there = await all(other.history(id, first.seq));
+        assert.ok(there.length >= 4, `the rest of the unit at ${first.seq} is not there yet`);
+        const rest = await follower.next(3);
+        assert.deepEqual(seqsOf(rest), countFrom(first.seq + 1, 3));
       }
     }
     await writing;
@@ -124,7 +125,7 @@ export const following: readonly Case[] = [
       const stop = new AbortController();
       const follower = trial.follow(follow({ signal: stop.signal }));
       await follower.next(4);
-      const waiting = follower.rest();
+      const waiting = later(follower.rest());
       await turn();
       stop.abort();
       assert.deepEqual(await waiting, []);
@@ -197,7 +198,7 @@ export const following: readonly Case[] = [
     for (const follower of followers) await follower.next(2);
     await journal.close();
     for (const follower of followers) assert.deepEqual(kindsOf(await follower.next(1)), ["closed"]);
-    const waiting = followers.map((follower) => follower.rest());
+    const waiting = followers.map((follower) => later(follower.rest()));
     await turn();
     await store.delete(id);
     assert.deepEqual(await Promise.all(waiting), [[], []]);
@@ -209,7 +210,9 @@ export const following: readonly Case[] = [
     await store.create(id, [note("a")]);
     const follower = trial.follow(store.follow(id, { signal: trial.signal }));
     await follower.next(2);
-    const waiting = follower.rest().catch((error: unknown) => refusal(() => Promise.reject(error), "STORE_CLOSED"));
+    const waiting = later(
+      follower.rest().catch((error: unknown) => refusal(() => Promise.reject(error), "STORE_CLOSED")),
+    );
     await turn();
     await trial.within(store.close(), "closing a store that somebody follows");
     await waiting;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, epoch, note, notes, seqsOf, textsOf } from "../notes.ts";
-import { all, refusal } from "../trial.ts";
+import { all, later, refusal } from "../trial.ts";
 
 export const reading: readonly Case[] = [
   conformanceCase("read, history: need no lease, and tell the same as opening", ["P6", "C16"], async (trial) => {
@@ -47,14 +47,16 @@ export const reading: readonly Case[] = [
     const store = await trial.open();
     const id = newId();
     const journal = await store.create(id, notes(10));
-    const collecting = (async () => {
-      const seen: string[] = [];
-      for await (const record of store.history(id)) {
-        seen.push(...textsOf([record]));
-        if (seen.length < 50) await journal.append(note("while reading"));
-      }
-      return seen;
-    })();
+    const collecting = later(
+      (async () => {
+        const seen: string[] = [];
+        for await (const record of store.history(id)) {
+          seen.push(...textsOf([record]));
+          if (seen.length < 50) await journal.append(note("while reading"));
+        }
+        return seen;
+      })(),
+    );
     const seen = await trial.within(collecting, "the end of the history");
     assert.deepEqual(seen.slice(0, 10), textsOf(await all(store.history(id))).slice(0, 10));
     for await (const record of store.history(id)) {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, note, seqsOf, textsOf } from "../notes.ts";
-import { all, refusal } from "../trial.ts";
+import { all, later, refusal } from "../trial.ts";
 
 const needsSync = { needs: (can: { readonly sync: boolean }) => can.sync };
 const needsNoSync = { needs: (can: { readonly sync: boolean }) => !can.sync };
@@ -33,9 +33,9 @@ export const synchronous: readonly Case[] = [
       const store = await trial.open();
       const id = newId();
       const journal = await store.create(id, []);
-      const first = journal.append(note("a"));
+      const first = later(journal.append(note("a")));
       const second = journal.appendSync(note("b"));
-      const third = journal.append(note("c"));
+      const third = later(journal.append(note("c")));
       const appended = [await first, second, await third];
       const history = await all(store.history(id));
       assert.deepEqual(textsOf(history), ["a", "b", "c"]);
@@ -59,7 +59,7 @@ export const synchronous: readonly Case[] = [
       const first = journal.appendSync(note("a"), { key: "k" });
       assert.deepEqual(journal.appendSync(note("again"), { key: "k" }), first);
       assert.deepEqual(await journal.append(note("again"), { key: "k" }), first);
-      const pending = journal.append(note("b"), { key: "l" });
+      const pending = later(journal.append(note("b"), { key: "l" }));
       const second = journal.appendSync(note("again"), { key: "l" });
       assert.deepEqual(await pending, second);
       assert.deepEqual(textsOf(await all(store.history(id))), ["a", "b"]);
@@ -92,7 +92,7 @@ export const synchronous: readonly Case[] = [
       const store = await trial.open({ durability: "process" });
       const id = newId();
       const journal = await store.create(id, []);
-      const pending = journal.append(note("a"));
+      const pending = later(journal.append(note("a")));
       journal.flushSync();
       assert.equal(journal.durable, journal.head);
       await pending;

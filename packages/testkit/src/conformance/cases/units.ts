@@ -3,7 +3,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, note, notes, seqsOf, textsOf } from "../notes.ts";
-import { all } from "../trial.ts";
+import { all, later } from "../trial.ts";
 
 export const units: readonly Case[] = [
   conformanceCase(
@@ -34,11 +34,13 @@ export const units: readonly Case[] = [
     const id = newId();
     const journal = await store.create(id, []);
     const state = { writing: true };
-    const writing = (async () => {
-      for (const round of countFrom(1, 20)) await journal.append(notes(5, `round ${round}:`));
-    })().finally(() => {
-      state.writing = false;
-    });
+    const writing = later(
+      (async () => {
+        for (const round of countFrom(1, 20)) await journal.append(notes(5, `round ${round}:`));
+      })().finally(() => {
+        state.writing = false;
+      }),
+    );
     const counts = new Set<number>();
     while (state.writing) {
       counts.add(textsOf((await other.read(id)).records).length);

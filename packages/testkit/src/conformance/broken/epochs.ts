@@ -1,0 +1,79 @@
+import { setImmediate as turn } from "node:timers/promises";
+import { all } from "../trial.ts";
+import { type BrokenStore, journals, stores } from "./wrap.ts";
+
+/** Replacing the conversation goes wrong. */
+export const brokenEpochs: readonly BrokenStore[] = [
+  {
+    name: "begins no epoch, but appends its records",
+    open: journals((journal) => ({ epoch: async (build) => journal.append(build()) })),
+  },
+  {
+    name: "builds an epoch twice",
+    open: journals((journal) => ({
+      async epoch(build) {
+        build();
+        return journal.epoch(build);
+      },
+    })),
+  },
+  {
+    name: "builds an epoch some time after the call",
+    open: journals((journal) => ({
+      async epoch(build) {
+        await turn();
+        return journal.epoch(build);
+      },
+    })),
+  },
+  {
+    name: "begins an epoch, and adds its records one by one",
+    open: journals((journal) => ({
+      async epoch(build) {
+        const [first, ...rest] = build();
+        let appended = await journal.epoch(() => [first!]);
+        for (const record of rest) {
+          await turn();
+          appended = await journal.append(record);
+        }
+        return appended;
+      },
+    })),
+  },
+  {
+    name: "loses the old epoch when a new one fails",
+    open: journals((journal) => ({
+      epoch: (build) =>
+        journal.epoch(build).catch(async (error: unknown) => {
+          await journal.epoch(() => [{ kind: "epoch" }]);
+          throw error;
+        }),
+    })),
+  },
+  {
+    name: "removes the epochs before the current one",
+    open: stores((store) => ({
+      async *history(id, from = 1) {
+        const { records } = await store.read(id);
+        for (const record of records) if (record.seq >= from) yield record;
+      },
+    })),
+  },
+  {
+    name: "goes back to the old epoch when it is opened again",
+    open: stores((store) => ({
+      async open(id, options) {
+        const opened = await store.open(id, options);
+        return { ...opened, records: await all(store.history(id)) };
+      },
+    })),
+  },
+  {
+    name: "reads all epochs as the current one",
+    open: stores((store) => ({
+      async read(id) {
+        return { ...(await store.read(id)), records: await all(store.history(id)) };
+      },
+    })),
+  },
+];

@@ -1,0 +1,136 @@
+import { isDeepStrictEqual } from "node:util";
+import type { JournalStore, Json, Listed, ListOptions } from "holdfast";
+import type { OpenInMemory } from "../memory-subject.ts";
+import { type BrokenStore, perMemory, stores } from "./wrap.ts";
+
+type Page = Awaited<ReturnType<JournalStore["list"]>>;
+
+/** Stores whose lists are other ones. */
+function lists(
+  change: (list: (options?: ListOptions) => Promise<Page>, options: ListOptions) => Promise<Page>,
+): OpenInMemory {
+  return stores((store) => ({ list: (options = {}) => change((given) => store.list(given), options) }));
+}
+
+function rows(change: (listed: Listed) => Listed): OpenInMemory {
+  return lists(async (list, options) => {
+    const page = await list(options);
+    return { ...page, sessions: page.sessions.map(change) };
+  });
+}
+
+function matches(listed: Listed, where: ListOptions["where"] = {}): boolean {
+  const row = (listed.summary ?? {}) as Record<string, Json>;
+  return Object.entries(where).every(([name, value]) => String(row[name]) === String(value));
+}
+
+const catalogue = perMemory(() => new Map<string, Json>());
+
+/** The list goes wrong. */
+export const brokenListing: readonly BrokenStore[] = [
+  {
+    name: "lists the oldest first",
+    open: lists(async (list, options) => {
+      const { sessions } = await list({ ...(options.where ? { where: options.where } : {}) });
+      const start = Number(options.after ?? 0);
+      const end = start + (options.limit ?? sessions.length);
+      const page = sessions.toReversed().slice(start, end);
+      return end < sessions.length ? { sessions: page, next: `${end}` } : { sessions: page };
+    }),
+  },
+  {
+    name: "lists by the time of creation",
+    open: lists(async (list, options) => {
+      const page = await list(options);
+      return { ...page, sessions: page.sessions.toSorted((a, b) => (a.id < b.id ? 1 : -1)) };
+    }),
+  },
+  { name: "ignores where", open: lists((list, { where: _, ...options }) => list(options)) },
+  {
+    name: "compares where as text",
+    open: lists(async (list, { where, ...options }) => {
+      const page = await list(options);
+      return { ...page, sessions: page.sessions.filter((listed) => matches(listed, where)) };
+    }),
+  },
+  {
+    name: "applies the limit before where, and stops",
+    open: lists(async (list, options) => {
+      if (!options.where || options.limit === undefined) return list(options);
+      const { sessions } = await list({ limit: options.limit });
+      return { sessions: sessions.filter((listed) => matches(listed, options.where)) };
+    }),
+  },
+  { name: "ignores the limit", open: lists((list, { limit: _, ...options }) => list(options)) },
+  {
+    name: "counts its pages from the start",
+    open: lists(async (list, { after, limit, ...options }) => {
+      const { sessions } = await list(options);
+      const start = Number(after ?? 0);
+      const end = start + (limit ?? sessions.length);
+      const page = sessions.slice(start, end);
+      return end < sessions.length ? { sessions: page, next: `${end}` } : { sessions: page };
+    }),
+  },
+  {
+    name: "continues a page after the time alone",
+    open: lists(async (list, { after, limit, ...options }) => {
+      const { sessions } = await list(options);
+      const rest = sessions.filter((listed) => after === undefined || listed.at < after);
+      const page = rest.slice(0, limit);
+      return page.length < rest.length ? { sessions: page, next: page.at(-1)!.at } : { sessions: page };
+    }),
+  },
+  {
+    name: "remembers its first list",
+    open: stores((store) => {
+      let first: Page | undefined;
+      return {
+        async list(options) {
+          first ??= await store.list(options);
+          return first;
+        },
+      };
+    }),
+  },
+  { name: "lists every session as closed", open: rows((listed) => ({ ...listed, closed: true })) },
+  { name: "lists every session as open", open: rows((listed) => ({ ...listed, closed: false })) },
+  { name: "lists a head that is behind", open: rows((listed) => ({ ...listed, head: listed.head - 1 })) },
+  { name: "lists no summaries", open: rows((listed) => ({ ...listed, summary: null })) },
+  {
+    name: "lists the newest summary that was written, and adds nothing to it",
+    open: stores((store, memory) => ({
+      async list(options) {
+        const page = await store.list(options);
+        const sessions = page.sessions.map((listed) => {
+          const newest = memory.sessions
+            .get(listed.id)
+            ?.readFrom(0)
+            .records.findLast(({ summary }) => summary !== undefined);
+          return { ...listed, summary: newest?.summary ?? null };
+        });
+        return { ...page, sessions };
+      },
+    })),
+  },
+  {
+    name: "lists the summary as its catalogue first had it",
+    open: stores((store, memory) => ({
+      async list(options) {
+        const page = await store.list(options);
+        const kept = catalogue(memory);
+        for (const { id, summary } of page.sessions)
+          if (!isDeepStrictEqual(kept.get(id) ?? null, summary) && !kept.has(id)) kept.set(id, summary);
+        return {
+          ...page,
+          sessions: page.sessions.map((listed) => ({ ...listed, summary: kept.get(listed.id) ?? null })),
+        };
+      },
+    })),
+  },
+  {
+    name: "lists 100 sessions at most",
+    heavy: true,
+    open: lists(async (list, options) => ({ sessions: (await list({ ...options, limit: 100 })).sessions })),
+  },
+];
