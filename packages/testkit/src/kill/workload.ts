@@ -22,6 +22,8 @@ export interface WorkloadOptions {
   readonly nextId: number;
   /** Keyed attempts of earlier lives whose fate is unknown to their writer: a client would send them again. */
   readonly retry: readonly Attempt[];
+  /** Every append has the durability of the store: none asks for another. */
+  readonly plain?: boolean;
 }
 
 const LARGE_CHARS = 7_000_000;
@@ -51,7 +53,11 @@ export function* workload(options: WorkloadOptions): Generator<Step, never> {
   const replace = (): Step => ({ do: "epoch", attempt: fresh("epoch", 1 + random.below(40), small()) });
 
   for (const attempt of options.retry) yield { do: "append", attempt };
-  for (;;) yield step(random, options.profile, { append, withKey, large, replace });
+  for (;;) {
+    const next = step(random, options.profile, { append, withKey, large, replace });
+    if (next.do === "append" && options.plain) yield { do: "append", attempt: next.attempt };
+    else yield next;
+  }
 }
 
 interface Makers {
