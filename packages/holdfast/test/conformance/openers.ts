@@ -1,7 +1,8 @@
 import type { SubjectOptions } from "@holdfast/testkit";
-import { type JournalStore, openFolderStore } from "holdfast";
+import { type JournalStore, openFolderStore, openSqliteStore } from "holdfast";
 
 /** The stores that live on a disk, by the name that a child process is told. */
 export const openers = {
   folder: (path: string, options: SubjectOptions): Promise<JournalStore> => openFolderStore(path, options),
+  sqlite: (path: string, options: SubjectOptions): Promise<JournalStore> => openSqliteStore(path, options),
 };

@@ -74,9 +74,13 @@ export const badRecords: readonly Case[] = [
     },
   ),
 
-  conformanceCase("bad records: what is no record is RECORD_INVALID, and nothing is written", ["P8"], (trial) =>
-    refuses(trial, INVALID, "RECORD_INVALID"),
-  ),
+  conformanceCase("bad records: what is no record is RECORD_INVALID, and nothing is written", ["P8"], async (trial) => {
+    await refuses(trial, INVALID, "RECORD_INVALID");
+    const store = await trial.open();
+    const journal = await store.create(newId(), []);
+    await refusal(() => journal.append([]), "RECORD_INVALID");
+    assert.equal(journal.head, 1);
+  }),
 
   conformanceCase("bad records: one in flight between good ones costs only itself", ["P8"], async (trial) => {
     const store = await trial.open();

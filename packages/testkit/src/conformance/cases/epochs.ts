@@ -139,6 +139,8 @@ export const epochs: readonly Case[] = [
       (error) => error === broken,
     );
     await refusal(() => journal.epoch(() => [epoch("bad"), { kind: "note", text: 1n }]), "RECORD_NOT_JSON");
+    await refusal(() => journal.epoch(() => [note("no epoch")]), "RECORD_INVALID");
+    await refusal(() => journal.epoch(() => []), "RECORD_INVALID");
     assert.deepEqual(await all(store.history(id)), before);
     assert.equal(journal.failure, null);
     await journal.append(note("c"));
