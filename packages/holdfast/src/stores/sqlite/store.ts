@@ -97,7 +97,7 @@ class SqliteStore implements contract.JournalStore {
   ): Promise<contract.Journal> {
     if (await this.has(id)) throw sessionExists(id);
     return this.#withLease(id, options, async (lease) => {
-      await this.#wal.settle();
+      await this.#wal.trust();
       const ledger = this.#ledger();
       const place = { database: this.#database, rows: this.#rows, ledger, id };
       const writer = await this.#database.retry("create a session", () => {
@@ -189,7 +189,7 @@ class SqliteStore implements contract.JournalStore {
     if (!(await this.has(id))) throw sessionNotFound(id);
     const lease = await this.#leases.take(id, this.#options.app ?? "holdfast");
     try {
-      await this.#wal.settle();
+      await this.#wal.trust();
       await this.#database.retry("delete a session", () => {
         const session = this.#rows.findSession(id);
         if (!session) throw sessionNotFound(id);

@@ -105,10 +105,15 @@ export class Wal {
   }
 
   /**
-   * Everything that anybody has committed so far is durable when this resolves, whatever happened before. Called before the first commit of a
-   * writer. Throws SYNC_FAILED, FILE_REPLACED.
+   * Everything that anybody has committed so far is durable when this resolves, whatever happened before. Throws SYNC_FAILED, FILE_REPLACED.
    */
   async settle(): Promise<void> {
+    await this.trust();
+    await this.confirm();
+  }
+
+  /** A sync that succeeds from now on is to be believed. Throws SYNC_FAILED, FILE_REPLACED. */
+  async trust(): Promise<void> {
     this.assertMine();
     while (this.#doubtful) {
       this.#healing ??= this.#heal().finally(() => {
@@ -116,7 +121,6 @@ export class Wal {
       });
       await this.#healing;
     }
-    await this.confirm();
   }
 
   /** `sync`, with its failure in words. */

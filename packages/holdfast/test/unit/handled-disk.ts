@@ -1,0 +1,47 @@
+import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
+
+/** The real disk, with a hand on the syncs of the log of an SQLite database. */
+export class HandledDisk {
+  /** Fail, as a disk does that has lost the pages: once told, the kernel has forgotten about it. */
+  failing = false;
+  /** Syncs wait here if it is set. */
+  gate: Promise<void> | null = null;
+  syncs = 0;
+  rewritten = 0;
+
+  readonly disk: Disk = {
+    ...nodeDisk,
+    open: (path, mode) => {
+      const file = nodeDisk.open(path, mode);
+      return path.endsWith("-wal") ? this.#handled(file) : file;
+    },
+  };
+
+  #handled(file: DiskFile): DiskFile {
+    const assertWorking = (): void => {
+      this.syncs++;
+      if (this.failing) throw Object.assign(new Error("EIO: i/o error, fdatasync"), { code: "EIO" });
+    };
+    return {
+      path: file.path,
+      read: (into, offset, length, position) => file.read(into, offset, length, position),
+      write: (bytes) => file.write(bytes),
+      writeAt: (bytes, position) => {
+        this.rewritten += bytes.length;
+        return file.writeAt(bytes, position);
+      },
+      stat: () => file.stat(),
+      truncate: (size) => file.truncate(size),
+      sync: async () => {
+        await this.gate;
+        assertWorking();
+        await file.sync();
+      },
+      syncNow: () => {
+        assertWorking();
+        file.syncNow();
+      },
+      close: () => file.close(),
+    };
+  }
+}

@@ -1,0 +1,144 @@
+import { spawnSync } from "node:child_process";
+import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { HoldfastError, newId, openSqliteStore } from "holdfast";
+import { describe, expect, test } from "vitest";
+import { assertSqliteVersion } from "../../src/stores/sqlite/database.ts";
+import { modesOf, place, treeOf } from "../place.ts";
+
+async function refusalOf(promise: Promise<unknown>): Promise<HoldfastError> {
+  const error = await promise.then(
+    () => new Error("it went well"),
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(HoldfastError);
+  return error as HoldfastError;
+}
+
+describe("C24: names and modes", () => {
+  test("umask 000: the folder and the leases 0700, and every file 0600, those of SQLite too", async () => {
+    using here = place();
+    const folder = join(here.path, "deep", "er");
+    const umask = process.umask(0);
+    try {
+      const store = await openSqliteStore(join(folder, "store.db"));
+      const id = newId();
+      const journal = await store.create(id, []);
+      await journal.append({ kind: "x" });
+      const during = modesOf(join(here.path, "deep"));
+      expect([...during.keys()]).toEqual(expect.arrayContaining(["er/store.db-wal", "er/store.db-shm"]));
+      await store.close();
+      for (const modes of [during, modesOf(join(here.path, "deep"))])
+        for (const [path, mode] of modes) expect(mode, path).toBe(mode.startsWith("d") ? "d700" : "f600");
+    } finally {
+      process.umask(umask);
+    }
+  });
+
+  test("a symbolic link, a folder, or a link in place of the log: PATH_UNSAFE, and nothing is touched", async () => {
+    using here = place();
+    const file = join(here.path, "real.db");
+    await (await openSqliteStore(file)).close();
+    symlinkSync(file, join(here.path, "link.db"));
+    symlinkSync(join(here.path, "nowhere.db"), join(here.path, "dangling.db"));
+    mkdirSync(join(here.path, "folder.db"));
+    symlinkSync(join(here.path, "target"), join(here.path, "log.db-wal"));
+    const before = treeOf(join(here.path, "folder.db"));
+    for (const name of ["link.db", "dangling.db", "folder.db", "log.db"]) {
+      const { code, facts } = await refusalOf(openSqliteStore(join(here.path, name)));
+      expect([name, code]).toEqual([name, "PATH_UNSAFE"]);
+      expect(facts["path"]).toContain(name);
+    }
+    expect(treeOf(join(here.path, "folder.db"))).toEqual(before);
+    expect(statSync(join(here.path, "nowhere.db"), { throwIfNoEntry: false })).toBeUndefined();
+    expect(statSync(join(here.path, "target"), { throwIfNoEntry: false })).toBeUndefined();
+  });
+
+  test("a path with a question mark, a hash, a per cent sign and a space in it", async () => {
+    using here = place();
+    const file = join(here.path, "a ?mode=ro#b %41.db");
+    await using store = await openSqliteStore(file);
+    const id = newId();
+    await (await store.create(id, [])).close();
+    expect(statSync(file).isFile()).toBe(true);
+    expect(store.url).toBe(`sqlite:${file}`);
+    expect(await store.has(id)).toBe(true);
+  });
+});
+
+describe("a file that is no store of ours", () => {
+  test.each([
+    ["some bytes", Buffer.from("not a database")],
+    ["a page of text", Buffer.alloc(8192, "text ")],
+    ["a page of NULs", Buffer.alloc(8192)],
+  ])("%s: refused in words, and left as it was", async (_, bytes) => {
+    using here = place();
+    const file = join(here.path, "file");
+    writeFileSync(file, bytes);
+    const { code, message } = await refusalOf(openSqliteStore(file));
+    expect(code).toBe("STORE_URL_INVALID");
+    expect(message).toContain("not an SQLite database");
+    expect(readFileSync(file).equals(bytes)).toBe(true);
+  });
+
+  test("a database of another program: STORE_URL_INVALID, and left as it was", async () => {
+    using here = place();
+    const file = join(here.path, "other.db");
+    const other = new DatabaseSync(file);
+    other.exec("CREATE TABLE notes (text); INSERT INTO notes VALUES ('mine')");
+    other.close();
+    const before = readFileSync(file);
+    expect((await refusalOf(openSqliteStore(file))).code).toBe("STORE_URL_INVALID");
+    expect(readFileSync(file).equals(before)).toBe(true);
+  });
+
+  test("a newer schema: FORMAT_NEWER, and not written to (C21)", async () => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    await (await openSqliteStore(file)).close();
+    const tampering = new DatabaseSync(file);
+    tampering.exec("PRAGMA user_version=2");
+    tampering.close();
+    const before = readFileSync(file);
+    const { code, facts } = await refusalOf(openSqliteStore(file));
+    expect(code).toBe("FORMAT_NEWER");
+    expect(facts).toMatchObject({ found: 2, known: 1 });
+    expect(readFileSync(file).equals(before)).toBe(true);
+  });
+
+  test("an empty file is taken for a new store", async () => {
+    using here = place();
+    const file = join(here.path, "empty.db");
+    writeFileSync(file, "");
+    await using store = await openSqliteStore(file);
+    expect((await store.list()).sessions).toEqual([]);
+  });
+});
+
+test.each(["file", "folder"])("C19: no permission for the %s is STORE_FORBIDDEN", async (what) => {
+  using here = place();
+  const folder = join(here.path, "store");
+  const file = join(folder, "store.db");
+  await (await openSqliteStore(file)).close();
+  chmodSync(folder, what === "folder" ? 0o000 : 0o777);
+  chmodSync(file, 0o444);
+  // Root may do everything, so the one who tries is nobody.
+  const asNobody = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};
+  const program = `
+    const { openSqliteStore } = await import(${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)});
+    await openSqliteStore(${JSON.stringify(file)}).then(
+      () => console.log("it went well"),
+      (error) => console.log(error.code),
+    );`;
+  const child = spawnSync(process.execPath, ["--input-type=module", "-e", program], { ...asNobody, encoding: "utf8" });
+  expect([child.stdout.trim(), child.stderr]).toEqual(["STORE_FORBIDDEN", ""]);
+  chmodSync(folder, 0o700);
+});
+
+test("S21: an SQLite before 3.51.3 is refused, and a newer one is not", () => {
+  for (const old of ["3.51.2", "3.50.9", "3.9.99", "2.99.99", "none"])
+    expect(() => assertSqliteVersion(old), old).toThrow(expect.objectContaining({ code: "NOT_SUPPORTED" }));
+  for (const good of ["3.51.3", "3.51.10", "3.53.0", "4.0.0", process.versions["sqlite"]!])
+    expect(() => assertSqliteVersion(good), good).not.toThrow();
+});

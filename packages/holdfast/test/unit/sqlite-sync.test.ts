@@ -1,0 +1,233 @@
+import { spawnSync } from "node:child_process";
+import { renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { type HoldfastError, isHoldfastError, type JournalRecord, newId, openSqliteStore } from "holdfast";
+import { nodeDisk } from "holdfast/disk";
+import { describe, expect, test } from "vitest";
+import { place } from "../place.ts";
+import { HandledDisk } from "./handled-disk.ts";
+
+const note = (text: string) => ({ kind: "note", text });
+const textsOf = (records: readonly JournalRecord[]) =>
+  records.filter((record) => record.kind === "note").map((record) => record["text"]);
+
+async function refusalOf(promise: Promise<unknown>): Promise<HoldfastError> {
+  const error = await promise.then(
+    () => new Error("it went well"),
+    (reason: unknown) => reason,
+  );
+  if (!isHoldfastError(error)) throw error;
+  return error;
+}
+
+describe("P8, S9: a failed sync", () => {
+  test("rejects what waits, ends every journal of the store, and reopening writes the log once more", async () => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    const handled = new HandledDisk();
+    await using store = await openSqliteStore(file, { disk: handled.disk });
+    const [id, other] = [newId(), newId()];
+    const journal = await store.create(id, []);
+    const idle = await store.create(other, [note("idle")]);
+    const heard: string[] = [];
+    for (const one of [journal, idle]) one.onFailure(({ code }) => heard.push(code));
+    const safe = await journal.append(note("safe"));
+
+    handled.failing = true;
+    const errors = await Promise.all([note("a"), note("b")].map((record) => refusalOf(journal.append(record))));
+    for (const { code, facts } of errors) {
+      expect(code).toBe("SYNC_FAILED");
+      expect(facts).toMatchObject({ session: id, durable: safe.last, from: safe.last + 1, to: safe.last + 2 });
+    }
+    // The hole would be in the log that all of them share.
+    expect(heard).toEqual(["SYNC_FAILED", "SYNC_FAILED"]);
+    handled.failing = false;
+    for (const one of [journal, idle]) {
+      expect(one.failure?.code).toBe("SYNC_FAILED");
+      expect((await refusalOf(one.append(note("late")))).code).toBe("SYNC_FAILED");
+      expect((await refusalOf(one.flush())).code).toBe("SYNC_FAILED");
+      expect(() => one.appendSync(note("late"))).toThrow(expect.objectContaining({ code: "SYNC_FAILED" }));
+    }
+    expect(textsOf((await store.read(id)).records)).toEqual(["safe", "a", "b"]);
+    await journal.close();
+    await idle.close();
+
+    const before = handled.rewritten;
+    const { journal: reopened, records } = await store.open(id);
+    expect(handled.rewritten - before).toBe(nodeDisk.stat(`${file}-wal`)!.size);
+    expect(textsOf(records)).toEqual(["safe", "a", "b"]);
+    expect(reopened.durable).toBe(records.at(-1)!.seq);
+    await reopened.append(note("goes on"));
+    await (await store.open(other)).journal.append(note("goes on too"));
+    expect(textsOf((await store.read(other)).records)).toEqual(["idle", "goes on too"]);
+  });
+
+  test("while the disk goes on failing, opening fails, and reading does not", async () => {
+    using here = place();
+    const handled = new HandledDisk();
+    await using store = await openSqliteStore(join(here.path, "store.db"), { disk: handled.disk });
+    const id = newId();
+    const journal = await store.create(id, [note("a")]);
+    handled.failing = true;
+    expect((await refusalOf(journal.append(note("b")))).code).toBe("SYNC_FAILED");
+    await journal.close();
+    expect((await refusalOf(store.open(id))).code).toBe("SYNC_FAILED");
+    expect((await refusalOf(store.create(newId(), []))).code).toBe("SYNC_FAILED");
+    expect(await store.holder(id)).toBeNull();
+    expect(textsOf((await store.read(id)).records)).toEqual(["a", "b"]);
+    handled.failing = false;
+    expect(textsOf((await store.open(id)).records)).toEqual(["a", "b"]);
+  });
+
+  test("in the background, under `process`: an event at once, then the next append, flush and close are rejected", async () => {
+    using here = place();
+    const handled = new HandledDisk();
+    const store = await openSqliteStore(join(here.path, "store.db"), { disk: handled.disk, durability: "process" });
+    const id = newId();
+    const journal = await store.create(id, []);
+    const told = new Promise<HoldfastError>((resolve) => journal.onFailure(resolve));
+    handled.failing = true;
+    const { seq } = await journal.append(note("a"));
+    const { code, facts } = await told;
+    expect([code, facts["from"], facts["to"]]).toEqual(["SYNC_FAILED", seq - 1, seq]);
+    expect((await refusalOf(store.close())).code).toBe("SYNC_FAILED");
+  });
+
+  test("a process that starts after it does not trust the log that it finds", async () => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    await using writing = await openSqliteStore(file, { durability: "process" });
+    const id = newId();
+    await (await writing.create(id, [note("a")])).append(note("b"));
+    const handled = new HandledDisk();
+    await using store = await openSqliteStore(file, { disk: handled.disk });
+    await store.read(id);
+    expect(handled.rewritten).toBe(0);
+    await store.create(newId(), []);
+    expect(handled.rewritten).toBeGreaterThan(4096);
+  });
+});
+
+describe("S10: group commit", () => {
+  test("appends of one tick share a sync, and it acknowledges only what was committed before it", async () => {
+    using here = place();
+    const handled = new HandledDisk();
+    await using store = await openSqliteStore(join(here.path, "store.db"), { disk: handled.disk });
+    const id = newId();
+    const journal = await store.create(id, []);
+    const another = await store.create(newId(), []);
+    const before = handled.syncs;
+    await Promise.all(
+      [note("1"), note("2"), note("3")].map((record) => journal.append(record)).concat(another.append(note("x"))),
+    );
+    expect(handled.syncs - before).toBe(1);
+
+    let open = (): void => {};
+    handled.gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    const acknowledged: string[] = [];
+    const first = journal.append(note("4")).then(() => acknowledged.push("4"));
+    // The sync of the first is under way now.
+    await new Promise((resolve) => setImmediate(resolve));
+    const second = journal.append(note("5")).then(() => acknowledged.push("5"));
+    const third = journal.append(note("6"), { durability: "process" }).then(() => acknowledged.push("6"));
+    await third;
+    expect(acknowledged).toEqual(["6"]);
+    expect(textsOf((await store.read(id)).records)).toEqual(["1", "2", "3", "4", "5", "6"]);
+
+    // Followers in this process see nothing that has not been acknowledged, nor what stands behind it.
+    const seen: unknown[] = [];
+    const following = (async () => {
+      for await (const record of store.follow(id)) {
+        if (record.kind === "note") seen.push(record["text"]);
+        if (seen.length === 6) return;
+      }
+    })();
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(seen).toEqual(["1", "2", "3"]);
+
+    const durable = journal.durable;
+    const syncs = handled.syncs;
+    const gate = handled.gate;
+    handled.gate = null;
+    open();
+    await gate;
+    await first;
+    expect(journal.durable).toBeGreaterThan(durable);
+    await second;
+    expect(handled.syncs - syncs).toBe(2);
+    await following;
+    expect(seen).toEqual(["1", "2", "3", "4", "5", "6"]);
+  });
+
+  test("`closed` comes after a sync, and says so (S7)", async () => {
+    using here = place();
+    await using store = await openSqliteStore(join(here.path, "store.db"), { durability: "process" });
+    const id = newId();
+    const journal = await store.create(id, []);
+    await journal.append(note("a"));
+    await journal.close();
+    const { records } = await store.read(id);
+    expect(records.at(-1)).toMatchObject({ kind: "closed", synced: records.at(-1)!.seq - 1 });
+  });
+
+  test("what nobody waits for is synced in the background, and when the process ends", async () => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    const id = newId();
+    {
+      await using store = await openSqliteStore(file, { durability: "process" });
+      const journal = await store.create(id, []);
+      const { last } = await journal.append(note("a"));
+      expect(journal.durable).toBeLessThan(last);
+      await expect.poll(() => journal.durable, { timeout: 10_000 }).toBe(last);
+    }
+    const writer = join(import.meta.dirname, "sqlite-writer.ts");
+    const child = spawnSync(process.execPath, ["--conditions=source", writer, "exit", file, id], { encoding: "utf8" });
+    expect([child.stdout, child.stderr, child.status]).toEqual(["1 sync at the end", "", 0]);
+  });
+});
+
+describe("S12: is it still my file?", () => {
+  test.each(["", "-wal"])("store.db%s moved away: FILE_REPLACED, and nothing is acknowledged", async (ending) => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    const store = await openSqliteStore(file);
+    const id = newId();
+    const journal = await store.create(id, [note("a")]);
+    renameSync(`${file}${ending}`, join(here.path, "moved"));
+    expect((await refusalOf(journal.append(note("b")))).code).toBe("FILE_REPLACED");
+    expect(journal.failure?.code).toBe("FILE_REPLACED");
+    expect((await refusalOf(journal.append(note("c")))).code).toBe("FILE_REPLACED");
+    expect((await refusalOf(store.create(newId(), []))).code).toBe("FILE_REPLACED");
+    await store.close();
+  });
+
+  test("the lease file removed: LEASE_LOST", async () => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    await using store = await openSqliteStore(file);
+    const id = newId();
+    const journal = await store.create(id, []);
+    rmSync(join(`${file}-leases`, id));
+    expect((await refusalOf(journal.append(note("b")))).code).toBe("LEASE_LOST");
+    expect((await refusalOf(journal.append(note("c")))).code).toBe("LEASE_LOST");
+  });
+
+  test("somebody without the lease has written our next seq: LEASE_LOST, and their row stays", async () => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    await using store = await openSqliteStore(file);
+    const id = newId();
+    const journal = await store.create(id, []);
+    await journal.append(note("a"));
+    const intruder = new DatabaseSync(file);
+    intruder.prepare("INSERT INTO lines SELECT place + 1, line FROM lines ORDER BY place DESC LIMIT 1").run();
+    intruder.close();
+    expect((await refusalOf(journal.append(note("b")))).code).toBe("LEASE_LOST");
+    expect(journal.failure?.code).toBe("LEASE_LOST");
+    expect((await store.verify(id)).damaged).toHaveLength(1);
+  });
+});

@@ -1,0 +1,60 @@
+import { writeSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { openSqliteStore } from "holdfast";
+import { HandledDisk } from "./handled-disk.ts";
+
+/**
+ * Another process that has to do with an SQLite store, told by its parent:
+ * - `hold <file>`: takes the write lock, says so, and gives it back when it is told to;
+ * - `append <file> <id> <count>`: opens the session, and appends that many notes, as fast as it can;
+ * - `append-for-ever <file> <id> <durability>`: the same without end; says the number of each note before and after it is acknowledged;
+ * - `exit <file> <id>`: appends a note that nobody waits for, ends without closing anything, and says how often the log was synced at the end.
+ */
+const [task, file, id, argument] = process.argv.slice(2);
+const say = (message: unknown): void => {
+  process.send!(message);
+};
+
+if (task === "hold") {
+  const sqlite = new DatabaseSync(file!);
+  sqlite.exec("BEGIN IMMEDIATE");
+  say("held");
+  process.once("message", () => {
+    sqlite.exec("ROLLBACK");
+    sqlite.close();
+    process.disconnect();
+  });
+} else if (task === "append") {
+  const store = await openSqliteStore(file!, { durability: "process" });
+  const { journal } = await store.open(id!);
+  say("ready");
+  await new Promise((resolve) => process.once("message", resolve));
+  for (let i = 1; i <= Number(argument); i++) await journal.append({ kind: "note", i });
+  await store.close();
+  process.disconnect();
+} else if (task === "append-for-ever") {
+  const store = await openSqliteStore(file!, { durability: argument === "power" ? "power" : "process" });
+  const { journal, records } = await store.open(id!);
+  let i = Number(records.findLast((record) => record.kind === "note")?.["i"] ?? 0);
+  for (;;) {
+    i++;
+    say({ tried: i });
+    // Some are units, and some are large: they take several pages, and so several writes.
+    const unit = Array.from({ length: (i % 3) + 1 }, (_, part) => ({
+      kind: "note",
+      i,
+      part,
+      fill: "x".repeat((i % 7) * 3000),
+    }));
+    await journal.append(unit);
+    say({ acknowledged: i });
+  }
+} else if (task === "exit") {
+  const handled = new HandledDisk();
+  const store = await openSqliteStore(file!, { durability: "process", disk: handled.disk });
+  const { journal } = await store.open(id!);
+  await journal.append({ kind: "note" });
+  const before = handled.syncs;
+  process.on("exit", () => writeSync(1, `${handled.syncs - before} sync at the end`));
+  process.exit(0);
+}
