@@ -1,0 +1,136 @@
+import { appendFileSync, readFileSync, truncateSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type JournalRecord, newId, openFolderStore } from "holdfast";
+import { expect, test } from "vitest";
+import { CountingDisk } from "../counting-disk.ts";
+import { place } from "../place.ts";
+
+/** Follows in the background, and shows what has been given out so far. */
+function follow(records: AsyncIterable<JournalRecord>): {
+  readonly seqs: number[];
+  until(seq: number): Promise<void>;
+  readonly ended: Promise<void>;
+} {
+  const seqs: number[] = [];
+  const ended = (async () => {
+    for await (const { seq } of records) seqs.push(seq);
+  })();
+  const until = async (seq: number) => {
+    while ((seqs.at(-1) ?? 0) < seq) await Promise.race([sleep(5), ended]);
+  };
+  return { seqs, until, ended };
+}
+
+test("S19: followers in the writer's process see a record when it is acknowledged, not before", async () => {
+  using here = place();
+  const counting = new CountingDisk();
+  let release = (): void => {};
+  const gate = new Promise<void>((done) => {
+    release = done;
+  });
+  let held = false;
+  const disk = { ...counting.disk, open: holdSyncs };
+  await using store = await openFolderStore(here.path, { disk });
+  const journal = await store.create(newId(), []);
+  const { seq: first } = await journal.append({ kind: "acknowledged" });
+  const seen = follow(journal.follow());
+  await seen.until(first);
+  held = true;
+  const waiting = journal.append({ kind: "in flight" });
+  await sleep(400);
+  expect(seen.seqs.at(-1), "two polls and a watch later it is still not given out").toBe(first);
+  release();
+  const { seq } = await waiting;
+  await seen.until(seq);
+  expect(seen.seqs).toEqual(Array.from({ length: seq }, (_, i) => i + 1));
+  await journal.close();
+
+  function holdSyncs(...parameters: Parameters<typeof counting.disk.open>): ReturnType<typeof counting.disk.open> {
+    const file = counting.disk.open(...parameters);
+    return { ...file, sync: () => (held ? gate : Promise.resolve()).then(() => file.sync()) };
+  }
+});
+
+test("C18: a follower never sees half a unit, nor half a record, and what a heal cut off is not glued to what follows", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path);
+  const id = newId();
+  const journal = await store.create(id, []);
+  await journal.append([{ kind: "a" }, { kind: "b" }, { kind: "c" }]);
+  await journal.close();
+  const path = join(here.path, "sessions", id, "000001.jsonl");
+  const lines = readFileSync(path, "utf8").split("\n");
+
+  // As if the writer were in the middle of its write: the unit's first line, and half of its second.
+  truncateSync(path, Buffer.byteLength(lines.slice(0, 3).join("\n")) + 20);
+  const stop = new AbortController();
+  const seen = follow(store.follow(id, { signal: stop.signal }));
+  await sleep(300);
+  expect(seen.seqs).toEqual([1, 2]);
+  // The writer dies; another one heals, and goes on with the same numbers.
+  const opened = await store.open(id);
+  expect(opened.recovery.cutBytes).toBeGreaterThan(0);
+  const { last } = await opened.journal.append([{ kind: "d" }, { kind: "e" }]);
+  await seen.until(last);
+  expect(seen.seqs).toEqual(Array.from({ length: last }, (_, i) => i + 1));
+  stop.abort();
+  await seen.ended;
+  await opened.journal.close();
+});
+
+test("a follower goes on over new segments and epochs, and ends when the session is deleted", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path, { segmentBytesMax: 400 });
+  await using reader = await openFolderStore(here.path);
+  const id = newId();
+  const journal = await store.create(id, []);
+  const seen = follow(reader.follow(id));
+  const late = follow(reader.follow(id, { after: 5 }));
+  for (let i = 0; i < 30; i++) await journal.append({ kind: "message", i });
+  await journal.epoch(() => [{ kind: "epoch", reason: "clear" }]);
+  await journal.append({ kind: "message" });
+  const { head } = journal;
+  await journal.close();
+  await seen.until(head + 1);
+  await late.until(head + 1);
+  expect(seen.seqs).toEqual(Array.from({ length: head + 1 }, (_, i) => i + 1));
+  expect(late.seqs).toEqual(seen.seqs.slice(5));
+  await store.delete(id);
+  await Promise.all([seen.ended, late.ended]);
+});
+
+test("C20: damage in what was durable is passed over by a follower; at the live end it waits", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path);
+  const id = newId();
+  const journal = await store.create(id, []);
+  const stop = new AbortController();
+  const seen = follow(store.follow(id, { signal: stop.signal }));
+  await journal.append({ kind: "message" });
+  await journal.close();
+  const head = 4;
+  await seen.until(head);
+  appendFileSync(join(here.path, "sessions", id, "000001.jsonl"), "garbage at the live end\n");
+  await sleep(300);
+  expect(seen.seqs).toEqual([1, 2, 3, 4]);
+  const { journal: again } = await store.open(id);
+  const { seq } = await again.append({ kind: "message" });
+  await seen.until(seq);
+  expect(seen.seqs).toEqual(Array.from({ length: seq }, (_, i) => i + 1));
+  stop.abort();
+  await seen.ended;
+  await again.close();
+});
+
+test("P1: what `process` wrote is synced in the background, without anybody asking", async () => {
+  using here = place();
+  const counting = new CountingDisk();
+  await using store = await openFolderStore(here.path, { disk: counting.disk, durability: "process" });
+  const journal = await store.create(newId(), []);
+  const { last } = await journal.append({ kind: "draft" });
+  expect(journal.durable).toBeLessThan(last);
+  while (journal.durable < last) await sleep(20);
+  expect(counting.calls.get("sync")).toBeGreaterThan(0);
+  await journal.close();
+});

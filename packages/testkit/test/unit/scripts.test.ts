@@ -1,0 +1,74 @@
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { describe, expect, test } from "vitest";
+import { checkFile, checkLockFile, checkManifest } from "../../../../scripts/rules.ts";
+import { sabotages } from "../../../../scripts/sabotage/list.ts";
+import { applied } from "../../../../scripts/sabotage/workshop.ts";
+
+const ROOT = resolve(import.meta.dirname, "../../../..");
+const LIBRARY = "packages/holdfast/src/";
+
+describe("the rules of the layers notice", () => {
+  const bad: [what: string, path: string, text: string, rule: RegExp][] = [
+    ["node:fs outside disk/", `${LIBRARY}stores/folder/x.ts`, 'import * as fs from "node:fs";', /only disk\/ imports/],
+    [
+      "node:fs by another name",
+      `${LIBRARY}journal/x.ts`,
+      'const fs = await import("fs/promises");',
+      /only disk\/ imports/,
+    ],
+    ["a lease path", `${LIBRARY}stores/folder/x.ts`, 'join(root, "leases")', /lease module/],
+    ["a lease path in a template", `${LIBRARY}stores/sqlite/x.ts`, "`$" + "{file}-leases`", /lease module/],
+    [
+      "a store that imports a session",
+      `${LIBRARY}stores/folder/x.ts`,
+      'import { a } from "../../session/fold.ts";',
+      /lower layer/,
+    ],
+    [
+      "a journal that imports a store",
+      `${LIBRARY}journal/x.ts`,
+      'import { a } from "../stores/lease.ts";',
+      /lower layer/,
+    ],
+    [
+      "a store that imports another",
+      `${LIBRARY}stores/sqlite/x.ts`,
+      'import { a } from "../folder/heal.ts";',
+      /lower layer/,
+    ],
+    ["a dependency", `${LIBRARY}journal/x.ts`, 'import { z } from "zod";', /no runtime dependency/],
+    ["a focused test", "packages/holdfast/test/unit/x.test.ts", "test.only('x', () => {})", /focused/],
+    ["a long file", `${LIBRARY}journal/x.ts`, "\n".repeat(500), /at most 450 lines/],
+  ];
+  test.each(bad)("%s", (_what, path, text, rule) => {
+    expect(
+      checkFile(path, text)
+        .map((found) => found.rule)
+        .join(),
+    ).toMatch(rule);
+  });
+
+  test("versions that are not exact, and addresses of registries", () => {
+    expect(checkManifest("package.json", '{"devDependencies":{"a":"^1.2.3"}}')).toHaveLength(1);
+    expect(checkManifest("packages/holdfast/package.json", '{"dependencies":{"a":"1.2.3"}}')).toHaveLength(1);
+    expect(checkLockFile("package-lock.json", '{"resolved": "https://r.example/a.tgz"}')).toHaveLength(1);
+  });
+
+  test("and let good ones pass", () => {
+    expect(
+      checkFile(
+        `${LIBRARY}stores/folder/x.ts`,
+        'import { a } from "../lease.ts";\nimport { b } from "../../disk/disk.ts";',
+      ),
+    ).toEqual([]);
+    expect(checkFile(`${LIBRARY}disk/x.ts`, 'import * as fs from "node:fs";')).toEqual([]);
+  });
+});
+
+describe("every sabotage still fits the code that it breaks", () => {
+  test.each(sabotages.map((sabotage) => [sabotage.name, sabotage] as const))("%s", (_name, sabotage) => {
+    const text = readFileSync(join(ROOT, LIBRARY, sabotage.file), "utf8");
+    expect(applied(sabotage, text)).not.toBe(text);
+  });
+});

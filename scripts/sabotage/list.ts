@@ -1,0 +1,266 @@
+/** One way to break the store, as a change of its source. Each must be caught by some test. */
+export interface Sabotage {
+  readonly name: string;
+  /** Below packages/holdfast/src. */
+  readonly file: string;
+  /** Stands exactly once in the file. */
+  readonly find: string;
+  readonly replace: string;
+  /** Where to look for the test that notices: layers or files, as vitest takes them. */
+  readonly look: readonly string[];
+}
+
+const SIMULATION = ["simulation"];
+const UNIT = ["unit/folder-"];
+const CONFORMANCE = ["conformance/folder"];
+
+export const sabotages: readonly Sabotage[] = [
+  {
+    name: "no fsync: acknowledge when the bytes are written",
+    file: "stores/folder/journal.ts",
+    find: "this.#inFlight = this.#writer.sync().then(",
+    replace: "this.#inFlight = Promise.resolve().then(",
+    look: SIMULATION,
+  },
+  {
+    name: "no folder fsync when a segment is born",
+    file: "stores/folder/birth.ts",
+    find: "    disk.syncFolder(folder);\n",
+    replace: "",
+    look: SIMULATION,
+  },
+  {
+    name: "no fsync of a segment before it is renamed",
+    file: "stores/folder/birth.ts",
+    find: "      file.syncNow();\n",
+    replace: "",
+    look: SIMULATION,
+  },
+  {
+    name: "the folder of a new session is not synced",
+    file: "stores/folder/store.ts",
+    find: "        this.#disk.syncFolder(this.#sessions);\n        ledger.commit",
+    replace: "        ledger.commit",
+    look: SIMULATION,
+  },
+  {
+    name: "buffered write: hand the bytes over later",
+    file: "stores/folder/writer.ts",
+    find: "written = this.#file.write(bytes);",
+    replace: "const later = Buffer.from(bytes); setImmediate(() => this.#file.write(later)); written = bytes.length;",
+    look: ["kill/campaign", ...SIMULATION],
+  },
+  {
+    name: "no cut-back after a failed write",
+    file: "stores/folder/writer.ts",
+    find: "        this.#second.truncate(this.#size);\n        return;",
+    replace: "        return;",
+    look: SIMULATION,
+  },
+  {
+    name: "no quarantine: torn bytes are cut off and gone",
+    file: "stores/folder/heal.ts",
+    find: "quarantine = keepAside(disk, folder, epoch.last.name, file, cut, size);",
+    replace: "quarantine = folder;",
+    look: UNIT,
+  },
+  {
+    name: "glue: append behind a torn tail",
+    file: "stores/folder/heal.ts",
+    find: "        file.truncate(cut);\n        size = cut;",
+    replace: "",
+    look: UNIT,
+  },
+  {
+    name: "cut before the copy is made",
+    file: "stores/folder/heal.ts",
+    find: "        quarantine = keepAside(disk, folder, epoch.last.name, file, cut, size);\n        file.truncate(cut);",
+    replace:
+      "        file.truncate(cut);\n        file.syncNow();\n        quarantine = keepAside(disk, folder, epoch.last.name, file, cut, cut);",
+    look: UNIT,
+  },
+  {
+    name: "trust after a failed fsync: what the cache shows is not written again",
+    file: "stores/folder/heal.ts",
+    find: "      rewrite(file, durableEnd, size);\n",
+    replace: "",
+    look: SIMULATION,
+  },
+  {
+    name: "trust after a failed fsync: the journal goes on",
+    file: "stores/folder/journal.ts",
+    find: "        this.#inFlight = null;\n        this.#fail(error);",
+    replace: "        void error;\n        this.#synced(covers);",
+    look: SIMULATION,
+  },
+  {
+    name: "a sync acknowledges what was written after it was issued",
+    file: "stores/folder/journal.ts",
+    find: "() => this.#synced(covers),",
+    replace: "() => this.#synced(Math.max(covers, this.#ledger.head)),",
+    look: SIMULATION,
+  },
+  {
+    name: "the mark says more than is durable",
+    file: "journal/ledger.ts",
+    find: "const mark = this.#durable > this.#marked ? this.#durable : undefined;",
+    replace: "const mark = this.#head > this.#marked ? this.#head : undefined;",
+    look: [...SIMULATION, "unit/ledger"],
+  },
+  {
+    name: "epoch not atomic: the segment is born with its header alone",
+    file: "stores/folder/writer.ts",
+    find: "(put) => put(prepared.bytes)",
+    replace: '(put) => put(prepared.bytes.subarray(0, prepared.bytes.indexOf("\\n") + 1))',
+    look: [...CONFORMANCE, ...SIMULATION],
+  },
+  {
+    name: "epoch in place: written to the new segment after it is renamed",
+    file: "stores/folder/writer.ts",
+    find: "    this.#ledger.commit(prepared);\n    this.#ledger.setDurable(prepared.last);\n    if (records)",
+    replace:
+      '    const path = join(this.#folder, segmentName(number));\n    const again = this.#disk.open(path, "update");\n    again.truncate(prepared.bytes.indexOf(10) + 1);\n    again.close();\n    const more = this.#disk.open(path, "append");\n    more.write(prepared.bytes.subarray(prepared.bytes.indexOf(10) + 1));\n    more.syncNow();\n    more.close();\n    this.#ledger.commit(prepared);\n    this.#ledger.setDurable(prepared.last);\n    if (records)',
+    look: SIMULATION,
+  },
+  {
+    name: "the lease file is read by its holder",
+    file: "stores/lease.ts",
+    find: "      this.#announce(id, holder);\n",
+    replace: '      this.#announce(id, holder);\n      this.#disk.open(path, "read").close();\n',
+    look: ["unit/folder-safety", "kill/processes"],
+  },
+  {
+    name: "the lease does not exclude",
+    file: "disk/node-disk.ts",
+    find: "BEGIN EXCLUSIVE",
+    replace: "BEGIN",
+    look: ["unit/folder-safety", "kill/processes"],
+  },
+  {
+    name: "the lease outlives its holder (a file instead of a lock)",
+    file: "disk/node-disk.ts",
+    find: "function lock(path: string): DiskLock | null {\n",
+    replace:
+      'function lock(path: string): DiskLock | null {\n  const taken = path + ".taken";\n  if (fs.existsSync(taken)) return null;\n  fs.writeFileSync(taken, "");\n  if (taken) return { release: () => fs.rmSync(taken) };\n',
+    look: ["kill/processes", "conformance/folder"],
+  },
+  {
+    name: "another file in the journal's place goes unseen",
+    file: "stores/folder/writer.ts",
+    find: "    if (!found || found.dev !== dev || found.ino !== ino || found.size !== this.#size) {",
+    replace: "    if (Number.isNaN(found?.size ?? dev + ino)) {",
+    look: UNIT,
+  },
+  {
+    name: "checksums are not compared",
+    file: "journal/decode.ts",
+    find: "!== hexAt(bytes, covered + TRAILER_START.length)) return null;",
+    replace: "!== hexAt(bytes, covered + TRAILER_START.length) && bytes.length === 0) return null;",
+    look: UNIT,
+  },
+  {
+    name: "a unit is several records",
+    file: "journal/encode.ts",
+    find: "if (records.length > 1 && envelope.unit !== false) head +=",
+    replace: "if (records.length > 1e9) head +=",
+    look: SIMULATION,
+  },
+  {
+    name: "keys are forgotten when a session is opened",
+    file: "journal/ledger.ts",
+    find: "if (record.key !== undefined)",
+    replace: "if (record.key === null)",
+    look: CONFORMANCE,
+  },
+  {
+    name: "keys are forgotten over an epoch",
+    file: "stores/folder/writer.ts",
+    find: "const keys = records ? this.#ledger.keysToCarry() : undefined;",
+    replace: "const keys = undefined;",
+    look: CONFORMANCE,
+  },
+  {
+    name: "`closed` before the sync that it speaks of",
+    file: "stores/folder/journal.ts",
+    find: "    await this.#durableAt(this.#ledger.head);\n    try {\n      this.#writer.put",
+    replace: "    this.#ledger.setDurable(this.#ledger.head);\n    try {\n      this.#writer.put",
+    look: SIMULATION,
+  },
+  {
+    name: "no sync in the background",
+    file: "stores/folder/journal.ts",
+    find: "    this.#timer = setTimeout(() => {",
+    replace: "    this.#timer = setTimeout(() => {\n      if (this.#timer) return;",
+    look: UNIT,
+  },
+  {
+    name: "followers see what is not acknowledged",
+    file: "stores/folder/follow.ts",
+    find: "const limit = live?.acknowledged ?? Number.POSITIVE_INFINITY;",
+    replace: "const limit = Number.POSITIVE_INFINITY;",
+    look: [...CONFORMANCE, ...UNIT],
+  },
+  {
+    name: "followers see half a unit",
+    file: "stores/folder/follow.ts",
+    find: "let count = tail.keep;",
+    replace: "let count = scan.records.length;",
+    look: [...UNIT, ...CONFORMANCE],
+  },
+  {
+    name: "readers heal",
+    file: "stores/folder/store.ts",
+    find: "    const { records, recovery } = epoch;\n",
+    replace: "    const { records, recovery } = epoch;\n    heal(this.#disk, folder, epoch);\n",
+    look: UNIT,
+  },
+  {
+    name: "the list trusts its catalogue",
+    file: "stores/folder/summary.ts",
+    find: "  if (!found || found.size !== row.size || found.mtimeMs !== row.mtimeMs) return false;",
+    replace: "  if (!found) return false;",
+    look: UNIT,
+  },
+  {
+    name: "files that everybody can read",
+    file: "disk/node-disk.ts",
+    find: "FLAGS[mode], 0o600)",
+    replace: "FLAGS[mode], 0o644)",
+    look: UNIT,
+  },
+  {
+    name: "links are followed",
+    file: "disk/node-disk.ts",
+    find: "const O_NOFOLLOW = fs.constants.O_NOFOLLOW ?? 0;",
+    replace: "const O_NOFOLLOW = 0;",
+    look: UNIT,
+  },
+  {
+    name: "any id becomes a path",
+    file: "journal/id.ts",
+    find: 'return typeof id === "string" && UUID.test(id);',
+    replace: 'return typeof id === "string" && UUID.source !== "";',
+    look: UNIT,
+  },
+  {
+    name: "packed frames without a checksum",
+    file: "stores/folder/pack.ts",
+    find: "[constants.ZSTD_c_checksumFlag]: 1",
+    replace: "[constants.ZSTD_c_checksumFlag]: 0",
+    look: UNIT,
+  },
+  {
+    name: "a newer major format is written to",
+    file: "journal/lifecycle.ts",
+    find: "if (Number(match[1]) > FORMAT_MAJOR) {",
+    replace: "if (Number(match[1]) > FORMAT_MAJOR + 9) {",
+    look: UNIT,
+  },
+  {
+    name: "delete without the lease",
+    file: "stores/folder/store.ts",
+    find: "    await this.#underLease(id, () => {\n      if (this.#segmentsOf(folder)",
+    replace: "    await (async (_: string, run: () => void) => run())(id, () => {\n      if (this.#segmentsOf(folder)",
+    look: UNIT,
+  },
+];
