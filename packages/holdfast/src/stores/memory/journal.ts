@@ -87,7 +87,8 @@ export class MemoryJournal implements Journal {
     this.#wrote = true;
     // A segment is durable before anybody sees it (S15), and so is all that stands before it.
     this.#acknowledge(prepared.last, "power");
-    return { seq: prepared.seq, last: prepared.last };
+    // The header is the store's own: the caller is told of the records that it gave.
+    return { seq: prepared.seq + 1, last: prepared.last };
   }
 
   follow(options?: FollowOptions): AsyncIterable<JournalRecord> {

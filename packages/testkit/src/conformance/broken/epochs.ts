@@ -9,6 +9,15 @@ export const brokenEpochs: readonly BrokenStore[] = [
     open: journals((journal) => ({ epoch: async (build) => journal.append(build()) })),
   },
   {
+    name: "answers an epoch with the seq of its header",
+    open: journals((journal) => ({
+      async epoch(build) {
+        const { seq, last } = await journal.epoch(build);
+        return { seq: seq - 1, last };
+      },
+    })),
+  },
+  {
     name: "builds an epoch twice",
     open: journals((journal) => ({
       async epoch(build) {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
 import { newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
-import { countFrom, epoch, kindsOf, note, seqsOf, textsOf } from "../notes.ts";
+import { countFrom, epoch, kindsOf, note, only, seqsOf, textsOf } from "../notes.ts";
 import { all, later, refusal } from "../trial.ts";
 
 export const epochs: readonly Case[] = [
@@ -14,7 +14,9 @@ export const epochs: readonly Case[] = [
       const id = newId();
       const journal = await store.create(id, [note("old 1")]);
       await journal.append(note("old 2"));
-      const { last } = await journal.epoch(() => [epoch("compaction"), note("carried")]);
+      const { seq, last } = await journal.epoch(() => [epoch("compaction"), note("carried")]);
+      assert.equal(last, seq + 1, "the answer counts the records that were given, without the header");
+      assert.equal(only((await store.read(id)).records, "epoch").seq, seq);
       assert.equal(journal.head, last);
       assert.ok(journal.durable >= last);
       await journal.append(note("new"));
