@@ -93,7 +93,7 @@ export interface Listed {
   readonly head: number;
   /** The last writer ended in order. If not, a writer is at work or has died: ask `holder`. */
   readonly closed: boolean;
-  /** What the summariser made of the records; null without one. */
+  /** What the summariser made of the records; without one, the newest that stands in the journal, or null. */
   readonly summary: Json;
 }
 
@@ -144,7 +144,7 @@ export interface Journal extends AsyncDisposable {
   /**
    * Appends one record, or several as one unit that counts together or not at all. The bytes are handed to the kernel
    * inside the call; what the caller changes later changes nothing stored. Resolves when the durability is reached (P1).
-   * Throws (rejects with) RECORD_NOT_JSON, RECORD_INVALID, RECORD_TOO_LARGE, STORE_FULL and STORE_IO with nothing written: the journal goes on. SYNC_FAILED,
+   * Rejects with RECORD_NOT_JSON, RECORD_INVALID (no record at all, no kind, a name of the envelope), RECORD_TOO_LARGE, STORE_FULL and STORE_IO with nothing written: the journal goes on. SYNC_FAILED,
    * FILE_REPLACED, LEASE_LOST: in doubt; the journal takes no more appends until it is reopened (P8). JOURNAL_CLOSED.
    */
   append(records: NewRecord | readonly NewRecord[], options?: AppendOptions): Promise<Appended>;
@@ -156,7 +156,7 @@ export interface Journal extends AsyncDisposable {
   /**
    * Begins a new epoch, at one instant: before it the old records are current, after it the new ones. `build` is called
    * once, synchronously, at that instant, so that it sees every append that came before; its first record is of kind `epoch`.
-   * Durable when it resolves, whatever the durability. If it rejects with STORE_FULL the old epoch goes on.
+   * Else it is RECORD_INVALID. Durable when it resolves, whatever the durability. If it rejects with STORE_FULL the old epoch goes on.
    */
   epoch(build: () => readonly NewRecord[]): Promise<Appended>;
   /** Gives out every record once, in order: those of this writer when they are acknowledged. */
@@ -172,7 +172,7 @@ export interface JournalStore extends AsyncDisposable {
   readonly capabilities: Capabilities;
   /** What this place cannot promise (a network file system), in words for a person. */
   readonly warnings: readonly string[];
-  /** A new session that begins with `records`. It is there after a power cut when this resolves. ID_INVALID, SESSION_EXISTS. */
+  /** A new session that begins with `records`, encoded inside the call. It is there after a power cut when this resolves. ID_INVALID, SESSION_EXISTS. */
   create(id: string, records: readonly NewRecord[], options?: WriterOptions): Promise<Journal>;
   /** Takes the lease, heals, and returns the records of the current epoch, all durable. SESSION_NOT_FOUND, SESSION_BUSY { holder, sameProcess }, FORMAT_NEWER. */
   open(id: string, options?: WriterOptions): Promise<Opened>;
@@ -180,7 +180,7 @@ export interface JournalStore extends AsyncDisposable {
   read(id: string): Promise<Snapshot>;
   /** All records from seq `from` (default 1) on, complete units only, to the end as it is now; writes nothing. */
   history(id: string, from?: number): AsyncIterable<JournalRecord>;
-  /** Records as they come, until the signal fires or the session is deleted. */
+  /** Records as they come, until the signal fires, the session is deleted or the store is closed. */
   follow(id: string, options?: FollowOptions): AsyncIterable<JournalRecord>;
   has(id: string): Promise<boolean>;
   /** Who writes to it now. A probe: it never waits, and disturbs nobody. */

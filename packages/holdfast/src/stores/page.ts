@@ -27,12 +27,12 @@ export function listCursor(row: Pick<Listed, "at" | "id">): string {
 }
 
 export function parseListCursor(cursor: string): { at: string; id: string } {
-  const at = cursor.slice(0, cursor.lastIndexOf("_"));
-  if (at === "")
-    throw new HoldfastError("CURSOR_STALE", "The cursor is not one that a list gave out. List again without it.", {
-      cursor,
-    });
-  return { at, id: cursor.slice(at.length + 1) };
+  const [, at, id] = /^(.+)_([0-9a-f-]{36})$/.exec(cursor) ?? [];
+  if (at === undefined || id === undefined) {
+    const message = "The cursor is not one that a list gave out. Nothing was touched. List again from the start.";
+    throw new HoldfastError("CURSOR_STALE", message, { cursor: cursor.slice(0, 80) });
+  }
+  return { at, id };
 }
 
 /** A missing member counts as null. */

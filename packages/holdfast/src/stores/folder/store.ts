@@ -101,22 +101,29 @@ class FolderStore implements contract.JournalStore {
   ): Promise<contract.Journal> {
     const folder = this.#folderOf(id);
     if (this.#segmentsOf(folder).length > 0) throw sessionExists(id);
+    const ledger = this.#ledger();
+    const prepared = ledger.prepareSegment([segmentRecord({ session: id, segment: 1, epoch: 1 }), ...records]);
+    const bytes = Buffer.from(prepared.bytes);
     return this.#withLease(id, options, (lease) => {
-      const ledger = this.#ledger();
-      const size = this.#doing("create a session", folder, () => {
+      this.#doing("create a session", folder, () => {
         this.#anchor();
         this.#disk.makeFolder(folder);
         if (listSegments(this.#disk, folder).length > 0) throw sessionExists(id);
-        const prepared = ledger.prepareSegment([segmentRecord({ session: id, segment: 1, epoch: 1 }), ...records]);
-        giveBirth(this.#disk, folder, segmentName(1), (put) => put(prepared.bytes));
+        giveBirth(this.#disk, folder, segmentName(1), (put) => put(bytes));
         // The folder's own name last: until now it is a folder without a segment, which is no session (S18).
         this.#disk.syncFolder(this.#sessions);
         ledger.commit(prepared);
         ledger.setDurable(prepared.last);
-        return prepared.bytes.length;
       });
       const found = { unclean: false, cutBytes: 0, startSegment: false, created: true };
-      return this.#journal(id, ledger, lease, { folder, session: id, segment: 1, epoch: 1, size }, options, found);
+      return this.#journal(
+        id,
+        ledger,
+        lease,
+        { folder, session: id, segment: 1, epoch: 1, size: bytes.length },
+        options,
+        found,
+      );
     });
   }
 
