@@ -1,4 +1,5 @@
 /** The kill laboratory: real processes, real SIGKILL, at random instants and at named steps of the disk. */
+export { attemptAny, attemptAppend, type Listener } from "./attempts.ts";
 export { type CampaignOptions, type Receipt, runCampaign, type SessionFault } from "./campaign.ts";
 export { type Found, foundIn, recordsOf, textOf } from "./content.ts";
 export { type LifeEnd, live, type Worker, warmWorker } from "./life.ts";

@@ -1,8 +1,9 @@
 import { createInterface } from "node:readline";
 import { isHoldfastError, type Journal, type JournalStore } from "holdfast";
+import { attemptAppend } from "./attempts.ts";
 import { foundIn } from "./content.ts";
 import { type Attempt, tell } from "./pipe.ts";
-import { appendAndTell, createAndTell, openAndTell } from "./work.ts";
+import { createAndTell, openAndTell } from "./work.ts";
 
 /** What a process without a workload can be told on its standard input, one line of JSON each. Each is answered by an event. */
 export type Command =
@@ -36,7 +37,7 @@ export async function obey(openStore: () => Promise<JournalStore>, id: string): 
     await refusable(async () => {
       if (command.do === "create") journal = await createAndTell(store, id, command.attemptId);
       else if (command.do === "open") journal = await openAndTell(store, id);
-      else if (command.do === "append") await appendAndTell(opened(journal), command.attempt);
+      else if (command.do === "append") await attemptAppend(opened(journal), command.attempt, tell);
       else if (command.do === "close") {
         await opened(journal).close();
         tell({ e: "closed" });

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { isAbsolute } from "node:path";
 import { isHoldfastError, type JournalStore, type Recovery } from "holdfast";
-import { recordsOf } from "./content.ts";
+import { attemptAppend } from "./attempts.ts";
 import { type LifeEnd, live, type Worker } from "./life.ts";
 import { Log } from "./log.ts";
 import { emptyView, type Fault, judge, judgeEpoch, type View, viewOf } from "./oracle.ts";
@@ -112,8 +112,8 @@ export class Trial {
     if (this.#settled.all.length !== before) this.#fault("conduct", "healing showed more than reading did");
     this.log.nextLife();
     const attempt: Attempt = { id: this.log.nextId, kind: "append", parts: 2, chars: 400 };
-    this.log.hear({ e: "attempt", ...attempt });
-    this.log.hear({ e: "ack", id: attempt.id, ...(await first.journal.append(recordsOf(attempt))) });
+    const answer = await attemptAppend(first.journal, attempt, (event) => this.log.hear(event));
+    if (answer.e !== "ack") this.#fault("conduct", `the append after a reopening was answered ${answer.e}`);
     await first.journal.close();
 
     const second = await this.#store.open(this.#session);

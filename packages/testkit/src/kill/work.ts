@@ -1,5 +1,6 @@
 import { setImmediate as nextTick } from "node:timers/promises";
-import { type AppendOptions, isHoldfastError, type Journal, type JournalStore } from "holdfast";
+import type { AppendOptions, Journal, JournalStore } from "holdfast";
+import { attemptAny, attemptAppend } from "./attempts.ts";
 import { recordsOf } from "./content.ts";
 import { type Attempt, tell } from "./pipe.ts";
 import { type Step, type WorkloadOptions, workload } from "./workload.ts";
@@ -55,8 +56,7 @@ async function perform(store: JournalStore, journal: Journal, step: Step): Promi
       await Promise.all(step.attempts.map((attempt) => appendAndTell(journal, attempt)));
       return;
     case "epoch":
-      tell({ e: "attempt", ...step.attempt });
-      await answer(step.attempt, () => journal.epoch(() => recordsOf(step.attempt)));
+      await attemptAny(step.attempt, () => journal.epoch(() => recordsOf(step.attempt)), tell);
       return;
     case "flush":
       await journal.flush();
@@ -75,11 +75,8 @@ async function look(store: JournalStore, id: string): Promise<void> {
   await store.holder(id);
 }
 
-export async function appendAndTell(journal: Journal, attempt: Attempt, options: AppendOptions = {}): Promise<void> {
-  const records = recordsOf(attempt);
-  tell({ e: "attempt", ...attempt });
-  const key = attempt.key === undefined ? {} : { key: attempt.key };
-  await answer(attempt, () => journal.append(records, { ...options, ...key }));
+async function appendAndTell(journal: Journal, attempt: Attempt, options: AppendOptions = {}): Promise<void> {
+  await attemptAppend(journal, attempt, tell, options);
 }
 
 function appendSyncAndTell(journal: Journal, attempt: Attempt): void {
@@ -87,20 +84,4 @@ function appendSyncAndTell(journal: Journal, attempt: Attempt): void {
   tell({ e: "attempt", ...attempt });
   const { seq, last } = journal.appendSync(records);
   tell({ e: "ack", id: attempt.id, seq, last });
-}
-
-const inDoubt = ["SYNC_FAILED", "FILE_REPLACED", "LEASE_LOST"] as const;
-
-async function answer(
-  { id }: Attempt,
-  act: () => Promise<{ readonly seq: number; readonly last: number }>,
-): Promise<void> {
-  try {
-    const { seq, last } = await act();
-    tell({ e: "ack", id, seq, last });
-  } catch (error) {
-    if (!isHoldfastError(error)) throw error;
-    const e = inDoubt.some((code) => code === error.code) ? "doubt" : "refused";
-    tell({ e, id, code: error.code, message: error.message });
-  }
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { JournalStore } from "holdfast";
-import { recordsOf } from "../kill/content.ts";
+import { attemptAppend } from "../kill/attempts.ts";
 import { type Worker, warmWorker } from "../kill/life.ts";
 import { Log } from "../kill/log.ts";
 import { emptyView, type Fault, judge, judgeEpoch, type View, viewOf } from "../kill/oracle.ts";
@@ -142,8 +142,8 @@ class CutSession {
     this.#add(judgeEpoch(this.#log, view, await viewOf(records)));
     this.#log.nextLife();
     const attempt: Attempt = { id: this.#log.nextId, kind: "append", parts: 2, chars: 400 };
-    this.#log.hear({ e: "attempt", ...attempt });
-    this.#log.hear({ e: "ack", id: attempt.id, ...(await journal.append(recordsOf(attempt))) });
+    const answer = await attemptAppend(journal, attempt, (event) => this.#log.hear(event));
+    if (answer.e !== "ack") this.#add([{ what: "conduct", message: `after a cut an append was answered ${answer.e}` }]);
     this.#judge(await viewOf(store.history(this.#id)));
     await journal.close();
   }

@@ -1,0 +1,39 @@
+import { type Appended, type AppendOptions, isHoldfastError, type Journal } from "holdfast";
+import { recordsOf } from "./content.ts";
+import type { Attempt, LabEvent } from "./pipe.ts";
+
+/** Says on whose ears it falls (`tell` in a child, `log.hear` in the laboratory) what is tried, and what the store answers. */
+export type Listener = (event: LabEvent) => void;
+
+/** The answers after which nobody knows whether it was written. After every other refusal it was not. */
+const inDoubt = ["SYNC_FAILED", "FILE_REPLACED", "LEASE_LOST"] as const;
+
+/** Tries one append. Resolves to the store's answer: `ack`, `refused` or `doubt`. */
+export async function attemptAppend(
+  journal: Journal,
+  attempt: Attempt,
+  say: Listener,
+  options: AppendOptions = {},
+): Promise<LabEvent> {
+  const records = recordsOf(attempt);
+  const key = attempt.key === undefined ? {} : { key: attempt.key };
+  return attemptAny(attempt, () => journal.append(records, { ...options, ...key }), say);
+}
+
+export async function attemptAny(attempt: Attempt, act: () => Promise<Appended>, say: Listener): Promise<LabEvent> {
+  say({ e: "attempt", ...attempt });
+  const answer = await answerOf(attempt.id, act);
+  say(answer);
+  return answer;
+}
+
+async function answerOf(id: number, act: () => Promise<Appended>): Promise<LabEvent> {
+  try {
+    const { seq, last } = await act();
+    return { e: "ack", id, seq, last };
+  } catch (error) {
+    if (!isHoldfastError(error)) throw error;
+    const e = inDoubt.some((code) => code === error.code) ? "doubt" : "refused";
+    return { e, id, code: error.code, message: error.message };
+  }
+}
