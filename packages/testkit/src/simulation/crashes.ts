@@ -1,10 +1,11 @@
+import type { Ledgers } from "./book.ts";
 import { afterCrash, type Crash } from "./ledger.ts";
 import { changing, type Step, writing } from "./plan.ts";
 import { mixSeeds, seededRandom } from "./random.ts";
-import { type Ledgers, Runner, type StoreFactory } from "./runner.ts";
+import { Runner, type StoreFactory } from "./runner.ts";
 import type { SimulatedDisk } from "./simulated-disk.ts";
 import { type ExtremeName, extremeNames, extremes } from "./survival.ts";
-import { makeWorkload, type PlannedAppend, type PlannedRecord, type Task, type Workload } from "./workload.ts";
+import type { PlannedAppend, PlannedRecord, Task, Workload } from "./workload.ts";
 
 /** The disk and what was promised, just before a step: everything that a crash there is judged by. */
 export interface Moment {
@@ -133,14 +134,12 @@ export async function recover(
 export async function recordRun(
   open: StoreFactory,
   disk: SimulatedDisk,
-  seed: number,
-  length: number,
-): Promise<{ readonly workload: Workload; readonly moments: readonly Moment[]; readonly problems: readonly string[] }> {
-  const workload = makeWorkload(seed, length);
+  workload: Workload,
+): Promise<{ readonly moments: readonly Moment[]; readonly problems: readonly string[] }> {
   const runner = new Runner({ disk, open, workload });
   const moments = await recordMoments(disk, runner, async () => {
     await runner.run();
     await runner.close();
   });
-  return { workload, moments, problems: runner.problems };
+  return { moments, problems: runner.problems };
 }

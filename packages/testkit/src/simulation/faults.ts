@@ -1,4 +1,4 @@
-import { type Choice, choicesFor, diskAfter, ledgersAfter, type Moment, recordMoments, recover } from "./crashes.ts";
+import { choicesFor, diskAfter, ledgersAfter, type Moment, recordMoments, recover } from "./crashes.ts";
 import {
   type Action,
   allocating,
@@ -12,7 +12,7 @@ import {
 } from "./plan.ts";
 import { Runner, type StoreFactory } from "./runner.ts";
 import { SimulatedDisk } from "./simulated-disk.ts";
-import { makeWorkload } from "./workload.ts";
+import type { Workload } from "./workload.ts";
 
 /** The ways in which a disk can fail without the machine dying (C19). */
 export type FaultName =
@@ -69,11 +69,12 @@ export interface FaultPoint {
   readonly times: FaultWindow["times"];
 }
 
-/** What came of a run with a fault, and the crash that was tried on top of it. */
+/** What came of a run with a fault, and of the crashes that were tried on top of it. */
 export interface FaultOutcome {
   readonly problems: readonly string[];
   readonly states: number;
-  readonly crash: { readonly label: string; readonly choice: Choice } | null;
+  /** The crash that showed the problems. */
+  readonly afterwards: string | null;
 }
 
 /**
@@ -82,13 +83,14 @@ export interface FaultOutcome {
  */
 export async function runWithFault(
   open: StoreFactory,
-  seed: number,
-  length: number,
+  workload: Workload,
   point: FaultPoint,
   crashes: number,
 ): Promise<FaultOutcome> {
-  const workload = makeWorkload(seed, length);
-  const disk = new SimulatedDisk({ seed, plan: faults[point.fault].plan({ from: point.step, times: point.times }) });
+  const disk = new SimulatedDisk({
+    seed: workload.seed,
+    plan: faults[point.fault].plan({ from: point.step, times: point.times }),
+  });
   const runner = new Runner({ disk, open, workload, faults: point.times, dropCache: point.step % 2 === 1 });
   const moments = await recordMoments(disk, runner, async () => {
     await runner.run();
@@ -96,9 +98,9 @@ export async function runWithFault(
     let made = 0;
     await runner.goOn((session) => ({ n: `f.${session}.${++made}`, bytes: 100 }));
   });
-  if (runner.problems.length > 0) return { problems: runner.problems, states: 1, crash: null };
+  if (runner.problems.length > 0) return { problems: runner.problems, states: 1, afterwards: null };
   const after = await recover(open, workload, disk.afterKill(), runner.ledgers(), 1, false);
-  if (after.problems.length > 0) return { problems: after.problems, states: 2, crash: null };
+  if (after.problems.length > 0) return { problems: after.problems, states: 2, afterwards: null };
 
   let states = 2;
   for (const moment of chosen(moments, point.step, crashes)) {
@@ -112,10 +114,11 @@ export async function runWithFault(
         1,
         false,
       );
-      if (problems.length > 0) return { problems, states, crash: { label: moment.label, choice } };
+      if (problems.length > 0)
+        return { problems, states, afterwards: `, then a power cut (${choice}) before ${moment.label}` };
     }
   }
-  return { problems: [], states, crash: null };
+  return { problems: [], states, afterwards: null };
 }
 
 /** Some moments after the fault, spread evenly. */

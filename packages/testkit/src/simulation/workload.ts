@@ -56,10 +56,26 @@ export function padding(record: PlannedRecord): string {
   return pattern.repeat(Math.ceil(record.bytes / Buffer.byteLength(pattern)));
 }
 
-/** A seeded program of some length, with a little of everything that the contract offers. */
-export function makeWorkload(seed: number, length = 24): Workload {
+/** How often each task comes, as weights. Some questions need more of one thing than a mixture holds. */
+const profiles = {
+  /** A little of everything. */
+  mixed: { append: 50, again: 8, flush: 8, epoch: 10, close: 8, pack: 5, read: 4, list: 2, restart: 3, delete: 2 },
+  /** Replacements of the conversation, packed and reopened (C7). */
+  epochs: { append: 30, again: 4, flush: 4, epoch: 36, close: 8, pack: 12, read: 2, list: 0, restart: 4, delete: 0 },
+  /** Sessions that begin and end. */
+  births: { append: 24, again: 2, flush: 2, epoch: 4, close: 20, pack: 2, read: 6, list: 8, restart: 10, delete: 22 },
+  /** Many unfinished appends at a time. */
+  bursts: { append: 80, again: 8, flush: 6, epoch: 2, close: 2, pack: 0, read: 0, list: 0, restart: 2, delete: 0 },
+} as const satisfies Record<string, Readonly<Record<string, number>>>;
+
+export type ProfileName = keyof typeof profiles;
+export const profileNames = Object.keys(profiles) as readonly ProfileName[];
+
+/** A seeded program of some length. */
+export function makeWorkload(seed: number, length: number, profile: ProfileName): Workload {
   const random = seededRandom(mixSeeds(seed, 0x10ad));
-  const sessions = 1 + random.below(3);
+  const sessions = profile === "births" ? 4 : 1 + random.below(3);
+  const bag = Object.entries(profiles[profile]).flatMap(([task, weight]) => Array.from({ length: weight }, () => task));
   const names = nameRecords();
   const keyed = new Map<number, PlannedAppend[]>();
   const tasks: Task[] = [];
@@ -78,27 +94,22 @@ export function makeWorkload(seed: number, length = 24): Workload {
   };
 
   const makeTask = (session: number): Task => {
-    const roll = random.next();
-    if (roll < 0.5) {
-      const count = random.pick([1, 1, 2, 4]);
-      const appends = Array.from({ length: count }, () => makeAppend(session));
-      return { task: "append", session, appends, wait: random.chance(0.7) };
+    const task = random.pick(bag);
+    const known = keyed.get(session) ?? [];
+    if (task === "again" && known.length > 0) return { task, session, append: random.pick(known) };
+    if (task === "flush") return { task, session, sync: random.chance(0.3) };
+    if (task === "epoch") {
+      return {
+        task,
+        session,
+        records: Array.from({ length: 1 + random.below(5) }, () => names(session, sizeOf(random))),
+      };
     }
-    if (roll < 0.58) {
-      const known = keyed.get(session) ?? [];
-      if (known.length > 0) return { task: "again", session, append: random.pick(known) };
-    }
-    if (roll < 0.66) return { task: "flush", session, sync: random.chance(0.3) };
-    if (roll < 0.76) {
-      const records = Array.from({ length: 1 + random.below(5) }, () => names(session, sizeOf(random)));
-      return { task: "epoch", session, records };
-    }
-    if (roll < 0.84) return { task: "close", session };
-    if (roll < 0.89) return { task: "pack", session };
-    if (roll < 0.93) return { task: "read", session };
-    if (roll < 0.95) return { task: "list" };
-    if (roll < 0.98) return { task: "restart" };
-    return { task: "delete", session };
+    if (task === "close" || task === "pack" || task === "read" || task === "delete") return { task, session };
+    if (task === "list" || task === "restart") return { task };
+    const count = profile === "bursts" ? 1 + random.below(8) : random.pick([1, 1, 2, 4]);
+    const appends = Array.from({ length: count }, () => makeAppend(session));
+    return { task: "append", session, appends, wait: random.chance(profile === "bursts" ? 0.3 : 0.7) };
   };
 
   for (let session = 1; session <= sessions; session++) {

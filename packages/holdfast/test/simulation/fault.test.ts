@@ -1,0 +1,68 @@
+import { describe, expect, test } from "vitest";
+import {
+  type FaultName,
+  faultNames,
+  folderStore,
+  makeWorkload,
+  Runner,
+  SimulatedDisk,
+  simulateFaults,
+  tellFailures,
+} from "../../../testkit/src/simulation/index.ts";
+
+/**
+ * The folder store on a simulated disk that fails (C19): each fault once and for ever, from every step on that can meet it. Every failure is a
+ * HoldfastError at the call that met it; a refused append is written once when it is tried again, and one in doubt is there or not after
+ * reopening; nothing acknowledged is lost, also by a power cut afterwards. A failure names its seed, its step and the command that
+ * repeats it.
+ */
+const promises: Readonly<Record<FaultName, string>> = {
+  EIO: "P8, C19: an I/O error at any step is a typed error, and the session goes on or is opened again",
+  ENOSPC: "P8, C19: a full disk refuses what does not fit, and the session goes on when there is space",
+  EDQUOT: "P8, C19: so does a quota",
+  "short write": "P8, C19: a short write is taken back whole",
+  "short write, no way back":
+    "P8, C19: a short write that cannot be taken back ends the journal until it is opened again",
+  "failed fsync": "P8, C19: after a failed fsync nothing is acknowledged that a power cut can take",
+  "fsync ENOSPC": "P8, C19, S9: no space at fsync is a failed fsync, not a full disk",
+};
+
+describe.each(faultNames)("%s, once and for ever, at every step", (fault) => {
+  test.each([1, 2])(`${promises[fault]} (seed %i)`, async (seed) => {
+    const profile = fault === "EIO" ? "epochs" : "mixed";
+    const length = fault === "EIO" ? 6 : 14;
+    const report = await simulateFaults({ open: folderStore, seed, profile, length, faults: [fault], perFault: 2 });
+    expect(tellFailures(report.failures)).toBe("");
+    expect(report.states).toBeGreaterThan(30);
+  });
+});
+
+test.each([1, 2, 3, 4, 5, 6])(
+  "P8, C19: a disk that is full takes the session up again when it has space (seed %i)",
+  async (seed) => {
+    const disk = new SimulatedDisk({ seed, capacityBytes: 6000 + 3000 * seed });
+    const runner = new Runner({
+      disk,
+      open: folderStore,
+      workload: makeWorkload(seed, 30, "mixed"),
+      faults: "for ever",
+    });
+    await runner.run();
+    disk.capacityBytes = Number.POSITIVE_INFINITY;
+    let made = 0;
+    await runner.goOn((session) => ({ n: `more.${session}.${++made}`, bytes: 200 }));
+    expect(runner.problems, `seed ${seed}`).toEqual([]);
+    const after = new Runner({
+      disk: disk.afterCrash(seed),
+      open: folderStore,
+      workload: {
+        ...makeWorkload(seed, 1, "mixed"),
+        tasks: [...runner.ledgers().keys()].map((session) => ({ task: "open", session, first: [] })),
+      },
+      ledgers: runner.ledgers(),
+    });
+    await after.run();
+    await after.close();
+    expect(after.problems, `seed ${seed}, after a power cut`).toEqual([]);
+  },
+);
