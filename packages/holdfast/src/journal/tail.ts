@@ -6,7 +6,7 @@ export interface Tail {
   readonly keep: number;
   /** The journal ends at this offset; what follows was never known durable. Null: nothing is to be cut. */
   readonly cut: number | null;
-  /** The last record that counts lacks its newline. */
+  /** What stays lacks its last newline, which is to be added before anything is appended. */
   readonly unended: boolean;
   /** Damage to what had been durable. It stays in place. */
   readonly damaged: readonly (Stray & { readonly seq?: number })[];
@@ -36,42 +36,34 @@ export interface TailContext {
  * | anything else                               | corrupt | corrupt                                  | torn: cut here   |
  * | (an unfinished unit at the end)             | counts  | counts                                   | torn: cut at its first line |
  *
- * The first line of a segment is never torn: a segment is born by rename, after a sync (S15).
+ * The first line of a segment is never torn: a segment is born by rename, after a sync (S15). Nor is what stands between two records whose
+ * numbers follow each other: no line is missing there, so it was put there by somebody, and what follows it is as good as what precedes it.
  */
 export function decideTail(scan: Scan, context: TailContext): Tail {
   const { records, offsets, strays } = scan;
   const mark = context.sealed ? Number.POSITIVE_INFINITY : scan.mark;
-  const first = records[0];
   const linesBeforeFirst = strays.filter((stray) => stray.after === 0 && stray.line).length;
-  const start = context.previous ?? (first ? Math.max(0, first.seq - 1 - linesBeforeFirst) : 0);
+  const start = context.previous ?? Math.max(0, (records[0]?.seq ?? 1) - 1 - linesBeforeFirst);
+  const born = offsets[0] === 0 || strays[0]?.offset === 0 ? start + 1 : 0;
+  const known = Math.max(mark, born);
 
-  let keep = records.length;
-  let cut: number | null = null;
-  let kept = strays.length;
-  for (let i = 0, lines = 0; i < strays.length; i++) {
-    const stray = strays[i]!;
-    if (i > 0 && strays[i - 1]!.after !== stray.after) lines = 0;
-    const before = stray.after === 0 ? start : records[stray.after - 1]!.seq;
-    const seq = before + lines + 1;
-    if (seq > mark && stray.offset > 0) {
-      cut = stray.offset;
-      keep = stray.after;
-      kept = i;
-      break;
-    }
-    if (stray.line) lines++;
+  let end: End = { keep: records.length, kept: strays.length, cut: null };
+  end = firstTear(scan, end, 0, start, known);
+  let last = lastSeq(scan, end, start);
+  for (;;) {
+    const unit = unfinishedUnit(scan, end.keep, last);
+    if (unit === -1 || records[unit]!.seq <= known || offsets[unit] === 0) break;
+    const cut = offsets[unit]!;
+    let kept = end.kept;
+    while (kept > 0 && strays[kept - 1]!.offset >= cut) kept--;
+    let from = kept;
+    while (from > 0 && strays[from - 1]!.after === unit) from--;
+    // What stood between the unit and the record before it stands at the end now.
+    end = firstTear(scan, { keep: unit, kept, cut }, from, start, known);
+    last = lastSeq(scan, end, start);
   }
 
-  let last = lastSeq(scan, keep, kept, start);
-  const unit = unfinishedUnit(scan, keep, last);
-  if (!context.sealed && unit !== -1 && last > mark) {
-    cut = offsets[unit]!;
-    keep = unit;
-    kept = strays.findIndex((stray) => stray.offset >= cut!);
-    if (kept === -1) kept = strays.length;
-    last = lastSeq(scan, keep, kept, start);
-  }
-
+  const { keep, kept, cut } = end;
   const { damaged, missing } = account(scan, keep, kept, start);
   if (last < scan.mark) {
     // Only the first records of a segment are marked ahead of themselves (S15): somebody has cut the file short.
@@ -82,7 +74,7 @@ export function decideTail(scan: Scan, context: TailContext): Tail {
   return {
     keep,
     cut,
-    unended: cut === null && scan.unended,
+    unended: cut === null ? scan.ragged : scan.inline.has(cut),
     damaged,
     missing,
     durable,
@@ -91,8 +83,30 @@ export function decideTail(scan: Scan, context: TailContext): Tail {
   };
 }
 
+/** How many records and strays stay, and where the rest is cut off. */
+interface End {
+  readonly keep: number;
+  readonly kept: number;
+  readonly cut: number | null;
+}
+
+/** The end at the first stray, from the one with index `from` on, that is not known to have been durable; else `end`. */
+function firstTear(scan: Scan, end: End, from: number, start: number, known: number): End {
+  const { records, strays } = scan;
+  for (let i = from, lines = 0; i < end.kept; i++) {
+    const { after, offset, line } = strays[i]!;
+    if (i > from && strays[i - 1]!.after !== after) lines = 0;
+    const before = after === 0 ? start : records[after - 1]!.seq;
+    // One line can fall into several pieces, so no more of them count than numbers are free before the next whole record.
+    const free = after < end.keep ? records[after]!.seq - before - 1 : Number.POSITIVE_INFINITY;
+    if (free > 0 && before + Math.min(lines + 1, free) > known) return { keep: after, kept: i, cut: offset };
+    if (line) lines++;
+  }
+  return end;
+}
+
 /** The last seq that is taken: by a whole record, or by a damaged line after it that stays in place (S3). */
-function lastSeq(scan: Scan, keep: number, kept: number, start: number): number {
+function lastSeq(scan: Scan, { keep, kept }: End, start: number): number {
   let lines = 0;
   for (let i = kept - 1; i >= 0 && scan.strays[i]!.after === keep; i--) if (scan.strays[i]!.line) lines++;
   return (keep === 0 ? start : scan.records[keep - 1]!.seq) + lines;

@@ -1,0 +1,184 @@
+import { isDeepStrictEqual } from "node:util";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { decodeLine } from "../../src/journal/decode.ts";
+import { type Scan, scanBytes } from "../../src/journal/scan.ts";
+import { decideTail, type Tail } from "../../src/journal/tail.ts";
+import { holds, seedOf } from "../seed.ts";
+import { journal } from "./arbitraries.ts";
+import { bytesOf, line, withoutNewline } from "./journals.ts";
+
+const seed = seedOf(import.meta.url, "unit");
+
+/** One thing that can happen to bytes. Places are taken modulo the length. */
+type Damage =
+  | { readonly what: "overwrite"; readonly at: number; readonly length: number; readonly byte: number }
+  | { readonly what: "remove"; readonly at: number; readonly length: number }
+  | { readonly what: "insert"; readonly at: number; readonly bytes: Buffer }
+  | { readonly what: "repeat"; readonly at: number; readonly length: number; readonly to: number }
+  | { readonly what: "end"; readonly at: number };
+
+const place = fc.nat(5_000);
+const length = fc.integer({ min: 1, max: 300 });
+const junk = fc.oneof(
+  fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
+  fc
+    .constantFrom("\n", "\r\n", "\ufeff", '{"seq":', ',"crc":"00000000"}', '{"foreign":true}\n', "[]")
+    .map((text) => Buffer.from(text)),
+  fc
+    .tuple(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 0, max: 50 }))
+    .map(([seq, synced]) => line(seq, { synced: Math.min(synced, seq - 1) })),
+  fc.integer({ min: 1, max: 40 }).map((seq) => withoutNewline(line(seq, { unit: 3 }))),
+);
+const damage: fc.Arbitrary<Damage> = fc.oneof(
+  fc.record({ what: fc.constant("overwrite" as const), at: place, length, byte: fc.constantFrom(0, 0x0a, 0xff, 0x41) }),
+  fc.record({ what: fc.constant("remove" as const), at: place, length }),
+  fc.record({ what: fc.constant("insert" as const), at: place, bytes: junk }),
+  fc.record({ what: fc.constant("repeat" as const), at: place, length, to: place }),
+  fc.record({ what: fc.constant("end" as const), at: place }),
+);
+
+function harm(bytes: Buffer, damages: readonly Damage[]): Buffer {
+  let result = Buffer.from(bytes);
+  for (const damage of damages) {
+    const at = result.length === 0 ? 0 : damage.at % result.length;
+    if (damage.what === "overwrite") result.fill(damage.byte, at, Math.min(result.length, at + damage.length));
+    else if (damage.what === "remove") result = bytesOf(result.subarray(0, at), result.subarray(at + damage.length));
+    else if (damage.what === "insert") result = bytesOf(result.subarray(0, at), damage.bytes, result.subarray(at));
+    else if (damage.what === "end") result = result.subarray(0, at);
+    else {
+      const to = result.length === 0 ? 0 : damage.to % result.length;
+      result = bytesOf(result.subarray(0, to), result.subarray(at, at + damage.length), result.subarray(to));
+    }
+  }
+  return result;
+}
+
+/** A journal after some accidents; or no journal at all. */
+const harmed = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.tuple(journal, fc.array(damage, { maxLength: 4 })).map(([{ bytes }, all]) => harm(bytes, all)),
+  },
+  { weight: 1, arbitrary: fc.array(junk, { maxLength: 8 }).map((parts) => bytesOf(...parts)) },
+);
+
+/** The same behind a whole header, as the first segment of a journal has it. */
+const header = line(1, { kind: "segment", synced: 1 });
+const harmedLater = harmed.map((bytes) => bytesOf(header, bytes.subarray(bytes.indexOf("\n") + 1)));
+const live = { sealed: false, previous: 0 };
+
+/** What healing leaves (S8): the bytes up to the cut, ended by a newline. */
+function healed(bytes: Buffer, tail: Tail): Buffer {
+  return bytesOf(bytes.subarray(0, tail.cut ?? bytes.length), tail.unended ? "\n" : "");
+}
+
+function trimmed(bytes: Buffer, end: number): number {
+  return bytes[end - 1] === 0x0a ? end - 1 : end;
+}
+
+function records(scan: Scan, tail: Tail): Scan["records"] {
+  return scan.records.slice(0, tail.keep);
+}
+
+describe("decideTail", () => {
+  test("has an answer to any bytes, and the answer is in order", () => {
+    holds(
+      fc.property(harmed, fc.boolean(), fc.option(fc.nat(60), { nil: undefined }), (bytes, sealed, previous) => {
+        const scan = scanBytes(bytes);
+        const tail = decideTail(scan, { sealed, previous });
+        const end = tail.cut ?? bytes.length;
+        expect(end).toBeLessThanOrEqual(bytes.length);
+        expect(tail.cut).not.toBe(0);
+        expect(tail.keep).toBe(scan.offsets.filter((offset) => offset < end).length);
+        expect(tail.next).toBeGreaterThan(scan.records[tail.keep - 1]?.seq ?? 0);
+        expect(tail.next).toBeGreaterThan(tail.durable);
+        for (const { offset, end: strayEnd } of tail.damaged) expect(offset < strayEnd && strayEnd <= end).toBe(true);
+        for (const { from, to } of tail.missing) expect(from <= to && to < tail.next).toBe(true);
+        if (sealed) expect(tail).toMatchObject({ cut: null, keep: scan.records.length });
+      }),
+      seed,
+      2000,
+    );
+  });
+
+  test("every byte of what stays belongs to a record that counts or is reported", () => {
+    holds(
+      fc.property(harmed, (bytes) => {
+        const scan = scanBytes(bytes);
+        const tail = decideTail(scan, { sealed: false });
+        const starts = [...scan.offsets.slice(0, tail.keep), ...tail.damaged.map(({ offset }) => offset)];
+        starts.sort((a, b) => a - b);
+        expect(new Set(starts).size).toBe(starts.length);
+        if ((tail.cut ?? bytes.length) > 0) expect(starts[0]).toBe(0);
+        for (const { end } of tail.damaged)
+          expect(end === (tail.cut ?? bytes.length) || starts.includes(end)).toBe(true);
+      }),
+      seed,
+      500,
+    );
+  });
+
+  test("cuts nothing that is known durable: no record up to the mark, and nothing before durableEnd", () => {
+    holds(
+      fc.property(harmed, (bytes) => {
+        const scan = scanBytes(bytes);
+        const tail = decideTail(scan, { sealed: false });
+        expect(scan.records.filter(({ seq }, i) => seq <= scan.mark && i >= tail.keep)).toEqual([]);
+        expect(tail.durableEnd).toBeLessThanOrEqual(tail.cut ?? bytes.length);
+        const firstAtRisk = scan.records.findIndex(({ seq }, i) => seq > tail.durable && i < tail.keep);
+        if (firstAtRisk !== -1) expect(tail.durableEnd).toBe(scan.offsets[firstAtRisk]);
+      }),
+      seed,
+      2000,
+    );
+  });
+
+  test("healing twice is healing once", () => {
+    let checked = 0;
+    holds(
+      fc.property(harmedLater, (bytes) => {
+        const scan = scanBytes(bytes);
+        const tail = decideTail(scan, live);
+        const after = scanBytes(healed(bytes, tail));
+        // A mark that went with the cut bytes is not there to be read again, nor is what told a pasted line at the end from one of ours: the
+        // writer's next record brings both back (below).
+        const pasted = tail.damaged.some(
+          (stray) => stray.after === tail.keep && decodeLine(bytes, stray.offset, trimmed(bytes, stray.end)) !== null,
+        );
+        if (after.mark !== scan.mark || pasted) return;
+        checked++;
+        const again = decideTail(after, live);
+        expect(isDeepStrictEqual(records(after, again), records(scan, tail))).toBe(true);
+        expect(again).toMatchObject({ cut: null, unended: false, next: tail.next, durable: tail.durable });
+        expect(again.damaged.map(({ offset }) => offset)).toEqual(tail.damaged.map(({ offset }) => offset));
+        expect(again.missing).toEqual(tail.missing);
+      }),
+      seed,
+      2000,
+    );
+    expect(checked).toBeGreaterThan(1000);
+  });
+
+  test("what is appended after healing, with the mark, is read behind everything that was kept", () => {
+    holds(
+      fc.property(harmedLater, fc.integer({ min: 1, max: 3 }), (bytes, count) => {
+        const scan = scanBytes(bytes);
+        const tail = decideTail(scan, live);
+        // As the ledger writes it: the mark on the first record, and a unit if there are several.
+        const unit = count > 1 ? { unit: count } : {};
+        const first = line(tail.next, { ...unit, synced: tail.durable });
+        const rest = Array.from({ length: count - 1 }, (_, i) => line(tail.next + 1 + i));
+        const after = scanBytes(bytesOf(healed(bytes, tail), first, ...rest));
+        const again = decideTail(after, live);
+        const seqs = Array.from({ length: count }, (_, i) => tail.next + i);
+        expect(isDeepStrictEqual(after.records.slice(0, tail.keep), records(scan, tail))).toBe(true);
+        expect(after.records.slice(tail.keep).map(({ seq }) => seq)).toEqual(seqs);
+        expect(again).toMatchObject({ keep: tail.keep + count, cut: null, unended: false, next: tail.next + count });
+        expect(again.durable).toBeGreaterThanOrEqual(tail.durable);
+      }),
+      seed,
+      2000,
+    );
+  });
+});
