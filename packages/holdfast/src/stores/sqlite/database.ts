@@ -106,6 +106,8 @@ export class Database {
         return this.spin(work);
       });
     } catch (error) {
+      // What is neither SQLite's nor the system's is a fault in a program, and stays as it is.
+      if (errnoOf(error) === undefined) throw error;
       throw sqliteFailure(error, what, this.file, "Nothing was written.");
     }
   }

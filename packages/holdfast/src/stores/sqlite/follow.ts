@@ -120,7 +120,7 @@ export async function* followSession(
 
 /** The seq to start after. A cursor is good only while its record is the one that it was taken from. */
 async function startAfter(source: FollowSource, id: string, key: number, after: number | string): Promise<number> {
-  if (typeof after === "number") return after;
+  if (typeof after === "number") return Math.max(0, after);
   const { database, rows } = source;
   const dash = after.indexOf("-");
   const seq = Number(after.slice(0, dash));

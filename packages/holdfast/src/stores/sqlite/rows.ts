@@ -1,4 +1,5 @@
 import type { StatementSync } from "node:sqlite";
+import { HoldfastError } from "../../errors.ts";
 import type { Json } from "../../journal/record.ts";
 import type { Database } from "./database.ts";
 
@@ -95,6 +96,7 @@ export class Rows {
   }
 
   insertLine(key: number, seq: number, line: Uint8Array): void {
+    if (seq > SEQ_MAX) throw tooMany(key);
     this.#insertLine.run(key, seq, line);
   }
 
@@ -202,4 +204,10 @@ function parseSummary(text: string): Json {
     if (error instanceof SyntaxError) return null;
     throw error;
   }
+}
+
+/** The next number would belong to another session. */
+function tooMany(key: number): HoldfastError {
+  const message = `The record was not written: a journal in an SQLite store holds at most ${SEQ_MAX} records. Nothing before it is affected. Go on in a new session.`;
+  return new HoldfastError("STORE_FULL", message, { key, limit: SEQ_MAX });
 }

@@ -256,6 +256,8 @@ class SqliteStore implements contract.JournalStore {
     options: contract.WriterOptions,
     found: { readonly unclean: boolean; readonly created: boolean; readonly startSegment: boolean },
   ): SqliteJournal {
+    // The store may have been closed while this one waited for the disk.
+    this.#assertOpen();
     const { app = this.#options.app ?? "holdfast", opened: extra } = options;
     const journal = new SqliteJournal({
       id,
