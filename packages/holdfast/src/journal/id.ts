@@ -18,12 +18,15 @@ export function isId(id: unknown): id is string {
   return typeof id === "string" && UUID.test(id);
 }
 
+/** Throws ID_INVALID, whatever it is given. */
 export function assertId(id: string): void {
   if (isId(id)) return;
-  const shown = JSON.stringify(String(id).slice(0, 80));
-  throw new HoldfastError(
-    "ID_INVALID",
-    `${shown} is not a session id: an id is a UUID in lower case. Nothing was touched.`,
-    { id: String(id).slice(0, 80) },
+  const given = typeof id === "string" ? (id as string).slice(0, 80) : `(${typeof id})`;
+  // JSON leaves some control characters as they are, and a terminal would obey them.
+  const shown = JSON.stringify(given).replace(
+    /[^ -~]/g,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
+  const message = `${shown} is not a session id: an id is a UUID in lower case. Nothing was touched.`;
+  throw new HoldfastError("ID_INVALID", message, { id: given });
 }

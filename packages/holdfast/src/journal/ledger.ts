@@ -57,7 +57,9 @@ export class Ledger {
     if (record.key !== undefined)
       this.#keys.set(record.key, { seq: record.seq, last: record.seq + (record.unit ?? 1) - 1 });
     if (record.kind === "segment" && Array.isArray(record["keys"])) {
-      for (const [key, seq, last] of record["keys"] as [string, number, number][]) this.#keys.set(key, { seq, last });
+      for (const carried of record["keys"]) {
+        if (isCarriedKey(carried)) this.#keys.set(carried[0], { seq: carried[1], last: carried[2] });
+      }
     }
     if (record.synced !== undefined && record.synced > this.#marked) this.#marked = record.synced;
     this.#row = record.summary !== undefined ? record.summary : this.#add(this.#row, record);
@@ -145,9 +147,16 @@ export class Ledger {
   #now(): string {
     const now = this.#clock();
     if (now !== this.#atMs) {
-      this.#atMs = now;
       this.#at = new Date(now).toISOString();
+      this.#atMs = now;
     }
     return this.#at;
   }
+}
+
+/** As `keysToCarry` writes them. A later minor version may write something else there (C21). */
+function isCarriedKey(value: unknown): value is [key: string, seq: number, last: number] {
+  if (!Array.isArray(value)) return false;
+  const [key, seq, last] = value;
+  return typeof key === "string" && Number.isSafeInteger(seq) && Number.isSafeInteger(last);
 }

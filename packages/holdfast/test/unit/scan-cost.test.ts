@@ -13,7 +13,7 @@ const steps = vi.hoisted(() => ({ bytes: 0 }));
 vi.mock("node:zlib", async (importOriginal) => {
   const zlib = await importOriginal<typeof import("node:zlib")>();
   const crc32: typeof zlib.crc32 = (data, value) => {
-    steps.bytes += data.length;
+    steps.bytes += typeof data === "string" ? data.length : data.byteLength;
     return zlib.crc32(data, value);
   };
   return { ...zlib, crc32 };
@@ -26,12 +26,8 @@ beforeAll(() => {
     steps.bytes += (found === -1 ? this.length : found) - Number(from);
     return found;
   });
-  vi.spyOn(Buffer.prototype, "toString").mockImplementation(function (
-    this: Buffer,
-    encoding,
-    start = 0,
-    end = this.length,
-  ) {
+  vi.spyOn(Buffer.prototype, "toString").mockImplementation(function (this: Buffer, ...given: unknown[]) {
+    const [encoding, start = 0, end = this.length] = given as [BufferEncoding?, number?, number?];
     steps.bytes += end - start;
     return textOf.call(this, encoding, start, end);
   });

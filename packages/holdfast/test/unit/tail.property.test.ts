@@ -39,7 +39,7 @@ const damage: fc.Arbitrary<Damage> = fc.oneof(
 );
 
 function harm(bytes: Buffer, damages: readonly Damage[]): Buffer {
-  let result = Buffer.from(bytes);
+  let result: Buffer = Buffer.from(bytes);
   for (const damage of damages) {
     const at = result.length === 0 ? 0 : damage.at % result.length;
     if (damage.what === "overwrite") result.fill(damage.byte, at, Math.min(result.length, at + damage.length));
