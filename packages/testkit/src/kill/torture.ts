@@ -2,11 +2,13 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { type PowerReceipt, runPowerCuts } from "../machine/power-cut.ts";
+import { whyNoPowerCuts } from "../machine/probe.ts";
 import { type Receipt, runCampaign } from "./campaign.ts";
 import { newSeed, oneOf, runCommand, UsageError, wholeNumber } from "./command-line.ts";
 import { Progress } from "./progress.ts";
 import type { StoreSpec } from "./stores.ts";
-import { count, verdictLines } from "./verdict.ts";
+import { count, powerCutLines, verdictLines } from "./verdict.ts";
 
 const HELP = `Kills the writers of a store with SIGKILL, again and again, and checks after
 every death that all that was acknowledged is there, in order, whole, and
@@ -15,6 +17,8 @@ nothing else.
   npm run torture -- [options]
 
   --kills <n>        how often to kill (default 1000)
+  --power-cuts <n>   then cut the power of a real ext4 on a loop device n times
+                     (default 0; as root, on Linux)
   --store <store>    folder, sqlite, all (default), or the URL of a module that
                      exports openStore
   --durability <d>   power (default) or process
@@ -33,6 +37,7 @@ async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
       kills: { type: "string" },
+      "power-cuts": { type: "string" },
       store: { type: "string" },
       durability: { type: "string" },
       seed: { type: "string" },
@@ -46,7 +51,8 @@ async function main(): Promise<number> {
     process.stdout.write(HELP);
     return 0;
   }
-  const kills = wholeNumber("kills", values.kills, 1000);
+  const kills = wholeNumber("kills", values.kills, 1000, 0);
+  const cuts = wholeNumber("power-cuts", values["power-cuts"], 0, 0);
   const seed = wholeNumber("seed", values.seed, newSeed(), 0);
   const durability = oneOf("durability", values.durability, ["power", "process"], "power");
   const stores = storesOf(values.store ?? "all");
@@ -72,9 +78,10 @@ async function main(): Promise<number> {
     process.stdout.write(`${verdictLines(module, receipt).join("\n")}\n`);
     broken ||= receipt.faults.length > 0;
     if (stop.signal.aborted) break;
+    if (cuts > 0 && !(await cutPower(module, Math.ceil(cuts / stores.length), seed, stop.signal))) broken = true;
   }
 
-  const asked = `--kills ${kills} --store ${values.store ?? "all"} --durability ${durability} --seed ${seed}`;
+  const asked = `--kills ${kills}${cuts > 0 ? ` --power-cuts ${cuts}` : ""} --store ${values.store ?? "all"} --durability ${durability} --seed ${seed}`;
   if (broken) process.stdout.write(`BROKEN. The stores are left in ${place}\n`);
   else {
     rmSync(place, { recursive: true, force: true });
@@ -82,6 +89,22 @@ async function main(): Promise<number> {
   }
   process.stdout.write(`Repeat with: npm run torture -- ${asked}\n`);
   return broken ? 1 : 0;
+}
+
+/** False if something was lost. Where the machine does not allow it, that is said; it is no verdict on the store. */
+async function cutPower(module: string, cuts: number, seed: number, signal: AbortSignal): Promise<boolean> {
+  const why = whyNoPowerCuts();
+  if (why !== null) {
+    process.stdout.write(`not run: power cuts (${why})\n`);
+    return true;
+  }
+  const progress = new Progress(cuts);
+  const onCut = ({ cuts: done, lost }: PowerReceipt): void =>
+    progress.show(done, `power cuts on ${module}, lost ${lost}`);
+  const receipt = await runPowerCuts({ module, cuts, seed, onCut, signal });
+  progress.clear();
+  process.stdout.write(`${powerCutLines(module, receipt).join("\n")}\n`);
+  return receipt.faults.length === 0;
 }
 
 function storesOf(asked: string): string[] {

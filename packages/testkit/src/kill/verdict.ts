@@ -1,3 +1,4 @@
+import type { PowerReceipt } from "../machine/power-cut.ts";
 import type { Receipt } from "./campaign.ts";
 
 /** The sums of a campaign in words, for a terminal or a log. Pure. */
@@ -16,6 +17,18 @@ export function verdictLines(title: string, receipt: Receipt): string[] {
     lines.push(`  fault in session ${index} (${session}): ${what}: ${message}`);
   }
   return lines;
+}
+
+export function powerCutLines(title: string, receipt: PowerReceipt): string[] {
+  const { cuts, attempted, acknowledged, recovered, torn, cutBytes, lost, faults } = receipt;
+  return [
+    `${title}, power cuts`,
+    `  ${count(cuts, "power cut")} of ext4 on a loop device (this cannot show a device that does not flush)`,
+    `  attempted ${number(attempted)} · acknowledged ${number(acknowledged)} · recovered ${number(recovered)}`,
+    `  torn ends seen ${number(torn)} · bytes cut and kept aside ${number(cutBytes)}`,
+    `  lost ${number(lost)} · other faults ${number(faults.length - lost)}`,
+    ...faults.map(({ what, message }) => `  fault: ${what}: ${message}`),
+  ];
 }
 
 export function number(value: number): string {

@@ -97,22 +97,24 @@ export class Victim implements AsyncDisposable {
     this.#child.stdin?.end();
   }
 
-  /** The first event, from `from` on, that fits; rejects if it dies or falls silent before. */
+  /** The first event of one of these kinds, from `from` on; rejects if it dies or falls silent before. */
   async until<K extends LabEvent["e"]>(
-    kind: K,
+    kind: K | readonly K[],
     fits: (event: Extract<LabEvent, { e: K }>) => boolean = () => true,
     from = 0,
   ): Promise<Extract<LabEvent, { e: K }>> {
+    const kinds: readonly string[] = typeof kind === "string" ? [kind] : kind;
     const wanted = (event: LabEvent): event is Extract<LabEvent, { e: K }> =>
-      event.e === kind && fits(event as Extract<LabEvent, { e: K }>);
+      kinds.includes(event.e) && fits(event as Extract<LabEvent, { e: K }>);
     const heard = this.events.slice(from).find(wanted);
     if (heard) return heard;
     const { promise, resolve, reject } = Promise.withResolvers<Extract<LabEvent, { e: K }>>();
     const stop = this.onEvent((event) => {
       if (wanted(event)) resolve(event);
     });
-    const silence = setTimeout(() => reject(this.#complaint(`said no "${kind}" in ${SILENCE_MS} ms`)), SILENCE_MS);
-    this.died.then(() => reject(this.#complaint(`died before it said "${kind}"`)), reject);
+    const what = kinds.join(" or ");
+    const silence = setTimeout(() => reject(this.#complaint(`said no ${what} in ${SILENCE_MS} ms`)), SILENCE_MS);
+    this.died.then(() => reject(this.#complaint(`died before it said ${what}`)), reject);
     try {
       return await promise;
     } finally {
