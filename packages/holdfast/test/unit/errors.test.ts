@@ -1,0 +1,50 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { errnoOf, errorCodes, HoldfastError, isHoldfastError } from "../../src/errors.ts";
+
+const page = readFileSync(new URL("../../../../docs/ERRORS.md", import.meta.url), "utf8");
+const [, ...sections] = page.split(/^## /m);
+
+describe("docs/ERRORS.md", () => {
+  test("has an entry for each code, and no other, in alphabetical order", () => {
+    const headings = sections.map((section) => section.slice(0, section.indexOf("\n")));
+    expect(headings).toEqual([...errorCodes]);
+    expect(headings).toEqual(headings.toSorted());
+  });
+
+  test.each(sections.map((section) => [section.slice(0, section.indexOf("\n")), section]))(
+    "%s: what happened, is data safe, what to do, and the facts",
+    (_code, section) => {
+      const parts = [...section.matchAll(/^\*\*(.+?)\*\* (.+)/gm)];
+      expect(parts.map(([, name]) => name)).toEqual(["What happened.", "Is data safe?", "What to do.", "Facts."]);
+    },
+  );
+});
+
+describe("HoldfastError", () => {
+  const cause = Object.assign(new Error("no space"), { code: "ENOSPC" });
+  const error = new HoldfastError("STORE_FULL", "There is no space left.", { path: "/x" }, cause);
+
+  test("is an Error with a code, facts and a cause", () => {
+    expect(error).toBeInstanceOf(Error);
+    expect(error).toMatchObject({ name: "HoldfastError", code: "STORE_FULL", facts: { path: "/x" }, cause });
+    expect(String(error)).toBe("HoldfastError: There is no space left.");
+    expect(Object.isFrozen(error.facts)).toBe(true);
+    expect("cause" in new HoldfastError("STORE_IO", "x")).toBe(false);
+  });
+
+  test("is told by its code", () => {
+    expect(isHoldfastError(error)).toBe(true);
+    expect(isHoldfastError(error, "STORE_IO", "STORE_FULL")).toBe(true);
+    expect(isHoldfastError(error, "STORE_IO")).toBe(false);
+    expect(isHoldfastError(cause)).toBe(false);
+    expect(isHoldfastError(undefined)).toBe(false);
+  });
+
+  test("errnoOf finds the code of a system error, and takes nothing else for one", () => {
+    expect(errnoOf(cause)).toBe("ENOSPC");
+    for (const other of [undefined, null, "ENOSPC", 5, {}, { code: 28 }, new Error("x")]) {
+      expect(errnoOf(other)).toBeUndefined();
+    }
+  });
+});
