@@ -38,6 +38,13 @@ test("S21: while another process writes, appends wait in order without blocking,
   const journal = await store.create(id, []);
   await journal.append(note("before"));
   const holder = await holding(file);
+  const seen: unknown[] = [];
+  const following = (async () => {
+    for await (const found of store.follow(id)) {
+      if (found.kind === "note") seen.push([found["text"], journal.durable >= found.seq]);
+      if (found["text"] === "5") return;
+    }
+  })();
 
   const record = { kind: "note", text: "1" };
   const done: string[] = [];
@@ -57,6 +64,7 @@ test("S21: while another process writes, appends wait in order without blocking,
   for (let i = 0; i < 3; i++) await new Promise((resolve) => setTimeout(resolve, 10));
   expect(textsOf((await store.read(id)).records)).toEqual(["before"]);
   expect(done).toEqual([]);
+  expect(seen).toEqual([["before", true]]);
   expect(await bad).toBe("RECORD_NOT_JSON");
   expect(await store.list()).toMatchObject({ sessions: [{ id, head: journal.head }] });
 
@@ -67,7 +75,11 @@ test("S21: while another process writes, appends wait in order without blocking,
   const history: JournalRecord[] = [];
   for await (const found of store.history(id)) history.push(found);
   const head = history.find(({ kind, seq }) => kind === "segment" && seq > 1)!.seq - 1;
-  expect(textsOf(history)).toEqual(["before", "1", "2", "2", `3 sees ${head}`, "4", "5"]);
+  const texts = ["before", "1", "2", "2", `3 sees ${head}`, "4", "5"];
+  expect(textsOf(history)).toEqual(texts);
+  // Followers in this process saw them when they were acknowledged (S19).
+  await following;
+  expect(seen).toEqual(texts.map((text) => [text, true]));
   expect(history.map(({ seq }) => seq)).toEqual(history.map((_, i) => i + 1));
 });
 

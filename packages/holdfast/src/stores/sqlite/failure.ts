@@ -1,6 +1,6 @@
 import { diskFailure } from "../../disk/failure.ts";
 import { sqliteCode } from "../../disk/node-disk.ts";
-import { errnoOf, HoldfastError } from "../../errors.ts";
+import { type ErrorCode, errnoOf, HoldfastError } from "../../errors.ts";
 import type { Ledger } from "../../journal/ledger.ts";
 
 const PERM = 3;
@@ -21,6 +21,8 @@ const NOTADB = 26;
  */
 const NOTHING_WRITTEN = new Set([2, 1, 3, 12, 9, 15, 18, 19, 20, 21].map((detail) => IOERR | (detail << 8)));
 
+const REFUSALS: ReadonlySet<ErrorCode> = new Set(["STORE_FORBIDDEN", "STORE_FULL", "STORE_IO"]);
+
 /** Somebody else is writing, or is just recovering or closing the database: it passes. */
 export function isBusy(error: unknown): boolean {
   const code = sqliteCode(error);
@@ -31,13 +33,18 @@ export function isCorrupt(error: unknown): boolean {
   return sqliteCode(error) === CORRUPT;
 }
 
+/** After such an error of an append the journal is as it was before, and goes on. */
+export function isRefusal(failure: HoldfastError): boolean {
+  return REFUSALS.has(failure.code);
+}
+
 /** An error of SQLite in our words: `what` was being done, `safety` says what is and is not affected. */
 export function sqliteFailure(error: unknown, what: string, path: string, safety: string): HoldfastError {
   if (error instanceof HoldfastError) return error;
   const code = sqliteCode(error);
   if (code === undefined) return diskFailure(error, what, path, safety);
   const { errcode, message } = error as Error & { readonly errcode: number };
-  const fail = (ours: HoldfastError["code"], why: string, advice: string): HoldfastError =>
+  const fail = (ours: ErrorCode, why: string, advice: string): HoldfastError =>
     new HoldfastError(
       ours,
       `Could not ${what}: ${why} (SQLite ${errcode}: ${message}; ${path}). ${safety} ${advice}`,

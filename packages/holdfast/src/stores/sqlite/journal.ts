@@ -1,5 +1,5 @@
 import { sqliteCode } from "../../disk/node-disk.ts";
-import { type ErrorCode, HoldfastError, isHoldfastError } from "../../errors.ts";
+import { HoldfastError, isHoldfastError } from "../../errors.ts";
 import type { Appended, AppendOptions, Durability, FollowOptions, Journal } from "../../journal/contract.ts";
 import type { Ledger } from "../../journal/ledger.ts";
 import { closedRecord } from "../../journal/lifecycle.ts";
@@ -7,23 +7,14 @@ import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { journalClosed } from "../../journal/refusals.ts";
 import { flushAtExit } from "../exit.ts";
 import type { Lease } from "../lease.ts";
-import { isBusy, syncFailed, writeFailure } from "./failure.ts";
+import { isBusy, isRefusal, syncFailed, writeFailure } from "./failure.ts";
 import type { Turns } from "./turns.ts";
+import { Waiters } from "./waiters.ts";
 import type { Wal } from "./wal.ts";
 import type { SessionWriter } from "./writer.ts";
 
 /** Unsynced bytes, and a row of the catalogue that is behind, wait less than a second (S10). */
 const BACKGROUND_MS = 900;
-
-/** After these the journal is as it was before, and goes on. */
-const REFUSALS: ReadonlySet<ErrorCode> = new Set([
-  "RECORD_INVALID",
-  "RECORD_NOT_JSON",
-  "RECORD_TOO_LARGE",
-  "STORE_FORBIDDEN",
-  "STORE_FULL",
-  "STORE_IO",
-]);
 
 export interface JournalParts {
   readonly id: string;
@@ -45,12 +36,6 @@ export interface JournalParts {
   readonly onClose: () => void;
 }
 
-interface Waiter {
-  readonly last: number;
-  readonly resolve: () => void;
-  readonly reject: (error: HoldfastError) => void;
-}
-
 /**
  * The writer of one session in an SQLite store. Seq, encoding and commit are one synchronous step; the sync comes after it, is shared by all who
  * wait, and acknowledges what was committed before it was issued (S10).
@@ -59,11 +44,12 @@ export class SqliteJournal implements Journal {
   readonly id: string;
   readonly #parts: JournalParts;
   readonly #ledger: Ledger;
-  #waiters: Waiter[] = [];
+  readonly #waiters = new Waiters();
   /** Appends with a key that wait for their turn. */
   readonly #later = new Map<string, Promise<Appended>>();
   readonly #failureListeners = new Set<(error: HoldfastError) => void>();
   readonly #stopExit: () => void;
+  #landing = 0;
   #inFlight: Promise<void> | null = null;
   #timer: NodeJS.Timeout | null = null;
   #acknowledged: number;
@@ -103,8 +89,7 @@ export class SqliteJournal implements Journal {
     const durability = options?.durability ?? this.#parts.durability;
     try {
       const appended = this.#write(records, options?.key);
-      if (appended instanceof Promise) return appended.then((later) => this.#reach(later, durability));
-      return this.#reach(appended, durability);
+      return appended instanceof Promise ? this.#land(appended, durability) : this.#reach(appended, durability);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -148,7 +133,7 @@ export class SqliteJournal implements Journal {
   async epoch(build: () => readonly NewRecord[]): Promise<Appended> {
     this.#assertOpen();
     let records: readonly NewRecord[] | undefined;
-    const appended = await this.#parts.turns.run(
+    const appended = this.#parts.turns.run(
       () => {
         this.#assertWritable();
         // Asked for once, at the instant when nothing can come before it any more: the first try, since later appends stay behind.
@@ -163,7 +148,7 @@ export class SqliteJournal implements Journal {
         if (records) records = copyOf(records);
       },
     );
-    return this.#reach(appended, "power");
+    return appended instanceof Promise ? this.#land(appended, "power") : this.#reach(appended, "power");
   }
 
   follow(options: FollowOptions = {}): AsyncIterable<JournalRecord> {
@@ -189,10 +174,7 @@ export class SqliteJournal implements Journal {
     if (this.#failure || this.#ended) return this.#failure ?? syncFailed(this.id, this.#ledger, error);
     const failure = isHoldfastError(error) ? error : syncFailed(this.id, this.#ledger, error);
     this.#failure = failure;
-    const waiting = this.#waiters;
-    this.#waiters = [];
-    if (waiting.length > 0) this.#failureTold = true;
-    for (const waiter of waiting) waiter.reject(failure);
+    if (this.#waiters.rejectAll(failure)) this.#failureTold = true;
     for (const listener of [...this.#failureListeners]) listener(failure);
     return failure;
   }
@@ -285,10 +267,22 @@ export class SqliteJournal implements Journal {
     } catch (error) {
       if (isBusy(error) || sqliteCode(error) === undefined) throw error;
       const failure = writeFailure(error, this.id, this.#ledger, this.#parts.wal.path);
-      if (REFUSALS.has(failure.code)) throw failure;
+      if (isRefusal(failure)) throw failure;
       if (failure.code === "SYNC_FAILED") this.#parts.wal.doubt(error);
       throw this.#tell(this.fail(failure));
     }
+  }
+
+  /** What waited for its turn has been written by others than its caller: until that one is told, it is not acknowledged. */
+  async #land(later: Promise<Appended>, durability: Durability): Promise<Appended> {
+    this.#landing++;
+    let appended: Appended;
+    try {
+      appended = await later;
+    } finally {
+      this.#landing--;
+    }
+    return this.#reach(appended, durability);
   }
 
   #reach(appended: Appended, durability: Durability): Promise<Appended> {
@@ -301,10 +295,9 @@ export class SqliteJournal implements Journal {
   #durableAt(seq: number): Promise<void> {
     if (seq <= this.#ledger.durable) return Promise.resolve();
     if (this.#failure) return Promise.reject(this.#tell(this.#failure));
-    return new Promise((resolve, reject) => {
-      this.#waiters.push({ last: seq, resolve, reject });
-      if (!this.#inFlight) this.#sync();
-    });
+    const durable = this.#waiters.waitFor(seq);
+    if (!this.#inFlight) this.#sync();
+    return durable;
   }
 
   #sync(): void {
@@ -331,16 +324,13 @@ export class SqliteJournal implements Journal {
     if (this.#failure) return;
     this.#ledger.setDurable(covers);
     this.#settle();
-    if (this.#waiters.length > 0) this.#sync();
+    if (!this.#waiters.none) this.#sync();
     else this.#unsynced();
   }
 
   /** Those who wait for what is durable now. */
   #settle(): void {
-    const { durable } = this.#ledger;
-    const waiting = this.#waiters;
-    this.#waiters = waiting.filter((waiter) => waiter.last > durable);
-    for (const waiter of waiting) if (waiter.last <= durable) waiter.resolve();
+    this.#waiters.settle(this.#ledger.durable);
     this.#noteAcknowledged();
   }
 
@@ -368,7 +358,8 @@ export class SqliteJournal implements Journal {
   }
 
   #noteAcknowledged(): void {
-    const acknowledged = this.#waiters.length === 0 ? this.#ledger.head : this.#ledger.durable;
+    const all = this.#waiters.none && this.#landing === 0;
+    const acknowledged = all ? this.#ledger.head : this.#ledger.durable;
     if (acknowledged <= this.#acknowledged) return;
     this.#acknowledged = acknowledged;
     this.#parts.onAcknowledged();
@@ -390,12 +381,7 @@ export class SqliteJournal implements Journal {
 }
 
 function unitOf(records: NewRecord | readonly NewRecord[]): readonly NewRecord[] {
-  const unit = Array.isArray(records) ? (records as readonly NewRecord[]) : [records as NewRecord];
-  if (unit.length === 0) {
-    const message = "Nothing was written: a unit has at least one record. The journal goes on.";
-    throw new HoldfastError("RECORD_INVALID", message);
-  }
-  return unit;
+  return Array.isArray(records) ? (records as readonly NewRecord[]) : [records as NewRecord];
 }
 
 /** What the caller changes later changes nothing stored. The records have been checked: they are JSON. */

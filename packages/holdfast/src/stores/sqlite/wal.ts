@@ -12,7 +12,8 @@ const CHUNK_BYTES = 1024 * 1024;
  * after its last frame. That fsync is made here, on descriptors of our own: so it blocks nobody, and commits that wait together share
  * one (S10). If the log was checkpointed and begun anew between a commit and its sync, then the checkpoint has synced the commit.
  *
- * SQLite's locks are on the database file and on `-shm`, none on this file: closing these descriptors gives no lock away (S13).
+ * SQLite's locks are on the database file and on `-shm`, none on this file: closing these descriptors gives no lock away (S13). Nothing here opens
+ * the other two while SQLite has them, and no program should that has a store open in the same process.
  */
 export class Wal {
   readonly #disk: Disk;
@@ -38,8 +39,8 @@ export class Wal {
     const path = `${database.file}-wal`;
     this.#file = disk.open(path, "update");
     try {
-      this.#second = disk.open(path, "update");
       this.#identity = this.#file.stat();
+      this.#second = disk.open(path, "update");
     } catch (error) {
       this.#file.close();
       throw error;
