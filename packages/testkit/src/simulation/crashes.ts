@@ -27,15 +27,16 @@ export interface CrashPoint {
   readonly choice: Choice;
 }
 
-/** Runs to the end and keeps every moment before which something changed; a crash in between would find the same disk. */
+/** Runs to the end and keeps the moments before steps that change something; a crash in between would find the same disk. */
 export async function recordMoments(
   disk: SimulatedDisk,
   runner: Runner,
   run: () => Promise<void>,
+  isWanted: (step: Step) => boolean = () => true,
 ): Promise<readonly Moment[]> {
   const moments: Moment[] = [];
   const keep = (step: Step | null): void => {
-    if (step !== null && !changing.has(step.operation)) return;
+    if (step !== null && !(changing.has(step.operation) && isWanted(step))) return;
     moments.push({
       step,
       label: step === null ? "the end" : `step ${step.index}: ${disk.label(step)}`,

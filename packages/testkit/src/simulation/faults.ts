@@ -7,9 +7,11 @@ import {
   faulty,
   type Operation,
   type Plan,
+  type Step,
   syncing,
   writing,
 } from "./plan.ts";
+import { mixSeeds } from "./random.ts";
 import { Runner, type StoreFactory } from "./runner.ts";
 import { SimulatedDisk } from "./simulated-disk.ts";
 import type { Workload } from "./workload.ts";
@@ -92,18 +94,21 @@ export async function runWithFault(
     plan: faults[point.fault].plan({ from: point.step, times: point.times }),
   });
   const runner = new Runner({ disk, open, workload, faults: point.times, dropCache: point.step % 2 === 1 });
-  const moments = await recordMoments(disk, runner, async () => {
+  const run = async (): Promise<void> => {
     await runner.run();
     disk.plan = null;
     let made = 0;
     await runner.goOn((session) => ({ n: `f.${session}.${++made}`, bytes: 100 }));
-  });
+  };
+  // Copies of the disk cost more than the run: of the moments after the fault only some are kept, by chance but always the same.
+  const isWanted = (step: Step): boolean => step.index > point.step && mixSeeds(point.step, step.index) % 8 === 0;
+  const moments = await recordMoments(disk, runner, run, isWanted);
   if (runner.problems.length > 0) return { problems: runner.problems, states: 1, afterwards: null };
   const after = await recover(open, workload, disk.afterKill(), runner.ledgers(), 1, false);
   if (after.problems.length > 0) return { problems: after.problems, states: 2, afterwards: null };
 
   let states = 2;
-  for (const moment of chosen(moments, point.step, crashes)) {
+  for (const moment of spread(moments, crashes)) {
     for (const choice of choicesFor(moment, "power", 1, point.step)) {
       states += 1;
       const { problems } = await recover(
@@ -121,9 +126,8 @@ export async function runWithFault(
   return { problems: [], states, afterwards: null };
 }
 
-/** Some moments after the fault, spread evenly. */
-function chosen(moments: readonly Moment[], from: number, wanted: number): readonly Moment[] {
-  const later = moments.filter((moment) => moment.step === null || moment.step.index > from);
-  const stride = Math.max(1, Math.floor(later.length / Math.max(1, wanted)));
-  return later.filter((_, at) => at % stride === 0).slice(0, wanted);
+/** So many of them, evenly. */
+function spread(moments: readonly Moment[], wanted: number): readonly Moment[] {
+  const stride = Math.max(1, Math.floor(moments.length / Math.max(1, wanted)));
+  return moments.filter((_, at) => at % stride === 0).slice(0, wanted);
 }

@@ -9,7 +9,7 @@ import {
 } from "holdfast";
 import type { Book } from "./book.ts";
 import { keptElsewhere } from "./kept.ts";
-import { answered, attempt, type Entry, type Found, isSame, synced } from "./ledger.ts";
+import { answered, attempt, type Entry, type Found, isSame, type State, synced } from "./ledger.ts";
 import type { SimulatedDisk } from "./simulated-disk.ts";
 import { type PlannedAppend, type PlannedRecord, padding, sessionId } from "./workload.ts";
 
@@ -33,6 +33,8 @@ export class SessionRun {
   readonly #book: Book;
   #journal: Journal | null = null;
   #headAtOpen = 0;
+  /** It was opened once, and so healed: later cuts are of what this run wrote. */
+  #healed = false;
   #running: Promise<unknown>[] = [];
 
   constructor(options: SessionRunOptions) {
@@ -117,7 +119,7 @@ export class SessionRun {
     } catch (error) {
       this.#book.failed(`a new epoch of session ${this.#session}`, error);
       const nothing = journal.failure === null && isHoldfastError(error, "STORE_FULL", "STORE_IO");
-      if (nothing) this.#book.update(this.#session, (ledger) => answered(ledger, entry, { state: "out" }));
+      if (nothing) this.#settle(entry, "out");
     }
   }
 
@@ -206,7 +208,8 @@ export class SessionRun {
   }
 
   async #openExisting(): Promise<void> {
-    const seen = found((await this.#store.read(this.#id)).records);
+    // After an orderly end a reader and a writer have nothing to differ about.
+    const seen = this.#ledger.closed ? null : found((await this.#store.read(this.#id)).records);
     const opened = await this.#store.open(this.#id, { app: "simulation" });
     try {
       await this.#reconcile(opened, seen);
@@ -246,7 +249,7 @@ export class SessionRun {
   }
 
   /** What `open` shows is durable, and is all that there is. */
-  async #reconcile(opened: Opened, seen: readonly Found[]): Promise<void> {
+  async #reconcile(opened: Opened, seen: readonly Found[] | null): Promise<void> {
     const { recovery, journal } = opened;
     const { closed } = this.#ledger;
     const say = (problem: string): void => this.#book.say(this.#session, problem);
@@ -254,13 +257,17 @@ export class SessionRun {
     const current = found(opened.records);
     this.#book.judge(this.#session, { history, current, head });
     // A reader, who may not heal, stops where a writer would cut (S7).
-    if (names(seen) !== names(current)) say(`a reader saw [${names(seen)}], the writer then [${names(current)}]`);
+    if (seen !== null && names(seen) !== names(current))
+      say(`a reader saw [${names(seen)}], the writer then [${names(current)}]`);
     if (head !== journal.head) say(`the history ends at seq ${head}, the journal's head is ${journal.head}`);
     if (recovery.damaged.length > 0)
       say(`damage is reported where there was none: ${JSON.stringify(recovery.damaged)}`);
     if (recovery.missing.length > 0) say(`seqs are missing: ${JSON.stringify(recovery.missing)}`);
     if (closed && recovery.unclean) say("it was closed in order, and is called unclean");
-    for (const lost of keptElsewhere(this.#options.before, this.#options.disk.tree(), this.#id)) say(lost);
+    if (!this.#healed) {
+      for (const lost of keptElsewhere(this.#options.before, this.#options.disk.tree(), this.#id)) say(lost);
+    }
+    this.#healed = true;
     this.#book.update(this.#session, (ledger) => ({ ...ledger, closed: false }));
   }
 
@@ -284,18 +291,27 @@ export class SessionRun {
     const given = records.length === 1 ? records[0]! : records;
     const options = { durability: append.durability, ...(append.key === undefined ? {} : { key: append.key }) };
     const failedBefore = journal.failure !== null;
+    const { head } = journal;
     try {
-      const appended = append.sync ? journal.appendSync(given, options) : await journal.append(given, options);
-      this.#acknowledge(entry, append, appended, earlier);
+      if (append.sync) {
+        this.#acknowledge(entry, append, journal.appendSync(given, options), earlier);
+        return true;
+      }
+      const answer = journal.append(given, options);
+      // The bytes are handed over inside the call, so this one is refused already, though its promise has not said so.
+      if (earlier === undefined && journal.head === head) this.#settle(entry, "out");
+      this.#acknowledge(entry, append, await answer, earlier);
       return true;
     } catch (error) {
       this.#book.failed(`an append to session ${this.#session}`, error);
       const nothing = failedBefore || (journal.failure === null && !isHoldfastError(error, "SYNC_FAILED"));
-      if (nothing && earlier === undefined) {
-        this.#book.update(this.#session, (ledger) => answered(ledger, entry, { state: "out" }));
-      }
+      if (nothing && earlier === undefined) this.#settle(entry, "out");
       return false;
     }
+  }
+
+  #settle(entry: Entry, state: State): void {
+    this.#book.update(this.#session, (ledger) => answered(ledger, entry, { state }));
   }
 
   #acknowledge(entry: Entry, append: PlannedAppend, appended: Appended, earlier: Entry | undefined): void {
