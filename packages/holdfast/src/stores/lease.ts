@@ -121,28 +121,38 @@ export class Leases {
       const key = identity(before);
       if (this.#held.has(key)) return null;
       const lock = this.#disk.lock(path);
-      if (!lock) return null;
+      return lock && this.#hold(id, app, path, key, lock);
+    } catch (error) {
+      throw diskFailure(error, "take the lease of a session", path, "Nothing was written.");
+    }
+  }
+
+  /** The lock is ours; it becomes a lease if the file is still the one that was looked at. */
+  #hold(id: string, app: string, path: string, key: string, lock: DiskLock): Lease | null {
+    const holder: Holder = { pid: process.pid, host: hostname(), app, since: new Date().toISOString() };
+    try {
       const after = this.#disk.stat(path);
       if (!after || identity(after) !== key) {
         // Somebody removed the file between our look and our lock: what we hold is nobody's lease.
         lock.release();
         return null;
       }
-      const holder: Holder = { pid: process.pid, host: hostname(), app, since: new Date().toISOString() };
       this.#held.set(key, { lock, holder });
       this.#announce(id, holder);
-      return {
-        assertHeld: () => {
-          const now = this.#disk.stat(path);
-          if (!now || identity(now) !== key) throw lost(id, path);
-        },
-        release: () => {
-          if (this.#held.delete(key)) lock.release();
-        },
-      };
     } catch (error) {
-      throw diskFailure(error, "take the lease of a session", path, "Nothing was written.");
+      this.#held.delete(key);
+      lock.release();
+      throw error;
     }
+    return {
+      assertHeld: () => {
+        const now = this.#disk.stat(path);
+        if (!now || identity(now) !== key) throw lost(id, path);
+      },
+      release: () => {
+        if (this.#held.delete(key)) lock.release();
+      },
+    };
   }
 
   /** The file is there, regular and empty, before SQLite sees it. */

@@ -166,10 +166,13 @@ export class FolderJournal implements Journal {
       if (this.#timer) clearTimeout(this.#timer);
       this.#timer = null;
       this.#ended = true;
-      this.#writer.close();
       this.#stopExit();
-      this.#parts.onClose(closed);
-      this.#parts.lease.release();
+      try {
+        this.#writer.close();
+        this.#parts.onClose(closed);
+      } finally {
+        this.#parts.lease.release();
+      }
       for (const wake of this.#followers) wake();
     }
     if (this.#failure && !this.#failureTold) throw this.#tell(this.#failure);
@@ -322,7 +325,8 @@ export class FolderJournal implements Journal {
     this.#ledger.setDurable(covers);
     this.#settle();
     for (const run of this.#quiet.splice(0)) run();
-    if (this.#writer.size >= this.#rollAt && !this.#failure && !this.#ended) this.#roll();
+    // Nothing may come after `closed`, not even the header of a new segment.
+    if (this.#writer.size >= this.#rollAt && !this.#failure && !this.#closing) this.#roll();
     if (this.#failure || this.#ended) return;
     if (this.#waiters.length > 0) this.#sync();
     else if (this.#ledger.head > this.#ledger.durable) this.#unsynced();

@@ -1,10 +1,13 @@
 import { join } from "node:path";
-import type { Disk } from "../../disk/disk.ts";
+import type { Disk, DiskStat } from "../../disk/disk.ts";
+import { errnoOf } from "../../errors.ts";
 import type { Listed, ListOptions, Summariser } from "../../journal/contract.ts";
 import { isId } from "../../journal/id.ts";
+import type { Ledger } from "../../journal/ledger.ts";
 import { pageOf } from "../page.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { isFresh, type Row, readRow } from "./summary.ts";
+import type { SegmentWriter } from "./writer.ts";
 
 /** Lists the sessions of a folder, from the catalogue where that is right, from the ends of the files where it is not (S20). */
 export class Listing {
@@ -26,10 +29,15 @@ export class Listing {
     return pageOf(this.#rows(), options);
   }
 
-  /** The session has ended in order: its row is known without reading. */
-  put(row: Row): void {
+  /** The session has ended in order: its row is known without reading. If its file cannot be looked at now, a list will. */
+  closed(id: string, writer: SegmentWriter, { at, head, row: summary }: Ledger): void {
+    const stat = statOf(this.#disk, writer.path);
+    if (!stat) return;
     this.#order = null;
-    this.#catalogue?.put([row]);
+    const { mtimeMs } = stat;
+    this.#catalogue?.put([
+      { id, segment: writer.segment, size: writer.size, mtimeMs, at, head, closed: true, summary },
+    ]);
   }
 
   /** Newest first. */
@@ -58,5 +66,14 @@ export class Listing {
     const rows = [...known.values()].sort((a, b) => (a.at === b.at ? (a.id < b.id ? 1 : -1) : a.at < b.at ? 1 : -1));
     this.#order = { of: known, rows };
     return rows;
+  }
+}
+
+function statOf(disk: Disk, path: string): DiskStat | null {
+  try {
+    return disk.stat(path);
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error;
+    return null;
   }
 }

@@ -273,18 +273,7 @@ class FolderStore implements contract.JournalStore {
       follow: (followOptions) => this.follow(id, followOptions),
       onClose: (closed) => {
         this.#live.delete(id);
-        if (!closed) return;
-        const { head, at, row: summary } = ledger;
-        this.#listing.put({
-          id,
-          segment: writer.segment,
-          size: writer.size,
-          mtimeMs: writer.mtimeMs,
-          at,
-          head,
-          closed,
-          summary,
-        });
+        if (closed) this.#listing.closed(id, writer, ledger);
       },
     });
     this.#live.set(id, journal);
@@ -343,7 +332,7 @@ class FolderStore implements contract.JournalStore {
     try {
       return await read();
     } catch (error) {
-      if (!this.#disk.stat(folder)) throw sessionNotFound(id);
+      if (!this.#doing("look at a session", folder, () => this.#disk.stat(folder))) throw sessionNotFound(id);
       throw diskFailure(error, "read a session", folder, "Nothing was touched.");
     }
   }

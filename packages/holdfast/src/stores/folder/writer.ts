@@ -60,11 +60,6 @@ export class SegmentWriter {
   get path(): string {
     return join(this.#folder, segmentName(this.#segment));
   }
-  /** Freshness of the segment for the catalogue. */
-  get mtimeMs(): number {
-    return this.#disk.stat(this.path)?.mtimeMs ?? 0;
-  }
-
   /** Writes one unit at the end, in one write. Throws STORE_FULL, STORE_IO with nothing written, or FILE_REPLACED (in doubt). */
   put(prepared: Prepared): void {
     const { bytes } = prepared;
@@ -134,17 +129,8 @@ export class SegmentWriter {
     this.#ledger.commit(prepared);
     this.#ledger.setDurable(prepared.last);
     if (records) this.#ledger.forgetOldKeys();
-    this.close();
-    this.#segment = number;
+    this.#moveTo(number, prepared.bytes.length);
     this.#epoch = epoch;
-    this.#size = prepared.bytes.length;
-    try {
-      [this.#file, this.#second] = this.#open();
-    } catch (error) {
-      const message = `The new segment ${this.path} is there, but could not be opened. What was acknowledged is safe. Open the session again.`;
-      throw new HoldfastError("SYNC_FAILED", message, { path: this.path, errno: errnoOf(error) ?? "unknown" }, error);
-    }
-    this.#identity = this.#file.stat();
     return prepared;
   }
 
@@ -152,6 +138,24 @@ export class SegmentWriter {
   close(): void {
     this.#file.close();
     this.#second.close();
+  }
+
+  /** The old descriptors are closed when the new ones are there, so that there is always one pair to close. */
+  #moveTo(number: number, size: number): void {
+    const [oldFile, oldSecond, oldSegment] = [this.#file, this.#second, this.#segment];
+    this.#segment = number;
+    try {
+      [this.#file, this.#second] = this.#open();
+    } catch (error) {
+      const { path } = this;
+      this.#segment = oldSegment;
+      const message = `The new segment ${path} is there, but could not be opened. What was acknowledged is safe. Open the session again.`;
+      throw new HoldfastError("SYNC_FAILED", message, { path, errno: errnoOf(error) ?? "unknown" }, error);
+    }
+    this.#size = size;
+    this.#identity = this.#file.stat();
+    oldFile.close();
+    oldSecond.close();
   }
 
   #open(): [DiskFile, DiskFile] {
