@@ -2,7 +2,7 @@ import * as fs from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Bench } from "./bench.ts";
-import { passes, type Results } from "./figure.ts";
+import { middleOf, passes, type Results } from "./figure.ts";
 import { describeMachine, type Machine, machineLines } from "./machine.ts";
 import { agePlot, ratiosPlot } from "./plot.ts";
 import { missedLines, tableLines } from "./report.ts";
@@ -22,30 +22,56 @@ that they must reach. Exits 1 when one is missed, and says which.
   --help
 `;
 
-const { values } = parseArgs({
-  options: {
-    quick: { type: "boolean", default: false },
-    only: { type: "string", multiple: true, default: [] },
-    write: { type: "boolean" },
-    dir: { type: "string" },
-    help: { type: "boolean", default: false },
-  },
-  allowNegative: true,
-});
+type Options = ReturnType<typeof readOptions>;
 
-if (values.help) console.log(HELP);
-else process.exitCode = await run();
+function readOptions() {
+  const { values } = parseArgs({
+    options: {
+      quick: { type: "boolean", default: false },
+      only: { type: "string", multiple: true, default: [] },
+      write: { type: "boolean" },
+      dir: { type: "string" },
+      help: { type: "boolean", default: false },
+    },
+    allowNegative: true,
+  });
+  return values;
+}
 
-async function run(): Promise<number> {
-  const unknown = values.only.filter((name) => !rows.some((row) => row.name === name));
+process.exitCode = await main();
+
+async function main(): Promise<number> {
+  let options: Options;
+  try {
+    options = readOptions();
+  } catch (error) {
+    // An option that does not exist: the words of parseArgs are for the user, its stack is not.
+    if (!(error instanceof TypeError)) throw error;
+    console.error(`${error.message}\n\n${HELP}`);
+    return 2;
+  }
+  if (options.help) {
+    console.log(HELP);
+    return 0;
+  }
+  return run(options);
+}
+
+async function run(options: Options): Promise<number> {
+  const unknown = options.only.filter((name) => !rows.some((row) => row.name === name));
   if (unknown.length > 0) {
     console.error(`There is no row ${unknown.join(", ")}. The rows are ${rows.map((row) => row.name).join(", ")}.`);
     return 2;
   }
-  const wanted = rows.filter((row) => values.only.length === 0 || values.only.includes(row.name));
-  const bench = new Bench({ quick: values.quick, parent: values.dir, say: progress });
+  const wanted = rows.filter((row) => options.only.length === 0 || options.only.includes(row.name));
+  const bench = new Bench({ quick: options.quick, parent: options.dir, say: progress });
   const results: Results = { figures: [], peers: [], ages: [] };
   const started = performance.now();
+  const interrupted = (): void => {
+    fs.rmSync(bench.folder, { recursive: true, force: true });
+    process.exit(130);
+  };
+  process.once("SIGINT", interrupted);
   try {
     const machine = describeMachine(bench.folder);
     for (const line of machineLines(machine)) console.log(line);
@@ -60,21 +86,23 @@ async function run(): Promise<number> {
     console.log();
     // Documents show all of a run or nothing: figures of different days do not stand side by side.
     const whole = wanted.length === rows.length;
-    if (values.write ?? (whole && !values.quick)) writeDocuments(machine, results);
+    if (options.write ?? (whole && !options.quick)) writeDocuments(machine, results, options.quick);
     const missed = missedLines(results.figures);
     for (const line of missed) console.log(line);
     const kept = results.figures.filter(passes).length;
     console.log(`${kept} of ${results.figures.length} figures reached, in ${seconds(started)} s.`);
     return missed.length > 0 ? 1 : 0;
   } finally {
+    process.off("SIGINT", interrupted);
     await bench.remove();
   }
 }
 
-function writeDocuments(machine: Machine, results: Results): void {
+function writeDocuments(machine: Machine, results: Results, quick: boolean): void {
   const folder = join(import.meta.dirname, "..", "docs", "bench");
   fs.mkdirSync(folder, { recursive: true });
-  const document = { measured: new Date().toISOString(), quick: values.quick, machine, ...results };
+  const figures = results.figures.map((figure) => ({ ...figure, median: middleOf(figure), reached: passes(figure) }));
+  const document = { measured: new Date().toISOString(), quick, machine, ...results, figures };
   fs.writeFileSync(join(folder, "journal.json"), `${JSON.stringify(document, null, 2)}\n`);
   const caption = `${machineLines(machine).join("; ")}; ${document.measured.slice(0, 10)}`;
   fs.writeFileSync(join(folder, "ratios.svg"), ratiosPlot(results.figures, caption));

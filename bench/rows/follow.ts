@@ -16,12 +16,16 @@ export async function followRow(bench: Bench, results: Results): Promise<void> {
   const rounds = bench.size(9, 5);
   const count = rounds * TIMES_PER_ROUND;
   const writer = bench.spawnChild(["write", root, id, String(count)]);
+  const stop = new AbortController();
   const ended = once(writer, "exit");
-  await once(writer.stdout!, "data");
+  // A writer that fails ends the wait for it.
+  void ended.then(([status]) => {
+    if (status !== 0) stop.abort(new Error(`the writer ended with ${status}`));
+  });
+  await once(writer.stdout!, "data", { signal: stop.signal });
 
   const store = await openFolderStore(root);
   const delaysMs: number[] = [];
-  const stop = new AbortController();
   setImmediate(() => writer.stdin!.write("go\n"));
   for await (const record of store.follow(id, { signal: stop.signal })) {
     const now = process.hrtime.bigint();
