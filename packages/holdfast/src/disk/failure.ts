@@ -4,10 +4,11 @@ const FULL = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 const FORBIDDEN = new Set(["EACCES", "EPERM", "EROFS"]);
 const UNSAFE = new Set(["ELOOP", "ENOTDIR", "EISDIR"]);
 
-/** A system error in our words: `what` was being done, `safety` says what is and is not affected. */
+/** A system error in our words: `what` was being done, `safety` says what is and is not affected. Throws anything else as it is. */
 export function diskFailure(error: unknown, what: string, path: string, safety: string): HoldfastError {
   if (error instanceof HoldfastError) return error;
-  const errno = errnoOf(error) ?? "unknown error";
+  const errno = errnoOf(error);
+  if (errno === undefined) throw error;
   const [code, why, advice] = reading(errno);
   return new HoldfastError(
     code,

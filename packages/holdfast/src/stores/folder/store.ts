@@ -165,14 +165,15 @@ class FolderStore implements contract.JournalStore {
   async *history(id: string, from = 1): AsyncGenerator<JournalRecord> {
     const folder = this.#folderOf(id);
     if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
-    yield* readHistory(this.#disk, folder, from);
+    yield* this.#worded("read a session", folder, readHistory(this.#disk, folder, from));
   }
 
   async *follow(id: string, options: contract.FollowOptions = {}): AsyncGenerator<JournalRecord> {
     const folder = this.#folderOf(id);
     if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
     const signal = options.signal ? AbortSignal.any([options.signal, this.#ending.signal]) : this.#ending.signal;
-    yield* followSession({ disk: this.#disk, id, folder, live: () => this.#live.get(id) }, { ...options, signal });
+    const source = { disk: this.#disk, id, folder, live: () => this.#live.get(id) };
+    yield* this.#worded("follow a session", folder, followSession(source, { ...options, signal }));
   }
 
   async has(id: string): Promise<boolean> {
@@ -218,12 +219,14 @@ class FolderStore implements contract.JournalStore {
     return this.#underLease(id, async () => {
       const epoch = await this.#reading(id, folder, () => readEpoch(this.#disk, folder));
       const packed = { segments: 0, bytesBefore: 0, bytesAfter: 0 };
-      for (const segment of listSegments(this.#disk, folder)) {
-        if (segment.packed || segment.number >= (epoch?.first ?? 0)) continue;
-        packed.bytesBefore += this.#disk.stat(join(folder, segment.name))?.size ?? 0;
-        packed.bytesAfter += packSegment(this.#disk, folder, segment);
-        packed.segments++;
-      }
+      this.#doing("pack a session", folder, () => {
+        for (const segment of listSegments(this.#disk, folder)) {
+          if (segment.packed || segment.number >= (epoch?.first ?? 0)) continue;
+          packed.bytesBefore += this.#disk.stat(join(folder, segment.name))?.size ?? 0;
+          packed.bytesAfter += packSegment(this.#disk, folder, segment);
+          packed.segments++;
+        }
+      });
       return packed;
     });
   }
@@ -334,6 +337,14 @@ class FolderStore implements contract.JournalStore {
     } catch (error) {
       if (!this.#doing("look at a session", folder, () => this.#disk.stat(folder))) throw sessionNotFound(id);
       throw diskFailure(error, "read a session", folder, "Nothing was touched.");
+    }
+  }
+
+  async *#worded<T>(what: string, path: string, from: AsyncIterable<T>): AsyncGenerator<T> {
+    try {
+      yield* from;
+    } catch (error) {
+      throw diskFailure(error, what, path, "Nothing was touched.");
     }
   }
 
