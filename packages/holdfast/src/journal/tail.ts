@@ -8,6 +8,11 @@ export interface Tail {
   readonly cut: number | null;
   /** What stays lacks its last newline, which is to be added before anything is appended. */
   readonly unended: boolean;
+  /**
+   * The highest mark goes with the bytes that are cut off. It is to be written again at once, on a record of the writer's: else the next one who looks
+   * takes damage to what was durable for a tear.
+   */
+  readonly markLost: boolean;
   /** Damage to what had been durable. It stays in place. */
   readonly damaged: readonly (Stray & { readonly seq?: number })[];
   /** Seqs that no line is there for. */
@@ -75,6 +80,7 @@ export function decideTail(scan: Scan, context: TailContext): Tail {
     keep,
     cut,
     unended: cut === null ? scan.ragged : scan.inline.has(cut),
+    markLost: cut !== null && scan.mark > 0 && !records.slice(0, keep).some((record) => record.synced === scan.mark),
     damaged,
     missing,
     durable,

@@ -202,6 +202,28 @@ describe("S7: the mark", () => {
     expect(decide([bytes])).toMatchObject({ keep: 3, cut: null, next: 4 });
   });
 
+  test("goes with what is cut off, if it stands nowhere else: then it is to be written again at once", () => {
+    // Line 3 is rotten, line 5 is torn, and only line 6 says that 3 and 4 were durable.
+    const parts = [first, note(2), rotten(note(3)), note(4), bytesOf(nuls(80), "\n"), marked(6, 4)];
+    const tail = decide(parts);
+    expect(tail).toMatchObject({ keep: 3, next: 5, durable: 4, markLost: true });
+    const healed = parts.slice(0, 4);
+    expect(decide(healed), "without it, line 4 is lost").toMatchObject({ keep: 2 });
+    expect(decide([...healed, marked(5, tail.durable)])).toMatchObject({
+      keep: 4,
+      cut: null,
+      next: 6,
+      markLost: false,
+    });
+  });
+
+  test("is not lost if it stands in a record that stays, or if nothing is cut", () => {
+    expect(decide([first, note(2), marked(3, 2), nuls(10)]).markLost).toBe(false);
+    expect(decide([first, note(2), marked(3, 2)]).markLost).toBe(false);
+    expect(decide([first, nuls(10)]).markLost).toBe(false);
+    expect(decide([note(1), nuls(10)]).markLost).toBe(false);
+  });
+
   test("all that follows a tear was never known durable, whatever it says of itself", () => {
     const tail = decide([first, note(2), rotten(note(3)), marked(4, 2), rotten(note(5)), note(6)]);
     expect(tail).toMatchObject({ keep: 2, next: 3, durable: 2, damaged: [], missing: [] });
