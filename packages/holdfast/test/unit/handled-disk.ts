@@ -7,13 +7,17 @@ export class HandledDisk {
   /** Syncs wait here if it is set. */
   gate: Promise<void> | null = null;
   syncs = 0;
+  /** Bytes of the log that were written once more in place. */
   rewritten = 0;
+  /** Files that were written only to try the disk. */
+  trials = 0;
 
   readonly disk: Disk = {
     ...nodeDisk,
     open: (path, mode) => {
       const file = nodeDisk.open(path, mode);
-      return path.endsWith("-wal") ? this.#handled(file) : file;
+      if (path.endsWith("-trial")) this.trials++;
+      return path.endsWith("-wal") || path.endsWith("-trial") ? this.#handled(file) : file;
     },
   };
 

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { renameSync, rmSync } from "node:fs";
+import { readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type HoldfastError, isHoldfastError, type JournalRecord, newId, openSqliteStore } from "holdfast";
@@ -12,6 +12,8 @@ const note = (text: string) => ({ kind: "note", text });
 const textsOf = (records: readonly JournalRecord[]) =>
   records.filter((record) => record.kind === "note").map((record) => record["text"]);
 
+const sizeOf = (path: string): number => nodeDisk.stat(path)!.size;
+
 async function refusalOf(promise: Promise<unknown>): Promise<HoldfastError> {
   const error = await promise.then(
     () => new Error("it went well"),
@@ -22,7 +24,7 @@ async function refusalOf(promise: Promise<unknown>): Promise<HoldfastError> {
 }
 
 describe("P8, S9: a failed sync", () => {
-  test("rejects what waits, ends every journal of the store, and reopening writes the log once more", async () => {
+  test("rejects what waits, ends every journal of the store, and reopening moves the log to safer ground", async () => {
     using here = place();
     const file = join(here.path, "store.db");
     const handled = new HandledDisk();
@@ -53,9 +55,10 @@ describe("P8, S9: a failed sync", () => {
     await journal.close();
     await idle.close();
 
-    const before = handled.rewritten;
+    expect(sizeOf(`${file}-wal`)).toBeGreaterThan(0);
     const { journal: reopened, records } = await store.open(id);
-    expect(handled.rewritten - before).toBe(nodeDisk.stat(`${file}-wal`)!.size);
+    expect(sizeOf(`${file}-wal`)).toBe(0);
+    expect(readFileSync(file, "latin1")).toContain('"text":"b"');
     expect(textsOf(records)).toEqual(["safe", "a", "b"]);
     expect(reopened.durable).toBe(records.at(-1)!.seq);
     await reopened.append(note("goes on"));
@@ -63,16 +66,20 @@ describe("P8, S9: a failed sync", () => {
     expect(textsOf((await store.read(other)).records)).toEqual(["idle", "goes on too"]);
   });
 
-  test("while the disk goes on failing, opening fails, and reading does not", async () => {
+  test("while the disk goes on failing, opening fails, reading does not, and the database file is left alone", async () => {
     using here = place();
+    const file = join(here.path, "store.db");
     const handled = new HandledDisk();
-    await using store = await openSqliteStore(join(here.path, "store.db"), { disk: handled.disk });
+    await using store = await openSqliteStore(file, { disk: handled.disk });
     const id = newId();
     const journal = await store.create(id, [note("a")]);
     handled.failing = true;
     expect((await refusalOf(journal.append(note("b")))).code).toBe("SYNC_FAILED");
     await journal.close();
+    const before = sizeOf(file);
     expect((await refusalOf(store.open(id))).code).toBe("SYNC_FAILED");
+    expect(sizeOf(file)).toBe(before);
+    expect(nodeDisk.stat(`${file}-trial`)).toBeNull();
     expect((await refusalOf(store.create(newId(), []))).code).toBe("SYNC_FAILED");
     expect(await store.holder(id)).toBeNull();
     expect(textsOf((await store.read(id)).records)).toEqual(["a", "b"]);
@@ -103,10 +110,49 @@ describe("P8, S9: a failed sync", () => {
     const handled = new HandledDisk();
     await using store = await openSqliteStore(file, { disk: handled.disk });
     await store.read(id);
-    expect(handled.rewritten).toBe(0);
+    expect(handled.trials).toBe(0);
+    const before = sizeOf(`${file}-wal`);
     await store.create(newId(), []);
-    expect(handled.rewritten).toBeGreaterThan(4096);
+    expect(handled.trials).toBe(1);
+    expect(sizeOf(`${file}-wal`)).toBeLessThan(before);
+    expect(textsOf((await store.read(id)).records)).toEqual(["a", "b"]);
   });
+
+  test("a reader that stays in the log keeps no writer out (P6), unless a sync is known to have failed", async () => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    const first = await openSqliteStore(file);
+    const id = newId();
+    const journal = await first.create(id, [note("a")]);
+    const reader = new DatabaseSync(file);
+    reader.exec("BEGIN; SELECT * FROM lines");
+    await journal.append(note("b"));
+
+    const handled = new HandledDisk();
+    await using store = await openSqliteStore(file, { disk: handled.disk });
+    const other = await store.create(newId(), []);
+    expect(handled.rewritten).toBeGreaterThan(0);
+    await other.append(note("goes on"));
+    await first.close();
+
+    handled.failing = true;
+    expect((await refusalOf(other.append(note("in doubt")))).code).toBe("SYNC_FAILED");
+    handled.failing = false;
+    expect((await refusalOf(store.open(id))).code).toBe("SYNC_FAILED");
+    reader.exec("COMMIT");
+    reader.close();
+    expect(textsOf((await store.open(id)).records)).toEqual(["a", "b"]);
+  });
+});
+
+test("P7: the log is moved to the database file now and then, and does not grow with the journal", async () => {
+  using here = place();
+  const file = join(here.path, "store.db");
+  await using store = await openSqliteStore(file, { durability: "process" });
+  const journal = await store.create(newId(), []);
+  for (let i = 0; i < 4000; i++) await journal.append(note("x".repeat(4000)));
+  expect(sizeOf(file)).toBeGreaterThan(12 * 1024 * 1024);
+  expect(sizeOf(`${file}-wal`)).toBeLessThan(8 * 1024 * 1024);
 });
 
 describe("S10: group commit", () => {

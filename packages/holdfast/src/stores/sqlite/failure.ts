@@ -29,6 +29,10 @@ export function isBusy(error: unknown): boolean {
   return code === BUSY || code === PROTOCOL;
 }
 
+export function isIoError(error: unknown): boolean {
+  return sqliteCode(error) === IOERR;
+}
+
 export function isCorrupt(error: unknown): boolean {
   return sqliteCode(error) === CORRUPT;
 }
@@ -38,12 +42,21 @@ export function isRefusal(failure: HoldfastError): boolean {
   return REFUSALS.has(failure.code);
 }
 
-/** An error of SQLite in our words: `what` was being done, `safety` says what is and is not affected. */
-export function sqliteFailure(error: unknown, what: string, path: string, safety: string): HoldfastError {
-  if (error instanceof HoldfastError) return error;
-  const code = sqliteCode(error);
-  if (code === undefined) return diskFailure(error, what, path, safety);
-  const { errcode, message } = error as Error & { readonly errcode: number };
+/** An error of SQLite, or of the system, in our words: `what` was being done, `safety` says what is and is not affected. Anything else stays what it is. */
+export function sqliteFailure(error: unknown, what: string, path: string, safety: string): unknown {
+  return isSqliteError(error) ? inWords(error, what, path, safety) : diskFailure(error, what, path, safety);
+}
+
+export interface SqliteError extends Error {
+  readonly errcode: number;
+}
+
+export function isSqliteError(error: unknown): error is SqliteError {
+  return sqliteCode(error) !== undefined;
+}
+
+function inWords(error: SqliteError, what: string, path: string, safety: string): HoldfastError {
+  const { errcode, message } = error;
   const fail = (ours: ErrorCode, why: string, advice: string): HoldfastError =>
     new HoldfastError(
       ours,
@@ -51,7 +64,7 @@ export function sqliteFailure(error: unknown, what: string, path: string, safety
       { path, sqlite: errcode },
       error,
     );
-  switch (code) {
+  switch (sqliteCode(error)) {
     case FULL:
       return fail("STORE_FULL", "there is no space left", "Free some space, and try again.");
     case PERM:
@@ -87,12 +100,11 @@ export function sqliteFailure(error: unknown, what: string, path: string, safety
 }
 
 /** An error of an append, or of a new epoch. What is not known to have left nothing behind counts as a failed sync (S9). */
-export function writeFailure(error: unknown, session: string, ledger: Ledger, path: string): HoldfastError {
+export function writeFailure(error: SqliteError, session: string, ledger: Ledger, path: string): HoldfastError {
   const code = sqliteCode(error);
   if (code === CONSTRAINT) return seqTaken(session, ledger, error);
-  if (code === IOERR && !NOTHING_WRITTEN.has((error as { readonly errcode: number }).errcode))
-    return syncFailed(session, ledger, error);
-  return sqliteFailure(
+  if (code === IOERR && !NOTHING_WRITTEN.has(error.errcode)) return syncFailed(session, ledger, error);
+  return inWords(
     error,
     "append to the journal",
     path,

@@ -1,4 +1,3 @@
-import { sqliteCode } from "../../disk/node-disk.ts";
 import { HoldfastError, isHoldfastError } from "../../errors.ts";
 import type { Appended, AppendOptions, Durability, FollowOptions, Journal } from "../../journal/contract.ts";
 import type { Ledger } from "../../journal/ledger.ts";
@@ -7,7 +6,7 @@ import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { journalClosed } from "../../journal/refusals.ts";
 import { flushAtExit } from "../exit.ts";
 import type { Lease } from "../lease.ts";
-import { isBusy, isRefusal, syncFailed, writeFailure } from "./failure.ts";
+import { isBusy, isRefusal, isSqliteError, syncFailed, writeFailure } from "./failure.ts";
 import type { Turns } from "./turns.ts";
 import { Waiters } from "./waiters.ts";
 import type { Wal } from "./wal.ts";
@@ -141,6 +140,7 @@ export class SqliteJournal implements Journal {
         return this.#commit(records, () => {
           const prepared = this.#parts.writer.begin(records!);
           this.#segmentStarted = true;
+          this.#parts.wal.grew(prepared.bytes.length);
           return { seq: prepared.seq + 1, last: prepared.last };
         });
       },
@@ -239,6 +239,7 @@ export class SqliteJournal implements Journal {
     return this.#commit(unit, () => {
       const prepared = this.#ledger.prepare(unit, key);
       this.#parts.writer.put(prepared);
+      this.#parts.wal.grew(prepared.bytes.length);
       return { seq: prepared.seq, last: prepared.last };
     });
   }
@@ -265,7 +266,7 @@ export class SqliteJournal implements Journal {
       this.#wrote = true;
       return result;
     } catch (error) {
-      if (isBusy(error) || sqliteCode(error) === undefined) throw error;
+      if (isBusy(error) || !isSqliteError(error)) throw error;
       const failure = writeFailure(error, this.id, this.#ledger, this.#parts.wal.path);
       if (isRefusal(failure)) throw failure;
       if (failure.code === "SYNC_FAILED") this.#parts.wal.doubt(error);
@@ -350,6 +351,7 @@ export class SqliteJournal implements Journal {
       this.#parts.writer.saveRow(false);
     } catch (error) {
       // The row is derived, and somebody else may be writing, or the disk be full: lists do without it, and the next round tries again.
+      if (!isSqliteError(error)) throw error;
       const { code } = writeFailure(error, this.id, this.#ledger, this.#parts.wal.path);
       if (code === "SYNC_FAILED") this.#parts.wal.doubt(error);
     }

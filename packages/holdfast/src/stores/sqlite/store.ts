@@ -228,7 +228,7 @@ class SqliteStore implements contract.JournalStore {
 
   async gc(options: { readonly graceMs?: number } = {}): Promise<{ readonly removed: readonly string[] }> {
     this.#assertOpen();
-    return collectGarbage(this.#database, this.#rows, this.#leases, this.#now(), options.graceMs);
+    return collectGarbage(this.#database, this.#rows, this.#wal, this.#leases, this.#now(), options.graceMs);
   }
 
   close(): Promise<void> {

@@ -2,15 +2,19 @@ import { setImmediate as breathe } from "node:timers/promises";
 import type { Leases } from "../lease.ts";
 import type { Database } from "./database.ts";
 import type { Rows } from "./rows.ts";
+import type { Wal } from "./wal.ts";
 
 const WEEK_MS = 7 * 24 * 3600 * 1000;
 /** Lines are removed in transactions of this many, so that no writer has to wait long. */
 const REMOVE_ROWS = 256;
+/** A line has a page to itself, or more than one, or less: about. */
+const PAGE_BYTES = 4096;
 
 /** Empties the trash of what is older than the grace time, and removes leases that nobody needs. The file keeps its size: the space is used again. */
 export async function collectGarbage(
   database: Database,
   rows: Rows,
+  wal: Wal,
   leases: Leases,
   nowMs: number,
   graceMs = WEEK_MS,
@@ -19,7 +23,10 @@ export async function collectGarbage(
   const removed: string[] = [];
   for (const { key, id } of await database.retry(what, () => rows.trashed(nowMs - graceMs))) {
     // The lines first: a session whose row is gone would leave them behind for ever.
-    while ((await database.retry(what, () => rows.removeLines(key, REMOVE_ROWS))) > 0) await breathe();
+    while ((await database.retry(what, () => rows.removeLines(key, REMOVE_ROWS))) > 0) {
+      wal.grew(REMOVE_ROWS * PAGE_BYTES);
+      await breathe();
+    }
     await database.retry(what, () => database.transaction(() => rows.removeSession(key)));
     removed.push(id);
   }

@@ -1,10 +1,14 @@
 import { dirname } from "node:path";
 import type { Disk, DiskFile, DiskStat } from "../../disk/disk.ts";
-import { diskFailure } from "../../disk/failure.ts";
 import { errnoOf, HoldfastError } from "../../errors.ts";
 import { assertSame, type Database } from "./database.ts";
+import { isIoError, isSqliteError, sqliteFailure } from "./failure.ts";
+import { emptyLog, rewriteLog } from "./heal.ts";
 
-const CHUNK_BYTES = 1024 * 1024;
+/** The log is moved to the database file when it has grown by about this much. */
+const CHECKPOINT_BYTES = 4 * 1024 * 1024;
+/** What a commit adds to the log beside its lines, about: the pages that they lie on are written as a whole. */
+const COMMIT_BYTES = 6 * 1024;
 
 /**
  * The write-ahead log of a database, synced from outside. SQLite commits with `synchronous=NORMAL`: the frames of a commit are in the kernel when it
@@ -26,8 +30,9 @@ export class Wal {
   readonly #issuing: (() => void)[] = [];
   #running: Promise<void> | null = null;
   #next: Promise<void> | null = null;
-  /** A sync of this file may have failed, here or in a process that is dead. */
-  #doubtful = true;
+  /** `unknown`: a sync of this file may have failed in a process that is dead. `failed`: it has, here. */
+  #state: "unknown" | "failed" | "good" = "unknown";
+  #grownBytes = 0;
   #healing: Promise<void> | null = null;
   #closed = false;
 
@@ -95,8 +100,21 @@ export class Wal {
 
   /** A sync of the log has failed, SQLite's own or ours: a hole in it would take every later commit, whoever made it. */
   doubt(error: unknown): void {
-    this.#doubtful = true;
+    this.#state = "failed";
     this.#onDoubt(error);
+  }
+
+  /** A commit of so many bytes has been made. Now and then this is the time for a checkpoint. */
+  grew(bytes: number): void {
+    this.#grownBytes += bytes + COMMIT_BYTES;
+    if (this.#grownBytes < CHECKPOINT_BYTES) return;
+    this.#grownBytes = 0;
+    try {
+      this.#database.checkpoint("PASSIVE");
+    } catch (error) {
+      // Whatever else it is (a full disk, somebody who is closing), the log keeps what it has, and the next time is soon.
+      if (isIoError(error)) this.doubt(error);
+    }
   }
 
   /** Throws FILE_REPLACED if the database, or its log, is no longer the file that was opened (S12). */
@@ -116,7 +134,7 @@ export class Wal {
   /** A sync that succeeds from now on is to be believed. Throws SYNC_FAILED, FILE_REPLACED. */
   async trust(): Promise<void> {
     this.assertMine();
-    while (this.#doubtful) {
+    while (this.#state !== "good") {
       this.#healing ??= this.#heal().finally(() => {
         this.#healing = null;
       });
@@ -142,28 +160,26 @@ export class Wal {
   }
 
   #assertTrusted(): void {
-    if (!this.#doubtful && !this.#closed) return;
+    if (this.#state === "good" && !this.#closed) return;
     throw Object.assign(new Error(`an earlier sync of ${this.path} failed`), { code: "EIO" });
   }
 
-  /**
-   * After a failed fsync the kernel takes the lost pages for clean, and the next fsync succeeds (S9); and a hole in the log would take every commit
-   * after it. Whether that has happened to a writer that is dead now, nobody knows. So the bytes of the log are written once more, in place.
-   */
   async #heal(): Promise<void> {
     await Promise.allSettled([this.#running, this.#next]);
     try {
       // The log's own name: SQLite makes the file, and does not sync the folder before it syncs the file itself.
       this.#disk.syncFolder(dirname(this.path));
       for (const file of [this.#file, this.#second]) this.#hearOldNews(file);
-      // Under the lock that writers need, also those who begin the log anew: no byte changes between its reading and its writing.
-      await this.#database.retry("write the log once more", () => this.#database.transaction(() => this.#rewrite()));
+      if (this.#file.stat().size > 0 && !(await emptyLog(this.#disk, this.#database, this.#file))) {
+        if (this.#state === "failed") throw this.#blocked();
+        await rewriteLog(this.#database, this.#file);
+      }
       await this.#file.sync();
       this.#second.syncNow();
     } catch (error) {
       throw this.#unconfirmed(error);
     }
-    this.#doubtful = false;
+    this.#state = "good";
   }
 
   /** A failure from before is told to each descriptor once; what is told after this is about what is written after this. */
@@ -175,26 +191,20 @@ export class Wal {
     }
   }
 
-  #unconfirmed(error: unknown): HoldfastError {
-    if (error instanceof HoldfastError) return error;
+  #unconfirmed(error: unknown): unknown {
+    if (error instanceof HoldfastError || errnoOf(error) === undefined) return error;
+    if (isSqliteError(error))
+      return sqliteFailure(error, "make the log durable", this.path, "What was acknowledged before is safe.");
     const message =
       `The disk did not confirm the log ${this.path}. What was acknowledged before is safe; what was just written is in doubt. ` +
       "Check the disk, and open the session again.";
     return new HoldfastError("SYNC_FAILED", message, { path: this.path, errno: errnoOf(error) ?? null }, error);
   }
 
-  #rewrite(): void {
-    const { size } = this.#file.stat();
-    const bytes = Buffer.allocUnsafe(Math.min(size, CHUNK_BYTES));
-    try {
-      for (let at = 0; at < size; ) {
-        const length = this.#file.read(bytes, 0, Math.min(bytes.length, size - at), at);
-        if (length === 0) break;
-        for (let done = 0; done < length; ) done += this.#file.writeAt(bytes.subarray(done, length), at + done);
-        at += length;
-      }
-    } catch (error) {
-      throw diskFailure(error, "write the log once more", this.path, "Nothing new was written.");
-    }
+  #blocked(): HoldfastError {
+    const message =
+      `The disk has failed to confirm the log ${this.path}, and what is in it could not be moved to a safer place: somebody is reading it, or ` +
+      "there is no space. What was acknowledged before is safe. Try again when the readers have ended and there is space.";
+    return new HoldfastError("SYNC_FAILED", message, { path: this.path });
   }
 }

@@ -1,0 +1,88 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Disk, DiskFile } from "../../disk/disk.ts";
+import { isFull } from "../../disk/failure.ts";
+import { errnoOf, HoldfastError } from "../../errors.ts";
+import { busyPauseMs, type Database } from "./database.ts";
+import { isIoError } from "./failure.ts";
+
+const CHUNK_BYTES = 1024 * 1024;
+/** How long readers of other processes are given to leave the log. */
+const EMPTY_MS = 500;
+
+/**
+ * After a failed fsync the kernel takes the lost pages for clean, and the next fsync succeeds (S9); and a hole in the log takes every commit after
+ * it. To write the same bytes to the same place is no help: ext4 has given them blocks that stay marked as never written, and after the
+ * next mount they are NULs, although the fsync was confirmed (measured on Linux 6.18, with its default options). So the commits are moved
+ * to the database file, and the log is cut to nothing: what is written to it then gets blocks of its own.
+ *
+ * False if it cannot be done, because somebody is still reading from the log or there is no space for a trial.
+ */
+export async function emptyLog(disk: Disk, database: Database, log: DiskFile): Promise<boolean> {
+  const until = performance.now() + EMPTY_MS;
+  for (let failures = 0, trial = true; ; ) {
+    if (trial && !(await inWriteLock(database, () => tryDisk(disk, `${database.file}-trial`, log)))) return false;
+    trial = false;
+    try {
+      if (database.checkpoint("TRUNCATE")) return true;
+      if (performance.now() > until) return false;
+    } catch (error) {
+      // SQLite's own descriptor may have the old failure still to hear of, and says so before it writes anything. Once.
+      if (!isIoError(error) || ++failures > 1) throw error;
+      trial = true;
+    }
+    await sleep(busyPauseMs());
+  }
+}
+
+/** The bytes of the log once more, in place: what is left to do if nothing is known to have failed, and the log cannot be emptied. */
+export async function rewriteLog(database: Database, log: DiskFile): Promise<void> {
+  await inWriteLock(database, () => copyLog(log, (bytes, at) => log.writeAt(bytes, at)));
+}
+
+/** Writers wait, also those that begin the log anew: no byte of it changes meanwhile. */
+function inWriteLock<T>(database: Database, work: () => T): Promise<T> {
+  return database.retry("look after the log", () => database.transaction(work));
+}
+
+/**
+ * As many bytes as the log has, in a file that is thrown away: a disk that does not take these is not to be asked for the database file, whose
+ * blocks cannot be given back. False if there is no space.
+ */
+function tryDisk(disk: Disk, path: string, log: DiskFile): boolean {
+  if (disk.stat(path)) disk.remove(path);
+  const file = disk.open(path, "create");
+  try {
+    try {
+      copyLog(log, (bytes) => file.write(bytes));
+    } catch (error) {
+      if (isFull(error)) return false;
+      throw error;
+    }
+    try {
+      file.syncNow();
+    } catch (error) {
+      // ENOSPC from here is a failed fsync, not a full disk (S9).
+      const message = `The disk of ${log.path} does not confirm what is written to it. What was acknowledged before is safe, and nothing was changed. Check the disk, and open the session again.`;
+      throw new HoldfastError("SYNC_FAILED", message, { path, errno: errnoOf(error) ?? null }, error);
+    }
+    return true;
+  } finally {
+    file.close();
+    disk.remove(path);
+  }
+}
+
+function copyLog(log: DiskFile, write: (bytes: Buffer, at: number) => number): void {
+  const { size } = log.stat();
+  const bytes = Buffer.allocUnsafe(Math.min(size, CHUNK_BYTES));
+  for (let at = 0; at < size; ) {
+    const length = log.read(bytes, 0, Math.min(bytes.length, size - at), at);
+    if (length === 0) return;
+    for (let done = 0; done < length; ) {
+      const written = write(bytes.subarray(done, length), at + done);
+      if (written === 0) throw Object.assign(new Error("the write took no bytes"), { code: "ENOSPC" });
+      done += written;
+    }
+    at += length;
+  }
+}
