@@ -107,7 +107,7 @@ describe("decideTail", () => {
         if (sealed) expect(tail).toMatchObject({ cut: null, keep: scan.records.length });
       }),
       seed,
-      2000,
+      800,
     );
   });
 
@@ -139,7 +139,7 @@ describe("decideTail", () => {
         if (firstAtRisk !== -1) expect(tail.durableEnd).toBe(scan.offsets[firstAtRisk]);
       }),
       seed,
-      2000,
+      800,
     );
   });
 
@@ -166,9 +166,9 @@ describe("decideTail", () => {
         expect(again.missing).toEqual(tail.missing);
       }),
       seed,
-      2000,
+      800,
     );
-    expect(checked).toBeGreaterThan(1000);
+    expect(checked).toBeGreaterThan(400);
   });
 
   test("what is appended after healing, with the mark, is read behind everything that was kept", () => {
@@ -190,7 +190,7 @@ describe("decideTail", () => {
         expect(again.durable).toBeGreaterThanOrEqual(tail.durable);
       }),
       seed,
-      2000,
+      800,
     );
   });
 });
