@@ -14,7 +14,7 @@ export interface Segment {
   readonly packed: boolean;
 }
 
-const NAME = /^(\d{6,})\.jsonl(\.zst)?$/;
+const NAME = /^(\d{6}|[1-9]\d{6,})\.jsonl(\.zst)?$/;
 const CHUNK_BYTES = 1024 * 1024;
 const NEWLINE = 0x0a;
 
