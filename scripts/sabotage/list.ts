@@ -161,8 +161,8 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "a unit is several records",
     file: "journal/encode.ts",
-    find: "if (records.length > 1 && envelope.unit !== false) head +=",
-    replace: "if (records.length > 1e9) head +=",
+    find: "if (records.length > 1 && envelope.unit !== false) marks =",
+    replace: "if (records.length > 1e9) marks =",
     look: SIMULATION,
   },
   {
@@ -182,7 +182,7 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "`closed` before the sync that it speaks of",
     file: "stores/folder/journal.ts",
-    find: "    await this.#durableAt(this.#ledger.head);\n    try {\n      this.#writer.put",
+    find: "    await this.#durableAt(this.#ledger.head, undefined);\n    try {\n      this.#writer.put",
     replace: "    this.#ledger.setDurable(this.#ledger.head);\n    try {\n      this.#writer.put",
     look: SIMULATION,
   },

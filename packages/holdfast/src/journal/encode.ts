@@ -25,7 +25,9 @@ const RESERVED = new Set(["seq", "unit", "synced", "at", "key", "summary", "crc"
 const TRAILER_BYTES = 19;
 const SCRATCH_BYTES = 256 * 1024;
 const KIND_FIRST = '{"kind":';
-const HEX16 = Array.from({ length: 0x10000 }, (_, i) => i.toString(16).padStart(4, "0"));
+const HEX = Buffer.from("0123456789abcdef");
+const SEQ = '{"seq":';
+const AT = ',"at":"';
 
 /** Encoding and writing are one synchronous step (S10), so all writers of a process can share it. */
 const scratch = Buffer.allocUnsafe(SCRATCH_BYTES);
@@ -53,31 +55,39 @@ export class Encoder {
   #line(records: readonly NewRecord[], i: number, envelope: Envelope, start: number): number {
     const record = records[i]!;
     const body = bodyOf(record);
-    let head = `{"seq":${envelope.seq + i}`;
+    let marks = "";
     let tail = "";
     if (i === 0) {
-      if (records.length > 1 && envelope.unit !== false) head += `,"unit":${records.length}`;
+      if (records.length > 1 && envelope.unit !== false) marks = `,"unit":${records.length}`;
       if (envelope.key !== undefined) tail = `,"key":${JSON.stringify(envelope.key)}`;
     }
     if (envelope.synced !== undefined && (i === 0 || (envelope.syncedLast === true && i === records.length - 1))) {
-      head += `,"synced":${envelope.synced}`;
+      marks += `,"synced":${envelope.synced}`;
     }
-    head += `,"at":"${envelope.at}"`;
     const summary = envelope.summary?.(i);
     if (summary !== undefined) tail = `,"summary":${summary}${tail}`;
 
-    const bytesMax = head.length + bytesAtMost(body) + bytesAtMost(tail) + TRAILER_BYTES;
-    if (bytesMax > RECORD_BYTES_MAX) assertSize(record.kind, head, body, tail);
+    const seq = String(envelope.seq + i);
+    const headBytes = SEQ.length + seq.length + marks.length + AT.length + envelope.at.length + 1;
+    const bytesMax = headBytes + bytesAtMost(body) + bytesAtMost(tail) + TRAILER_BYTES;
+    if (bytesMax > RECORD_BYTES_MAX) assertSize(record.kind, headBytes, body, tail);
     if (start + bytesMax > this.#buffer.length) this.#grow(start, start + bytesMax);
     const buffer = this.#buffer;
 
     // The body is `{"kind":…}`: its first brace becomes the comma after the head, its last one is written over.
-    const bodyAt = start + buffer.write(head, start, "latin1");
+    let bodyAt = putAscii(buffer, start, SEQ);
+    bodyAt = putAscii(buffer, bodyAt, seq);
+    if (marks !== "") bodyAt = putAscii(buffer, bodyAt, marks);
+    bodyAt = putAscii(buffer, bodyAt, AT);
+    bodyAt = putAscii(buffer, bodyAt, envelope.at);
+    buffer[bodyAt++] = 0x22;
     let at = bodyAt + buffer.write(body, bodyAt, "utf8") - 1;
     buffer[bodyAt] = 0x2c;
     if (tail !== "") at += buffer.write(tail, at, "utf8");
     const crc = crc32(buffer.subarray(start, at));
-    return at + buffer.write(`,"crc":"${HEX16[crc >>> 16]}${HEX16[crc & 0xffff]}"}\n`, at, "latin1");
+    at = putAscii(buffer, at, ',"crc":"');
+    for (let shift = 28; shift >= 0; shift -= 4) buffer[at++] = HEX[(crc >>> shift) & 15]!;
+    return putAscii(buffer, at, '"}\n');
   }
 
   /** A unit larger than the scratch buffer gets one of its own, which is not kept. */
@@ -127,10 +137,16 @@ function invalid(message: string, facts: Record<string, Json>): HoldfastError {
 }
 
 /** Before memory is taken for it. */
-function assertSize(kind: string, head: string, body: string, tail: string): void {
+function assertSize(kind: string, headBytes: number, body: string, tail: string): void {
   // One brace of the body is written over.
-  const bytes = head.length + Buffer.byteLength(body) - 1 + Buffer.byteLength(tail) + TRAILER_BYTES;
+  const bytes = headBytes + Buffer.byteLength(body) - 1 + Buffer.byteLength(tail) + TRAILER_BYTES;
   if (bytes > RECORD_BYTES_MAX) throw tooLarge(kind, bytes);
+}
+
+/** For a few dozen bytes a loop costs less than a call out of JavaScript, and needs no string to be put together first. */
+function putAscii(buffer: Buffer, at: number, text: string): number {
+  for (let i = 0; i < text.length; i++) buffer[at + i] = text.charCodeAt(i);
+  return at + text.length;
 }
 
 function bytesAtMost(text: string): number {

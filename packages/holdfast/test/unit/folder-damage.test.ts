@@ -243,8 +243,10 @@ describe("C22: every derived file deleted or filled with garbage", () => {
 
 test("a list sees what another process did: a changed session, a deleted one, a new one", async () => {
   using here = place();
-  await using mine = await openFolderStore(here.path, { summariser: counting });
-  await using theirs = await openFolderStore(here.path, { summariser: counting });
+  let now = Date.now();
+  const options = { summariser: counting, clock: () => ++now };
+  await using mine = await openFolderStore(here.path, options);
+  await using theirs = await openFolderStore(here.path, options);
   const a = await session(mine, here.path, 1);
   const b = await session(mine, here.path, 1);
   expect((await mine.list()).sessions.map(({ id }) => id)).toEqual([b.id, a.id]);
@@ -292,4 +294,35 @@ async function rewriteHeader(path: string, from: string, to: string): Promise<vo
 function replaceByFolder(path: string): void {
   rmSync(path);
   mkdirSync(path);
+}
+
+test("P9: a mark that is cut off with torn bytes is written again at once, so that damage stays damage for the next one who looks", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path);
+  const { id, segment } = await session(store, here.path, 8);
+  const all = lines(segment);
+  // Only the very last record says that all before it were durable, and it is cut off behind lines that never were.
+  const unmarked = await Promise.all(all.slice(1, -2).map((line) => withChecksum(line.replace(/"synced":\d+,/, ""))));
+  const torn = "\0".repeat(20);
+  unmarked[4] = torn;
+  const last = unmarked.length + 1;
+  const marked = await withChecksum(
+    `{"seq":${last + 4},"synced":${last},"at":"2026-11-15T00:00:00.000Z","kind":"x","crc":""}`,
+  );
+  writeFileSync(segment, [all[0], ...unmarked, torn, torn, marked, ""].join("\n"));
+  const before = (await store.read(id)).records.map(({ seq }) => seq);
+  const first = await store.open(id);
+  expect(first.recovery.cutBytes).toBeGreaterThan(0);
+  expect(first.records.map(({ seq }) => seq)).toEqual(before);
+  await first.journal.close();
+  const second = await store.open(id);
+  expect(second.records.map(({ seq }) => seq).slice(0, before.length)).toEqual(before);
+  expect(second.recovery.cutBytes).toBe(0);
+  await second.journal.close();
+});
+
+async function withChecksum(line: string): Promise<string> {
+  const { crc32 } = await import("node:zlib");
+  const covered = line.slice(0, line.lastIndexOf(',"crc":"'));
+  return `${covered},"crc":"${crc32(covered).toString(16).padStart(8, "0")}"}`;
 }

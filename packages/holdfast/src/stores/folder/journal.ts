@@ -90,8 +90,7 @@ export class FolderJournal implements Journal {
   append(records: NewRecord | readonly NewRecord[], options?: AppendOptions): Promise<Appended> {
     try {
       const appended = this.#write(records, options?.key);
-      if ((options?.durability ?? this.#parts.durability) === "power")
-        return this.#durableAt(appended.last).then(() => appended);
+      if ((options?.durability ?? this.#parts.durability) === "power") return this.#durableAt(appended.last, appended);
       this.#unsynced();
       return Promise.resolve(appended);
     } catch (error) {
@@ -106,9 +105,15 @@ export class FolderJournal implements Journal {
     return appended;
   }
 
+  /** Writes `opened` now, with the mark that healing cut off: else the next one who looks takes damage to what was durable for a tear. */
+  restoreMark(): void {
+    this.#start([this.#parts.opened]);
+    this.flushSync();
+  }
+
   flush(): Promise<void> {
     if (this.#failure) return Promise.reject(this.#tell(this.#failure));
-    return this.#durableAt(this.#ledger.head);
+    return this.#durableAt(this.#ledger.head, undefined);
   }
 
   flushSync(): void {
@@ -180,7 +185,7 @@ export class FolderJournal implements Journal {
 
   /** Everything synced, then the mark that says so, then that synced too (S7). False if the mark did not fit. */
   async #writeClosed(): Promise<boolean> {
-    await this.#durableAt(this.#ledger.head);
+    await this.#durableAt(this.#ledger.head, undefined);
     try {
       this.#writer.put(this.#ledger.prepare([closedRecord()]));
     } catch (error) {
@@ -188,7 +193,7 @@ export class FolderJournal implements Journal {
       if (isHoldfastError(error, "STORE_FULL", "STORE_IO")) return false;
       throw this.#tell(this.#fail(error));
     }
-    await this.#durableAt(this.#ledger.head);
+    await this.#durableAt(this.#ledger.head, undefined);
     return true;
   }
 
@@ -284,10 +289,11 @@ export class FolderJournal implements Journal {
     return this.#tell(this.#fail(error));
   }
 
-  #durableAt(seq: number): Promise<void> {
-    if (seq <= this.#ledger.durable) return Promise.resolve();
+  /** Resolves with `value`: one promise per append, not two. */
+  #durableAt<T>(seq: number, value: T): Promise<T> {
+    if (seq <= this.#ledger.durable) return Promise.resolve(value);
     return new Promise((resolve, reject) => {
-      this.#waiters.push({ last: seq, resolve, reject });
+      this.#waiters.push({ last: seq, resolve: () => resolve(value), reject });
       this.#request();
     });
   }

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { sep } from "node:path";
 import type { Disk, DiskStat } from "../../disk/disk.ts";
 import { errnoOf } from "../../errors.ts";
 import type { Listed, ListOptions, Summariser } from "../../journal/contract.ts";
@@ -44,21 +44,25 @@ export class Listing {
   #rows(): readonly Row[] {
     const known = this.#catalogue?.load() ?? new Map<string, Row>();
     const changed: Row[] = [];
-    const seen = new Set<string>();
-    for (const id of this.#disk.list(this.#sessions)) {
-      if (!isId(id)) continue;
-      const folder = join(this.#sessions, id);
+    // A list of ten thousand sessions is ten thousand stats: what stands beside each of them here is as short as it can be.
+    const before = this.#sessions + sep;
+    const names = this.#disk.list(this.#sessions);
+    const gone: string[] = [];
+    let seen = 0;
+    for (const id of names) {
       const row = known.get(id);
-      if (row && isFresh(this.#disk, folder, row)) {
-        seen.add(id);
-        continue;
-      }
-      const made = readRow(this.#disk, folder, id, this.#summariser);
-      if (!made) continue;
-      seen.add(id);
-      changed.push(made);
+      if (row) {
+        seen++;
+        if (isFresh(this.#disk, before + id, row)) continue;
+      } else if (!isId(id)) continue;
+      const made = readRow(this.#disk, before + id, id, this.#summariser);
+      if (made) changed.push(made);
+      else if (row) gone.push(id);
     }
-    const gone = seen.size === known.size + changed.length ? [] : [...known.keys()].filter((id) => !seen.has(id));
+    if (seen < known.size) {
+      const there = new Set(names);
+      for (const id of known.keys()) if (!there.has(id)) gone.push(id);
+    }
     if (changed.length === 0 && gone.length === 0 && this.#order?.of === known) return this.#order.rows;
     this.#catalogue?.put(changed, gone);
     for (const row of changed) known.set(row.id, row);

@@ -18,7 +18,10 @@ const NAME = /^(\d{6}|[1-9]\d{6,})\.jsonl(\.zst)?$/;
 const CHUNK_BYTES = 1024 * 1024;
 const NEWLINE = 0x0a;
 
+const FIRST = "000001.jsonl";
+
 export function segmentName(number: number): string {
+  if (number === 1) return FIRST;
   return `${String(number).padStart(6, "0")}.jsonl`;
 }
 

@@ -149,6 +149,7 @@ class FolderStore implements contract.JournalStore {
       const place = { folder, session: id, segment: epoch.last.number, epoch: epoch.first, size: healed.size };
       const found = { ...epoch.recovery, startSegment: epoch.format !== FORMAT, created: false };
       const journal = this.#journal(id, ledger, lease, place, options, found);
+      if (epoch.tail.markLost) journal.restoreMark();
       return { id, journal, records: epoch.records, recovery };
     });
   }

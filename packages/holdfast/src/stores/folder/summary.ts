@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { join, sep } from "node:path";
 import type { Disk, DiskFile } from "../../disk/disk.ts";
 import { errnoOf } from "../../errors.ts";
 import type { Summariser } from "../../journal/contract.ts";
@@ -20,7 +20,11 @@ export interface Row {
   readonly summary: Json;
 }
 
+/** Enough for the last line of a session that was closed in order: all that most lists need. */
+const GLANCE_BYTES = 4 * 1024;
 const TAIL_BYTES = 64 * 1024;
+/** Rows are made one at a time, inside one call, and keep no bytes: a buffer for each would be the collector's main work. */
+const shared = Buffer.allocUnsafe(TAIL_BYTES);
 const NEWLINE = 0x0a;
 
 /**
@@ -28,9 +32,9 @@ const NEWLINE = 0x0a;
  * segment that is newest now: one look at that tells. One that was not closed may have gone on in a newer segment.
  */
 export function isFresh(disk: Disk, folder: string, row: Row): boolean {
-  const found = disk.stat(join(folder, segmentName(row.segment)));
+  const found = disk.stat(folder + sep + segmentName(row.segment));
   if (!found || found.size !== row.size || found.mtimeMs !== row.mtimeMs) return false;
-  return row.closed || disk.stat(join(folder, segmentName(row.segment + 1))) === null;
+  return row.closed || disk.stat(folder + sep + segmentName(row.segment + 1)) === null;
 }
 
 /** Makes a row out of the files: reads backwards from the end to the newest summary, and on from there (S20). Null if it is no session. */
@@ -76,9 +80,9 @@ function summarise(records: readonly JournalRecord[], summariser: Summariser | u
 
 /** The newest record that carries a summary, and those after it; all of the segment's if none does. */
 function recordsSinceSummary(file: DiskFile, size: number): readonly JournalRecord[] {
-  for (let length = Math.min(TAIL_BYTES, size); ; length = Math.min(length * 8, size)) {
+  for (let length = Math.min(GLANCE_BYTES, size); ; length = Math.min(length * 16, size)) {
     const start = size - length;
-    const bytes = Buffer.allocUnsafe(length);
+    const bytes = length <= shared.length ? shared : Buffer.allocUnsafe(length);
     const read = file.read(bytes, 0, length, start);
     const tail = bytes.subarray(0, read);
     const closing = lastLine(tail);

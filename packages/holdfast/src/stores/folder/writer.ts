@@ -57,8 +57,9 @@ export class SegmentWriter {
   get segment(): number {
     return this.#segment;
   }
+  /** As the file was opened: every sync looks at it, and putting it together costs more than the look. */
   get path(): string {
-    return join(this.#folder, segmentName(this.#segment));
+    return this.#file.path;
   }
   /** Writes one unit at the end, in one write. Throws STORE_FULL, STORE_IO with nothing written, or FILE_REPLACED (in doubt). */
   put(prepared: Prepared): void {
@@ -147,7 +148,7 @@ export class SegmentWriter {
     try {
       [this.#file, this.#second] = this.#open();
     } catch (error) {
-      const { path } = this;
+      const path = join(this.#folder, segmentName(number));
       this.#segment = oldSegment;
       const message = `The new segment ${path} is there, but could not be opened. What was acknowledged is safe. Open the session again.`;
       throw new HoldfastError("SYNC_FAILED", message, { path, errno: errnoOf(error) ?? "unknown" }, error);
@@ -159,9 +160,10 @@ export class SegmentWriter {
   }
 
   #open(): [DiskFile, DiskFile] {
-    const file = this.#disk.open(this.path, "append");
+    const path = join(this.#folder, segmentName(this.#segment));
+    const file = this.#disk.open(path, "append");
     try {
-      return [file, this.#disk.open(this.path, "update")];
+      return [file, this.#disk.open(path, "update")];
     } catch (error) {
       file.close();
       throw error;
