@@ -149,7 +149,7 @@ class FolderStore implements contract.JournalStore {
       const place = { folder, session: id, segment: epoch.last.number, epoch: epoch.first, size: healed.size };
       const found = { ...epoch.recovery, startSegment: epoch.format !== FORMAT, created: false };
       const journal = this.#journal(id, ledger, lease, place, options, found);
-      if (epoch.tail.markLost) journal.restoreMark();
+      if (epoch.tail.markLost) await this.#restoreMark(journal);
       return { id, journal, records: epoch.records, recovery };
     });
   }
@@ -282,6 +282,15 @@ class FolderStore implements contract.JournalStore {
     });
     this.#live.set(id, journal);
     return journal;
+  }
+
+  async #restoreMark(journal: FolderJournal): Promise<void> {
+    try {
+      journal.restoreMark();
+    } catch (error) {
+      await Promise.allSettled([journal.close()]);
+      throw error;
+    }
   }
 
   /** Keeps the lease for what `use` makes of it; gives it back if that fails. */
