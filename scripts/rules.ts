@@ -13,6 +13,7 @@ const LINES_MAX = 450;
 const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
   ["journal/", ["errors.ts"]],
   ["disk/", ["errors.ts", "journal/record.ts"]],
+  ["dialects/", ["journal/record.ts"]],
   ["stores/folder/", ["errors.ts", "journal/", "disk/", "stores/*.ts"]],
   ["stores/sqlite/", ["errors.ts", "journal/", "disk/", "stores/*.ts"]],
   ["stores/memory/", ["errors.ts", "journal/", "stores/*.ts"]],
