@@ -7,7 +7,7 @@ import { programBeside, type SpawnOptions, spin, Victim } from "./victim.ts";
 import type { WorkerJob } from "./worker.ts";
 
 /** A point that was not reached after so many attempts will not be; the life ends there instead. */
-const ATTEMPTS_MAX = 400;
+const ATTEMPTS_MAX = 2000;
 /** Nothing that a worker does takes so long on any machine: it hangs. */
 const LIFE_MS_MAX = 60_000;
 /** Timers are good for a millisecond; what is left is waited for with the processor. */

@@ -2,8 +2,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 
 /**
  * The ext4 ioctl EXT4_IOC_SHUTDOWN with EXT4_GOING_FLAGS_NOLOGFLUSH: from that instant nothing more reaches the device, neither data nor the
- * file system's own log, as when the power goes. It does not reach below the file system: a device that lies about a flush is not
- * shown by it.
+ * file system's own log, as when the power goes. But the processes live on, and a sync that is under way then can return as if it had
+ * succeeded: what is said after a cut counts for nothing. Nor does it reach below the file system: a device that lies about a flush
+ * is not shown by it.
  */
 const PROGRAM = `
 import fcntl, os, struct, sys
