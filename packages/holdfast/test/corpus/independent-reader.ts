@@ -1,5 +1,5 @@
-// A reader of Holdfast journals, written from docs/FORMAT.md alone: it imports nothing of Holdfast. "§" cites that page;
-// "ASSUMED" marks the places where the page leaves a choice.
+// A reader of Holdfast journals, written from docs/FORMAT.md alone: it imports nothing of Holdfast. "§" cites that page, and
+// "§5.2" the second of the numbered steps of section 5; "ASSUMED" marks the places where the page leaves a choice.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { crc32, zstdDecompressSync } from "node:zlib";
@@ -17,9 +17,9 @@ export interface Reading {
 
 type Damaged = Reading["damaged"][number];
 type Rec = NonNullable<ReturnType<typeof whole>>;
-/** `textEnd` is the end without the line end, `end` with it; `recs` are the whole records in it: one, if it is whole. */
-type Line = { start: number; textEnd: number; end: number; recs: Rec[]; foreign: boolean };
-type Segment = { name: string; number: number; lines: Line[] };
+/** A record, or, without `rec`, a stray: `takes` a number or not. Each ends where the next one begins, line ends included. */
+type Item = { start: number; end: number; rec: Rec | null; takes: boolean; why: Damaged["why"] };
+type Segment = { name: string; number: number; items: Item[] };
 
 const MAX_LINE = 67_108_864;
 const MAX_TRIES = 16;
@@ -28,8 +28,7 @@ const CRC = ',"crc":"';
 const TRAILER = /^,"crc":"([0-9a-f]{8})"\}$/;
 const FRAME = Buffer.from("28b52ffd", "hex"); // the magic of a zstd frame
 const TABLE = Buffer.from("5e2a4d18", "hex"); // 0x184D2A5E, little-endian
-// ASSUMED: a byte-order mark is no JSON, so the decoder must not swallow it.
-const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }); // keeps a byte-order mark: it is no JSON (§2)
 
 function json(bytes: Uint8Array): unknown {
   try {
@@ -41,9 +40,18 @@ function json(bytes: Uint8Array): unknown {
 
 const integer = (value: unknown): number | null => (Number.isSafeInteger(value) ? (value as number) : null);
 const begins = (text: Buffer): boolean => text.toString("latin1", 0, BEGIN.length) === BEGIN;
+/** Whether the byte of `text` at `at` is one of `set`; there is none before its first and behind its last. */
+const isOneOf = (set: string, text: Buffer, at: number) => at in text && set.includes(String.fromCharCode(text[at]!));
 
-/** §2: the record that `text` (a line without its end, or a stretch of one) is, if it is whole. `at`: where it begins. */
-function whole(text: Buffer, at: number) {
+/** §2.1: where the content of a line (or of the rest of one) ends. */
+function contentEnd(text: Buffer): number {
+  let end = text.length;
+  while (isOneOf("\r, \t", text, end - 1)) end--;
+  return end;
+}
+
+/** §2: the record that `text` (a line without its end, or a stretch of one) is, if it is whole. */
+function whole(text: Buffer) {
   const covered = text.subarray(0, Math.max(0, text.length - 18));
   const crc = TRAILER.exec(text.toString("latin1", covered.length))?.[1];
   if (!crc || !begins(covered) || text.length >= MAX_LINE || crc32(covered) !== Number.parseInt(crc, 16)) return null;
@@ -51,99 +59,145 @@ function whole(text: Buffer, at: number) {
   const seq = integer(value?.["seq"]);
   const kind = value?.["kind"];
   if (!value || seq === null || seq < 1 || typeof kind !== "string" || typeof value["at"] !== "string") return null;
-  // §6, ASSUMED: the header's members are in an object of the name `segment` (the page shows no header).
-  const header = (kind === "segment" ? value["segment"] : null) as Record<string, unknown> | null | undefined;
-  const format = typeof header?.["format"] === "string" ? header["format"] : null;
-  return {
-    ...{ seq, kind, crc, format, epoch: integer(header?.["epoch"]), start: at, end: at + text.length },
-    ...{ synced: integer(value["synced"]) ?? 0, unit: integer(value["unit"]) ?? 1 },
-    stray: false, // whole, but out of order (§4)
-    before: 0, // the last number taken before it (§5)
-  };
+  // §3: what is not of its type is absent. §6: `format` and `epoch` are members of the header.
+  const header = kind === "segment" ? value : {};
+  const format = typeof header["format"] === "string" ? header["format"] : null;
+  const unit = Math.max(integer(value["unit"]) ?? 1, 1);
+  return { seq, kind, crc, unit, synced: integer(value["synced"]) ?? 0, format, epoch: integer(header["epoch"]) };
 }
 
-/** §2: the whole records inside a line that is not whole: from left to right, the shortest stretch first. */
-function salvage(text: Buffer, at: number): Rec[] {
-  const recs: Rec[] = [];
+/** §2, the steps: the whole records in a line that is not whole. `ended`: it has a `\n`. */
+function salvage(text: Buffer, ended: boolean): { start: number; end: number; rec: Rec }[] {
+  const found: ReturnType<typeof salvage> = [];
+  const content = contentEnd(text);
+  const stops: number[] = []; // step 2
+  for (let at = text.indexOf(CRC); at !== -1; at = text.indexOf(CRC, at + 1)) {
+    const stop = at + 18;
+    if (!TRAILER.test(text.toString("latin1", at, stop))) continue;
+    if (stop === content || !isOneOf(",}]", text, stop)) stops.push(stop);
+  }
   let tries = 0;
-  let begin = text.indexOf(BEGIN);
-  while (begin !== -1 && tries < MAX_TRIES) {
-    let found: Rec | null = null;
-    for (let end = begin; !found && tries < MAX_TRIES; end++) {
-      end = text.indexOf(CRC, end);
-      if (end === -1) break;
-      if (!TRAILER.test(text.toString("latin1", end, end + 18))) continue;
-      tries++; // ASSUMED: every stretch of this form is a try, those that turn out whole too
-      found = whole(text.subarray(begin, end + 18), at + begin);
-    }
-    if (found) recs.push(found);
-    begin = text.indexOf(BEGIN, found ? found.end - at : begin + 1);
+  const attempt = (start: number, end: number): boolean => {
+    if (++tries > MAX_TRIES) return false; // step 5
+    const rec = whole(text.subarray(start, end));
+    if (rec) found.push({ start, end, rec });
+    return rec !== null;
+  };
+  const aside: number[] = [];
+  for (let at = text.indexOf(BEGIN), next = 0; at !== -1 && tries < MAX_TRIES; at = text.indexOf(BEGIN, next)) {
+    next = at + 1;
+    // Step 3. A record "ends there" if that byte is the one behind it: a flipped line end may have become a `:`.
+    if (isOneOf(":,[", text, at - 1) && found.at(-1)?.end !== at - 1) aside.push(at);
+    else next = stops.find((stop) => stop > at && tries < MAX_TRIES && attempt(at, stop)) ?? next;
   }
-  return recs;
+  const done = found.at(-1)?.end ?? 0;
+  const retry = ended && stops.at(-1) === content && done !== content; // step 4
+  if (retry) aside.some((at) => at >= done && attempt(at, content));
+  return found;
 }
 
-/** §2: the lines of `bytes`, which stand at `base` in their segment. */
-function split(bytes: Buffer, base: number): Line[] {
-  const lines: Line[] = [];
-  for (let start = 0, end = 0; start < bytes.length; start = end) {
+const stray = (start: number, takes: boolean) => ({ start, end: start, rec: null, takes, why: "corrupt" }) as Item;
+
+/** §2: the records and strays of `bytes`, which stand at `base` in their segment. */
+function split(bytes: Buffer, base: number): Item[] {
+  const items: Item[] = [];
+  const record = (at: number, rec: Rec) => items.push({ ...stray(at, false), rec });
+  for (let start = 0, end = 0; start < bytes.length; start = end + 1) {
     const newline = bytes.indexOf(0x0a, start);
-    end = newline === -1 ? bytes.length : newline + 1;
-    // One `\r` before the `\n` belongs to the line end. ASSUMED: at the end of an unended line it does not.
-    let textEnd = newline === -1 ? end : newline;
-    if (newline > start && bytes[newline - 1] === 0x0d) textEnd--;
-    const text = bytes.subarray(start, textEnd);
-    const record = whole(text, base + start);
-    const recs = record ? [record] : salvage(text, base + start);
-    const foreign = !begins(text) && json(text) !== undefined;
-    lines.push({ start: base + start, textEnd: base + textEnd, end: base + end, recs, foreign });
+    end = newline === -1 ? bytes.length : newline;
+    const text = bytes.subarray(start, end);
+    const at = base + start;
+    const rec = whole(isOneOf("\r", text, text.length - 1) ? text.subarray(0, -1) : text);
+    if (rec) {
+      record(at, rec);
+    } else if (!begins(text) && json(text) !== undefined) {
+      items.push({ ...stray(at, true), why: "foreign" }); // ASSUMED: it takes a number, as every stray line in the examples of §5
+    } else {
+      let done = 0;
+      for (const one of salvage(text, newline !== -1)) {
+        if (one.start > done) items.push(stray(at + done, false));
+        record(at + one.start, one.rec);
+        done = one.end;
+      }
+      if (done === 0 || contentEnd(text.subarray(done)) > 0) items.push(stray(at + done, true));
+    }
   }
-  return lines;
+  return items;
 }
 
-/** §7: the packed and the plain size of each frame: by the table, or, if that does not fit the file, by the magics. */
-function framesOf(file: Buffer): [packed: number, plain: number][] {
+/** The content size in the header of the zstd frame that `file` has at `at` (RFC 8878, 3.1.1.1); 0 if it has none. */
+function contentSize(file: Buffer, at: number): number {
+  const descriptor = file[at + 4] ?? 0;
+  const single = (descriptor >> 5) & 1;
+  const bytes = [single, 2, 4, 6][descriptor >> 6]!; // of 8 bytes, 6 are enough
+  const field = at + 5 + (1 - single) + [0, 1, 2, 4][descriptor & 3]!;
+  if (bytes === 0 || field + bytes > file.length) return 0;
+  return file.readUIntLE(field, bytes) + (bytes === 2 ? 256 : 0);
+}
+
+/** §7: where each frame begins and ends, and its plain size: by the table, or, if that does not fit the file, by the magics. */
+function framesOf(file: Buffer): { from: number; to: number; plain: number }[] {
   const count = file.length < 16 ? 0 : file.readUInt32LE(file.length - 8);
   const table = file.length - count * 8 - 16; // magic, size, the pairs, the count, "hfst"
+  const frames: ReturnType<typeof framesOf> = [];
   if (table >= 0 && file.indexOf(TABLE, table) === table && file.toString("latin1", file.length - 4) === "hfst") {
-    const word = (i: number) => file.readUInt32LE(table + 8 + i * 4);
-    const frames = Array.from({ length: count }, (_, i): [number, number] => [word(i * 2), word(i * 2 + 1)]);
-    if (frames.reduce((sum, [packed]) => sum + packed, 0) === table) return frames;
+    let from = 0;
+    for (let at = table + 8; at < file.length - 8; at += 8) {
+      const to = from + file.readUInt32LE(at);
+      frames.push({ from, to, plain: file.readUInt32LE(at + 4) });
+      from = to;
+    }
+    if (from === table) return frames;
+    frames.length = 0;
   }
-  // ASSUMED. The plain size of a frame that fails is unknown then; its packed size stands in for it.
-  const frames: [number, number][] = [];
-  const end = file.includes(TABLE) ? file.lastIndexOf(TABLE) : file.length;
-  for (let at = 0, next = 0; at < end; at = next) {
-    next = file.indexOf(FRAME, at + 1);
-    if (next === -1 || next > end) next = end;
-    frames.push([next - at, next - at]);
+  // ASSUMED: the plain size is the content size that the frame tells then. What follows a frame is not looked at.
+  for (let from = file.indexOf(FRAME); from !== -1; ) {
+    const next = file.indexOf(FRAME, from + 1);
+    frames.push({ from, to: next === -1 ? file.length : next, plain: contentSize(file, from) });
+    from = next;
   }
   return frames;
 }
 
-/** §7: the lines of a packed segment. ASSUMED: offsets count plain bytes; a frame that fails is one stray line. */
-function unpack(file: Buffer): Line[] {
-  let lines: Line[] = [];
-  let run: Buffer[] = []; // frames that follow each other are joined
-  let base = 0;
-  let at = 0;
-  const flush = () => {
-    const bytes = Buffer.concat(run);
-    lines = lines.concat(split(bytes, base));
-    base += bytes.length;
-    run = [];
-  };
-  for (const [packed, plain] of framesOf(file)) {
+/** §7: the records and strays of a packed segment, and its plain size. */
+function unpack(file: Buffer): { items: Item[]; size: number } {
+  let items: Item[] = [];
+  let size = 0;
+  for (const { from, to, plain } of framesOf(file)) {
+    let bytes: Buffer | null = null;
     try {
-      run.push(zstdDecompressSync(file.subarray(at, at + packed))); // checks the frame's checksum, too
-    } catch {
-      flush();
-      lines.push({ start: base, textEnd: base + plain, end: base + plain, recs: [], foreign: false });
-      base += plain;
-    }
-    at += packed;
+      bytes = zstdDecompressSync(file.subarray(from, to)); // checks the frame's checksum, too
+    } catch {}
+    items = items.concat(bytes?.length === plain ? split(bytes, size) : stray(size, true)); // each holds whole lines
+    size += plain;
   }
-  flush();
-  return lines;
+  return { items, size };
+}
+
+/** §4: makes strays of the records that do not count. */
+function order(items: Item[]): void {
+  const counting: { item: Item; rec: Rec; taken: number }[] = []; // `taken`: number-taking strays before it
+  let taken = 0;
+  for (const item of items) {
+    const { rec } = item;
+    if (item.takes) taken++;
+    if (!rec) continue;
+    const at = counting.findLastIndex((one) => one.rec.seq < rec.seq) + 1;
+    const first = counting[at]; // F
+    const before = counting[at - 1];
+    if (first) {
+      const same = first.rec.seq === rec.seq && first.rec.crc === rec.crc;
+      const right = before
+        ? first.rec.seq - before.rec.seq - 1 <= first.taken - before.taken // it came without a jump
+        : rec.kind !== "segment" || first.rec.kind === "segment";
+      if (same || right) {
+        item.rec = null;
+        continue;
+      }
+      for (const pasted of counting.splice(at)) pasted.item.rec = null;
+    }
+    counting.push({ item, rec, taken });
+  }
 }
 
 /** §1: the segments, in the order of their numbers. */
@@ -152,146 +206,123 @@ function segmentsOf(folder: string): Segment[] {
   for (const name of readdirSync(folder).sort()) {
     const digits = /^(\d{6,})\.jsonl(\.zst)?$/.exec(name)?.[1];
     const number = Number(digits);
-    // ASSUMED: no more leading zeros than six digits need, so that a number has but one name.
     if (digits === undefined || number < 1 || String(number).padStart(6, "0") !== digits) continue;
     if (!names.has(number)) names.set(number, name); // §7: the plain one counts; it sorts first
   }
   if (names.size === 0) throw new Error(`${folder} is no session: it has no segment`);
-  const sorted = [...names].sort(([a], [b]) => a - b).map(([number, name]) => ({ number, name }));
-  const lines = (name: string, bytes: Buffer) => (name.endsWith(".zst") ? unpack(bytes) : split(bytes, 0));
-  return sorted.map((one) => ({ ...one, lines: lines(one.name, readFileSync(join(folder, one.name))) }));
+  const sorted = [...names].sort(([a], [b]) => a - b);
+  return sorted.map(([number, name]) => {
+    const file = readFileSync(join(folder, name));
+    const { items, size } = packed(name) ? unpack(file) : { items: split(file, 0), size: file.length };
+    for (const [i, item] of items.entries()) item.end = items[i + 1]?.start ?? size;
+    order(items);
+    return { number, name, items };
+  });
 }
 
-/** §4: marks the whole records that are strays because of their seq, over all segments. */
-function order(segments: Segment[]): void {
-  // What counts so far, each with the number of strays before it. Before segment 1 there is a "record 0".
-  const kept: { seq: number; strays: number; rec?: Rec }[] = segments[0]?.number === 1 ? [{ seq: 0, strays: 0 }] : [];
-  let strays = 0;
-  for (const line of segments.flatMap((segment) => segment.lines)) {
-    for (const rec of line.recs) {
-      const at = kept.findLastIndex((one) => one.seq < rec.seq) + 1;
-      const before = kept[at - 1]; // the record that this one comes after,
-      const jumped = kept[at]; // and the first one in between, if there is one: then this one goes back
-      if (jumped && before) {
-        // ASSUMED: to jump is to leave a gap that the strays before the jump do not explain; to fit is to leave none. If more
-        // than one was pasted in, each of them jumps (once the first is gone), so all from there on are strays.
-        const room = jumped.strays - before.strays + 1;
-        if (jumped.seq - before.seq > room && rec.seq - before.seq <= room) {
-          strays += kept.length - at;
-          for (const { rec: pasted } of kept.splice(at)) if (pasted) pasted.stray = true;
-        }
-      }
-      rec.stray = at < kept.length;
-      if (rec.stray) strays++;
-      else kept.push({ seq: rec.seq, strays, rec });
+const packed = (name: string): boolean => name.endsWith(".zst");
+const firstOf = (segment: Segment): Rec | undefined => segment.items.find((item) => item.rec)?.rec ?? undefined;
+const markOf = (items: Item[]): number => items.reduce((most, { rec }) => Math.max(most, rec?.synced ?? 0), 0); // §5.1, D
+
+/** §5.1, B of the first segment that is read. */
+function baseOf(items: Item[]): number {
+  const first = items.findIndex((item) => item.rec);
+  const strays = items.slice(0, Math.max(first, 0)).filter((item) => item.takes).length;
+  return Math.max(0, (items[first]?.rec?.seq ?? 0) - 1 - strays);
+}
+
+/** §5.2: the index of the stray that is torn, or the number of items. */
+function tornStray(items: Item[], base: number, known: number): number {
+  let [previous, n, next] = [base, 0, 0]; // P, n, and the index of the next record
+  for (const [i, { rec, takes }] of items.entries()) {
+    if (rec) {
+      [previous, n] = [rec.seq, 0];
+      continue;
     }
-    if (line.recs.at(-1)?.end !== line.textEnd) strays++;
+    while (next < items.length && (next < i || !items[next]!.rec)) next++;
+    const f = (items[next]?.rec?.seq ?? Number.POSITIVE_INFINITY) - previous - 1;
+    if (f > 0 && previous + Math.min(n + 1, f) > known) return i;
+    if (takes) n++;
   }
+  return items.length;
 }
 
-/** §5: the records of a line that count, and the strays around them, in order. ASSUMED: strays side by side are one. */
-function partsOf(line: Line): (Rec | { start: number; end: number; takes: boolean })[] {
-  const parts: ReturnType<typeof partsOf> = [];
-  let at = line.start;
-  for (const rec of line.recs.filter((one) => !one.stray)) {
-    if (rec.start > at) parts.push({ start: at, end: rec.start, takes: false });
-    parts.push(rec);
-    at = rec.end;
+/** §5.1 to 5.4: the items of the newest segment that the journal consists of. `base`: B. */
+function untorn(all: Item[], base: number): Item[] {
+  const known = Math.max(markOf(all), base + 1); // K
+  for (let items = all; ; ) {
+    // Step 2. After a unit was cut off it finds the same for the strays before the last record as it did before.
+    items = items.slice(0, tornStray(items, base, known));
+    let last = base; // step 3
+    for (const { rec, takes } of items) last = rec ? rec.seq : last + (takes ? 1 : 0);
+    const cut = items.findLastIndex((item) => item.rec && item.rec.unit > 1); // step 4
+    const { rec, start } = items[cut] ?? {};
+    if (!rec || rec.seq + rec.unit - 1 <= last || rec.seq <= known || start === 0) return items;
+    items = items.slice(0, cut);
   }
-  if (parts.length === 0 || at < line.textEnd) parts.push({ start: at, end: line.end, takes: true });
-  return parts;
 }
 
 /** §6: the number of the segment that begins the current epoch. */
-function epochStart(segments: Segment[], firsts: Map<Segment, Rec>): number {
+function epochStart(segments: Segment[]): number {
   for (const segment of segments.toReversed()) {
-    const first = firsts.get(segment);
+    const first = firstOf(segment);
     if (first?.kind === "segment" && first.epoch !== null) return first.epoch;
     if (first?.kind === "epoch") return segment.number;
   }
-  return 0; // ASSUMED: if nothing tells, the epoch is all there is
+  return 0; // nothing tells: back to the first segment
 }
 
 export function readSession(folder: string): Reading {
   const segments = segmentsOf(folder);
-  const newest = segments.at(-1)!;
-  const wholes = (segment: Segment) => segment.lines.flatMap((line) => line.recs);
   let format: string | null = null; // ASSUMED: that of the newest header that can be read
   for (const segment of segments) {
-    format = wholes(segment)[0]?.format ?? format;
-    if (Number.parseInt(format ?? "", 10) > 1) throw new Error(`${segment.name} has the newer format ${format}`);
+    format = firstOf(segment)?.format ?? format;
+    if (Number.parseInt(format ?? "", 10) > 1) throw new Error(`${segment.name} has the newer format ${format}`); // §6
   }
-  order(segments);
 
-  let counted: { segment: Segment; rec: Rec }[] = [];
-  let damaged: Damaged[] = [];
-  let missing: Reading["missing"] = [];
+  const counted: { segment: Segment; rec: Rec }[] = [];
+  const damaged: Damaged[] = [];
+  const missing: Reading["missing"] = [];
   let torn: Reading["torn"] = null;
-  // D. ASSUMED: "any whole record" means those behind the tear and those out of order, too.
-  const durable = wholes(newest).reduce((most, rec) => Math.max(most, rec.synced), 0);
-
-  // The last number taken. Before the first whole record of the first segment they are counted backwards; without one, from 1.
-  const opening = segments[0]!.lines.map((line) => line.recs.find((rec) => !rec.stray));
-  const ahead = opening.findIndex((rec) => rec !== undefined); // so many lines, and so many strays, before it
-  let last = ahead === -1 ? 0 : opening[ahead]!.seq - ahead - 1;
-  // ASSUMED: in segment 1 they are known to begin at 1, so what the strays do not explain is missing.
-  const fromOne = segments[0]!.number === 1;
-  if (fromOne && last > 0) missing.push({ from: 1, to: last });
-
-  let pending: Damaged[] = []; // the strays that took a number since the last whole record,
-  let since = fromOne ? 0 : last; // and the last number taken before them
-  const settle = (gap: number) => {
-    if (gap === pending.length && since >= 0) for (const [i, stray] of pending.entries()) stray.seq = since + 1 + i;
-    pending = [];
-    since = last;
+  let previous = baseOf(segments[0]!.items); // the seq of the record before
+  let pending: Damaged[] = []; // the number-taking strays behind it
+  const settle = () => {
+    for (const [i, one] of pending.entries()) one.seq = previous + 1 + i;
   };
-  reading: for (const segment of segments) {
-    for (const line of segment.lines) {
-      const why = line.foreign ? "foreign" : "corrupt";
-      for (const part of partsOf(line)) {
-        if ("seq" in part) {
-          part.before = last;
-          if (part.seq > last + 1) missing.push({ from: last + 1, to: part.seq - 1 });
-          last = part.seq;
-          settle(part.seq - since - 1);
-          counted.push({ segment, rec: part });
-        } else if (segment === newest && part.start > 0 && last + 1 > durable) {
-          torn = { segment: segment.name, offset: part.start };
-          break reading;
-        } else {
-          const stray: Damaged = { segment: segment.name, offset: part.start, bytes: part.end - part.start, why };
-          damaged.push(stray);
-          if (part.takes) last = pending.push(stray) && last + 1;
-        }
+  const newest = segments.at(-1)!;
+  const mark = markOf(newest.items); // §5.1, D: of those behind the tear, too
+  for (const segment of segments) {
+    const { name, items: all } = segment;
+    // §5: in a sealed segment nothing is torn. B is the last number taken so far.
+    const items = segment === newest && !packed(name) ? untorn(all, previous + pending.length) : all;
+    const tear = all[items.length];
+    if (tear) torn = { segment: name, offset: tear.start };
+    segment.items = items;
+    for (const { rec, start, end, takes, why } of items) {
+      if (!rec) {
+        const one: Damaged = { segment: name, offset: start, bytes: end - start, why };
+        damaged.push(one);
+        if (takes) pending.push(one);
+        continue;
       }
+      // §5, behind the steps. "Between two records": nothing is missing before the first one.
+      const from = previous + pending.length + 1;
+      if (from === rec.seq) settle();
+      else if (from < rec.seq && counted.length > 0) missing.push({ from, to: rec.seq - 1 });
+      [previous, pending] = [rec.seq, []];
+      counted.push({ segment, rec });
     }
-    settle(pending.length);
   }
-  settle(pending.length);
+  settle(); // "and at the end"
+  const last = previous + pending.length; // §5.3
+  if (mark > last) missing.push({ from: last + 1, to: mark }); // §5.5
 
-  // §4: a unit is complete if the last number taken reaches its end, and what D takes counts for that (ASSUMED).
-  const reach = Math.max(last, durable);
-  const tooLong = ({ unit, seq }: Rec) => unit > 1 && seq + unit - 1 > reach;
-  const cut = counted.find(({ segment, rec }) => segment === newest && tooLong(rec))?.rec;
-  if (cut) {
-    torn = { segment: newest.name, offset: cut.start };
-    counted = counted.filter(({ rec }) => rec.seq < cut.seq);
-    damaged = damaged.filter((stray) => stray.segment !== newest.name || stray.offset < cut.start);
-    missing = missing.filter((gap) => gap.from <= cut.before);
-    last = cut.before;
-  }
-  if (durable > last) {
-    missing.push({ from: last + 1, to: durable });
-    last = durable;
-  }
-
-  const start = epochStart(segments, new Map(counted.toReversed().map(({ segment, rec }) => [segment, rec])));
-  const end = counted.at(-1)?.rec;
+  const start = epochStart(segments);
   return {
     records: counted.map(({ rec: { seq, kind, crc } }) => ({ seq, kind, crc })),
     epoch: counted.filter(({ segment }) => segment.number >= start).map(({ rec }) => rec.seq),
-    ...{ torn, damaged, missing, next: last + 1, format },
-    closed: end?.kind === "closed" && end.seq === last, // ASSUMED: a damaged line behind it is a record, too
+    ...{ torn, damaged, missing, next: Math.max(last, mark) + 1, format },
+    closed: counted.at(-1)?.rec.kind === "closed" && torn === null, // §5
   };
 }
 
