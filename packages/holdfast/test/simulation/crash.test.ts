@@ -27,7 +27,7 @@ describe("a power cut before every step", () => {
   );
 
   test.each([1, 2])("P1, C8: with many appends at a time (seed %i)", (seed) =>
-    survives({ seed, profile: "bursts", length: 8, crashes: ["power"], perStep: 3, recoveryEvery: 0 }, 100),
+    survives({ seed, profile: "bursts", length: 6, crashes: ["power"], perStep: 3, recoveryEvery: 0 }, 100),
   );
 
   test.each([1, 2])("C8: a new session is there, and a deleted one is not (seed %i)", (seed) =>

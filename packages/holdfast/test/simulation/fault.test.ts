@@ -32,7 +32,7 @@ describe.each(faultNames)("%s, once and for ever, at every step", (fault) => {
     const profile = fault === "EIO" ? "epochs" : "mixed";
     // An I/O error can meet every step, reads too: a shorter workload has as many cases.
     const length = fault === "EIO" ? 3 : 8;
-    const report = await simulateFaults({ open: folderStore, seed, profile, length, faults: [fault], perFault: 2 });
+    const report = await simulateFaults({ open: folderStore, seed, profile, length, faults: [fault], perFault: 1 });
     expect(tellFailures(report.failures)).toBe("");
     expect(report.states).toBeGreaterThan(30);
   });

@@ -96,6 +96,7 @@ export async function runWithFault(
   const runner = new Runner({ disk, open, workload, faults: point.times, dropCache: point.step % 2 === 1 });
   const run = async (): Promise<void> => {
     await runner.run();
+    await disk.quiet();
     disk.plan = null;
     let made = 0;
     await runner.goOn((session) => ({ n: `f.${session}.${++made}`, bytes: 100 }));

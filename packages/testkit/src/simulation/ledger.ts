@@ -18,6 +18,8 @@ export interface Entry {
   readonly kind: "first" | "unit" | "epoch";
   readonly key?: string;
   readonly state: State;
+  /** There are faults: while it is open, it can have been refused with its promise yet to say so, and be missing before others. */
+  readonly mayBeRefused?: boolean;
   /** The seq that the store answered. */
   readonly seq?: number;
 }
@@ -75,6 +77,8 @@ export function compare(
 ): { readonly problems: readonly string[]; readonly ledger: Ledger } {
   if (found === null) {
     if (ledger.existence === "yes") return { problems: ["the session is gone"], ledger };
+    // A deletion that was not answered may come undone: all of it is there then.
+    if (ledger.deleting && ledger.existence === "maybe") return { problems: [], ledger };
     const entries = ledger.entries.map((entry): Entry => ({ ...entry, state: "out" }));
     return { problems: [], ledger: { ...ledger, entries, existence: "no", durable: 0 } };
   }
@@ -100,7 +104,7 @@ export function compare(
       if (entry.state === "power" || entry.state === "process") {
         problems.push(`${name} was acknowledged (${entry.state}) and is missing`);
       }
-      if (entry.state === "open") missing ??= entry;
+      if (entry.state === "open" && entry.mayBeRefused !== true) missing ??= entry;
       return { ...entry, state: "out" };
     }
     if (entry.state === "out") problems.push(`${name} was refused, or was gone before, and is there`);

@@ -48,6 +48,7 @@ export class Machine {
   readonly watchers = new Set<{ readonly folder: number; readonly process: Process; readonly onChange: () => void }>();
   /** Files without a name that are still open take space. */
   readonly openFiles = new Set<{ readonly file: FileInode; readonly process: Process }>();
+  syncsRunning = 0;
   #nextIno: number;
 
   constructor(options: MachineOptions = {}, root?: FolderInode) {

@@ -284,23 +284,19 @@ export class SessionRun {
   }
 
   async #append(journal: Journal, append: PlannedAppend): Promise<boolean> {
-    const entry = entryOf(append);
+    const entry: Entry = { ...entryOf(append), mayBeRefused: this.#book.faults !== "none" };
     const earlier = this.#standing(entry);
     if (earlier === undefined) this.#book.update(this.#session, (ledger) => attempt(ledger, entry));
     const records = append.records.map(toRecord);
     const given = records.length === 1 ? records[0]! : records;
     const options = { durability: append.durability, ...(append.key === undefined ? {} : { key: append.key }) };
     const failedBefore = journal.failure !== null;
-    const { head } = journal;
     try {
       if (append.sync) {
         this.#acknowledge(entry, append, journal.appendSync(given, options), earlier);
         return true;
       }
-      const answer = journal.append(given, options);
-      // The bytes are handed over inside the call, so this one is refused already, though its promise has not said so.
-      if (earlier === undefined && journal.head === head) this.#settle(entry, "out");
-      this.#acknowledge(entry, append, await answer, earlier);
+      this.#acknowledge(entry, append, await journal.append(given, options), earlier);
       return true;
     } catch (error) {
       this.#book.failed(`an append to session ${this.#session}`, error);

@@ -138,6 +138,11 @@ export class SimulatedDisk implements Disk {
     return true;
   }
 
+  /** Resolves when no sync is under way on the machine, so that no fault is still to be heard of. */
+  async quiet(): Promise<void> {
+    while (this.#machine.syncsRunning > 0) await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+
   /** Memory pressure: what a failed fsync left in the cache goes. */
   dropCache(): void {
     for (const { inode } of walk(this.#machine.root)) if (inode.kind === "file") inode.content.dropCache();

@@ -64,8 +64,11 @@ export class SimulatedFile implements DiskFile {
   async sync(): Promise<void> {
     const action = this.#opening.step({ operation: "sync" });
     this.#must("fdatasync", true);
-    const capture = this.#opening.file.content.capture();
+    const { machine, file } = this.#opening;
+    const capture = file.content.capture();
+    machine.syncsRunning += 1;
     await this.#later();
+    machine.syncsRunning -= 1;
     const atEnd = this.#opening.step({ operation: "synced" });
     // A descriptor that was closed in between can be another file's by now (S10).
     this.#must("fdatasync", true);
