@@ -1,4 +1,4 @@
-import { type JournalStore, newId } from "holdfast";
+import { newId } from "holdfast";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   folderPoints,
@@ -36,20 +36,24 @@ describe.each([
   { module: "sqlite", points: sqlitePoints },
 ])("P1: an acknowledged append survives SIGKILL, wherever it strikes: $module", ({ module, points }) => {
   const place = temporaryPlace();
-  const spec: StoreSpec = { module, place: place.path, durability: "power", segmentBytesMax: 256 * 1024 };
+  const specIn = (folder: string): StoreSpec => ({
+    module,
+    place: folder,
+    durability: "power",
+    segmentBytesMax: 256 * 1024,
+  });
   let worker: Worker;
-  let store: JournalStore;
 
   beforeAll(async () => {
-    worker = await warmWorker(spec);
-    store = await openSpec(spec);
+    worker = await warmWorker(specIn(place.path));
   });
-  afterAll(async () => {
-    await store.close();
-    place[Symbol.dispose]();
-  });
+  afterAll(() => place[Symbol.dispose]());
 
   test.concurrent.each(points)("$name", async (point) => {
+    // A store for each: in SQLite the log is everybody's, and another session's writer might have emptied it.
+    using own = temporaryPlace(place.path);
+    const spec = specIn(own.path);
+    await using store = await openSpec(spec);
     const trial = new Trial(store, spec, worker, newId(), seed);
     for (const plan of livesThrough(point)) await trial.run(plan);
     expect(trial.findings.faults).toEqual([]);

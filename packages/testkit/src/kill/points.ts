@@ -87,13 +87,16 @@ export const tear: NamedPoint = at("during a write that tears", "write", SEGMENT
   share: 0.6,
 });
 
-/** SQLite writes past the Disk interface, but its log is synced, and written once more, through it. */
+/** SQLite writes past the Disk interface, but leases, the syncs of its log, and the trial of the disk before that is emptied go through it. */
 const LOG = "-wal$";
+const TRIAL = "-trial$";
 
 export const sqlitePoints: readonly NamedPoint[] = [
   at("before the lock of a lease", "lock", "-leases/[^/]+$", "any", "mixed"),
   at("after the lock of a lease", "lock", "-leases/[^/]+$", "any", "mixed"),
-  at("during the second write of the log", "writeAt", LOG, "any", "mixed"),
+  at("during the trial of the disk", "write", TRIAL, "any", "mixed"),
+  at("before the end of the trial of the disk", "remove", TRIAL, "any", "mixed"),
+  at("after the trial of the disk", "remove", TRIAL, "any", "mixed"),
   at("before a sync of the log", "sync", LOG, "any", "mixed", { nth: 8 }),
   at("during a sync of the log", "sync", LOG, "any", "keyed", { nth: 9 }),
   at("after a sync of the log", "sync", LOG, "any", "epochs", { nth: 7 }),

@@ -113,7 +113,8 @@ export class Trial {
     this.log.nextLife();
     const attempt: Attempt = { id: this.log.nextId, kind: "append", parts: 2, chars: 400 };
     const answer = await attemptAppend(first.journal, attempt, (event) => this.log.hear(event));
-    if (answer.e !== "ack") this.#fault("conduct", `the append after a reopening was answered ${answer.e}`);
+    if (answer.e !== "ack")
+      this.#fault("conduct", `the append after a reopening was answered ${JSON.stringify(answer)}`);
     await first.journal.close();
 
     const second = await this.#store.open(this.#session);

@@ -145,7 +145,7 @@ class CutSession {
     this.#log.nextLife();
     const attempt: Attempt = { id: this.#log.nextId, kind: "append", parts: 2, chars: 400 };
     const answer = await attemptAppend(journal, attempt, (event) => this.#log.hear(event));
-    if (answer.e !== "ack") this.#add([{ what: "conduct", message: `after a cut an append was answered ${answer.e}` }]);
+    if (answer.e !== "ack") this.#add([{ what: "conduct", message: `after a cut: ${JSON.stringify(answer)}` }]);
     this.#judge(await viewOf(store.history(this.#id)));
     await journal.close();
   }
