@@ -28,7 +28,7 @@ export function decodeLine(bytes: Buffer, start: number, end: number): JournalRe
     if (error instanceof SyntaxError) return null;
     throw error;
   }
-  return isRecord(value) ? value : null;
+  return isRecord(value) ? withoutMalformed(value) : null;
 }
 
 /** Is the line valid JSON, but not one of ours (S2)? */
@@ -77,14 +77,18 @@ function hexAt(bytes: Buffer, at: number): number {
 
 function isRecord(value: unknown): value is JournalRecord {
   if (typeof value !== "object" || value === null) return false;
-  const { seq, at, kind, unit, synced } = value as Partial<JournalRecord>;
-  return (
-    isCount(seq, 1) &&
-    typeof at === "string" &&
-    typeof kind === "string" &&
-    (unit === undefined || isCount(unit, 1)) &&
-    (synced === undefined || isCount(synced, 0))
-  );
+  const { seq, at, kind } = value as Partial<JournalRecord>;
+  return isCount(seq, 1) && typeof at === "string" && typeof kind === "string";
+}
+
+/** Members of the envelope that are not of their type are taken as absent (FORMAT.md, section 3): no reader has to look twice. */
+function withoutMalformed(record: JournalRecord): JournalRecord {
+  const { unit, synced, key, must } = record as Record<string, unknown>;
+  if (unit !== undefined && !isCount(unit, 2)) Reflect.deleteProperty(record, "unit");
+  if (synced !== undefined && !isCount(synced, 0)) Reflect.deleteProperty(record, "synced");
+  if (key !== undefined && typeof key !== "string") Reflect.deleteProperty(record, "key");
+  if (must !== undefined && must !== true) Reflect.deleteProperty(record, "must");
+  return record;
 }
 
 function isCount(value: unknown, min: number): boolean {

@@ -60,6 +60,19 @@ describe("round trip", () => {
   });
 });
 
+test("text of any width, in lines that do and do not fit the buffer that is at hand", () => {
+  for (const char of ["x", "ü", "€", "😀", "\u0001", "\ud800"]) {
+    for (const count of [1, 40_000, 87_000, 100_000, 131_071, 262_143, 262_144, 400_000]) {
+      const text = char.repeat(count);
+      const records = [{ kind: "a", text }, { kind: "b" }, { kind: "c", text }];
+      const scan = scanBytes(encoder.encode(records, { seq: 1, at: AT, key: text.slice(0, 50_000) }));
+      expect(scan.strays).toEqual([]);
+      expect(scan.records.map((record) => record["text"] === text)).toEqual([true, false, true]);
+      expect(scan.records[0]?.key === text.slice(0, 50_000)).toBe(true);
+    }
+  }
+});
+
 test("C28: a message of 50 MB is written as one line and read back whole, between its neighbours", () => {
   const image = "0123456789abcdef".repeat((50 * 1024 * 1024) / 16);
   const bytes = encoder.encode([{ kind: "a" }, { kind: "message", image }, { kind: "b" }], { seq: 1, at: AT });

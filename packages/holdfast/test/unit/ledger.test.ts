@@ -94,6 +94,7 @@ describe("S7: the mark", () => {
     mark();
     mark();
     ledger.setDurable(1);
+    expect(ledger.durable).toBe(2);
     mark();
     ledger.setDurable(5);
     mark();

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { decodeLine } from "../../src/journal/decode.ts";
 import { scanBytes } from "../../src/journal/scan.ts";
 import {
   bytesOf,
@@ -27,15 +28,16 @@ describe("C20: one damaged line costs that line, and nothing else", () => {
     ["a run of NUL bytes in the middle of it", Buffer.concat([two.subarray(0, 20), nuls(10), two.subarray(30)])],
     ["a line of nothing but NUL bytes", bytesOf(nuls(two.length - 1), "\n")],
     ["invalid UTF-8", Buffer.from(two.map((byte) => (byte === 0xc3 ? 0xff : byte)))],
-    ["a checksum in capitals", Buffer.from(two.toString().replace(/"crc":"(.*)"/, '"crc":"ABCDEF01"'))],
+    [
+      "a checksum in capitals",
+      Buffer.from(two.toString().replace(/"crc":"(.*)"/, (crc) => crc.toUpperCase().replace("CRC", "crc"))),
+    ],
     ["a line that lost its beginning", two.subarray(3)],
     ["a line that lost its end", bytesOf(two.subarray(0, two.length - 4), "\n")],
     ["a line in which a flipped bit made a newline", split(two)],
     ["text that is no JSON", bytesOf("segmentation fault\n")],
     ["a seq that is no number, with a right checksum", sealedLine('{"seq":"2","at":"","kind":"x"')],
     ["a record without a kind, with a right checksum", sealedLine('{"seq":2,"at":""')],
-    ["a mark that is no number, with a right checksum", line(2, { synced: "999" })],
-    ["a unit of half a record, with a right checksum", line(2, { unit: 1.5 })],
     ["a checksum that is right, of something that is no JSON", sealedLine('{"seq":2,,')],
   ];
   test.each(damages)("%s", (_what, bytes) => {
@@ -45,6 +47,18 @@ describe("C20: one damaged line costs that line, and nothing else", () => {
     expect(scan.strays[0]).toMatchObject({ offset: one.length, why: "corrupt", after: 1, line: true });
     expect(scan.strays.at(-1)?.end).toBe(one.length + bytes.length);
     expect(scan.mark).toBe(0);
+  });
+
+  test("a member of the envelope that is not of its type is taken as absent, and costs nothing", () => {
+    for (const member of ["unit", "synced", "key", "must"]) {
+      for (const value of member === "key" ? [5, null, {}] : ["999", -1, 1.5, null, {}, false]) {
+        const scan = scanOf(one, line(2, { [member]: value, text: "two" }), three);
+        expect(seqsOf(scan.records)).toEqual([1, 2, 3]);
+        expect(scan.records[1]).not.toHaveProperty(member);
+        expect(scan.records[1]).toMatchObject({ text: "two" });
+        expect(scan).toMatchObject({ mark: 0, strays: [] });
+      }
+    }
   });
 
   test("valid JSON that is not ours is foreign", () => {
@@ -66,6 +80,12 @@ describe("C20: one damaged line costs that line, and nothing else", () => {
 });
 
 describe("C20: what is whole is found beside what is not (S2)", () => {
+  test("one carriage return at the end of a line belongs to the line end", () => {
+    const crlf = bytesOf(withoutNewline(one), "\r");
+    expect(decodeLine(crlf, 0, crlf.length)?.seq).toBe(1);
+    expect(decodeLine(bytesOf(crlf, "\r"), 0, crlf.length + 1)).toBeNull();
+  });
+
   test("CRLF line ends cost nothing", () => {
     const crlf = Buffer.from(bytesOf(one, two, three).toString().replaceAll("\n", "\r\n"));
     const scan = scanBytes(crlf);
@@ -175,9 +195,10 @@ describe("the last line without a newline (S2)", () => {
   });
 });
 
-describe("a record inside the payload of another one", () => {
+// With the number of its own line, of the next one, and of none that is near.
+describe.each([2, 3, 900])("a record inside the payload of another one, with the number %i", (seq) => {
   // What an agent stores that reads journals with a tool: compact JSON again, so byte for byte a line.
-  const inner = JSON.parse(line(3, { text: "never happened here", synced: 900 }).toString());
+  const inner = JSON.parse(line(seq, { text: "never happened here", synced: 900 }).toString());
   const outer = line(2, { result: inner, list: [inner, inner], after: true });
 
   test("is found by nobody while its line is whole", () => {

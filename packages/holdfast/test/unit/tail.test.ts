@@ -306,6 +306,12 @@ describe("S3: numbers", () => {
     expect(tail.damaged).toMatchObject([{ seq: 40 }]);
   });
 
+  test("a line that does not count takes no number: a damaged line behind it is still at the mark", () => {
+    const tail = decide([line(1, { kind: "segment", synced: 3 }), note(2), note(2), rotten(note(3))]);
+    expect(tail).toMatchObject({ keep: 2, cut: null, next: 4 });
+    expect(tail.damaged.map(({ seq }) => seq)).toEqual([undefined, 3]);
+  });
+
   test("what stands beside a whole record in its line takes no number", () => {
     const tail = decide([first, bytesOf(nuls(40), note(2)), note(3)]);
     expect(tail).toMatchObject({ keep: 3, cut: null, next: 4, missing: [] });
