@@ -5,16 +5,19 @@ import { errnoOf } from "../../errors.ts";
 import { decodeLine, LINE_START } from "../../journal/decode.ts";
 import { type JournalRecord, RECORD_BYTES_MAX } from "../../journal/record.ts";
 import { Scan } from "../../journal/scan.ts";
-import { readFrames } from "./frames.ts";
+import { readAt, readFrames } from "./frames.ts";
 
 /** One file of a journal. */
 export interface Segment {
   readonly number: number;
   readonly name: string;
   readonly packed: boolean;
+  /** A healing that is not finished: this file holds the bytes from that offset on, whatever the segment holds there. */
+  readonly tail?: { readonly name: string; readonly offset: number };
 }
 
 const NAME = /^(\d{6}|[1-9]\d{6,})\.jsonl(\.zst)?$/;
+const TAIL_NAME = /^(\d{6}|[1-9]\d{6,})\.jsonl\.tail-(\d{1,15})$/;
 const CHUNK_BYTES = 1024 * 1024;
 const NEWLINE = 0x0a;
 
@@ -25,14 +28,27 @@ export function segmentName(number: number): string {
   return `${String(number).padStart(6, "0")}.jsonl`;
 }
 
+export function tailName(segment: string, offset: number): string {
+  return `${segment}.tail-${offset}`;
+}
+
 /** The segments of a session, in order. Where a plain and a packed one of one number are both present, the plain one counts (S17). */
 export function listSegments(disk: Disk, folder: string): Segment[] {
   const found = new Map<number, Segment>();
+  const tails: [number: number, tail: { name: string; offset: number }][] = [];
   for (const name of disk.list(folder)) {
     const match = NAME.exec(name);
-    if (!match) continue;
-    const segment = { number: Number(match[1]), name, packed: match[2] !== undefined };
-    if (!segment.packed || !found.has(segment.number)) found.set(segment.number, segment);
+    if (match) {
+      const segment = { number: Number(match[1]), name, packed: match[2] !== undefined };
+      if (!segment.packed || !found.has(segment.number)) found.set(segment.number, segment);
+      continue;
+    }
+    const tail = TAIL_NAME.exec(name);
+    if (tail) tails.push([Number(tail[1]), { name, offset: Number(tail[2]) }]);
+  }
+  for (const [number, tail] of tails) {
+    const segment = found.get(number);
+    if (segment && !segment.packed) found.set(number, { ...segment, tail });
   }
   return [...found.values()].sort((a, b) => a.number - b.number);
 }
@@ -53,13 +69,50 @@ function openSegment(disk: Disk, folder: string, segment: Segment): { file: Disk
 export async function scanSegment(disk: Disk, folder: string, segment: Segment, from = 0): Promise<Scan> {
   const { file, packed } = openSegment(disk, folder, segment);
   try {
-    return packed ? await scanPacked(file, from) : await scanPlain(file, from);
+    if (packed) return await scanPacked(file, from);
+    return await scanPlain(segment.tail ? withTail(disk, folder, file, segment.tail) : file, from);
   } finally {
     file.close();
   }
 }
 
-async function scanPlain(file: DiskFile, from: number): Promise<Scan> {
+/** What can be scanned: a file, or one whose end stands in another. */
+type Source = Pick<DiskFile, "read"> & { stat(): { readonly size: number } };
+
+/** The segment up to where the tail begins, then the tail, which is small. */
+function withTail(
+  disk: Disk,
+  folder: string,
+  file: DiskFile,
+  tail: { readonly name: string; readonly offset: number },
+): Source {
+  const bytes = readTail(disk, folder, tail.name);
+  if (!bytes) return file;
+  return {
+    stat: () => ({ size: tail.offset + bytes.length }),
+    read(into, offset, length, position) {
+      if (position < tail.offset) return file.read(into, offset, Math.min(length, tail.offset - position), position);
+      return bytes.copy(into, offset, position - tail.offset, position - tail.offset + length);
+    },
+  };
+}
+
+/** Null if the healing has been finished meanwhile. */
+export function readTail(disk: Disk, folder: string, name: string): Buffer | null {
+  try {
+    const file = disk.open(join(folder, name), "read");
+    try {
+      return readAt(file, 0, file.stat().size);
+    } finally {
+      file.close();
+    }
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT") return null;
+    throw error;
+  }
+}
+
+async function scanPlain(file: Source, from: number): Promise<Scan> {
   const scan = new Scan();
   const { size } = file.stat();
   let buffer = Buffer.allocUnsafe(Math.max(1, Math.min(CHUNK_BYTES, size - from)));
