@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { crc32 } from "node:zlib";
 import type { JournalRecord } from "./record.ts";
 
@@ -38,6 +39,7 @@ export function isForeign(bytes: Buffer, start: number, end: number): boolean {
   let first = start;
   while (first < end && SPACES.has(bytes[first]!)) first++;
   if (first === end || !JSON_STARTS.has(bytes[first]!)) return false;
+  if (!isUtf8(bytes.subarray(start, end))) return false;
   try {
     JSON.parse(bytes.toString("utf8", start, end));
     return true;

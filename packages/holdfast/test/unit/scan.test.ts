@@ -28,6 +28,7 @@ describe("C20: one damaged line costs that line, and nothing else", () => {
     ["a run of NUL bytes in the middle of it", Buffer.concat([two.subarray(0, 20), nuls(10), two.subarray(30)])],
     ["a line of nothing but NUL bytes", bytesOf(nuls(two.length - 1), "\n")],
     ["invalid UTF-8", Buffer.from(two.map((byte) => (byte === 0xc3 ? 0xff : byte)))],
+    ["invalid UTF-8 in how it begins", Buffer.from(two.map((byte, i) => (i === 2 ? 0xff : byte)))],
     [
       "a checksum in capitals",
       Buffer.from(two.toString().replace(/"crc":"(.*)"/, (crc) => crc.toUpperCase().replace("CRC", "crc"))),
