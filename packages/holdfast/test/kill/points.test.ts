@@ -17,8 +17,8 @@ import { seedOf } from "../seed.ts";
 
 const seed = seedOf(import.meta.url, "kill");
 
-/** Some records first, or a torn end; then the point; then another life, whose reopening is checked twice. */
-function livesThrough(point: NamedPoint): LifePlan[] {
+/** Some records first, or a torn end; then the point, and others in the lives after it; then another life, whose reopening is checked twice. */
+function livesThrough(point: NamedPoint, ...again: NamedPoint[]): LifePlan[] {
   const before: Record<NamedPoint["finds"], LifePlan[]> = {
     nothing: [],
     any: [{ profile: "mixed", ending: { by: "attempt", nth: 3, us: 300 }, after: "look" }],
@@ -27,6 +27,7 @@ function livesThrough(point: NamedPoint): LifePlan[] {
   return [
     ...before[point.finds],
     { profile: point.profile, ending: { by: "point", point }, after: "look" },
+    ...again.map((other): LifePlan => ({ profile: "mixed", ending: { by: "point", point: other }, after: "look" })),
     { profile: "keyed", ending: { by: "attempt", nth: 4, us: 500 }, after: "reopen" },
   ];
 }
@@ -49,15 +50,28 @@ describe.each([
   });
   afterAll(() => place[Symbol.dispose]());
 
-  test.concurrent.each(points)("$name", async (point) => {
+  test.concurrent.each(points)("$name", (point) => survives([point]));
+
+  if (module === "folder")
+    test.concurrent.each([
+      ["after the rename of the tail", "after the cut of a torn end", "before the removal of the tail"],
+      ["after the cut of a torn end", "after the cut of a torn end"],
+      ["during the second write of what may not be durable", "before the sync of a cut"],
+      ["before the cut of a torn end", "during the second write of what may not be durable"],
+    ])("healing that is killed, and killed again: %s, %s", (...names) =>
+      survives(names.map((name) => points.find((point) => point.name === name)!)),
+    );
+
+  async function survives([point, ...again]: readonly NamedPoint[]): Promise<void> {
     // A store for each: in SQLite the log is everybody's, and another session's writer might have emptied it.
     using own = temporaryPlace(place.path);
     const spec = specIn(own.path);
     await using store = await openSpec(spec);
     const trial = new Trial(store, spec, worker, newId(), seed);
-    for (const plan of livesThrough(point)) await trial.run(plan);
+    for (const plan of livesThrough(point!, ...again)) await trial.run(plan);
     expect(trial.findings.faults).toEqual([]);
-    expect([...trial.findings.points.keys()]).toContain(point.name);
+    const reached = [...trial.findings.points.keys()];
+    expect(reached).toEqual(expect.arrayContaining([point!, ...again].map(({ name }) => name)));
     expect(trial.findings.kills).toBeGreaterThanOrEqual(2);
-  });
+  }
 });

@@ -12,6 +12,8 @@ const SEGMENT = String.raw`/\d{6}\.jsonl$`;
 const FIRST_BORN = String.raw`/000001\.jsonl\.tmp$`;
 const BORN = String.raw`/\d{6}\.jsonl\.tmp$`;
 const PACKED = String.raw`/\d{6}\.jsonl\.zst$`;
+const TAIL = String.raw`/\d{6}\.jsonl\.tail-\d+$`;
+const TAIL_BORN = String.raw`/\d{6}\.jsonl\.tail-\d+\.tmp$`;
 const KEPT_ASIDE = String.raw`/quarantine/[^/]+\.torn$`;
 const BEING_KEPT = String.raw`/quarantine/[^/]+\.torn\.tmp$`;
 
@@ -64,11 +66,16 @@ export const folderPoints: readonly NamedPoint[] = [
   at("during the write of the quarantine", "write", BEING_KEPT, "torn", "mixed"),
   at("before the rename of the quarantine", "rename", KEPT_ASIDE, "torn", "mixed"),
   at("after the rename of the quarantine", "rename", KEPT_ASIDE, "torn", "mixed"),
+  at("during the write of the tail", "write", TAIL_BORN, "torn", "mixed"),
+  at("before the rename of the tail", "rename", TAIL, "torn", "mixed"),
+  at("after the rename of the tail", "rename", TAIL, "torn", "mixed"),
   at("before the cut of a torn end", "truncate", SEGMENT, "torn", "mixed"),
   at("after the cut of a torn end", "truncate", SEGMENT, "torn", "mixed"),
   at("during the second write of what may not be durable", "writeAt", SEGMENT, "torn", "mixed"),
   at("before the sync of a cut", "sync", SEGMENT, "torn", "mixed"),
   at("after the sync of a cut", "sync", SEGMENT, "torn", "mixed"),
+  at("before the removal of the tail", "remove", TAIL, "torn", "mixed"),
+  at("after the removal of the tail", "remove", TAIL, "torn", "mixed"),
 ];
 
 /** Says that the kernel is about to be handed megabytes, and goes on: the parent kills it in the middle of that. */
