@@ -12,8 +12,9 @@ export function keptElsewhere(
     bytes !== null && inSession(path) && path.includes("/quarantine/") ? [Buffer.from(bytes)] : [],
   );
   const lost: string[] = [];
-  for (const [path, bytes] of before) {
-    if (bytes === null || !inSession(path) || !/\/\d+\.jsonl$/u.test(path)) continue;
+  for (const [path, content] of before) {
+    if (content === null || !inSession(path) || !/\/\d+\.jsonl$/u.test(path)) continue;
+    const bytes = withTail(before, path, content);
     const now = after.get(path);
     // A packed segment has another name, and is compared record by record.
     if (now == null) {
@@ -28,4 +29,13 @@ export function keptElsewhere(
     if (!kept) lost.push(`${rest.length} bytes of ${path} were cut off at ${same} and are not in quarantine (S8)`);
   }
   return lost;
+}
+
+/** A healing that was interrupted has left the end of the segment in a file of its own, and that is what counts. */
+function withTail(files: ReadonlyMap<string, Uint8Array | null>, path: string, content: Uint8Array): Uint8Array {
+  for (const [name, tail] of files) {
+    const offset = name.startsWith(`${path}.tail-`) ? Number(name.slice(path.length + ".tail-".length)) : Number.NaN;
+    if (tail !== null && Number.isSafeInteger(offset)) return Buffer.concat([content.subarray(0, offset), tail]);
+  }
+  return content;
 }

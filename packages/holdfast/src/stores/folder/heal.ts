@@ -11,9 +11,10 @@ const CHUNK_BYTES = 1024 * 1024;
 const NEWLINE = Buffer.from("\n");
 export const QUARANTINE = "quarantine";
 
-/** What healing left: the size of the newest segment, and where cut bytes are kept. */
+/** What healing left: the size of the newest segment, up to which seq all is durable, and where cut bytes are kept. */
 export interface Healed {
   readonly size: number;
+  readonly durable: number;
   readonly quarantine?: string;
 }
 
@@ -31,7 +32,7 @@ export function heal(disk: Disk, folder: string, epoch: EpochFiles): Healed {
     const { cut, unended, durableEnd } = epoch.tail;
     // Behind the last mark there is nothing, or nothing but the word that all before it is durable.
     const sure = durableEnd >= epoch.size || !epoch.recovery.unclean;
-    if (cut === null && !unended && sure) return { size: epoch.size };
+    if (cut === null && !unended && sure) return { size: epoch.size, durable: epoch.tail.durable };
     const file = disk.open(path, "update");
     try {
       // First the copy, and durable, then the cut: no byte is ever in neither place (P2).
@@ -39,7 +40,8 @@ export function heal(disk: Disk, folder: string, epoch: EpochFiles): Healed {
       const bytes = readAt(file, durableEnd, (cut ?? epoch.size) - durableEnd);
       const tail = unended ? Buffer.concat([bytes, NEWLINE]) : bytes;
       writeAgain(disk, folder, epoch.last.name, file, durableEnd, tail);
-      return { size: durableEnd + tail.length, ...(quarantine === undefined ? {} : { quarantine }) };
+      const durable = epoch.tail.next - 1;
+      return { size: durableEnd + tail.length, durable, ...(quarantine === undefined ? {} : { quarantine }) };
     } finally {
       file.close();
     }

@@ -143,7 +143,7 @@ class FolderStore implements contract.JournalStore {
       const ledger = this.#ledger();
       for (const record of epoch.records) ledger.absorb(record);
       ledger.skipTo(epoch.tail.next);
-      ledger.setDurable(epoch.tail.next - 1);
+      ledger.setDurable(healed.durable);
       const { quarantine } = healed;
       const recovery = quarantine === undefined ? epoch.recovery : { ...epoch.recovery, quarantine };
       const place = { folder, session: id, segment: epoch.last.number, epoch: epoch.first, size: healed.size };
