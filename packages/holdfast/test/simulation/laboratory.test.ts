@@ -101,12 +101,6 @@ const faultSabotages: Readonly<Record<string, StoreFactory>> = {
       },
     }),
   ),
-  "what a failed fsync left is not written again": sabotaged(
-    () => ({}),
-    (file) => ({
-      writeAt: (bytes, position) => (position >= file.stat().size ? file.writeAt(bytes, position) : bytes.length),
-    }),
-  ),
   "a short write passes for a whole one": sabotaged(
     () => ({}),
     (file) => ({
