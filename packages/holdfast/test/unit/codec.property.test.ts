@@ -61,8 +61,8 @@ describe("round trip", () => {
 });
 
 test("text of any width, in lines that do and do not fit the buffer that is at hand", () => {
-  for (const char of ["x", "ü", "€", "😀", "\u0001", "\ud800"]) {
-    for (const count of [1, 40_000, 87_000, 100_000, 131_071, 262_143, 262_144, 400_000]) {
+  for (const char of ["x", "€", "😀", "\ud800"]) {
+    for (const count of [1, 87_000, 100_000, 262_143, 262_144]) {
       const text = char.repeat(count);
       const records = [{ kind: "a", text }, { kind: "b" }, { kind: "c", text }];
       const scan = scanBytes(encoder.encode(records, { seq: 1, at: AT, key: text.slice(0, 50_000) }));
