@@ -70,23 +70,18 @@ export async function scanSegment(disk: Disk, folder: string, segment: Segment, 
   const { file, packed } = openSegment(disk, folder, segment);
   try {
     if (packed) return await scanPacked(file, from);
-    return await scanPlain(segment.tail ? withTail(disk, folder, file, segment.tail) : file, from);
+    return await scanPlain(plainSource(disk, folder, segment, file), from);
   } finally {
     file.close();
   }
 }
 
-/** What can be scanned: a file, or one whose end stands in another. */
-type Source = Pick<DiskFile, "read"> & { stat(): { readonly size: number } };
+/** The bytes of a plain segment: a file, or one whose end stands in another. */
+export type Source = Pick<DiskFile, "read"> & { stat(): { readonly size: number } };
 
-/** The segment up to where the tail begins, then the tail, which is small. */
-function withTail(
-  disk: Disk,
-  folder: string,
-  file: DiskFile,
-  tail: { readonly name: string; readonly offset: number },
-): Source {
-  const bytes = readTail(disk, folder, tail.name);
+/** The segment up to where its tail begins, then the tail, which is small; or just the file. */
+export function plainSource(disk: Disk, folder: string, { tail }: Segment, file: DiskFile): Source {
+  const bytes = tail && readTail(disk, folder, tail.name);
   if (!bytes) return file;
   return {
     stat: () => ({ size: tail.offset + bytes.length }),

@@ -1,12 +1,12 @@
 import { join, sep } from "node:path";
-import type { Disk, DiskFile } from "../../disk/disk.ts";
+import type { Disk } from "../../disk/disk.ts";
 import { errnoOf } from "../../errors.ts";
 import type { Summariser } from "../../journal/contract.ts";
 import { decodeLine } from "../../journal/decode.ts";
 import type { JournalRecord, Json } from "../../journal/record.ts";
 import { Scan } from "../../journal/scan.ts";
 import { decideTail } from "../../journal/tail.ts";
-import { listSegments, segmentName } from "./segment.ts";
+import { listSegments, plainSource, type Source, segmentName } from "./segment.ts";
 
 /** A session in the catalogue: what a list shows, and the state of the files that it was taken from. */
 export interface Row {
@@ -46,7 +46,8 @@ export function readRow(disk: Disk, folder: string, id: string, summariser: Summ
     const file = disk.open(path, "read");
     try {
       const { size, mtimeMs } = file.stat();
-      const records = recordsSinceSummary(file, size);
+      const source = plainSource(disk, folder, segment, file);
+      const records = recordsSinceSummary(source, source.stat().size);
       const last = records.at(-1);
       if (!last) return null;
       return {
@@ -79,7 +80,7 @@ function summarise(records: readonly JournalRecord[], summariser: Summariser | u
 }
 
 /** The newest record that carries a summary, and those after it; all of the segment's if none does. */
-function recordsSinceSummary(file: DiskFile, size: number): readonly JournalRecord[] {
+function recordsSinceSummary(file: Source, size: number): readonly JournalRecord[] {
   for (let length = Math.min(GLANCE_BYTES, size); ; length = Math.min(length * 16, size)) {
     const start = size - length;
     const bytes = length <= shared.length ? shared : Buffer.allocUnsafe(length);
