@@ -28,7 +28,7 @@ export interface Capabilities {
  * carried on from there. Given by the layer above; the store does not know what a row means.
  */
 export interface Summariser {
-  /** The row after `record`; `row` is null before the first record. */
+  /** The row after `record`; `row` is null before the first record. It keeps no reference into the record, which is its owner's. */
   add(row: Json, record: JournalRecord | (NewRecord & { readonly seq: number; readonly at: string })): Json;
   /** Is the row to be written into this record, as its `summary`? (`segment` and `closed` always carry it.) */
   carries(record: NewRecord): boolean;

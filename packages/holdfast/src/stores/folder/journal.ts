@@ -207,7 +207,7 @@ export class FolderJournal implements Journal {
     const unit = Array.isArray(records) ? (records as readonly NewRecord[]) : [records as NewRecord];
     if (unit.length === 0)
       throw new HoldfastError("RECORD_INVALID", "Nothing was written: the append holds no record.");
-    if (!this.#started) this.#start(unit);
+    if (!this.#started) this.#start(unit, key);
     if (this.#writer.size >= this.#rollAt) this.#rollOver();
     const prepared = this.#ledger.prepare(unit, key);
     this.#put(prepared);
@@ -215,9 +215,9 @@ export class FolderJournal implements Journal {
   }
 
   /** `opened` stands before a writer's first record; one that only looks, or whose first record is refused, writes nothing (R16). */
-  #start(records: readonly NewRecord[]): void {
+  #start(records: readonly NewRecord[], key?: string): void {
     if (this.#started) return;
-    this.#ledger.prepare(records);
+    this.#ledger.prepare(records, key);
     if (this.#writer.size >= this.#rollAt) this.#rollOver();
     this.#put(this.#ledger.prepare([this.#parts.opened]));
     this.#started = true;
@@ -277,6 +277,8 @@ export class FolderJournal implements Journal {
 
   /** A refusal leaves the journal as it was; anything else ends it until it is opened again (P8). */
   #refusalOrFailure(error: unknown): unknown {
+    // What is neither the disk's nor ours (a summariser that throws) has happened before anything was written.
+    if (!(error instanceof HoldfastError)) return error;
     const goesOn = [
       "STORE_FULL",
       "STORE_IO",
@@ -342,10 +344,10 @@ export class FolderJournal implements Journal {
     if (this.#ledger.durable >= this.#ledger.head) return;
     try {
       this.#writer.syncNow();
+      this.#writer.assertMine();
     } catch (error) {
-      throw syncFailed(this.id, this.#ledger, error);
+      throw error instanceof HoldfastError ? error : syncFailed(this.id, this.#ledger, error);
     }
-    this.#writer.assertMine();
     this.#ledger.setDurable(this.#ledger.head);
     this.#settle();
   }

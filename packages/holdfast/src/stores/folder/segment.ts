@@ -86,8 +86,11 @@ export function plainSource(disk: Disk, folder: string, { tail }: Segment, file:
   return {
     stat: () => ({ size: tail.offset + bytes.length }),
     read(into, offset, length, position) {
-      if (position < tail.offset) return file.read(into, offset, Math.min(length, tail.offset - position), position);
-      return bytes.copy(into, offset, position - tail.offset, position - tail.offset + length);
+      const room = Math.max(0, tail.offset - position);
+      const read = room === 0 ? 0 : file.read(into, offset, Math.min(length, room), position);
+      if (read < room) return read;
+      const from = position + read - tail.offset;
+      return read + bytes.copy(into, offset + read, from, from + length - read);
     },
   };
 }
