@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Disk } from "../../disk/disk.ts";
+import type { Disk, DiskStat } from "../../disk/disk.ts";
 import { diskFailure } from "../../disk/failure.ts";
 import { isId } from "../../journal/id.ts";
 import type { Leases } from "../lease.ts";
@@ -31,6 +31,7 @@ export function collectGarbage(
     for (const name of disk.list(trash)) {
       const match = TRASHED.exec(name);
       if (!match || nowMs - Number(match[2]) < graceMs) continue;
+      if (isSame(disk.stat(join(trash, name)), disk.stat(join(sessions, match[1]!)))) continue;
       removeTree(disk, join(trash, name));
       removed.push(match[1]!);
     }
@@ -53,6 +54,11 @@ export function collectGarbage(
     throw diskFailure(error, "collect garbage", trash, "No session is affected.");
   }
   return { removed };
+}
+
+/** A power cut in the middle of a delete can leave one folder under both names: what is in the trash is then the session itself. */
+function isSame(a: DiskStat | null, b: DiskStat | null): boolean {
+  return a !== null && b !== null && a.dev === b.dev && a.ino === b.ino;
 }
 
 function removeTree(disk: Disk, path: string): void {
