@@ -1,5 +1,5 @@
+import { runCampaign, temporaryPlace } from "@holdfast/testkit/kill";
 import { describe, expect, test } from "vitest";
-import { runCampaign, temporaryPlace } from "../../../testkit/src/kill/index.ts";
 import { seedOf } from "../seed.ts";
 
 const seed = seedOf(import.meta.url, "kill");

@@ -1,5 +1,3 @@
-import { newId } from "holdfast";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   folderPoints,
   type LifePlan,
@@ -12,7 +10,9 @@ import {
   temporaryPlace,
   type Worker,
   warmWorker,
-} from "../../../testkit/src/kill/index.ts";
+} from "@holdfast/testkit/kill";
+import { newId } from "holdfast";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { seedOf } from "../seed.ts";
 
 const seed = seedOf(import.meta.url, "kill");

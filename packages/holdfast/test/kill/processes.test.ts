@@ -1,8 +1,6 @@
 import { createHash } from "node:crypto";
 import { cpSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { newId, type Verification } from "holdfast";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   type Attempt,
   type Command,
@@ -16,7 +14,9 @@ import {
   type Worker,
   type WorkerJob,
   warmWorker,
-} from "../../../testkit/src/kill/index.ts";
+} from "@holdfast/testkit/kill";
+import { newId, type Verification } from "holdfast";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { seedOf } from "../seed.ts";
 
 const seed = seedOf(import.meta.url, "kill");

@@ -1,17 +1,9 @@
 import { appendFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { type Attempt, attemptAppend, judge, Log, openSpec, type StoreSpec, viewOf } from "@holdfast/testkit/kill";
+import { Machine, mib, whyNoMounts } from "@holdfast/testkit/machine";
 import { isHoldfastError, type Journal, newId } from "holdfast";
 import { describe, expect, test } from "vitest";
-import {
-  type Attempt,
-  attemptAppend,
-  judge,
-  Log,
-  openSpec,
-  type StoreSpec,
-  viewOf,
-} from "../../../testkit/src/kill/index.ts";
-import { Machine, mib, whyNoMounts } from "../../../testkit/src/machine/index.ts";
 import { needs } from "./allowed.ts";
 import { ballast } from "./ballast.ts";
 

@@ -1,5 +1,3 @@
-import { newId } from "holdfast";
-import { describe, expect, test } from "vitest";
 import {
   type Attempt,
   judge,
@@ -12,7 +10,9 @@ import {
   Victim,
   viewOf,
   type WorkerJob,
-} from "../../../testkit/src/kill/index.ts";
+} from "@holdfast/testkit/kill";
+import { newId } from "holdfast";
+import { describe, expect, test } from "vitest";
 import { needs } from "./allowed.ts";
 
 const program = programBeside(import.meta.resolve("../../../testkit/src/kill/index.ts"), "worker");

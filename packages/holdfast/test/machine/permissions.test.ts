@@ -1,7 +1,5 @@
 import { chmodSync, chownSync, lstatSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { newId } from "holdfast";
-import { describe, expect, test } from "vitest";
 import {
   openSpec,
   programBeside,
@@ -11,8 +9,10 @@ import {
   temporaryPlace,
   Victim,
   type WorkerJob,
-} from "../../../testkit/src/kill/index.ts";
-import { Machine, mib, whyNoMounts } from "../../../testkit/src/machine/index.ts";
+} from "@holdfast/testkit/kill";
+import { Machine, mib, whyNoMounts } from "@holdfast/testkit/machine";
+import { newId } from "holdfast";
+import { describe, expect, test } from "vitest";
 import { run } from "../../../testkit/src/machine/probe.ts";
 import { needs } from "./allowed.ts";
 

@@ -1,5 +1,5 @@
+import { runPowerCuts, whyNoPowerCuts } from "@holdfast/testkit/machine";
 import { describe, expect, test } from "vitest";
-import { runPowerCuts, whyNoPowerCuts } from "../../../testkit/src/machine/index.ts";
 import { seedOf } from "../seed.ts";
 import { needs } from "./allowed.ts";
 

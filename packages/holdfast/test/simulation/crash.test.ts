@@ -1,4 +1,3 @@
-import { describe, expect, test } from "vitest";
 import {
   type CrashOptions,
   folderStore,
@@ -7,7 +6,8 @@ import {
   SimulatedDisk,
   simulateCrashes,
   tellFailures,
-} from "../../../testkit/src/simulation/index.ts";
+} from "@holdfast/testkit/simulation";
+import { describe, expect, test } from "vitest";
 
 /**
  * The folder store on the simulated disk (S22): a crash before every step that changes the disk. The oracle is

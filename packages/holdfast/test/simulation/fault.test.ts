@@ -1,4 +1,3 @@
-import { describe, expect, test } from "vitest";
 import {
   type FaultName,
   faultNames,
@@ -8,7 +7,8 @@ import {
   SimulatedDisk,
   simulateFaults,
   tellFailures,
-} from "../../../testkit/src/simulation/index.ts";
+} from "@holdfast/testkit/simulation";
+import { describe, expect, test } from "vitest";
 
 /**
  * The folder store on a simulated disk that fails (C19): each fault once and for ever, from every step on that can meet it. Every failure is a

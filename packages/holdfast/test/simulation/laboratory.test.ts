@@ -1,12 +1,7 @@
+import { type SimulatedDisk, type StoreFactory, simulateCrashes, simulateFaults } from "@holdfast/testkit/simulation";
 import { openFolderStore } from "holdfast";
 import type { Disk, DiskFile } from "holdfast/disk";
 import { expect, test } from "vitest";
-import {
-  type SimulatedDisk,
-  type StoreFactory,
-  simulateCrashes,
-  simulateFaults,
-} from "../../../testkit/src/simulation/index.ts";
 
 /** The simulation itself on trial: a store whose disk does not do what it says must be found out. */
 

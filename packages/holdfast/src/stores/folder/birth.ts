@@ -10,6 +10,8 @@ export const TEMPORARY = ".tmp";
  * A file that is there whole or not at all (S15): written under another name, synced, renamed, and the name synced. Whoever sees the
  * name sees all the bytes, also after a power cut.
  *
+ * `check` may look at the bytes before they have the name, and throw.
+ *
  * Throws STORE_FULL, STORE_IO or STORE_FORBIDDEN while the name does not exist, and SYNC_FAILED when it does but may not last.
  */
 export function giveBirth(
@@ -17,6 +19,7 @@ export function giveBirth(
   folder: string,
   name: string,
   write: (put: (bytes: Uint8Array) => void) => void,
+  check?: (temporary: string) => void,
 ): void {
   const temporary = join(folder, name + TEMPORARY);
   const path = join(folder, name);
@@ -30,6 +33,7 @@ export function giveBirth(
     } finally {
       file.close();
     }
+    check?.(temporary);
     disk.rename(temporary, path);
   } catch (error) {
     tidy(disk, temporary);

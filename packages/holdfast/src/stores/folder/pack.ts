@@ -22,8 +22,8 @@ export function packSegment(disk: Disk, folder: string, segment: Segment): numbe
     try {
       // Sealed segments were synced before their successor was born, but the copy is made from the cache: sync what it is compared with.
       source.syncNow();
-      giveBirth(disk, folder, packedName, (put) => writeFrames(source, put));
-      assertSame(disk, join(folder, packedName), source, packedName);
+      const check = (temporary: string) => assertSame(disk, temporary, source);
+      giveBirth(disk, folder, packedName, (put) => writeFrames(source, put), check);
     } finally {
       source.close();
     }
@@ -61,8 +61,8 @@ function* wholeLines(source: DiskFile): Generator<Buffer> {
   }
 }
 
-/** Read back and compared byte by byte before the original goes. */
-function assertSame(disk: Disk, path: string, source: DiskFile, name: string): void {
+/** Read back and compared byte by byte before it takes the original's place. */
+function assertSame(disk: Disk, path: string, source: DiskFile): void {
   const packed = disk.open(path, "read");
   try {
     let end = 0;
@@ -71,15 +71,12 @@ function assertSame(disk: Disk, path: string, source: DiskFile, name: string): v
       end = offset + size;
     }
     if (end !== source.stat().size) throw differs(path);
-  } catch (error) {
-    disk.remove(path);
-    throw error instanceof HoldfastError ? error : differs(name, error);
   } finally {
     packed.close();
   }
 }
 
-function differs(path: string, cause?: unknown): HoldfastError {
-  const message = `The packed copy ${path} did not read back as the original, so it was removed. The original is untouched. Check the disk.`;
-  return new HoldfastError("STORE_IO", message, { path }, cause);
+function differs(path: string): HoldfastError {
+  const message = `The packed copy ${path} did not read back as the original, and was removed. The original is untouched. Check the disk.`;
+  return new HoldfastError("STORE_IO", message, { path });
 }
