@@ -108,7 +108,7 @@ export function recoveryWorkload(workload: Workload, ledgers: Ledgers, depth: nu
     ];
     tasks.push({ task: "append", session, appends, wait: true }, { task: "close", session });
   }
-  tasks.push({ task: "restart" }, { task: "list" });
+  tasks.push({ task: "restart" }, { task: "gc" }, { task: "list" });
   for (const session of ledgers.keys()) {
     tasks.push({ task: "verify", session }, { task: "open", session, first: [] });
   }

@@ -136,7 +136,9 @@ function decide(pending: Change, survival: Survival): Fate {
   const { from, to, syncedIn } = pending;
   // The removal is durable, so the arrival is: the file cannot be nowhere.
   if (from !== null && from !== to && syncedIn.has(from)) return "whole";
-  // The arrival is durable; the old name may still be there as well until its own folder is synced.
-  if (to !== null && from !== to && syncedIn.has(to)) return survival.name(pending) ? "whole" : "arrived";
+  if (to !== null && from !== to && syncedIn.has(to)) {
+    // The arrival is durable. A file may still have its old name as well until that folder is synced; a folder has one name at all times.
+    return pending.inode.kind === "folder" || survival.name(pending) ? "whole" : "arrived";
+  }
   return survival.name(pending) ? "whole" : "undone";
 }

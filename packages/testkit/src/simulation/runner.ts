@@ -81,6 +81,7 @@ export class Runner {
   async #do(task: Task): Promise<unknown> {
     if (task.task === "list") return this.#list();
     if (task.task === "restart") return this.close();
+    if (task.task === "gc") return this.#book.tries("collecting garbage", () => this.#store!.gc({ graceMs: 0 }));
     const session = this.#session(task.session);
     switch (task.task) {
       case "open":

@@ -33,6 +33,7 @@ export class SessionRun {
   readonly #book: Book;
   #journal: Journal | null = null;
   #headAtOpen = 0;
+  #closedHere = false;
   /** It was opened once, and so healed: later cuts are of what this run wrote. */
   #healed = false;
   #running: Promise<unknown>[] = [];
@@ -130,6 +131,7 @@ export class SessionRun {
     const failedBefore = journal.failure !== null;
     try {
       await journal.close();
+      this.#closedHere = true;
       await this.settled();
       // A writer that wrote nothing writes no `closed` either; a disk that was full may have had no place for it.
       const closed = this.#book.faults === "none" && journal.head > this.#headAtOpen;
@@ -208,8 +210,8 @@ export class SessionRun {
   }
 
   async #openExisting(): Promise<void> {
-    // After an orderly end a reader and a writer have nothing to differ about.
-    const seen = this.#ledger.closed ? null : found((await this.#store.read(this.#id)).records);
+    // After its own orderly end a reader and a writer have nothing to differ about.
+    const seen = this.#closedHere ? null : found((await this.#store.read(this.#id)).records);
     const opened = await this.#store.open(this.#id, { app: "simulation" });
     try {
       await this.#reconcile(opened, seen);
@@ -225,6 +227,7 @@ export class SessionRun {
 
   #use(journal: Journal): void {
     this.#journal = journal;
+    this.#closedHere = false;
     this.#headAtOpen = journal.head;
   }
 

@@ -36,7 +36,7 @@ export interface SimulatedDiskOptions extends MachineOptions {
  *   crash, or memory pressure (`dropCache`), takes them. A page that is written to again is dirty again, as a whole.
  * - fsync of a file says nothing of its name. Unsynced creations, renames and removals in a folder are kept as any subset. A rename
  *   is one of them, and can be durable before the data of its file; it never loses the file. Between two folders, each
- *   folder's sync makes its own half durable: until the old one is synced the file can be in both.
+ *   folder's sync makes its own half durable: until the old one is synced a file can be in both (a folder cannot).
  * - A failed sync of a folder leaves its changes pending: there are no pages to forget, and the next one can succeed.
  * - SIGKILL keeps all finished writes, in the cache, and a byte prefix of the one in flight.
  * - An inode keeps its number over renames and crashes. An open file works on after its name has gone or means another file.

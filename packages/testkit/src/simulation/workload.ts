@@ -36,6 +36,8 @@ export type Task =
   | { readonly task: "read"; readonly session: number }
   | { readonly task: "verify"; readonly session: number }
   | { readonly task: "list" }
+  /** Removes everything from the trash, and what unfinished work left behind. */
+  | { readonly task: "gc" }
   /** All sessions are closed, and the store is opened anew. */
   | { readonly task: "restart" };
 
@@ -59,13 +61,61 @@ export function padding(record: PlannedRecord): string {
 /** How often each task comes, as weights. Some questions need more of one thing than a mixture holds. */
 const profiles = {
   /** A little of everything. */
-  mixed: { append: 50, again: 8, flush: 8, epoch: 10, close: 8, pack: 5, read: 4, list: 2, restart: 3, delete: 2 },
+  mixed: {
+    append: 50,
+    again: 8,
+    flush: 8,
+    epoch: 10,
+    close: 8,
+    pack: 5,
+    read: 4,
+    list: 2,
+    restart: 3,
+    delete: 2,
+    gc: 1,
+  },
   /** Replacements of the conversation, packed and reopened (C7). */
-  epochs: { append: 30, again: 4, flush: 4, epoch: 36, close: 8, pack: 12, read: 2, list: 0, restart: 4, delete: 0 },
+  epochs: {
+    append: 30,
+    again: 4,
+    flush: 4,
+    epoch: 36,
+    close: 8,
+    pack: 12,
+    read: 2,
+    list: 0,
+    restart: 4,
+    delete: 0,
+    gc: 0,
+  },
   /** Sessions that begin and end. */
-  births: { append: 24, again: 2, flush: 2, epoch: 4, close: 20, pack: 2, read: 6, list: 8, restart: 10, delete: 22 },
+  births: {
+    append: 24,
+    again: 2,
+    flush: 2,
+    epoch: 4,
+    close: 20,
+    pack: 2,
+    read: 6,
+    list: 8,
+    restart: 10,
+    delete: 22,
+    gc: 8,
+  },
   /** Many unfinished appends at a time. */
-  bursts: { append: 80, again: 8, flush: 6, epoch: 2, close: 2, pack: 0, read: 0, list: 0, restart: 2, delete: 0 },
+  bursts: {
+    append: 80,
+    again: 8,
+    flush: 6,
+    epoch: 2,
+    close: 2,
+    pack: 0,
+    read: 0,
+    list: 0,
+    restart: 2,
+    delete: 0,
+    gc: 0,
+  },
 } as const satisfies Record<string, Readonly<Record<string, number>>>;
 
 export type ProfileName = keyof typeof profiles;
@@ -106,7 +156,7 @@ export function makeWorkload(seed: number, length: number, profile: ProfileName)
       };
     }
     if (task === "close" || task === "pack" || task === "read" || task === "delete") return { task, session };
-    if (task === "list" || task === "restart") return { task };
+    if (task === "list" || task === "restart" || task === "gc") return { task };
     const count = profile === "bursts" ? 1 + random.below(8) : random.pick([1, 1, 2, 4]);
     const appends = Array.from({ length: count }, () => makeAppend(session));
     return { task: "append", session, appends, wait: random.chance(profile === "bursts" ? 0.3 : 0.7) };

@@ -102,6 +102,16 @@ describe("S22 names", () => {
     expect(outcomes(other)).toEqual(new Set([after]));
   });
 
+  test("a folder that is moved is never in two places", () => {
+    const disk = new SimulatedDisk();
+    for (const path of ["/from", "/to", "/from/f"]) disk.makeFolder(path);
+    for (const path of ["/", "/from"]) disk.syncFolder(path);
+    disk.rename("/from/f", "/to/f");
+    expect(outcomes(disk)).toEqual(new Set(["/ /from /from/f /to", "/ /from /to /to/f"]));
+    disk.syncFolder("/to");
+    expect(outcomes(disk)).toEqual(new Set(["/ /from /to /to/f"]));
+  });
+
   test("a failed sync of a folder promises nothing, and the next one can succeed", () => {
     const disk = new SimulatedDisk();
     synced(disk, "/f", "x");
