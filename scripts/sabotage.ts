@@ -33,6 +33,12 @@ function run(): void {
   const rows: string[] = [];
   let missed = 0;
   using workshop = new Workshop(root);
+  const broken = workshop.failures([...new Set(chosen.flatMap(({ look }) => look))]);
+  if (broken.length > 0) {
+    console.error(`Without any sabotage these fail already, so nothing could be told: ${broken.join("; ")}`);
+    process.exitCode = 1;
+    return;
+  }
   for (const [i, sabotage] of chosen.entries()) {
     const started = performance.now();
     const [first, ...others] = workshop.tryOut(sabotage);

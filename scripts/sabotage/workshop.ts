@@ -35,7 +35,7 @@ export class Workshop implements Disposable {
     const whole = readFileSync(path, "utf8");
     writeFileSync(path, applied(sabotage, whole));
     try {
-      return this.#failures(sabotage.look);
+      return this.failures(sabotage.look);
     } finally {
       writeFileSync(path, whole);
     }
@@ -45,7 +45,8 @@ export class Workshop implements Disposable {
     rmSync(this.#root, { recursive: true, force: true });
   }
 
-  #failures(look: readonly string[]): string[] {
+  /** The names of the tests that fail. */
+  failures(look: readonly string[]): string[] {
     const report = join(this.#root, "report.json");
     rmSync(report, { force: true });
     const vitest = join(this.#root, "node_modules/vitest/vitest.mjs");

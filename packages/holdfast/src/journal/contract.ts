@@ -174,7 +174,7 @@ export interface JournalStore extends AsyncDisposable {
   readonly warnings: readonly string[];
   /** A new session that begins with `records`, encoded inside the call. It is there after a power cut when this resolves. ID_INVALID, SESSION_EXISTS. */
   create(id: string, records: readonly NewRecord[], options?: WriterOptions): Promise<Journal>;
-  /** Takes the lease, heals, and returns the records of the current epoch, all durable. SESSION_NOT_FOUND, SESSION_BUSY { holder, sameProcess }, FORMAT_NEWER. */
+  /** Takes the lease, heals, and returns the records of the current epoch, all durable (but for a final `closed`). SESSION_NOT_FOUND, SESSION_BUSY { holder, sameProcess }, FORMAT_NEWER. */
   open(id: string, options?: WriterOptions): Promise<Opened>;
   /** The current epoch, without the lease; writes nothing. */
   read(id: string): Promise<Snapshot>;

@@ -50,6 +50,17 @@ describe("S17: packed segments", () => {
     await store.close();
   });
 
+  test("every frame carries its content's size and checksum, as the zstd format marks them", async () => {
+    using here = place();
+    const { store, folder } = await packedSession(here.path);
+    const bytes = readFileSync(join(folder, "000001.jsonl.zst"));
+    expect(bytes.readUInt32LE(0).toString(16)).toBe("fd2fb528");
+    const descriptor = bytes[4]!;
+    expect(descriptor & 0b100, "the checksum flag").not.toBe(0);
+    expect(descriptor & 0b11100000, "the content size, or a single segment").not.toBe(0);
+    await store.close();
+  });
+
   test("both present: the plain one counts; packing again removes it", async () => {
     using here = place();
     const { store, id, folder, plain, records } = await packedSession(here.path);

@@ -55,7 +55,8 @@ export const appending: readonly Case[] = [
       assert.deepEqual(textsOf(records), ["created", "a", "b", "c"]);
       assert.deepEqual(records.slice(0, before.length), before);
       assert.equal(reopened.head, records.at(-1)!.seq);
-      assert.equal(reopened.durable, reopened.head);
+      // Of the last word of the writer before, `closed`, nothing depends.
+      assert.ok(reopened.durable >= before.at(-1)!.seq);
       assert.deepEqual(recovery, { unclean: false, cutBytes: 0, damaged: [], missing: [] });
       await reopened.append(note("d"));
       await again.close();
