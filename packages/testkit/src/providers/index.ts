@@ -1,0 +1,9 @@
+export * from "./acp.ts";
+export * from "./ai-sdk.ts";
+export * from "./anthropic.ts";
+export { type AnthropicFrame, signRedacted, signResponse, signThinking } from "./anthropic-thinking.ts";
+export * from "./examples/index.ts";
+export * from "./gemini.ts";
+export * from "./openai-chat.ts";
+export * from "./openai-responses.ts";
+export type { Violation } from "./violation.ts";
