@@ -1,0 +1,284 @@
+import { decodeBytes, encodeBytes } from "./bytes.ts";
+import type { Dialect, Entry, View } from "./dialect.ts";
+import { type FoundCall, type FoundResult, standIns } from "./pairing.ts";
+import { phrase } from "./phrase.ts";
+import { type Plan, planned, type ShownCall } from "./plan.ts";
+import { equal, unmarked } from "./sameness.ts";
+import { inputObject, isBlank, joinedText, mapped, type Shape, shapeOf, shapesOf, textOf, without } from "./shape.ts";
+
+/** `ModelMessage` of ai 5 to 7 fits. */
+export interface AiSdkMessage {
+  readonly role: "system" | "user" | "assistant" | "tool";
+  readonly content: string | readonly { readonly type: string }[];
+}
+
+/** Parts that tell that a message was made for another API. */
+const FOREIGN = new Set(["tool_use", "tool_result", "image_url", "input_text", "output_text", "function_call"]);
+
+/** In provider options: what a provider signed, or knows by its id. Bound to what stood before it, as reasoning is. */
+const SIGNED = ["thoughtSignature", "itemId", "reasoningEncryptedContent", "reasoning_details"];
+
+/** In provider options: cache marks of the providers that have them. */
+const MARKS = ["cacheControl", "cache_control", "cachePoint"];
+
+export const aiSdk: Dialect<AiSdkMessage> = {
+  name: "ai-sdk",
+  check,
+  encode: encodeBytes,
+  decode: (stored) => decodeBytes(stored) as AiSdkMessage,
+  role: roleOf,
+  text: (message) => {
+    const textIn = (part: Shape): string | null => (part["type"] === "text" ? textOf(part["text"]) : null);
+    return joinedText(partsOf(message), textIn, roleOf(message) !== "assistant");
+  },
+  calls: callsOf,
+  results: (message) => resultParts(message).map(foundResult),
+  result: ({ id, name }, outcome) => {
+    const { failed, text, json } = phrase(outcome);
+    const output = failed
+      ? { type: "error-text", value: text }
+      : typeof json === "string"
+        ? { type: "text", value: text }
+        : { type: "json", value: json };
+    const part = { type: "tool-result", toolCallId: id, toolName: name, output };
+    return { role: "tool", content: [part] };
+  },
+  incomplete: (text) => (isBlank(text) ? null : { role: "assistant", content: text }),
+  boundary: (text) => ({ role: "user", content: text }),
+  same: (a, b) => a === b || equal(unmarked(a, withoutMarks), unmarked(b, withoutMarks)),
+  arrange,
+};
+
+function check(message: unknown): string | null {
+  const shape = shapeOf(message);
+  if (!shape) return "a message is an object with a role and content";
+  const { role, content } = shape;
+  if (roleOf(message) === "other") return `role is ${JSON.stringify(role)}`;
+  if (typeof content === "string" && role !== "tool") return null;
+  if (!Array.isArray(content) || role === "system") return "content is not what that role has";
+  for (const [index, part] of content.entries()) {
+    const type = shapeOf(part)?.["type"];
+    if (typeof type !== "string") return `content[${index}] is not a part with a type`;
+    if (FOREIGN.has(type)) return `content[${index}] is of the type "${type}", which is another dialect's`;
+    if (type === "text" && typeof shapeOf(part)?.["text"] !== "string") return `content[${index}] has no text`;
+  }
+  return null;
+}
+
+function partsOf(message: unknown): readonly Shape[] {
+  const content = shapeOf(message)?.["content"];
+  return typeof content === "string" ? [{ type: "text", text: content }] : shapesOf(content);
+}
+
+function roleOf(message: unknown): "system" | "user" | "assistant" | "tool" | "other" {
+  const role = shapeOf(message)?.["role"];
+  return role === "system" || role === "user" || role === "assistant" || role === "tool" ? role : "other";
+}
+
+const isCall = ({ type }: Shape): boolean => type === "tool-call";
+const isResult = ({ type }: Shape): boolean => type === "tool-result";
+const isRequest = ({ type }: Shape): boolean => type === "tool-approval-request";
+const isResponse = ({ type }: Shape): boolean => type === "tool-approval-response";
+
+function callsOf(message: unknown): FoundCall[] {
+  if (roleOf(message) !== "assistant") return [];
+  const nextStandIn = standIns();
+  const parts = partsOf(message);
+  // A request that was answered without asking anybody waits for nobody.
+  const asked = new Set(
+    parts.filter((part) => isRequest(part) && part["isAutomatic"] !== true).map((part) => part["toolCallId"]),
+  );
+  return parts.filter(isCall).map((part) => {
+    const id = textOf(part["toolCallId"]);
+    const name = textOf(part["toolName"]);
+    return {
+      id: id || nextStandIn(name),
+      name,
+      input: part["input"],
+      by: part["providerExecuted"] === true ? "provider" : "agent",
+      ...(asked.has(part["toolCallId"]) ? { awaiting: true } : {}),
+      ...(id ? {} : { idless: true }),
+    };
+  });
+}
+
+function resultParts(message: unknown): Shape[] {
+  const role = roleOf(message);
+  return role === "tool" || role === "assistant" ? partsOf(message).filter(isResult) : [];
+}
+
+function foundResult(part: Shape): FoundResult {
+  const call = textOf(part["toolCallId"]);
+  const name = textOf(part["toolName"]);
+  const known = name ? { name } : {};
+  return call ? { call, ...known } : { call, idless: true, ...known };
+}
+
+/** A message or a part without its cache marks, and without options that are empty then. */
+function withoutMarks(part: Shape): Shape {
+  const output = shapeOf(part["output"]);
+  const bare = changedOptions(part, MARKS);
+  return output ? { ...bare, output: changedOptions(output, MARKS) } : bare;
+}
+
+/** The same without these options of any provider. */
+function changedOptions(part: Shape, names: readonly string[]): Shape {
+  const options = shapeOf(part["providerOptions"]);
+  if (!options) return part;
+  const kept: [string, unknown][] = [];
+  let changed = false;
+  for (const [provider, value] of Object.entries(options)) {
+    const own = shapeOf(value);
+    const isHeld = own !== null && names.some((name) => name in own);
+    const rest = isHeld ? without(own, ...names) : value;
+    changed ||= isHeld;
+    if (!isHeld || Object.keys(rest as object).length > 0) kept.push([provider, rest]);
+  }
+  if (!changed) return part;
+  const bare = without(part, "providerOptions");
+  return kept.length > 0 ? { ...bare, providerOptions: Object.fromEntries(kept) } : bare;
+}
+
+/** Behind each message with calls a result for each of them, in call order, and before those the approvals that were given. */
+function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMessage[] {
+  const plan = planned(entries, view, aiSdk, { speaks, needsIds: true });
+  const out: AiSdkMessage[] = [];
+  for (const { assistant, others, calls } of plan.sections) {
+    const byEntry = Map.groupBy(calls, ({ entry }) => entry);
+    const approvals = approvalsIn(entries, others);
+    for (const at of assistant) {
+      const message = sentAssistant(entries[at]!.message, at, plan);
+      if (message) out.push(message);
+      const given: Found[] = [];
+      for (const request of partsOf(message).filter(isRequest)) {
+        const found = approvals.get(request["approvalId"]);
+        if (found) given.push(found);
+      }
+      const answers = (byEntry.get(at) ?? [])
+        .filter((call) => call.answer !== null && isInToolMessage(entries, call))
+        .map((call) => ({ at: call.answer!.entry, part: sentResult(entries, call) }));
+      out.push(...toolMessages(entries, given, answers));
+    }
+    for (const at of others) {
+      const message = sentOther(entries[at]!.message);
+      if (message) out.push(message);
+    }
+  }
+  return out;
+}
+
+interface Found {
+  readonly at: number;
+  readonly part: Shape;
+}
+
+/** The first response to each request: the SDK goes by that, and throws on one without its request. */
+function approvalsIn(entries: readonly Entry<AiSdkMessage>[], others: readonly number[]): Map<unknown, Found> {
+  const found = new Map<unknown, Found>();
+  for (const at of others) {
+    const { message } = entries[at]!;
+    if (roleOf(message) !== "tool") continue;
+    for (const part of partsOf(message).filter(isResponse)) {
+      if (!found.has(part["approvalId"])) found.set(part["approvalId"], { at, part });
+    }
+  }
+  return found;
+}
+
+/** The results of the provider's own calls stand where the SDK put them, which is mostly the assistant's message (R8). */
+function isInToolMessage(entries: readonly Entry<AiSdkMessage>[], { call, answer }: ShownCall): boolean {
+  return call.by === "agent" || roleOf(entries[answer!.entry]!.message) === "tool";
+}
+
+/**
+ * Neighbours that came in one message stay in one, with what else that message has; a whole message is handed on as it is. Approvals and results share
+ * one: the SDK looks into the last message alone for what it may run, and for what has been run already (C37).
+ */
+function toolMessages(entries: readonly Entry<AiSdkMessage>[], given: Found[], answers: Found[]): AiSdkMessage[] {
+  const groups: { at: number; parts: Shape[] }[] = [];
+  for (const { at, part } of [...given, ...answers]) {
+    const last = groups.at(-1);
+    if (last && (last.at === at || given.length > 0)) last.parts.push(part);
+    else groups.push({ at, parts: [part] });
+  }
+  return groups.map(({ at, parts }) => {
+    const { message } = entries[at]!;
+    return roleOf(message) === "tool" ? withParts(message, parts)! : ({ role: "tool", content: parts } as never);
+  });
+}
+
+function speaks(message: AiSdkMessage): boolean {
+  return roleOf(message) === "user" && sentOther(message) !== null;
+}
+
+/** Null if there is nothing in it. */
+function sentOther(message: AiSdkMessage): AiSdkMessage | null {
+  const role = roleOf(message);
+  if (role !== "user" && role !== "system") return null;
+  return withParts(
+    message,
+    mapped(partsOf(message), (part) => (isEmpty(part) ? null : part)),
+  );
+}
+
+function withParts(message: AiSdkMessage, parts: readonly Shape[]): AiSdkMessage | null {
+  if (parts.length === 0) return null;
+  const { content } = message;
+  if (typeof content === "string") return message;
+  const all = content as readonly unknown[];
+  const isAll = all.length === parts.length && all.every((part, index) => part === parts[index]);
+  return isAll ? message : { ...message, content: parts as never };
+}
+
+/** Google signs parts without text, too. */
+function isEmpty(part: Shape): boolean {
+  return part["type"] === "text" && isBlank(part["text"]) && changedOptions(part, SIGNED) === part;
+}
+
+function sentAssistant(recorded: AiSdkMessage, at: number, plan: Plan): AiSdkMessage | null {
+  const stale = plan.stale(at);
+  const message = stale ? (changedOptions(recorded as never, SIGNED) as unknown as AiSdkMessage) : recorded;
+  const ids = new Map<unknown, string>();
+  const spent = new Set<unknown>();
+  let call = 0;
+  let result = 0;
+  const parts = mapped(partsOf(message), (found) => {
+    if (stale && isSignedReasoning(found)) return null;
+    const part = stale ? changedOptions(found, SIGNED) : found;
+    if (isResult(part)) return plan.answered(at, result++)?.call.by === "provider" ? part : null;
+    if (isRequest(part)) return part;
+    if (!isCall(part)) return isEmpty(part) ? null : part;
+    const shown = plan.called(at, call++);
+    if (!shown) return null;
+    // Of several calls with one id, the first request is for the first call.
+    if (!ids.has(part["toolCallId"])) ids.set(part["toolCallId"], shown.id);
+    return shown.call.by === "provider" ? part : sentCall(part, shown);
+  });
+  const sent = mapped(parts, (part) => {
+    if (!isRequest(part)) return part;
+    const id = ids.get(part["toolCallId"]);
+    // The SDK throws on a request for a call that is not there.
+    if (id === undefined || spent.has(part["approvalId"])) return null;
+    spent.add(part["approvalId"]);
+    return part["toolCallId"] === id ? part : { ...part, toolCallId: id };
+  });
+  return withParts(message, sent);
+}
+
+/** With options of its provider, reasoning is signed, encrypted, or known by its id. Without, it is text like any other. */
+function isSignedReasoning(part: Shape): boolean {
+  if (part["type"] !== "reasoning" && part["type"] !== "reasoning-file") return false;
+  return shapeOf(withoutMarks(part)["providerOptions"]) !== null;
+}
+
+function sentCall(part: Shape, { id }: ShownCall): Shape {
+  const input = inputObject(part["input"]);
+  return part["toolCallId"] === id && part["input"] === input ? part : { ...part, toolCallId: id, input };
+}
+
+function sentResult(entries: readonly Entry<AiSdkMessage>[], { answer, call, id }: ShownCall): Shape {
+  const part = resultParts(entries[answer!.entry]!.message)[answer!.index]!;
+  const output = shapeOf(part["output"]) ?? { type: "text", value: "" };
+  const fits = part["toolCallId"] === id && part["toolName"] === call.name && part["output"] === output;
+  return fits ? part : { ...part, toolCallId: id, toolName: call.name, output };
+}

@@ -1,0 +1,280 @@
+import type { Dialect, Entry, View } from "./dialect.ts";
+import { type FoundCall, type FoundResult, standIns } from "./pairing.ts";
+import { phrase } from "./phrase.ts";
+import { type Plan, planned, type ShownCall } from "./plan.ts";
+import { equal, unmarked } from "./sameness.ts";
+import { inputObject, isBlank, joinedText, mapped, type Shape, shapeOf, shapesOf, textOf, without } from "./shape.ts";
+import { BEGINNING, Turns } from "./turns.ts";
+
+/** `MessageParam` of @anthropic-ai/sdk fits, and so does a `Message` as it comes from the API. */
+export interface AnthropicMessage {
+  readonly role: "user" | "assistant" | "system";
+  readonly content: string | readonly { readonly type: string }[];
+}
+
+/** The API takes four cache marks in a request. Two are left for system and tools, which are not ours to see. */
+const CACHE_MARKS_MAX = 2;
+
+/** Blocks whose place is part of what was signed. */
+const STAYS = new Set(["thinking", "redacted_thinking", "fallback"]);
+
+/** Blocks that tell that a message was made for another API. */
+const FOREIGN = new Set(["tool-call", "tool-result", "image_url", "input_text", "output_text", "function_call"]);
+
+export const anthropic: Dialect<AnthropicMessage> = {
+  name: "anthropic",
+  check,
+  role: roleOf,
+  text: (message) => {
+    const textIn = (block: Shape): string | null => (block["type"] === "text" ? textOf(block["text"]) : null);
+    return joinedText(blocksOf(message), textIn, roleOf(message) !== "assistant");
+  },
+  calls: callsOf,
+  results: (message) => resultBlocks(message).map(foundResult),
+  result: ({ id }, outcome) => {
+    const { failed, text } = phrase(outcome);
+    const block = { type: "tool_result", tool_use_id: id, content: text, ...(failed ? { is_error: true } : {}) };
+    return { role: "user", content: [block] };
+  },
+  incomplete: (text) => (isBlank(text) ? null : { role: "assistant", content: text }),
+  boundary: (text) => ({ role: "user", content: text }),
+  same: (a, b) => a === b || equal(unmarked(a, withoutMarks), unmarked(b, withoutMarks)),
+  arrange,
+};
+
+function check(message: unknown): string | null {
+  const shape = shapeOf(message);
+  if (!shape) return "a message is an object with a role and content";
+  const { role, content } = shape;
+  if (role !== "user" && role !== "assistant" && role !== "system") return `role is ${JSON.stringify(role)}`;
+  if (typeof content === "string") return null;
+  if (!Array.isArray(content)) return "content is neither a text nor a list of blocks";
+  for (const [index, item] of content.entries()) {
+    const block = shapeOf(item);
+    const type = block?.["type"];
+    if (typeof type !== "string") return `content[${index}] is not a block with a type`;
+    if (FOREIGN.has(type)) return `content[${index}] is of the type "${type}", which is another dialect's`;
+    if (type === "text" && typeof block?.["text"] !== "string") return `content[${index}] has no text`;
+  }
+  return null;
+}
+
+function blocksOf(message: unknown): readonly Shape[] {
+  const content = shapeOf(message)?.["content"];
+  return typeof content === "string" ? [{ type: "text", text: content }] : shapesOf(content);
+}
+
+/** A user's message that holds results, whatever else it holds, is no prompt. */
+function roleOf(message: unknown): "system" | "user" | "assistant" | "tool" | "other" {
+  const role = shapeOf(message)?.["role"];
+  if (role === "user") return blocksOf(message).some(isResult) ? "tool" : "user";
+  return role === "assistant" || role === "system" ? role : "other";
+}
+
+const isResult = ({ type }: Shape): boolean => type === "tool_result";
+const isEmpty = ({ type, text }: Shape): boolean => type === "text" && isBlank(text);
+const isCall = ({ type }: Shape): boolean =>
+  type === "tool_use" || type === "server_tool_use" || type === "mcp_tool_use";
+
+/** The result of a server tool stands in a message of the assistant's (R8). */
+const isProviderResult = ({ type, tool_use_id }: Shape): boolean =>
+  typeof tool_use_id === "string" && typeof type === "string" && type.endsWith("_tool_result");
+
+function callsOf(message: unknown): FoundCall[] {
+  if (roleOf(message) !== "assistant") return [];
+  const nextStandIn = standIns();
+  return blocksOf(message)
+    .filter(isCall)
+    .map((block) => {
+      const id = textOf(block["id"]);
+      const name = textOf(block["name"]);
+      const caller = callerOf(block);
+      return {
+        id: id || nextStandIn(name),
+        name,
+        input: block["input"],
+        by: block["type"] === "tool_use" ? "agent" : "provider",
+        ...(id ? {} : { idless: true }),
+        ...(caller ? { caller } : {}),
+      };
+    });
+}
+
+/** In programmatic tool calling, the code execution in whose course a tool is called. */
+const callerOf = (block: Shape): string => textOf(shapeOf(block["caller"])?.["tool_id"]);
+
+function resultBlocks(message: unknown): Shape[] {
+  const role = roleOf(message);
+  if (role === "tool") return blocksOf(message).filter(isResult);
+  return role === "assistant" ? blocksOf(message).filter(isProviderResult) : [];
+}
+
+function foundResult(block: Shape): FoundResult {
+  const call = textOf(block["tool_use_id"]);
+  return call ? { call } : { call, idless: true };
+}
+
+function withoutMarks(part: Shape): Shape {
+  const bare = "cache_control" in part ? without(part, "cache_control") : part;
+  const { content } = bare;
+  if (!isResult(bare) || !Array.isArray(content)) return bare;
+  return { ...bare, content: shapesOf(content).map((block) => without(block, "cache_control")) };
+}
+
+/**
+ * Alternating turns, the user's first. Behind the assistant's calls one message of the user's: first their results, in call order, then what the user said. Messages in
+ * the system's role wait until the user has spoken, and stand right before the assistant's next message, or at the end: the only places where the API
+ * takes them. Of those alone, R1 does not hold while the user still speaks.
+ */
+function arrange(entries: readonly Entry<AnthropicMessage>[], view: View): AnthropicMessage[] {
+  const plan = planned(entries, view, anthropic, { speaks, needsIds: true });
+  const turns = new Turns<AnthropicMessage>();
+  const callers = new Set<string>();
+  let held: AnthropicMessage[] = [];
+  const release = (): void => {
+    if (turns.last !== "user") return;
+    for (const message of held) turns.add("system", spoken(message), message, without(message as never, "content"));
+    held = [];
+  };
+  for (const { assistant, others, calls } of plan.sections) {
+    for (const at of assistant) {
+      const message = entries[at]!.message;
+      const blocks = assistantBlocks(message, at, plan, callers);
+      if (turns.last === null && blocks.length > 0) turns.add("user", [{ type: "text", text: BEGINNING }], null);
+      if (blocks.length > 0) release();
+      turns.add("assistant", blocks, wholeOf(message, blocks));
+    }
+    for (const call of calls) {
+      if (call.call.by === "agent" && call.answer) turns.add("user", [answerBlock(entries, call)], null);
+    }
+    for (const at of others) {
+      const message = entries[at]!.message;
+      const role = roleOf(message);
+      if (role === "system") held.push(message);
+      else if (role !== "other") turns.add("user", spoken(message), wholeOf(message, spoken(message)));
+    }
+  }
+  release();
+  const make = (role: string, blocks: readonly Shape[], rest: Shape): AnthropicMessage => {
+    const content = role === "assistant" ? callsLast(blocks) : blocks;
+    return { ...rest, role, content } as unknown as AnthropicMessage;
+  };
+  return withFewMarks(turns.messages(make));
+}
+
+function speaks(message: AnthropicMessage): boolean {
+  const role = roleOf(message);
+  return (role === "user" || role === "tool") && spoken(message).length > 0;
+}
+
+function spoken(message: AnthropicMessage): readonly Shape[] {
+  return mapped(blocksOf(message), (block) => (isResult(block) || isEmpty(block) ? null : block));
+}
+
+/** The message as it was recorded, if these blocks are all of it, and it has nothing that only a response has. */
+function wholeOf(message: AnthropicMessage, blocks: readonly Shape[]): AnthropicMessage | null {
+  const { content, type } = message as unknown as Shape;
+  if (type !== undefined) return null;
+  if (typeof content === "string") return blocks.length === 1 ? message : null;
+  const all = content as readonly unknown[];
+  return all.length === blocks.length && all.every((block, index) => block === blocks[index]) ? message : null;
+}
+
+function assistantBlocks(message: AnthropicMessage, at: number, plan: Plan, callers: Set<string>): readonly Shape[] {
+  let call = 0;
+  let result = 0;
+  const blocks = mapped(blocksOf(message), (block) => {
+    if (isResult(block) || isEmpty(block) || isSpent(block, plan.stale(at))) return null;
+    if (isProviderResult(block)) {
+      const by = plan.answered(at, result++)?.call.by;
+      return by === "provider" ? withCaller(block, callers) : null;
+    }
+    if (!isCall(block)) return block;
+    const shown = plan.called(at, call++);
+    if (!shown) return null;
+    if (shown.call.by === "agent") return withCaller(sentCall(block, shown), callers);
+    callers.add(shown.id);
+    return withCaller(block, callers);
+  });
+  return callsLast(blocks);
+}
+
+/** Reasoning that may no longer be sent (R1, R4), or never could be: without its signature the API refuses it (C30). */
+function isSpent({ type, signature, data }: Shape, stale: boolean): boolean {
+  if (type === "thinking") return stale || textOf(signature) === "";
+  return type === "redacted_thinking" && (stale || textOf(data) === "");
+}
+
+function sentCall(block: Shape, { id }: ShownCall): Shape {
+  const input = inputObject(block["input"]);
+  return block["id"] === id && block["input"] === input ? block : { ...block, id, input };
+}
+
+/** A caller that is not shown cannot be referred to. */
+function withCaller(block: Shape, callers: ReadonlySet<string>): Shape {
+  const caller = callerOf(block);
+  return caller && !callers.has(caller) ? without(block, "caller") : block;
+}
+
+/**
+ * The API looks for results right behind the calls: what the assistant said after a call stands before it, though not across reasoning.
+ */
+function callsLast(blocks: readonly Shape[]): readonly Shape[] {
+  const out: Shape[] = [];
+  const calls: Shape[] = [];
+  for (const block of blocks) {
+    if (block["type"] === "tool_use") {
+      calls.push(block);
+    } else {
+      if (STAYS.has(textOf(block["type"]))) out.push(...calls.splice(0));
+      out.push(block);
+    }
+  }
+  out.push(...calls);
+  return out.every((block, index) => block === blocks[index]) ? blocks : out;
+}
+
+function answerBlock(entries: readonly Entry<AnthropicMessage>[], { answer, id }: ShownCall): Shape {
+  const found = resultBlocks(entries[answer!.entry]!.message)[answer!.index]!;
+  const block = isResult(found) ? found : { type: "tool_result" };
+  const content = resultContent(block);
+  if (block["tool_use_id"] === id && block["content"] === content) return block;
+  const { content: _, ...rest } = block;
+  return { ...rest, tool_use_id: id, ...(content === undefined ? {} : { content }) };
+}
+
+/** No empty text, and nothing but text in an error. Undefined: a result without content is fine. */
+function resultContent({ content, is_error }: Shape): unknown {
+  if (typeof content === "string") return isBlank(content) ? undefined : content;
+  if (!Array.isArray(content)) return undefined;
+  const kept = mapped(content as readonly unknown[], (item) => {
+    const block = shapeOf(item);
+    return !block || isEmpty(block) || (is_error === true && block["type"] !== "text") ? null : item;
+  });
+  return kept.length > 0 ? kept : undefined;
+}
+
+/** The newest marks: they move on with the conversation, and older ones would add up to more than the API takes. */
+function withFewMarks(messages: AnthropicMessage[]): AnthropicMessage[] {
+  let marks = 0;
+  const trimmed = (block: Shape): Shape => {
+    const { content } = block;
+    const inner = isResult(block) && Array.isArray(content) ? fewer(content as readonly Shape[]) : content;
+    const marked = "cache_control" in block && block["cache_control"] !== null;
+    if (marked) marks += 1;
+    const bare = marked && marks > CACHE_MARKS_MAX ? without(block, "cache_control") : block;
+    return inner === content ? bare : { ...bare, content: inner };
+  };
+  const fewer = (blocks: readonly Shape[]): readonly Shape[] => {
+    const out = blocks.map((block) => block);
+    for (let i = out.length - 1; i >= 0; i--) out[i] = trimmed(out[i]!);
+    return out.every((block, index) => block === blocks[index]) ? blocks : out;
+  };
+  for (let i = messages.length - 1; i >= 0; i--) {
+    const { content } = messages[i]!;
+    if (typeof content === "string") continue;
+    const kept = fewer(content as unknown as readonly Shape[]);
+    if (kept !== (content as unknown)) messages[i] = { ...messages[i]!, content: kept as never };
+  }
+  return messages;
+}

@@ -1,0 +1,90 @@
+import type { Json } from "../journal/record.ts";
+
+/**
+ * Bytes and URLs in messages, as JSON and back, exactly (R19, C39): `{"$holdfast":"Uint8Array","base64":"…"}`. An object of the caller's own that has a member of that
+ * name is wrapped (`{"$holdfast":"object","of":{…}}`), so that nothing is taken for bytes that was not. Whatever else JSON
+ * cannot carry stays where it is, for the caller to refuse with its path (MESSAGE_NOT_JSON).
+ */
+const TAG = "$holdfast";
+
+/** Deeper than the journal takes (S5): left as it is, and refused there. */
+const DEPTH_MAX = 1000;
+
+/** The very same value if there was nothing to encode. */
+export function encodeBytes(value: unknown): Json {
+  return encoded(value, []) as Json;
+}
+
+function encoded(value: unknown, ancestors: object[]): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (value instanceof URL) return { [TAG]: "URL", href: value.href };
+  const bytes = bytesOf(value);
+  if (bytes) return bytes;
+  if (ancestors.length > DEPTH_MAX || ancestors.includes(value)) return value;
+  ancestors.push(value);
+  const out = Array.isArray(value)
+    ? eachItem(value, (item) => encoded(item, ancestors))
+    : eachMember(value, (member) => encoded(member, ancestors));
+  ancestors.pop();
+  return isPlain(value) && Object.hasOwn(value, TAG) ? { [TAG]: "object", of: out } : out;
+}
+
+function bytesOf(value: object): Json | null {
+  if (Buffer.isBuffer(value)) return { [TAG]: "Buffer", base64: value.toString("base64") };
+  if (value instanceof ArrayBuffer) return { [TAG]: "ArrayBuffer", base64: Buffer.from(value).toString("base64") };
+  // Exactly this class: what comes back from an instance of another would not be what was handed in.
+  if (Object.getPrototypeOf(value) !== Uint8Array.prototype) return null;
+  const { buffer, byteOffset, byteLength } = value as Uint8Array;
+  return { [TAG]: "Uint8Array", base64: Buffer.from(buffer, byteOffset, byteLength).toString("base64") };
+}
+
+/** The inverse. What is not a well-formed tag is left as it is. */
+export function decodeBytes(stored: unknown): unknown {
+  return decoded(stored, 0);
+}
+
+function decoded(value: unknown, depth: number): unknown {
+  if (typeof value !== "object" || value === null || depth > DEPTH_MAX) return value;
+  if (Array.isArray(value)) return eachItem(value, (item) => decoded(item, depth + 1));
+  if (!Object.hasOwn(value, TAG)) return eachMember(value, (member) => decoded(member, depth + 1));
+  const { [TAG]: tag, base64, href, of } = value as { [member: string]: unknown };
+  if (tag === "object" && typeof of === "object" && of !== null)
+    return eachMember(of, (member) => decoded(member, depth + 1));
+  if (tag === "URL" && typeof href === "string" && URL.canParse(href)) return new URL(href);
+  if (typeof base64 !== "string") return value;
+  const bytes = Buffer.from(base64, "base64");
+  if (tag === "Buffer") return bytes;
+  if (tag === "Uint8Array") return new Uint8Array(bytes);
+  if (tag === "ArrayBuffer") return new Uint8Array(bytes).buffer;
+  return value;
+}
+
+function eachItem(items: readonly unknown[], change: (item: unknown) => unknown): readonly unknown[] {
+  let copy: unknown[] | null = null;
+  for (let i = 0; i < items.length; i++) {
+    const next = change(items[i]);
+    if (next === items[i]) continue;
+    copy ??= [...items];
+    copy[i] = next;
+  }
+  return copy ?? items;
+}
+
+function eachMember(value: object, change: (member: unknown) => unknown): object {
+  if (!isPlain(value)) return value;
+  let copy: Record<string, unknown> | null = null;
+  for (const [name, member] of Object.entries(value)) {
+    const next = change(member);
+    if (next === member) continue;
+    copy ??= { ...value };
+    // Not by assignment: a member may be called __proto__.
+    Object.defineProperty(copy, name, { value: next, enumerable: true, writable: true, configurable: true });
+  }
+  return copy ?? value;
+}
+
+/** An instance of a class would come back as something else: left for the caller to refuse. */
+function isPlain(value: object): boolean {
+  const prototype = Object.getPrototypeOf(value) as object | null;
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}

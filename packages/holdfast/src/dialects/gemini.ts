@@ -1,0 +1,211 @@
+import { decodeBytes, encodeBytes } from "./bytes.ts";
+import type { Dialect, Entry, View } from "./dialect.ts";
+import { type FoundCall, type FoundResult, standIns } from "./pairing.ts";
+import { phrase } from "./phrase.ts";
+import { type Plan, planned, type ShownCall } from "./plan.ts";
+import { equal } from "./sameness.ts";
+import { inputObject, joinedText, mapped, type Shape, shapeOf, shapesOf, textOf, without } from "./shape.ts";
+import { BEGINNING, Turns } from "./turns.ts";
+
+/** `Content` of @google/genai fits. */
+export interface GeminiContent {
+  readonly role?: string;
+  readonly parts?: readonly object[];
+}
+
+/** What the API takes in the place of a signature that is not there any more (ai.google.dev, "Thought signatures"). */
+const NO_SIGNATURE = "skip_thought_signature_validator";
+
+export const gemini: Dialect<GeminiContent> = {
+  name: "gemini",
+  check,
+  encode: encodeBytes,
+  decode: (stored) => decodeBytes(stored) as GeminiContent,
+  role: roleOf,
+  text: (content) => {
+    const textIn = (part: Shape): string | null => (part["thought"] === true ? null : textOf(part["text"]));
+    return joinedText(partsOf(content), textIn, roleOf(content) !== "assistant");
+  },
+  calls: callsOf,
+  results: resultsOf,
+  result: ({ id, name }, outcome) => {
+    const { failed, text, json } = phrase(outcome);
+    const response = failed ? { error: text } : { output: json };
+    // A stand-in is kept here, so that the result finds its call among others of that name; arrange takes it out.
+    return { role: "user", parts: [{ functionResponse: { id, name, response } }] };
+  },
+  incomplete: (text) => (text.trim() === "" ? null : { role: "model", parts: [{ text }] }),
+  boundary: (text) => ({ role: "user", parts: [{ text }] }),
+  same: (a, b) => a === b || equal(a, b),
+  arrange,
+};
+
+function check(content: unknown): string | null {
+  const shape = shapeOf(content);
+  if (!shape) return "a content is an object with a role and parts";
+  const { role, parts } = shape;
+  if (role !== undefined && !ROLES.has(role)) return `role is ${JSON.stringify(role)}`;
+  if (!Array.isArray(parts)) return "parts is not a list";
+  for (const [index, part] of parts.entries()) {
+    const found = shapeOf(part);
+    if (!found) return `parts[${index}] is not an object`;
+    if (typeof found["type"] === "string") return `parts[${index}] has a type, as parts of another dialect have`;
+  }
+  return null;
+}
+
+const ROLES = new Set<unknown>(["user", "model", "function", "tool"]);
+
+function partsOf(content: unknown): readonly Shape[] {
+  return shapesOf(shapeOf(content)?.["parts"]);
+}
+
+/** Without a role it is the user's. A user's content that holds results, whatever else it holds, is no prompt. */
+function roleOf(content: unknown): "user" | "assistant" | "tool" | "other" {
+  const shape = shapeOf(content);
+  if (!shape || (shape["role"] !== undefined && !ROLES.has(shape["role"]))) return "other";
+  if (shape["role"] === "model") return "assistant";
+  return partsOf(content).some(isResult) ? "tool" : "user";
+}
+
+const callIn = (part: Shape): Shape | null => shapeOf(part["functionCall"]);
+const resultIn = (part: Shape): Shape | null => shapeOf(part["functionResponse"]);
+const isResult = (part: Shape): boolean => resultIn(part) !== null;
+const providerCallIn = (part: Shape): Shape | null => shapeOf(part["toolCall"]) ?? shapeOf(part["executableCode"]);
+const providerResultIn = (part: Shape): Shape | null =>
+  shapeOf(part["toolResponse"]) ?? shapeOf(part["codeExecutionResult"]);
+
+/** Code execution may come without an id, and with its result right behind it. */
+function providerName(part: Shape): string {
+  const server = shapeOf(part["toolCall"]) ?? shapeOf(part["toolResponse"]);
+  return server ? textOf(server["toolType"]) || "server tool" : "code execution";
+}
+
+function callsOf(content: unknown): FoundCall[] {
+  if (roleOf(content) !== "assistant") return [];
+  const nextStandIn = standIns();
+  const found: FoundCall[] = [];
+  for (const part of partsOf(content)) {
+    const call = callIn(part);
+    const server = call ? null : providerCallIn(part);
+    if (call) {
+      const id = textOf(call["id"]);
+      const name = textOf(call["name"]);
+      const idless = id ? {} : { idless: true as const };
+      found.push({ id: id || nextStandIn(name), name, input: call["args"] ?? {}, by: "agent", ...idless });
+    } else if (server) {
+      const name = providerName(part);
+      const input = server["args"] ?? server["code"];
+      found.push({ id: textOf(server["id"]) || nextStandIn(name), name, input, by: "provider" });
+    }
+  }
+  return found;
+}
+
+function resultsOf(content: unknown): FoundResult[] {
+  const role = roleOf(content);
+  const nextStandIn = standIns();
+  if (role === "assistant") {
+    return partsOf(content)
+      .filter(providerResultIn)
+      .map((part) => ({ call: textOf(providerResultIn(part)!["id"]) || nextStandIn(providerName(part)) }));
+  }
+  return partsOf(content)
+    .filter((part) => role === "tool" && isResult(part))
+    .map((part) => {
+      const result = resultIn(part)!;
+      const name = textOf(result["name"]);
+      const id = textOf(result["id"]);
+      const known = name ? { name } : {};
+      return id ? { call: id, ...known } : { call: nextStandIn(name), idless: true, ...known };
+    });
+}
+
+/** Alternating turns, the user's first; behind a turn with calls one with as many responses, in their order, and then what the user said. */
+function arrange(entries: readonly Entry<GeminiContent>[], view: View): GeminiContent[] {
+  const plan = planned(entries, view, gemini, { speaks, needsIds: false });
+  const turns = new Turns<GeminiContent>();
+  for (const { assistant, others, calls } of plan.sections) {
+    for (const at of assistant) {
+      const content = entries[at]!.message;
+      const parts = modelParts(content, at, plan);
+      if (turns.last === null && parts.length > 0) turns.add("user", [{ text: BEGINNING }], null);
+      turns.add("model", parts, wholeOf(content, parts, "model"));
+    }
+    for (const call of calls) {
+      if (call.call.by === "agent" && call.answer) turns.add("user", [responsePart(entries, call)], null);
+    }
+    for (const at of others) {
+      const content = entries[at]!.message;
+      if (roleOf(content) === "other") continue;
+      turns.add("user", spoken(content), wholeOf(content, spoken(content), "user"));
+    }
+  }
+  return turns.messages((role, parts) => ({ role, parts }));
+}
+
+function speaks(content: GeminiContent): boolean {
+  const role = roleOf(content);
+  return (role === "user" || role === "tool") && spoken(content).length > 0;
+}
+
+function spoken(content: GeminiContent): readonly Shape[] {
+  return mapped(partsOf(content), (part) => (isResult(part) || isEmpty(part) ? null : part));
+}
+
+/** White space is text here; a signature may come on a part without any. */
+function isEmpty(part: Shape): boolean {
+  const names = Object.keys(part).filter((name) => part[name] !== undefined && name !== "thought");
+  return names.length === 0 || (names.length === 1 && part["text"] === "");
+}
+
+function wholeOf(content: GeminiContent, parts: readonly Shape[], role: string): GeminiContent | null {
+  const all = content.parts as readonly unknown[];
+  const isAll = all?.length === parts.length && all.every((part, index) => part === parts[index]);
+  return isAll && content.role === role ? content : null;
+}
+
+function modelParts(content: GeminiContent, at: number, plan: Plan): readonly Shape[] {
+  const stale = plan.stale(at);
+  const wasSigned = partsOf(content).some(({ thoughtSignature }) => thoughtSignature !== undefined);
+  let needsSignature = plan.foreign(at) || (stale && wasSigned);
+  let call = 0;
+  let result = 0;
+  return mapped(partsOf(content), (recorded) => {
+    if (isResult(recorded) || (stale && recorded["thought"] === true)) return null;
+    const part = stale && "thoughtSignature" in recorded ? without(recorded, "thoughtSignature") : recorded;
+    if (providerResultIn(part)) return plan.answered(at, result++)?.call.by === "provider" ? part : null;
+    if (callIn(part) || providerCallIn(part)) {
+      const shown = plan.called(at, call++);
+      if (!shown) return null;
+      if (shown.call.by === "provider") return part;
+      const sent = sentCall(part, shown);
+      if (!needsSignature) return sent;
+      // Only the first call of a step carries one.
+      needsSignature = false;
+      return { ...sent, thoughtSignature: NO_SIGNATURE };
+    }
+    return isEmpty(part) ? null : part;
+  });
+}
+
+function sentCall(part: Shape, { id }: ShownCall): Shape {
+  const call = callIn(part)!;
+  const args = call["args"] === undefined ? undefined : inputObject(call["args"]);
+  if (args === call["args"] && textOf(call["id"]) === id) return part;
+  return { ...part, functionCall: { ...withId(call, id), ...(args ? { args } : {}) } };
+}
+
+function withId(shape: Shape, id: string): Shape {
+  return id ? { ...shape, id } : without(shape, "id");
+}
+
+/** With the name and the id of its call, and an object for a response. */
+function responsePart(entries: readonly Entry<GeminiContent>[], { answer, call, id }: ShownCall): Shape {
+  const { message } = entries[answer!.entry]!;
+  const found = partsOf(message).filter(isResult)[answer!.index] ?? {};
+  const result = resultIn(found) ?? {};
+  const response = shapeOf(result["response"]) ?? { output: result["response"] ?? null };
+  const fits = result["name"] === call.name && textOf(result["id"]) === id && result["response"] === response;
+  return fits ? found : { ...found, functionResponse: { ...withId(result, id), name: call.name, response } };
+}

@@ -1,0 +1,223 @@
+import type { Dialect, Entry, View } from "./dialect.ts";
+import { type FoundCall, type FoundResult, standIns } from "./pairing.ts";
+import { markedText, phrase } from "./phrase.ts";
+import { type Plan, planned, type ShownCall } from "./plan.ts";
+import { equal, unmarked } from "./sameness.ts";
+import {
+  inputText,
+  isBlank,
+  joinedText,
+  mapped,
+  parsedJson,
+  type Shape,
+  shapeOf,
+  shapesOf,
+  textOf,
+  without,
+} from "./shape.ts";
+
+/** `ChatCompletionMessageParam` of openai fits, and what servers that imitate the API send. */
+export interface OpenAIChatMessage {
+  readonly role: "system" | "developer" | "user" | "assistant" | "tool" | "function";
+  readonly content?: string | readonly { readonly type: string }[] | null;
+}
+
+const ROLES = new Map<unknown, "system" | "user" | "assistant" | "tool">([
+  ["system", "system"],
+  ["developer", "system"],
+  ["user", "user"],
+  ["assistant", "assistant"],
+  ["tool", "tool"],
+  ["function", "tool"],
+]);
+
+/** Parts that tell that a message was made for another API. */
+const FOREIGN = new Set(["tool_use", "tool_result", "tool-call", "tool-result", "input_text", "output_text"]);
+
+export const openaiChat: Dialect<OpenAIChatMessage> = {
+  name: "openai-chat",
+  check,
+  role: roleOf,
+  text: (message) => {
+    if (roleOf(message) === "tool") return "";
+    const content = shapeOf(message)?.["content"];
+    if (typeof content === "string") return content;
+    const textIn = (part: Shape): string | null =>
+      part["type"] === "text" ? textOf(part["text"]) : part["type"] === "refusal" ? textOf(part["refusal"]) : null;
+    const text = joinedText(shapesOf(content), textIn, true);
+    return text || textOf(shapeOf(message)?.["refusal"]);
+  },
+  calls: callsOf,
+  results: resultsOf,
+  result: ({ id }, outcome) =>
+    ({ role: "tool", tool_call_id: id, content: markedText(phrase(outcome)) }) as OpenAIChatMessage,
+  incomplete: (text) => (isBlank(text) ? null : { role: "assistant", content: text }),
+  boundary: (text) => ({ role: "user", content: text }),
+  same: (a, b) => a === b || equal(unmarked(a, withoutMarks), unmarked(b, withoutMarks)),
+  arrange,
+};
+
+function check(message: unknown): string | null {
+  const shape = shapeOf(message);
+  if (!shape) return "a message is an object with a role and content";
+  const { role, content } = shape;
+  if (!ROLES.has(role)) return `role is ${JSON.stringify(role)}`;
+  if (typeof content === "string") return null;
+  if (content === null || content === undefined) {
+    if (role === "assistant") return null;
+    return "content is missing";
+  }
+  if (!Array.isArray(content)) return "content is neither a text nor a list of parts";
+  for (const [index, part] of content.entries()) {
+    const type = shapeOf(part)?.["type"];
+    if (typeof type !== "string") return `content[${index}] is not a part with a type`;
+    if (FOREIGN.has(type)) return `content[${index}] is of the type "${type}", which is another dialect's`;
+  }
+  return null;
+}
+
+function roleOf(message: unknown): "system" | "user" | "assistant" | "tool" | "other" {
+  return ROLES.get(shapeOf(message)?.["role"]) ?? "other";
+}
+
+function callsOf(message: unknown): FoundCall[] {
+  const shape = shapeOf(message);
+  if (!shape || roleOf(message) !== "assistant") return [];
+  const nextStandIn = standIns();
+  const calls: FoundCall[] = shapesOf(shape["tool_calls"]).map((call) => {
+    const id = textOf(call["id"]);
+    const custom = shapeOf(call["custom"]);
+    const target = custom ?? shapeOf(call["function"]);
+    const name = textOf(target?.["name"]);
+    const input = custom ? custom["input"] : readInput(target?.["arguments"]);
+    return { id: id || nextStandIn(name), name, input, by: "agent", ...(id ? {} : { idless: true as const }) };
+  });
+  const legacy = shapeOf(shape["function_call"]);
+  if (legacy && calls.length === 0) {
+    const name = textOf(legacy["name"]);
+    calls.push({ id: nextStandIn(name), name, input: readInput(legacy["arguments"]), by: "agent", idless: true });
+  }
+  return calls;
+}
+
+function readInput(text: unknown): unknown {
+  const parsed = typeof text === "string" ? parsedJson(text) : undefined;
+  return parsed === undefined ? text : parsed;
+}
+
+function resultsOf(message: unknown): FoundResult[] {
+  const shape = shapeOf(message);
+  if (!shape || roleOf(message) !== "tool") return [];
+  const call = textOf(shape["tool_call_id"]);
+  if (call) return [{ call }];
+  const name = textOf(shape["name"]);
+  return [{ call: standIns()(name), idless: true, ...(name ? { name } : {}) }];
+}
+
+/** Marks for servers that pass them on to a provider that wants them. */
+function withoutMarks(part: Shape): Shape {
+  return "cache_control" in part ? without(part, "cache_control") : part;
+}
+
+/** Behind each message with calls, before anything else, a tool message for each of them, in call order. */
+function arrange(entries: readonly Entry<OpenAIChatMessage>[], view: View): OpenAIChatMessage[] {
+  const plan = planned(entries, view, openaiChat, { speaks, needsIds: true });
+  const out: OpenAIChatMessage[] = [];
+  for (const { assistant, others, calls } of plan.sections) {
+    const answers = Map.groupBy(calls, ({ entry }) => entry);
+    for (const at of assistant) {
+      const message = sentAssistant(entries[at]!.message, at, plan);
+      if (message) out.push(message);
+      for (const call of answers.get(at) ?? []) if (call.answer) out.push(sentAnswer(entries, at, call));
+    }
+    for (const at of others) {
+      const message = sentOther(entries[at]!.message);
+      if (message) out.push(message);
+    }
+  }
+  return out;
+}
+
+function speaks(message: OpenAIChatMessage): boolean {
+  return roleOf(message) === "user" && sentOther(message) !== null;
+}
+
+/** Null if there is nothing in it. */
+function sentOther(message: OpenAIChatMessage): OpenAIChatMessage | null {
+  const role = roleOf(message);
+  if (role !== "user" && role !== "system") return null;
+  const content = filled(message.content);
+  return content === null ? null : content === message.content ? message : { ...message, content };
+}
+
+/** Content without empty text; null if nothing is left. */
+function filled(content: unknown): NonNullable<OpenAIChatMessage["content"]> | null {
+  if (typeof content === "string") return isBlank(content) ? null : content;
+  if (!Array.isArray(content)) return null;
+  const parts = mapped(content as readonly { readonly type: string }[], (part) => {
+    const shape = shapeOf(part);
+    return !shape || (shape["type"] === "text" && isBlank(shape["text"])) ? null : part;
+  });
+  return parts.length > 0 ? parts : null;
+}
+
+function sentAssistant(message: OpenAIChatMessage, at: number, plan: Plan): OpenAIChatMessage | null {
+  const recorded = message as unknown as Shape;
+  let sent: Shape = withSignedReasoning(recorded, plan.stale(at));
+  const calls = recorded["tool_calls"];
+  if (calls !== undefined) {
+    const shown = mapped(shapesOf(calls), (call, index) => sentCall(call, plan.called(at, index)));
+    // The API refuses an empty list.
+    if (shown.length === 0) sent = without(sent, "tool_calls");
+    else if (!equalLists(shown, calls)) sent = { ...sent, tool_calls: shown };
+  }
+  const legacy = shapeOf(recorded["function_call"]);
+  if (legacy && sent["tool_calls"] !== undefined) {
+    sent = without(sent, "function_call");
+  } else if (legacy) {
+    const text = inputText(legacy["arguments"]);
+    if (text !== legacy["arguments"]) sent = { ...sent, function_call: { ...legacy, arguments: text } };
+  }
+  const content = filled(recorded["content"]);
+  const isCalling = sent["tool_calls"] !== undefined || shapeOf(sent["function_call"]) !== null;
+  if (!isCalling && content === null && isBlank(sent["refusal"]) && !shapeOf(sent["audio"])) return null;
+  // Beside calls, a refusal or audio, null and an empty text are fine as they are; an empty list is not.
+  if (content !== recorded["content"] && Array.isArray(recorded["content"])) sent = { ...sent, content };
+  return sent === recorded ? message : (sent as unknown as OpenAIChatMessage);
+}
+
+function equalLists(list: readonly unknown[], other: unknown): boolean {
+  return Array.isArray(other) && other.length === list.length && list.every((item, index) => item === other[index]);
+}
+
+/** Servers that pass reasoning through give it a list of details, some of them signed or encrypted (R1, R4). */
+function withSignedReasoning(message: Shape, stale: boolean): Shape {
+  const details = message["reasoning_details"];
+  if (!stale || !Array.isArray(details)) return message;
+  const kept = shapesOf(details).filter(({ signature, data }) => textOf(signature) === "" && textOf(data) === "");
+  if (kept.length === details.length) return message;
+  return kept.length > 0 ? { ...message, reasoning_details: kept } : without(message, "reasoning_details");
+}
+
+/** Arguments are the JSON text of an object, also where the stream was cut off (C30). */
+function sentCall(call: Shape, shown: ShownCall | null): Shape | null {
+  if (!shown) return null;
+  const renamed = call["id"] === shown.id ? call : { ...call, id: shown.id };
+  const target = shapeOf(call["function"]);
+  if (shapeOf(call["custom"]) || !target) return renamed;
+  const text = inputText(target["arguments"]);
+  return text === target["arguments"] ? renamed : { ...renamed, function: { ...target, arguments: text } };
+}
+
+function sentAnswer(entries: readonly Entry<OpenAIChatMessage>[], at: number, shown: ShownCall): OpenAIChatMessage {
+  const { message } = entries[shown.answer!.entry]!;
+  const recorded = message as unknown as Shape;
+  const content = filled(recorded["content"]) ?? "";
+  const isLegacy = shapesOf(shapeOf(entries[at]!.message)?.["tool_calls"]).length === 0;
+  const role = isLegacy ? "function" : "tool";
+  const fits = isLegacy ? recorded["name"] === shown.call.name : recorded["tool_call_id"] === shown.id;
+  if (recorded["role"] === role && fits && (content === recorded["content"] || recorded["content"] === ""))
+    return message;
+  const key = isLegacy ? { name: shown.call.name } : { tool_call_id: shown.id };
+  return { ...without(recorded, "tool_call_id", "name"), role, ...key, content } as unknown as OpenAIChatMessage;
+}

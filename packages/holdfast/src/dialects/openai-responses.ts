@@ -1,0 +1,300 @@
+import type { Dialect, Entry, View } from "./dialect.ts";
+import { type FoundCall, type FoundResult, standIn } from "./pairing.ts";
+import { markedText, phrase } from "./phrase.ts";
+import { type Plan, planned, type ShownCall } from "./plan.ts";
+import { equal } from "./sameness.ts";
+import {
+  inputText,
+  isBlank,
+  joinedText,
+  mapped,
+  parsedJson,
+  type Shape,
+  shapeOf,
+  shapesOf,
+  textOf,
+  without,
+} from "./shape.ts";
+
+/** One item: `ResponseInputItem` of openai fits, and an item of a response's `output`. */
+export interface OpenAIResponsesItem {
+  readonly type?: string | null;
+  readonly role?: string;
+}
+
+/** Calls that the agent answers, each with the item that answers it. */
+const OUTPUT_OF = new Map<unknown, string>([
+  ["function_call", "function_call_output"],
+  ["custom_tool_call", "custom_tool_call_output"],
+  ["local_shell_call", "local_shell_call_output"],
+  ["shell_call", "shell_call_output"],
+  ["apply_patch_call", "apply_patch_call_output"],
+  ["computer_call", "computer_call_output"],
+  ["tool_search_call", "tool_search_output"],
+]);
+const OUTPUTS = new Set<unknown>(OUTPUT_OF.values());
+
+/** Those want a screenshot, or a list of tools: there is no way to say in them that something went wrong. Such a call goes by the name of its type. */
+const UNSPEAKABLE = new Set(["computer_call", "tool_search_call"]);
+
+/** Calls that the provider runs by itself, and that hold their own result. */
+const PROVIDER_CALLS = new Set<unknown>([
+  "web_search_call",
+  "file_search_call",
+  "code_interpreter_call",
+  "image_generation_call",
+  "mcp_call",
+]);
+const UNFINISHED = new Set<unknown>(["in_progress", "searching", "interpreting", "generating", "calling", "queued"]);
+
+export const openaiResponses: Dialect<OpenAIResponsesItem> = {
+  name: "openai-responses",
+  check,
+  role: roleOf,
+  text: (item) => {
+    const content = isMessage(item) ? shapeOf(item)?.["content"] : undefined;
+    if (typeof content === "string") return content;
+    return joinedText(shapesOf(content), (part) => textIn(part), roleOf(item) !== "assistant");
+  },
+  calls: callsOf,
+  results: resultsOf,
+  result: ({ id, name }, outcome) =>
+    UNSPEAKABLE.has(name)
+      ? null
+      : ({ type: "function_call_output", call_id: id, output: markedText(phrase(outcome)) } as OpenAIResponsesItem),
+  incomplete: (text) => (isBlank(text) ? null : message("assistant", text)),
+  boundary: (text) => message("user", text),
+  same: (a, b) => a === b || equal(a, b),
+  arrange,
+};
+
+function message(role: string, content: string): OpenAIResponsesItem {
+  return { type: "message", role, content } as OpenAIResponsesItem;
+}
+
+function check(item: unknown): string | null {
+  const shape = shapeOf(item);
+  if (!shape) return "an item is an object with a type or a role";
+  const { type, role, content } = shape;
+  if (isMessage(item)) {
+    if (!ROLES.has(role)) return `role is ${JSON.stringify(role)}`;
+    if (typeof content === "string") return null;
+    if (!Array.isArray(content)) return "content is neither a text nor a list of parts";
+    for (const [index, part] of content.entries()) {
+      const kind = shapeOf(part)?.["type"];
+      if (typeof kind !== "string") return `content[${index}] is not a part with a type`;
+      if (FOREIGN.has(kind)) return `content[${index}] is of the type "${kind}", which is another dialect's`;
+    }
+    return null;
+  }
+  if (typeof type === "string") return null;
+  return typeof shape["id"] === "string" ? null : "an item has a type, or a role and content";
+}
+
+const ROLES = new Map<unknown, "system" | "user" | "assistant">([
+  ["system", "system"],
+  ["developer", "system"],
+  ["user", "user"],
+  ["assistant", "assistant"],
+]);
+const FOREIGN = new Set(["tool_use", "tool_result", "tool-call", "tool-result", "image_url"]);
+
+function isMessage(item: unknown): boolean {
+  const type = shapeOf(item)?.["type"];
+  return type === "message" || ((type === undefined || type === null) && shapeOf(item)?.["role"] !== undefined);
+}
+
+/** What the model made, its provider's own results among it, is the assistant's. */
+function roleOf(item: unknown): "system" | "user" | "assistant" | "tool" | "other" {
+  const shape = shapeOf(item);
+  if (!shape) return "other";
+  const { type, role, execution } = shape;
+  if (isMessage(item)) return ROLES.get(role) ?? "other";
+  if (type === "tool_search_output") return execution === "client" ? "tool" : "assistant";
+  if (OUTPUTS.has(type)) return "tool";
+  if (type === "mcp_approval_response") return "user";
+  if (type === "additional_tools" || type === "compaction_trigger") return "system";
+  return typeof type === "string" || typeof shape["id"] === "string" ? "assistant" : "other";
+}
+
+function textIn({ type, text, refusal }: Shape): string | null {
+  if (type === "refusal") return textOf(refusal);
+  return type === "input_text" || type === "output_text" || type === "text" ? textOf(text) : null;
+}
+
+function callsOf(item: unknown): FoundCall[] {
+  const shape = shapeOf(item);
+  if (!shape) return [];
+  const { type, environment, execution } = shape;
+  if (OUTPUT_OF.has(type)) {
+    const isHosted = shapeOf(environment)?.["type"] === "container_reference";
+    const isServers = type === "tool_search_call" && execution !== "client";
+    const id = textOf(shape["call_id"]) || (type === "local_shell_call" || isServers ? textOf(shape["id"]) : "");
+    const name = UNSPEAKABLE.has(textOf(type)) ? textOf(type) : textOf(shape["name"]) || textOf(type);
+    const caller = textOf(shapeOf(shape["caller"])?.["caller_id"]);
+    return [
+      {
+        id: id || standIn(name, 0),
+        name,
+        input: inputOf(shape),
+        by: isHosted || isServers ? "provider" : "agent",
+        ...(id ? {} : { idless: true }),
+        ...(caller ? { caller } : {}),
+      },
+    ];
+  }
+  const id = textOf(type === "program" ? shape["call_id"] : shape["id"]);
+  const name = textOf(shape["name"]) || textOf(type);
+  const found = { id, name, input: inputOf(shape), by: "provider" } as const;
+  if (type === "mcp_approval_request") return [{ ...found, awaiting: true }];
+  return id && (type === "program" || PROVIDER_CALLS.has(type)) ? [found] : [];
+}
+
+function inputOf(item: Shape): unknown {
+  const input = item["arguments"] ?? item["input"] ?? item["action"] ?? item["operation"] ?? item["code"];
+  const parsed = item["type"] !== "custom_tool_call" && typeof input === "string" ? parsedJson(input) : undefined;
+  return parsed === undefined ? input : parsed;
+}
+
+function resultsOf(item: unknown): FoundResult[] {
+  const shape = shapeOf(item);
+  if (!shape) return [];
+  const { type } = shape;
+  if (OUTPUTS.has(type) || type === "program_output") {
+    const call = textOf(shape["call_id"]) || textOf(shape["id"]);
+    return [call ? { call } : { call, idless: true }];
+  }
+  if (type === "mcp_approval_response") return [{ call: textOf(shape["approval_request_id"]) }];
+  // The provider's call holds its own result, once it has one.
+  return PROVIDER_CALLS.has(type) && textOf(shape["id"]) && !UNFINISHED.has(shape["status"])
+    ? [{ call: textOf(shape["id"]) }]
+    : [];
+}
+
+/**
+ * Items of one response together, in their order; behind them the outputs of the agent, in call order; then what others said. An item that was
+ * made after reasoning refers to it by its id: without the one it goes without the other, and what cannot go without its id not at all.
+ */
+function arrange(entries: readonly Entry<OpenAIResponsesItem>[], view: View): OpenAIResponsesItem[] {
+  const plan = planned(entries, view, openaiResponses, { speaks, needsIds: true });
+  const out: OpenAIResponsesItem[] = [];
+  for (const { assistant, others, calls } of plan.sections) {
+    const items = assistant.filter((at) => isSent(entries[at]!.message, at, plan));
+    const kept = withFollowers(entries, items, plan);
+    let loose = false;
+    for (const at of items) {
+      const { message } = entries[at]!;
+      const { type } = message;
+      if (type === "reasoning") loose = !kept.has(at);
+      const isLoose = loose || plan.stale(at);
+      if (kept.has(at) && !(isLoose && PROVIDER_CALLS.has(type))) out.push(sentItem(message, at, plan, isLoose));
+    }
+    const rest = others.map((at) => ({ message: entries[at]!.message, at, role: roleOf(entries[at]!.message) }));
+    for (const { message, at, role } of rest) {
+      if (role === "tool" && plan.answered(at, 0)?.call.by === "provider") out.push(message);
+    }
+    for (const call of calls) if (isOurs(call)) out.push(sentOutput(entries, call));
+    for (const { message, at, role } of rest) {
+      if (role !== "tool" && role !== "other" && isSent(message, at, plan)) out.push(filled(message));
+    }
+  }
+  return out;
+}
+
+const isOurs = ({ call, answer }: ShownCall): boolean => call.by === "agent" && answer !== null;
+
+function speaks(item: OpenAIResponsesItem): boolean {
+  return isMessage(item) && roleOf(item) === "user" && filled(item) !== EMPTY;
+}
+
+/** Not empty, and if it answers something, then something that is there, and for the first time. */
+function isSent(item: OpenAIResponsesItem, at: number, plan: Plan): boolean {
+  if (filled(item) === EMPTY) return false;
+  const [result] = resultsOf(item);
+  return result === undefined || plan.answered(at, 0)?.call.by === "provider";
+}
+
+const EMPTY: OpenAIResponsesItem = {};
+
+/** A message without empty text. */
+function filled(item: OpenAIResponsesItem): OpenAIResponsesItem {
+  if (!isMessage(item)) return item;
+  const { content } = item as Shape;
+  if (typeof content === "string") return isBlank(content) ? EMPTY : item;
+  if (!Array.isArray(content)) return EMPTY;
+  const parts = mapped(content as readonly unknown[], (part) => {
+    const shape = shapeOf(part);
+    const text = shape ? textIn(shape) : "";
+    return text !== null && isBlank(text) ? null : part;
+  });
+  if (parts.length === 0) return EMPTY;
+  return parts === content ? item : ({ ...item, content: parts } as OpenAIResponsesItem);
+}
+
+/**
+ * Reasoning goes with the item that it led to, or not at all. That is the next item of its step; or simply the next, where an agent appended
+ * the items of a response one by one.
+ */
+function withFollowers(
+  entries: readonly Entry<OpenAIResponsesItem>[],
+  items: readonly number[],
+  plan: Plan,
+): ReadonlySet<number> {
+  const kept = new Set<number>();
+  const sizes = new Map<string, number>();
+  for (const at of items) sizes.set(entries[at]!.step, (sizes.get(entries[at]!.step) ?? 0) + 1);
+  let follower: string | null = null;
+  for (const at of items.toReversed()) {
+    const { message, step } = entries[at]!;
+    if (shapeOf(message)?.["type"] !== "reasoning") {
+      follower = step;
+      kept.add(at);
+    } else if (follower !== null && !plan.stale(at)) {
+      const isAlone = sizes.get(step) === 1 && sizes.get(follower) === 1;
+      if (follower === step || isAlone) kept.add(at);
+      else follower = null;
+    }
+  }
+  return kept;
+}
+
+function sentItem(item: OpenAIResponsesItem, at: number, plan: Plan, loose: boolean): OpenAIResponsesItem {
+  const full = filled(item) as Shape;
+  const isBound = isMessage(full) || OUTPUT_OF.has(full["type"]);
+  const bare = loose && isBound && "id" in full ? without(full, "id") : full;
+  const shown = plan.called(at, 0);
+  if (!shown || shown.call.by === "provider") return bare as OpenAIResponsesItem;
+  const renamed = bare["call_id"] === shown.id ? bare : { ...bare, call_id: shown.id };
+  if (bare["type"] === "custom_tool_call") {
+    return (typeof bare["input"] === "string" ? renamed : { ...renamed, input: "" }) as OpenAIResponsesItem;
+  }
+  if (bare["type"] !== "function_call") return renamed as OpenAIResponsesItem;
+  const text = inputText(bare["arguments"]);
+  return (text === bare["arguments"] ? renamed : { ...renamed, arguments: text }) as OpenAIResponsesItem;
+}
+
+/** The output in the type that the call wants: what `result` phrases is a function's. */
+function sentOutput(entries: readonly Entry<OpenAIResponsesItem>[], shown: ShownCall): OpenAIResponsesItem {
+  const call = shapeOf(entries[shown.entry]!.message)!;
+  const output = shapeOf(entries[shown.answer!.entry]!.message)!;
+  const type = OUTPUT_OF.get(call["type"])!;
+  const caller = shapeOf(output["caller"]) ?? shapeOf(call["caller"]);
+  const base = { call_id: shown.id, ...(caller ? { caller } : {}) };
+  if (output["type"] === type) {
+    const fits = output["call_id"] === shown.id && (output["caller"] ?? null) === caller;
+    return (fits ? output : { ...output, ...base }) as OpenAIResponsesItem;
+  }
+  const told = output["output"];
+  const text = typeof told === "string" ? told : joinedText(shapesOf(told), textIn, true);
+  const failed = text.startsWith("Error");
+  if (type === "shell_call_output") {
+    const outcome = { type: "exit", exit_code: failed ? 1 : 0 };
+    const stream = failed ? { stdout: "", stderr: text } : { stdout: text, stderr: "" };
+    return { type, ...base, output: [{ ...stream, outcome }] } as OpenAIResponsesItem;
+  }
+  if (type === "apply_patch_call_output") {
+    return { type, ...base, status: failed ? "failed" : "completed", output: text } as OpenAIResponsesItem;
+  }
+  const isRich = type === "function_call_output" || type === "custom_tool_call_output";
+  return { type, ...base, output: isRich && Array.isArray(told) ? told : text } as OpenAIResponsesItem;
+}

@@ -1,0 +1,171 @@
+import type { Call, Dialect, Entry } from "./dialect.ts";
+
+/**
+ * Which result answers which call: the one place where that is decided, for `arrange` and for whoever asks what is still open.
+ *
+ * A conversation falls into sections: one or more messages of the assistant's in a row, and what others said behind them. The result of a call
+ * counts if it stands in the call's own section, and the first one that there is counts: once the assistant has spoken again, the past is
+ * frozen, and what comes then is late (R1). Results of the provider's own calls may come in a later section (R8).
+ */
+export interface Pairing {
+  readonly sections: readonly Section[];
+  /** By `place`, the call that a result answers. A result that is not in here is an orphan, a second one, or late. */
+  readonly answers: ReadonlyMap<string, PairedCall>;
+}
+
+export interface Section {
+  /** Places in the list of entries. */
+  readonly assistant: number[];
+  readonly others: number[];
+  readonly calls: PairedCall[];
+}
+
+export interface PairedCall {
+  readonly call: FoundCall;
+  readonly section: number;
+  /** Which entry makes the call, and as its how many-eth. */
+  readonly entry: number;
+  readonly index: number;
+  answer: Place | null;
+}
+
+/** A result: which entry holds it, and as its how many-eth. */
+export interface Place {
+  readonly entry: number;
+  readonly index: number;
+}
+
+/** A call as the built-in dialects find it. */
+export interface FoundCall extends Call {
+  /** It came without an id, and `id` is a stand-in (R9). */
+  readonly idless?: true;
+  /** The id of the provider's call in whose course this one is made. */
+  readonly caller?: string;
+}
+
+export interface FoundResult {
+  readonly call: string;
+  readonly name?: string;
+  /** It came without an id: it answers the first call of its name that has no result yet. */
+  readonly idless?: true;
+}
+
+/** The name under which a call without an id is known: the how many-eth such call of that tool in its message. */
+export function standIn(name: string, count: number): string {
+  return `${name}#${count}`;
+}
+
+/** Counts the calls or results without an id in one message, and names them. */
+export function standIns(): (name: string) => string {
+  const counts = new Map<string, number>();
+  return (name) => {
+    const count = counts.get(name) ?? 0;
+    counts.set(name, count + 1);
+    return standIn(name, count);
+  };
+}
+
+export function place(entry: number, index: number): string {
+  return `${entry}.${index}`;
+}
+
+/** Works for every dialect, one's own too, and in time that grows with the conversation, not with its square. */
+export function pair<M>(
+  entries: readonly Entry<M>[],
+  dialect: Pick<Dialect<M>, "role" | "calls" | "results">,
+): Pairing {
+  const sections: Section[] = [];
+  const answers = new Map<string, PairedCall>();
+  const provider = new OpenCalls();
+  let open = new OpenCalls();
+  let current: Section = { assistant: [], others: [], calls: [] };
+  let closed = false;
+  sections.push(current);
+
+  for (const [at, entry] of entries.entries()) {
+    const results: readonly FoundResult[] = dialect.results(entry.message);
+    // A late result is for people: it does not part the assistant's messages, and answers nothing.
+    if (entry.late && results.length > 0) {
+      current.others.push(at);
+      continue;
+    }
+    if (dialect.role(entry.message) === "assistant") {
+      if (closed) {
+        current = { assistant: [], others: [], calls: [] };
+        closed = false;
+        sections.push(current);
+        open = new OpenCalls();
+      }
+      current.assistant.push(at);
+      for (const [index, call] of dialect.calls(entry.message).entries()) {
+        const found: PairedCall = { call, section: sections.length - 1, entry: at, index, answer: null };
+        current.calls.push(found);
+        (call.by === "agent" ? open : provider).add(found);
+      }
+    } else {
+      current.others.push(at);
+      closed = true;
+    }
+    for (const [index, result] of results.entries()) {
+      const call = open.take(result) ?? provider.takeExact(result.call);
+      if (!call) continue;
+      call.answer = { entry: at, index };
+      answers.set(place(at, index), call);
+    }
+  }
+  return { sections, answers };
+}
+
+/** Calls that have no result yet. */
+class OpenCalls {
+  readonly #byId = new Map<string, PairedCall[]>();
+  readonly #byName = new Map<string, Queue>();
+  readonly #all: Queue = { calls: [], from: 0 };
+  readonly #idless: Queue = { calls: [], from: 0 };
+
+  add(found: PairedCall): void {
+    const { id, name, idless } = found.call;
+    const same = this.#byId.get(id);
+    if (same) same.push(found);
+    else this.#byId.set(id, [found]);
+    const named = this.#byName.get(name);
+    if (named) named.calls.push(found);
+    else this.#byName.set(name, { calls: [found], from: 0 });
+    this.#all.calls.push(found);
+    if (idless) this.#idless.calls.push(found);
+  }
+
+  take({ call, name, idless }: FoundResult): PairedCall | null {
+    if (idless) return first(name ? this.#byName.get(name) : this.#all);
+    if (this.#byId.has(call)) return this.takeExact(call);
+    const guess = first(name ? this.#byName.get(name) : this.#idless);
+    return guess?.call.idless ? guess : null;
+  }
+
+  /** Of several calls with one id, those of the newest message come first, in their order (R9). */
+  takeExact(id: string): PairedCall | null {
+    const same = this.#byId.get(id);
+    if (!same) return null;
+    let found = same.length - 1;
+    while (found >= 0 && same[found]!.answer) found -= 1;
+    if (found < 0) {
+      // The id stays known: one more result for it is a second one, not one that lost its id.
+      same.length = 0;
+      return null;
+    }
+    for (let i = found - 1; i >= 0 && same[i]!.entry === same[found]!.entry; i--) if (!same[i]!.answer) found = i;
+    return same.splice(found, 1)[0]!;
+  }
+}
+
+interface Queue {
+  readonly calls: PairedCall[];
+  /** Before it, all have a result. */
+  from: number;
+}
+
+function first(queue: Queue | undefined): PairedCall | null {
+  if (!queue) return null;
+  while (queue.from < queue.calls.length && queue.calls[queue.from]!.answer) queue.from += 1;
+  return queue.calls[queue.from] ?? null;
+}

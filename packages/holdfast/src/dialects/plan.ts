@@ -1,0 +1,145 @@
+import type { Dialect, Entry, View } from "./dialect.ts";
+import { type PairedCall, pair, place } from "./pairing.ts";
+
+/**
+ * What a view shows, before a dialect puts it into words: which steps, which result for which call, and under which id.
+ *
+ * What "prefix" means (R1). Call a list of entries settled if no call in it waits for a result. Then the view of a settled list is the beginning of the view
+ * of every longer one, message by message; in the dialects that join neighbours of one role (anthropic, gemini) its last message may go on with more blocks of the same
+ * role behind its own, and content that is a text counts as the list of that one text. Cache marks are not compared.
+ * Of a list that is not settled, this holds for the messages before the section (pairing.ts) of the first call that waits: whether its step is shown
+ * in the end, and with which results, is known only when they are there, or when the assistant has spoken again without them.
+ */
+export interface Plan {
+  readonly sections: readonly PlannedSection[];
+  /** The how many-eth call of an entry, as it is to be shown. */
+  called(entry: number, index: number): ShownCall | null;
+  /** The call that a result answers, if it is to be shown. */
+  answered(entry: number, index: number): ShownCall | null;
+  /** Signed reasoning of this entry may no longer be sent: the past before it was changed, or another model signed it (R1, R4). */
+  stale(entry: number): boolean;
+  foreign(entry: number): boolean;
+}
+
+export interface PlannedSection {
+  /** Without the steps that are left out. */
+  readonly assistant: readonly number[];
+  readonly others: readonly number[];
+  /** The calls of those, in order. */
+  readonly calls: readonly ShownCall[];
+}
+
+export interface ShownCall extends PairedCall {
+  /** As it is to be sent: renamed if it was used before. Empty if it came without one and needs none. */
+  readonly id: string;
+}
+
+export interface Manner<M> {
+  /** Whether a message that is not the assistant's says anything besides results. */
+  speaks(message: M): boolean;
+  /** Whether a call that came without an id is given one. */
+  readonly needsIds: boolean;
+}
+
+export function planned<M>(
+  entries: readonly Entry<M>[],
+  view: View,
+  dialect: Pick<Dialect<M>, "role" | "calls" | "results">,
+  manner: Manner<M>,
+): Plan {
+  const { sections, answers } = pair(entries, dialect);
+  const last = sections.length - 1;
+  // Where a prompt follows, in the entries or behind them, nothing may stay open.
+  const endsOpen = view.next === "model" && !sections[last]!.others.some((at) => manner.speaks(entries[at]!.message));
+  const sectionOf = new Map<number, number>();
+  for (const [number, { assistant }] of sections.entries()) for (const at of assistant) sectionOf.set(at, number);
+
+  const leftOut = new Set<string>();
+  const stepOf = (at: number): string => `${sectionOf.get(at)} ${entries[at]!.step}`;
+  const isLeftOut = (at: number): boolean => sectionOf.has(at) && leftOut.has(stepOf(at));
+  const mayStayOpen = ({ call, section }: PairedCall): boolean =>
+    endsOpen && (section === last || (call.by === "provider" && isCalledFrom(call.id, section + 1)));
+  // The provider's call may go on while calls that are made in its course are answered.
+  const isCalledFrom = (id: string, from: number): boolean =>
+    sections.slice(from).every(({ calls }) => calls.some(({ call }) => call.caller === id));
+  // Backwards, since a result of the provider's may stand in a later step that is left out itself; and until nothing changes any more.
+  const calls = sections.flatMap((section) => section.calls).reverse();
+  for (let before = -1; before !== leftOut.size; ) {
+    before = leftOut.size;
+    for (const call of calls) {
+      const isAnswered = call.answer !== null && !isLeftOut(call.answer.entry);
+      if (!isAnswered && !mayStayOpen(call)) leftOut.add(stepOf(call.entry));
+    }
+  }
+
+  const names = new Names(manner.needsIds);
+  const shown = new Map<PairedCall, ShownCall>();
+  const called = new Map<string, ShownCall>();
+  const plannedSections = sections.map(({ assistant, others, calls }) => ({
+    assistant: assistant.filter((at) => !isLeftOut(at)),
+    others,
+    calls: calls
+      .filter(({ entry }) => !isLeftOut(entry))
+      .map((call) => {
+        const answer = call.answer && !isLeftOut(call.answer.entry) ? call.answer : null;
+        const named: ShownCall = { ...call, answer, id: names.of(call) };
+        shown.set(call, named);
+        called.set(place(call.entry, call.index), named);
+        return named;
+      }),
+  }));
+
+  const changed = view.changedAt === null ? entries.length : entries.findIndex(({ id }) => id === view.changedAt);
+  return {
+    sections: plannedSections,
+    called: (entry, index) => called.get(place(entry, index)) ?? null,
+    answered: (entry, index) => {
+      const call = answers.get(place(entry, index));
+      return (call && shown.get(call)) ?? null;
+    },
+    // A place that is not among the entries may be anywhere before them.
+    stale: (at) => at >= changed || isForeign(entries[at]!, view),
+    foreign: (at) => isForeign(entries[at]!, view),
+  };
+}
+
+function isForeign<M>(entry: Entry<M>, view: View): boolean {
+  return view.model !== undefined && entry.model !== undefined && entry.model !== view.model;
+}
+
+/** OpenAI takes ids of at most 64 characters. */
+const ID_LENGTH_MAX = 64;
+
+/** Ids that do not repeat. Each depends on the calls before it alone, so that a longer conversation has the same names at its beginning (R1, R9). */
+class Names {
+  readonly #needsIds: boolean;
+  readonly #used = new Set<string>();
+  readonly #repeats = new Map<string, number>();
+
+  constructor(needsIds: boolean) {
+    this.#needsIds = needsIds;
+  }
+
+  of({ call, section, index }: PairedCall): string {
+    if (call.by === "provider") {
+      // The provider's own ids are never touched: it may know them.
+      this.#used.add(call.id);
+      return call.id;
+    }
+    if (call.idless && !this.#needsIds) return "";
+    const wanted = call.idless ? `call_${section}_${index}` : call.id;
+    if (!this.#used.has(wanted)) {
+      this.#used.add(wanted);
+      return wanted;
+    }
+    for (;;) {
+      const count = (this.#repeats.get(wanted) ?? 1) + 1;
+      this.#repeats.set(wanted, count);
+      const suffix = `_${count}`;
+      const id = wanted.slice(0, ID_LENGTH_MAX - suffix.length) + suffix;
+      if (this.#used.has(id)) continue;
+      this.#used.add(id);
+      return id;
+    }
+  }
+}

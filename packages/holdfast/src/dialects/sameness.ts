@@ -1,0 +1,45 @@
+import { type Shape, shapeOf } from "./shape.ts";
+
+/** Deeper than the journal takes (S5): told apart by identity alone. */
+const DEPTH_MAX = 1000;
+
+/** Deep equality as JSON sees it: a member that is undefined is not there. Bytes and URLs by what they hold. */
+export function equal(a: unknown, b: unknown, depth = 0): boolean {
+  if (Object.is(a, b)) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null || depth > DEPTH_MAX) return false;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
+    return a.every((item, index) => equal(item, b[index], depth + 1));
+  }
+  if (a instanceof URL || b instanceof URL) return a instanceof URL && b instanceof URL && a.href === b.href;
+  const [left, right] = [viewOf(a), viewOf(b)];
+  if (left || right) return left !== null && right !== null && left.equals(right);
+  const [from, to] = [a as Shape, b as Shape];
+  const names = Object.keys(from).filter((name) => from[name] !== undefined);
+  if (names.length !== Object.keys(to).filter((name) => to[name] !== undefined).length) return false;
+  return names.every((name) => Object.hasOwn(to, name) && equal(from[name], to[name], depth + 1));
+}
+
+function viewOf(value: object): Buffer | null {
+  if (value instanceof ArrayBuffer) return Buffer.from(value);
+  return ArrayBuffer.isView(value) ? Buffer.from(value.buffer, value.byteOffset, value.byteLength) : null;
+}
+
+/**
+ * A message with its content as a list of parts without cache marks. Who moves a mark to the last message writes its content as a list to have
+ * a place for it, so that a text and a list of that one text are the same.
+ */
+export function unmarked(message: unknown, plain: (part: Shape) => Shape): unknown {
+  const shape = shapeOf(message);
+  if (!shape) return message;
+  const { content } = shape;
+  const parts = typeof content === "string" ? [{ type: "text", text: content }] : content;
+  if (!Array.isArray(parts)) return plain(shape);
+  return {
+    ...plain(shape),
+    content: parts.map((part) => {
+      const of = shapeOf(part);
+      return of ? plain(of) : (part as unknown);
+    }),
+  };
+}

@@ -1,0 +1,39 @@
+import type { Shape } from "./shape.ts";
+
+/** For APIs that want neighbours of one role joined. What needs no joining is handed on as it was recorded. */
+export class Turns<M> {
+  readonly #turns: Turn<M>[] = [];
+
+  /** The message itself goes along if the parts are all of it, as they are. `rest`: its other members, if it has to be made anew. */
+  add(role: string, parts: readonly Shape[], whole: M | null, rest: Shape = {}): void {
+    if (parts.length === 0) return;
+    const last = this.#turns.at(-1);
+    if (last?.role === role) {
+      if (last.whole !== null) last.parts = [...last.parts];
+      (last.parts as Shape[]).push(...parts);
+      last.whole = null;
+      last.rest = { ...last.rest, ...rest };
+    } else {
+      // A list of our own as soon as there is anything to add.
+      this.#turns.push({ role, parts: whole === null ? [...parts] : parts, whole, rest });
+    }
+  }
+
+  get last(): string | null {
+    return this.#turns.at(-1)?.role ?? null;
+  }
+
+  messages(make: (role: string, parts: readonly Shape[], rest: Shape) => M): M[] {
+    return this.#turns.map(({ role, parts, whole, rest }) => whole ?? make(role, parts, rest));
+  }
+}
+
+interface Turn<M> {
+  readonly role: string;
+  parts: readonly Shape[];
+  whole: M | null;
+  rest: Shape;
+}
+
+/** In the place of a beginning that is not shown, where the first message has to be the user's. */
+export const BEGINNING = "(The conversation starts here.)";
