@@ -13,9 +13,11 @@ interface Page {
   readonly dirty: readonly Uint8Array[];
   /** What a failed fsync left in the cache: it is read, nothing will write it, and it is not on the disk. */
   readonly lost: Uint8Array | null;
+  /** Its block had never been written when a fsync failed on it: what is written to it in place is lost again, also when fsync confirms it. */
+  readonly stuck: boolean;
 }
 
-const UNTOUCHED: Page = { durable: ZEROS, dirty: [], lost: null };
+const UNTOUCHED: Page = { durable: ZEROS, dirty: [], lost: null, stuck: false };
 
 /** What a running fsync will make durable: the state at the moment when it was issued. */
 export interface Capture {
@@ -81,6 +83,8 @@ export class FileContent {
     const first = Math.floor(size / PAGE_BYTES);
     for (let index = first; index < this.#pages.length; index++) {
       const within = index === first ? size % PAGE_BYTES : 0;
+      // A block that is cut off as a whole is given back; what grows there later gets another one.
+      if (within === 0) this.#pages[index] = { ...this.#pages[index]!, stuck: false };
       const cached = this.#cached(index);
       if (cached.subarray(within).every((byte) => byte === 0)) continue;
       const cut = cached.slice();
@@ -105,7 +109,11 @@ export class FileContent {
       const page = this.#pages[index]!;
       const at = page.dirty.lastIndexOf(version);
       // A page that is not dirty with this version any more was settled, or lost, by another fsync.
-      if (at >= 0) this.#pages[index] = { durable: version, dirty: page.dirty.slice(at + 1), lost: null };
+      if (at < 0) continue;
+      const dirty = page.dirty.slice(at + 1);
+      this.#pages[index] = page.stuck
+        ? { ...page, dirty, lost: version }
+        : { ...page, durable: version, dirty, lost: null };
     }
     const dropped = Math.max(0, capture.sizeIndex - this.#sizesBefore);
     this.#sizes.splice(0, dropped);
@@ -117,7 +125,8 @@ export class FileContent {
     for (const [index, version] of capture.pages) {
       const page = this.#pages[index]!;
       const at = page.dirty.lastIndexOf(version);
-      if (at >= 0) this.#pages[index] = { durable: page.durable, dirty: page.dirty.slice(at + 1), lost: version };
+      const stuck = page.stuck || index * PAGE_BYTES >= this.durableSize;
+      if (at >= 0) this.#pages[index] = { ...page, dirty: page.dirty.slice(at + 1), lost: version, stuck };
     }
   }
 
@@ -132,15 +141,15 @@ export class FileContent {
     const count = this.#pages.reduce((dirty, page) => dirty + (page.dirty.length > 0 ? 1 : 0), 0);
     let ordinal = 0;
     after.#pages = this.#pages.map((page) => {
-      if (page.dirty.length === 0) return page.lost === null ? page : { ...page, lost: null };
-      const versions = [page.durable, ...page.dirty];
+      if (page.dirty.length === 0) return { ...page, lost: null, stuck: false };
+      const versions = page.stuck ? [page.durable] : [page.durable, ...page.dirty];
       const choice = survival.page({ ordinal: ordinal++, count, versions: versions.length });
       const mixed = new Uint8Array(PAGE_BYTES);
       for (let sector = 0; sector < PAGE_BYTES / SECTOR_BYTES; sector++) {
         const start = sector * SECTOR_BYTES;
         mixed.set(versions[choice(sector)]!.subarray(start, start + SECTOR_BYTES), start);
       }
-      return { durable: mixed, dirty: [], lost: null };
+      return { durable: mixed, dirty: [], lost: null, stuck: false };
     });
     const size = this.#sizes.length === 1 ? this.durableSize : survival.size(this.#sizes);
     after.#sizes = [size];
@@ -172,8 +181,8 @@ export class FileContent {
   #dirty(index: number, version: Uint8Array): void {
     while (this.#pages.length <= index) this.#pages.push(UNTOUCHED);
     const page = this.#pages[index]!;
-    // Written anew, a lost page is dirty as a whole, and the next fsync writes all of it: what S9 relies on.
-    this.#pages[index] = { durable: page.durable, dirty: [...page.dirty, version], lost: null };
+    // Written anew, a lost page is dirty as a whole, and the next fsync writes all of it.
+    this.#pages[index] = { ...page, dirty: [...page.dirty, version], lost: null };
   }
 
   #resize(size: number): void {
@@ -187,6 +196,6 @@ export class FileContent {
     if (last === undefined || within === 0 || this.#pages.length !== Math.ceil(size / PAGE_BYTES)) return;
     const cut = last.durable.slice();
     cut.fill(0, within);
-    this.#pages[this.#pages.length - 1] = { durable: cut, dirty: [], lost: null };
+    this.#pages[this.#pages.length - 1] = { ...UNTOUCHED, durable: cut };
   }
 }

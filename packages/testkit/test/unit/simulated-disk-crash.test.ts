@@ -183,7 +183,25 @@ describe("S22 fsync", () => {
     expect(text(disk, "/file")).toBe("safe\n\0\0\0\0\0");
   });
 
-  test("bytes written anew after a failed fsync are durable after the next one: what S9 heals by", () => {
+  test("a block that was never written is not healed in place after a failed fsync, only by cutting it off first", () => {
+    const { disk, file } = durableFile("a".repeat(PAGE_BYTES));
+    const next = repeat("b", 100);
+    file.write(next);
+    disk.plan = (step) => (step.operation === "syncNow" ? { fail: "EIO" } : null);
+    expect(() => file.syncNow()).toThrow("EIO");
+    disk.plan = null;
+    const again = disk.open("/file", "update");
+    again.writeAt(next, PAGE_BYTES);
+    again.syncNow();
+    expect(outcomes(disk, "/file")).toEqual(new Set(["a".repeat(PAGE_BYTES) + "\0".repeat(100)]));
+    again.truncate(PAGE_BYTES);
+    again.syncNow();
+    again.writeAt(next, PAGE_BYTES);
+    again.syncNow();
+    expect(outcomes(disk, "/file")).toEqual(new Set(["a".repeat(PAGE_BYTES) + "b".repeat(100)]));
+  });
+
+  test("bytes written anew to a block that was durable once are durable after the next fsync", () => {
     const { disk, file } = durableFile("safe\n");
     file.write(Buffer.from("gone\n"));
     disk.plan = (step) => (step.operation === "syncNow" ? { fail: "EIO" } : null);
