@@ -47,8 +47,7 @@ export class SegmentWriter {
     this.#segment = place.segment;
     this.#epoch = place.epoch;
     this.#size = place.size;
-    [this.#file, this.#second] = this.#open();
-    this.#identity = this.#file.stat();
+    [this.#file, this.#second, this.#identity] = openTwice(disk, join(place.folder, segmentName(place.segment)));
   }
 
   get size(): number {
@@ -143,31 +142,18 @@ export class SegmentWriter {
 
   /** The old descriptors are closed when the new ones are there, so that there is always one pair to close. */
   #moveTo(number: number, size: number): void {
-    const [oldFile, oldSecond, oldSegment] = [this.#file, this.#second, this.#segment];
-    this.#segment = number;
+    const path = join(this.#folder, segmentName(number));
+    const [oldFile, oldSecond] = [this.#file, this.#second];
     try {
-      [this.#file, this.#second] = this.#open();
+      [this.#file, this.#second, this.#identity] = openTwice(this.#disk, path);
     } catch (error) {
-      const path = join(this.#folder, segmentName(number));
-      this.#segment = oldSegment;
       const message = `The new segment ${path} is there, but could not be opened. What was acknowledged is safe. Open the session again.`;
       throw new HoldfastError("SYNC_FAILED", message, { path, errno: errnoOf(error) ?? "unknown" }, error);
     }
+    this.#segment = number;
     this.#size = size;
-    this.#identity = this.#file.stat();
     oldFile.close();
     oldSecond.close();
-  }
-
-  #open(): [DiskFile, DiskFile] {
-    const path = join(this.#folder, segmentName(this.#segment));
-    const file = this.#disk.open(path, "append");
-    try {
-      return [file, this.#disk.open(path, "update")];
-    } catch (error) {
-      file.close();
-      throw error;
-    }
   }
 
   /** Takes back what a failed write left, so that its place and its seq can be used again (S11). */
@@ -192,5 +178,19 @@ export class SegmentWriter {
       `A write to ${this.path} failed half-way and could not be taken back. What was acknowledged is safe; this append is in doubt. ` +
       "Open the session again: that heals it.";
     return new HoldfastError("FILE_REPLACED", message, facts, cause);
+  }
+}
+
+function openTwice(disk: Disk, path: string): [DiskFile, DiskFile, DiskStat] {
+  const opened: DiskFile[] = [];
+  try {
+    const file = disk.open(path, "append");
+    opened.push(file);
+    const second = disk.open(path, "update");
+    opened.push(second);
+    return [file, second, file.stat()];
+  } catch (error) {
+    for (const file of opened) file.close();
+    throw error;
   }
 }
