@@ -141,7 +141,7 @@ function changedOptions(part: Shape, names: readonly string[]): Shape {
 
 /** Behind each message with calls a result for each of them, in call order, and before those the approvals that were given. */
 function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMessage[] {
-  const plan = planned(entries, view, aiSdk, { speaks, needsIds: true });
+  const plan = planned(entries, view, aiSdk, { speaks, needsIds: true, resultsBehind: "message" });
   const out: AiSdkMessage[] = [];
   for (const { assistant, others, calls } of plan.sections) {
     const byEntry = Map.groupBy(calls, ({ entry }) => entry);
@@ -208,7 +208,7 @@ function toolMessages(entries: readonly Entry<AiSdkMessage>[], given: Found[], a
 }
 
 function speaks(message: AiSdkMessage): boolean {
-  return roleOf(message) === "user" && sentOther(message) !== null;
+  return sentOther(message) !== null;
 }
 
 /** Null if there is nothing in it. */

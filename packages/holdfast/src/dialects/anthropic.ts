@@ -3,7 +3,18 @@ import { type FoundCall, type FoundResult, standIns } from "./pairing.ts";
 import { phrase } from "./phrase.ts";
 import { type Plan, planned, type ShownCall } from "./plan.ts";
 import { equal, unmarked } from "./sameness.ts";
-import { inputObject, isBlank, joinedText, mapped, type Shape, shapeOf, shapesOf, textOf, without } from "./shape.ts";
+import {
+  inputObject,
+  isBlank,
+  joinedText,
+  listOf,
+  mapped,
+  type Shape,
+  shapeOf,
+  shapesOf,
+  textOf,
+  without,
+} from "./shape.ts";
 import { BEGINNING, Turns } from "./turns.ts";
 
 /** `MessageParam` of @anthropic-ai/sdk fits, and so does a `Message` as it comes from the API. */
@@ -127,13 +138,16 @@ function withoutMarks(part: Shape): Shape {
  * takes them. Of those alone, R1 does not hold while the user still speaks.
  */
 function arrange(entries: readonly Entry<AnthropicMessage>[], view: View): AnthropicMessage[] {
-  const plan = planned(entries, view, anthropic, { speaks, needsIds: true });
+  const plan = planned(entries, view, anthropic, { speaks, needsIds: true, resultsBehind: "all" });
   const turns = new Turns<AnthropicMessage>();
   const callers = new Set<string>();
   let held: AnthropicMessage[] = [];
   const release = (): void => {
     if (turns.last !== "user") return;
-    for (const message of held) turns.add("system", spoken(message), message, without(message as never, "content"));
+    for (const message of held) {
+      const blocks = spoken(message);
+      turns.add("system", blocks, wholeOf(message, blocks), without(message as never, "content"));
+    }
     held = [];
   };
   for (const { assistant, others, calls } of plan.sections) {
@@ -154,7 +168,8 @@ function arrange(entries: readonly Entry<AnthropicMessage>[], view: View): Anthr
       else if (role !== "other") turns.add("user", spoken(message), wholeOf(message, spoken(message)));
     }
   }
-  release();
+  // While results are to come, the user's turn is not over.
+  if (plan.sections.at(-1)!.calls.every(({ answer }) => answer !== null)) release();
   const make = (role: string, blocks: readonly Shape[], rest: Shape): AnthropicMessage => {
     const content = role === "assistant" ? callsLast(blocks) : blocks;
     return { ...rest, role, content } as unknown as AnthropicMessage;
@@ -163,8 +178,7 @@ function arrange(entries: readonly Entry<AnthropicMessage>[], view: View): Anthr
 }
 
 function speaks(message: AnthropicMessage): boolean {
-  const role = roleOf(message);
-  return (role === "user" || role === "tool") && spoken(message).length > 0;
+  return roleOf(message) !== "other" && spoken(message).length > 0;
 }
 
 function spoken(message: AnthropicMessage): readonly Shape[] {
@@ -176,7 +190,7 @@ function wholeOf(message: AnthropicMessage, blocks: readonly Shape[]): Anthropic
   const { content, type } = message as unknown as Shape;
   if (type !== undefined) return null;
   if (typeof content === "string") return blocks.length === 1 ? message : null;
-  const all = content as readonly unknown[];
+  const all = listOf(content);
   return all.length === blocks.length && all.every((block, index) => block === blocks[index]) ? message : null;
 }
 
@@ -258,15 +272,16 @@ function resultContent({ content, is_error }: Shape): unknown {
 function withFewMarks(messages: AnthropicMessage[]): AnthropicMessage[] {
   let marks = 0;
   const trimmed = (block: Shape): Shape => {
-    const { content } = block;
-    const inner = isResult(block) && Array.isArray(content) ? fewer(content as readonly Shape[]) : content;
-    const marked = "cache_control" in block && block["cache_control"] !== null;
+    const marked = shapeOf(block["cache_control"]) !== null;
     if (marked) marks += 1;
     const bare = marked && marks > CACHE_MARKS_MAX ? without(block, "cache_control") : block;
+    const { content } = bare;
+    if (!isResult(bare) || !Array.isArray(content)) return bare;
+    const inner = fewer(content as readonly Shape[]);
     return inner === content ? bare : { ...bare, content: inner };
   };
   const fewer = (blocks: readonly Shape[]): readonly Shape[] => {
-    const out = blocks.map((block) => block);
+    const out = [...blocks];
     for (let i = out.length - 1; i >= 0; i--) out[i] = trimmed(out[i]!);
     return out.every((block, index) => block === blocks[index]) ? blocks : out;
   };

@@ -4,7 +4,18 @@ import { type FoundCall, type FoundResult, standIns } from "./pairing.ts";
 import { phrase } from "./phrase.ts";
 import { type Plan, planned, type ShownCall } from "./plan.ts";
 import { equal } from "./sameness.ts";
-import { inputObject, joinedText, mapped, type Shape, shapeOf, shapesOf, textOf, without } from "./shape.ts";
+import {
+  inputObject,
+  isBlank,
+  joinedText,
+  listOf,
+  mapped,
+  type Shape,
+  shapeOf,
+  shapesOf,
+  textOf,
+  without,
+} from "./shape.ts";
 import { BEGINNING, Turns } from "./turns.ts";
 
 /** `Content` of @google/genai fits. */
@@ -34,7 +45,7 @@ export const gemini: Dialect<GeminiContent> = {
     // A stand-in is kept here, so that the result finds its call among others of that name; arrange takes it out.
     return { role: "user", parts: [{ functionResponse: { id, name, response } }] };
   },
-  incomplete: (text) => (text.trim() === "" ? null : { role: "model", parts: [{ text }] }),
+  incomplete: (text) => (isBlank(text) ? null : { role: "model", parts: [{ text }] }),
   boundary: (text) => ({ role: "user", parts: [{ text }] }),
   same: (a, b) => a === b || equal(a, b),
   arrange,
@@ -123,7 +134,7 @@ function resultsOf(content: unknown): FoundResult[] {
 
 /** Alternating turns, the user's first; behind a turn with calls one with as many responses, in their order, and then what the user said. */
 function arrange(entries: readonly Entry<GeminiContent>[], view: View): GeminiContent[] {
-  const plan = planned(entries, view, gemini, { speaks, needsIds: false });
+  const plan = planned(entries, view, gemini, { speaks, needsIds: false, resultsBehind: "all" });
   const turns = new Turns<GeminiContent>();
   for (const { assistant, others, calls } of plan.sections) {
     for (const at of assistant) {
@@ -153,15 +164,15 @@ function spoken(content: GeminiContent): readonly Shape[] {
   return mapped(partsOf(content), (part) => (isResult(part) || isEmpty(part) ? null : part));
 }
 
-/** White space is text here; a signature may come on a part without any. */
+/** A signature may come on a part without text. */
 function isEmpty(part: Shape): boolean {
   const names = Object.keys(part).filter((name) => part[name] !== undefined && name !== "thought");
-  return names.length === 0 || (names.length === 1 && part["text"] === "");
+  return names.length === 0 || (names.length === 1 && names[0] === "text" && isBlank(part["text"]));
 }
 
 function wholeOf(content: GeminiContent, parts: readonly Shape[], role: string): GeminiContent | null {
-  const all = content.parts as readonly unknown[];
-  const isAll = all?.length === parts.length && all.every((part, index) => part === parts[index]);
+  const all = listOf(content.parts);
+  const isAll = all.length === parts.length && all.every((part, index) => part === parts[index]);
   return isAll && content.role === role ? content : null;
 }
 

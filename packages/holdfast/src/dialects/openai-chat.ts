@@ -121,7 +121,7 @@ function withoutMarks(part: Shape): Shape {
 
 /** Behind each message with calls, before anything else, a tool message for each of them, in call order. */
 function arrange(entries: readonly Entry<OpenAIChatMessage>[], view: View): OpenAIChatMessage[] {
-  const plan = planned(entries, view, openaiChat, { speaks, needsIds: true });
+  const plan = planned(entries, view, openaiChat, { speaks, needsIds: true, resultsBehind: "message" });
   const out: OpenAIChatMessage[] = [];
   for (const { assistant, others, calls } of plan.sections) {
     const answers = Map.groupBy(calls, ({ entry }) => entry);
@@ -139,7 +139,7 @@ function arrange(entries: readonly Entry<OpenAIChatMessage>[], view: View): Open
 }
 
 function speaks(message: OpenAIChatMessage): boolean {
-  return roleOf(message) === "user" && sentOther(message) !== null;
+  return sentOther(message) !== null;
 }
 
 /** Null if there is nothing in it. */

@@ -176,10 +176,13 @@ function resultsOf(item: unknown): FoundResult[] {
  * made after reasoning refers to it by its id: without the one it goes without the other, and what cannot go without its id not at all.
  */
 function arrange(entries: readonly Entry<OpenAIResponsesItem>[], view: View): OpenAIResponsesItem[] {
-  const plan = planned(entries, view, openaiResponses, { speaks, needsIds: true });
+  const plan = planned(entries, view, openaiResponses, { speaks, needsIds: true, resultsBehind: "all" });
   const out: OpenAIResponsesItem[] = [];
   for (const { assistant, others, calls } of plan.sections) {
-    const items = assistant.filter((at) => isSent(entries[at]!.message, at, plan));
+    const items = assistant.filter((at) => {
+      const { message } = entries[at]!;
+      return isSent(message, at, plan) && !(plan.stale(at) && PROVIDER_CALLS.has(message.type));
+    });
     const kept = withFollowers(entries, items, plan);
     let loose = false;
     for (const at of items) {
@@ -204,7 +207,7 @@ function arrange(entries: readonly Entry<OpenAIResponsesItem>[], view: View): Op
 const isOurs = ({ call, answer }: ShownCall): boolean => call.by === "agent" && answer !== null;
 
 function speaks(item: OpenAIResponsesItem): boolean {
-  return isMessage(item) && roleOf(item) === "user" && filled(item) !== EMPTY;
+  return isMessage(item) && roleOf(item) !== "other" && filled(item) !== EMPTY;
 }
 
 /** Not empty, and if it answers something, then something that is there, and for the first time. */

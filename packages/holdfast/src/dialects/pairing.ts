@@ -89,7 +89,8 @@ export function pair<M>(
       current.others.push(at);
       continue;
     }
-    if (dialect.role(entry.message) === "assistant") {
+    const isAssistants = dialect.role(entry.message) === "assistant";
+    if (isAssistants) {
       if (closed) {
         current = { assistant: [], others: [], calls: [] };
         closed = false;
@@ -107,7 +108,9 @@ export function pair<M>(
       closed = true;
     }
     for (const [index, result] of results.entries()) {
-      const call = open.take(result) ?? provider.takeExact(result.call);
+      const exact = result.idless ? null : (open.takeExact(result.call) ?? provider.takeExact(result.call));
+      const isGuessed = exact === null && !isAssistants && !open.knows(result) && !provider.knows(result);
+      const call = exact ?? (isGuessed ? open.guess(result) : null);
       if (!call) continue;
       call.answer = { entry: at, index };
       answers.set(place(at, index), call);
@@ -119,27 +122,25 @@ export function pair<M>(
 /** Calls that have no result yet. */
 class OpenCalls {
   readonly #byId = new Map<string, PairedCall[]>();
-  readonly #byName = new Map<string, Queue>();
-  readonly #all: Queue = { calls: [], from: 0 };
-  readonly #idless: Queue = { calls: [], from: 0 };
+  readonly #idless = new Queues();
+  readonly #all = new Queues();
 
   add(found: PairedCall): void {
-    const { id, name, idless } = found.call;
-    const same = this.#byId.get(id);
+    const same = this.#byId.get(found.call.id);
     if (same) same.push(found);
-    else this.#byId.set(id, [found]);
-    const named = this.#byName.get(name);
-    if (named) named.calls.push(found);
-    else this.#byName.set(name, { calls: [found], from: 0 });
-    this.#all.calls.push(found);
-    if (idless) this.#idless.calls.push(found);
+    else this.#byId.set(found.call.id, [found]);
+    this.#all.add(found);
+    if (found.call.idless) this.#idless.add(found);
   }
 
-  take({ call, name, idless }: FoundResult): PairedCall | null {
-    if (idless) return first(name ? this.#byName.get(name) : this.#all);
-    if (this.#byId.has(call)) return this.takeExact(call);
-    const guess = first(name ? this.#byName.get(name) : this.#idless);
-    return guess?.call.idless ? guess : null;
+  /** Whether a result has an id that a call has, or had: one more result for it is a second one, not one that lost its id. */
+  knows({ call, idless }: FoundResult): boolean {
+    return !idless && this.#byId.has(call);
+  }
+
+  /** Where an id is missing on either side, by order and name. */
+  guess({ name, idless }: FoundResult): PairedCall | null {
+    return this.#idless.first(name) ?? (idless ? this.#all.first(name) : null);
   }
 
   /** Of several calls with one id, those of the newest message come first, in their order (R9). */
@@ -149,7 +150,6 @@ class OpenCalls {
     let found = same.length - 1;
     while (found >= 0 && same[found]!.answer) found -= 1;
     if (found < 0) {
-      // The id stays known: one more result for it is a second one, not one that lost its id.
       same.length = 0;
       return null;
     }
@@ -158,14 +158,23 @@ class OpenCalls {
   }
 }
 
-interface Queue {
-  readonly calls: PairedCall[];
-  /** Before it, all have a result. */
-  from: number;
-}
+/** Calls in their order, of each name and of all together. */
+class Queues {
+  readonly #queues = new Map<string | undefined, { readonly calls: PairedCall[]; from: number }>();
 
-function first(queue: Queue | undefined): PairedCall | null {
-  if (!queue) return null;
-  while (queue.from < queue.calls.length && queue.calls[queue.from]!.answer) queue.from += 1;
-  return queue.calls[queue.from] ?? null;
+  add(found: PairedCall): void {
+    for (const name of [found.call.name, undefined]) {
+      const queue = this.#queues.get(name);
+      if (queue) queue.calls.push(found);
+      else this.#queues.set(name, { calls: [found], from: 0 });
+    }
+  }
+
+  /** The first one that has no result. */
+  first(name: string | undefined): PairedCall | null {
+    const queue = this.#queues.get(name);
+    if (!queue) return null;
+    while (queue.from < queue.calls.length && queue.calls[queue.from]!.answer) queue.from += 1;
+    return queue.calls[queue.from] ?? null;
+  }
 }

@@ -39,6 +39,8 @@ export interface Manner<M> {
   speaks(message: M): boolean;
   /** Whether a call that came without an id is given one. */
   readonly needsIds: boolean;
+  /** Whether results stand behind the message that makes the call, or behind all messages of the assistant's in a row. */
+  readonly resultsBehind: "message" | "all";
 }
 
 export function planned<M>(
@@ -57,11 +59,14 @@ export function planned<M>(
   const leftOut = new Set<string>();
   const stepOf = (at: number): string => `${sectionOf.get(at)} ${entries[at]!.step}`;
   const isLeftOut = (at: number): boolean => sectionOf.has(at) && leftOut.has(stepOf(at));
-  const mayStayOpen = ({ call, section }: PairedCall): boolean =>
-    endsOpen && (section === last || (call.by === "provider" && isCalledFrom(call.id, section + 1)));
+  const end = sections[last]!.assistant.at(-1);
+  const isAtEnd = ({ section, entry }: PairedCall): boolean =>
+    section === last && (manner.resultsBehind === "all" || entry === end);
+  const mayStayOpen = (call: PairedCall): boolean =>
+    endsOpen && (isAtEnd(call) || (call.call.by === "provider" && isCalledFrom(call.call.id, call.section + 1)));
   // The provider's call may go on while calls that are made in its course are answered.
   const isCalledFrom = (id: string, from: number): boolean =>
-    sections.slice(from).every(({ calls }) => calls.some(({ call }) => call.caller === id));
+    from <= last && sections.slice(from).every(({ calls }) => calls.some(({ call }) => call.caller === id));
   // Backwards, since a result of the provider's may stand in a later step that is left out itself; and until nothing changes any more.
   const calls = sections.flatMap((section) => section.calls).reverse();
   for (let before = -1; before !== leftOut.size; ) {
@@ -89,7 +94,7 @@ export function planned<M>(
       }),
   }));
 
-  const changed = view.changedAt === null ? entries.length : entries.findIndex(({ id }) => id === view.changedAt);
+  const changed = changedFrom(entries, view);
   return {
     sections: plannedSections,
     called: (entry, index) => called.get(place(entry, index)) ?? null,
@@ -97,10 +102,17 @@ export function planned<M>(
       const call = answers.get(place(entry, index));
       return (call && shown.get(call)) ?? null;
     },
-    // A place that is not among the entries may be anywhere before them.
     stale: (at) => at >= changed || isForeign(entries[at]!, view),
     foreign: (at) => isForeign(entries[at]!, view),
   };
+}
+
+/** A step is whole in this, too. A place that is not among the entries may be anywhere before them. */
+function changedFrom<M>(entries: readonly Entry<M>[], { changedAt }: View): number {
+  if (changedAt === null) return entries.length;
+  let from = entries.findIndex(({ id }) => id === changedAt);
+  while (from > 0 && entries[from - 1]!.step === entries[from]!.step) from -= 1;
+  return from;
 }
 
 function isForeign<M>(entry: Entry<M>, view: View): boolean {
