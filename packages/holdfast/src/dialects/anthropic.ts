@@ -78,11 +78,12 @@ function blocksOf(message: unknown): readonly Shape[] {
 /** A user's message that holds results, whatever else it holds, is no prompt. */
 function roleOf(message: unknown): "system" | "user" | "assistant" | "tool" | "other" {
   const role = shapeOf(message)?.["role"];
-  if (role === "user") return blocksOf(message).some(isResult) ? "tool" : "user";
+  if (role === "user") return listOf(shapeOf(message)?.["content"]).some(isResultItem) ? "tool" : "user";
   return role === "assistant" || role === "system" ? role : "other";
 }
 
 const isResult = ({ type }: Shape): boolean => type === "tool_result";
+const isResultItem = (item: unknown): boolean => shapeOf(item)?.["type"] === "tool_result";
 const isEmpty = ({ type, text }: Shape): boolean => type === "text" && isBlank(text);
 const isCall = ({ type }: Shape): boolean =>
   type === "tool_use" || type === "server_tool_use" || type === "mcp_tool_use";
@@ -164,8 +165,9 @@ function arrange(entries: readonly Entry<AnthropicMessage>[], view: View): Anthr
     for (const at of others) {
       const message = entries[at]!.message;
       const role = roleOf(message);
+      const blocks = role === "user" || role === "tool" ? spoken(message) : [];
       if (role === "system") held.push(message);
-      else if (role !== "other") turns.add("user", spoken(message), wholeOf(message, spoken(message)));
+      else if (blocks.length > 0) turns.add("user", blocks, wholeOf(message, blocks));
     }
   }
   // While results are to come, the user's turn is not over.
@@ -234,6 +236,8 @@ function withCaller(block: Shape, callers: ReadonlySet<string>): Shape {
  * The API looks for results right behind the calls: what the assistant said after a call stands before it, though not across reasoning.
  */
 function callsLast(blocks: readonly Shape[]): readonly Shape[] {
+  const first = blocks.findIndex(({ type }) => type === "tool_use");
+  if (first < 0 || blocks.every(({ type }, index) => index < first || type === "tool_use")) return blocks;
   const out: Shape[] = [];
   const calls: Shape[] = [];
   for (const block of blocks) {
@@ -281,6 +285,7 @@ function withFewMarks(messages: AnthropicMessage[]): AnthropicMessage[] {
     return inner === content ? bare : { ...bare, content: inner };
   };
   const fewer = (blocks: readonly Shape[]): readonly Shape[] => {
+    if (!blocks.some((block) => "cache_control" in block || isResult(block))) return blocks;
     const out = [...blocks];
     for (let i = out.length - 1; i >= 0; i--) out[i] = trimmed(out[i]!);
     return out.every((block, index) => block === blocks[index]) ? blocks : out;

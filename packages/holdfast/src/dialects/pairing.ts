@@ -9,8 +9,10 @@ import type { Call, Dialect, Entry } from "./dialect.ts";
  */
 export interface Pairing {
   readonly sections: readonly Section[];
-  /** By `place`, the call that a result answers. A result that is not in here is an orphan, a second one, or late. */
-  readonly answers: ReadonlyMap<string, PairedCall>;
+  /** By entry and index. */
+  readonly calls: readonly (readonly PairedCall[] | undefined)[];
+  /** By entry and index, the call that a result answers. A result that has none is an orphan, a second one, or late. */
+  readonly answers: readonly (readonly (PairedCall | undefined)[] | undefined)[];
 }
 
 export interface Section {
@@ -27,6 +29,8 @@ export interface PairedCall {
   readonly entry: number;
   readonly index: number;
   answer: Place | null;
+  /** As it is to be sent (plan.ts). Null: it is not, or that is not decided yet. */
+  id: string | null;
 }
 
 /** A result: which entry holds it, and as its how many-eth. */
@@ -65,24 +69,22 @@ export function standIns(): (name: string) => string {
   };
 }
 
-export function place(entry: number, index: number): string {
-  return `${entry}.${index}`;
-}
-
 /** Works for every dialect, one's own too, and in time that grows with the conversation, not with its square. */
 export function pair<M>(
   entries: readonly Entry<M>[],
   dialect: Pick<Dialect<M>, "role" | "calls" | "results">,
 ): Pairing {
   const sections: Section[] = [];
-  const answers = new Map<string, PairedCall>();
+  const called: PairedCall[][] = [];
+  const answers: (PairedCall | undefined)[][] = [];
   const provider = new OpenCalls();
   let open = new OpenCalls();
   let current: Section = { assistant: [], others: [], calls: [] };
   let closed = false;
   sections.push(current);
 
-  for (const [at, entry] of entries.entries()) {
+  for (let at = 0; at < entries.length; at++) {
+    const entry = entries[at]!;
     const results: readonly FoundResult[] = dialect.results(entry.message);
     // A late result is for people: it does not part the assistant's messages, and answers nothing.
     if (entry.late && results.length > 0) {
@@ -98,83 +100,135 @@ export function pair<M>(
         open = new OpenCalls();
       }
       current.assistant.push(at);
-      for (const [index, call] of dialect.calls(entry.message).entries()) {
-        const found: PairedCall = { call, section: sections.length - 1, entry: at, index, answer: null };
-        current.calls.push(found);
-        (call.by === "agent" ? open : provider).add(found);
+      const calls = dialect.calls(entry.message);
+      if (calls.length > 0) {
+        const section = sections.length - 1;
+        const found = calls.map((call, index) => ({ call, section, entry: at, index, answer: null, id: null }));
+        for (const one of found) {
+          (one.call.by === "agent" ? open : provider).add(one);
+          current.calls.push(one);
+        }
+        called[at] = found;
       }
     } else {
       current.others.push(at);
       closed = true;
     }
-    for (const [index, result] of results.entries()) {
-      const exact = result.idless ? null : (open.takeExact(result.call) ?? provider.takeExact(result.call));
+    for (let index = 0; index < results.length; index++) {
+      const result = results[index]!;
+      const exact = result.idless ? null : (open.take(result.call) ?? provider.take(result.call));
       const isGuessed = exact === null && !isAssistants && !open.knows(result) && !provider.knows(result);
       const call = exact ?? (isGuessed ? open.guess(result) : null);
       if (!call) continue;
       call.answer = { entry: at, index };
-      answers.set(place(at, index), call);
+      const of = answers[at] ?? [];
+      of[index] = call;
+      answers[at] = of;
     }
   }
-  return { sections, answers };
+  return { sections, calls: called, answers };
 }
+
+/** Most sections have few calls: up to here, looking through them is faster than an index. */
+const FEW = 8;
 
 /** Calls that have no result yet. */
 class OpenCalls {
-  readonly #byId = new Map<string, PairedCall[]>();
-  readonly #idless = new Queues();
-  readonly #all = new Queues();
+  readonly #calls: PairedCall[] = [];
+  #index: Index | null = null;
 
   add(found: PairedCall): void {
-    const same = this.#byId.get(found.call.id);
-    if (same) same.push(found);
-    else this.#byId.set(found.call.id, [found]);
-    this.#all.add(found);
-    if (found.call.idless) this.#idless.add(found);
+    this.#calls.push(found);
+    this.#index?.add(found);
   }
 
   /** Whether a result has an id that a call has, or had: one more result for it is a second one, not one that lost its id. */
   knows({ call, idless }: FoundResult): boolean {
-    return !idless && this.#byId.has(call);
+    if (idless) return false;
+    return this.#isFew() ? this.#calls.some(({ call: { id } }) => id === call) : this.#indexed().byId.has(call);
+  }
+
+  /** By its id: of several calls with one, those of the newest message come first, in their order (R9). */
+  take(id: string): PairedCall | null {
+    if (!this.#isFew()) return this.#indexed().newest(id);
+    let found: PairedCall | null = null;
+    for (const candidate of this.#calls) {
+      if (candidate.call.id !== id || candidate.answer) continue;
+      if (!found || candidate.entry !== found.entry) found = candidate;
+    }
+    return found;
   }
 
   /** Where an id is missing on either side, by order and name. */
   guess({ name, idless }: FoundResult): PairedCall | null {
-    return this.#idless.first(name) ?? (idless ? this.#all.first(name) : null);
+    const { idless: without, all } = this.#indexed();
+    const key = name ? `of ${name}` : ANY;
+    return without.get(key)?.first() ?? (idless ? (all.get(key)?.first() ?? null) : null);
   }
 
-  /** Of several calls with one id, those of the newest message come first, in their order (R9). */
-  takeExact(id: string): PairedCall | null {
-    const same = this.#byId.get(id);
-    if (!same) return null;
-    let found = same.length - 1;
-    while (found >= 0 && same[found]!.answer) found -= 1;
-    if (found < 0) {
-      same.length = 0;
-      return null;
+  #isFew(): boolean {
+    return this.#calls.length <= FEW;
+  }
+
+  #indexed(): Index {
+    if (!this.#index) {
+      this.#index = new Index();
+      for (const call of this.#calls) this.#index.add(call);
     }
-    for (let i = found - 1; i >= 0 && same[i]!.entry === same[found]!.entry; i--) if (!same[i]!.answer) found = i;
-    return same.splice(found, 1)[0]!;
+    return this.#index;
   }
 }
 
-/** Calls in their order, of each name and of all together. */
-class Queues {
-  readonly #queues = new Map<string | undefined, { readonly calls: PairedCall[]; from: number }>();
+class Index {
+  /** For each id, the calls of each message that makes them. */
+  readonly byId = new Map<string, Queue[]>();
+  readonly idless = new Map<string, Queue>();
+  readonly all = new Map<string, Queue>();
 
   add(found: PairedCall): void {
-    for (const name of [found.call.name, undefined]) {
-      const queue = this.#queues.get(name);
-      if (queue) queue.calls.push(found);
-      else this.#queues.set(name, { calls: [found], from: 0 });
+    const { id, name, idless } = found.call;
+    const same = this.byId.get(id);
+    const last = same?.at(-1);
+    if (last && last.entry === found.entry) last.calls.push(found);
+    else if (same) same.push(new Queue(found));
+    else this.byId.set(id, [new Queue(found)]);
+    for (const queues of idless ? [this.all, this.idless] : [this.all]) {
+      for (const key of [`of ${name}`, ANY]) {
+        const queue = queues.get(key);
+        if (queue) queue.calls.push(found);
+        else queues.set(key, new Queue(found));
+      }
     }
   }
 
+  newest(id: string): PairedCall | null {
+    const same = this.byId.get(id);
+    for (let last = same?.at(-1); last; last = same?.at(-1)) {
+      const found = last.first();
+      if (found) return found;
+      same!.pop();
+    }
+    return null;
+  }
+}
+
+const ANY = "any";
+
+/** Calls in their order. */
+class Queue {
+  /** The entry of the first one. */
+  readonly entry: number;
+  readonly calls: PairedCall[];
+  #from = 0;
+
+  constructor(call: PairedCall) {
+    this.entry = call.entry;
+    this.calls = [call];
+  }
+
   /** The first one that has no result. */
-  first(name: string | undefined): PairedCall | null {
-    const queue = this.#queues.get(name);
-    if (!queue) return null;
-    while (queue.from < queue.calls.length && queue.calls[queue.from]!.answer) queue.from += 1;
-    return queue.calls[queue.from] ?? null;
+  first(): PairedCall | null {
+    while (this.#from < this.calls.length && this.calls[this.#from]!.answer) this.#from += 1;
+    return this.calls[this.#from] ?? null;
   }
 }

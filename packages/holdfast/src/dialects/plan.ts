@@ -1,5 +1,5 @@
 import type { Dialect, Entry, View } from "./dialect.ts";
-import { type PairedCall, pair, place } from "./pairing.ts";
+import { type PairedCall, pair } from "./pairing.ts";
 
 /**
  * What a view shows, before a dialect puts it into words: which steps, which result for which call, and under which id.
@@ -30,8 +30,8 @@ export interface PlannedSection {
 }
 
 export interface ShownCall extends PairedCall {
-  /** As it is to be sent: renamed if it was used before. Empty if it came without one and needs none. */
-  readonly id: string;
+  /** Renamed if it was used before. Empty if it came without one and needs none. */
+  id: string;
 }
 
 export interface Manner<M> {
@@ -49,16 +49,16 @@ export function planned<M>(
   dialect: Pick<Dialect<M>, "role" | "calls" | "results">,
   manner: Manner<M>,
 ): Plan {
-  const { sections, answers } = pair(entries, dialect);
+  const { sections, calls: called, answers } = pair(entries, dialect);
   const last = sections.length - 1;
   // Where a prompt follows, in the entries or behind them, nothing may stay open.
   const endsOpen = view.next === "model" && !sections[last]!.others.some((at) => manner.speaks(entries[at]!.message));
-  const sectionOf = new Map<number, number>();
-  for (const [number, { assistant }] of sections.entries()) for (const at of assistant) sectionOf.set(at, number);
+  const sectionOf: number[] = [];
+  for (const [number, { assistant }] of sections.entries()) for (const at of assistant) sectionOf[at] = number;
 
   const leftOut = new Set<string>();
-  const stepOf = (at: number): string => `${sectionOf.get(at)} ${entries[at]!.step}`;
-  const isLeftOut = (at: number): boolean => sectionOf.has(at) && leftOut.has(stepOf(at));
+  const stepOf = (at: number): string => `${sectionOf[at]} ${entries[at]!.step}`;
+  const isLeftOut = (at: number): boolean => leftOut.size > 0 && leftOut.has(stepOf(at));
   const end = sections[last]!.assistant.at(-1);
   const isAtEnd = ({ section, entry }: PairedCall): boolean =>
     section === last && (manner.resultsBehind === "all" || entry === end);
@@ -68,43 +68,39 @@ export function planned<M>(
   const isCalledFrom = (id: string, from: number): boolean =>
     from <= last && sections.slice(from).every(({ calls }) => calls.some(({ call }) => call.caller === id));
   // Backwards, since a result of the provider's may stand in a later step that is left out itself; and until nothing changes any more.
-  const calls = sections.flatMap((section) => section.calls).reverse();
   for (let before = -1; before !== leftOut.size; ) {
     before = leftOut.size;
-    for (const call of calls) {
-      const isAnswered = call.answer !== null && !isLeftOut(call.answer.entry);
-      if (!isAnswered && !mayStayOpen(call)) leftOut.add(stepOf(call.entry));
+    for (let section = last; section >= 0; section--) {
+      for (const call of sections[section]!.calls.toReversed()) {
+        const isAnswered = call.answer !== null && !isLeftOut(call.answer.entry);
+        if (!isAnswered && !mayStayOpen(call)) leftOut.add(stepOf(call.entry));
+      }
     }
   }
 
   const names = new Names(manner.needsIds);
-  const shown = new Map<PairedCall, ShownCall>();
-  const called = new Map<string, ShownCall>();
-  const plannedSections = sections.map(({ assistant, others, calls }) => ({
-    assistant: assistant.filter((at) => !isLeftOut(at)),
-    others,
-    calls: calls
-      .filter(({ entry }) => !isLeftOut(entry))
-      .map((call) => {
-        const answer = call.answer && !isLeftOut(call.answer.entry) ? call.answer : null;
-        const named: ShownCall = { ...call, answer, id: names.of(call) };
-        shown.set(call, named);
-        called.set(place(call.entry, call.index), named);
-        return named;
-      }),
-  }));
+  const plannedSections = sections.map(({ assistant, others, calls }) => {
+    const shown = leftOut.size === 0 ? calls : calls.filter(({ entry }) => !isLeftOut(entry));
+    for (const call of shown) {
+      call.id = names.of(call);
+      if (call.answer && isLeftOut(call.answer.entry)) call.answer = null;
+    }
+    const kept = leftOut.size === 0 ? assistant : assistant.filter((at) => !isLeftOut(at));
+    return { assistant: kept, others, calls: shown as ShownCall[] };
+  });
 
   const changed = changedFrom(entries, view);
   return {
     sections: plannedSections,
-    called: (entry, index) => called.get(place(entry, index)) ?? null,
-    answered: (entry, index) => {
-      const call = answers.get(place(entry, index));
-      return (call && shown.get(call)) ?? null;
-    },
+    called: (entry, index) => ifShown(called[entry]?.[index]),
+    answered: (entry, index) => ifShown(answers[entry]?.[index]),
     stale: (at) => at >= changed || isForeign(entries[at]!, view),
     foreign: (at) => isForeign(entries[at]!, view),
   };
+}
+
+function ifShown(call: PairedCall | undefined): ShownCall | null {
+  return call && call.id !== null ? (call as ShownCall) : null;
 }
 
 /** A step is whole in this, too. A place that is not among the entries may be anywhere before them. */

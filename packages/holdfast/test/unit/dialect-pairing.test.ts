@@ -56,6 +56,13 @@ describe("pair, for any dialect", () => {
     expect(answers("calls a a", "calls a a", "answers a", "answers a a a a")).toEqual(["a:3", "a:3", "a:2", "a:3"]);
   });
 
+  test("many calls in one section are paired as few are", () => {
+    const ids = Array.from({ length: 30 }, (_, n) => `a${n % 12}`).join(" ");
+    const first = Array.from({ length: 30 }, (_, n) => `a${n % 12}:1`);
+    expect(answers(`calls ${ids}`, `answers ${ids} a0`, "answers a1 a2")).toEqual(first);
+    expect(answers(`calls ${ids}`, "calls a0 a0", "answers a0", "answers a0 a0").slice(-2)).toEqual(["a0:2", "a0:3"]);
+  });
+
   test("R8: results of the provider's calls may come in a later section", () => {
     expect(answers("calls srv a", "answers a", "says answers srv")).toEqual(["srv:2", "a:1"]);
   });
