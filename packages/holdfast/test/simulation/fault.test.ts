@@ -1,10 +1,12 @@
 import {
+  extremes,
   type FaultName,
   faultNames,
   folderStore,
   makeWorkload,
   Runner,
   SimulatedDisk,
+  sessionId,
   simulateFaults,
   tellFailures,
 } from "@holdfast/testkit/simulation";
@@ -67,3 +69,36 @@ test.each([1, 2, 3, 4, 5, 6])(
     expect(after.problems, `seed ${seed}, after a power cut`).toEqual([]);
   },
 );
+
+test("P1, S9: what is appended behind a `closed` that never reached the disk survives a power cut", async () => {
+  const open = (disk: SimulatedDisk) => folderStore(disk, { segmentBytesMax: 1 << 20, clock: () => 0 });
+  const sizeOf = (disk: SimulatedDisk): number =>
+    [...disk.tree()].find(([path]) => path.endsWith("/000001.jsonl"))?.[1]?.length ?? 0;
+  const id = sessionId(1);
+  /** A session whose second record is so long that the file ends with it, and a page too: `closed` comes to a block of its own. */
+  const written = async (pad: number) => {
+    const disk = new SimulatedDisk();
+    const store = await open(disk);
+    const journal = await store.create(id, [{ kind: "note", n: "first" }]);
+    await journal.append({ kind: "note", n: "second", pad: "x".repeat(pad) });
+    return { disk, store, journal };
+  };
+  const measured = await written(0);
+  const pad = 4096 - (sizeOf(measured.disk) % 4096);
+  await measured.store.close();
+
+  const { disk, journal } = await written(pad);
+  expect(sizeOf(disk) % 4096).toBe(0);
+  disk.plan = (step) => (step.operation === "sync" || step.operation === "syncNow" ? { fail: "EIO" } : null);
+  await expect(journal.close()).rejects.toMatchObject({ code: "SYNC_FAILED" });
+  disk.plan = null;
+  const reopened = await (await open(disk.process())).open(id);
+  await reopened.journal.append({ kind: "note", n: "third" });
+
+  const after = await open(disk.afterCrash(extremes.new));
+  const { records, recovery, journal: last } = await after.open(id);
+  expect(records.flatMap(({ n }) => (n === undefined ? [] : [n]))).toEqual(["first", "second", "third"]);
+  expect(recovery.damaged).toEqual([]);
+  await last.close();
+  await reopened.journal.close();
+});
