@@ -60,15 +60,15 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "no quarantine: torn bytes are cut off and gone",
     file: "stores/folder/heal.ts",
-    find: "cut === null ? undefined : keepAside(disk, folder, epoch.last.name, file, cut, epoch.size);",
+    find: "cut === null ? undefined : keepAside(disk, folder, name, file, cut, size);",
     replace: "cut === null ? undefined : folder;",
     look: UNIT,
   },
   {
     name: "glue: append behind a torn tail",
     file: "stores/folder/heal.ts",
-    find: "readAt(file, durableEnd, (cut ?? epoch.size) - durableEnd);",
-    replace: "readAt(file, durableEnd, epoch.size - durableEnd);",
+    find: "readAt(file, durableEnd, (cut ?? size) - durableEnd);",
+    replace: "readAt(file, durableEnd, size - durableEnd);",
     look: UNIT,
   },
   {
@@ -88,9 +88,30 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "trust after a failed fsync: what the cache shows is not written again",
     file: "stores/folder/heal.ts",
-    find: "      writeAgain(disk, folder, epoch.last.name, file, durableEnd, tail);\n",
-    replace: "      file.truncate(durableEnd + bytes.length);\n",
+    find: "      writeAgain(disk, folder, name, file, durableEnd, tail);\n",
+    replace: "      file.truncate(durableEnd + kept.length);\n",
     look: SIMULATION,
+  },
+  {
+    name: "trust in `closed`: it is not written again before something is appended behind it",
+    file: "stores/folder/heal.ts",
+    find: "return { size, durable, beforeFirst:",
+    replace: "if (size > 0) return { size, durable };\n      return { size, durable, beforeFirst:",
+    look: ["unit/folder-tail"],
+  },
+  {
+    name: "the mark that is cut off comes back later",
+    file: "stores/folder/store.ts",
+    find: "const mark = epoch.tail.markLost ? ledger",
+    replace: "const mark = epoch.tail.markLost && ledger.head < 0 ? ledger",
+    look: UNIT,
+  },
+  {
+    name: "a loop of appends keeps the background sync from its turn",
+    file: "stores/folder/journal.ts",
+    find: "performance.now() - this.#unsyncedSince > BACKGROUND_MS;",
+    replace: "performance.now() - this.#unsyncedSince > 1e9;",
+    look: UNIT,
   },
   {
     name: "trust after a failed fsync: the journal goes on",

@@ -27,8 +27,10 @@ export interface Disk {
   removeFolder(path: string): void;
   /** Makes the names in a folder durable: creations, renames and removals. */
   syncFolder(path: string): void;
-  /** An exclusive lock on an existing empty file, which dies with the process; null if somebody else has it. EBADF if the file has content. */
+  /** An exclusive lock on an existing empty file, which dies with the process; null if somebody else has it. EBADF if the file has content, EACCES if it may not be written to. */
   lock(path: string): DiskLock | null;
+  /** Does somebody hold the lock of the file, in this process or another? Disturbs nobody but for an instant, and needs no right to write. */
+  isLocked(path: string): boolean;
   /** Calls back when something in the folder may have changed. Returns the way to stop it. May miss and may repeat. */
   watch(path: string, onChange: () => void): () => void;
   /** The kind of a network file system that holds the path (`nfs`), or null. */

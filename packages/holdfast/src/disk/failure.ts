@@ -2,7 +2,7 @@ import { type ErrorCode, errnoOf, HoldfastError } from "../errors.ts";
 
 const FULL = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 const FORBIDDEN = new Set(["EACCES", "EPERM", "EROFS"]);
-const UNSAFE = new Set(["ELOOP", "ENOTDIR", "EISDIR"]);
+const UNSAFE = new Set(["ELOOP", "ENOTDIR", "EISDIR", "EEXIST"]);
 
 /** A system error in our words: `what` was being done, `safety` says what is and is not affected. Throws anything else as it is. */
 export function diskFailure(error: unknown, what: string, path: string, safety: string): HoldfastError {

@@ -43,7 +43,7 @@ export const nodeDisk: Disk = {
       fs.mkdirSync(path, 0o700);
       return true;
     } catch (error) {
-      if (errnoOf(error) === "EEXIST" && fs.statSync(path, { throwIfNoEntry: false })?.isDirectory()) return false;
+      if (errnoOf(error) === "EEXIST" && fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory()) return false;
       throw error;
     }
   },
@@ -71,6 +71,7 @@ export const nodeDisk: Disk = {
   },
 
   lock,
+  isLocked,
 
   watch(path, onChange) {
     const watcher = fs.watch(path, { persistent: false }, () => onChange());
@@ -90,20 +91,36 @@ export const nodeDisk: Disk = {
  * database writes nothing while it lasts (S13).
  */
 function lock(path: string): DiskLock | null {
+  // SQLite falls back to reading what it may not write to, and two readers would both have "the lock".
+  fs.accessSync(path, fs.constants.W_OK);
+  const database = transaction(path, "rw", "PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE");
+  return database && { release: () => database.close() };
+}
+
+/** A shared lock is refused while somebody has the exclusive one. Those who look do not get in each other's way. */
+function isLocked(path: string): boolean {
+  const database = transaction(path, "ro", "BEGIN; SELECT count(*) FROM sqlite_schema");
+  database?.close();
+  return database === null;
+}
+
+/** Null if somebody else's lock forbids it. */
+function transaction(path: string, mode: "rw" | "ro", statements: string): DatabaseSync | null {
   const url = pathToFileURL(path);
-  url.searchParams.set("mode", "rw");
-  const database = new DatabaseSync(url, { timeout: 0 });
+  url.searchParams.set("mode", mode);
+  const database = new DatabaseSync(url, { timeout: 0, readOnly: mode === "ro" });
   try {
-    database.exec("PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE");
+    database.exec(statements);
+    return database;
   } catch (error) {
     database.close();
     const code = sqliteCode(error);
     if (code === SQLITE_BUSY) return null;
-    if (code === SQLITE_NOTADB || code === SQLITE_CORRUPT)
+    if (code === SQLITE_NOTADB || code === SQLITE_CORRUPT) {
       throw Object.assign(new Error(`${path} has content`), { code: "EBADF", cause: error });
+    }
     throw error;
   }
-  return { release: () => database.close() };
 }
 
 const SQLITE_BUSY = 5;

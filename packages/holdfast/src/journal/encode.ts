@@ -23,6 +23,8 @@ export interface Envelope {
 const RESERVED = new Set(["seq", "unit", "synced", "at", "key", "summary", "crc"]);
 /** `,"crc":"` + 8 digits + `"}` + newline */
 const TRAILER_BYTES = 19;
+/** The newest keys stand together in one record when an epoch begins. */
+const KEY_CHARS_MAX = 1024;
 const SCRATCH_BYTES = 256 * 1024;
 const KIND_FIRST = '{"kind":';
 const HEX = Buffer.from("0123456789abcdef");
@@ -39,8 +41,9 @@ export class Encoder {
   /** The bytes of the records, in order. Throws RECORD_INVALID, RECORD_NOT_JSON or RECORD_TOO_LARGE, and then nothing has happened. */
   encode(records: readonly NewRecord[], envelope: Envelope): Buffer {
     if (records.length === 0) throw invalid("Nothing was written: a unit has at least one record.", {});
-    if (envelope.key !== undefined && typeof envelope.key !== "string") {
-      throw invalid("The record was not written: its key is not a string.", { member: "key" });
+    if (envelope.key !== undefined && (typeof envelope.key !== "string" || envelope.key.length > KEY_CHARS_MAX)) {
+      const message = `The record was not written: its key is not a string of at most ${KEY_CHARS_MAX} characters.`;
+      throw invalid(message, { member: "key" });
     }
     try {
       let end = 0;

@@ -79,17 +79,14 @@ export class Leases {
 
   /** Who holds the lease now, or null. */
   holder(id: string): Holder | null {
-    const own = this.#own(id);
-    if (own) return own;
     const path = this.#path(id);
     try {
-      if (this.#disk.stat(path)?.kind !== "file") return null;
-      const lock = this.#disk.lock(path);
-      if (lock) lock.release();
-      return lock ? null : this.#words(id);
+      const own = this.#own(id);
+      if (own || this.#disk.stat(path)?.kind !== "file") return own;
+      return this.#disk.isLocked(path) ? this.#words(id) : null;
     } catch (error) {
       // A lease file with content, or one that went away: nobody can hold that.
-      if (errnoOf(error) === "EBADF" || this.#disk.stat(path) === null) return null;
+      if (errnoOf(error) === "EBADF" || this.#isGone(path)) return null;
       throw diskFailure(error, "look at a lease", path, "Nothing was written.");
     }
   }
@@ -98,15 +95,19 @@ export class Leases {
     return this.#own(id) !== null;
   }
 
-  /** Removes the lease files of a session that is gone, under its lease; leaves them if somebody has it. */
-  forget(id: string): void {
+  /** Runs something under the lease, if it is free. */
+  whileFree(id: string, run: () => void): void {
     const lease = this.#try(id, "gc");
-    if (!lease) return;
     try {
-      for (const path of [this.#wordsPath(id), this.#path(id)]) if (this.#disk.stat(path)) this.#disk.remove(path);
+      if (lease) run();
     } finally {
-      lease.release();
+      lease?.release();
     }
+  }
+
+  /** Removes the lease files of a session that is gone. Only under its lease. */
+  forget(id: string): void {
+    for (const path of [this.#wordsPath(id), this.#path(id)]) if (this.#disk.stat(path)) this.#disk.remove(path);
   }
 
   /** The ids that have a lease file. */
@@ -123,6 +124,8 @@ export class Leases {
       const lock = this.#disk.lock(path);
       return lock && this.#hold(id, app, path, key, lock);
     } catch (error) {
+      // Removed by somebody who tidies up, between our look and our lock: it is made anew.
+      if (this.#isGone(path)) return null;
       throw diskFailure(error, "take the lease of a session", path, "Nothing was written.");
     }
   }
@@ -144,13 +147,17 @@ export class Leases {
       lock.release();
       throw error;
     }
+    let released = false;
     return {
       assertHeld: () => {
         const now = this.#disk.stat(path);
         if (!now || identity(now) !== key) throw lost(id, path);
       },
       release: () => {
-        if (this.#held.delete(key)) lock.release();
+        if (released) return;
+        released = true;
+        this.#held.delete(key);
+        lock.release();
       },
     };
   }
@@ -199,6 +206,16 @@ export class Leases {
     }
   }
 
+  /** Asked after a failure, which is what the caller must hear of if this fails too. */
+  #isGone(path: string): boolean {
+    try {
+      return this.#disk.stat(path) === null;
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error;
+      return false;
+    }
+  }
+
   #own(id: string): Holder | null {
     const stat = this.#disk.stat(this.#path(id));
     return (stat && this.#held.get(identity(stat))?.holder) ?? null;
@@ -236,6 +253,6 @@ function identity(stat: DiskStat): string {
 function lost(id: string, path: string): HoldfastError {
   const message =
     `The lease of session ${id} is gone: its file was removed or replaced, and another process may be writing. ` +
-    "What was acknowledged is safe; what waited is in doubt. Open the session again.";
+    "What was acknowledged is safe; what waited is in doubt. Close this journal, and open the session again.";
   return new HoldfastError("LEASE_LOST", message, { session: id, path });
 }

@@ -29,6 +29,7 @@ export async function openJournalStore(
       if (text === "" || text.includes("\0")) throw invalid(text, "it names no folder");
       return openFolderStore(text, options);
     case "file":
+      if (!/^file:\/\//i.test(text)) throw invalid(text, 'a file URL begins with "file://"');
       return openFolderStore(pathOf(text), options);
     case "sqlite": {
       const path = text.slice("sqlite:".length).replace(/^\/\/(?=\/)/, "");

@@ -1,3 +1,6 @@
+import type { Disk } from "../disk/disk.ts";
+import { errnoOf } from "../errors.ts";
+
 /** Something to wait on: until it is woken, a time has passed, or the signal fires. A wake that comes while nobody waits is not lost. */
 export class Wake {
   readonly #signal: AbortSignal | undefined;
@@ -28,5 +31,15 @@ export class Wake {
 
   end(): void {
     this.#signal?.removeEventListener("abort", this.up);
+  }
+}
+
+/** Watches can run out, and there are file systems without: whoever waits polls as well. */
+export function watchOrPoll(disk: Disk, folder: string, onChange: () => void): () => void {
+  try {
+    return disk.watch(folder, onChange);
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error;
+    return () => {};
   }
 }

@@ -31,6 +31,7 @@ const diskCalls = [
   "removeFolder",
   "syncFolder",
   "lock",
+  "isLocked",
   "watch",
   "networkKind",
 ] as const;

@@ -1,5 +1,6 @@
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { isHoldfastError, type JournalStore, newId, openFolderStore, type Summariser } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { place, treeOf } from "../place.ts";
@@ -295,6 +296,56 @@ function replaceByFolder(path: string): void {
   rmSync(path);
   mkdirSync(path);
 }
+
+test("C22: one unreadable row in the catalogue does not end the list", async () => {
+  using here = place();
+  const first = await openFolderStore(here.path, { summariser: counting });
+  await session(first, here.path, 1);
+  const before = await first.list();
+  await first.close();
+  const catalogue = new DatabaseSync(join(here.path, "catalog.sqlite"));
+  catalogue.exec("UPDATE sessions SET summary = '{\"rec'");
+  catalogue.close();
+  await using second = await openFolderStore(here.path, { summariser: counting });
+  expect(await second.list()).toEqual(before);
+});
+
+test("P9: a session whose newest segment holds no whole record is still listed", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path, { segmentBytesMax: 300, summariser: counting });
+  const id = newId();
+  const journal = await store.create(id, []);
+  for (let n = 0; n < 4; n++) await journal.append({ kind: "message", n });
+  await journal.close();
+  const segments = readdirSync(join(here.path, "sessions", id)).sort();
+  const newest = join(here.path, "sessions", id, segments.at(-1)!);
+  writeFileSync(newest, "\0".repeat(200));
+  expect((await store.list()).sessions).toMatchObject([{ id, closed: false }]);
+});
+
+test("a list sees that a session goes on, also when its newest segment was full", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path, { segmentBytesMax: 300, durability: "process" });
+  await using reader = await openFolderStore(here.path);
+  const { id } = await session(store, here.path, 1);
+  await reader.list();
+  const { journal } = await store.open(id);
+  for (let n = 0; n < 4; n++) await journal.append({ kind: "message", n });
+  expect((await reader.list()).sessions).toMatchObject([{ id, closed: false, head: journal.head }]);
+  await journal.close();
+});
+
+test("a writer without a summariser leaves the row of the list as it was", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path, { summariser: counting });
+  const { id } = await session(store, here.path, 1);
+  const [before] = (await store.list()).sessions;
+  await using plain = await openFolderStore(here.path);
+  const { journal } = await plain.open(id);
+  await journal.append({ kind: "message" });
+  await journal.close();
+  expect((await plain.list()).sessions[0]?.summary).toEqual(before?.summary);
+});
 
 test("P9: a mark that is cut off with torn bytes is written again at once, so that damage stays damage for the next one who looks", async () => {
   using here = place();

@@ -134,3 +134,48 @@ test("P1: what `process` wrote is synced in the background, without anybody aski
   expect(counting.calls.get("sync")).toBeGreaterThan(0);
   await journal.close();
 });
+
+test("P1: a loop that never gives way does not keep `process` from being synced", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path, { durability: "process" });
+  const journal = await store.create(newId(), []);
+  const until = performance.now() + 1500;
+  while (performance.now() < until) await journal.append({ kind: "message" });
+  expect(journal.durable).toBeGreaterThan(1);
+  const before = journal.durable;
+  const later = performance.now() + 1500;
+  while (performance.now() < later) journal.appendSync({ kind: "message" });
+  expect(journal.durable).toBeGreaterThan(before);
+  await journal.close();
+});
+
+test("a follower whose session is deleted and made anew ends, and does not go on in another session", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path);
+  await using reader = await openFolderStore(here.path);
+  const id = newId();
+  const first = await store.create(id, []);
+  await first.append({ kind: "message" });
+  await first.close();
+  const seen = follow(reader.follow(id));
+  await seen.until(4);
+  await store.delete(id);
+  const second = await store.create(id, []);
+  for (let i = 0; i < 9; i++) await second.append({ kind: "other" });
+  await seen.ended;
+  expect(seen.seqs).toEqual([1, 2, 3, 4]);
+  await second.close();
+});
+
+test("a follower does without a watch where there is none to be had", async () => {
+  using here = place();
+  const none = (): never => {
+    throw Object.assign(new Error("no watches left"), { code: "ENOSPC" });
+  };
+  await using store = await openFolderStore(here.path, { disk: { ...new CountingDisk().disk, watch: none } });
+  const journal = await store.create(newId(), []);
+  const seen = follow(store.follow(journal.id));
+  const { seq } = await journal.append({ kind: "message" });
+  await seen.until(seq);
+  await journal.close();
+});

@@ -1,6 +1,7 @@
 import { fork } from "node:child_process";
 import {
   appendFileSync,
+  chmodSync,
   cpSync,
   mkdirSync,
   readFileSync,
@@ -11,7 +12,9 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { HoldfastError, isHoldfastError, newId, openFolderStore } from "holdfast";
+import { type Disk, nodeDisk } from "holdfast/disk";
 import { describe, expect, test } from "vitest";
 import { modesOf, place, treeOf } from "../place.ts";
 
@@ -193,6 +196,68 @@ describe("C15: the lease", () => {
     expect(await store.holder(id)).toBeNull();
     await (await store.open(id)).journal.close();
   });
+});
+
+test("P6: a lease file that may not be written to is refused, and not shared", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path);
+  const id = newId();
+  await (await store.create(id, [])).close();
+  const forbidden = (): never => {
+    throw Object.assign(new Error("not allowed"), { code: "EACCES" });
+  };
+  await using other = await openFolderStore(here.path, { disk: { ...nodeDisk, lock: forbidden } });
+  expect(await codeOf(other.open(id))).toBe("STORE_FORBIDDEN");
+  // Root may write to anything: as another user it is the kernel that says no.
+  chmodSync(join(here.path, "leases", id), 0o444);
+  expect(await other.holder(id), "looking needs no right to write").toBeNull();
+});
+
+test("P6: those who ask who holds a lease do not take each other for its holder", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path);
+  const id = newId();
+  await (await store.create(id, [])).close();
+  const path = join(here.path, "leases", id);
+  const one = new DatabaseSync(path, { readOnly: true, timeout: 0 });
+  one.exec("BEGIN; SELECT count(*) FROM sqlite_schema");
+  expect(await store.holder(id)).toBeNull();
+  one.close();
+});
+
+test("C17: gc does not remove a folder that somebody is just making a session of", async () => {
+  using here = place();
+  const id = newId();
+  await using maker = await openFolderStore(here.path);
+  mkdirSync(join(here.path, "sessions", id));
+  let made: Promise<unknown> | null = null;
+  // Between gc's look at the folder and its lease, another store creates the session.
+  const disk: Disk = {
+    ...nodeDisk,
+    lock: (path) => {
+      if (!made && path.endsWith(id)) made = maker.create(id, [{ kind: "session" }]);
+      return nodeDisk.lock(path);
+    },
+  };
+  await using collector = await openFolderStore(here.path, { disk, clock: () => Date.now() + 30 * 24 * 3600 * 1000 });
+  await collector.gc({ graceMs: 0 });
+  await made;
+  expect(await maker.has(id)).toBe(true);
+});
+
+test("a store that is closed while a session is opened keeps no lease", async () => {
+  using here = place();
+  const store = await openFolderStore(here.path);
+  const id = newId();
+  await (await store.create(id, [])).close();
+  const opening = store.open(id).then(
+    () => "open",
+    (error: unknown) => (error as HoldfastError).code,
+  );
+  await store.close();
+  expect(await opening).toBe("STORE_CLOSED");
+  await using again = await openFolderStore(here.path);
+  await (await again.open(id)).journal.close();
 });
 
 test("C17: a session between creation and first prompt is tidied away by nobody", async () => {

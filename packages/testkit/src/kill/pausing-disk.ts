@@ -48,6 +48,7 @@ export function pausingDisk(disk: Disk, point: KillPoint): Disk {
     removeFolder: (path) => disk.removeFolder(path),
     syncFolder: (path) => gate.step("syncFolder", path, () => disk.syncFolder(path)),
     lock: (path) => gate.step("lock", path, () => disk.lock(path)),
+    isLocked: (path) => disk.isLocked(path),
     watch: (path, onChange) => disk.watch(path, onChange),
     networkKind: (path) => disk.networkKind(path),
   };

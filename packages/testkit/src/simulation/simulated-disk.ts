@@ -1,6 +1,6 @@
 import type { Disk, DiskLock, DiskStat, OpenMode } from "holdfast/disk";
 import { FileContent } from "./file-content.ts";
-import { type FolderInode, type Inode, newFile, newFolder, walk } from "./inode.ts";
+import { type FileInode, type FolderInode, type Inode, newFile, newFolder, walk } from "./inode.ts";
 import { Machine, type MachineOptions, type Process, systemError } from "./machine.ts";
 import { type Action, labelOf, type Plan, type Step, writing } from "./plan.ts";
 import { mixSeeds } from "./random.ts";
@@ -274,11 +274,7 @@ export class SimulatedDisk implements Disk {
   }
 
   lock(path: string): DiskLock | null {
-    this.#step({ operation: "lock", path });
-    const inode = this.#find(path);
-    if (inode === null) throw systemError("ENOENT", "lock", path);
-    if (inode.kind === "folder") throw systemError("EISDIR", "lock", path);
-    if (inode.content.size > 0) throw systemError("EBADF", "lock", path);
+    const inode = this.#lockable(path);
     const { locks } = this.#machine;
     if (locks.has(inode.ino)) return null;
     const holder: Process = this.#process;
@@ -291,6 +287,19 @@ export class SimulatedDisk implements Disk {
         released = true;
       },
     };
+  }
+
+  isLocked(path: string): boolean {
+    return this.#machine.locks.has(this.#lockable(path).ino);
+  }
+
+  #lockable(path: string): FileInode {
+    this.#step({ operation: "lock", path });
+    const inode = this.#find(path);
+    if (inode === null) throw systemError("ENOENT", "lock", path);
+    if (inode.kind === "folder") throw systemError("EISDIR", "lock", path);
+    if (inode.content.size > 0) throw systemError("EBADF", "lock", path);
+    return inode;
   }
 
   watch(path: string, onChange: () => void): () => void {

@@ -233,7 +233,9 @@ describe("locks", () => {
     const lock = disk.lock("/lease")!;
     expect(other.lock("/lease")).toBeNull();
     expect(disk.lock("/lease")).toBeNull();
+    expect(other.isLocked("/lease")).toBe(true);
     lock.release();
+    expect(other.isLocked("/lease")).toBe(false);
     expect(other.lock("/lease")).not.toBeNull();
     // A second release gives nothing of the new holder's away.
     lock.release();

@@ -58,7 +58,7 @@ export class Catalogue {
       } catch (error) {
         const code = sqliteCode(error);
         if (code === SQLITE_BUSY || code === SQLITE_LOCKED) return otherwise;
-        if (code === undefined && errnoOf(error) === undefined) throw error;
+        if (code === undefined && errnoOf(error) === undefined && !(error instanceof SyntaxError)) throw error;
         // Damaged, of another schema, or not readable: made anew, once.
         this.#discard();
       }

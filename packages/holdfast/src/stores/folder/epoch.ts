@@ -4,7 +4,7 @@ import { assertFormat } from "../../journal/lifecycle.ts";
 import type { JournalRecord } from "../../journal/record.ts";
 import type { Scan } from "../../journal/scan.ts";
 import { decideTail, type Tail } from "../../journal/tail.ts";
-import { listSegments, readHeader, type Segment, scanSegment } from "./segment.ts";
+import { listSegments, readHeader, type Segment, scanShared } from "./segment.ts";
 
 /** The current epoch of a journal as the files have it, and what its tail means. */
 export interface EpochFiles {
@@ -36,7 +36,7 @@ export async function readEpoch(disk: Disk, folder: string): Promise<EpochFiles 
   let previous: number | undefined;
   for (const segment of segments) {
     if (segment.number < first) continue;
-    const scan = await scanSegment(disk, folder, segment);
+    const scan = await scanShared(disk, folder, segment);
     tail = decideTail(scan, { sealed: segment !== last || segment.packed, previous });
     const kept = keep(scan, tail);
     // The usual epoch is one segment: its records are handed on without a copy.
@@ -70,7 +70,7 @@ async function epochStart(
     const epoch = header?.["epoch"];
     // A whole header names the epoch of its own segment, and so of those after it that begin none.
     if (typeof epoch === "number") return epoch;
-    const scan = await scanSegment(disk, folder, segment);
+    const scan = await scanShared(disk, folder, segment);
     if (scan.records[0]?.kind === "epoch") return segment.number;
   }
   return segments[0]!.number;

@@ -5,7 +5,7 @@ import { cursorOf, type JournalRecord } from "../../journal/record.ts";
 import { cursorStale } from "../../journal/refusals.ts";
 import type { Scan } from "../../journal/scan.ts";
 import { decideTail } from "../../journal/tail.ts";
-import { Wake } from "../wake.ts";
+import { Wake, watchOrPoll } from "../wake.ts";
 import { readHistory, segmentOf } from "./history.ts";
 import { listSegments, type Segment, scanSegment } from "./segment.ts";
 
@@ -34,7 +34,8 @@ export async function* followSession(source: FollowSource, options: FollowOption
   const { signal } = options;
   const wake = new Wake(signal);
   // The watch comes before the first look, or else a change between the two would go unseen.
-  const unwatch = disk.watch(folder, wake.up);
+  const unwatch = watchOrPoll(disk, folder, wake.up);
+  const identity = identityOf(disk, folder);
   let live: LiveWriter | undefined;
   let unlisten: (() => void) | undefined;
   try {
@@ -47,7 +48,8 @@ export async function* followSession(source: FollowSource, options: FollowOption
         unlisten = live?.onAcknowledged(wake.up);
       }
       const look = await lookFurther(source, place, last, live);
-      if (look === "gone") return;
+      // Another folder of the same name is another session.
+      if (look === "gone" || identityOf(disk, folder) !== identity) return;
       for (const record of look.records) {
         if (signal?.aborted) return;
         last = record.seq;
@@ -61,6 +63,11 @@ export async function* followSession(source: FollowSource, options: FollowOption
     unwatch();
     wake.end();
   }
+}
+
+function identityOf(disk: Disk, folder: string): string {
+  const stat = disk.stat(folder);
+  return stat ? `${stat.dev}:${stat.ino}` : "gone";
 }
 
 interface Look {

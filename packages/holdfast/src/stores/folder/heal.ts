@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import type { Disk, DiskFile } from "../../disk/disk.ts";
 import { diskFailure } from "../../disk/failure.ts";
+import { errnoOf, HoldfastError, isHoldfastError } from "../../errors.ts";
 import { giveBirth, putAll, removeStray, TEMPORARY } from "./birth.ts";
 import type { EpochFiles } from "./epoch.ts";
 import { readAt } from "./frames.ts";
@@ -16,38 +17,58 @@ export interface Healed {
   readonly size: number;
   readonly durable: number;
   readonly quarantine?: string;
+  /** What must be done before the first append, and is not worth it for one who only looks. */
+  readonly beforeFirst?: () => void;
 }
 
 /**
  * Makes the newest segment one that can be appended to, and everything that `epoch` shows durable (S8, S9). Under the lease. Runs again from the
- * start if it is interrupted: each step leaves a journal that reads the same.
+ * start if it is interrupted: each step leaves a journal that reads the same. `mark` is a line that goes behind what stays, in the same step.
  */
-export function heal(disk: Disk, folder: string, epoch: EpochFiles): Healed {
-  const path = join(folder, epoch.last.name);
+export function heal(disk: Disk, folder: string, epoch: EpochFiles, mark: Uint8Array): Healed {
+  const { name } = epoch.last;
+  const path = join(folder, name);
   try {
     removeTemporaries(disk, folder);
     // A writer that was killed between rename and sync has left names that only the kernel knows of.
     disk.syncFolder(folder);
-    if (epoch.last.tail) finishTail(disk, folder, epoch.last.name, epoch.last.tail);
-    const { cut, unended, durableEnd } = epoch.tail;
-    // Behind the last mark there is nothing, or nothing but the word that all before it is durable.
-    const sure = durableEnd >= epoch.size || !epoch.recovery.unclean;
-    if (cut === null && !unended && sure) return { size: epoch.size, durable: epoch.tail.durable };
+    if (epoch.last.tail) finishTail(disk, folder, name, epoch.last.tail);
+    const { cut, unended, durableEnd, durable, next } = epoch.tail;
+    const { size } = epoch;
+    if (cut === null && !unended && durableEnd >= size) return { size, durable };
+    if (cut === null && !unended && !epoch.recovery.unclean) {
+      // Behind the last mark there is `closed` alone, which nobody was promised; but what is appended behind it will be.
+      return { size, durable, beforeFirst: () => closeAgain(disk, folder, name, durableEnd, size) };
+    }
     const file = disk.open(path, "update");
     try {
       // First the copy, and durable, then the cut: no byte is ever in neither place (P2).
-      const quarantine = cut === null ? undefined : keepAside(disk, folder, epoch.last.name, file, cut, epoch.size);
-      const bytes = readAt(file, durableEnd, (cut ?? epoch.size) - durableEnd);
-      const tail = unended ? Buffer.concat([bytes, NEWLINE]) : bytes;
-      writeAgain(disk, folder, epoch.last.name, file, durableEnd, tail);
-      const durable = epoch.tail.next - 1;
-      return { size: durableEnd + tail.length, durable, ...(quarantine === undefined ? {} : { quarantine }) };
+      const quarantine = cut === null ? undefined : keepAside(disk, folder, name, file, cut, size);
+      const kept = readAt(file, durableEnd, (cut ?? size) - durableEnd);
+      const tail = Buffer.concat([kept, unended ? NEWLINE : Buffer.alloc(0), mark]);
+      writeAgain(disk, folder, name, file, durableEnd, tail);
+      return { size: durableEnd + tail.length, durable: next - 1, ...(quarantine === undefined ? {} : { quarantine }) };
     } finally {
       file.close();
     }
   } catch (error) {
     const safety = "Nothing was lost: no byte is cut before it is kept aside. Reading still works.";
     throw diskFailure(error, "make the journal ready for writing", path, safety);
+  }
+}
+
+/** The same for the last word of a writer that ended in order. Throws STORE_FULL with nothing changed, else SYNC_FAILED (in doubt). */
+function closeAgain(disk: Disk, folder: string, name: string, from: number, to: number): void {
+  const path = join(folder, name);
+  const file = disk.open(path, "update");
+  try {
+    writeAgain(disk, folder, name, file, from, readAt(file, from, to - from));
+  } catch (error) {
+    if (isHoldfastError(error, "STORE_FULL")) throw error;
+    const message = `The disk did not confirm the end of ${path}. What was acknowledged is safe. Close this journal, and open the session again.`;
+    throw new HoldfastError("SYNC_FAILED", message, { path, errno: errnoOf(error) ?? "unknown" }, error);
+  } finally {
+    file.close();
   }
 }
 

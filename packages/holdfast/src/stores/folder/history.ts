@@ -3,7 +3,7 @@ import { assertFormat } from "../../journal/lifecycle.ts";
 import type { JournalRecord } from "../../journal/record.ts";
 import { decideTail } from "../../journal/tail.ts";
 import { keep } from "./epoch.ts";
-import { listSegments, readHeader, type Segment, scanSegment } from "./segment.ts";
+import { listSegments, readHeader, type Segment, scanShared } from "./segment.ts";
 
 /** All records from seq `from` on, one segment in memory at a time. Writes nothing. */
 export async function* readHistory(disk: Disk, folder: string, from: number): AsyncGenerator<JournalRecord> {
@@ -14,7 +14,7 @@ export async function* readHistory(disk: Disk, folder: string, from: number): As
     const segment = segments[i]!;
     const header = readHeader(disk, folder, segment);
     if (header) assertFormat(header);
-    const scan = await scanSegment(disk, folder, segment);
+    const scan = await scanShared(disk, folder, segment);
     const tail = decideTail(scan, { sealed: segment.packed || i < segments.length - 1, previous });
     for (const record of keep(scan, tail)) if (record.seq >= from) yield record;
     previous = tail.next - 1;

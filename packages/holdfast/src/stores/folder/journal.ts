@@ -20,8 +20,10 @@ export interface JournalParts {
   readonly lease: Lease;
   readonly durability: Durability;
   readonly segmentBytesMax: number;
-  /** Written before this writer's first record. */
-  readonly opened: NewRecord;
+  /** Written before this writer's first record; null if it has been. */
+  readonly opened: NewRecord | null;
+  /** What is to be done before the first append. */
+  readonly beforeFirst: (() => void) | undefined;
   /** The newest segment is of another format: the first append begins a new one (S16). */
   readonly startSegment: boolean;
   /** This writer created the session, and so has written to it. */
@@ -55,9 +57,11 @@ export class FolderJournal implements Journal {
   #inFlight: Promise<void> | null = null;
   #requested = false;
   #timer: NodeJS.Timeout | null = null;
+  #unsyncedSince = 0;
   #acknowledged: number;
   #rollAt: number;
-  #started = false;
+  #started: boolean;
+  #settledEnd = false;
   #failure: HoldfastError | null = null;
   #failureTold = false;
   #closing: Promise<void> | null = null;
@@ -70,6 +74,7 @@ export class FolderJournal implements Journal {
     this.#writer = parts.writer;
     this.#rollAt = parts.startSegment ? 0 : parts.segmentBytesMax;
     this.#acknowledged = parts.ledger.head;
+    this.#started = parts.opened === null;
     this.#stopExit = flushAtExit(this);
   }
 
@@ -90,7 +95,8 @@ export class FolderJournal implements Journal {
   append(records: NewRecord | readonly NewRecord[], options?: AppendOptions): Promise<Appended> {
     try {
       const appended = this.#write(records, options?.key);
-      if ((options?.durability ?? this.#parts.durability) === "power") return this.#durableAt(appended.last, appended);
+      const durability = options?.durability ?? this.#parts.durability;
+      if (durability !== "process" || this.#isOverdue()) return this.#durableAt(appended.last, appended);
       this.#unsynced();
       return Promise.resolve(appended);
     } catch (error) {
@@ -100,15 +106,10 @@ export class FolderJournal implements Journal {
 
   appendSync(records: NewRecord | readonly NewRecord[], options?: AppendOptions): Appended {
     const appended = this.#write(records, options?.key);
-    if ((options?.durability ?? this.#parts.durability) === "power") this.flushSync();
+    const durability = options?.durability ?? this.#parts.durability;
+    if (durability !== "process" || this.#isOverdue()) this.flushSync();
     else this.#unsynced();
     return appended;
-  }
-
-  /** Writes `opened` now, with the mark that healing cut off: else the next one who looks takes damage to what was durable for a tear. */
-  restoreMark(): void {
-    this.#start([this.#parts.opened]);
-    this.flushSync();
   }
 
   flush(): Promise<void> {
@@ -128,6 +129,7 @@ export class FolderJournal implements Journal {
 
   epoch(build: () => readonly NewRecord[]): Promise<Appended> {
     return new Promise((resolve, reject) => {
+      this.#assertOpen();
       this.#whenQuiet(() => {
         try {
           resolve(this.#switch(build));
@@ -168,13 +170,12 @@ export class FolderJournal implements Journal {
       if (!this.#failure && (this.#started || this.#parts.created)) closed = await this.#writeClosed();
     } finally {
       while (this.#inFlight) await this.#inFlight;
-      if (this.#timer) clearTimeout(this.#timer);
-      this.#timer = null;
+      this.#clearTimer();
       this.#ended = true;
       this.#stopExit();
       try {
-        this.#writer.close();
         this.#parts.onClose(closed);
+        this.#writer.close();
       } finally {
         this.#parts.lease.release();
       }
@@ -216,10 +217,21 @@ export class FolderJournal implements Journal {
 
   /** `opened` stands before a writer's first record; one that only looks, or whose first record is refused, writes nothing (R16). */
   #start(records: readonly NewRecord[], key?: string): void {
-    if (this.#started) return;
+    const { opened, beforeFirst, startSegment } = this.#parts;
+    if (this.#started || !opened) return;
     this.#ledger.prepare(records, key);
-    if (this.#writer.size >= this.#rollAt) this.#rollOver();
-    this.#put(this.#ledger.prepare([this.#parts.opened]));
+    if (beforeFirst && !this.#settledEnd) {
+      try {
+        beforeFirst();
+      } catch (error) {
+        throw this.#refusalOrFailure(error);
+      }
+      this.#settledEnd = true;
+      this.#ledger.setDurable(this.#ledger.head);
+    }
+    // At the size limit `opened` still goes to the old segment, so that a list sees that the session goes on.
+    if (startSegment) this.#rollOver();
+    this.#put(this.#ledger.prepare([opened]));
     this.#started = true;
   }
 
@@ -245,7 +257,8 @@ export class FolderJournal implements Journal {
   }
 
   #switch(build: () => readonly NewRecord[]): Appended {
-    this.#assertOpen();
+    if (this.#failure) throw this.#tell(this.#failure);
+    if (this.#ended) throw journalClosed(this.id);
     const records = build();
     if (records[0]?.kind !== "epoch") {
       const message = 'The epoch was not begun: its first record must be of kind "epoch". Nothing was changed.';
@@ -331,6 +344,7 @@ export class FolderJournal implements Journal {
       return;
     }
     this.#ledger.setDurable(covers);
+    this.#clearTimer();
     this.#settle();
     for (const run of this.#quiet.splice(0)) run();
     // Nothing may come after `closed`, not even the header of a new segment.
@@ -349,6 +363,7 @@ export class FolderJournal implements Journal {
       throw error instanceof HoldfastError ? error : syncFailed(this.id, this.#ledger, error);
     }
     this.#ledger.setDurable(this.#ledger.head);
+    this.#clearTimer();
     this.#settle();
   }
 
@@ -366,11 +381,22 @@ export class FolderJournal implements Journal {
   #unsynced(): void {
     this.#noteAcknowledged();
     if (this.#timer !== null || this.#ledger.durable >= this.#ledger.head) return;
+    this.#unsyncedSince = performance.now();
     this.#timer = setTimeout(() => {
       this.#timer = null;
       if (!this.#failure && !this.#inFlight && this.#ledger.head > this.#ledger.durable) this.#sync();
     }, BACKGROUND_MS);
     this.#timer.unref();
+  }
+
+  #clearTimer(): void {
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = null;
+  }
+
+  /** A caller that never gives way keeps the timer from firing: then an append waits for the sync itself, and the timer has its turn. */
+  #isOverdue(): boolean {
+    return this.#timer !== null && performance.now() - this.#unsyncedSince > BACKGROUND_MS;
   }
 
   #noteAcknowledged(): void {
@@ -388,7 +414,7 @@ export class FolderJournal implements Journal {
     if (this.#waiters.length > 0) this.#failureTold = true;
     for (const waiter of this.#waiters.splice(0)) waiter.reject(failure);
     for (const run of this.#quiet.splice(0)) run();
-    for (const listener of this.#failureListeners) listener(failure);
+    for (const listener of this.#failureListeners) tellListener(listener, failure);
     return failure;
   }
 
@@ -403,10 +429,21 @@ export class FolderJournal implements Journal {
   }
 }
 
+/** One that throws keeps nobody from being told. Its error is its own, and comes up as such. */
+function tellListener(listener: (failure: HoldfastError) => void, failure: HoldfastError): void {
+  try {
+    listener(failure);
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error;
+    });
+  }
+}
+
 function syncFailed(session: string, ledger: Ledger, cause: unknown): HoldfastError {
   const from = ledger.durable + 1;
   const message =
     `The disk did not confirm records ${from} to ${ledger.head} of session ${session}: they are in doubt, and a power cut could take them. ` +
-    `Everything up to ${ledger.durable} is safe. Open the session again: that writes them once more, and shows what is there.`;
+    `Everything up to ${ledger.durable} is safe. Close this journal, and open the session again: that writes them once more, and shows what is there.`;
   return new HoldfastError("SYNC_FAILED", message, { session, durable: ledger.durable, from, to: ledger.head }, cause);
 }

@@ -18,7 +18,8 @@ export function packSegment(disk: Disk, folder: string, segment: Segment): numbe
   const path = join(folder, segment.name);
   const packedName = `${segment.name}.zst`;
   try {
-    const source = disk.open(path, "read");
+    // Windows syncs only what may be written to.
+    const source = disk.open(path, "update");
     try {
       // Sealed segments were synced before their successor was born, but the copy is made from the cache: sync what it is compared with.
       source.syncNow();

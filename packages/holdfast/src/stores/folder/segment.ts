@@ -65,14 +65,33 @@ function openSegment(disk: Disk, folder: string, segment: Segment): { file: Disk
   }
 }
 
+/** A reader that comes into the middle of a healing looks again, so often at most. */
+const LOOKS_MAX = 4;
+
 /** Scans a segment from `from`, which is the beginning of a line. Gives way to others now and then. */
 export async function scanSegment(disk: Disk, folder: string, segment: Segment, from = 0): Promise<Scan> {
   const { file, packed } = openSegment(disk, folder, segment);
   try {
-    if (packed) return await scanPacked(file, from);
-    return await scanPlain(plainSource(disk, folder, segment, file), from);
+    return packed ? await scanPacked(file, from) : await scanPlain(plainSource(disk, folder, segment, file), from);
   } finally {
     file.close();
+  }
+}
+
+/**
+ * Scans a segment that somebody may be healing. That cuts its end off for an instant, and keeps it in a file of its own meanwhile: a look between the two would
+ * miss what was acknowledged long ago.
+ */
+export async function scanShared(disk: Disk, folder: string, segment: Segment): Promise<Scan> {
+  let looked = segment;
+  for (let looks = 1; ; looks++) {
+    const scan = await scanSegment(disk, folder, looked);
+    if (looks === LOOKS_MAX || looked.tail || looked.packed) return scan;
+    // In this order: a tail that is gone by now has been put back, and the segment has grown.
+    const now = listSegments(disk, folder).find(({ number }) => number === segment.number);
+    const grown = (disk.stat(join(folder, segment.name))?.size ?? 0) > scan.end;
+    if (!now?.tail && !grown) return scan;
+    looked = now ?? segment;
   }
 }
 

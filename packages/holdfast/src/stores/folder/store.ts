@@ -1,4 +1,4 @@
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Disk } from "../../disk/disk.ts";
 import { diskFailure } from "../../disk/failure.ts";
@@ -70,7 +70,7 @@ class FolderStore implements contract.JournalStore {
   readonly #catalogue: Catalogue | null;
   readonly #listing: Listing;
   readonly #live = new Map<string, FolderJournal>();
-  /** Fires when the store is closed: whoever follows then has seen it all. */
+  /** Fires when the store is closed: that ends those who follow. */
   readonly #ending = new AbortController();
   #anchored = false;
   #closed = false;
@@ -115,15 +115,9 @@ class FolderStore implements contract.JournalStore {
         ledger.commit(prepared);
         ledger.setDurable(prepared.last);
       });
-      const found = { unclean: false, cutBytes: 0, startSegment: false, created: true };
-      return this.#journal(
-        id,
-        ledger,
-        lease,
-        { folder, session: id, segment: 1, epoch: 1, size: bytes.length },
-        options,
-        found,
-      );
+      const opened = this.#opened(options, { unclean: false, cutBytes: 0 });
+      const begin = { opened, beforeFirst: undefined, startSegment: false, created: true };
+      return this.#journal(id, ledger, lease, { folder, session: id, segment: 1, epoch: 1, size: bytes.length }, begin);
     });
   }
 
@@ -134,22 +128,31 @@ class FolderStore implements contract.JournalStore {
       const epoch = await this.#reading(id, folder, () => readEpoch(this.#disk, folder));
       if (!epoch) throw sessionNotFound(id);
       if (epoch.last.packed) throw packedAtItsEnd(id, epoch.last.name);
-      const healed = heal(this.#disk, folder, epoch);
+      const ledger = this.#ledger();
+      for (const record of epoch.records) ledger.absorb(record);
+      ledger.skipTo(epoch.tail.next);
+      const opened = this.#opened(options, epoch.recovery);
+      // If the highest mark goes with what is cut off, it comes back with `opened`, in the same step: else the next one who looks would take
+      // damage to what was durable for a tear.
+      const mark = epoch.tail.markLost ? ledger.prepareMark([opened], epoch.tail.next - 1) : null;
+      const healed = heal(this.#disk, folder, epoch, mark?.bytes ?? Buffer.alloc(0));
+      if (mark) ledger.commit(mark);
+      ledger.setDurable(mark ? mark.last : healed.durable);
       // A writer that was killed while it created the session has left its name unsynced.
       this.#doing("make a session durable", this.#sessions, () => {
         this.#anchor();
         this.#disk.syncFolder(this.#sessions);
       });
-      const ledger = this.#ledger();
-      for (const record of epoch.records) ledger.absorb(record);
-      ledger.skipTo(epoch.tail.next);
-      ledger.setDurable(healed.durable);
-      const { quarantine } = healed;
+      const { quarantine, beforeFirst } = healed;
       const recovery = quarantine === undefined ? epoch.recovery : { ...epoch.recovery, quarantine };
       const place = { folder, session: id, segment: epoch.last.number, epoch: epoch.first, size: healed.size };
-      const found = { ...epoch.recovery, startSegment: epoch.format !== FORMAT, created: false };
-      const journal = this.#journal(id, ledger, lease, place, options, found);
-      if (epoch.tail.markLost) await this.#restoreMark(journal);
+      const begin = {
+        opened: mark ? null : opened,
+        beforeFirst,
+        startSegment: epoch.format !== FORMAT,
+        created: false,
+      };
+      const journal = this.#journal(id, ledger, lease, place, begin);
       return { id, journal, records: epoch.records, recovery };
     });
   }
@@ -198,9 +201,12 @@ class FolderStore implements contract.JournalStore {
     if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
     await this.#underLease(id, () => {
       if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
-      this.#doing("delete a session", folder, () =>
-        moveToTrash(this.#disk, this.#sessions, this.#trash, id, this.#now()),
-      );
+      try {
+        this.#anchor();
+        moveToTrash(this.#disk, this.#sessions, this.#trash, id, this.#now());
+      } catch (error) {
+        throw diskFailure(error, "delete a session", folder, "It is whole, in its place or in the trash.");
+      }
     });
   }
 
@@ -250,30 +256,32 @@ class FolderStore implements contract.JournalStore {
     return this.close();
   }
 
+  #opened(options: contract.WriterOptions, found: Pick<contract.Recovery, "unclean" | "cutBytes">): NewRecord {
+    const { app = this.#options.app ?? "holdfast", opened: extra } = options;
+    return openedRecord({ app, unclean: found.unclean, cutBytes: found.cutBytes, extra });
+  }
+
   #journal(
     id: string,
     ledger: Ledger,
     lease: Lease,
     place: Place,
-    options: contract.WriterOptions,
-    found: Pick<JournalParts, "startSegment" | "created"> & Pick<contract.Recovery, "unclean" | "cutBytes">,
+    begin: Pick<JournalParts, "opened" | "beforeFirst" | "startSegment" | "created">,
   ): FolderJournal {
+    this.#assertOpen();
     const writer = this.#doing(
       "open a journal",
       place.folder,
       () => new SegmentWriter(this.#disk, ledger, lease, place),
     );
-    const { app = this.#options.app ?? "holdfast", opened: extra } = options;
     const journal = new FolderJournal({
+      ...begin,
       id,
       ledger,
       writer,
       lease,
       durability: this.#options.durability ?? "power",
       segmentBytesMax: this.#options.segmentBytesMax ?? SEGMENT_BYTES_MAX,
-      opened: openedRecord({ app, unclean: found.unclean, cutBytes: found.cutBytes, extra }),
-      startSegment: found.startSegment,
-      created: found.created,
       follow: (followOptions) => this.follow(id, followOptions),
       onClose: (closed) => {
         this.#live.delete(id);
@@ -282,15 +290,6 @@ class FolderStore implements contract.JournalStore {
     });
     this.#live.set(id, journal);
     return journal;
-  }
-
-  async #restoreMark(journal: FolderJournal): Promise<void> {
-    try {
-      journal.restoreMark();
-    } catch (error) {
-      await Promise.allSettled([journal.close()]);
-      throw error;
-    }
   }
 
   /** Keeps the lease for what `use` makes of it; gives it back if that fails. */
@@ -354,6 +353,7 @@ class FolderStore implements contract.JournalStore {
     try {
       yield* from;
     } catch (error) {
+      if (!this.#doing(what, path, () => this.#disk.stat(path))) throw sessionNotFound(basename(path));
       throw diskFailure(error, what, path, "Nothing was touched.");
     }
   }

@@ -40,29 +40,34 @@ export function isFresh(disk: Disk, folder: string, row: Row): boolean {
 /** Makes a row out of the files: reads backwards from the end to the newest summary, and on from there (S20). Null if it is no session. */
 export function readRow(disk: Disk, folder: string, id: string, summariser: Summariser | undefined): Row | null {
   try {
-    const segment = disk.stat(folder)?.kind === "folder" ? listSegments(disk, folder).at(-1) : undefined;
-    if (!segment) return null;
-    const path = join(folder, segment.name);
-    const file = disk.open(path, "read");
-    try {
-      const { size, mtimeMs } = file.stat();
-      const source = plainSource(disk, folder, segment, file);
-      const records = recordsSinceSummary(source, source.stat().size);
-      const last = records.at(-1);
-      if (!last) return null;
-      return {
-        id,
-        segment: segment.number,
-        size,
-        mtimeMs,
-        at: last.at,
-        head: last.seq,
-        closed: last.kind === "closed",
-        summary: summarise(records, summariser),
-      };
-    } finally {
-      file.close();
+    const segments = disk.stat(folder)?.kind === "folder" ? listSegments(disk, folder) : [];
+    const newest = segments.at(-1);
+    if (!newest) return null;
+    // A segment may hold no whole record (its header rotted): then the one before it tells.
+    for (const segment of segments.reverse()) {
+      const file = disk.open(join(folder, segment.name), "read");
+      try {
+        const source = plainSource(disk, folder, segment, file);
+        const records = recordsSinceSummary(source, source.stat().size);
+        const last = records.at(-1);
+        if (!last) continue;
+        const { size, mtimeMs } = segment === newest ? file.stat() : disk.stat(join(folder, newest.name))!;
+        const closed = last.kind === "closed" && segment === newest;
+        return {
+          id,
+          segment: newest.number,
+          size,
+          mtimeMs,
+          at: last.at,
+          head: last.seq,
+          closed,
+          summary: summarise(records, summariser),
+        };
+      } finally {
+        file.close();
+      }
     }
+    return null;
   } catch (error) {
     // Deleted, or put in order, between the list and the look; or something that is not a session's folder.
     if (["ENOENT", "ENOTDIR", "ELOOP"].includes(errnoOf(error) ?? "")) return null;

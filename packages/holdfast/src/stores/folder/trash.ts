@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Disk, DiskStat } from "../../disk/disk.ts";
 import { diskFailure } from "../../disk/failure.ts";
+import { errnoOf } from "../../errors.ts";
 import { isId } from "../../journal/id.ts";
 import type { Leases } from "../lease.ts";
 import { listSegments } from "./segment.ts";
@@ -11,8 +12,9 @@ const TRASHED = /^([0-9a-f-]{36})-(\d+)$/;
 
 /** Under the lease. The session is whole in one place or the other. */
 export function moveToTrash(disk: Disk, sessions: string, trash: string, id: string, nowMs: number): void {
-  let name = `${id}-${nowMs}`;
-  for (let n = nowMs; disk.stat(join(trash, name)); ) name = `${id}-${++n}`;
+  let time = Math.floor(nowMs);
+  while (disk.stat(join(trash, `${id}-${time}`))) time++;
+  const name = `${id}-${time}`;
   disk.rename(join(sessions, id), join(trash, name));
   // The new place before the old one: after a power cut between the two it may be in both, never in neither.
   disk.syncFolder(trash);
@@ -45,11 +47,17 @@ export function collectGarbage(
         listSegments(disk, folder).length > 0
       )
         continue;
-      if (leases.holder(id)) continue;
-      removeTree(disk, folder);
-      removed.push(id);
+      leases.whileFree(id, () => {
+        // Looked at again under the lease: somebody may just have made a session of it.
+        if (listSegments(disk, folder).length > 0) return;
+        removeTree(disk, folder);
+        removed.push(id);
+      });
     }
-    for (const id of leases.ids()) if (disk.stat(join(sessions, id)) === null) leases.forget(id);
+    for (const id of leases.ids()) {
+      const isGone = () => disk.stat(join(sessions, id)) === null;
+      if (isGone()) leases.whileFree(id, () => isGone() && leases.forget(id));
+    }
   } catch (error) {
     throw diskFailure(error, "collect garbage", trash, "No session is affected.");
   }
@@ -61,9 +69,14 @@ function isSame(a: DiskStat | null, b: DiskStat | null): boolean {
   return a !== null && b !== null && a.dev === b.dev && a.ino === b.ino;
 }
 
+/** What somebody else has removed meanwhile is as good as removed by us. */
 function removeTree(disk: Disk, path: string): void {
-  if (disk.stat(path)?.kind === "folder") {
-    for (const name of disk.list(path)) removeTree(disk, join(path, name));
-    disk.removeFolder(path);
-  } else disk.remove(path);
+  try {
+    if (disk.stat(path)?.kind === "folder") {
+      for (const name of disk.list(path)) removeTree(disk, join(path, name));
+      disk.removeFolder(path);
+    } else disk.remove(path);
+  } catch (error) {
+    if (errnoOf(error) !== "ENOENT") throw error;
+  }
 }

@@ -3,7 +3,7 @@ import type { Verification } from "../../journal/contract.ts";
 import { assertFormat } from "../../journal/lifecycle.ts";
 import { decideTail } from "../../journal/tail.ts";
 import { Account } from "./epoch.ts";
-import { listSegments, readHeader, scanSegment } from "./segment.ts";
+import { listSegments, readHeader, scanShared } from "./segment.ts";
 
 /** Reads every byte of a session and heals nothing. Null if it is no session. */
 export async function verifySession(
@@ -23,7 +23,7 @@ export async function verifySession(
   for (const segment of segments) {
     const header = readHeader(disk, folder, segment);
     if (header) assertFormat(header);
-    const scan = await scanSegment(disk, folder, segment);
+    const scan = await scanShared(disk, folder, segment);
     const newest = segment === segments.at(-1);
     const tail = decideTail(scan, { sealed: !newest || segment.packed, previous });
     account.add(segment.name, tail);

@@ -104,7 +104,7 @@ export class SegmentWriter {
         : found.ino !== ino || found.dev !== dev
           ? "was replaced by another file"
           : "was changed by somebody else";
-      const message = `The journal file ${this.path} ${what}. What was acknowledged before is not affected by this process; what waited is in doubt. Open the session again.`;
+      const message = `The journal file ${this.path} ${what}. What was acknowledged before is not affected by this process; what waited is in doubt. Close this journal, and open the session again.`;
       throw new HoldfastError("FILE_REPLACED", message, facts);
     }
     this.#lease.assertHeld();
@@ -147,7 +147,7 @@ export class SegmentWriter {
     try {
       [this.#file, this.#second, this.#identity] = openTwice(this.#disk, path);
     } catch (error) {
-      const message = `The new segment ${path} is there, but could not be opened. What was acknowledged is safe. Open the session again.`;
+      const message = `The new segment ${path} is there, but could not be opened. What was acknowledged is safe. Close this journal, and open the session again.`;
       throw new HoldfastError("SYNC_FAILED", message, { path, errno: errnoOf(error) ?? "unknown" }, error);
     }
     this.#segment = number;
@@ -176,7 +176,7 @@ export class SegmentWriter {
     const facts = { path: this.path, expectedBytes: this.#size, foundBytes: found ?? null };
     const message =
       `A write to ${this.path} failed half-way and could not be taken back. What was acknowledged is safe; this append is in doubt. ` +
-      "Open the session again: that heals it.";
+      "Close this journal, and open the session again: that heals it.";
     return new HoldfastError("FILE_REPLACED", message, facts, cause);
   }
 }

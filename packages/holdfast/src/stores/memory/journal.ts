@@ -166,7 +166,7 @@ export class MemoryJournal implements Journal {
 
   #acknowledge(seq: number, durability: Durability): void {
     if (this.#failure) throw this.#failure;
-    if (durability === "power") this.#ledger.setDurable(seq);
+    if (durability !== "process") this.#ledger.setDurable(seq);
     this.#session.acknowledge(seq);
   }
 

@@ -22,17 +22,15 @@ function rowOf(session: MemorySession, summariser: Summariser | undefined): List
   const newest = session.last;
   if (!newest) return null;
   let summary: Json = null;
-  if (summariser) {
-    const later: JournalRecord[] = [];
-    for (const record of session.backwards()) {
-      if (record.summary !== undefined) {
-        summary = record.summary;
-        break;
-      }
-      later.push(record);
+  const later: JournalRecord[] = [];
+  for (const record of session.backwards()) {
+    if (record.summary !== undefined) {
+      summary = record.summary;
+      break;
     }
-    for (const record of later.reverse()) summary = summariser.add(summary, record);
+    later.push(record);
   }
+  if (summariser) for (const record of later.reverse()) summary = summariser.add(summary, record);
   return { id: session.id, at: newest.at, head: session.head, closed: newest.kind === "closed", summary };
 }
 

@@ -5,7 +5,7 @@ import type { FollowOptions } from "../../journal/contract.ts";
 import { TRAILER_BYTES, TRAILER_START } from "../../journal/decode.ts";
 import type { JournalRecord } from "../../journal/record.ts";
 import { cursorStale, sessionNotFound } from "../../journal/refusals.ts";
-import { Wake } from "../wake.ts";
+import { Wake, watchOrPoll } from "../wake.ts";
 import type { Database } from "./database.ts";
 import { readChunks, recordOf } from "./reader.ts";
 import type { Rows } from "./rows.ts";
@@ -34,7 +34,7 @@ export class Followers {
   }
 
   add(id: string, wake: Wake): void {
-    this.#unwatch ??= this.#disk.watch(this.#folder, () => this.#news());
+    this.#unwatch ??= watchOrPoll(this.#disk, this.#folder, () => this.#news());
     this.#wakes.set(wake, id);
   }
 

@@ -51,6 +51,7 @@ export class SqliteJournal implements Journal {
   #landing = 0;
   #inFlight: Promise<void> | null = null;
   #timer: NodeJS.Timeout | null = null;
+  #unsyncedSince = 0;
   #acknowledged: number;
   #opened = false;
   #segmentStarted: boolean;
@@ -103,7 +104,7 @@ export class SqliteJournal implements Journal {
     const appended =
       (key === undefined ? undefined : this.#ledger.find(key)) ??
       this.#parts.turns.runNow(() => this.#writeUnit(unit, key));
-    if ((options?.durability ?? this.#parts.durability) === "power") this.flushSync();
+    if ((options?.durability ?? this.#parts.durability) !== "process" || this.#isOverdue()) this.flushSync();
     else this.#unsynced();
     return appended;
   }
@@ -287,8 +288,8 @@ export class SqliteJournal implements Journal {
   }
 
   #reach(appended: Appended, durability: Durability): Promise<Appended> {
-    if (durability === "power" && appended.last > this.#ledger.durable)
-      return this.#durableAt(appended.last).then(() => appended);
+    const wait = durability !== "process" || this.#isOverdue();
+    if (wait && appended.last > this.#ledger.durable) return this.#durableAt(appended.last).then(() => appended);
     this.#unsynced();
     return Promise.resolve(appended);
   }
@@ -340,8 +341,17 @@ export class SqliteJournal implements Journal {
     this.#noteAcknowledged();
     if (this.#timer !== null || this.#closing) return;
     if (this.#ledger.head <= this.#ledger.durable && !this.#parts.writer.rowIsBehind) return;
+    this.#unsyncedSince = performance.now();
     this.#timer = setTimeout(() => this.#background(), BACKGROUND_MS);
     this.#timer.unref();
+  }
+
+  /** A caller that never gives way keeps the timer from firing: then an append waits for the sync itself. */
+  #isOverdue(): boolean {
+    const now = performance.now();
+    if (this.#timer === null || now - this.#unsyncedSince <= BACKGROUND_MS) return false;
+    this.#unsyncedSince = now;
+    return true;
   }
 
   #background(): void {

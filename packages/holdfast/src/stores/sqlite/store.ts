@@ -95,6 +95,9 @@ class SqliteStore implements contract.JournalStore {
     records: readonly NewRecord[],
     options: contract.WriterOptions = {},
   ): Promise<contract.Journal> {
+    // Read and copied inside the call: what the caller changes later changes nothing stored.
+    this.#ledger().prepareSegment([{ kind: "segment" }, ...records]);
+    const first = structuredClone(records);
     if (await this.has(id)) throw sessionExists(id);
     return this.#withLease(id, options, async (lease) => {
       await this.#wal.trust();
@@ -102,7 +105,7 @@ class SqliteStore implements contract.JournalStore {
       const place = { database: this.#database, rows: this.#rows, ledger, id };
       const writer = await this.#database.retry("create a session", () => {
         if (this.#rows.findSession(id)) throw sessionExists(id);
-        return SessionWriter.create(place, records);
+        return SessionWriter.create(place, first);
       });
       await this.#wal.confirm();
       ledger.setDurable(ledger.head);

@@ -1,6 +1,7 @@
 import { dirname } from "node:path";
 import type { Disk, DiskFile, DiskStat } from "../../disk/disk.ts";
-import { errnoOf, HoldfastError } from "../../errors.ts";
+import { errnoOf, HoldfastError, isHoldfastError } from "../../errors.ts";
+import { storeClosed } from "../../journal/refusals.ts";
 import { assertSame, type Database } from "./database.ts";
 import { isIoError, isSqliteError, sqliteFailure } from "./failure.ts";
 import { emptyLog, rewriteLog } from "./heal.ts";
@@ -100,6 +101,7 @@ export class Wal {
 
   /** A sync of the log has failed, SQLite's own or ours: a hole in it would take every later commit, whoever made it. */
   doubt(error: unknown): void {
+    if (isHoldfastError(error, "STORE_CLOSED")) return;
     this.#state = "failed";
     this.#onDoubt(error);
   }
@@ -154,13 +156,14 @@ export class Wal {
   async close(): Promise<void> {
     this.#closed = true;
     // A descriptor is closed only after its syncs have ended (S10).
-    await Promise.allSettled([this.#next, this.#running]);
+    await Promise.allSettled([this.#healing, this.#next, this.#running]);
     this.#file.close();
     this.#second.close();
   }
 
   #assertTrusted(): void {
-    if (this.#state === "good" && !this.#closed) return;
+    if (this.#closed) throw storeClosed(this.#database.file);
+    if (this.#state === "good") return;
     throw Object.assign(new Error(`an earlier sync of ${this.path} failed`), { code: "EIO" });
   }
 
@@ -197,7 +200,7 @@ export class Wal {
       return sqliteFailure(error, "make the log durable", this.path, "What was acknowledged before is safe.");
     const message =
       `The disk did not confirm the log ${this.path}. What was acknowledged before is safe; what was just written is in doubt. ` +
-      "Check the disk, and open the session again.";
+      "Check the disk, close this journal, and open the session again.";
     return new HoldfastError("SYNC_FAILED", message, { path: this.path, errno: errnoOf(error) ?? null }, error);
   }
 
