@@ -65,10 +65,10 @@ test("text of any width, in lines that do and do not fit the buffer that is at h
     for (const count of [1, 87_000, 100_000, 262_143, 262_144]) {
       const text = char.repeat(count);
       const records = [{ kind: "a", text }, { kind: "b" }, { kind: "c", text }];
-      const scan = scanBytes(encoder.encode(records, { seq: 1, at: AT, key: text.slice(0, 50_000) }));
+      const scan = scanBytes(encoder.encode(records, { seq: 1, at: AT, key: text.slice(0, 1024) }));
       expect(scan.strays).toEqual([]);
       expect(scan.records.map((record) => record["text"] === text)).toEqual([true, false, true]);
-      expect(scan.records[0]?.key === text.slice(0, 50_000)).toBe(true);
+      expect(scan.records[0]?.key === text.slice(0, 1024)).toBe(true);
     }
   }
 });
