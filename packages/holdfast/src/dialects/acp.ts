@@ -1,5 +1,5 @@
 import type { Dialect, Entry } from "./dialect.ts";
-import type { FoundCall, FoundResult } from "./pairing.ts";
+import type { FoundCall, FoundResult, Reader } from "./pairing.ts";
 import { phrase } from "./phrase.ts";
 import { equal } from "./sameness.ts";
 import { isBlank, mapped, type Shape, shapeOf, textOf, without } from "./shape.ts";
@@ -19,15 +19,16 @@ const CHUNKS = new Map<unknown, "user" | "assistant">([
   ["agent_thought_chunk", "assistant"],
 ]);
 
-/** All that a call goes through is the agent's side of the turn, and text may stand between a call and its end. */
 const OF_THE_AGENT = new Set<unknown>(["tool_call", "tool_call_update", "plan"]);
 
-export const acp: Dialect<AcpMessage> = {
+export const acp: Dialect<AcpMessage> & Pick<Reader<AcpMessage>, "interleaved"> = {
   name: "acp",
+  interleaved: true,
   check,
   role: (message) => {
     const shape = shapeOf(message);
     if (!shape) return "other";
+    if (shape["sessionUpdate"] === "tool_call_update" && isEnd(shape)) return "tool";
     const chunk = CHUNKS.get(shape["sessionUpdate"]);
     return chunk ?? (OF_THE_AGENT.has(shape["sessionUpdate"]) || callIn(shape) ? "assistant" : "other");
   },
@@ -106,33 +107,48 @@ function resultsOf(message: unknown): FoundResult[] {
 }
 
 /**
- * Each call is announced once, where it was first seen, and ended once, where it ended, with all that was said of it in between. What is only for the moment is
- * left out: notices, steps in between, terminals (their ids die with the client). A call that did not end stays open: to a client that is no
- * error, and `result` says what became of it.
+ * Each call is announced once, where it was first seen, and ended once, where it ended, with all that was said of it in between: before the next prompt, and
+ * not at all once the agent has spoken after that (R1). What is only for the moment is left out: notices, steps in between, terminals (their ids die with the client). A call that
+ * did not end stays open: to a client that is no error, and `result` says what became of it.
  */
 function arrange(entries: readonly Entry<AcpMessage>[]): AcpMessage[] {
-  const out: AcpMessage[] = [];
-  const known = new Map<string, { since: Shape; ended: boolean }>();
+  let turn: Replayed = { updates: [], hasAgent: false };
+  const turns = [turn];
+  const known = new Map<string, { since: Shape; ended: boolean; turn: number }>();
   for (const { message } of entries) {
     const shape = shapeOf(message);
     if (!shape) continue;
+    const role = acp.role(message);
+    if (role === "user" && turn.hasAgent) {
+      turn = { updates: [], hasAgent: false };
+      turns.push(turn);
+    }
+    turn.hasAgent ||= role === "assistant";
     const call = callIn(shape);
     if (!call) {
-      if (typeof shape["sessionUpdate"] === "string" && isShown(shape)) out.push(message);
+      if (typeof shape["sessionUpdate"] === "string" && isShown(shape)) turn.updates.push(message);
       continue;
     }
     const id = textOf(call["toolCallId"]);
     const seen = known.get(id);
     if (!seen) {
-      known.set(id, { since: {}, ended: shape["sessionUpdate"] !== undefined && isEnd(call) });
-      out.push(announced(shape, call, id));
-    } else if (!seen.ended) {
+      // Also where only its end was recorded: that it ran is something to show.
+      const isEnded = shape["sessionUpdate"] !== undefined && isEnd(call);
+      known.set(id, { since: {}, ended: isEnded, turn: turns.length - 1 });
+      turn.updates.push(announced(shape, call, id));
+    } else if (!seen.ended && (seen.turn === turns.length - 1 || (seen.turn === turns.length - 2 && !turn.hasAgent))) {
       seen.since = { ...seen.since, ...call };
       seen.ended = isEnd(call) && shape["sessionUpdate"] !== undefined;
-      if (seen.ended) out.push(ended(call, seen.since));
+      if (seen.ended) turns[seen.turn]!.updates.push(ended(call, seen.since));
     }
   }
-  return out;
+  return turns.flatMap(({ updates }) => updates);
+}
+
+/** A prompt, and what the agent did about it. */
+interface Replayed {
+  readonly updates: AcpMessage[];
+  hasAgent: boolean;
 }
 
 function isShown(shape: Shape): boolean {

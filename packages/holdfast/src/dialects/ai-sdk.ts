@@ -21,6 +21,8 @@ const SIGNED = ["thoughtSignature", "itemId", "reasoningEncryptedContent", "reas
 /** In provider options: cache marks of the providers that have them. */
 const MARKS = ["cacheControl", "cache_control", "cachePoint"];
 
+const MANNER = { speaks, needsIds: true, idsUniqueIn: "conversation", resultsBehind: "message" } as const;
+
 export const aiSdk: Dialect<AiSdkMessage> = {
   name: "ai-sdk",
   check,
@@ -141,7 +143,7 @@ function changedOptions(part: Shape, names: readonly string[]): Shape {
 
 /** Behind each message with calls a result for each of them, in call order, and before those the approvals that were given. */
 function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMessage[] {
-  const plan = planned(entries, view, aiSdk, { speaks, needsIds: true, resultsBehind: "message" });
+  const plan = planned(entries, view, aiSdk, MANNER);
   const out: AiSdkMessage[] = [];
   for (const { assistant, others, calls } of plan.sections) {
     const byEntry = Map.groupBy(calls, ({ entry }) => entry);

@@ -32,6 +32,8 @@ const STAYS = new Set(["thinking", "redacted_thinking", "fallback"]);
 /** Blocks that tell that a message was made for another API. */
 const FOREIGN = new Set(["tool-call", "tool-result", "image_url", "input_text", "output_text", "function_call"]);
 
+const MANNER = { speaks, needsIds: true, idsUniqueIn: "conversation", resultsBehind: "all" } as const;
+
 export const anthropic: Dialect<AnthropicMessage> = {
   name: "anthropic",
   check,
@@ -85,6 +87,7 @@ function roleOf(message: unknown): "system" | "user" | "assistant" | "tool" | "o
 const isResult = ({ type }: Shape): boolean => type === "tool_result";
 const isResultItem = (item: unknown): boolean => shapeOf(item)?.["type"] === "tool_result";
 const isEmpty = ({ type, text }: Shape): boolean => type === "text" && isBlank(text);
+const isReasoning = ({ type }: Shape): boolean => type === "thinking" || type === "redacted_thinking";
 const isCall = ({ type }: Shape): boolean =>
   type === "tool_use" || type === "server_tool_use" || type === "mcp_tool_use";
 
@@ -139,7 +142,7 @@ function withoutMarks(part: Shape): Shape {
  * takes them. Of those alone, R1 does not hold while the user still speaks.
  */
 function arrange(entries: readonly Entry<AnthropicMessage>[], view: View): AnthropicMessage[] {
-  const plan = planned(entries, view, anthropic, { speaks, needsIds: true, resultsBehind: "all" });
+  const plan = planned(entries, view, anthropic, MANNER);
   const turns = new Turns<AnthropicMessage>();
   const callers = new Set<string>();
   let held: AnthropicMessage[] = [];
@@ -212,7 +215,14 @@ function assistantBlocks(message: AnthropicMessage, at: number, plan: Plan, call
     callers.add(shown.id);
     return withCaller(block, callers);
   });
-  return callsLast(blocks);
+  return callsLast(withoutReasoningAtEnd(blocks));
+}
+
+/** A response that was cut off while it reasoned: the API refuses a message that ends so. */
+function withoutReasoningAtEnd(blocks: readonly Shape[]): readonly Shape[] {
+  let end = blocks.length;
+  while (end > 0 && isReasoning(blocks[end - 1]!)) end -= 1;
+  return end === blocks.length ? blocks : blocks.slice(0, end);
 }
 
 /** Reasoning that may no longer be sent (R1, R4), or never could be: without its signature the API refuses it (C30). */

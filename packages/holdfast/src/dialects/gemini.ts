@@ -27,6 +27,8 @@ export interface GeminiContent {
 /** What the API takes in the place of a signature that is not there any more (ai.google.dev, "Thought signatures"). */
 const NO_SIGNATURE = "skip_thought_signature_validator";
 
+const MANNER = { speaks, needsIds: false, idsUniqueIn: "section", resultsBehind: "all" } as const;
+
 export const gemini: Dialect<GeminiContent> = {
   name: "gemini",
   check,
@@ -132,9 +134,12 @@ function resultsOf(content: unknown): FoundResult[] {
     });
 }
 
-/** Alternating turns, the user's first; behind a turn with calls one with as many responses, in their order, and then what the user said. */
+/**
+ * The user's turn first, neighbours joined; behind a turn with calls one with as many responses, in their order, and nothing else. What the user
+ * said stands in a turn behind it.
+ */
 function arrange(entries: readonly Entry<GeminiContent>[], view: View): GeminiContent[] {
-  const plan = planned(entries, view, gemini, { speaks, needsIds: false, resultsBehind: "all" });
+  const plan = planned(entries, view, gemini, MANNER);
   const turns = new Turns<GeminiContent>();
   for (const { assistant, others, calls } of plan.sections) {
     for (const at of assistant) {
@@ -144,7 +149,7 @@ function arrange(entries: readonly Entry<GeminiContent>[], view: View): GeminiCo
       turns.add("model", parts, wholeOf(content, parts, "model"));
     }
     for (const call of calls) {
-      if (call.call.by === "agent" && call.answer) turns.add("user", [responsePart(entries, call)], null);
+      if (call.call.by === "agent" && call.answer) turns.add("responses", [responsePart(entries, call)], null);
     }
     for (const at of others) {
       const content = entries[at]!.message;
@@ -152,7 +157,7 @@ function arrange(entries: readonly Entry<GeminiContent>[], view: View): GeminiCo
       turns.add("user", spoken(content), wholeOf(content, spoken(content), "user"));
     }
   }
-  return turns.messages((role, parts) => ({ role, parts }));
+  return turns.messages((role, parts) => ({ role: role === "model" ? "model" : "user", parts }));
 }
 
 function speaks(content: GeminiContent): boolean {
@@ -191,8 +196,9 @@ function modelParts(content: GeminiContent, at: number, plan: Plan): readonly Sh
       if (!shown) return null;
       if (shown.call.by === "provider") return part;
       const sent = sentCall(part, shown);
-      if (!needsSignature) return sent;
-      // Only the first call of a step carries one.
+      // A signature is for its part as it came. Only the first call of a step needs one.
+      const isBroken = sent !== part && "thoughtSignature" in part;
+      if (!needsSignature && !isBroken) return sent;
       needsSignature = false;
       return { ...sent, thoughtSignature: NO_SIGNATURE };
     }

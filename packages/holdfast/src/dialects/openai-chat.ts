@@ -34,6 +34,8 @@ const ROLES = new Map<unknown, "system" | "user" | "assistant" | "tool">([
 /** Parts that tell that a message was made for another API. */
 const FOREIGN = new Set(["tool_use", "tool_result", "tool-call", "tool-result", "input_text", "output_text"]);
 
+const MANNER = { speaks, needsIds: true, idsUniqueIn: "conversation", resultsBehind: "message" } as const;
+
 export const openaiChat: Dialect<OpenAIChatMessage> = {
   name: "openai-chat",
   check,
@@ -121,7 +123,7 @@ function withoutMarks(part: Shape): Shape {
 
 /** Behind each message with calls, before anything else, a tool message for each of them, in call order. */
 function arrange(entries: readonly Entry<OpenAIChatMessage>[], view: View): OpenAIChatMessage[] {
-  const plan = planned(entries, view, openaiChat, { speaks, needsIds: true, resultsBehind: "message" });
+  const plan = planned(entries, view, openaiChat, MANNER);
   const out: OpenAIChatMessage[] = [];
   for (const { assistant, others, calls } of plan.sections) {
     const answers = Map.groupBy(calls, ({ entry }) => entry);

@@ -47,6 +47,8 @@ const PROVIDER_CALLS = new Set<unknown>([
 ]);
 const UNFINISHED = new Set<unknown>(["in_progress", "searching", "interpreting", "generating", "calling", "queued"]);
 
+const MANNER = { speaks, needsIds: true, idsUniqueIn: "conversation", resultsBehind: "all" } as const;
+
 export const openaiResponses: Dialect<OpenAIResponsesItem> = {
   name: "openai-responses",
   check,
@@ -114,7 +116,8 @@ function roleOf(item: unknown): "system" | "user" | "assistant" | "tool" | "othe
   if (OUTPUTS.has(type)) return "tool";
   if (type === "mcp_approval_response") return "user";
   if (type === "additional_tools" || type === "compaction_trigger") return "system";
-  return typeof type === "string" || typeof shape["id"] === "string" ? "assistant" : "other";
+  // A reference is to what only the server has (R4).
+  return typeof type === "string" && type !== "item_reference" ? "assistant" : "other";
 }
 
 function textIn({ type, text, refusal }: Shape): string | null {
@@ -176,7 +179,7 @@ function resultsOf(item: unknown): FoundResult[] {
  * made after reasoning refers to it by its id: without the one it goes without the other, and what cannot go without its id not at all.
  */
 function arrange(entries: readonly Entry<OpenAIResponsesItem>[], view: View): OpenAIResponsesItem[] {
-  const plan = planned(entries, view, openaiResponses, { speaks, needsIds: true, resultsBehind: "all" });
+  const plan = planned(entries, view, openaiResponses, MANNER);
   const out: OpenAIResponsesItem[] = [];
   for (const { assistant, others, calls } of plan.sections) {
     const items = assistant.filter((at) => {
@@ -235,8 +238,8 @@ function filled(item: OpenAIResponsesItem): OpenAIResponsesItem {
 }
 
 /**
- * Reasoning goes with the item that it led to, or not at all. That is the next item of its step; or simply the next, where an agent appended
- * the items of a response one by one.
+ * Reasoning goes with the item that it led to, or not at all: the next one of its step, or simply the next, where an agent appended the items of a response one
+ * by one. Without its encrypted content it is only a reference to what the server may have forgotten (R4, C30).
  */
 function withFollowers(
   entries: readonly Entry<OpenAIResponsesItem>[],
@@ -244,21 +247,20 @@ function withFollowers(
   plan: Plan,
 ): ReadonlySet<number> {
   const kept = new Set<number>();
-  const sizes = new Map<string, number>();
-  for (const at of items) sizes.set(entries[at]!.step, (sizes.get(entries[at]!.step) ?? 0) + 1);
-  let follower: string | null = null;
   for (const at of items.toReversed()) {
     const { message, step } = entries[at]!;
-    if (shapeOf(message)?.["type"] !== "reasoning") {
-      follower = step;
-      kept.add(at);
-    } else if (follower !== null && !plan.stale(at)) {
-      const isAlone = sizes.get(step) === 1 && sizes.get(follower) === 1;
-      if (follower === step || isAlone) kept.add(at);
-      else follower = null;
-    }
+    const isSealed = textOf((message as Shape)["encrypted_content"]) !== "" && !plan.stale(at);
+    let next = at + 1;
+    while (entries[next]?.late) next += 1;
+    const belongs = entries[next]?.step === step || (isAlone(entries, at) && isAlone(entries, next));
+    if (message.type !== "reasoning" || (isSealed && kept.has(next) && belongs)) kept.add(at);
   }
   return kept;
+}
+
+function isAlone(entries: readonly Entry<OpenAIResponsesItem>[], at: number): boolean {
+  const step = entries[at]?.step;
+  return entries[at - 1]?.step !== step && entries[at + 1]?.step !== step;
 }
 
 function sentItem(item: OpenAIResponsesItem, at: number, plan: Plan, loose: boolean): OpenAIResponsesItem {

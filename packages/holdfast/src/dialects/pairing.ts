@@ -69,11 +69,13 @@ export function standIns(): (name: string) => string {
   };
 }
 
+export interface Reader<M> extends Pick<Dialect<M>, "role" | "calls" | "results"> {
+  /** The assistant speaks while its tools run: a result does not end its part of the section. */
+  readonly interleaved?: boolean;
+}
+
 /** Works for every dialect, one's own too, and in time that grows with the conversation, not with its square. */
-export function pair<M>(
-  entries: readonly Entry<M>[],
-  dialect: Pick<Dialect<M>, "role" | "calls" | "results">,
-): Pairing {
+export function pair<M>(entries: readonly Entry<M>[], dialect: Reader<M>): Pairing {
   const sections: Section[] = [];
   const called: PairedCall[][] = [];
   const answers: (PairedCall | undefined)[][] = [];
@@ -91,7 +93,8 @@ export function pair<M>(
       current.others.push(at);
       continue;
     }
-    const isAssistants = dialect.role(entry.message) === "assistant";
+    const role = dialect.role(entry.message);
+    const isAssistants = role === "assistant";
     if (isAssistants) {
       if (closed) {
         current = { assistant: [], others: [], calls: [] };
@@ -112,7 +115,7 @@ export function pair<M>(
       }
     } else {
       current.others.push(at);
-      closed = true;
+      closed ||= role === "tool" ? dialect.interleaved !== true : role !== "other";
     }
     for (let index = 0; index < results.length; index++) {
       const result = results[index]!;

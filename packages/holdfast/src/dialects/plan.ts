@@ -1,5 +1,5 @@
-import type { Dialect, Entry, View } from "./dialect.ts";
-import { type PairedCall, pair } from "./pairing.ts";
+import type { Entry, View } from "./dialect.ts";
+import { type PairedCall, pair, type Reader } from "./pairing.ts";
 
 /**
  * What a view shows, before a dialect puts it into words: which steps, which result for which call, and under which id.
@@ -39,16 +39,13 @@ export interface Manner<M> {
   speaks(message: M): boolean;
   /** Whether a call that came without an id is given one. */
   readonly needsIds: boolean;
+  /** Where an id may stand for one call only. */
+  readonly idsUniqueIn: "conversation" | "section";
   /** Whether results stand behind the message that makes the call, or behind all messages of the assistant's in a row. */
   readonly resultsBehind: "message" | "all";
 }
 
-export function planned<M>(
-  entries: readonly Entry<M>[],
-  view: View,
-  dialect: Pick<Dialect<M>, "role" | "calls" | "results">,
-  manner: Manner<M>,
-): Plan {
+export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Reader<M>, manner: Manner<M>): Plan {
   const { sections, calls: called, answers } = pair(entries, dialect);
   const last = sections.length - 1;
   // Where a prompt follows, in the entries or behind them, nothing may stay open.
@@ -78,8 +75,9 @@ export function planned<M>(
     }
   }
 
-  const names = new Names(manner.needsIds);
+  let names = new Names(manner.needsIds);
   const plannedSections = sections.map(({ assistant, others, calls }) => {
+    if (manner.idsUniqueIn === "section") names = new Names(manner.needsIds);
     const shown = leftOut.size === 0 ? calls : calls.filter(({ entry }) => !isLeftOut(entry));
     for (const call of shown) {
       call.id = names.of(call);

@@ -78,6 +78,12 @@ describe("acp: what session/load replays", () => {
     expect(view).toEqual([prompt, plan, call("a"), update("a", { status: "completed", content: content("out") })]);
   });
 
+  test("an end that comes after the next prompt stands before it, and is late once the agent has spoken again", () => {
+    const end = update("a", { status: "completed" });
+    expect(shown([prompt, call("a"), prompt, end])).toEqual([prompt, call("a"), end, prompt]);
+    expect(shown([prompt, call("a"), prompt, chunk("agent_message", "so"), end])).toHaveLength(4);
+  });
+
   test("an update of a kind that nobody knows yet is kept", () => {
     const unknown = { sessionUpdate: "hologram", data: 1 };
     expect(shown([prompt, unknown])).toEqual([prompt, unknown]);
@@ -106,7 +112,8 @@ describe("acp: the rest", () => {
     expect(acp.incomplete(" ")).toBeNull();
     expect(acp.incomplete("half")).toEqual(chunk("agent_message", "half"));
     expect(acp.role(acp.boundary("stopped"))).toBe("user");
-    expect(acp.role(update("a", { status: "completed" }))).toBe("assistant");
+    expect(acp.role(update("a", { status: "completed" }))).toBe("tool");
+    expect(acp.role(update("a", { status: "in_progress" }))).toBe("assistant");
     expect(acp.role({ sessionUpdate: "usage_update" })).toBe("other");
     expect(acp.text(chunk("agent_thought", "hm"))).toBe("");
     expect(acp.text(prompt)).toBe("go");

@@ -161,6 +161,14 @@ describe("anthropic: arrange", () => {
     expect(view[1]).toEqual(assistant(use("a", "read", { unparsed: '{"pa' }), use("b"), use("c", "read", { x: 1 })));
   });
 
+  test("a message that ends with reasoning goes without it", () => {
+    expect(shown([prompt, assistant(text("a"), thinking("s")), assistant(thinking("s")), prompt])).toEqual([
+      prompt,
+      assistant(text("a")),
+      prompt,
+    ]);
+  });
+
   test("nothing empty: text, content, messages, results", () => {
     const view = shown([
       user(text(" ")),

@@ -113,6 +113,12 @@ describe("openai-responses: arrange", () => {
     expect(view).toEqual([user("go"), loose(said(1)), loose(call("a")), output("a"), reasoning(2), said(2)]);
   });
 
+  test("R4, C30: reasoning without its encrypted content, and references, are for a server that may have forgotten", () => {
+    const { encrypted_content: _, ...bare } = reasoning(1);
+    const steps = [user("go"), [bare, said(1)], { type: "item_reference", id: "msg_0" }, user("on")];
+    expect(shown(steps)).toEqual([user("go"), loose(said(1)), user("on")]);
+  });
+
   test("the provider's own calls: never answered, left out while unfinished, and with their reasoning (R8)", () => {
     const search = (status: string): Item => ({
       type: "web_search_call",
@@ -193,7 +199,6 @@ describe("openai-responses: the rest", () => {
   test("role, text, check, same", () => {
     expect(openaiResponses.role(reasoning(1))).toBe("assistant");
     expect(openaiResponses.role(output("a"))).toBe("tool");
-    expect(openaiResponses.role({ type: "item_reference", id: "x" } as Item)).toBe("assistant");
     expect(openaiResponses.text(said(1, "hello"))).toBe("hello");
     expect(openaiResponses.text(reasoning(1))).toBe("");
     expect(openaiResponses.check(call("a"))).toBeNull();

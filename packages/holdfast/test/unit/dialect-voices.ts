@@ -64,9 +64,9 @@ const anthropicVoice: Voice = {
     }
     if (text !== null) content.push({ type: "text", text });
     if (provider !== "none")
-      content.push({ type: "server_tool_use", id: `srv_${serial}`, name: "web_search", input: {} });
+      content.push({ type: "server_tool_use", id: `srvtoolu_${serial}`, name: "web_search", input: {} });
     if (provider === "finished")
-      content.push({ type: "web_search_tool_result", tool_use_id: `srv_${serial}`, content: ["hit"] });
+      content.push({ type: "web_search_tool_result", tool_use_id: `srvtoolu_${serial}`, content: ["hit"] });
     for (const call of calls) {
       content.push({
         type: "tool_use",
