@@ -52,9 +52,11 @@ const judges: Record<string, Judge> = {
     signed: (step) =>
       (step as Made[]).map(({ role, parts }) => ({
         role,
-        parts: parts.map((part: Made) =>
-          part.thoughtSignature === undefined ? part : { ...part, thoughtSignature: signPart(part) },
-        ),
+        // Gemini 3 signs the first call of each step.
+        parts: parts.map((part: Made, at: number) => {
+          const isFirst = part.functionCall && parts.findIndex((other: Made) => other.functionCall) === at;
+          return isFirst ? { ...part, thoughtSignature: signPart(part) } : part;
+        }),
       })),
     judge: (view) => validateGemini(view, { signatures: "bound" }),
   },
@@ -71,12 +73,15 @@ function repair({ dialect }: Voice, entries: Entry<unknown>[]): void {
   }
 }
 
-/** The conversation as it was lived: recorded entries, and the steps as they came. */
-function lived(
-  voice: Voice,
-  conversation: readonly Happening[],
-  judge: Judge,
-): { entries: Entry<unknown>[]; steps: unknown[][] } {
+interface Life {
+  readonly entries: Entry<unknown>[];
+  /** The steps as they came. */
+  readonly steps: unknown[][];
+}
+
+/** The conversation as it was lived, at first with one model, and from some step on with another. */
+function lived(voice: Voice, conversation: readonly Happening[], judge: Judge, newFrom = 0): Life {
+  const { dialect } = voice;
   const entries: Entry<unknown>[] = [];
   const steps: unknown[][] = [];
   const said: Happening[] = [];
@@ -84,32 +89,40 @@ function lived(
     const before = spoken(voice, said).length;
     said.push(happening);
     const fresh = spoken(voice, said).slice(before);
-    if (happening.kind === "step") {
-      repair(voice, entries);
-      // What the provider has not finished, it would finish now, if nobody else had spoken.
-      const isOpen = pair(entries, voice.dialect)
-        .sections.at(-1)!
-        .calls.some(({ answer }) => answer === null);
-      if (isOpen || voice.dialect.role(entries.at(-1)!.message) === "assistant")
-        entries.push(entry(voice.dialect.boundary("go on"), entries.length));
-      const view = voice.dialect.arrange(entries, { changedAt: null, next: "model" });
-      const step = judge.signed(
-        fresh.map(({ message }) => message),
-        view,
-      );
-      steps.push(step);
-      for (const [index, message] of step.entries()) {
-        entries.push(
-          entry(message, entries.length, {
-            step: fresh[index]!.step.startsWith("step") ? `step ${steps.length}` : `s${entries.length}`,
-          }),
-        );
-      }
-    } else {
+    if (happening.kind !== "step") {
       for (const { message } of fresh) entries.push(entry(message, entries.length));
+      continue;
+    }
+    repair(voice, entries);
+    // What the provider has not finished, it would finish now, if nobody else had spoken.
+    const isOpen = pair(entries, dialect)
+      .sections.at(-1)!
+      .calls.some(({ answer }) => answer === null);
+    if (isOpen || dialect.role(entries.at(-1)!.message) === "assistant") {
+      entries.push(entry(dialect.boundary("go on"), entries.length));
+    }
+    const model = steps.length < newFrom ? "old" : "new";
+    const view = dialect.arrange(entries, { changedAt: null, model, next: "model" });
+    const step = judge.signed(
+      fresh.map(({ message }) => message),
+      view,
+    );
+    steps.push(step);
+    for (const [index, message] of step.entries()) {
+      const isOne = fresh[index]!.step.startsWith("step");
+      entries.push(
+        entry(message, entries.length, { model, step: isOne ? `step ${steps.length}` : `s${entries.length}` }),
+      );
     }
   }
   return { entries, steps };
+}
+
+/** The first of them, without half a step at the end. */
+function cut(entries: readonly Entry<unknown>[], where: number): Entry<unknown>[] {
+  let end = 1 + (where % entries.length);
+  while (end < entries.length && entries[end]!.step === entries[end - 1]!.step) end += 1;
+  return entries.slice(0, end);
 }
 
 function told(violations: Violation[]): string {
@@ -124,19 +137,65 @@ describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s",
     entry(voice.user("and now?"), entries.length),
   ];
 
+  const judged = (entries: Entry<unknown>[], view: Partial<View>, { steps }: Life, open = false): string =>
+    told(judge.judge(dialect.arrange(entries, { changedAt: null, next: "model", ...view }), steps, open));
+
   test("P4: cut anywhere, repaired, and with a prompt behind it, the provider accepts it", () => {
     holds(
       fc.property(happenings, fc.nat(), fc.boolean(), (conversation, where, repairs) => {
-        const { entries, steps } = lived(voice, conversation, judge);
-        let cut = 1 + (where % entries.length);
-        while (entries[cut]?.step === entries[cut - 1]!.step) cut += 1;
-        const some = entries.slice(0, cut);
+        const life = lived(voice, conversation, judge);
+        const some = cut(life.entries, where);
+        // Without a repair, steps that cannot be sent are left out. A client is shown them.
         if (repairs || name === "acp") repair(voice, some);
-        const view: View = { changedAt: null, next: "model" };
-        expect(told(judge.judge(dialect.arrange(prompt(some), view), steps, false))).toBe("");
+        expect(judged(prompt(some), {}, life)).toBe("");
       }),
       seed,
       500,
+    );
+  });
+
+  test("P4: repaired and asked to go on without a prompt", () => {
+    holds(
+      fc.property(happenings, fc.nat(), (conversation, where) => {
+        const life = lived(voice, conversation, judge);
+        const some = cut(life.entries, where);
+        repair(voice, some);
+        const shown = dialect.arrange(some, { changedAt: null, next: "model" });
+        if (dialect.role(shown.at(-1)) === "assistant") some.push(entry(dialect.boundary("go on"), some.length));
+        expect(judged(some, {}, life, true)).toBe("");
+      }),
+      seed,
+      300,
+    );
+  });
+
+  test("R4: with another model than before, and back to the beginning with it", () => {
+    holds(
+      fc.property(happenings, fc.nat(4), fc.nat(), (conversation, newFrom, where) => {
+        const life = lived(voice, conversation, judge, newFrom);
+        const some = cut(life.entries, where);
+        repair(voice, some);
+        expect(judged(prompt(some), { model: "new" }, life)).toBe("");
+        expect(judged(prompt(some), { model: "third" }, life)).toBe("");
+      }),
+      seed,
+      300,
+    );
+  });
+
+  test("R1: where the application changed the past", () => {
+    holds(
+      fc.property(happenings, fc.nat(), (conversation, where) => {
+        const life = lived(voice, conversation, judge);
+        const some = [...life.entries];
+        repair(voice, some);
+        const spots = some.filter(({ message }) => dialect.role(message) === "user");
+        const { id } = spots[where % spots.length]!;
+        const changed = some.map((old) => (old.id === id ? { ...old, message: voice.user("something else") } : old));
+        expect(judged(prompt(changed), { changedAt: id }, life)).toBe("");
+      }),
+      seed,
+      300,
     );
   });
 });
