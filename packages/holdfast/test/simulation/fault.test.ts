@@ -4,6 +4,7 @@ import {
   faultNames,
   folderStore,
   makeWorkload,
+  type ProfileName,
   Runner,
   SimulatedDisk,
   sessionId,
@@ -30,10 +31,18 @@ const promises: Readonly<Record<FaultName, string>> = {
 };
 
 describe.each(faultNames)("%s, once and for ever, at every step", (fault) => {
-  test.each([1, 2])(`${promises[fault]} (seed %i)`, async (seed) => {
-    const profile = fault === "EIO" ? "epochs" : "mixed";
-    // An I/O error can meet every step, reads too: a shorter workload has as many cases.
-    const length = fault === "EIO" ? 3 : 8;
+  // An I/O error can meet every step, reads too: a shorter workload has as many cases.
+  const cases: readonly (readonly [ProfileName, number, number])[] =
+    fault === "EIO"
+      ? [
+          ["epochs", 1, 3],
+          ["visits", 2, 6],
+        ]
+      : [
+          ["mixed", 1, 8],
+          ["mixed", 2, 8],
+        ];
+  test.each(cases)(`${promises[fault]} (%s, seed %i)`, async (profile, seed, length) => {
     const report = await simulateFaults({ open: folderStore, seed, profile, length, faults: [fault], perFault: 1 });
     expect(tellFailures(report.failures)).toBe("");
     expect(report.states).toBeGreaterThan(30);

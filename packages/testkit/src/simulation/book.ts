@@ -51,12 +51,17 @@ export class Book {
     for (const session of this.#ledgers.keys()) this.update(session, (ledger) => afterCrash(ledger, "power"));
   }
 
-  /** Every failure is a HoldfastError, and there is none without a fault. */
+  /** Every failure is a HoldfastError that does not lie about sessions, and there is none without a fault. */
   failed(what: string, error: unknown, expected = false): void {
     if (!isHoldfastError(error)) {
       const words = error instanceof Error ? (error.stack ?? error.message) : String(error);
       this.problems.push(`${what} failed with no HoldfastError: ${words}`);
-    } else if (this.faults === "none" && !expected) {
+      return;
+    }
+    // Nobody else is there, and each call is made of a session that is there, or is not: only the disk has failed.
+    const lie = (["SESSION_BUSY", "SESSION_NOT_FOUND", "SESSION_EXISTS"] as const).some((code) => code === error.code);
+    if (lie) this.problems.push(`${what} failed with the wrong words: ${error.code}: ${error.message}`);
+    else if (this.faults === "none" && !expected) {
       this.problems.push(`${what} failed without a fault: ${error.code}: ${error.message}`);
     }
   }

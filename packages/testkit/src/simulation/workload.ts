@@ -102,6 +102,20 @@ const profiles = {
     delete: 22,
     gc: 8,
   },
+  /** Writers that come, write a little and leave. */
+  visits: {
+    append: 34,
+    again: 4,
+    flush: 0,
+    epoch: 10,
+    close: 36,
+    pack: 6,
+    read: 4,
+    list: 0,
+    restart: 6,
+    delete: 0,
+    gc: 0,
+  },
   /** Many unfinished appends at a time. */
   bursts: {
     append: 80,
