@@ -2,14 +2,16 @@ import type { Dialect, Entry } from "./dialect.ts";
 import type { FoundCall, FoundResult, Reader } from "./pairing.ts";
 import { phrase } from "./phrase.ts";
 import { equal } from "./sameness.ts";
-import { isBlank, mapped, type Shape, shapeOf, textOf, without } from "./shape.ts";
+import { isBlank, joinedText, mapped, type Shape, shapeOf, shapesOf, textOf, without } from "./shape.ts";
 
 /**
- * What an ACP agent and its client say to each other: the `update` of a `session/update`, or the parameters of a `session/request_permission`, since a tool call may be born in
- * one. A prompt is one `user_message_chunk` per block. The view is what `session/load` replays: for a client, not for a model.
+ * What an ACP agent and its client say to each other: the parameters of a `session/prompt`, of a `session/update` (or its `update` alone), or of a
+ * `session/request_permission`, since a tool call may be born in one. The view is what `session/load` replays, as updates: for a client, not for a model.
  */
 export interface AcpMessage {
   readonly sessionUpdate?: string;
+  readonly update?: object;
+  readonly prompt?: readonly object[];
   readonly toolCall?: object;
 }
 
@@ -26,18 +28,20 @@ export const acp: Dialect<AcpMessage> & Pick<Reader<AcpMessage>, "interleaved"> 
   interleaved: true,
   check,
   role: (message) => {
-    const shape = shapeOf(message);
+    const shape = bareOf(message);
     if (!shape) return "other";
+    if (isPrompt(shape)) return "user";
     if (shape["sessionUpdate"] === "tool_call_update" && isEnd(shape)) return "tool";
     const chunk = CHUNKS.get(shape["sessionUpdate"]);
     return chunk ?? (OF_THE_AGENT.has(shape["sessionUpdate"]) || callIn(shape) ? "assistant" : "other");
   },
   text: (message) => {
-    const shape = shapeOf(message);
+    const shape = bareOf(message);
+    const textIn = ({ type, text }: Shape): string | null => (type === "text" ? textOf(text) : null);
+    if (shape && isPrompt(shape)) return joinedText(shapesOf(shape["prompt"]), textIn, true);
     const kind = shape?.["sessionUpdate"];
     const content = shapeOf(shape?.["content"]);
-    if (!CHUNKS.has(kind) || kind === "agent_thought_chunk" || content?.["type"] !== "text") return "";
-    return textOf(content["text"]);
+    return !content || !CHUNKS.has(kind) || kind === "agent_thought_chunk" ? "" : (textIn(content) ?? "");
   },
   calls: callsOf,
   results: resultsOf,
@@ -57,9 +61,18 @@ function chunk(sessionUpdate: string, text: string): AcpMessage {
   return { sessionUpdate, content: { type: "text", text } } as AcpMessage;
 }
 
-function check(message: unknown): string | null {
+/** Without the envelope that names the session. */
+function bareOf(message: unknown): Shape | null {
   const shape = shapeOf(message);
-  if (!shape) return "it is neither a session update nor a request for permission";
+  return shape && shape["sessionUpdate"] === undefined ? (shapeOf(shape["update"]) ?? shape) : shape;
+}
+
+const isPrompt = ({ sessionUpdate, prompt }: Shape): boolean => sessionUpdate === undefined && Array.isArray(prompt);
+
+function check(message: unknown): string | null {
+  const shape = bareOf(message);
+  if (!shape) return "it is neither a prompt, nor a session update, nor a request for permission";
+  if (isPrompt(shape)) return shapesOf(shape["prompt"]).length > 0 ? null : "a prompt has at least one block";
   const { sessionUpdate, toolCall } = shape;
   if (sessionUpdate === undefined) {
     if (!shapeOf(toolCall)) return "it has no sessionUpdate, and no toolCall to ask permission for";
@@ -91,7 +104,7 @@ function isEnd({ status }: Shape): boolean {
 
 /** A call is made where it is announced, or where permission is asked for it. An update alone makes none: its call may have been announced before. */
 function callsOf(message: unknown): FoundCall[] {
-  const shape = shapeOf(message);
+  const shape = bareOf(message);
   const call = shape && callIn(shape);
   if (!call || shape["sessionUpdate"] === "tool_call_update") return [];
   const id = textOf(call["toolCallId"]);
@@ -101,7 +114,7 @@ function callsOf(message: unknown): FoundCall[] {
 }
 
 function resultsOf(message: unknown): FoundResult[] {
-  const shape = shapeOf(message);
+  const shape = bareOf(message);
   const call = shape && callIn(shape);
   return call && shape["sessionUpdate"] !== undefined && isEnd(call) ? [{ call: textOf(call["toolCallId"]) }] : [];
 }
@@ -116,7 +129,7 @@ function arrange(entries: readonly Entry<AcpMessage>[]): AcpMessage[] {
   const turns = [turn];
   const known = new Map<string, { since: Shape; ended: boolean; turn: number }>();
   for (const { message } of entries) {
-    const shape = shapeOf(message);
+    const shape = bareOf(message);
     if (!shape) continue;
     const role = acp.role(message);
     if (role === "user" && turn.hasAgent) {
@@ -126,7 +139,8 @@ function arrange(entries: readonly Entry<AcpMessage>[]): AcpMessage[] {
     turn.hasAgent ||= role === "assistant";
     const call = callIn(shape);
     if (!call) {
-      if (typeof shape["sessionUpdate"] === "string" && isShown(shape)) turn.updates.push(message);
+      const updates = isPrompt(shape) ? chunksOf(shape["prompt"]) : [shape];
+      for (const update of updates) if (isShown(update)) turn.updates.push(update as AcpMessage);
       continue;
     }
     const id = textOf(call["toolCallId"]);
@@ -151,8 +165,14 @@ interface Replayed {
   hasAgent: boolean;
 }
 
+/** One update for each block, as an agent replays a prompt. */
+function chunksOf(prompt: unknown): Shape[] {
+  return shapesOf(prompt).map((content) => ({ sessionUpdate: "user_message_chunk", content }));
+}
+
 function isShown(shape: Shape): boolean {
   const { sessionUpdate, content } = shape;
+  if (typeof sessionUpdate !== "string") return false;
   if (sessionUpdate === "notice" || sessionUpdate === "tool_call" || sessionUpdate === "tool_call_update") return false;
   const block = shapeOf(content);
   return !CHUNKS.has(sessionUpdate) || (block !== null && !(block["type"] === "text" && block["text"] === ""));

@@ -5,6 +5,7 @@ import { phrase } from "./phrase.ts";
 import { type Plan, planned, type ShownCall } from "./plan.ts";
 import { equal, unmarked } from "./sameness.ts";
 import { inputObject, isBlank, joinedText, mapped, type Shape, shapeOf, shapesOf, textOf, without } from "./shape.ts";
+import { BEGINNING } from "./turns.ts";
 
 /** `ModelMessage` of ai 5 to 7 fits. */
 export interface AiSdkMessage {
@@ -21,7 +22,7 @@ const SIGNED = ["thoughtSignature", "itemId", "reasoningEncryptedContent", "reas
 /** In provider options: cache marks of the providers that have them. */
 const MARKS = ["cacheControl", "cache_control", "cachePoint"];
 
-const MANNER = { speaks, needsIds: true, idsUniqueIn: "conversation", resultsBehind: "message" } as const;
+const MANNER = { speaks, needsIds: true, idsUniqueIn: "conversation", together: () => false } as const;
 
 export const aiSdk: Dialect<AiSdkMessage> = {
   name: "ai-sdk",
@@ -141,7 +142,7 @@ function changedOptions(part: Shape, names: readonly string[]): Shape {
   return kept.length > 0 ? { ...bare, providerOptions: Object.fromEntries(kept) } : bare;
 }
 
-/** Behind each message with calls a result for each of them, in call order, and before those the approvals that were given. */
+/** The user's message first; behind each message with calls a result for each of them, in call order, and before those the approvals that were given. */
 function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMessage[] {
   const plan = planned(entries, view, aiSdk, MANNER);
   const out: AiSdkMessage[] = [];
@@ -150,6 +151,7 @@ function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMess
     const approvals = approvalsIn(entries, others);
     for (const at of assistant) {
       const message = sentAssistant(entries[at]!.message, at, plan);
+      if (message && out.every(({ role }) => role === "system")) out.push({ role: "user", content: BEGINNING });
       if (message) out.push(message);
       const given: Found[] = [];
       for (const request of partsOf(message).filter(isRequest)) {

@@ -32,7 +32,8 @@ const STAYS = new Set(["thinking", "redacted_thinking", "fallback"]);
 /** Blocks that tell that a message was made for another API. */
 const FOREIGN = new Set(["tool-call", "tool-result", "image_url", "input_text", "output_text", "function_call"]);
 
-const MANNER = { speaks, needsIds: true, idsUniqueIn: "conversation", resultsBehind: "all" } as const;
+const fit = (id: string): string => id.replaceAll(/[^a-zA-Z0-9_-]/g, "_");
+const MANNER = { speaks, needsIds: true, fit, idsUniqueIn: "conversation", together: () => true } as const;
 
 export const anthropic: Dialect<AnthropicMessage> = {
   name: "anthropic",
@@ -190,10 +191,10 @@ function spoken(message: AnthropicMessage): readonly Shape[] {
   return mapped(blocksOf(message), (block) => (isResult(block) || isEmpty(block) ? null : block));
 }
 
-/** The message as it was recorded, if these blocks are all of it, and it has nothing that only a response has. */
+/** The message as it was recorded, if these blocks are all of it. What else it has, such as a response's usage, the API refuses in a request. */
 function wholeOf(message: AnthropicMessage, blocks: readonly Shape[]): AnthropicMessage | null {
-  const { content, type } = message as unknown as Shape;
-  if (type !== undefined) return null;
+  const { content, role } = message;
+  if (role !== "system" && Object.keys(message).some((name) => name !== "role" && name !== "content")) return null;
   if (typeof content === "string") return blocks.length === 1 ? message : null;
   const all = listOf(content);
   return all.length === blocks.length && all.every((block, index) => block === blocks[index]) ? message : null;
@@ -271,15 +272,16 @@ function answerBlock(entries: readonly Entry<AnthropicMessage>[], { answer, id }
   return { ...rest, tool_use_id: id, ...(content === undefined ? {} : { content }) };
 }
 
-/** No empty text, and nothing but text in an error. Undefined: a result without content is fine. */
+/** No empty text, nothing but text in an error, and not nothing. Undefined: any other result may be without content. */
 function resultContent({ content, is_error }: Shape): unknown {
-  if (typeof content === "string") return isBlank(content) ? undefined : content;
-  if (!Array.isArray(content)) return undefined;
+  const nothing = is_error === true ? "failed without a message" : undefined;
+  if (typeof content === "string") return isBlank(content) ? nothing : content;
+  if (!Array.isArray(content)) return nothing;
   const kept = mapped(content as readonly unknown[], (item) => {
     const block = shapeOf(item);
     return !block || isEmpty(block) || (is_error === true && block["type"] !== "text") ? null : item;
   });
-  return kept.length > 0 ? kept : undefined;
+  return kept.length > 0 ? kept : nothing;
 }
 
 /** The newest marks: they move on with the conversation, and older ones would add up to more than the API takes. */

@@ -27,7 +27,7 @@ export interface GeminiContent {
 /** What the API takes in the place of a signature that is not there any more (ai.google.dev, "Thought signatures"). */
 const NO_SIGNATURE = "skip_thought_signature_validator";
 
-const MANNER = { speaks, needsIds: false, idsUniqueIn: "section", resultsBehind: "all" } as const;
+const MANNER = { speaks, needsIds: false, idsUniqueIn: "section", together: () => true } as const;
 
 export const gemini: Dialect<GeminiContent> = {
   name: "gemini",
@@ -178,7 +178,8 @@ function isEmpty(part: Shape): boolean {
 function wholeOf(content: GeminiContent, parts: readonly Shape[], role: string): GeminiContent | null {
   const all = listOf(content.parts);
   const isAll = all.length === parts.length && all.every((part, index) => part === parts[index]);
-  return isAll && content.role === role ? content : null;
+  const isOnly = Object.keys(content).every((name) => name === "role" || name === "parts");
+  return isAll && isOnly && content.role === role ? content : null;
 }
 
 function modelParts(content: GeminiContent, at: number, plan: Plan): readonly Shape[] {

@@ -1,7 +1,7 @@
 import type { Dialect, Entry, View } from "./dialect.ts";
 import { type FoundCall, type FoundResult, standIns } from "./pairing.ts";
 import { markedText, phrase } from "./phrase.ts";
-import { type Plan, planned, type ShownCall } from "./plan.ts";
+import { ID_LENGTH_MAX, type Plan, planned, type ShownCall } from "./plan.ts";
 import { equal, unmarked } from "./sameness.ts";
 import {
   inputText,
@@ -34,7 +34,8 @@ const ROLES = new Map<unknown, "system" | "user" | "assistant" | "tool">([
 /** Parts that tell that a message was made for another API. */
 const FOREIGN = new Set(["tool_use", "tool_result", "tool-call", "tool-result", "input_text", "output_text"]);
 
-const MANNER = { speaks, needsIds: true, idsUniqueIn: "conversation", resultsBehind: "message" } as const;
+const fit = (id: string): string => id.slice(0, ID_LENGTH_MAX);
+const MANNER = { speaks, needsIds: true, fit, idsUniqueIn: "conversation", together: () => false } as const;
 
 export const openaiChat: Dialect<OpenAIChatMessage> = {
   name: "openai-chat",

@@ -1,7 +1,7 @@
 import type { Dialect, Entry, View } from "./dialect.ts";
 import { type FoundCall, type FoundResult, standIn } from "./pairing.ts";
 import { markedText, phrase } from "./phrase.ts";
-import { type Plan, planned, type ShownCall } from "./plan.ts";
+import { groupsOf, ID_LENGTH_MAX, type Plan, planned, type ShownCall } from "./plan.ts";
 import { equal } from "./sameness.ts";
 import {
   inputText,
@@ -47,7 +47,8 @@ const PROVIDER_CALLS = new Set<unknown>([
 ]);
 const UNFINISHED = new Set<unknown>(["in_progress", "searching", "interpreting", "generating", "calling", "queued"]);
 
-const MANNER = { speaks, needsIds: true, idsUniqueIn: "conversation", resultsBehind: "all" } as const;
+const fit = (id: string): string => id.slice(0, ID_LENGTH_MAX);
+const MANNER = { speaks, needsIds: true, fit, idsUniqueIn: "conversation", together } as const;
 
 export const openaiResponses: Dialect<OpenAIResponsesItem> = {
   name: "openai-responses",
@@ -182,29 +183,52 @@ function arrange(entries: readonly Entry<OpenAIResponsesItem>[], view: View): Op
   const plan = planned(entries, view, openaiResponses, MANNER);
   const out: OpenAIResponsesItem[] = [];
   for (const { assistant, others, calls } of plan.sections) {
-    const items = assistant.filter((at) => {
-      const { message } = entries[at]!;
-      return isSent(message, at, plan) && !(plan.stale(at) && PROVIDER_CALLS.has(message.type));
-    });
-    const kept = withFollowers(entries, items, plan);
-    let loose = false;
-    for (const at of items) {
-      const { message } = entries[at]!;
-      const { type } = message;
-      if (type === "reasoning") loose = !kept.has(at);
-      const isLoose = loose || plan.stale(at);
-      if (kept.has(at) && !(isLoose && PROVIDER_CALLS.has(type))) out.push(sentItem(message, at, plan, isLoose));
-    }
     const rest = others.map((at) => ({ message: entries[at]!.message, at, role: roleOf(entries[at]!.message) }));
-    for (const { message, at, role } of rest) {
-      if (role === "tool" && plan.answered(at, 0)?.call.by === "provider") out.push(message);
+    const outputs = Map.groupBy(calls.filter(isOurs), ({ entry }) => entry);
+    for (const group of groupsOf(entries, assistant, MANNER)) {
+      out.push(...sentItems(entries, group, plan));
+      for (const { message, at, role } of rest) {
+        const answered = role === "tool" ? plan.answered(at, 0) : null;
+        if (answered?.call.by === "provider" && group.includes(answered.entry)) out.push(message);
+      }
+      for (const at of group) for (const call of outputs.get(at) ?? []) out.push(sentOutput(entries, call));
     }
-    for (const call of calls) if (isOurs(call)) out.push(sentOutput(entries, call));
     for (const { message, at, role } of rest) {
       if (role !== "tool" && role !== "other" && isSent(message, at, plan)) out.push(filled(message));
     }
   }
   return out;
+}
+
+/** Items of one step, or of one response that an agent appended item by item. */
+function together(entries: readonly Entry<OpenAIResponsesItem>[], at: number, next: number): boolean {
+  return entries[at]?.step === entries[next]?.step || (isAlone(entries, at) && isAlone(entries, next));
+}
+
+function isAlone(entries: readonly Entry<OpenAIResponsesItem>[], at: number): boolean {
+  const step = entries[at]?.step;
+  return entries[at - 1]?.step !== step && entries[at + 1]?.step !== step;
+}
+
+function sentItems(
+  entries: readonly Entry<OpenAIResponsesItem>[],
+  group: readonly number[],
+  plan: Plan,
+): OpenAIResponsesItem[] {
+  const items = group.filter((at) => {
+    const { message } = entries[at]!;
+    return isSent(message, at, plan) && !(plan.stale(at) && PROVIDER_CALLS.has(message.type));
+  });
+  const kept = withFollowers(entries, items, plan);
+  const sent: OpenAIResponsesItem[] = [];
+  let loose = false;
+  for (const at of items) {
+    const { message } = entries[at]!;
+    if (message.type === "reasoning") loose = !kept.has(at);
+    const isLoose = loose || plan.stale(at);
+    if (kept.has(at) && !(isLoose && PROVIDER_CALLS.has(message.type))) sent.push(sentItem(message, at, plan, isLoose));
+  }
+  return sent;
 }
 
 const isOurs = ({ call, answer }: ShownCall): boolean => call.by === "agent" && answer !== null;
@@ -248,19 +272,14 @@ function withFollowers(
 ): ReadonlySet<number> {
   const kept = new Set<number>();
   for (const at of items.toReversed()) {
-    const { message, step } = entries[at]!;
+    const { message } = entries[at]!;
     const isSealed = textOf((message as Shape)["encrypted_content"]) !== "" && !plan.stale(at);
     let next = at + 1;
     while (entries[next]?.late) next += 1;
-    const belongs = entries[next]?.step === step || (isAlone(entries, at) && isAlone(entries, next));
-    if (message.type !== "reasoning" || (isSealed && kept.has(next) && belongs)) kept.add(at);
+    const isFollowed = kept.has(next) && together(entries, at, next);
+    if (message.type !== "reasoning" || (isSealed && isFollowed)) kept.add(at);
   }
   return kept;
-}
-
-function isAlone(entries: readonly Entry<OpenAIResponsesItem>[], at: number): boolean {
-  const step = entries[at]?.step;
-  return entries[at - 1]?.step !== step && entries[at + 1]?.step !== step;
 }
 
 function sentItem(item: OpenAIResponsesItem, at: number, plan: Plan, loose: boolean): OpenAIResponsesItem {

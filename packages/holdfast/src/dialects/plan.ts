@@ -39,10 +39,12 @@ export interface Manner<M> {
   speaks(message: M): boolean;
   /** Whether a call that came without an id is given one. */
   readonly needsIds: boolean;
+  /** An id as the provider takes it: what came from another server may have other characters, or more. */
+  readonly fit?: (id: string) => string;
   /** Where an id may stand for one call only. */
   readonly idsUniqueIn: "conversation" | "section";
-  /** Whether results stand behind the message that makes the call, or behind all messages of the assistant's in a row. */
-  readonly resultsBehind: "message" | "all";
+  /** Whether the results of two neighbouring messages of the assistant's stand together behind the second. */
+  together(entries: readonly Entry<M>[], at: number, next: number): boolean;
 }
 
 export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Reader<M>, manner: Manner<M>): Plan {
@@ -56,9 +58,8 @@ export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Re
   const leftOut = new Set<string>();
   const stepOf = (at: number): string => `${sectionOf[at]} ${entries[at]!.step}`;
   const isLeftOut = (at: number): boolean => leftOut.size > 0 && leftOut.has(stepOf(at));
-  const end = sections[last]!.assistant.at(-1);
-  const isAtEnd = ({ section, entry }: PairedCall): boolean =>
-    section === last && (manner.resultsBehind === "all" || entry === end);
+  const end = endOf(entries, sections[last]!.assistant, manner);
+  const isAtEnd = ({ section, entry }: PairedCall): boolean => section === last && entry >= end;
   const mayStayOpen = (call: PairedCall): boolean =>
     endsOpen && (isAtEnd(call) || (call.call.by === "provider" && isCalledFrom(call.call.id, call.section + 1)));
   // The provider's call may go on while calls that are made in its course are answered.
@@ -75,9 +76,9 @@ export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Re
     }
   }
 
-  let names = new Names(manner.needsIds);
+  let names = new Names(manner);
   const plannedSections = sections.map(({ assistant, others, calls }) => {
-    if (manner.idsUniqueIn === "section") names = new Names(manner.needsIds);
+    if (manner.idsUniqueIn === "section") names = new Names(manner);
     const shown = leftOut.size === 0 ? calls : calls.filter(({ entry }) => !isLeftOut(entry));
     for (const call of shown) {
       call.id = names.of(call);
@@ -97,6 +98,28 @@ export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Re
   };
 }
 
+/** The first of the messages behind which the last results stand. */
+function endOf<M>(entries: readonly Entry<M>[], assistant: readonly number[], { together }: Manner<M>): number {
+  let first = assistant.length - 1;
+  while (first > 0 && together(entries, assistant[first - 1]!, assistant[first]!)) first -= 1;
+  return assistant[first] ?? 0;
+}
+
+/** The messages of the assistant's in a row, in the groups behind which their results stand. */
+export function groupsOf<M>(
+  entries: readonly Entry<M>[],
+  assistant: readonly number[],
+  { together }: Manner<M>,
+): number[][] {
+  const groups: number[][] = [];
+  for (const at of assistant) {
+    const last = groups.at(-1);
+    if (last && together(entries, last.at(-1)!, at)) last.push(at);
+    else groups.push([at]);
+  }
+  return groups;
+}
+
 function ifShown(call: PairedCall | undefined): ShownCall | null {
   return call && call.id !== null ? (call as ShownCall) : null;
 }
@@ -114,16 +137,16 @@ function isForeign<M>(entry: Entry<M>, view: View): boolean {
 }
 
 /** OpenAI takes ids of at most 64 characters. */
-const ID_LENGTH_MAX = 64;
+export const ID_LENGTH_MAX = 64;
 
 /** Ids that do not repeat. Each depends on the calls before it alone, so that a longer conversation has the same names at its beginning (R1, R9). */
 class Names {
-  readonly #needsIds: boolean;
+  readonly #manner: Pick<Manner<never>, "needsIds" | "fit">;
   readonly #used = new Set<string>();
   readonly #repeats = new Map<string, number>();
 
-  constructor(needsIds: boolean) {
-    this.#needsIds = needsIds;
+  constructor(manner: Pick<Manner<never>, "needsIds" | "fit">) {
+    this.#manner = manner;
   }
 
   of({ call, section, index }: PairedCall): string {
@@ -132,8 +155,10 @@ class Names {
       this.#used.add(call.id);
       return call.id;
     }
-    if (call.idless && !this.#needsIds) return "";
-    const wanted = call.idless ? `call_${section}_${index}` : call.id;
+    const { needsIds, fit } = this.#manner;
+    if (call.idless && !needsIds) return "";
+    const given = call.idless ? `call_${section}_${index}` : call.id;
+    const wanted = fit ? fit(given) : given;
     if (!this.#used.has(wanted)) {
       this.#used.add(wanted);
       return wanted;

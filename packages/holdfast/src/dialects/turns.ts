@@ -9,13 +9,11 @@ export class Turns<M> {
     if (parts.length === 0) return;
     const last = this.#turns.at(-1);
     if (last?.role === role) {
-      if (last.whole !== null) last.parts = [...last.parts];
-      (last.parts as Shape[]).push(...parts);
+      for (const part of parts) last.parts.push(part);
       last.whole = null;
       last.rest = { ...last.rest, ...rest };
     } else {
-      // A list of our own as soon as there is anything to add.
-      this.#turns.push({ role, parts: whole === null ? [...parts] : parts, whole, rest });
+      this.#turns.push({ role, parts: [...parts], whole, rest });
     }
   }
 
@@ -30,7 +28,7 @@ export class Turns<M> {
 
 interface Turn<M> {
   readonly role: string;
-  parts: readonly Shape[];
+  readonly parts: Shape[];
   whole: M | null;
   rest: Shape;
 }

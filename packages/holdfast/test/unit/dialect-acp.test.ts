@@ -84,6 +84,25 @@ describe("acp: what session/load replays", () => {
     expect(shown([prompt, call("a"), prompt, chunk("agent_message", "so"), end])).toHaveLength(4);
   });
 
+  test("prompts and updates in their envelopes, as they go over the wire", () => {
+    const link = { type: "resource_link", name: "a", uri: "file:///a" };
+    const asked = { sessionId: "s", prompt: [{ type: "text", text: "go" }, link] };
+    const said = { sessionId: "s", update: chunk("agent_message", "yes") };
+    expect([asked, said].map((message) => acp.check(message as Update))).toEqual([null, null]);
+    expect([acp.role(asked), acp.text(asked), acp.role(said), acp.text(said)]).toEqual([
+      "user",
+      "go",
+      "assistant",
+      "yes",
+    ]);
+    expect(shown([asked, said, { sessionId: "s", update: call("a") }])).toEqual([
+      prompt,
+      { sessionUpdate: "user_message_chunk", content: link },
+      chunk("agent_message", "yes"),
+      call("a"),
+    ]);
+  });
+
   test("an update of a kind that nobody knows yet is kept", () => {
     const unknown = { sessionUpdate: "hologram", data: 1 };
     expect(shown([prompt, unknown])).toEqual([prompt, unknown]);

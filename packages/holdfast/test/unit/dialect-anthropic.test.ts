@@ -182,7 +182,14 @@ describe("anthropic: arrange", () => {
     expect(view).toEqual([prompt, assistant(use("a")), user({ type: "tool_result", tool_use_id: "a" })]);
   });
 
-  test("an error holds nothing but text", () => {
+  test("ids that came from another server fit", () => {
+    const view = shown([prompt, assistant(use("functions.read:0")), user(result("functions.read:0"))]);
+    expect(view.slice(1)).toEqual([assistant(use("functions_read_0")), user(result("functions_read_0"))]);
+  });
+
+  test("an error holds nothing but text, and not nothing", () => {
+    const silent = { ...result("c", ""), is_error: true };
+    expect(shown([prompt, assistant(use("c")), user(silent)])[2].content[0].content).toBe("failed without a message");
     const image = { type: "image", source: { type: "url", url: "https://x/y.png" } };
     const view = shown([
       prompt,
@@ -239,6 +246,10 @@ describe("anthropic: arrange", () => {
     expect(
       shown([system, prompt, assistant(use("a")), system, user(result("a")), assistant(text("b")), system]),
     ).toEqual([prompt, system, assistant(use("a")), user(result("a")), system, assistant(text("b"))]);
+    // While results are to come, the user's turn is not over.
+    expect(
+      shown([prompt, assistant(text("a")), system, assistant(use("a"), use("b")), user(result("a"))]),
+    ).toHaveLength(3);
     expect(shown([prompt, system, system])).toEqual([
       prompt,
       { role: "system", content: [text("be brief"), text("be brief")] },

@@ -99,6 +99,26 @@ describe("openai-responses: arrange", () => {
     expect(shown([user("go"), reasoning(1), said(1), call("a"), output("a")])).toHaveLength(5);
   });
 
+  test("two responses in a row: each with its outputs behind it, and open calls only in the last", () => {
+    const steps = [user("go"), [reasoning(1), call("a")], [reasoning(2), call("b")]];
+    expect(shown([...steps, output("b"), output("a")])).toEqual([
+      user("go"),
+      reasoning(1),
+      call("a"),
+      output("a"),
+      reasoning(2),
+      call("b"),
+      output("b"),
+    ]);
+    expect(shown([...steps, output("a")])).toHaveLength(6);
+    expect(shown([...steps, output("b")])).toEqual([user("go"), reasoning(2), call("b"), output("b")]);
+  });
+
+  test("R3: a place in the middle of a step is the place of the step", () => {
+    const view = shown([user("go"), [reasoning(1), said(1), call("a")], output("a")], { changedAt: "e2" });
+    expect(view).toEqual([user("go"), loose(said(1)), loose(call("a")), output("a")]);
+  });
+
   test("R1, R4: without its reasoning, an item goes without the id that refers to it", () => {
     const steps = [user("go"), [reasoning(1), said(1), call("a")], output("a"), [reasoning(2), said(2)]];
     expect(shown(steps, { changedAt: "e5" })).toEqual([
