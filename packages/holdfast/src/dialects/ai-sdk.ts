@@ -142,7 +142,7 @@ function changedOptions(part: Shape, names: readonly string[]): Shape {
   return kept.length > 0 ? { ...bare, providerOptions: Object.fromEntries(kept) } : bare;
 }
 
-/** The user's message first; behind each message with calls a result for each of them, in call order, and before those the approvals that were given. */
+/** The user's message first, neighbours of the assistant's joined; behind each message with calls a result for each of them, in call order, and before those the approvals that were given. */
 function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMessage[] {
   const plan = planned(entries, view, aiSdk, MANNER);
   const out: AiSdkMessage[] = [];
@@ -152,7 +152,8 @@ function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMess
     for (const at of assistant) {
       const message = sentAssistant(entries[at]!.message, at, plan);
       if (message && out.every(({ role }) => role === "system")) out.push({ role: "user", content: BEGINNING });
-      if (message) out.push(message);
+      if (message && out.at(-1)?.role === "assistant") out.push(joined(out.pop()!, message));
+      else if (message) out.push(message);
       const given: Found[] = [];
       for (const request of partsOf(message).filter(isRequest)) {
         const found = approvals.get(request["approvalId"]);
@@ -169,6 +170,11 @@ function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMess
     }
   }
   return out;
+}
+
+/** Not every provider package does it by itself, and Gemini refuses a call behind a turn of the model's own. */
+function joined(first: AiSdkMessage, second: AiSdkMessage): AiSdkMessage {
+  return { ...first, ...second, content: [...partsOf(first), ...partsOf(second)] as never };
 }
 
 interface Found {
@@ -266,13 +272,20 @@ function sentAssistant(recorded: AiSdkMessage, at: number, plan: Plan): AiSdkMes
     spent.add(part["approvalId"]);
     return part["toolCallId"] === id ? part : { ...part, toolCallId: id };
   });
-  return withParts(message, sent);
+  return withParts(message, withoutReasoningAtEnd(sent));
 }
+
+/** Providers want what reasoning led to behind it: a response that was cut off while it reasoned goes without. */
+function withoutReasoningAtEnd(parts: readonly Shape[]): readonly Shape[] {
+  const end = parts.findLastIndex((part) => !isReasoning(part));
+  return end === parts.length - 1 ? parts : parts.slice(0, end + 1);
+}
+
+const isReasoning = ({ type }: Shape): boolean => type === "reasoning" || type === "reasoning-file";
 
 /** With options of its provider, reasoning is signed, encrypted, or known by its id. Without, it is text like any other. */
 function isSignedReasoning(part: Shape): boolean {
-  if (part["type"] !== "reasoning" && part["type"] !== "reasoning-file") return false;
-  return shapeOf(withoutMarks(part)["providerOptions"]) !== null;
+  return isReasoning(part) && shapeOf(withoutMarks(part)["providerOptions"]) !== null;
 }
 
 function sentCall(part: Shape, { id }: ShownCall): Shape {

@@ -5,7 +5,7 @@ import { type PairedCall, pair, type Reader } from "./pairing.ts";
  * What a view shows, before a dialect puts it into words: which steps, which result for which call, and under which id.
  *
  * What "prefix" means (R1). Call a list of entries settled if no call in it waits for a result. Then the view of a settled list is the beginning of the view
- * of every longer one, message by message; in the dialects that join neighbours of one role (anthropic, gemini) its last message may go on with more blocks of the same
+ * of every longer one, message by message; in the dialects that join neighbours of one role (anthropic, gemini; ai-sdk the assistant's) its last message may go on with more blocks of the same
  * role behind its own, and content that is a text counts as the list of that one text. Cache marks are not compared.
  * Of a list that is not settled, this holds for the messages before the section (pairing.ts) of the first call that waits: whether its step is shown
  * in the end, and with which results, is known only when they are there, or when the assistant has spoken again without them.

@@ -145,6 +145,29 @@ describe("ai-sdk: arrange", () => {
     expect(shown(messages, { model: "new" }, [{}, { model: "old" }])[1]).toEqual(changed);
   });
 
+  test("a message that ends with reasoning goes without it", () => {
+    const hm = { type: "reasoning", text: "hm" };
+    expect(shown([user("go"), assistant(hm, text("a"), hm), assistant(hm), user("on")])).toEqual([
+      user("go"),
+      assistant(hm, text("a")),
+      user("on"),
+    ]);
+  });
+
+  test("neighbours of the assistant's are joined, since Gemini's package does not do that", () => {
+    const first = { role: "assistant", content: "a", providerOptions: { x: { y: 1 } } };
+    expect(shown([user("go"), first, assistant(call("a")), tool(result("a"))])[1]).toEqual({
+      ...first,
+      content: [text("a"), call("a")],
+    });
+  });
+
+  test("the first message is the user's", () => {
+    const system = { role: "system", content: "x" };
+    const begin = { role: "user", content: "(The conversation starts here.)" };
+    expect(shown([system, assistant(text("hi"))])).toEqual([system, begin, assistant(text("hi"))]);
+  });
+
   test("C30, nothing empty", () => {
     const sign = { providerOptions: { google: { thoughtSignature: "s" } } };
     const view = shown([

@@ -224,7 +224,7 @@ const aiSdkVoice: Voice = {
       content.push({ type: "reasoning", text: "hm", ...signed });
     }
     if (text !== null) content.push({ type: "text", text });
-    const search = { toolCallId: `srv_${serial}`, toolName: "web_search" };
+    const search = { toolCallId: `srvtoolu_${serial}`, toolName: "web_search" };
     if (provider !== "none") content.push({ type: "tool-call", ...search, input: {}, providerExecuted: true });
     if (provider === "finished") content.push({ type: "tool-result", ...search, output: { type: "json", value: [] } });
     for (const call of calls) {
@@ -249,7 +249,11 @@ const aiSdkVoice: Voice = {
       },
     ],
   }),
-  atoms: (view) => [...view],
+  atoms: (view) =>
+    (view as Made[]).flatMap((message) => {
+      if (message.role !== "assistant" || typeof message.content === "string") return [message];
+      return message.content.map((part: Made) => ({ role: "assistant", part }));
+    }),
 };
 
 const acpVoice: Voice = {
