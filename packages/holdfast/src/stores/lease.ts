@@ -11,6 +11,9 @@ import { sessionBusy } from "../journal/refusals.ts";
 const TAKE_MS = 250;
 const RETRY_MS = 5;
 
+/** What opening a file says that went away meanwhile: the system, and SQLite. */
+const LOST = new Set(["ENOENT", "ERR_SQLITE_ERROR"]);
+
 export interface Lease {
   /** Throws LEASE_LOST if the lease file is no longer the one that was locked. */
   assertHeld(): void;
@@ -125,7 +128,7 @@ export class Leases {
       return lock && this.#hold(id, app, path, key, lock);
     } catch (error) {
       // Removed by somebody who tidies up, between our look and our lock: it is made anew.
-      if (this.#isGone(path)) return null;
+      if (LOST.has(errnoOf(error) ?? "") && this.#isGone(path)) return null;
       throw diskFailure(error, "take the lease of a session", path, "Nothing was written.");
     }
   }

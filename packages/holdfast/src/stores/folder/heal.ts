@@ -60,15 +60,16 @@ export function heal(disk: Disk, folder: string, epoch: EpochFiles, mark: Uint8A
 /** The same for the last word of a writer that ended in order. Throws STORE_FULL with nothing changed, else SYNC_FAILED (in doubt). */
 function closeAgain(disk: Disk, folder: string, name: string, from: number, to: number): void {
   const path = join(folder, name);
-  const file = disk.open(path, "update");
+  let file: DiskFile | undefined;
   try {
+    file = disk.open(path, "update");
     writeAgain(disk, folder, name, file, from, readAt(file, from, to - from));
   } catch (error) {
     if (isHoldfastError(error, "STORE_FULL")) throw error;
     const message = `The disk did not confirm the end of ${path}. What was acknowledged is safe. Close this journal, and open the session again.`;
     throw new HoldfastError("SYNC_FAILED", message, { path, errno: errnoOf(error) ?? "unknown" }, error);
   } finally {
-    file.close();
+    file?.close();
   }
 }
 
