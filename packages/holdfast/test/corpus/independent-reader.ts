@@ -203,7 +203,8 @@ function order(items: Item[]): void {
 /** §1: the segments, in the order of their numbers. */
 function segmentsOf(folder: string): Segment[] {
   const names = new Map<number, string>();
-  for (const name of readdirSync(folder).sort()) {
+  const all = readdirSync(folder).sort();
+  for (const name of all) {
     const digits = /^(\d{6,})\.jsonl(\.zst)?$/.exec(name)?.[1];
     const number = Number(digits);
     if (digits === undefined || number < 1 || String(number).padStart(6, "0") !== digits) continue;
@@ -212,7 +213,13 @@ function segmentsOf(folder: string): Segment[] {
   if (names.size === 0) throw new Error(`${folder} is no session: it has no segment`);
   const sorted = [...names].sort(([a], [b]) => a - b);
   return sorted.map(([number, name]) => {
-    const file = readFileSync(join(folder, name));
+    let file = readFileSync(join(folder, name));
+    // The end of a plain segment that is being healed. ASSUMED: there is at most one.
+    const tail = all.find((one) => one.startsWith(`${name}.tail-`) && /^\d+$/.test(one.slice(name.length + 6)));
+    if (tail && !packed(name)) {
+      const offset = Number(tail.slice(name.length + 6));
+      file = Buffer.concat([file.subarray(0, offset), readFileSync(join(folder, tail))]);
+    }
     const { items, size } = packed(name) ? unpack(file) : { items: split(file, 0), size: file.length };
     for (const [i, item] of items.entries()) item.end = items[i + 1]?.start ?? size;
     order(items);
