@@ -38,7 +38,9 @@ export function heal(disk: Disk, folder: string, epoch: EpochFiles, mark: Uint8A
     if (cut === null && !unended && durableEnd >= size) return { size, durable };
     if (cut === null && !unended && !epoch.recovery.unclean) {
       // Behind the last mark there is `closed` alone, which nobody was promised; but what is appended behind it will be.
-      return { size, durable, beforeFirst: () => closeAgain(disk, folder, name, durableEnd, size) };
+      // Its bytes are taken now: a cache that is dropped later may have nothing to give.
+      const bytes = readRange(disk, path, durableEnd, size);
+      return { size, durable, beforeFirst: () => closeAgain(disk, folder, name, durableEnd, bytes) };
     }
     const file = disk.open(path, "update");
     try {
@@ -58,12 +60,12 @@ export function heal(disk: Disk, folder: string, epoch: EpochFiles, mark: Uint8A
 }
 
 /** The same for the last word of a writer that ended in order. Throws STORE_FULL with nothing changed, else SYNC_FAILED (in doubt). */
-function closeAgain(disk: Disk, folder: string, name: string, from: number, to: number): void {
+function closeAgain(disk: Disk, folder: string, name: string, offset: number, bytes: Buffer): void {
   const path = join(folder, name);
   let file: DiskFile | undefined;
   try {
     file = disk.open(path, "update");
-    writeAgain(disk, folder, name, file, from, readAt(file, from, to - from));
+    writeAgain(disk, folder, name, file, offset, bytes);
   } catch (error) {
     if (isHoldfastError(error, "STORE_FULL")) throw error;
     const message = `The disk did not confirm the end of ${path}. What was acknowledged is safe. Close this journal, and open the session again.`;
@@ -85,6 +87,15 @@ function writeAgain(disk: Disk, folder: string, segment: string, file: DiskFile,
   disk.remove(join(folder, name));
   // Before anything is appended: a tail that came back after a power cut would take the place of what was acknowledged since.
   disk.syncFolder(folder);
+}
+
+function readRange(disk: Disk, path: string, from: number, to: number): Buffer {
+  const file = disk.open(path, "read");
+  try {
+    return readAt(file, from, to - from);
+  } finally {
+    file.close();
+  }
 }
 
 /** Somebody was interrupted in `writeAgain`. */

@@ -114,12 +114,12 @@ export class FolderJournal implements Journal {
 
   flush(): Promise<void> {
     if (this.#failure) return Promise.reject(this.#tell(this.#failure));
-    return this.#durableAt(this.#ledger.head, undefined);
+    return this.#started ? this.#durableAt(this.#ledger.head, undefined) : Promise.resolve();
   }
 
   flushSync(): void {
     if (this.#failure) throw this.#tell(this.#failure);
-    if (this.#ended || this.#ledger.durable >= this.#ledger.head) return;
+    if (this.#ended || !this.#started || this.#ledger.durable >= this.#ledger.head) return;
     try {
       this.#syncNow();
     } catch (error) {
