@@ -94,10 +94,6 @@ export class Leases {
     }
   }
 
-  holds(id: string): boolean {
-    return this.#own(id) !== null;
-  }
-
   /** Runs something under the lease, if it is free. */
   whileFree(id: string, run: () => void): void {
     const lease = this.#try(id, "gc");

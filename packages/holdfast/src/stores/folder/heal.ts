@@ -10,7 +10,7 @@ import { readTail, tailName } from "./segment.ts";
 
 const CHUNK_BYTES = 1024 * 1024;
 const NEWLINE = Buffer.from("\n");
-export const QUARANTINE = "quarantine";
+const QUARANTINE = "quarantine";
 
 /** What healing left: the size of the newest segment, up to which seq all is durable, and where cut bytes are kept. */
 export interface Healed {
