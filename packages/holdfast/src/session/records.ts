@@ -1,0 +1,239 @@
+import type { Metadata } from "../dialects/dialect.ts";
+import type { Json } from "../journal/record.ts";
+import type { Link, Usage } from "./surface.ts";
+
+/**
+ * The records of a session, as they stand in its journal (FORMAT.md, "Record kinds of sessions"). Each has a `kind`; the journal adds `seq` and `at`. A message is stored as its dialect
+ * encodes it. Readers take nothing for granted: a member that is missing or of another type is as good as not there.
+ */
+export type SessionRecord =
+  | SessionAttributes
+  | TurnStarted
+  | TurnResumed
+  | TurnSuspended
+  | TurnEnded
+  | Signalled
+  | MessageRecord
+  | DraftRecord
+  | ToolStarted
+  | ToolEnded
+  | PatchRecord
+  | EditRecord
+  | UsageRecord
+  | EpochRecord
+  | QueuePut
+  | QueueTake
+  | RepairRecord
+  | NoteRecord;
+
+/** The first one has all attributes; a later one changes those that it has. */
+export interface SessionAttributes {
+  kind: "session";
+  title?: string;
+  cwd?: string;
+  dialect?: string;
+  app?: string;
+  labels?: Record<string, string>;
+  parent?: Link;
+  forkedFrom?: { session: string; at: string };
+}
+
+/** In one unit with what closes the turn before it, and with its prompt. `prompt` is the id of that message. */
+export interface TurnStarted {
+  kind: "turn.started";
+  turn: number;
+  prompt: string;
+}
+/** For the `n`-th time. */
+export interface TurnResumed {
+  kind: "turn.resumed";
+  turn: number;
+  n: number;
+}
+export interface TurnSuspended {
+  kind: "turn.suspended";
+  turn: number;
+  reason: string;
+  /** Ids of the calls that wait. */
+  calls?: string[];
+}
+export interface TurnEnded {
+  kind: "turn.ended";
+  turn: number;
+  outcome: "completed" | "aborted" | "failed" | "left";
+  by?: string;
+  reason?: string;
+  error?: string;
+}
+/** The process was told to end, or an error that nobody caught was about to end it. */
+export interface Signalled {
+  kind: "signal";
+  signal: string;
+  error?: string;
+}
+
+export interface MessageRecord {
+  kind: "message";
+  id: string;
+  turn: number;
+  step: string;
+  message: Json;
+  metadata?: Metadata;
+  model?: string;
+  /** Texts in it were redacted before it was written. */
+  redacted?: true;
+  /** An epoch brought it along. The members below stand only on such. */
+  carried?: true;
+  /** When it was first recorded. */
+  first?: string;
+  synthetic?: string;
+  incomplete?: true;
+  late?: true;
+  replacedBy?: string;
+}
+
+/** What was streamed since the last one, by part; `n` counts from 0, so that a lost record shows as a gap. Or that the draft was discarded. */
+export interface DraftRecord {
+  kind: "draft";
+  id: string;
+  turn: number;
+  n: number;
+  parts?: DraftPart[];
+  discarded?: string;
+}
+export interface DraftPart {
+  part: number;
+  text?: string;
+  reasoning?: string;
+  call?: { id: string; name: string };
+  input?: string;
+}
+
+/** Durable before the tool runs. `message` and `index` say which call it is; null if the call is not recorded yet. */
+export interface ToolStarted {
+  kind: "tool.started";
+  turn: number;
+  call: string;
+  message: string | null;
+  index?: number;
+  name: string;
+  input?: Json;
+  replay?: "safe";
+  child?: string;
+}
+/** `id` is that of the entry that it makes, if no message comes to hold the result. */
+export interface ToolEnded {
+  kind: "tool.ended";
+  id: string;
+  turn: number;
+  call: string;
+  message: string | null;
+  index?: number;
+  name: string;
+  value?: Json;
+  error?: string;
+  ms?: number;
+  /** A message: what the model is to see of it. */
+  shown?: Json;
+  redacted?: true;
+}
+
+/** A JSON merge patch. */
+export interface PatchRecord {
+  kind: "patch";
+  id: string;
+  metadata: Metadata;
+}
+export interface EditRecord {
+  kind: "edit";
+  id: string;
+  ids: string[];
+  shown: { id: string; message: Json }[];
+  reason: string;
+  now?: true;
+}
+export interface UsageRecord {
+  kind: "usage";
+  turn: number;
+  usage: Usage;
+}
+
+/** Followed by `session` with all attributes, and by the carried messages. What lives on besides stands here (S16). */
+export interface EpochRecord {
+  kind: "epoch";
+  reason: "compaction" | "clear" | "rewind" | "import" | "fork";
+  /** How many messages are carried. */
+  carried: number;
+  /** The seq of the first record of the epoch before, for `undo`; not there if that is no longer possible. */
+  undo?: number;
+  checkpoint: Checkpoint;
+}
+export interface Checkpoint {
+  /** The number of the last turn. */
+  turns: number;
+  turn?: TurnCheckpoint;
+  /** Starts whose calls have no result yet. */
+  started: (Omit<ToolStarted, "kind"> & { seq: number; startedAt: string })[];
+  draft?: { id: string; turn: number; n: number; parts: DraftPart[]; gap?: true };
+  queue: QueuedItem[];
+  notes: Record<string, Json>;
+  usage: Usage;
+  usageByTurn: [turn: number, usage: Usage][];
+  /** Ids of the first and the last message behind a change of the past: signed reasoning there is no longer sent (R1). */
+  changed?: { from: string; until: string };
+}
+export interface TurnCheckpoint {
+  number: number;
+  startedAt: string;
+  lastAt: string;
+  resumes: number;
+  /** Every writer of this turn recorded the starts of tools. */
+  intents: boolean;
+  prompt: Omit<MessageRecord, "kind"> & { seq: number };
+  ended?: Omit<TurnEnded, "kind" | "turn">;
+  suspended?: { reason: string; calls?: string[] };
+  signal?: { signal: string; error?: string };
+}
+export interface QueuedItem {
+  id: string;
+  prompt: Json;
+  queuedAt: string;
+  metadata?: Metadata;
+  model?: string;
+}
+
+export interface QueuePut {
+  kind: "queue.put";
+  id: string;
+  prompt: Json;
+  metadata?: Metadata;
+  model?: string;
+}
+/** Delivered, in the unit of the turn or the message; or withdrawn. */
+export interface QueueTake {
+  kind: "queue.take";
+  id: string;
+  withdrawn?: true;
+}
+
+/** Messages that were made up, and why. From here on they are part of the conversation, as they stand here (R1). */
+export interface RepairRecord {
+  kind: "repair";
+  turn: number;
+  entries: RepairEntry[];
+}
+export interface RepairEntry {
+  id: string;
+  message: Json;
+  /** Why: the state of the call, `boundary`, or `draft`. */
+  synthetic: string;
+  incomplete?: true;
+  /** The call that it closes. */
+  call?: { message: string; index: number };
+}
+
+export interface NoteRecord {
+  kind: "note";
+  name: string;
+  value: Json;
+}

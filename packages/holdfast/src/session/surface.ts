@@ -1,0 +1,392 @@
+import type { DialectName } from "../dialects/index.ts";
+import type { Dialect, Entry, Metadata, Outcome } from "../dialects/dialect.ts";
+import type { Durability, Holder, Recovery, Verification } from "../journal/contract.ts";
+import type { JournalRecord, Json } from "../journal/record.ts";
+
+/** Another session, and the call in it that began this one. */
+export interface Link {
+  readonly session: string;
+  readonly call?: string;
+}
+
+export interface StoreOptions {
+  /** What every append waits for. `power` (the default) survives a power cut, `process` survives SIGKILL (P1). */
+  readonly durability?: Durability;
+  /**
+   * Runs over the texts of every record before it is written, synchronously. `"credentials"` knows the common shapes of keys and tokens. Off by default: what is redacted
+   * cannot be brought back, and signed reasoning behind it is no longer sent (R1).
+   */
+  readonly redact?: "credentials" | ((text: string) => string);
+  /** Dialects of the application's own, so that sessions in them can be listed, searched and read. */
+  // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
+  readonly dialects?: readonly Dialect<any>[];
+  /** What this program calls itself, in leases and in sessions that do not say otherwise. */
+  readonly app?: string;
+}
+
+/** Where sessions live. `openStore` makes one. */
+export interface Store extends AsyncDisposable {
+  /** The address that this store was opened by. */
+  readonly url: string;
+  /** What this place cannot promise (a network file system), in words for a person. */
+  readonly warnings: readonly string[];
+  /**
+   * A new session. It is there after a power cut when this resolves, and is listed from its first turn on.
+   * Throws DIALECT_UNKNOWN, STORE_FULL, STORE_IO, STORE_FORBIDDEN, STORE_CLOSED.
+   */
+  create<M = unknown>(options: CreateOptions<M>): Promise<Session<M>>;
+  /**
+   * Opens a session for writing: takes the lease, heals what a crash left behind, and says what was in flight (`interruption`). What it shows is durable. It writes nothing to the journal by itself.
+   * Throws SESSION_NOT_FOUND, SESSION_BUSY { holder, sameProcess }, DIALECT_UNKNOWN, FORMAT_NEWER, ID_INVALID, and what the disk says.
+   */
+  resume<M = unknown>(id: string, options?: OpenOptions<M>): Promise<Session<M>>;
+  /** The latest session that fits and is not in use, opened as by `resume`; null if there is none. */
+  resumeLatest<M = unknown>(
+    query: { readonly cwd?: string; readonly app?: string },
+    options?: OpenOptions<M>,
+  ): Promise<Session<M> | null>;
+  /** The session that this process has open through this store, to come back to it after a swap; null if it has not. */
+  // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
+  live(id: string): Session<any> | null;
+  /** The conversation as it stands, without the lease; writes nothing. Throws SESSION_NOT_FOUND, DIALECT_UNKNOWN, FORMAT_NEWER. */
+  read<M = unknown>(id: string): Promise<Reading<M>>;
+  /** Newest first, a page at a time. Reads no transcripts (P7). Throws CURSOR_STALE for an `after` that no list gave out. */
+  list(query?: ListQuery): Promise<{ readonly sessions: Summary[]; readonly next?: string }>;
+  /**
+   * Full text, over titles and the texts of messages: all the words must be there; the last one may be the beginning of a word. Newest sessions first. A hit in a title has the message `""`.
+   */
+  search(text: string, query?: ListQuery): AsyncIterable<SearchHit>;
+  has(id: string): Promise<boolean>;
+  /** Every record once, in order, as it is written, by whatever process. Ends when the signal fires, the session is deleted, or the store is closed. */
+  follow(id: string, after?: number, options?: { readonly signal?: AbortSignal }): AsyncIterable<JournalRecord>;
+  /**
+   * A new session that begins with the conversation of another, up to and with the step of the message `at` (default: all of it). Message ids are kept. The source may be live, and is not touched.
+   * Durable when it resolves. Throws SESSION_NOT_FOUND, MESSAGE_UNKNOWN.
+   */
+  fork<M = unknown>(
+    id: string,
+    options?: { readonly at?: string; readonly title?: string } & OpenOptions<M>,
+  ): Promise<Session<M>>;
+  /** To the trash. SESSION_BUSY while anybody has it open. */
+  delete(id: string): Promise<void>;
+  /** Reads every byte, reports, heals nothing. */
+  verify(id: string): Promise<Verification>;
+  /** Closes every session that is open through this store, as `session.close` does. */
+  close(): Promise<void>;
+}
+
+export interface OpenOptions<M> {
+  /** The dialect of the messages, for one that is not built in. */
+  readonly dialect?: Dialect<M>;
+  /** What the holder of the lease calls itself. */
+  readonly app?: string;
+  /** This agent records every start of a tool (`turn.tool`, `turn.toolStarted`): then a call without a start is known never to have run (R5). */
+  readonly intents?: boolean;
+  /** Streamed text waits at most this long before it is written. Default 200. */
+  readonly draftMs?: number;
+  /** Nor does more than this wait. Default 8192. */
+  readonly draftBytes?: number;
+}
+
+export interface CreateOptions<M> extends Omit<OpenOptions<M>, "dialect"> {
+  readonly dialect: DialectName | Dialect<M>;
+  /** Without one, lists show the beginning of the first prompt. */
+  readonly title?: string;
+  /** The folder that the agent works in; lists and `resumeLatest` find it by its real path. */
+  readonly cwd?: string;
+  readonly labels?: Record<string, string>;
+  /** The session, and the call in it, that this one works for. */
+  readonly parent?: Link;
+}
+
+export interface ListQuery {
+  readonly cwd?: string;
+  readonly app?: string;
+  readonly parent?: string;
+  readonly status?: Summary["status"];
+  /** All of these must be there, with these values. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Last written at this time or later; an ISO 8601 time. */
+  readonly since?: string;
+  /** Last written before this time. */
+  readonly until?: string;
+  /** Also sessions without a turn. */
+  readonly empty?: boolean;
+  /** Default 100. */
+  readonly limit?: number;
+  /** The `next` of the page before. */
+  readonly after?: string;
+}
+
+export interface Summary {
+  readonly id: string;
+  readonly title: string;
+  readonly cwd?: string;
+  readonly app?: string;
+  /** When it was last written to. */
+  readonly at: string;
+  readonly turns: number;
+  readonly queued: number;
+  /** `interrupted`: the last turn did not end as completed. `waiting`: for a person. */
+  readonly status: "running" | "interrupted" | "waiting" | "idle";
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly parent?: Link;
+}
+
+export interface SearchHit {
+  readonly session: string;
+  /** The id of the message; empty if the title was hit. */
+  readonly message: string;
+  /** The words around the hit, on one line. */
+  readonly excerpt: string;
+}
+
+/** What a journal folds into. */
+export interface Reading<M> {
+  readonly id: string;
+  /** For the model: accepted by its provider as it stands, whatever happened (P4), and only growing at its end (R1). Frozen: copy before you change it. */
+  readonly messages: readonly M[];
+  /** For people: one for each recorded message and each recorded result, in order, with what is hidden, replaced, late or made up marked as such. */
+  readonly entries: readonly Entry<M>[];
+  /** What was in flight when the last turn was cut off (P5); null if it completed, or is running. */
+  readonly interruption: Interruption<M> | null;
+  /** Prompts that wait for their turn. */
+  readonly queue: readonly Queued<M>[];
+  /** All turns together. */
+  readonly usage: Usage;
+  /** By the number of the turn: those of the current epoch. */
+  readonly usageByTurn: ReadonlyMap<number, Usage>;
+  /** What was wrong with the journal when it was opened, and what was done about it. */
+  readonly recovery: Recovery;
+  /** Who writes to it now. */
+  readonly holder: Holder | null;
+  readonly attributes: Attributes;
+}
+
+/** One conversation, open for writing. Everything that it records is durable when the promise resolves, unless a call says otherwise. */
+export interface Session<M> extends Reading<M>, AsyncDisposable {
+  /** The open one; null between turns. */
+  readonly turn: Turn<M> | null;
+  /**
+   * Begins a turn. What the interrupted turn before it left open is closed honestly, in the same unit as the prompt (P3, P5): all of it is durable, or nothing of it happened. A queued prompt is taken from the queue in that unit too.
+   * With an id that is the open turn's prompt already, it answers that turn (a retry). Throws TURN_OPEN, MESSAGE_UNFIT, MESSAGE_NOT_JSON, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN, SESSION_CLOSED, and what the store says.
+   */
+  startTurn(prompt: M | M[] | Queued<M>, options?: AppendOptions): Promise<Turn<M>>;
+  /** Goes on with the last turn. Throws NOTHING_TO_RESUME if it completed or there is none, TURN_OPEN. */
+  resumeTurn(options?: ResumeOptions): Promise<Turn<M>>;
+  /**
+   * For agents that keep an array of messages: records what is new in it, opens a turn at a prompt, and ends the turn at an answer without calls (R14). Calls are serialised. An array that no longer begins with what is
+   * recorded becomes a new epoch, or is SYNC_REWRITE with `rewrite: "error"`. Throws SYNC_FOREIGN for messages of another session.
+   */
+  sync(messages: readonly M[], options?: SyncOptions<M>): Promise<{ appended: string[]; epoch: boolean }>;
+  /** A JSON merge patch of a message's metadata. Hiding reaches the model at the start of the next turn. Throws MESSAGE_UNKNOWN. */
+  patch(id: string, metadata: Metadata): Promise<void>;
+  /**
+   * Shows these messages instead of those; the originals stay in `entries`, marked. Reaches the model at the next turn, or at once with `now`. Works on whole steps: throws STEP_SPLIT, MESSAGE_UNKNOWN, MESSAGE_UNFIT.
+   */
+  edit(ids: string[], shown: M[], options: { reason: string; now?: boolean }): Promise<void>;
+  /**
+   * Begins a new epoch with this conversation, at one instant: before it the old one counts, after it the new one. An `Entry` keeps its id, turn and metadata. Queue, open turn, title, usage and notes live on.
+   * Throws CALLS_OPEN if a call would be dropped whose tool is running, STEP_SPLIT.
+   */
+  replace(
+    items: (M | Entry<M>)[],
+    options: { reason: "compaction" | "clear" | "rewind" | "import" },
+  ): Promise<void>;
+  /** Undoes the last `replace`, also after a restart, until the next turn starts. What was recorded since stays. Throws UNDO_TOO_LATE. */
+  undo(): Promise<void>;
+  /** A prompt that waits. Give the item to `startTurn`, or to `turn.append` to steer: it is delivered once. */
+  enqueue(prompt: M, options?: AppendOptions): Promise<Queued<M>>;
+  /** Withdraws it. Throws QUEUE_UNKNOWN. */
+  dequeue(id: string): Promise<void>;
+  /** Anything of the application's own. The last of each name is in `attributes.notes`, over epochs too. */
+  note(name: string, value: Json): Promise<void>;
+  rename(title: string): Promise<void>;
+  /** Every record once, in order, from the beginning or after a seq; goes on until the signal fires or the session is closed. */
+  follow(options?: { after?: number; signal?: AbortSignal }): AsyncIterable<JournalRecord>;
+  /** Everything written so far, drafts too, survives a power cut when this resolves. */
+  flush(): Promise<void>;
+  /** The same, when it returns. NOT_SUPPORTED where the store cannot. */
+  flushSync(): void;
+  /** Ends the writer. An open turn is recorded as aborted by "close". A second call answers the first. */
+  close(): Promise<void>;
+}
+
+export interface SyncOptions<M> {
+  /** The last message still grows: it is kept as a draft. */
+  readonly open?: boolean;
+  /** What to do with an array that no longer begins with what is recorded. Default "epoch". */
+  readonly rewrite?: "epoch" | "error";
+  /** What tells two messages apart without comparing them byte by byte. */
+  readonly key?: (message: M) => string;
+}
+
+export interface AppendOptions {
+  /** An id seen before is not written twice; MESSAGE_ID_TAKEN if the content differs (R15). */
+  readonly id?: string;
+  readonly metadata?: Metadata;
+  /** Which model made it, or is about to be asked. */
+  readonly model?: string;
+  readonly usage?: Usage;
+}
+
+export interface ResumeOptions {
+  /**
+   * What becomes of calls without a result. "close" (default): the model is told how far each came. "rerun": those that are safe to run again (never started, or recorded as `replay: "safe"`) stay open, in `turn.open`.
+   * A function decides for each: close it, keep it open, or give its outcome.
+   */
+  readonly calls?: "close" | "rerun" | ((call: OpenCall) => "close" | "keep" | Outcome);
+  /** The words that had been streamed. "discard" (default): the request is the one that died. "keep": they are shown as an incomplete message. */
+  readonly draft?: "discard" | "keep";
+}
+
+/** One prompt, and all that the agent does about it. It belongs to its session, whatever the user has switched to meanwhile. */
+export interface Turn<M> extends AsyncDisposable {
+  readonly number: number;
+  readonly prompt: Entry<M>;
+  /** Calls that wait to be run. */
+  readonly open: readonly OpenCall[];
+  /** Fires on `abort`, `fail`, `close` and when the store fails: give it to the model and the tools. */
+  readonly signal: AbortSignal;
+  /**
+   * Records finished messages: all items of one response together, as one unit and one step (R3). Durable when it resolves, so that the calls are on disk before any tool runs.
+   * Throws TURN_ENDED, MESSAGE_UNFIT, MESSAGE_NOT_JSON, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN, RECORD_TOO_LARGE, and what the store says.
+   */
+  append(message: M | M[] | Queued<M>, options?: AppendOptions): Promise<Appended>;
+  /** A message that is being streamed. A second one discards the first: that is all a retry needs. Throws TURN_ENDED. */
+  draft(): Draft<M>;
+  /**
+   * Records the start, runs the tool, records its outcome (R5, R6). What the tool throws is its outcome. Rejects only if the store failed (then `run` was not called, or its outcome is in doubt), or if there is nothing to run: CALL_UNKNOWN, CALL_TAKEN, TURN_ENDED.
+   * After an abort it answers an error, and `run` is not called.
+   */
+  tool<T>(
+    callId: string,
+    run: (signal: AbortSignal) => T | Promise<T>,
+    options?: ToolOptions,
+  ): Promise<Outcome<T>>;
+  /** The start alone, durable when it resolves: run the tool only then. CALL_UNKNOWN unless the call is recorded or name and input are given; CALL_TAKEN if it runs or has its result; TURN_ENDED. */
+  toolStarted(callId: string, options?: ToolOptions): Promise<void>;
+  /** The outcome alone; also after the turn's end. `shown`: what the model is to see of it. CALL_UNKNOWN. */
+  toolEnded(callId: string, outcome: Outcome, shown?: M): Promise<void>;
+  /** Adds up, per turn and per session; also after the turn's end. */
+  usage(usage: Usage): Promise<void>;
+  /** The turn waits for a person, perhaps until another process resumes it (R7). */
+  suspend(why: { reason: string; calls?: string[] }): Promise<void>;
+  /** The turn completed. */
+  end(): Promise<void>;
+  /** What was produced stays; then the marker that says who stopped it. A second end of any kind does nothing. */
+  abort(why: { by: string; reason?: string }): Promise<void>;
+  fail(error: unknown): Promise<void>;
+}
+
+export interface ToolOptions {
+  /** "safe": running it twice does no harm. Recorded at the start, where tomorrow's tool registry cannot change it. */
+  readonly replay?: "never" | "safe";
+  /** The session that does the work. */
+  readonly child?: string;
+  /** For a tool that starts before its call is recorded (R9). */
+  readonly name?: string;
+  readonly input?: unknown;
+}
+
+export interface Appended {
+  /** Of the first message. */
+  id: string;
+  ids: string[];
+  seq: number;
+}
+
+export interface Delta {
+  /** Which part of the message it belongs to: parallel tool inputs interleave. */
+  readonly part?: number;
+  readonly text?: string;
+  readonly reasoning?: string;
+  readonly call?: { readonly id: string; readonly name: string };
+  /** A piece of the input of the part's call. */
+  readonly input?: string;
+}
+
+export interface Draft<M> {
+  /** The id that the message will have. */
+  readonly id: string;
+  /** Never throws, and never waits; a failed write fires `turn.signal`. What was pushed longer than `draftMs` ago survives SIGKILL. */
+  push(delta: Delta): void;
+  /** The finished message, durable when it resolves, in the place of the draft. Throws as `turn.append` does. */
+  commit(message: M | M[], options?: AppendOptions): Promise<Appended>;
+  /** Its words never come back. */
+  discard(reason?: string): Promise<void>;
+}
+
+export interface OpenCall {
+  readonly id: string;
+  /** The message that makes it; null if the process died before that was recorded. */
+  readonly message: string | null;
+  readonly name: string;
+  readonly input: unknown;
+  readonly startedAt?: string;
+  readonly replay?: "never" | "safe";
+  readonly child?: string;
+  readonly state: "never-started" | "outcome-unknown" | "unrecorded" | "awaiting" | "provider";
+}
+
+export interface Interruption<M> {
+  readonly turn: number;
+  readonly startedAt: string;
+  readonly lastAt: string;
+  /** How often it was resumed already: a supervisor stops at a poisoned turn (R16). */
+  readonly resumes: number;
+  readonly prompt: Entry<M>;
+  /** The model had answered, and nothing is open. */
+  readonly answered: boolean;
+  readonly how:
+    | { readonly kind: "killed" }
+    | { readonly kind: "signal"; readonly signal: string }
+    | { readonly kind: "aborted"; readonly by: string; readonly reason?: string }
+    | { readonly kind: "failed"; readonly error: string }
+    | { readonly kind: "suspended"; readonly reason: string };
+  /** What had been streamed. `gap`: a piece was lost to damage, and the text is cut there. */
+  readonly draft: DraftContent | null;
+  readonly calls: readonly OpenCall[];
+}
+
+export interface DraftContent {
+  readonly id: string;
+  readonly text: string;
+  readonly reasoning: string;
+  readonly calls: { readonly id: string; readonly name: string; readonly input: string }[];
+  readonly gap: boolean;
+}
+
+export interface Queued<M> {
+  readonly id: string;
+  readonly prompt: M;
+  readonly at: string;
+  readonly metadata: Metadata;
+}
+
+export interface Cost {
+  readonly amount: number;
+  readonly currency: string;
+}
+
+export interface Usage {
+  readonly inputTokens?: number;
+  readonly outputTokens?: number;
+  readonly cacheReadTokens?: number;
+  readonly cacheWriteTokens?: number;
+  readonly reasoningTokens?: number;
+  readonly cost?: Cost;
+  /** In a total: what was paid in other currencies than that of `cost`. */
+  readonly otherCosts?: readonly Cost[];
+}
+
+export interface Attributes {
+  readonly title: string;
+  readonly cwd?: string;
+  readonly dialect: string;
+  readonly app?: string;
+  readonly labels: Record<string, string>;
+  readonly parent?: Link;
+  readonly forkedFrom?: { readonly session: string; readonly at: string };
+  readonly notes: Record<string, Json>;
+}
