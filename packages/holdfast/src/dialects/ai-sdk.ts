@@ -4,7 +4,21 @@ import { type FoundCall, type FoundResult, standIns } from "./pairing.ts";
 import { phrase } from "./phrase.ts";
 import { type Plan, planned, type ShownCall } from "./plan.ts";
 import { equal, unmarked } from "./sameness.ts";
-import { inputObject, isBlank, joinedText, mapped, type Shape, shapeOf, shapesOf, textOf, without } from "./shape.ts";
+import {
+  inputObject,
+  isBlank,
+  joinedText,
+  listOf,
+  mapped,
+  NONE,
+  only,
+  type Shape,
+  sameItems,
+  shapeOf,
+  shapesOf,
+  textOf,
+  without,
+} from "./shape.ts";
 import { BEGINNING } from "./turns.ts";
 
 /** `ModelMessage` of ai 5 to 7 fits. */
@@ -85,36 +99,34 @@ const isResponse = ({ type }: Shape): boolean => type === "tool-approval-respons
 
 function callsOf(message: unknown): FoundCall[] {
   if (roleOf(message) !== "assistant") return [];
+  const parts = shapesOf(shapeOf(message)?.["content"]);
   const nextStandIn = standIns();
-  const parts = partsOf(message);
   // A request that was answered without asking anybody waits for nobody.
-  const asked = new Set(
-    parts.filter((part) => isRequest(part) && part["isAutomatic"] !== true).map((part) => part["toolCallId"]),
-  );
-  return parts.filter(isCall).map((part) => {
+  const requests = only(parts, (part) => isRequest(part) && part["isAutomatic"] !== true);
+  const asked = requests.length > 0 ? new Set(requests.map((part) => part["toolCallId"])) : null;
+  const found: FoundCall[] = [];
+  for (const part of parts) {
+    if (!isCall(part)) continue;
     const id = textOf(part["toolCallId"]);
     const name = textOf(part["toolName"]);
-    return {
-      id: id || nextStandIn(name),
-      name,
-      input: part["input"],
-      by: part["providerExecuted"] === true ? "provider" : "agent",
-      ...(asked.has(part["toolCallId"]) ? { awaiting: true } : {}),
-      ...(id ? {} : { idless: true }),
-    };
-  });
+    const by = part["providerExecuted"] === true ? "provider" : "agent";
+    const call = { id: id || nextStandIn(name), name, input: part["input"], by } as const;
+    const awaiting = asked?.has(part["toolCallId"]) ? ({ awaiting: true } as const) : null;
+    found.push(id && !awaiting ? call : { ...call, ...awaiting, ...(id ? null : { idless: true }) });
+  }
+  return found;
 }
 
-function resultParts(message: unknown): Shape[] {
+function resultParts(message: unknown): readonly Shape[] {
   const role = roleOf(message);
-  return role === "tool" || role === "assistant" ? partsOf(message).filter(isResult) : [];
+  return role === "tool" || role === "assistant" ? only(shapesOf(shapeOf(message)?.["content"]), isResult) : NONE;
 }
 
 function foundResult(part: Shape): FoundResult {
   const call = textOf(part["toolCallId"]);
   const name = textOf(part["toolName"]);
-  const known = name ? { name } : {};
-  return call ? { call, ...known } : { call, idless: true, ...known };
+  if (!call) return name ? { call, idless: true, name } : { call, idless: true };
+  return name ? { call, name } : { call };
 }
 
 /** A message or a part without its cache marks, and without options that are empty then. */
@@ -147,22 +159,28 @@ function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMess
   const plan = planned(entries, view, aiSdk, MANNER);
   const out: AiSdkMessage[] = [];
   for (const { assistant, others, calls } of plan.sections) {
-    const byEntry = Map.groupBy(calls, ({ entry }) => entry);
-    const approvals = approvalsIn(entries, others);
+    let approvals: Map<unknown, Found> | null = null;
+    let next = 0;
     for (const at of assistant) {
       const message = sentAssistant(entries[at]!.message, at, plan);
       if (message && out.every(({ role }) => role === "system")) out.push({ role: "user", content: BEGINNING });
       if (message && out.at(-1)?.role === "assistant") out.push(joined(out.pop()!, message));
       else if (message) out.push(message);
-      const given: Found[] = [];
-      for (const request of partsOf(message).filter(isRequest)) {
-        const found = approvals.get(request["approvalId"]);
-        if (found) given.push(found);
+      const found: Found[] = [];
+      for (const request of message ? partsOf(message) : []) {
+        if (!isRequest(request)) continue;
+        approvals ??= approvalsIn(entries, others);
+        const approval = approvals.get(request["approvalId"]);
+        if (approval) found.push(approval);
       }
-      const answers = (byEntry.get(at) ?? [])
-        .filter((call) => call.answer !== null && isInToolMessage(entries, call))
-        .map((call) => ({ at: call.answer!.entry, part: sentResult(entries, call) }));
-      out.push(...toolMessages(entries, given, answers));
+      const isApproved = found.length > 0;
+      // The calls of a section are in the order of its messages.
+      for (; next < calls.length && calls[next]!.entry === at; next++) {
+        const call = calls[next]!;
+        if (call.answer === null || !isInToolMessage(entries, call)) continue;
+        found.push({ at: call.answer.entry, part: sentResult(entries, call) });
+      }
+      if (found.length > 0) out.push(...toolMessages(entries, found, isApproved));
     }
     for (const at of others) {
       const message = sentOther(entries[at]!.message);
@@ -204,11 +222,15 @@ function isInToolMessage(entries: readonly Entry<AiSdkMessage>[], { call, answer
  * Neighbours that came in one message stay in one, with what else that message has; a whole message is handed on as it is. Approvals and results share
  * one: the SDK looks into the last message alone for what it may run, and for what has been run already (C37).
  */
-function toolMessages(entries: readonly Entry<AiSdkMessage>[], given: Found[], answers: Found[]): AiSdkMessage[] {
+function toolMessages(
+  entries: readonly Entry<AiSdkMessage>[],
+  found: readonly Found[],
+  isApproved: boolean,
+): AiSdkMessage[] {
   const groups: { at: number; parts: Shape[] }[] = [];
-  for (const { at, part } of [...given, ...answers]) {
+  for (const { at, part } of found) {
     const last = groups.at(-1);
-    if (last && (last.at === at || given.length > 0)) last.parts.push(part);
+    if (last && (last.at === at || isApproved)) last.parts.push(part);
     else groups.push({ at, parts: [part] });
   }
   return groups.map(({ at, parts }) => {
@@ -235,9 +257,7 @@ function withParts(message: AiSdkMessage, parts: readonly Shape[]): AiSdkMessage
   if (parts.length === 0) return null;
   const { content } = message;
   if (typeof content === "string") return message;
-  const all = content as readonly unknown[];
-  const isAll = all.length === parts.length && all.every((part, index) => part === parts[index]);
-  return isAll ? message : { ...message, content: parts as never };
+  return sameItems(listOf(content), parts) ? message : { ...message, content: parts as never };
 }
 
 /** Google signs parts without text, too. */
@@ -248,31 +268,35 @@ function isEmpty(part: Shape): boolean {
 function sentAssistant(recorded: AiSdkMessage, at: number, plan: Plan): AiSdkMessage | null {
   const stale = plan.stale(at);
   const message = stale ? (changedOptions(recorded as never, SIGNED) as unknown as AiSdkMessage) : recorded;
+  // Of several calls with one id, the first request is for the first call.
   const ids = new Map<unknown, string>();
-  const spent = new Set<unknown>();
+  let asks = false;
   let call = 0;
   let result = 0;
   const parts = mapped(partsOf(message), (found) => {
     if (stale && isSignedReasoning(found)) return null;
     const part = stale ? changedOptions(found, SIGNED) : found;
     if (isResult(part)) return plan.answered(at, result++)?.call.by === "provider" ? part : null;
-    if (isRequest(part)) return part;
+    if (isRequest(part)) asks = true;
     if (!isCall(part)) return isEmpty(part) ? null : part;
     const shown = plan.called(at, call++);
     if (!shown) return null;
-    // Of several calls with one id, the first request is for the first call.
     if (!ids.has(part["toolCallId"])) ids.set(part["toolCallId"], shown.id);
     return shown.call.by === "provider" ? part : sentCall(part, shown);
   });
-  const sent = mapped(parts, (part) => {
+  return withParts(message, withoutReasoningAtEnd(asks ? sentRequests(parts, ids) : parts));
+}
+
+/** The SDK throws on a request for a call that is not there. */
+function sentRequests(parts: readonly Shape[], ids: ReadonlyMap<unknown, string>): readonly Shape[] {
+  const spent = new Set<unknown>();
+  return mapped(parts, (part) => {
     if (!isRequest(part)) return part;
     const id = ids.get(part["toolCallId"]);
-    // The SDK throws on a request for a call that is not there.
     if (id === undefined || spent.has(part["approvalId"])) return null;
     spent.add(part["approvalId"]);
     return part["toolCallId"] === id ? part : { ...part, toolCallId: id };
   });
-  return withParts(message, withoutReasoningAtEnd(sent));
 }
 
 /** Providers want what reasoning led to behind it: a response that was cut off while it reasoned goes without. */

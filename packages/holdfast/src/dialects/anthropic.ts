@@ -9,7 +9,10 @@ import {
   joinedText,
   listOf,
   mapped,
+  NONE,
+  only,
   type Shape,
+  sameItems,
   shapeOf,
   shapesOf,
   textOf,
@@ -32,7 +35,7 @@ const STAYS = new Set(["thinking", "redacted_thinking", "fallback"]);
 /** Blocks that tell that a message was made for another API. */
 const FOREIGN = new Set(["tool-call", "tool-result", "image_url", "input_text", "output_text", "function_call"]);
 
-const fit = (id: string): string => id.replaceAll(/[^a-zA-Z0-9_-]/g, "_");
+const fit = (id: string): string => (/[^a-zA-Z0-9_-]/.test(id) ? id.replaceAll(/[^a-zA-Z0-9_-]/g, "_") : id);
 const MANNER = { speaks, needsIds: true, fit, idsUniqueIn: "conversation", together: () => true } as const;
 
 export const anthropic: Dialect<AnthropicMessage> = {
@@ -80,17 +83,23 @@ function blocksOf(message: unknown): readonly Shape[] {
 
 /** A user's message that holds results, whatever else it holds, is no prompt. */
 function roleOf(message: unknown): "system" | "user" | "assistant" | "tool" | "other" {
-  const role = shapeOf(message)?.["role"];
-  if (role === "user") return listOf(shapeOf(message)?.["content"]).some(isResultItem) ? "tool" : "user";
+  const shape = shapeOf(message);
+  const role = shape?.["role"];
+  if (role === "user") return holdsResults(shape!["content"]) ? "tool" : "user";
   return role === "assistant" || role === "system" ? role : "other";
 }
 
 const isResult = ({ type }: Shape): boolean => type === "tool_result";
-const isResultItem = (item: unknown): boolean => shapeOf(item)?.["type"] === "tool_result";
 const isEmpty = ({ type, text }: Shape): boolean => type === "text" && isBlank(text);
 const isReasoning = ({ type }: Shape): boolean => type === "thinking" || type === "redacted_thinking";
 const isCall = ({ type }: Shape): boolean =>
   type === "tool_use" || type === "server_tool_use" || type === "mcp_tool_use";
+
+function holdsResults(content: unknown): boolean {
+  if (!Array.isArray(content)) return false;
+  for (let i = 0; i < content.length; i++) if (shapeOf(content[i])?.["type"] === "tool_result") return true;
+  return false;
+}
 
 /** The result of a server tool stands in a message of the assistant's (R8). */
 const isProviderResult = ({ type, tool_use_id }: Shape): boolean =>
@@ -99,30 +108,26 @@ const isProviderResult = ({ type, tool_use_id }: Shape): boolean =>
 function callsOf(message: unknown): FoundCall[] {
   if (roleOf(message) !== "assistant") return [];
   const nextStandIn = standIns();
-  return blocksOf(message)
-    .filter(isCall)
-    .map((block) => {
-      const id = textOf(block["id"]);
-      const name = textOf(block["name"]);
-      const caller = callerOf(block);
-      return {
-        id: id || nextStandIn(name),
-        name,
-        input: block["input"],
-        by: block["type"] === "tool_use" ? "agent" : "provider",
-        ...(id ? {} : { idless: true }),
-        ...(caller ? { caller } : {}),
-      };
-    });
+  const found: FoundCall[] = [];
+  for (const block of shapesOf(shapeOf(message)?.["content"])) {
+    if (!isCall(block)) continue;
+    const id = textOf(block["id"]);
+    const name = textOf(block["name"]);
+    const caller = callerOf(block);
+    const by = block["type"] === "tool_use" ? "agent" : "provider";
+    const call = { id: id || nextStandIn(name), name, input: block["input"], by } as const;
+    found.push(id && !caller ? call : { ...call, ...(id ? null : { idless: true }), ...(caller ? { caller } : null) });
+  }
+  return found;
 }
 
 /** In programmatic tool calling, the code execution in whose course a tool is called. */
 const callerOf = (block: Shape): string => textOf(shapeOf(block["caller"])?.["tool_id"]);
 
-function resultBlocks(message: unknown): Shape[] {
+function resultBlocks(message: unknown): readonly Shape[] {
   const role = roleOf(message);
-  if (role === "tool") return blocksOf(message).filter(isResult);
-  return role === "assistant" ? blocksOf(message).filter(isProviderResult) : [];
+  if (role !== "tool" && role !== "assistant") return NONE;
+  return only(shapesOf(shapeOf(message)?.["content"]), role === "tool" ? isResult : isProviderResult);
 }
 
 function foundResult(block: Shape): FoundResult {
@@ -194,10 +199,9 @@ function spoken(message: AnthropicMessage): readonly Shape[] {
 /** The message as it was recorded, if these blocks are all of it. What else it has, such as a response's usage, the API refuses in a request. */
 function wholeOf(message: AnthropicMessage, blocks: readonly Shape[]): AnthropicMessage | null {
   const { content, role } = message;
-  if (role !== "system" && Object.keys(message).some((name) => name !== "role" && name !== "content")) return null;
+  if (role !== "system") for (const name in message) if (name !== "role" && name !== "content") return null;
   if (typeof content === "string") return blocks.length === 1 ? message : null;
-  const all = listOf(content);
-  return all.length === blocks.length && all.every((block, index) => block === blocks[index]) ? message : null;
+  return sameItems(listOf(content), blocks) ? message : null;
 }
 
 function assistantBlocks(message: AnthropicMessage, at: number, plan: Plan, callers: Set<string>): readonly Shape[] {
@@ -260,7 +264,7 @@ function callsLast(blocks: readonly Shape[]): readonly Shape[] {
     }
   }
   out.push(...calls);
-  return out.every((block, index) => block === blocks[index]) ? blocks : out;
+  return sameItems(out, blocks) ? blocks : out;
 }
 
 function answerBlock(entries: readonly Entry<AnthropicMessage>[], { answer, id }: ShownCall): Shape {
@@ -297,10 +301,15 @@ function withFewMarks(messages: AnthropicMessage[]): AnthropicMessage[] {
     return inner === content ? bare : { ...bare, content: inner };
   };
   const fewer = (blocks: readonly Shape[]): readonly Shape[] => {
-    if (!blocks.some((block) => "cache_control" in block || isResult(block))) return blocks;
-    const out = [...blocks];
-    for (let i = out.length - 1; i >= 0; i--) out[i] = trimmed(out[i]!);
-    return out.every((block, index) => block === blocks[index]) ? blocks : out;
+    let out: Shape[] | null = null;
+    for (let i = blocks.length - 1; i >= 0; i--) {
+      const block = blocks[i]!;
+      const kept = "cache_control" in block || isResult(block) ? trimmed(block) : block;
+      if (kept === block) continue;
+      out ??= [...blocks];
+      out[i] = kept;
+    }
+    return out ?? blocks;
   };
   for (let i = messages.length - 1; i >= 0; i--) {
     const { content } = messages[i]!;

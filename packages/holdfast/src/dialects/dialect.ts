@@ -40,6 +40,11 @@ export interface Call {
 export interface View {
   /** The id of the first entry behind which the application changed the past: signed reasoning from there on may no longer be sent (R1). */
   readonly changedAt: string | null;
+  /**
+   * The id of the last entry that the change reaches, its step with it: reasoning behind it was signed over the changed past, and stays. Without it, or if it is not
+   * among the entries, the change reaches to the end.
+   */
+  readonly changedUntil?: string | null;
   /** The model that the view is for, if that is known: reasoning that another model signed is left out (R4). */
   readonly model?: string;
   /** What will be added behind it: a prompt, or nothing (the model is asked as it stands). */
@@ -63,7 +68,7 @@ export interface Dialect<M> {
   calls(message: M): Call[];
   /** The calls that the message answers, in order. */
   results(message: M): { readonly call: string }[];
-  /** A message that answers a call. Null if that cannot be phrased (a screenshot): the call's step is then left out. */
+  /** A message that answers a call, of which `arrange` makes the kind that the call wants. Null if that cannot be phrased (a screenshot): the call's step is then left out. */
   result(call: { readonly id: string; readonly name: string }, outcome: Outcome): M | null;
   /** A message of the assistant's with the text that had been streamed when it was cut off; null if there is nothing to show. */
   incomplete(text: string): M | null;

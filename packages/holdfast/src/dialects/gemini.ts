@@ -11,6 +11,7 @@ import {
   listOf,
   mapped,
   type Shape,
+  sameItems,
   shapeOf,
   shapesOf,
   textOf,
@@ -154,7 +155,8 @@ function arrange(entries: readonly Entry<GeminiContent>[], view: View): GeminiCo
     for (const at of others) {
       const content = entries[at]!.message;
       if (roleOf(content) === "other") continue;
-      turns.add("user", spoken(content), wholeOf(content, spoken(content), "user"));
+      const parts = spoken(content);
+      turns.add("user", parts, wholeOf(content, parts, "user"));
     }
   }
   return turns.messages((role, parts) => ({ role: role === "model" ? "model" : "user", parts }));
@@ -171,13 +173,12 @@ function spoken(content: GeminiContent): readonly Shape[] {
 
 /** A signature may come on a part without text. */
 function isEmpty(part: Shape): boolean {
-  const names = Object.keys(part).filter((name) => part[name] !== undefined && name !== "thought");
-  return names.length === 0 || (names.length === 1 && names[0] === "text" && isBlank(part["text"]));
+  for (const name in part) if (name !== "thought" && name !== "text" && part[name] !== undefined) return false;
+  return isBlank(part["text"]);
 }
 
 function wholeOf(content: GeminiContent, parts: readonly Shape[], role: string): GeminiContent | null {
-  const all = listOf(content.parts);
-  const isAll = all.length === parts.length && all.every((part, index) => part === parts[index]);
+  const isAll = sameItems(listOf(content.parts), parts);
   const isOnly = Object.keys(content).every((name) => name === "role" || name === "parts");
   return isAll && isOnly && content.role === role ? content : null;
 }

@@ -7,9 +7,11 @@ import {
   inputText,
   isBlank,
   joinedText,
+  listOf,
   mapped,
   parsedJson,
   type Shape,
+  sameItems,
   shapeOf,
   shapesOf,
   textOf,
@@ -172,7 +174,7 @@ function sentAssistant(message: OpenAIChatMessage, at: number, plan: Plan): Open
     const shown = mapped(shapesOf(calls), (call, index) => sentCall(call, plan.called(at, index)));
     // The API refuses an empty list.
     if (shown.length === 0) sent = without(sent, "tool_calls");
-    else if (!equalLists(shown, calls)) sent = { ...sent, tool_calls: shown };
+    else if (!sameItems(listOf(calls), shown)) sent = { ...sent, tool_calls: shown };
   }
   const legacy = shapeOf(recorded["function_call"]);
   if (legacy && sent["tool_calls"] !== undefined) {
@@ -187,10 +189,6 @@ function sentAssistant(message: OpenAIChatMessage, at: number, plan: Plan): Open
   // Beside calls, a refusal or audio, null and an empty text are fine as they are; an empty list is not.
   if (content !== recorded["content"] && Array.isArray(recorded["content"])) sent = { ...sent, content };
   return sent === recorded ? message : (sent as unknown as OpenAIChatMessage);
-}
-
-function equalLists(list: readonly unknown[], other: unknown): boolean {
-  return Array.isArray(other) && other.length === list.length && list.every((item, index) => item === other[index]);
 }
 
 /** Servers that pass reasoning through give it a list of details, some of them signed or encrypted (R1, R4). */

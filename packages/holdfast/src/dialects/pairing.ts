@@ -61,8 +61,10 @@ export function standIn(name: string, count: number): string {
 
 /** Counts the calls or results without an id in one message, and names them. */
 export function standIns(): (name: string) => string {
-  const counts = new Map<string, number>();
+  // Made when it is needed: nearly every call has an id.
+  let counts: Map<string, number> | null = null;
   return (name) => {
+    counts ??= new Map();
     const count = counts.get(name) ?? 0;
     counts.set(name, count + 1);
     return standIn(name, count);
@@ -80,7 +82,7 @@ export function pair<M>(entries: readonly Entry<M>[], dialect: Reader<M>): Pairi
   const called: PairedCall[][] = [];
   const answers: (PairedCall | undefined)[][] = [];
   const provider = new OpenCalls();
-  let open = new OpenCalls();
+  const open = new OpenCalls();
   let current: Section = { assistant: [], others: [], calls: [] };
   let closed = false;
   sections.push(current);
@@ -100,15 +102,17 @@ export function pair<M>(entries: readonly Entry<M>[], dialect: Reader<M>): Pairi
         current = { assistant: [], others: [], calls: [] };
         closed = false;
         sections.push(current);
-        open = new OpenCalls();
+        open.clear();
       }
       current.assistant.push(at);
       const calls = dialect.calls(entry.message);
       if (calls.length > 0) {
         const section = sections.length - 1;
-        const found = calls.map((call, index) => ({ call, section, entry: at, index, answer: null, id: null }));
-        for (const one of found) {
+        const found: PairedCall[] = [];
+        for (let index = 0; index < calls.length; index++) {
+          const one = { call: calls[index]!, section, entry: at, index, answer: null, id: null };
           (one.call.by === "agent" ? open : provider).add(one);
+          found.push(one);
           current.calls.push(one);
         }
         called[at] = found;
@@ -143,6 +147,11 @@ class OpenCalls {
   add(found: PairedCall): void {
     this.#calls.push(found);
     this.#index?.add(found);
+  }
+
+  clear(): void {
+    this.#calls.length = 0;
+    this.#index = null;
   }
 
   /** Whether a result has an id that a call has, or had: one more result for it is a second one, not one that lost its id. */

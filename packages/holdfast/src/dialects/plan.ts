@@ -1,5 +1,5 @@
 import type { Entry, View } from "./dialect.ts";
-import { type PairedCall, pair, type Reader } from "./pairing.ts";
+import { type PairedCall, pair, type Reader, type Section } from "./pairing.ts";
 
 /**
  * What a view shows, before a dialect puts it into words: which steps, which result for which call, and under which id.
@@ -52,11 +52,9 @@ export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Re
   const last = sections.length - 1;
   // Where a prompt follows, in the entries or behind them, nothing may stay open.
   const endsOpen = view.next === "model" && !sections[last]!.others.some((at) => manner.speaks(entries[at]!.message));
-  const sectionOf: number[] = [];
-  for (const [number, { assistant }] of sections.entries()) for (const at of assistant) sectionOf[at] = number;
-
+  const sectionOf = sectionsOf(sections);
   const leftOut = new Set<string>();
-  const stepOf = (at: number): string => `${sectionOf[at]} ${entries[at]!.step}`;
+  const stepOf = (at: number): string => `${sectionOf(at)} ${entries[at]!.step}`;
   const isLeftOut = (at: number): boolean => leftOut.size > 0 && leftOut.has(stepOf(at));
   const end = endOf(entries, sections[last]!.assistant, manner);
   const isAtEnd = ({ section, entry }: PairedCall): boolean => section === last && entry >= end;
@@ -69,7 +67,9 @@ export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Re
   for (let before = -1; before !== leftOut.size; ) {
     before = leftOut.size;
     for (let section = last; section >= 0; section--) {
-      for (const call of sections[section]!.calls.toReversed()) {
+      const { calls } = sections[section]!;
+      for (let i = calls.length - 1; i >= 0; i--) {
+        const call = calls[i]!;
         const isAnswered = call.answer !== null && !isLeftOut(call.answer.entry);
         if (!isAnswered && !mayStayOpen(call)) leftOut.add(stepOf(call.entry));
       }
@@ -88,13 +88,25 @@ export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Re
     return { assistant: kept, others, calls: shown as ShownCall[] };
   });
 
-  const changed = changedFrom(entries, view);
+  const changed = changedIn(entries, view);
   return {
     sections: plannedSections,
     called: (entry, index) => ifShown(called[entry]?.[index]),
     answered: (entry, index) => ifShown(answers[entry]?.[index]),
-    stale: (at) => at >= changed || isForeign(entries[at]!, view),
+    stale: (at) => (at >= changed.from && at <= changed.until) || isForeign(entries[at]!, view),
     foreign: (at) => isForeign(entries[at]!, view),
+  };
+}
+
+/** By entry, looked up only where a step is left out. */
+function sectionsOf(sections: readonly Section[]): (at: number) => number {
+  let numbers: number[] | null = null;
+  return (at) => {
+    if (!numbers) {
+      numbers = [];
+      for (let n = 0; n < sections.length; n++) for (const entry of sections[n]!.assistant) numbers[entry] = n;
+    }
+    return numbers[at]!;
   };
 }
 
@@ -124,12 +136,20 @@ function ifShown(call: PairedCall | undefined): ShownCall | null {
   return call && call.id !== null ? (call as ShownCall) : null;
 }
 
-/** A step is whole in this, too. A place that is not among the entries may be anywhere before them. */
-function changedFrom<M>(entries: readonly Entry<M>[], { changedAt }: View): number {
-  if (changedAt === null) return entries.length;
+/** A step is whole in this, too. A place that is not among the entries may be anywhere before them; an end that is not, anywhere behind. */
+function changedIn<M>(
+  entries: readonly Entry<M>[],
+  { changedAt, changedUntil }: View,
+): { from: number; until: number } {
+  const last = entries.length - 1;
+  if (changedAt === null) return { from: entries.length, until: last };
   let from = entries.findIndex(({ id }) => id === changedAt);
   while (from > 0 && entries[from - 1]!.step === entries[from]!.step) from -= 1;
-  return from;
+  let until = typeof changedUntil === "string" ? entries.findIndex(({ id }) => id === changedUntil) : last;
+  // An end before its beginning is a mistake: rather too little reasoning than some that is refused.
+  if (until < Math.max(from, 0)) until = last;
+  while (until < last && entries[until + 1]!.step === entries[until]!.step) until += 1;
+  return { from, until };
 }
 
 function isForeign<M>(entry: Entry<M>, view: View): boolean {

@@ -10,15 +10,24 @@ export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** The objects of a list; whatever else is in it is passed over. */
-export function shapesOf(value: unknown): Shape[] {
-  const found: Shape[] = [];
-  for (const item of listOf(value)) {
-    const shape = shapeOf(item);
-    if (shape) found.push(shape);
+/** The objects of a list; whatever else is in it is passed over. The very same list if it holds nothing else. */
+export function shapesOf(value: unknown): readonly Shape[] {
+  if (!Array.isArray(value)) return NONE;
+  for (let i = 0; i < value.length; i++) {
+    if (!shapeOf(value[i])) return value.filter((item) => shapeOf(item) !== null) as Shape[];
   }
-  return found;
+  return value as Shape[];
 }
+
+/** Those of them that are; the very same list if all are. */
+export function only(list: readonly Shape[], is: (shape: Shape) => boolean): readonly Shape[] {
+  let count = 0;
+  for (let i = 0; i < list.length; i++) if (is(list[i]!)) count += 1;
+  return count === list.length ? list : count === 0 ? NONE : list.filter(is);
+}
+
+/** One for all: most messages neither call nor answer, and a conversation has many. */
+export const NONE: readonly never[] = Object.freeze([]);
 
 export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
@@ -37,14 +46,22 @@ export function without(shape: Shape, ...names: string[]): Shape {
 
 /** The very same list if nothing was changed: what was recorded is handed on untouched wherever that is possible. */
 export function mapped<T>(items: readonly T[], change: (item: T, index: number) => T | null): readonly T[] {
-  const out: T[] = [];
-  let changed = false;
-  for (const [index, item] of items.entries()) {
+  let out: T[] | null = null;
+  for (let index = 0; index < items.length; index++) {
+    const item = items[index]!;
     const next = change(item, index);
-    if (next !== item) changed = true;
-    if (next !== null) out.push(next);
+    if (next !== item) out ??= items.slice(0, index);
+    if (out && next !== null) out.push(next);
   }
-  return changed ? out : items;
+  return out ?? items;
+}
+
+/** Whether two lists hold the very same items. */
+export function sameItems(list: readonly unknown[], other: readonly unknown[]): boolean {
+  if (list === other) return true;
+  if (list.length !== other.length) return false;
+  for (let i = 0; i < list.length; i++) if (list[i] !== other[i]) return false;
+  return true;
 }
 
 /** Tool input as the object that providers want: also input that was cut off in the stream, null, or not an object (C30). */

@@ -5,15 +5,18 @@ export class Turns<M> {
   readonly #turns: Turn<M>[] = [];
 
   /** The message itself goes along if the parts are all of it, as they are. `rest`: its other members, if it has to be made anew. */
-  add(role: string, parts: readonly Shape[], whole: M | null, rest: Shape = {}): void {
+  add(role: string, parts: readonly Shape[], whole: M | null, rest: Shape = NOTHING): void {
     if (parts.length === 0) return;
     const last = this.#turns.at(-1);
     if (last?.role === role) {
-      for (const part of parts) last.parts.push(part);
+      // Not our list until now: most turns are never joined.
+      last.joined ??= [...last.parts];
+      for (const part of parts) last.joined.push(part);
+      last.parts = last.joined;
       last.whole = null;
-      last.rest = { ...last.rest, ...rest };
+      if (rest !== NOTHING) last.rest = { ...last.rest, ...rest };
     } else {
-      this.#turns.push({ role, parts: [...parts], whole, rest });
+      this.#turns.push({ role, parts, joined: null, whole, rest });
     }
   }
 
@@ -26,9 +29,12 @@ export class Turns<M> {
   }
 }
 
+const NOTHING: Shape = {};
+
 interface Turn<M> {
   readonly role: string;
-  readonly parts: Shape[];
+  parts: readonly Shape[];
+  joined: Shape[] | null;
   whole: M | null;
   rest: Shape;
 }

@@ -146,6 +146,33 @@ describe("anthropic: arrange", () => {
     expect(shown(messages, { changedAt: "not here" })[1]).toEqual(assistant(use("a")));
   });
 
+  test("R1: reasoning behind the last entry that a change reaches was signed over the change, and stays", () => {
+    const messages = [
+      prompt,
+      assistant(thinking("s1"), use("a")),
+      user(result("a")),
+      assistant(thinking("s2"), text("b")),
+      user(text("and?")),
+      assistant(thinking("s3"), text("c")),
+    ];
+    const without = (...dropped: number[]): unknown[] =>
+      messages.map((message, at) =>
+        dropped.includes(at) ? assistant(...(message.content as { type: string }[]).slice(1)) : message,
+      );
+    const view = (changedAt: string | null, changedUntil: string | null): unknown[] =>
+      shown(messages, { changedAt, changedUntil });
+    expect(view("e0", null)).toEqual(without(1, 3, 5));
+    expect(view("e0", "e1")).toEqual(without(1));
+    expect(view("e0", "e0")).toEqual(messages);
+    expect(view("e2", "e4")).toEqual(without(3));
+    expect(view("e2", "e5")).toEqual(without(3, 5));
+    expect(view(null, "e1")).toEqual(messages);
+    // From anywhere before the entries; to anywhere behind them; and an end that stands before its beginning.
+    expect(view("gone", "e3")).toEqual(without(1, 3));
+    expect(view("e0", "gone")).toEqual(without(1, 3, 5));
+    expect(view("e3", "e1")).toEqual(without(3, 5));
+  });
+
   test("R4: reasoning that another model signed is left out; a message of nothing else goes with it", () => {
     const messages = [prompt, assistant(thinking("s1")), user(text("go on")), assistant(thinking("s2"), text("b"))];
     const view = shown(messages, { model: "new" }, [{}, { model: "old" }, {}, { model: "new" }]);

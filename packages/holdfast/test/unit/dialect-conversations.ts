@@ -51,6 +51,7 @@ export const views: fc.Arbitrary<View> = fc.record({
     { weight: 3, arbitrary: fc.constant(null) },
     { weight: 1, arbitrary: fc.constantFrom("e0", "e2", "e5", "gone") },
   ),
+  changedUntil: fc.constantFrom(null, null, "e1", "e3", "e7", "gone"),
   next: fc.constantFrom("prompt", "model"),
 });
 

@@ -166,6 +166,17 @@ describe("openai-responses: arrange", () => {
     expect(shown([user("go"), response])).toEqual([user("go")]);
   });
 
+  test("R1, R3: a change that reaches into a step reaches to its end, and no further", () => {
+    const steps = [user("go"), [reasoning(1), said(1), call("a")], output("a"), [reasoning(2), said(2)]];
+    const after = [output("a"), reasoning(2), said(2)];
+    for (const changedUntil of ["e1", "e2", "e3", "e4"]) {
+      const view = shown(steps, { changedAt: "e0", changedUntil });
+      expect(view).toEqual([user("go"), loose(said(1)), loose(call("a")), ...after]);
+    }
+    const whole = shown(steps, { changedAt: "e0", changedUntil: "e5" });
+    expect(whole).toEqual([user("go"), loose(said(1)), loose(call("a")), output("a"), loose(said(2))]);
+  });
+
   test("each kind of call gets the kind of output that it wants", () => {
     const calls: Item[] = [
       { type: "custom_tool_call", call_id: "a", name: "grep", input: "x" },
@@ -173,7 +184,11 @@ describe("openai-responses: arrange", () => {
       { type: "apply_patch_call", call_id: "c", operation: { type: "delete_file", path: "x" }, status: "completed" },
       { type: "local_shell_call", id: "d", call_id: "d", action: { type: "exec", command: ["ls"], env: {} } },
     ];
-    const results = calls.map((item) => openaiResponses.result(openaiResponses.calls(item)[0]!, { error: "gone" })!);
+    const results = calls.map((item) => {
+      // What a session knows of a call that it closes may be no more than this.
+      const { id, name } = openaiResponses.calls(item)[0]!;
+      return openaiResponses.result({ id, name }, { error: "gone" })!;
+    });
     const shell = { stdout: "", stderr: "Error: gone", outcome: { type: "exit", exit_code: 1 } };
     expect(shown([user("go"), calls, ...results]).slice(5)).toEqual([
       { type: "custom_tool_call_output", call_id: "a", output: "Error: gone" },

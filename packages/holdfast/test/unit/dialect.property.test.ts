@@ -64,14 +64,7 @@ describe.each(named(voices))("%s", (_, voice) => {
           }
           dialect.decode?.(message as never);
         }
-        expect(
-          Array.isArray(
-            arrange(
-              messages.map((message, at) => entry(message, at)),
-              view,
-            ),
-          ),
-        ).toBe(true);
+        expect(Array.isArray(arrange(frozen(messages.map((message, at) => entry(message, at))), view))).toBe(true);
       }),
       seed,
       300,
@@ -136,7 +129,7 @@ describe.each(named(modelVoices))("%s", (_, voice) => {
   test("C29, P4: every call is answered once, in call order, before anything else is said", () => {
     holds(
       fc.property(happenings, views, (conversation, view) => {
-        const shown = dialect.arrange(spoken(voice, conversation), view);
+        const shown = dialect.arrange(frozen(spoken(voice, conversation)), view);
         const ids: string[] = [];
         for (let at = 0; at < shown.length; ) {
           const calls: string[] = [];
@@ -168,7 +161,7 @@ describe.each(named(modelVoices))("%s", (_, voice) => {
   test("P4: nothing that is shown is empty, and every result that was first in its place is there", () => {
     holds(
       fc.property(happenings, fc.constantFrom("prompt" as const, "model" as const), (conversation, next) => {
-        const entries = spoken(voice, conversation);
+        const entries = frozen(spoken(voice, conversation));
         const shown = dialect.arrange(entries, { changedAt: null, next });
         // Beside calls, openai-chat has empty content as the server sent it.
         const texts = shown.map((message) => (message.tool_calls ? { ...message, content: null } : message));
