@@ -12,6 +12,7 @@ import {
   mapped,
   NONE,
   only,
+  quoted,
   type Shape,
   sameItems,
   shapeOf,
@@ -70,7 +71,7 @@ function check(message: unknown): string | null {
   const shape = shapeOf(message);
   if (!shape) return "a message is an object with a role and content";
   const { role, content } = shape;
-  if (roleOf(message) === "other") return `role is ${JSON.stringify(role)}`;
+  if (roleOf(message) === "other") return `role is ${quoted(role)}`;
   if (typeof content === "string" && role !== "tool") return null;
   if (!Array.isArray(content) || role === "system") return "content is not what that role has";
   for (const [index, part] of content.entries()) {

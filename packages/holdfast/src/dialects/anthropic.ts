@@ -11,6 +11,7 @@ import {
   mapped,
   NONE,
   only,
+  quoted,
   type Shape,
   sameItems,
   shapeOf,
@@ -63,7 +64,7 @@ function check(message: unknown): string | null {
   const shape = shapeOf(message);
   if (!shape) return "a message is an object with a role and content";
   const { role, content } = shape;
-  if (role !== "user" && role !== "assistant" && role !== "system") return `role is ${JSON.stringify(role)}`;
+  if (role !== "user" && role !== "assistant" && role !== "system") return `role is ${quoted(role)}`;
   if (typeof content === "string") return null;
   if (!Array.isArray(content)) return "content is neither a text nor a list of blocks";
   for (const [index, item] of content.entries()) {

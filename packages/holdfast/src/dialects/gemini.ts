@@ -10,6 +10,7 @@ import {
   joinedText,
   listOf,
   mapped,
+  quoted,
   type Shape,
   sameItems,
   shapeOf,
@@ -58,7 +59,7 @@ function check(content: unknown): string | null {
   const shape = shapeOf(content);
   if (!shape) return "a content is an object with a role and parts";
   const { role, parts } = shape;
-  if (role !== undefined && !ROLES.has(role)) return `role is ${JSON.stringify(role)}`;
+  if (role !== undefined && !ROLES.has(role)) return `role is ${quoted(role)}`;
   if (!Array.isArray(parts)) return "parts is not a list";
   for (const [index, part] of parts.entries()) {
     const found = shapeOf(part);

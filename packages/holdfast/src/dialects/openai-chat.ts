@@ -10,6 +10,7 @@ import {
   listOf,
   mapped,
   parsedJson,
+  quoted,
   type Shape,
   sameItems,
   shapeOf,
@@ -66,7 +67,7 @@ function check(message: unknown): string | null {
   const shape = shapeOf(message);
   if (!shape) return "a message is an object with a role and content";
   const { role, content } = shape;
-  if (!ROLES.has(role)) return `role is ${JSON.stringify(role)}`;
+  if (!ROLES.has(role)) return `role is ${quoted(role)}`;
   if (typeof content === "string") return null;
   if (content === null || content === undefined) {
     if (role === "assistant") return null;

@@ -9,6 +9,7 @@ import {
   joinedText,
   mapped,
   parsedJson,
+  quoted,
   type Shape,
   shapeOf,
   shapesOf,
@@ -80,7 +81,7 @@ function check(item: unknown): string | null {
   if (!shape) return "an item is an object with a type or a role";
   const { type, role, content } = shape;
   if (isMessage(item)) {
-    if (!ROLES.has(role)) return `role is ${JSON.stringify(role)}`;
+    if (!ROLES.has(role)) return `role is ${quoted(role)}`;
     if (typeof content === "string") return null;
     if (!Array.isArray(content)) return "content is neither a text nor a list of parts";
     for (const [index, part] of content.entries()) {

@@ -33,6 +33,11 @@ export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
+/** A short text in quotation marks; of anything else the type, since it may be large, or what JSON gives up on. */
+export function quoted(value: unknown): string {
+  return typeof value === "string" && value.length <= 64 ? JSON.stringify(value) : `of the type ${typeof value}`;
+}
+
 /** Providers refuse text that is empty, and some refuse white space. */
 export function isBlank(value: unknown): boolean {
   return typeof value !== "string" || value.trim() === "";

@@ -45,6 +45,9 @@ describe.each(named(voices))("%s", (_, voice) => {
 
   test("every function answers, whatever it is given, and changes nothing (C30)", () => {
     const anything = fc.oneof(json, broken(voice), fc.constant(undefined));
+    expect(dialect.check({ role: 1n, type: 1n, sessionUpdate: 1n, content: "", parts: [] })).toEqual(
+      expect.any(String),
+    );
     const outcome = fc.oneof(fc.anything(), fc.record({ value: fc.anything() }), fc.record({ error: fc.anything() }));
     holds(
       fc.property(fc.array(anything, { maxLength: 6 }), outcome, views, (messages, came, view) => {

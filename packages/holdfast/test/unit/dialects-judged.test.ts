@@ -80,11 +80,19 @@ interface Life {
 }
 
 /** The conversation as it was lived, at first with one model, and from some step on with another. */
-function lived(voice: Voice, conversation: readonly Happening[], judge: Judge, newFrom = 0): Life {
+function lived(
+  voice: Voice,
+  conversation: readonly Happening[],
+  judge: Judge,
+  newFrom = 0,
+  before: Life = { entries: [], steps: [] },
+  changed: Partial<View> = {},
+): Life {
   const { dialect } = voice;
-  const entries: Entry<unknown>[] = [];
-  const steps: unknown[][] = [];
-  const said: Happening[] = [];
+  const entries = [...before.entries];
+  const steps = [...before.steps];
+  // Serial numbers go on: no server gives an id twice.
+  const said: Happening[] = Array.from({ length: 20 * steps.length }, () => ({ kind: "orphan" }));
   for (const happening of [{ kind: "user", text: "go" } as const, ...conversation]) {
     const before = spoken(voice, said).length;
     said.push(happening);
@@ -102,7 +110,7 @@ function lived(voice: Voice, conversation: readonly Happening[], judge: Judge, n
       entries.push(entry(dialect.boundary("go on"), entries.length));
     }
     const model = steps.length < newFrom ? "old" : "new";
-    const view = dialect.arrange(entries, { changedAt: null, model, next: "model" });
+    const view = dialect.arrange(entries, { changedAt: null, ...changed, model, next: "model" });
     const step = judge.signed(
       fresh.map(({ message }) => message),
       view,
@@ -193,6 +201,26 @@ describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s",
         const { id } = spots[where % spots.length]!;
         const changed = some.map((old) => (old.id === id ? { ...old, message: voice.user("something else") } : old));
         expect(judged(prompt(changed), { changedAt: id }, life)).toBe("");
+      }),
+      seed,
+      300,
+    );
+  });
+
+  test("R1: where the application changed the past, and the model went on from there", () => {
+    holds(
+      fc.property(happenings, happenings, fc.nat(), (first, second, where) => {
+        const before = lived(voice, first, judge);
+        repair(voice, before.entries);
+        const spots = before.entries.filter(({ message }) => dialect.role(message) === "user");
+        const { id } = spots[where % spots.length]!;
+        const entries = before.entries.map((old) =>
+          old.id === id ? { ...old, message: voice.user("something else") } : old,
+        );
+        const view = { changedAt: id, changedUntil: entries.at(-1)!.id };
+        const life = lived(voice, second, judge, 0, { entries, steps: before.steps }, view);
+        repair(voice, life.entries);
+        expect(judged(prompt(life.entries), view, life)).toBe("");
       }),
       seed,
       300,
