@@ -20,6 +20,7 @@ export const errorCodes = [
   "NOTHING_TO_RESUME",
   "NOT_SUPPORTED",
   "PATH_UNSAFE",
+  "QUERY_INVALID",
   "QUEUE_UNKNOWN",
   "RECORD_INVALID",
   "RECORD_NOT_JSON",

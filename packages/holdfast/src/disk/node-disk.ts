@@ -1,4 +1,5 @@
 import * as fs from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { errnoOf } from "../errors.ts";
@@ -85,6 +86,24 @@ export const nodeDisk: Disk = {
     return NETWORK_KINDS.get(fs.statfsSync(path).type) ?? null;
   },
 };
+
+/**
+ * The one path of a folder, whatever links lead to it, in the spelling of the file system. What is not there, or may not be looked at, is taken as it is named, below the real path of what is there: a
+ * folder that was removed is still found by the sessions that worked in it.
+ */
+export function realPath(path: string): string {
+  const whole = resolve(path);
+  const rest: string[] = [];
+  for (let there = whole; ; there = dirname(there)) {
+    try {
+      return join(fs.realpathSync.native(there), ...rest);
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error;
+      if (dirname(there) === there) return whole;
+      rest.unshift(basename(there));
+    }
+  }
+}
 
 /**
  * Node has no flock, but SQLite locks files, and the kernel frees its locks with the process. An exclusive transaction on an empty

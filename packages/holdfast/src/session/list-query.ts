@@ -1,0 +1,87 @@
+import { HoldfastError } from "../errors.ts";
+import type { ListOptions } from "../journal/contract.ts";
+import type { SessionRow } from "./summary-row.ts";
+import type { ListQuery, Summary } from "./surface.ts";
+
+const LIMIT = 100;
+/** Before and after any time. */
+const EVER = "";
+const NEVER = "\uffff";
+
+/** A query, checked, in the terms of rows. */
+export interface Wanted {
+  /** What the store filters by. */
+  readonly where: NonNullable<ListOptions["where"]>;
+  readonly status: Summary["status"] | undefined;
+  /** The states of rows that can come to that status. */
+  readonly states: readonly SessionRow["state"][];
+  readonly labels: readonly (readonly [name: string, value: string])[];
+  readonly since: string;
+  readonly until: string;
+  readonly empty: boolean;
+  readonly limit: number;
+}
+
+const STATES: Readonly<Record<Summary["status"], readonly SessionRow["state"][]>> = {
+  running: ["open"],
+  interrupted: ["open", "cut"],
+  waiting: ["waiting"],
+  idle: ["idle"],
+};
+const ALL_STATES: readonly SessionRow["state"][] = ["idle", "open", "cut", "waiting"];
+
+/** Throws QUERY_INVALID { member } for what cannot be meant, instead of showing an empty list. */
+export function checkQuery(query: ListQuery, realPath: (path: string) => string): Wanted {
+  if (typeof query !== "object" || query === null) throw invalid("query", "it is not an object");
+  const { cwd, app, parent, status, labels, since, until, empty = false, limit = LIMIT, after } = query;
+  const where: Record<string, string> = {};
+  if (cwd !== undefined) {
+    if (typeof cwd !== "string" || cwd === "" || cwd.includes("\0")) throw invalid("cwd", "it names no folder");
+    where["cwd"] = realPath(cwd);
+  }
+  if (app !== undefined) where["app"] = text("app", app);
+  if (parent !== undefined) where["parentSession"] = text("parent", parent);
+  if (after !== undefined) text("after", after);
+  if (status !== undefined && !(typeof status === "string" && Object.hasOwn(STATES, status)))
+    throw invalid("status", `it is one of ${Object.keys(STATES).join(", ")}`);
+  if (typeof empty !== "boolean") throw invalid("empty", "it is true or false");
+  if (!Number.isSafeInteger(limit) || limit < 1) throw invalid("limit", "it is a whole number from 1 on");
+  const states = status === undefined ? ALL_STATES : STATES[status];
+  // Both are rare among many sessions, and the store passes over the others faster.
+  if (status === "running" || status === "waiting") where["state"] = states[0]!;
+  return {
+    where,
+    status,
+    states,
+    labels: pairs(labels),
+    since: since === undefined ? EVER : time("since", since),
+    until: until === undefined ? NEVER : time("until", until),
+    empty,
+    limit,
+  };
+}
+
+function text(member: string, value: unknown): string {
+  if (typeof value !== "string") throw invalid(member, "it is not a string");
+  return value;
+}
+
+/** In the form that records have, so that times compare as strings. */
+function time(member: string, value: unknown): string {
+  const date = typeof value === "string" && /^\d{4}-\d\d(?:-\d\d|$)/.test(value) ? new Date(value) : null;
+  if (!date || Number.isNaN(date.getTime()))
+    throw invalid(member, 'it is not a time like "2026-11-15T02:30:00Z" (ISO 8601)');
+  return date.toISOString();
+}
+
+function pairs(labels: unknown): [string, string][] {
+  if (labels === undefined) return [];
+  if (typeof labels !== "object" || labels === null || Array.isArray(labels))
+    throw invalid("labels", "it is not an object of strings");
+  return Object.entries(labels).map(([name, value]) => [name, text(`labels.${name.slice(0, 40)}`, value)]);
+}
+
+function invalid(member: string, why: string): HoldfastError {
+  const message = `Nothing was listed: "${member}" of the query is not valid: ${why}. Nothing was touched. Correct the query.`;
+  return new HoldfastError("QUERY_INVALID", message, { member });
+}

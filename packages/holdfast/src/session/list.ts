@@ -1,0 +1,136 @@
+import type { JournalStore, Listed, ListOptions } from "../journal/contract.ts";
+import { checkQuery, type Wanted } from "./list-query.ts";
+import { rowOf, type SessionRow } from "./summary-row.ts";
+import type { ListQuery, Summary } from "./surface.ts";
+
+/** A store's list may look at every session for each page: where few rows fit, pages grow. */
+const PAGE_GROWTH = 4;
+const PAGE_MIN = 64;
+
+export interface Page {
+  readonly sessions: Summary[];
+  readonly next?: string;
+}
+
+/**
+ * One page of sessions, newest first, out of the store's rows: no transcript is read (P7). `next` is a place in the order, so that pages stay right while sessions are written; it may turn
+ * out that nothing follows. `realPath` is that of the disk. Throws QUERY_INVALID, CURSOR_STALE, and what the store says.
+ */
+export async function listSessions(
+  store: JournalStore,
+  query: ListQuery,
+  realPath: (path: string) => string,
+): Promise<Page> {
+  const wanted = checkQuery(query, realPath);
+  const sessions: Summary[] = [];
+  let after = query.after;
+  let size = wanted.limit;
+  for (;;) {
+    const page = await store.list(pageOptions(wanted.where, size, after));
+    const found = await choose(store, page.sessions, wanted, wanted.limit - sessions.length);
+    if (found.seen < page.sessions.length && !found.isOver) {
+      // More than fits. Only the store makes cursors, and only for the end of a page: so this one is to end here.
+      size = found.seen;
+      continue;
+    }
+    sessions.push(...found.chosen);
+    if (found.isOver || page.next === undefined) return { sessions };
+    if (sessions.length === wanted.limit) return { sessions, next: page.next };
+    after = page.next;
+    size = Math.max(wanted.limit - sessions.length, size * PAGE_GROWTH, PAGE_MIN);
+  }
+}
+
+/**
+ * The ids of the sessions that a user may want to go on with, newest first, for `resumeLatest`: those that have something in them, work for no other session, and are not in use as far as a
+ * list can tell. Whoever opens one may still find it busy, and goes on to the next.
+ */
+export async function* latest(
+  store: JournalStore,
+  query: { readonly cwd?: string; readonly app?: string },
+  realPath: (path: string) => string,
+): AsyncGenerator<string, void, undefined> {
+  const { cwd, app } = query;
+  const { where } = checkQuery(
+    { ...(cwd === undefined ? {} : { cwd }), ...(app === undefined ? {} : { app }) },
+    realPath,
+  );
+  let after: string | undefined;
+  let size = PAGE_MIN;
+  do {
+    const page = await store.list(pageOptions({ ...where, parentSession: null }, size, after));
+    for (const listed of page.sessions) {
+      if (isEmpty(rowOf(listed.summary))) continue;
+      // The last record of one that is not in use is `closed`, or its writer died (S14).
+      if (!listed.closed && (await store.holder(listed.id)) !== null) continue;
+      yield listed.id;
+    }
+    after = page.next;
+    size *= PAGE_GROWTH;
+  } while (after !== undefined);
+}
+
+function pageOptions(where: ListOptions["where"] & object, limit: number, after: string | undefined): ListOptions {
+  return after === undefined ? { where, limit } : { where, limit, after };
+}
+
+/** The rows that fit, up to a number of them; how many were looked at for that; and whether all later ones are too old. */
+async function choose(
+  store: JournalStore,
+  rows: readonly Listed[],
+  wanted: Wanted,
+  limit: number,
+): Promise<{ readonly chosen: Summary[]; readonly seen: number; readonly isOver: boolean }> {
+  const chosen: Summary[] = [];
+  let seen = 0;
+  for (const listed of rows) {
+    if (chosen.length === limit) break;
+    if (listed.at < wanted.since) return { chosen, seen, isOver: true };
+    seen++;
+    const row = rowOf(listed.summary);
+    if (!fits(listed, row, wanted)) continue;
+    const status = await statusOf(store, listed, row);
+    if (wanted.status === undefined || wanted.status === status) chosen.push(summaryOf(listed, row, status));
+  }
+  return { chosen, seen, isOver: false };
+}
+
+function fits(listed: Listed, row: SessionRow, wanted: Wanted): boolean {
+  if (listed.at >= wanted.until) return false;
+  if (!wanted.empty && isEmpty(row)) return false;
+  if (!wanted.states.includes(row.state)) return false;
+  return wanted.labels.every(([name, value]) => Object.hasOwn(row.labels ?? {}, name) && row.labels?.[name] === value);
+}
+
+/** Nothing was ever said in it, and nothing waits to be. */
+function isEmpty(row: SessionRow): boolean {
+  return row.turns === 0 && row.queued === 0 && row.filled !== true;
+}
+
+/** Whether an open turn is running is known to the lock alone (S14): nothing else is worth a look at it. */
+async function statusOf(store: JournalStore, listed: Listed, row: SessionRow): Promise<Summary["status"]> {
+  switch (row.state) {
+    case "open":
+      return !listed.closed && (await store.holder(listed.id)) !== null ? "running" : "interrupted";
+    case "cut":
+      return "interrupted";
+    default:
+      return row.state;
+  }
+}
+
+function summaryOf(listed: Listed, row: SessionRow, status: Summary["status"]): Summary {
+  const { cwd, app, labels, parent, turns, queued } = row;
+  return {
+    id: listed.id,
+    title: row.title || (row.prompt ?? ""),
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(app === undefined ? {} : { app }),
+    at: listed.at,
+    turns,
+    queued,
+    status,
+    ...(labels === undefined ? {} : { labels }),
+    ...(parent === undefined ? {} : { parent }),
+  };
+}
