@@ -49,6 +49,7 @@ class SignalWatch {
   /**
    * The host decides what the signal does. Listeners such as those of signal-exit end the process only if they find no listener but their own: with this one in the list each would leave it to the other, and
    * the process would not end at all. So it is not in the list while they run. (A second copy of this module does the same, and so the last one raises.)
+   * While a `once` listener runs, the process then has no listener, and the same signal once more ends it at once, as it would without a guard: the record of the first is on disk.
    */
   #stepAside(): void {
     this.#stop();

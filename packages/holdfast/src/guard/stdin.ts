@@ -1,12 +1,9 @@
 import type { Guarded } from "../session/guarded.ts";
 import { Roster } from "./roster.ts";
 
-let told = false;
-
 /** Neither event makes the stream flow or keeps the process alive: what there is to read stays the host's. */
 const roster = new Roster(
   () => {
-    told = process.stdin.readableEnded || process.stdin.destroyed;
     process.stdin.prependListener("end", gone);
     process.stdin.prependListener("close", closed);
   },
@@ -16,14 +13,12 @@ const roster = new Roster(
   },
 );
 
-/** A terminal that went away can be an error (EIO) and no end. A stream that the host destroys itself is neither. */
+/** A terminal that went away can be an error (EIO) and no end. After an end, and of a stream that the host destroys itself, `close` says nothing new. */
 function closed(): void {
   if (process.stdin.errored) gone();
 }
 
 function gone(): void {
-  if (told) return;
-  told = true;
   roster.tell(Object.freeze({ signal: "stdin" }));
 }
 

@@ -80,7 +80,17 @@ const hosts = {
   },
   async once() {
     guardAll();
-    process.once("SIGTERM", () => say({ say: "heard" }));
+    // Said when the listener has run: until then the process has no listener at all, with or without a guard.
+    process.once("SIGTERM", () => setImmediate(() => say({ say: "heard" })));
+    await work();
+  },
+  /** Tidies up, and then wants to be ended by the same signal. */
+  async raises() {
+    process.once("SIGTERM", () => {
+      say({ say: "heard" });
+      process.kill(process.pid, "SIGTERM");
+    });
+    guardAll();
     await work();
   },
   /** Ignores the signal, until it is told not to. */

@@ -104,8 +104,11 @@ describe("R17: the host's own listeners decide", () => {
     expect(signals).toEqual([{ signal: "SIGTERM" }, { signal: "SIGTERM" }]);
   });
 
-  test("a listener that ends the process only if it is alone (signal-exit) does end it", async () => {
-    await using agent = startAgent("signalExit");
+  test.each([
+    ["ends the process only if it is alone, as signal-exit's does", "signalExit"],
+    ["tidies up and raises the signal again", "raises"],
+  ] as const)("the process ends by the signal beside a listener that %s", async (_, host) => {
+    await using agent = startAgent(host);
     await agent.process.until("ready");
     agent.process.kill("SIGTERM");
     expect(await agent.process.died).toEqual({ code: null, signal: "SIGTERM" });
