@@ -145,6 +145,18 @@ describe("the end of a guard", () => {
     expect(fake.told).toHaveLength(2);
   });
 
+  test("the release of one guard leaves the others as they are", async () => {
+    const [first, second] = [new Fake(), new Fake()];
+    const releases = [first, second].map((fake) => guard(fake.session, alone));
+    releases[0]!();
+    emitUncaught(new Error("words"), "uncaughtException");
+    emit("SIGUSR2");
+    expect(first.told).toEqual([]);
+    expect(second.told).toEqual([{ signal: "uncaughtException", error: "words" }, { signal: "SIGUSR2" }]);
+    releases[1]!();
+    await tick();
+  });
+
   test("released by a listener in front of it: not told, and the host's listener has the signal", () => {
     const fake = new Fake();
     const release = guard(fake.session, alone);
@@ -233,6 +245,7 @@ describe("a store without a synchronous way", () => {
   };
 
   test("is waited for; a second signal meanwhile is not recorded again", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const [one, other] = [slow(), slow()];
     const releases = [one, other].map(({ fake }) => guard(fake.session, alone));
     emit("SIGUSR2");
@@ -244,6 +257,7 @@ describe("a store without a synchronous way", () => {
     await tick();
     expect(raised).toEqual([{ signal: "SIGUSR2", listeners: 0 }]);
     expect([one.fake.told.length, other.fake.told.length]).toEqual([1, 1]);
+    expect(vi.getTimerCount()).toBe(0);
     for (const release of releases) release();
   });
 
