@@ -12,6 +12,9 @@ export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
+    // eventsource-parser has a condition "source", too. Node, which workers run with our conditions, would follow it to TypeScript inside node_modules, which
+    // it does not strip: Vite loads that package, and those that import it.
+    server: { deps: { inline: [/eventsource-parser/, /@ai-sdk/, /node_modules\/ai\//] } },
     projects: [
       layer("unit", 30_000),
       layer("conformance", 60_000),

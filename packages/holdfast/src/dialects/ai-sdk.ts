@@ -178,7 +178,7 @@ function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMess
       // The calls of a section are in the order of its messages.
       for (; next < calls.length && calls[next]!.entry === at; next++) {
         const call = calls[next]!;
-        if (call.answer === null || !isInToolMessage(entries, call)) continue;
+        if (call.answer === null || !isInToolMessage(entries, call) || isAnothers(call, plan)) continue;
         found.push({ at: call.answer.entry, part: sentResult(entries, call) });
       }
       if (found.length > 0) out.push(...toolMessages(entries, found, isApproved));
@@ -277,15 +277,27 @@ function sentAssistant(recorded: AiSdkMessage, at: number, plan: Plan): AiSdkMes
   const parts = mapped(partsOf(message), (found) => {
     if (stale && isSignedReasoning(found)) return null;
     const part = stale ? changedOptions(found, SIGNED) : found;
-    if (isResult(part)) return plan.answered(at, result++)?.call.by === "provider" ? part : null;
+    if (isResult(part)) {
+      const answered = plan.answered(at, result++);
+      return answered?.call.by === "provider" && !isAnothers(answered, plan) ? part : null;
+    }
     if (isRequest(part)) asks = true;
     if (!isCall(part)) return isEmpty(part) ? null : part;
     const shown = plan.called(at, call++);
-    if (!shown) return null;
+    if (!shown || isAnothers(shown, plan)) return null;
     if (!ids.has(part["toolCallId"])) ids.set(part["toolCallId"], shown.id);
     return shown.call.by === "provider" ? part : sentCall(part, shown);
   });
   return withParts(message, withoutReasoningAtEnd(asks ? sentRequests(parts, ids) : parts));
+}
+
+/**
+ * What a provider ran by itself, only that provider knows: the package of another one sends it as a call of the agent's, or throws (R4). Which provider a model is of cannot be
+ * told, so that it goes when the model does.
+ */
+function isAnothers({ call, entry, answer }: ShownCall, plan: Plan): boolean {
+  if (call.by !== "provider") return false;
+  return plan.foreign(entry) || (answer !== null && plan.foreign(answer.entry));
 }
 
 /** The SDK throws on a request for a call that is not there. */
@@ -315,12 +327,29 @@ function isSignedReasoning(part: Shape): boolean {
 
 function sentCall(part: Shape, { id }: ShownCall): Shape {
   const input = inputObject(part["input"]);
-  return part["toolCallId"] === id && part["input"] === input ? part : { ...part, toolCallId: id, input };
+  if (part["toolCallId"] === id && part["input"] === input) return part;
+  // A signature is for its call as it came. Google's package puts a mark in its place that the API accepts.
+  return { ...changedOptions(part, SIGNED), toolCallId: id, input };
 }
 
 function sentResult(entries: readonly Entry<AiSdkMessage>[], { answer, call, id }: ShownCall): Shape {
   const part = resultParts(entries[answer!.entry]!.message)[answer!.index]!;
-  const output = shapeOf(part["output"]) ?? { type: "text", value: "" };
+  const output = sentOutput(shapeOf(part["output"]) ?? NOTHING);
   const fits = part["toolCallId"] === id && part["toolName"] === call.name && part["output"] === output;
   return fits ? part : { ...part, toolCallId: id, toolName: call.name, output };
+}
+
+const NOTHING: Shape = Object.freeze({ type: "text", value: "" });
+
+/** The packages hand on what providers refuse: empty text among other content, and an error without a word. */
+function sentOutput(output: Shape): Shape {
+  const { type, value } = output;
+  if (type === "error-text" && isBlank(value)) return { ...output, value: "failed without a message" };
+  if (type !== "content" || !Array.isArray(value)) return output;
+  const kept = mapped(value as readonly unknown[], (item) => {
+    const shape = shapeOf(item);
+    return shape?.["type"] === "text" && isBlank(shape["text"]) ? null : item;
+  });
+  if (kept.length === 0) return NOTHING;
+  return kept === value ? output : { ...output, value: kept };
 }

@@ -145,6 +145,44 @@ describe("ai-sdk: arrange", () => {
     expect(shown(messages, { model: "new" }, [{}, { model: "old" }])[1]).toEqual(changed);
   });
 
+  test("R4: what a provider ran by itself goes with its model, wherever the result stands", () => {
+    const hosted = call("s", { toolName: "web_search", providerExecuted: true });
+    const found = { ...result("s"), toolName: "web_search" };
+    const messages = [user("go"), assistant(text("a"), hosted, found), user("and?"), assistant(hosted), tool(found)];
+    expect(shown(messages, { model: "old" }, [{}, { model: "old" }, {}, { model: "old" }])).toEqual(messages);
+    expect(shown(messages, { model: "new" }, [{}, { model: "old" }, {}, { model: "old" }])).toEqual([
+      user("go"),
+      assistant(text("a")),
+      user("and?"),
+    ]);
+  });
+
+  test("a call that had to be changed goes without the signature that it came with", () => {
+    const signed = { providerOptions: { google: { thoughtSignature: "s", other: 1 } } };
+    const view = shown([
+      user("go"),
+      assistant(call("a", signed), call("b", { ...signed, input: '{"x' })),
+      tool(result("a"), result("b")),
+      assistant(call("a", signed)),
+      tool(result("a")),
+    ]);
+    const bare = { providerOptions: { google: { other: 1 } } };
+    const cut = call("b", { ...bare, input: { unparsed: '{"x' } });
+    expect(view[1]).toEqual(assistant(call("a", signed), cut));
+    expect(view[3]).toEqual(assistant(call("a_2", bare)));
+  });
+
+  test("results: no empty text among other content, and no error without a word", () => {
+    const image = { type: "file", mediaType: "image/png", data: { type: "data", data: "x" } };
+    const sent = (output: Message): Message =>
+      shown([user("go"), assistant(call("a")), tool({ ...result("a"), output })])[2].content[0].output;
+    const content = (...value: Message[]): Message => ({ type: "content", value });
+    expect(sent(content(text(""), image, text(" ")))).toEqual(content(image));
+    expect(sent(content(text("")))).toEqual({ type: "text", value: "" });
+    expect(sent(content())).toEqual({ type: "text", value: "" });
+    expect(sent({ type: "error-text", value: " " })).toEqual({ type: "error-text", value: "failed without a message" });
+  });
+
   test("a message that ends with reasoning goes without it", () => {
     const hm = { type: "reasoning", text: "hm" };
     expect(shown([user("go"), assistant(hm, text("a"), hm), assistant(hm), user("on")])).toEqual([
