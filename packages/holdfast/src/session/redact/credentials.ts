@@ -55,7 +55,7 @@ function redacted(text: string, from: number, { heads, shapes }: Reading): { tex
     const match = shapes.exec(text);
     if (match?.[1] !== undefined) return { text: out + text.slice(done, head.index), until: head.index };
     const found = match && foundBy(match);
-    const chars = found ? (found.shape.judge?.(found.secret) ?? found.secret.length) : 0;
+    const chars = found ? charsOf(found, text.charAt(shapes.lastIndex)) : 0;
     if (found && chars > 0) {
       const start = head.index + found.keep.length;
       out += text.slice(done, start) + marker(found.shape.kind);
@@ -67,7 +67,17 @@ function redacted(text: string, from: number, { heads, shapes }: Reading): { tex
   }
 }
 
-function foundBy(match: RegExpExecArray): { shape: Shape; keep: string; secret: string } | null {
+interface Found {
+  readonly shape: Shape;
+  readonly keep: string;
+  readonly secret: string;
+}
+
+function charsOf({ shape, secret }: Found, next: string): number {
+  return shape.judge ? shape.judge(secret, next) : secret.length;
+}
+
+function foundBy(match: RegExpExecArray): Found | null {
   for (const [index, shape] of SHAPES.entries()) {
     const keep = match[2 * index + 2];
     const secret = match[2 * index + 3];

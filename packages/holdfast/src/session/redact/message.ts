@@ -31,17 +31,10 @@ const STRUCTURE = new Set([
 ]);
 
 /** Members that hold what a tool was given or gave: the application's own JSON, in which nothing is structure. */
-const FREE = new Set([
-  "input",
-  "args",
-  "arguments",
-  "rawInput",
-  "rawOutput",
-  "response",
-  "value",
-  "action",
-  "operation",
-]);
+const FREE = new Set(["input", "args", "arguments", "rawInput", "rawOutput", "response", "value"]);
+
+/** The same, of a tool that the provider defined: its own type is structure. */
+const TYPED = new Set(["action", "operation"]);
 
 /** Members that hold the JSON of a call's input as a text: what reads it must still be able to. */
 const JSON_TEXT = new Set(["input", "args", "arguments"]);

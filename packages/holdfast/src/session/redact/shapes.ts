@@ -20,8 +20,8 @@ export interface Shape {
   readonly secret: Piece;
   /** What has to follow. */
   readonly behind?: Piece;
-  /** How many characters of the found secret are one; 0 if it is none. Without it, all of them. */
-  readonly judge?: (secret: string) => number;
+  /** How many characters of the found secret are one; 0 if it is none. Without it, all of them. `next` is the character behind it, if there is one. */
+  readonly judge?: (secret: string, next: string) => number;
 }
 
 const LETTERS = "A-Za-z0-9";
@@ -129,7 +129,7 @@ const AWS_PAIR: Shape = {
 
 const QUOTES = run("\\\\\"'`", 0, 2);
 const SPACES = run(" \\t", 0, 8);
-const ASSIGNED = sequence(QUOTES, SPACES, run(":=>", 1, 2), SPACES, QUOTES);
+const ASSIGNED = sequence(QUOTES, SPACES, run(":=", 1, 2), run(">", 0, 1), SPACES, QUOTES);
 
 const AWS_SECRET: Shape = {
   kind: "aws-secret-key",
@@ -239,14 +239,30 @@ const PEM: Shape = {
   judge: keyChars,
 };
 
+const BETWEEN = String.raw`(?:\\[nrt]|[\s"'+,>|→]){0,24}`;
+const NUMBERED = String.raw`(?:\d{1,6}[\s→|:]{1,8})?`;
+const HEADERS_OF_PEM = new RegExp(String.raw`(?:${BETWEEN}${NUMBERED}[A-Za-z][A-Za-z\-]{0,30}: [^\n\\]{0,200})*`, "y");
+const LINE_OF_PEM = new RegExp(String.raw`${BETWEEN}${NUMBERED}[A-Za-z0-9+/=]{32,}(?![\w[\-])`, "y");
+const LAST_OF_PEM = new RegExp(String.raw`${BETWEEN}${NUMBERED}([A-Za-z0-9+/=]{1,31})(?![\w[\-])`, "y");
+
 /** Without its end, it was cut off: what is not of the key stays. Or it is not there, and only spoken of. */
-function keyChars(found: string): number {
+function keyChars(found: string, next: string): number {
   if (found.endsWith("-----") && found.includes("-----END ")) return all(found);
-  let end = 0;
-  for (const line of found.matchAll(/[A-Za-z0-9+/=]{32,}/g)) end = line.index + line[0].length;
-  if (end === 0) return 0;
-  const last = /^[\s\\"'+,]{0,16}[A-Za-z0-9+/=]{1,31}\s{0,2}$/.exec(found.slice(end));
-  return last ? all(found) : end;
+  const text = found + next;
+  const start = text.indexOf("-----", 5) + 5;
+  const body = endOf(HEADERS_OF_PEM, text, start) ?? start;
+  let end = body;
+  for (let line = endOf(LINE_OF_PEM, text, end); line !== null; line = endOf(LINE_OF_PEM, text, end)) end = line;
+  if (end === body) return 0;
+  LAST_OF_PEM.lastIndex = end;
+  const last = LAST_OF_PEM.exec(text);
+  // A word of prose has no digits, and its capital comes first.
+  return last?.[1] !== undefined && /[0-9+/=]|[a-z][A-Z]/.test(last[1]) ? end + last[0].length : end;
+}
+
+function endOf(sticky: RegExp, text: string, at: number): number | null {
+  sticky.lastIndex = at;
+  return sticky.test(text) ? sticky.lastIndex : null;
 }
 
 /** Of two that begin at the same place, the first one counts. */

@@ -1,0 +1,149 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { credentials } from "../../src/session/redact/credentials.ts";
+import { HELD_BACK_CHARS, HeldBack } from "../../src/session/redact/held-back.ts";
+import { redactorOf } from "../../src/session/redact/redactor.ts";
+import { LONGEST_SHAPE_CHARS } from "../../src/session/redact/shapes.ts";
+import { holds, seedOf } from "../seed.ts";
+import { pieces, redactable, sizes } from "./redact-arbitraries.ts";
+import { noise, PEM, SAMPLES } from "./redact-samples.ts";
+
+const seed = seedOf(import.meta.url, "unit");
+
+function streamed(held: HeldBack, parts: readonly string[]): string[] {
+  return [...parts.map((part) => held.push(part)), held.end()];
+}
+
+describe("a stream under the built-in set", () => {
+  test.each(SAMPLES)("$name, letter by letter", ({ text, redacted }) => {
+    const out = streamed(new HeldBack(credentials), Array.from(`words ${text} more`));
+    expect(out.join("")).toBe(`words ${redacted} more`);
+  });
+
+  test("any text in any pieces comes out as the whole text does, and what is out is never taken back", () => {
+    holds(
+      fc.property(redactable, sizes, ({ text, secrets }, cut) => {
+        const out = streamed(new HeldBack(credentials), pieces(text, cut));
+        expect(out.join("")).toBe(credentials(text));
+        let soFar = "";
+        for (const piece of out) {
+          soFar += piece;
+          for (const secret of secrets) expect(soFar).not.toContain(secret.slice(0, 16));
+        }
+      }),
+      seed,
+      3000,
+    );
+  });
+
+  test("cut in two at every place", () => {
+    for (const { text, redacted } of SAMPLES) {
+      for (let at = 0; at <= text.length; at++) {
+        const out = streamed(new HeldBack(credentials), [`a ${text.slice(0, at)}`, `${text.slice(at)} z`]);
+        expect(out.join("")).toBe(`a ${redacted} z`);
+      }
+    }
+  });
+
+  test("prose does not wait: what is held back is the beginning of a shape", () => {
+    const held = new HeldBack(credentials);
+    expect(held.push("The file is read, and then it is written. ")).toBe("The file is read, and then it is written. ");
+    expect(held.push("Its owner is ghp")).toBe("Its owner is ");
+    expect(held.push("ost.")).toBe("ghpost.");
+    expect(held.push("A password: ")).toBe("A ");
+    expect(held.push("none. ")).toBe("password: none. ");
+  });
+
+  test("no more waits than the longest shape has", () => {
+    const endless = [
+      ["-----BEGIN PRIVATE KEY-----", "ab "],
+      ["-----BEGIN PRIVATE KEY-----", noise(64)],
+      ["eyJ", "a"],
+      ["sk-ant-", "a"],
+      ["token=", "a"],
+      ["password", " "],
+      ["://", "a"],
+      ["AKIA", "A"],
+    ] as const;
+    for (const [start, more] of endless) {
+      const held = new HeldBack(credentials);
+      let given = held.push(start).length;
+      const text = more.repeat(Math.ceil(LONGEST_SHAPE_CHARS / more.length));
+      for (const piece of pieces(text, [1000])) given += held.push(piece).length;
+      expect(given).toBeGreaterThan(0);
+    }
+  });
+
+  test("a key of many lines is held until its end", () => {
+    const held = new HeldBack(credentials);
+    const before = PEM.slice(0, -3);
+    for (const piece of pieces(before, [7])) expect(held.push(piece)).toBe("");
+    expect(held.push("--- ok")).toBe("[redacted:private-key] ok");
+  });
+
+  test("a stream that ends in the middle of a key", () => {
+    const held = new HeldBack(credentials);
+    expect(held.push(PEM.slice(0, 500))).toBe("");
+    expect(held.end()).toBe("[redacted:private-key]");
+    expect(held.push("next ")).toBe("next ");
+  });
+});
+
+describe("a stream under an application's own function", () => {
+  const names = redactorOf((text) => text.replaceAll(/Ada Lovelace( the Countess)?/g, "[name]"))!;
+
+  test("any text in any pieces, with things to take out that are shorter than what is held back", () => {
+    const word = fc.constantFrom(
+      "Ada ",
+      "Lovelace",
+      " the Countess",
+      "Ada Lovelace",
+      " wrote",
+      " it.\n",
+      "x".repeat(300),
+    );
+    holds(
+      fc.property(fc.array(word, { maxLength: 60 }), sizes, (words, cut) => {
+        const text = words.join("");
+        const out = streamed(new HeldBack(names), pieces(text, cut));
+        expect(out.join("")).toBe(names(text));
+      }),
+      seed,
+      500,
+    );
+  });
+
+  test("holds back at least its constant, and at most twice that and a piece", () => {
+    const held = new HeldBack(names);
+    let given = 0;
+    for (let pushed = 100; pushed <= 10_000; pushed += 100) {
+      given += held.push("word ".repeat(20)).length;
+      if (given > 0) expect(pushed - given).toBeGreaterThanOrEqual(HELD_BACK_CHARS);
+      expect(pushed - given).toBeLessThanOrEqual(2 * HELD_BACK_CHARS + 100);
+    }
+  });
+
+  test("a function that answers the same whatever it is given writes nothing in clear, and memory stays bounded", () => {
+    const held = new HeldBack(redactorOf(() => "[private]")!);
+    const out = streamed(held, pieces("secret words ".repeat(10_000), [50]));
+    expect(out.join("").replaceAll("[private]", "")).toBe("");
+    expect(out.filter((piece) => piece !== "").length).toBeGreaterThan(1);
+  });
+
+  test("a function that throws", () => {
+    const held = new HeldBack(
+      redactorOf(() => {
+        throw new Error("no");
+      })!,
+    );
+    const out = streamed(held, pieces("secret words ".repeat(10_000), [50])).join("");
+    expect(out.replaceAll("[redacted: the redactor failed]", "")).toBe("");
+  });
+
+  test("no character is cut in two", () => {
+    const held = new HeldBack(redactorOf((text) => text)!);
+    const out = streamed(held, pieces(`a${"😀".repeat(2000)}`, [101]));
+    for (const piece of out.slice(0, -1)) expect(piece.isWellFormed()).toBe(true);
+    expect(out.join("")).toBe(`a${"😀".repeat(2000)}`);
+  });
+});

@@ -1,0 +1,105 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { credentials } from "../../src/session/redact/credentials.ts";
+import { REDACTOR_FAILED, redactorOf } from "../../src/session/redact/redactor.ts";
+import { SHAPES } from "../../src/session/redact/shapes.ts";
+import { holds, seedOf } from "../seed.ts";
+import { redactable } from "./redact-arbitraries.ts";
+import { HARMLESS, noise, SAMPLES } from "./redact-samples.ts";
+
+const seed = seedOf(import.meta.url, "unit");
+
+describe("credentials", () => {
+  test.each(SAMPLES)("$name", ({ text, redacted }) => {
+    expect(credentials(text)).toBe(redacted);
+    expect(credentials(`words ${text} more`)).toBe(`words ${redacted} more`);
+    expect(credentials(`"${text}"\n`)).toBe(`"${redacted}"\n`);
+  });
+
+  test("every kind has a sample", () => {
+    const shown = new Set(SAMPLES.map(({ redacted }) => /\[redacted:([a-z-]+)\]/.exec(redacted)?.[1]));
+    const others = ["sendgrid", "digitalocean", "docker", "age"];
+    expect(new Set(SHAPES.map(({ kind }) => kind))).toEqual(new Set([...shown, ...others]));
+    expect(credentials(`SG.${noise(22)}.${noise(43)}`)).toBe("[redacted:sendgrid]");
+    expect(credentials(`dop_v1_${noise(64)}`)).toBe("[redacted:digitalocean]");
+    expect(credentials(`dckr_pat_${noise(27)}`)).toBe("[redacted:docker]");
+    expect(credentials(`AGE-SECRET-KEY-1${noise(58)}`)).toBe("[redacted:age]");
+  });
+
+  test.each(HARMLESS)("stays: %s", (text) => {
+    expect(credentials(text)).toBe(text);
+  });
+
+  test("a token behind the escape of a line break", () => {
+    expect(credentials(String.raw`{"out":"line\nghp_${noise(36)}\n"}`)).toBe(
+      String.raw`{"out":"line\n[redacted:github]\n"}`,
+    );
+  });
+
+  test("not inside a longer word: ids and hashes that happen to hold a prefix", () => {
+    const text = `xAKIA${"A".repeat(16)} aghp_${noise(36)} task-sk-${noise(40)}`;
+    expect(credentials(text)).toBe(text);
+  });
+
+  test("several, next to each other", () => {
+    const text = SAMPLES.map((sample) => sample.text).join("\n;\n");
+    expect(credentials(text)).toBe(SAMPLES.map(({ redacted }) => redacted).join("\n;\n"));
+  });
+
+  test("redacting twice changes nothing, and no secret is left", () => {
+    holds(
+      fc.property(redactable, ({ text, secrets }) => {
+        const once = credentials(text);
+        expect(credentials(once)).toBe(once);
+        for (const secret of secrets) expect(once).not.toContain(secret);
+      }),
+      seed,
+      2000,
+    );
+  });
+
+  // Each is a megabyte. With work that is not linear (a quantifier without a bound, a run that is looked at from each of its places) any of these takes minutes, and the test its time-out.
+  const pieces = [
+    ...["eyJ", "sk-", "sk-ant-", "token=", "token:a", "secret_access_key", "bearer ", "-", "-----BEGIN ", "://a:", "@"],
+    ...["authorization:", "AKIA", "glpat-a ", "--token ", "xoxb-1", "hooks.slack.com/services/", 'password"', "1//0"],
+    ...["ghs_", "ya29.", "SG.", "://a:b", "eyJ.", "password        ", "npm_a", "\\nsk-", "[redacted:x]sk-", "a", " "],
+    "-----BEGIN PRIVATE KEY-----",
+    "-----BEGIN PRIVATE KEY-----a -",
+    `-----BEGIN PRIVATE KEY-----${"a ".repeat(9000)}`,
+    `eyJ${"a".repeat(2000)}.${"a".repeat(8000)}.-`,
+  ].map((piece) => ({ piece, name: piece.slice(0, 40) }));
+  test.each(pieces)("a megabyte of $name", ({ piece }) => {
+    const text = piece.repeat(Math.ceil(1_000_000 / piece.length));
+    const once = credentials(text);
+    expect(credentials(once)).toBe(once);
+  });
+
+  test("a megabyte without a break behind each prefix", () => {
+    for (const prefix of ["sk-", "ghp_", "eyJ", "ya29.", "token=", "://", "://a:", "Bearer ", "AKIA"]) {
+      const once = credentials(prefix + "a".repeat(1_000_000));
+      expect(credentials(once)).toBe(once);
+    }
+  });
+});
+
+describe("redactorOf", () => {
+  test("nothing to do without the option", () => {
+    expect(redactorOf(undefined)).toBeNull();
+    expect(redactorOf("credentials")).toBe(credentials);
+  });
+
+  test("an application's own function", () => {
+    expect(redactorOf((text) => text.replaceAll("Ada", "A."))?.("Ada and Ada")).toBe("A. and A.");
+  });
+
+  test("fails closed: what throws, or answers no text, loses the text and not the secret", () => {
+    const broken: ((text: string) => string)[] = [
+      () => {
+        throw new Error("no");
+      },
+      () => undefined as never,
+      (async () => "later") as never,
+    ];
+    for (const own of broken) expect(redactorOf(own)?.("secret")).toBe(REDACTOR_FAILED);
+  });
+});
