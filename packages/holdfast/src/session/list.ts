@@ -89,7 +89,7 @@ async function choose(
     seen++;
     const row = rowOf(listed.summary);
     if (!fits(listed, row, wanted)) continue;
-    const status = await statusOf(store, listed, row);
+    const status = await statusOf(store, listed.id, row);
     if (wanted.status === undefined || wanted.status === status) chosen.push(summaryOf(listed, row, status));
   }
   return { chosen, seen, isOver: false };
@@ -108,10 +108,10 @@ function isEmpty(row: SessionRow): boolean {
 }
 
 /** Whether an open turn is running is known to the lock alone (S14): nothing else is worth a look at it. */
-async function statusOf(store: JournalStore, listed: Listed, row: SessionRow): Promise<Summary["status"]> {
+async function statusOf(store: JournalStore, id: string, row: SessionRow): Promise<Summary["status"]> {
   switch (row.state) {
     case "open":
-      return !listed.closed && (await store.holder(listed.id)) !== null ? "running" : "interrupted";
+      return (await store.holder(id)) !== null ? "running" : "interrupted";
     case "cut":
       return "interrupted";
     default:

@@ -90,6 +90,8 @@ export interface MessageRecord {
   incomplete?: true;
   late?: true;
   replacedBy?: string;
+  /** It is not shown to the model. */
+  hidden?: true;
 }
 
 /** What was streamed since the last one, by part; `n` counts from 0, so that a lost record shows as a gap. Or that the draft was discarded. */
@@ -120,6 +122,8 @@ export interface ToolStarted {
   input?: Json;
   replay?: "safe";
   child?: string;
+  /** This writer records every start (R5). */
+  intents?: true;
 }
 /** `id` is that of the entry that it makes, if no message comes to hold the result. */
 export interface ToolEnded {
@@ -169,11 +173,14 @@ export interface EpochRecord {
   checkpoint: Checkpoint;
 }
 export interface Checkpoint {
+  dialect: string;
+  /** The writer records every start of a tool (R5). */
+  intents: boolean;
   /** The number of the last turn. */
   turns: number;
   turn?: TurnCheckpoint;
   /** Starts whose calls have no result yet. */
-  started: (Omit<ToolStarted, "kind"> & { seq: number; startedAt: string })[];
+  started: (Omit<ToolStarted, "kind"> & { startedAt: string })[];
   draft?: { id: string; turn: number; n: number; parts: DraftPart[]; gap?: true };
   queue: QueuedItem[];
   notes: Record<string, Json>;
@@ -189,7 +196,7 @@ export interface TurnCheckpoint {
   resumes: number;
   /** Every writer of this turn recorded the starts of tools. */
   intents: boolean;
-  prompt: Omit<MessageRecord, "kind"> & { seq: number };
+  prompt: Omit<MessageRecord, "kind" | "carried"> & { first: string };
   ended?: Omit<TurnEnded, "kind" | "turn">;
   suspended?: { reason: string; calls?: string[] };
   signal?: { signal: string; error?: string };

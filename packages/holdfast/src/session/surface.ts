@@ -1,5 +1,5 @@
-import type { DialectName } from "../dialects/index.ts";
 import type { Dialect, Entry, Metadata, Outcome } from "../dialects/dialect.ts";
+import type { DialectName } from "../dialects/index.ts";
 import type { Durability, Holder, Recovery, Verification } from "../journal/contract.ts";
 import type { JournalRecord, Json } from "../journal/record.ts";
 
@@ -189,10 +189,7 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
    * Begins a new epoch with this conversation, at one instant: before it the old one counts, after it the new one. An `Entry` keeps its id, turn and metadata. Queue, open turn, title, usage and notes live on.
    * Throws CALLS_OPEN if a call would be dropped whose tool is running, STEP_SPLIT.
    */
-  replace(
-    items: (M | Entry<M>)[],
-    options: { reason: "compaction" | "clear" | "rewind" | "import" },
-  ): Promise<void>;
+  replace(items: (M | Entry<M>)[], options: { reason: "compaction" | "clear" | "rewind" | "import" }): Promise<void>;
   /** Undoes the last `replace`, also after a restart, until the next turn starts. What was recorded since stays. Throws UNDO_TOO_LATE. */
   undo(): Promise<void>;
   /** A prompt that waits. Give the item to `startTurn`, or to `turn.append` to steer: it is delivered once. */
@@ -259,11 +256,7 @@ export interface Turn<M> extends AsyncDisposable {
    * Records the start, runs the tool, records its outcome (R5, R6). What the tool throws is its outcome. Rejects only if the store failed (then `run` was not called, or its outcome is in doubt), or if there is nothing to run: CALL_UNKNOWN, CALL_TAKEN, TURN_ENDED.
    * After an abort it answers an error, and `run` is not called.
    */
-  tool<T>(
-    callId: string,
-    run: (signal: AbortSignal) => T | Promise<T>,
-    options?: ToolOptions,
-  ): Promise<Outcome<T>>;
+  tool<T>(callId: string, run: (signal: AbortSignal) => T | Promise<T>, options?: ToolOptions): Promise<Outcome<T>>;
   /** The start alone, durable when it resolves: run the tool only then. CALL_UNKNOWN unless the call is recorded or name and input are given; CALL_TAKEN if it runs or has its result; TURN_ENDED. */
   toolStarted(callId: string, options?: ToolOptions): Promise<void>;
   /** The outcome alone; also after the turn's end. `shown`: what the model is to see of it. CALL_UNKNOWN. */

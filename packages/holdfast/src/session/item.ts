@@ -1,0 +1,20 @@
+import type { Dialect, Entry } from "../dialects/dialect.ts";
+
+/** An entry of the conversation, with what the model is to see of it. */
+export interface Item<M> {
+  entry: Entry<M>;
+  /** What it came from: a `message`, a `tool.ended` that no message holds yet, a `repair`, an `edit`. */
+  readonly from: "message" | "result" | "repair" | "edit";
+  readonly role: ReturnType<Dialect<M>["role"]>;
+  /** In force: the model does not see it. What is to be hidden or replaced from the next turn on is still shown (R1). */
+  hidden: boolean;
+  /** Its step holds a call whose result cannot be phrased (R8): the model never sees it. */
+  leftOut: boolean;
+  /** Texts in it were redacted. */
+  readonly redacted: boolean;
+}
+
+/** Results that came too late are for people (R1). */
+export function isShown<M>({ entry, hidden }: Item<M>): boolean {
+  return !hidden && entry.late !== true;
+}

@@ -1,0 +1,31 @@
+/** A deep, frozen copy of plain JSON, as it would come back from the journal: members that are undefined are not there. */
+export function frozenCopy<T>(value: T): T {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) {
+    const copy: unknown[] = new Array(value.length);
+    for (let i = 0; i < value.length; i++) copy[i] = frozenCopy(value[i]);
+    return Object.freeze(copy) as T;
+  }
+  const copy: Record<string, unknown> = {};
+  for (const name of Object.keys(value)) {
+    const member = (value as Record<string, unknown>)[name];
+    if (member === undefined) continue;
+    // The one name that an assignment would take for something else.
+    if (name === "__proto__") Object.defineProperty(copy, name, { value: frozenCopy(member), enumerable: true });
+    else copy[name] = frozenCopy(member);
+  }
+  return Object.freeze(copy) as T;
+}
+
+/** Freezes plain objects and arrays where they stand. What a dialect makes of bytes and URLs stays as it is: those cannot be frozen. */
+export function deepFreeze<T>(value: T): T {
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
+  if (Array.isArray(value)) {
+    for (const item of value) deepFreeze(item);
+    return Object.freeze(value);
+  }
+  const prototype = Object.getPrototypeOf(value);
+  if (prototype !== null && Object.getPrototypeOf(prototype) !== null) return value;
+  for (const name in value) deepFreeze((value as Record<string, unknown>)[name]);
+  return Object.freeze(value);
+}

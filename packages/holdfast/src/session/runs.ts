@@ -1,0 +1,92 @@
+import type { Json } from "../journal/record.ts";
+import type { ToolEnded, ToolStarted } from "./records.ts";
+
+/** A tool that was started. */
+export interface Run {
+  readonly turn: number;
+  readonly call: string;
+  readonly name: string;
+  readonly input: Json | undefined;
+  readonly at: string;
+  /** Of the record of its start: which writer started it. */
+  readonly seq: number;
+  readonly replay?: "safe";
+  readonly child?: string;
+}
+
+type Stamped<R> = R & { readonly seq: number; readonly at: string };
+
+/** The starts without an end. Those whose call is not recorded yet are strays, until it is (R9). */
+export class Runs {
+  readonly #byPlace = new Map<string, Run>();
+  readonly #strays = new Map<string, { readonly run: Run; ended: Stamped<ToolEnded> | null }>();
+
+  start(record: Stamped<Omit<ToolStarted, "kind">>): void {
+    const { turn, call, message, index = 0, name, input, at, seq, replay, child } = record;
+    const run = { turn, call, name, input, at, seq, ...(replay ? { replay } : {}), ...(child ? { child } : {}) };
+    if (message === null || message === undefined) this.#strays.set(call, { run, ended: null });
+    else this.#byPlace.set(`${index} ${message}`, run);
+  }
+
+  of(message: string, index: number): Run | null {
+    return this.#byPlace.get(`${index} ${message}`) ?? null;
+  }
+
+  end(message: string, index: number): void {
+    this.#byPlace.delete(`${index} ${message}`);
+  }
+
+  stray(call: string): Run | null {
+    return this.#strays.get(call)?.run ?? null;
+  }
+
+  /** False if no such tool was started. */
+  endStray(record: Stamped<ToolEnded>): boolean {
+    const stray = this.#strays.get(record.call);
+    if (!stray) return false;
+    stray.ended = record;
+    return true;
+  }
+
+  get hasStrays(): boolean {
+    return this.#strays.size > 0;
+  }
+
+  /** Those of which neither a call nor an end was recorded. */
+  get strays(): Run[] {
+    return [...this.#strays.values()].filter(({ ended }) => !ended).map(({ run }) => run);
+  }
+
+  /** Those whose call was not recorded, though they ended. */
+  get endedStrays(): Run[] {
+    return [...this.#strays.values()].filter(({ ended }) => ended).map(({ run }) => run);
+  }
+
+  forgetStrays(): void {
+    this.#strays.clear();
+  }
+
+  /** The call has been recorded. Answers the end, if there was one. */
+  adopt(call: string, message: string, index: number): Stamped<ToolEnded> | null {
+    const stray = this.#strays.get(call);
+    if (!stray) return null;
+    this.#strays.delete(call);
+    if (!stray.ended) this.#byPlace.set(`${index} ${message}`, stray.run);
+    return stray.ended;
+  }
+
+  /** For the checkpoint of an epoch. */
+  saved(): (Omit<ToolStarted, "kind"> & { startedAt: string })[] {
+    const all: (Omit<ToolStarted, "kind"> & { startedAt: string })[] = [];
+    for (const [place, run] of this.#byPlace) {
+      const [index] = place.split(" ", 1);
+      all.push({ ...saved(run), message: place.slice(index!.length + 1), index: Number(index) });
+    }
+    for (const { run } of this.#strays.values()) all.push({ ...saved(run), message: null });
+    return all;
+  }
+}
+
+function saved({ at, seq: _seq, input, ...run }: Run): Omit<ToolStarted, "kind" | "message"> & { startedAt: string } {
+  return { ...run, startedAt: at, ...(input === undefined ? {} : { input }) };
+}

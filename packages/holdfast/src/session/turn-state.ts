@@ -1,0 +1,51 @@
+import type { Entry } from "../dialects/dialect.ts";
+import type { TurnCheckpoint, TurnEnded } from "./records.ts";
+
+/** One process that wrote to the session. */
+export interface Writer {
+  /** It records every start of a tool (R5). */
+  intents: boolean;
+}
+
+/** What is known of a turn. */
+export interface TurnState<M> {
+  readonly number: number;
+  readonly startedAt: string;
+  lastAt: string;
+  resumes: number;
+  prompt: Entry<M>;
+  /** Those who worked on it. */
+  readonly writers: Set<Writer>;
+  ended: Omit<TurnEnded, "kind" | "turn"> | null;
+  suspended: { readonly reason: string; readonly calls?: readonly string[] } | null;
+  signal: { readonly signal: string; readonly error?: string } | null;
+}
+
+export function recordsStarts<M>(turn: TurnState<M>): boolean {
+  return [...turn.writers].every(({ intents }) => intents);
+}
+
+/** It goes on, whatever had become of it. */
+export function resumeTurn<M>(turn: TurnState<M>, n: number, writer: Writer): void {
+  turn.resumes = n;
+  turn.writers.add(writer);
+  turn.ended = null;
+  turn.suspended = null;
+  turn.signal = null;
+}
+
+export function turnFrom<M>(saved: TurnCheckpoint, writer: Writer, prompt: Entry<M>): TurnState<M> {
+  const { number, startedAt, lastAt, resumes, intents, ended, suspended, signal } = saved;
+  const writers = new Set(intents ? [writer] : [writer, { intents: false }]);
+  return {
+    number,
+    startedAt,
+    lastAt,
+    resumes,
+    prompt,
+    writers,
+    ended: ended ?? null,
+    suspended: suspended ?? null,
+    signal: signal ?? null,
+  };
+}
