@@ -45,6 +45,13 @@ describe("a stream under the built-in set", () => {
     }
   });
 
+  test("what was handed out already still counts: no token begins inside a word, nor behind a marker", () => {
+    const text = `aghp_${noise(36)} task-sk-${noise(40)} [redacted:jwt]ghp_${noise(36)} line\\nghp_${noise(36)}`;
+    const out = streamed(new HeldBack(credentials), Array.from(text)).join("");
+    expect(out).toBe(credentials(text));
+    expect(out).toBe(text.replace(/ghp_\w+$/, "[redacted:github]"));
+  });
+
   test("prose does not wait: what is held back is the beginning of a shape", () => {
     const held = new HeldBack(credentials);
     expect(held.push("The file is read, and then it is written. ")).toBe("The file is read, and then it is written. ");

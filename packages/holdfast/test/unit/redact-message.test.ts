@@ -143,6 +143,7 @@ describe("never touched", () => {
     ["anthropic", { type: "redacted_thinking", data: text }],
     ["anthropic", { type: "web_search_result", title: text, encrypted_content: "e" }],
     ["openai-responses", { type: "reasoning", id: "rs_1", summary: [{ type: "summary_text", text }] }],
+    ["openai-responses", { type: "program", call_id: "c", code: text, fingerprint: "f" }],
     ["openai-responses", { type: "compaction", encrypted_content: text }],
     ["openai-chat", { type: "reasoning.text", text, signature: "s" }],
     ["openai-chat", { type: "reasoning.encrypted", data: text }],

@@ -52,7 +52,7 @@ const OPTIONS = ["providerOptions", "providerMetadata", "extra_content", "provid
 /** What a provider signed, or knows by its id, and wants back as it was. */
 const SIGNED = new Set([
   ...["signature", "thoughtSignature", "thought_signature", "redactedData", "reasoning_details", "itemId"],
-  ...["reasoningEncryptedContent"],
+  ...["reasoningEncryptedContent", "fingerprint"],
 ]);
 
 /**
