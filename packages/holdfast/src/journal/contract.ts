@@ -137,6 +137,8 @@ export interface Journal extends AsyncDisposable {
   readonly id: string;
   /** Seq of the newest record written. */
   readonly head: number;
+  /** When the newest record was written. All records of a unit have one time. */
+  readonly at: string;
   /** Every record up to this seq survives a power cut. */
   readonly durable: number;
   /** Why this journal takes no more appends; null while it does. */
@@ -172,6 +174,8 @@ export interface JournalStore extends AsyncDisposable {
   readonly capabilities: Capabilities;
   /** What this place cannot promise (a network file system), in words for a person. */
   readonly warnings: readonly string[];
+  /** Where the layer above may keep an index of its own, which is derived: it may be deleted at any time. Null: nowhere but in memory. */
+  readonly searchFile: string | null;
   /** A new session that begins with `records`, encoded inside the call. It is there after a power cut when this resolves. ID_INVALID, SESSION_EXISTS. */
   create(id: string, records: readonly NewRecord[], options?: WriterOptions): Promise<Journal>;
   /** Takes the lease, heals, and returns the records of the current epoch, all durable (but for a final `closed`). SESSION_NOT_FOUND, SESSION_BUSY { holder, sameProcess }, FORMAT_NEWER. */

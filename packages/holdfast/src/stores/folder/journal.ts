@@ -81,6 +81,9 @@ export class FolderJournal implements Journal {
   get head(): number {
     return this.#ledger.head;
   }
+  get at(): string {
+    return this.#ledger.at;
+  }
   get durable(): number {
     return this.#ledger.durable;
   }

@@ -34,7 +34,7 @@ export interface FolderStoreOptions {
   readonly summariser?: contract.Summariser;
   /** What holders of leases call themselves. Default `holdfast`. */
   readonly app?: string;
-  /** False: keep no `catalog.sqlite`; lists are answered from the ends of the files. */
+  /** False: keep no derived files. Without `catalog.sqlite` lists are answered from the ends of the files. */
   readonly catalogue?: false;
   readonly clock?: () => number;
   /** The disk to use instead of the real one. */
@@ -61,6 +61,7 @@ class FolderStore implements contract.JournalStore {
     pack: true,
   };
   readonly warnings: readonly string[];
+  readonly searchFile: string | null;
   readonly #root: string;
   readonly #sessions: string;
   readonly #trash: string;
@@ -84,6 +85,7 @@ class FolderStore implements contract.JournalStore {
     this.#options = options;
     this.#makeFolders();
     this.#leases = Leases.inRoot(this.#disk, root);
+    this.searchFile = options.catalogue === false ? null : join(root, "search.sqlite");
     this.#catalogue = options.catalogue === false ? null : new Catalogue(this.#disk, join(root, "catalog.sqlite"));
     this.#listing = new Listing(this.#disk, this.#sessions, this.#catalogue, options.summariser);
     const network = this.#disk.networkKind(root);

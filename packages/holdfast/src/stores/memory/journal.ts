@@ -43,6 +43,9 @@ export class MemoryJournal implements Journal {
   get head(): number {
     return this.#ledger.head;
   }
+  get at(): string {
+    return this.#ledger.at;
+  }
   get durable(): number {
     return this.#ledger.durable;
   }

@@ -51,6 +51,7 @@ class MemoryStore implements JournalStore {
   readonly url = URL;
   readonly capabilities = CAPABILITIES;
   readonly warnings: readonly string[] = [];
+  readonly searchFile = null;
   readonly #memory: Memory;
   readonly #durability: Durability;
   readonly #summariser: Summariser | undefined;

@@ -74,6 +74,9 @@ export class SqliteJournal implements Journal {
   get head(): number {
     return this.#ledger.head;
   }
+  get at(): string {
+    return this.#ledger.at;
+  }
   get durable(): number {
     return this.#ledger.durable;
   }

@@ -60,6 +60,7 @@ class SqliteStore implements contract.JournalStore {
     pack: false,
   };
   readonly warnings: readonly string[];
+  readonly searchFile: string;
   readonly #options: SqliteStoreOptions;
   readonly #database: Database;
   readonly #rows: Rows;
@@ -74,6 +75,7 @@ class SqliteStore implements contract.JournalStore {
   constructor(disk: Disk, database: Database, options: SqliteStoreOptions) {
     const { file } = database;
     this.url = `sqlite:${file}`;
+    this.searchFile = `${file}-search`;
     this.#options = options;
     this.#database = database;
     this.#rows = new Rows(database);

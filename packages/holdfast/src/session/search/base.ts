@@ -1,0 +1,198 @@
+import { DatabaseSync } from "node:sqlite";
+import { setTimeout as sleep } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
+import type { Disk, DiskStat } from "../../disk/disk.ts";
+import { sqliteCode } from "../../disk/node-disk.ts";
+import { errnoOf } from "../../errors.ts";
+import { SCHEMA, SCHEMA_VERSION, Tables } from "./tables.ts";
+
+const PERM = 3;
+const BUSY = 5;
+const LOCKED = 6;
+const READONLY = 8;
+const FULL = 13;
+const CANTOPEN = 14;
+const PROTOCOL = 15;
+const AUTH = 23;
+
+/** The log keeps no more than this after a large session has been through it. */
+const WAL_BYTES_KEPT = 4 * 1024 * 1024;
+const SIDE_FILES = ["-wal", "-shm", "-journal"];
+
+/**
+ * Something is wrong with the index, and with nothing else: `busy`, another process keeps it from us; `place`, the disk is full, or we may not write there; `content`, it is
+ * damaged, was made by another version, or has been closed or replaced meanwhile.
+ */
+export class IndexFailure extends Error {
+  readonly why: "busy" | "place" | "content";
+
+  constructor(cause: unknown) {
+    super("the search index failed", { cause });
+    this.why = reasonOf(cause);
+  }
+}
+
+interface OpenFile {
+  readonly disk: Disk;
+  readonly path: string;
+  readonly identity: DiskStat;
+}
+
+/** Where an index is: a file that several processes share, or memory. */
+export class Base {
+  readonly tables: Tables;
+  readonly #database: DatabaseSync;
+  readonly #file: OpenFile | null;
+
+  private constructor(database: DatabaseSync, file: OpenFile | null) {
+    this.#database = database;
+    this.#file = file;
+    this.tables = new Tables(database);
+  }
+
+  static inMemory(): Base {
+    const database = new DatabaseSync(":memory:");
+    database.exec(SCHEMA);
+    return new Base(database, null);
+  }
+
+  /** Throws what SQLite and the disk throw. */
+  static inFile(disk: Disk, path: string): Base {
+    const identity = makeFile(disk, path);
+    // `mode=rw`: if the file has gone meanwhile, SQLite must not make one with a mode of its own.
+    const url = pathToFileURL(path);
+    url.searchParams.set("mode", "rw");
+    const database = new DatabaseSync(url, { timeout: 0 });
+    try {
+      // What a power cut takes of the log is indexed again; the checkpoints are synced, so it takes nothing else.
+      database.exec(`PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=${WAL_BYTES_KEPT}`);
+      prepareSchema(database);
+      const base = new Base(database, { disk, path, identity });
+      if (!base.isInPlace()) throw Object.assign(new Error("replaced while it was opened"), { code: "ESTALE" });
+      return base;
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+  }
+
+  get isFile(): boolean {
+    return this.#file !== null;
+  }
+
+  /** Does the name still lead to the file that is open? Somebody may have deleted it: it is derived (C22). */
+  isInPlace(): boolean {
+    if (!this.#file) return true;
+    const { disk, path, identity } = this.#file;
+    try {
+      const found = disk.stat(path);
+      return found?.dev === identity.dev && found.ino === identity.ino;
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error;
+      return false;
+    }
+  }
+
+  close(): void {
+    if (this.#database.isOpen) this.#database.close();
+  }
+}
+
+/** Tries again while another process is writing, for so long, without blocking this one. Throws IndexFailure for what is the index's own; all else stays what it is. */
+export async function patiently<T>(patienceMs: number, work: () => T): Promise<T> {
+  const until = performance.now() + patienceMs;
+  for (;;) {
+    try {
+      return work();
+    } catch (error) {
+      if (sqliteCode(error) === undefined && errnoOf(error) === undefined) throw error;
+      const failure = new IndexFailure(error);
+      if (failure.why !== "busy" || performance.now() >= until) throw failure;
+    }
+    // Not the same for all, or else those who wait meet again and again.
+    await sleep(1 + Math.random() * 4);
+  }
+}
+
+/** Removes a damaged index and what SQLite keeps beside it. What cannot be removed stays. */
+export function removeIndex(disk: Disk, path: string): void {
+  for (const name of [path, ...SIDE_FILES.map((ending) => path + ending)]) {
+    try {
+      if (disk.stat(name)?.kind === "file") disk.remove(name);
+    } catch (error) {
+      // Gone already, or not ours to remove (a read-only folder): searches are answered from memory.
+      if (errnoOf(error) === undefined) throw error;
+    }
+  }
+}
+
+/** The file is there and regular before SQLite sees it, with a mode of ours: SQLite gives the files beside it the same one (C24). */
+function makeFile(disk: Disk, path: string): DiskStat {
+  if (!disk.stat(path)) {
+    // The log of a file that was deleted would be taken for this one's.
+    removeIndex(disk, path);
+    try {
+      disk.open(path, "create").close();
+    } catch (error) {
+      if (errnoOf(error) !== "EEXIST") throw error;
+    }
+  }
+  for (const name of [path, ...SIDE_FILES.map((ending) => path + ending)]) {
+    const kind = disk.stat(name)?.kind ?? "file";
+    if (kind !== "file") throw Object.assign(new Error(`${name} is a ${kind}`), { code: "ELOOP" });
+  }
+  const identity = disk.stat(path);
+  if (!identity) throw Object.assign(new Error(`${path} is gone`), { code: "ESTALE" });
+  return identity;
+}
+
+function prepareSchema(database: DatabaseSync): void {
+  if (versionOf(database) === SCHEMA_VERSION) return;
+  database.exec("BEGIN IMMEDIATE");
+  try {
+    // Another process may have come first.
+    const version = versionOf(database);
+    if (version === 0) database.exec(SCHEMA);
+    else if (version !== SCHEMA_VERSION) throw Object.assign(new Error("another schema"), { code: "EINVAL" });
+    database.exec("COMMIT");
+  } catch (error) {
+    if (database.isTransaction) database.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+function versionOf(database: DatabaseSync): number {
+  return (database.prepare("PRAGMA user_version").get() as { user_version: number }).user_version;
+}
+
+const WHY = new Map<number, IndexFailure["why"]>([
+  [BUSY, "busy"],
+  [LOCKED, "busy"],
+  [PROTOCOL, "busy"],
+  [PERM, "place"],
+  [READONLY, "place"],
+  [FULL, "place"],
+  [CANTOPEN, "place"],
+  [AUTH, "place"],
+]);
+const PLACE_ERRNOS = new Set([
+  "EACCES",
+  "EPERM",
+  "EROFS",
+  "ENOSPC",
+  "EDQUOT",
+  "EFBIG",
+  "ELOOP",
+  "ENOENT",
+  "ENOTDIR",
+  "EMFILE",
+]);
+
+function reasonOf(error: unknown): IndexFailure["why"] {
+  const code = sqliteCode(error);
+  if (code !== undefined) return WHY.get(code) ?? "content";
+  const errno = errnoOf(error) ?? "";
+  // Somebody is just making it anew.
+  if (errno === "ESTALE") return "busy";
+  return PLACE_ERRNOS.has(errno) ? "place" : "content";
+}

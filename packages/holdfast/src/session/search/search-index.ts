@@ -1,0 +1,253 @@
+import { setImmediate as breathe } from "node:timers/promises";
+import type { Disk } from "../../disk/disk.ts";
+import { nodeDisk } from "../../disk/node-disk.ts";
+import { isHoldfastError } from "../../errors.ts";
+import type { JournalStore, Listed } from "../../journal/contract.ts";
+import { storeClosed } from "../../journal/refusals.ts";
+import type { SearchHit } from "../surface.ts";
+import { Base, IndexFailure, patiently, removeIndex } from "./base.ts";
+import { catchUp, isFresh } from "./catch-up.ts";
+import type { Found, Tables } from "./tables.ts";
+import type { DialectNamed } from "./texts.ts";
+import { excerptOf, queryOf } from "./words.ts";
+
+export interface SearchIndexOptions {
+  /** Finds a dialect by the name that a session has; null if it is not known here: then only titles are found. */
+  readonly dialectNamed: DialectNamed;
+  /** The disk that the store's `searchFile` is on. SQLite itself is always on the real one. */
+  readonly disk?: Disk;
+  /** How long after the end of a turn it is indexed. */
+  readonly delayMs?: number;
+  /** How long a search waits for another process that is writing to the index. */
+  readonly patienceMs?: number;
+}
+
+const DELAY_MS = 250;
+const PATIENCE_MS = 5000;
+/** Of the time, no more than one part in so many goes into indexing turns: to find what is new, a store may read a whole segment. */
+const REST_FACTOR = 20;
+const HITS_PER_PAGE = 20;
+/** So often an index is made anew before one in memory takes its place. */
+const TRIES_MAX = 2;
+
+/**
+ * The full text of a store's sessions (S20). It is filled when turns end and completed by each search, never by a list. It is derived: whatever happens to its file, the answers are the same
+ * (C22). Where no file can be kept or written (memory stores, a read-only folder, a full disk, a process that stands still while it writes), an index in memory takes its place until `close`.
+ */
+export class SearchIndex {
+  readonly #store: JournalStore;
+  readonly #dialectNamed: DialectNamed;
+  readonly #disk: Disk;
+  readonly #delayMs: number;
+  readonly #patienceMs: number;
+  /** Null: in memory. */
+  #path: string | null;
+  #base: Base | null = null;
+  #opening: Promise<Base> | null = null;
+  readonly #noted = new Set<string>();
+  #timer: NodeJS.Timeout | null = null;
+  #working: Promise<void> | null = null;
+  #restUntil = 0;
+  #failure: unknown = null;
+  #closed = false;
+
+  constructor(store: JournalStore, options: SearchIndexOptions) {
+    this.#store = store;
+    this.#dialectNamed = options.dialectNamed;
+    this.#disk = options.disk ?? nodeDisk;
+    this.#delayMs = options.delayMs ?? DELAY_MS;
+    this.#patienceMs = options.patienceMs ?? PATIENCE_MS;
+    this.#path = store.searchFile;
+  }
+
+  /** Why the last session that was noted could not be indexed; null if it was. It is no one's error: the next search makes up for it. */
+  get failure(): unknown {
+    return this.#failure;
+  }
+
+  /**
+   * A turn of the session has ended, or it was renamed or deleted: what is new of it is indexed soon, in the background. Returns at once and never throws. What goes wrong (the index is busy, the
+   * disk is full, the process ends first) is left to the next search.
+   */
+  note(id: string): void {
+    if (this.#closed || this.#path === null) return;
+    this.#noted.add(id);
+    this.#schedule();
+  }
+
+  /** Resolves when nothing that was noted waits any more. */
+  async settled(): Promise<void> {
+    while (this.#noted.size > 0 || this.#working) await (this.#working ?? breathe());
+  }
+
+  /**
+   * First completes the index, then yields the hits, a few at a time: sessions in the order of a list, in each its title (`message` is empty), then its messages, the newest first. `wanted` is asked once for each
+   * session with a hit. All the words must stand in one message; the last one may be the beginning of a word. Messages that are hidden from the user are not found.
+   * A session that cannot be read (of a newer format, damaged beyond reading) is found by what was indexed before. Throws STORE_CLOSED, and what the store throws.
+   */
+  async *search(
+    text: string,
+    wanted: (session: string) => boolean | Promise<boolean> = () => true,
+  ): AsyncGenerator<SearchHit, void, undefined> {
+    const query = queryOf(text);
+    if (query === null) return;
+    let complete: Base | null = null;
+    const ask = <T>(question: (tables: Tables) => T): Promise<T> =>
+      this.#using(async (base) => {
+        // Also in the middle of a search: the file may have been deleted since the last page.
+        if (base !== complete) await this.#heal(base);
+        complete = base;
+        return patiently(this.#patienceMs, () => question(base.tables));
+      });
+
+    for (const session of await ask((tables) => tables.sessionsWith(query))) {
+      if (!(await wanted(session))) continue;
+      for (let before: number | null = null, more = true; more; ) {
+        const from: number | null = before;
+        const page: Found[] = await ask((tables) => tables.hits(session, query, from, HITS_PER_PAGE));
+        for (const { seq, message, marked } of page) {
+          // A long message has several rows.
+          if (seq === before) continue;
+          before = seq;
+          yield { session, message, excerpt: excerptOf(marked) };
+        }
+        more = page.length === HITS_PER_PAGE;
+      }
+    }
+  }
+
+  /** Ends what is under way; nothing that was noted is waited for. To be called before the store is closed. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#noted.clear();
+    await Promise.allSettled([this.#working, this.#opening]);
+    this.#base?.close();
+    this.#base = null;
+  }
+
+  /** Everything that the store has is in the index, and nothing else. */
+  async #heal(base: Base): Promise<void> {
+    // In one piece: a session that is written to moves to the front, and between two pages it would be passed over.
+    const { sessions } = await this.#store.list();
+    const marks = await patiently(this.#patienceMs, () => base.tables.marks());
+    for (const listed of sessions) {
+      const mark = marks.get(listed.id);
+      marks.delete(listed.id);
+      if (!isFresh(mark, listed, this.#dialectNamed)) await this.#index(base, listed.id, this.#patienceMs, listed);
+    }
+    for (const id of marks.keys()) {
+      // Not listed, but there: another process has created it since.
+      if (!(await this.#store.has(id))) await patiently(this.#patienceMs, () => base.tables.forget(id));
+    }
+    while (await patiently(this.#patienceMs, () => base.tables.sweep())) await breathe();
+  }
+
+  async #index(base: Base, id: string, patienceMs: number, listed?: Listed): Promise<void> {
+    const source = {
+      store: this.#store,
+      dialectNamed: this.#dialectNamed,
+      patienceMs,
+      isOver: () => this.#closed,
+    };
+    try {
+      await catchUp(source, base, id, listed);
+    } catch (error) {
+      if (isHoldfastError(error, "SESSION_NOT_FOUND")) await patiently(patienceMs, () => base.tables.forget(id));
+      // One session that cannot be read does not keep the others from being found.
+      else if (!isHoldfastError(error, "FORMAT_NEWER", "JOURNAL_UNREADABLE", "PATH_UNSAFE")) throw error;
+    }
+  }
+
+  #schedule(): void {
+    if (this.#timer || this.#working || this.#noted.size === 0) return;
+    const wait = Math.max(this.#delayMs, this.#restUntil - performance.now());
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      this.#working = this.#work().finally(() => {
+        this.#working = null;
+        if (!this.#closed) this.#schedule();
+      });
+    }, wait);
+    // Nobody's process lives on for the sake of an index.
+    this.#timer.unref();
+  }
+
+  /** Never rejects. */
+  async #work(): Promise<void> {
+    const started = performance.now();
+    const ids = [...this.#noted];
+    this.#noted.clear();
+    this.#failure = null;
+    try {
+      const base = await this.#ready();
+      // An index in memory is for those who search: it is filled when they do.
+      if (base.isFile) for (const id of ids) await this.#index(base, id, 0);
+    } catch (error) {
+      this.#failure = error;
+    }
+    const now = performance.now();
+    this.#restUntil = now + (now - started) * REST_FACTOR;
+  }
+
+  /** Runs `use` on the index, and again on a new one if this one turns out to be unusable. */
+  async #using<T>(use: (base: Base) => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      const base = await this.#ready();
+      try {
+        return await use(base);
+      } catch (error) {
+        if (!(error instanceof IndexFailure)) throw error;
+        if (!base.isFile && !this.#closed) throw error.cause;
+        this.#abandon(base, error, tries);
+      }
+    }
+  }
+
+  #abandon(base: Base, { why }: IndexFailure, tries: number): void {
+    // Another search has found out first.
+    if (base !== this.#base) return;
+    const mine = base.isInPlace();
+    base.close();
+    this.#base = null;
+    const path = this.#path;
+    if (why !== "content" || tries > TRIES_MAX) this.#path = null;
+    else if (mine && path !== null) removeIndex(this.#disk, path);
+  }
+
+  #ready(): Promise<Base> {
+    this.#opening ??= this.#open().finally(() => {
+      this.#opening = null;
+    });
+    return this.#opening;
+  }
+
+  async #open(): Promise<Base> {
+    if (this.#closed) throw storeClosed(this.#store.url);
+    if (this.#base?.isInPlace()) return this.#base;
+    this.#base?.close();
+    this.#base = null;
+    const base = await this.#make();
+    if (this.#closed) {
+      base.close();
+      throw storeClosed(this.#store.url);
+    }
+    this.#base = base;
+    return base;
+  }
+
+  async #make(): Promise<Base> {
+    for (let tries = 1; this.#path !== null; tries++) {
+      const path = this.#path;
+      try {
+        return await patiently(this.#patienceMs, () => Base.inFile(this.#disk, path));
+      } catch (error) {
+        if (!(error instanceof IndexFailure)) throw error;
+        if (error.why !== "content" || tries > TRIES_MAX) this.#path = null;
+        else removeIndex(this.#disk, path);
+      }
+    }
+    return Base.inMemory();
+  }
+}
