@@ -17,16 +17,14 @@ const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
 export function oneLine(text: string, charsMax: number): string {
   const whole = text.trimStart();
   const beginning = whole.slice(0, charsMax * LOOKED_AT);
-  const clean = stripVTControlCharacters(beginning.toWellFormed())
+  // A slice of a string keeps that string alive in V8, and so does a regular expression that was used on it: this is a string of its own. What is not Unicode has become U+FFFD.
+  const own = Buffer.from(beginning).toString();
+  const clean = stripVTControlCharacters(own)
     .replace(/\p{Bidi_Control}+/gu, "")
     .replace(/[\p{Cc}\s]+/gu, " ")
     .trim();
-  const line =
-    clean.length > charsMax || beginning.length < whole.length
-      ? cut(clean, charsMax - ELLIPSIS.length) + ELLIPSIS
-      : clean;
-  // A slice of a string keeps the string alive in V8: this is a string of its own.
-  return Buffer.from(line).toString();
+  const isWhole = clean.length <= charsMax && beginning.length === whole.length;
+  return isWhole ? clean : cut(clean, charsMax - ELLIPSIS.length) + ELLIPSIS;
 }
 
 function cut(text: string, charsMax: number): string {

@@ -21,8 +21,10 @@ const START = Date.parse("2026-11-15T00:00:00.000Z");
 interface Subject extends AsyncDisposable {
   readonly store: JournalStore;
   list(query?: ListQuery): Promise<{ sessions: Summary[]; next?: string }>;
-  /** How often a lease was looked at. */
+  /** Whose lease was looked at. */
   readonly probes: string[];
+  /** What was asked of the store's own list. */
+  readonly asked: unknown[];
 }
 
 const stores = {
@@ -38,12 +40,14 @@ async function open(name: keyof typeof stores, options: object = {}): Promise<Su
   const clock = () => (now += 1000);
   const store = await stores[name](here.path, { summariser, clock, durability: "process", ...options });
   const probes: string[] = [];
+  const asked: unknown[] = [];
   const watched = new Proxy(store, {
     get(target, member) {
       const value: unknown = Reflect.get(target, member, target);
       if (typeof value !== "function") return value;
       return (...parameters: unknown[]) => {
         if (member === "holder") probes.push(String(parameters[0]));
+        if (member === "list") asked.push(parameters[0]);
         return Reflect.apply(value, target, parameters);
       };
     },
@@ -51,6 +55,7 @@ async function open(name: keyof typeof stores, options: object = {}): Promise<Su
   return {
     store: watched,
     probes,
+    asked,
     list: (query = {}) => listSessions(watched, query, asIs),
     [Symbol.asyncDispose]: async () => {
       await store.close();
@@ -160,6 +165,10 @@ describe.each(names)("list of a %s store", (name) => {
       { id: waiting.id, turns: 0, queued: 1, status: "idle" },
       { id: asked.id, title: "Are you there?", turns: 1 },
     ]);
+    await waiting.append({ kind: "queue.take", id: "q" });
+    expect((await subject.list()).sessions.map(({ id }) => id)).toEqual([asked.id]);
+    await waiting.append({ kind: "epoch", reason: "import", carried: 3 });
+    expect((await subject.list()).sessions[0], "it holds a conversation").toMatchObject({ id: waiting.id, turns: 0 });
     expect((await subject.list({ empty: true })).sessions.map(({ id }) => id)).toContain(untouched.id);
     expect(await store.has(untouched.id)).toBe(true);
   });
@@ -187,7 +196,9 @@ describe.each(names)("list of a %s store", (name) => {
     expect(await by("running")).toEqual(["running"]);
     expect(await by("interrupted")).toEqual(["closed in mid-turn", "aborted"]);
     expect(await by("waiting")).toEqual(["waiting"]);
+    subject.probes.length = 0;
     expect(await by("idle")).toEqual(["idle"]);
+    expect(subject.probes, "an open turn is not idle, whoever has it").toEqual([]);
   });
 
   test("pages are right while sessions are written, and whatever is filtered: nothing twice, nothing left out", async () => {
@@ -227,12 +238,16 @@ describe.each(names)("list of a %s store", (name) => {
     }
   });
 
-  test("the default is a hundred", async () => {
+  test("a hundred if no limit is given; and what is too old is not asked for", async () => {
     await using subject = await open(name);
     for (let i = 0; i < 101; i++) await finished(subject.store, `s${i}`);
     const first = await subject.list();
     expect(first.sessions).toHaveLength(100);
     expect(titlesOf(await subject.list({ after: first.next! }))).toEqual(["s0"]);
+    subject.asked.length = 0;
+    const since = first.sessions[1]!.at;
+    expect(await subject.list({ since, status: "interrupted", limit: 1 })).toEqual({ sessions: [] });
+    expect(subject.asked, "pages of 1 and 64 of the 101").toHaveLength(2);
   });
 
   test("resumeLatest: the newest that fits, is not in use, not empty and nobody's helper", async () => {
@@ -305,10 +320,11 @@ test("cwd is found by its real path", async () => {
 });
 
 test("rows that another program made are shown as far as they can be", async () => {
-  const other = { add: () => ({ title: 5, turns: "many", state: "busy", queued: 2 }), carries: () => true };
+  const row = { title: 5, prompt: "last words", turns: "many", state: "busy", queued: 2 };
+  const other = { add: () => row, carries: () => true };
   await using subject = await open("memory", { summariser: other });
   await begin(subject.store);
-  expect((await subject.list()).sessions).toMatchObject([{ title: "", turns: 0, queued: 2, status: "idle" }]);
+  expect((await subject.list()).sessions).toMatchObject([{ title: "last words", turns: 0, queued: 2, status: "idle" }]);
 });
 
 describe.each(["folder", "sqlite"] as const)("a second process with a %s store", (name) => {

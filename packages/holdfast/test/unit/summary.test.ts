@@ -261,8 +261,9 @@ describe("epochs", () => {
       carried("v", "user", "later words"),
     ];
     expect(fold(records)).toMatchObject({ title: "the first words", titled: false, state: "cut", filled: true });
-    const named = fold([epoch({ turns: 0 }, "fork", 1), { ...created, title: "Copy" } as NewRecord, records[4]!]);
-    expect(named).toMatchObject({ title: "Copy", titled: true });
+    const named = fold([epoch({ turns: 0 }, "fork", 1), { ...created, title: "Copy" } as NewRecord]);
+    expect(named, "no other title is looked for").not.toHaveProperty("seeks");
+    expect(fold([records[4]!], named)).toMatchObject({ title: "Copy", titled: true });
   });
 });
 
