@@ -75,6 +75,11 @@ export class Section<M> {
     return this.#newest(id, ({ answer }) => answer?.from === "result");
   }
 
+  /** A call of this section has the id. */
+  knows(id: string): boolean {
+    return this.#byId.has(id);
+  }
+
   at(message: string, index: number): SectionCall<M> | null {
     return this.#byPlace.get(placeOf(message, index)) ?? null;
   }
