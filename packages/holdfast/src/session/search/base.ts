@@ -58,21 +58,21 @@ export class Base {
 
   /** Throws what SQLite and the disk throw. */
   static inFile(disk: Disk, path: string): Base {
-    const identity = makeFile(disk, path);
-    // `mode=rw`: if the file has gone meanwhile, SQLite must not make one with a mode of its own.
-    const url = pathToFileURL(path);
-    url.searchParams.set("mode", "rw");
-    const database = new DatabaseSync(url, { timeout: 0 });
+    const file = { disk, path, identity: makeFile(disk, path) };
+    let database: DatabaseSync | null = null;
     try {
+      // `mode=rw`: if the file has gone meanwhile, SQLite must not make one with a mode of its own.
+      const url = pathToFileURL(path);
+      url.searchParams.set("mode", "rw");
+      database = new DatabaseSync(url, { timeout: 0 });
       // What a power cut takes of the log is indexed again; the checkpoints are synced, so it takes nothing else.
       database.exec(`PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=${WAL_BYTES_KEPT}`);
       prepareSchema(database);
-      const base = new Base(database, { disk, path, identity });
-      if (!base.isInPlace()) throw Object.assign(new Error("replaced while it was opened"), { code: "ESTALE" });
-      return base;
+      if (!isInPlace(file)) throw stale(path);
+      return new Base(database, file);
     } catch (error) {
-      database.close();
-      throw error;
+      database?.close();
+      throw isInPlace(file) ? error : stale(path, error);
     }
   }
 
@@ -82,20 +82,27 @@ export class Base {
 
   /** Does the name still lead to the file that is open? Somebody may have deleted it: it is derived (C22). */
   isInPlace(): boolean {
-    if (!this.#file) return true;
-    const { disk, path, identity } = this.#file;
-    try {
-      const found = disk.stat(path);
-      return found?.dev === identity.dev && found.ino === identity.ino;
-    } catch (error) {
-      if (errnoOf(error) === undefined) throw error;
-      return false;
-    }
+    return this.#file === null || isInPlace(this.#file);
   }
 
   close(): void {
     if (this.#database.isOpen) this.#database.close();
   }
+}
+
+function isInPlace({ disk, path, identity }: OpenFile): boolean {
+  try {
+    const found = disk.stat(path);
+    return found?.dev === identity.dev && found.ino === identity.ino;
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error;
+    return false;
+  }
+}
+
+/** The file was replaced, or deleted, while it was being opened. */
+function stale(path: string, cause?: unknown): Error {
+  return Object.assign(new Error(`${path} was replaced`, { cause }), { code: "ESTALE" });
 }
 
 /** Tries again while another process is writing, for so long, without blocking this one. Throws IndexFailure for what is the index's own; all else stays what it is. */
@@ -142,7 +149,7 @@ function makeFile(disk: Disk, path: string): DiskStat {
     if (kind !== "file") throw Object.assign(new Error(`${name} is a ${kind}`), { code: "ELOOP" });
   }
   const identity = disk.stat(path);
-  if (!identity) throw Object.assign(new Error(`${path} is gone`), { code: "ESTALE" });
+  if (!identity) throw stale(path);
   return identity;
 }
 

@@ -29,6 +29,8 @@ const REST_FACTOR = 20;
 const HITS_PER_PAGE = 20;
 /** So often an index is made anew before one in memory takes its place. */
 const TRIES_MAX = 2;
+/** Nor is somebody who keeps deleting it followed for ever. */
+const REPLACED_MAX = 50;
 
 /**
  * The full text of a store's sessions (S20). It is filled when turns end and completed by each search, never by a list. It is derived: whatever happens to its file, the answers are the same
@@ -97,6 +99,8 @@ export class SearchIndex {
         // Also in the middle of a search: the file may have been deleted since the last page.
         if (base !== complete) await this.#heal(base);
         complete = base;
+        // Nothing here waits for anything but itself: without this, a long answer would keep all else from running.
+        await breathe();
         return patiently(this.#patienceMs, () => question(base.tables));
       });
 
@@ -135,7 +139,9 @@ export class SearchIndex {
     for (const listed of sessions) {
       const mark = marks.get(listed.id);
       marks.delete(listed.id);
-      if (!isFresh(mark, listed, this.#dialectNamed)) await this.#index(base, listed.id, this.#patienceMs, listed);
+      if (isFresh(mark, listed, this.#dialectNamed)) continue;
+      await this.#index(base, listed.id, this.#patienceMs, listed);
+      await breathe();
     }
     for (const id of marks.keys()) {
       // Not listed, but there: another process has created it since.
@@ -180,12 +186,14 @@ export class SearchIndex {
     const ids = [...this.#noted];
     this.#noted.clear();
     this.#failure = null;
+    let base: Base | null = null;
     try {
-      const base = await this.#ready();
+      base = await this.#ready();
       // An index in memory is for those who search: it is filled when they do.
       if (base.isFile) for (const id of ids) await this.#index(base, id, 0);
     } catch (error) {
       this.#failure = error;
+      if (base && error instanceof IndexFailure && error.why !== "busy") this.#abandon(base, error, 1);
     }
     const now = performance.now();
     this.#restUntil = now + (now - started) * REST_FACTOR;
@@ -212,8 +220,11 @@ export class SearchIndex {
     base.close();
     this.#base = null;
     const path = this.#path;
-    if (why !== "content" || tries > TRIES_MAX) this.#path = null;
-    else if (mine && path !== null) removeIndex(this.#disk, path);
+    // If it was replaced, the new one is to be tried, whatever was wrong with this one.
+    const hopeless = mine ? why !== "content" || tries > TRIES_MAX : tries > REPLACED_MAX;
+    if (hopeless) this.#path = null;
+    // Damaged; or the disk is full, and the space is for journals. Whoever merely waits for somebody else leaves it alone.
+    if (why !== "busy" && mine && path !== null) removeIndex(this.#disk, path);
   }
 
   #ready(): Promise<Base> {
