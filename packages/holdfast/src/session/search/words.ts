@@ -3,7 +3,7 @@
  *
  * The tokenizer is `unicode61`: words are runs of letters and digits, without regard to case and diacritics. It takes a run of Chinese or Japanese for one
  * word. The `trigram` tokenizer finds any part of a word, but nothing shorter than three characters (most Chinese words have two), in an index three times as
- * large, and it cannot tell "cat" from "concatenate". So in scripts that are written without spaces, and in Korean, whose words carry their particles, each
+ * large, and "cat" would find "concatenate". So in scripts that are written without spaces, and in Korean, whose words carry their particles, each
  * character is made a word of its own, and a query in them is a phrase: any part of a word is found, from one character on.
  */
 
