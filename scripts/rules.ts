@@ -19,9 +19,13 @@ const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
   ["stores/memory/", ["errors.ts", "journal/", "stores/*.ts"]],
   ["stores/open.ts", ["errors.ts", "journal/", "stores/folder/", "stores/memory/", "stores/sqlite/"]],
   ["stores/", ["errors.ts", "journal/", "disk/"]],
+  ["session/store.ts", ["errors.ts", "journal/", "disk/", "dialects/", "session/", "stores/open.ts"]],
+  ["session/search/", ["errors.ts", "journal/", "disk/", "dialects/", "session/"]],
+  ["session/", ["errors.ts", "journal/", "dialects/"]],
+  ["guard/", ["session/surface.ts", "session/guarded.ts"]],
 ];
 
-const IMPORT = /(?:from\s+|import\s*\(?\s*)"([^"]+)"/g;
+const IMPORT = /(?:^|[;\s}])(?:from|import)\s*\(?\s*"([^"]+)"/g;
 
 export function checkFile(path: string, text: string): Violation[] {
   const found: Violation[] = [];

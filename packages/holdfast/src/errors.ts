@@ -7,6 +7,7 @@ export const errorCodes = [
   "CALL_UNKNOWN",
   "CURSOR_STALE",
   "DIALECT_UNKNOWN",
+  "DRAFT_DISCARDED",
   "FILE_REPLACED",
   "FORMAT_NEWER",
   "ID_INVALID",

@@ -1,7 +1,62 @@
+export type { AcpMessage } from "./dialects/acp.ts";
+export type { AiSdkMessage } from "./dialects/ai-sdk.ts";
+export type { AnthropicMessage } from "./dialects/anthropic.ts";
+export type { Call, Dialect, Entry, Metadata, Outcome, View } from "./dialects/dialect.ts";
+export type { GeminiContent } from "./dialects/gemini.ts";
+export { type DialectName, dialects } from "./dialects/index.ts";
+export type { OpenAIChatMessage } from "./dialects/openai-chat.ts";
+export type { OpenAIResponsesItem } from "./dialects/openai-responses.ts";
 export { type ErrorCode, errorCodes, HoldfastError, isHoldfastError } from "./errors.ts";
-export type * from "./journal/contract.ts";
+export { type GuardOptions, guard } from "./guard/guard.ts";
+export type {
+  Appended as JournalAppended,
+  AppendOptions as JournalAppendOptions,
+  Capabilities,
+  Damage,
+  Durability,
+  FollowOptions,
+  Holder,
+  Journal,
+  JournalStore,
+  Listed,
+  ListOptions,
+  Opened,
+  Recovery,
+  Snapshot,
+  Summariser,
+  Verification,
+  WriterOptions,
+} from "./journal/contract.ts";
 export { newId } from "./journal/id.ts";
 export { cursorOf, type JournalRecord, type Json, type NewRecord, RECORD_BYTES_MAX } from "./journal/record.ts";
+export { credentials } from "./session/redact/credentials.ts";
+export type {
+  Appended,
+  AppendOptions,
+  Attributes,
+  Cost,
+  CreateOptions,
+  Delta,
+  Draft,
+  DraftContent,
+  Interruption,
+  Link,
+  ListQuery,
+  OpenCall,
+  OpenOptions,
+  Queued,
+  Reading,
+  ResumeOptions,
+  SearchHit,
+  Session,
+  Store,
+  StoreOptions,
+  Summary,
+  SyncOptions,
+  ToolOptions,
+  Turn,
+  Usage,
+} from "./session/surface.ts";
 export { type FolderStoreOptions, openFolderStore } from "./stores/folder/store.ts";
 export { Memory, type MemoryStoreOptions, openMemoryStore } from "./stores/memory/store.ts";
 export { type JournalStoreOptions, openJournalStore } from "./stores/open.ts";

@@ -38,7 +38,7 @@ export interface GuardOptions {
  */
 export function guard(
   // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
-  target: Session<any> | Store,
+  target: Pick<Session<any>, "close"> | Pick<Store, "close">,
   options: GuardOptions = {},
 ): Disposable & (() => void) {
   if (!isGuarded(target)) {

@@ -50,7 +50,7 @@ export interface Recovery {
   /** Where the cut bytes are kept. */
   readonly quarantine?: string;
   /** Damage to what had been durable: skipped and kept in place. */
-  readonly damaged: readonly Damage[];
+  readonly damaged: Damage[];
   /** Seqs that no line is there for. */
   readonly missing: readonly { readonly from: number; readonly to: number }[];
 }

@@ -4,6 +4,8 @@ import type { JournalRecord, Json, NewRecord } from "./record.ts";
 
 /** How many keys outlive the epoch that they were used in. */
 const KEYS_CARRIED = 256;
+/** The row stands in the journal at least this often, so that a list never reads far back, however long a turn is (P7, S20). */
+const ROW_EVERY_BYTES = 32 * 1024;
 
 /** A unit that is encoded but does not count yet. `bytes` is good until the next one is prepared. */
 export interface Prepared extends Appended {
@@ -11,6 +13,8 @@ export interface Prepared extends Appended {
   readonly key: string | undefined;
   readonly mark: number | undefined;
   readonly row: Json;
+  /** The row stands in it. */
+  readonly carries: boolean;
 }
 
 /**
@@ -27,6 +31,8 @@ export class Ledger {
   /** The newest mark that stands in the journal (S7). */
   #marked = 0;
   #row: Json = null;
+  /** Written since the row last stood in the journal. */
+  #bytesSinceRow = 0;
   #lastAt = "";
   #atMs = Number.NaN;
   #at = "";
@@ -103,6 +109,7 @@ export class Ledger {
     this.#head = prepared.last;
     this.#lastAt = this.#at;
     this.#row = prepared.row;
+    this.#bytesSinceRow = (prepared.carries ? 0 : this.#bytesSinceRow) + prepared.bytes.length;
     if (prepared.mark !== undefined) this.#marked = prepared.mark;
     if (prepared.key !== undefined) this.#keys.set(prepared.key, { seq: prepared.seq, last: prepared.last });
   }
@@ -126,11 +133,16 @@ export class Ledger {
     const seq = this.#head + 1;
     const at = this.#now();
     let row = this.#row;
+    let carried = false;
     const summary = (i: number): string | undefined => {
       const record = records[i]!;
       row = this.#add(row, { ...record, seq: seq + i, at });
-      const carries = record.kind === "segment" || record.kind === "closed" || this.#summariser?.carries(record);
-      return carries && row !== null ? JSON.stringify(row) : undefined;
+      const isDue = i === records.length - 1 && !carried && this.#bytesSinceRow >= ROW_EVERY_BYTES;
+      const carries =
+        isDue || record.kind === "segment" || record.kind === "closed" || this.#summariser?.carries(record);
+      if (!carries || row === null) return undefined;
+      carried = true;
+      return JSON.stringify(row);
     };
     const bytes = this.#encoder.encode(records, {
       seq,
@@ -141,7 +153,7 @@ export class Ledger {
       unit: !options.born,
       summary: this.#summariser ? summary : undefined,
     });
-    return { seq, last: seq + records.length - 1, bytes, key: options.key, mark: options.mark, row };
+    return { seq, last: seq + records.length - 1, bytes, key: options.key, mark: options.mark, row, carries: carried };
   }
 
   #add(row: Json, record: Parameters<Summariser["add"]>[1]): Json {

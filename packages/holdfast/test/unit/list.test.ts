@@ -400,3 +400,20 @@ test("P7: a list reads no transcripts: none of sessions that rest, their ends if
   expect(await ask()).toEqual(sessions);
   expect(counting.bytesRead() / count).toBeLessThanOrEqual(8 * 1024);
 });
+
+test("P7: a session in the middle of a long turn is listed from its end, however long the turn is", async () => {
+  using here = place();
+  const counting = new CountingDisk();
+  await using writing = await openFolderStore(here.path, { summariser, durability: "process" });
+  await using journal = await begin(writing, { title: "long", cwd: "/work" }, ...prompt(1, "x"));
+  const bytes = 8 * 1024;
+  for (let i = 0; i < 500; i++) {
+    const message = { role: "assistant", content: "x".repeat(bytes) };
+    await journal.append({ kind: "message", id: `m${i}`, turn: 1, step: `m${i}`, message });
+  }
+  await using store = await openFolderStore(here.path, { disk: counting.disk, summariser });
+  counting.reset();
+  const { sessions } = await listSessions(store, { cwd: "/work" }, asIs);
+  expect(sessions).toMatchObject([{ title: "long", turns: 1, status: "running" }]);
+  expect(counting.bytesRead()).toBeLessThanOrEqual(32 * bytes);
+});

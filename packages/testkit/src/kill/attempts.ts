@@ -1,4 +1,9 @@
-import { type Appended, type AppendOptions, isHoldfastError, type Journal } from "holdfast";
+import {
+  type JournalAppended as Appended,
+  type JournalAppendOptions as AppendOptions,
+  isHoldfastError,
+  type Journal,
+} from "holdfast";
 import { recordsOf } from "./content.ts";
 import type { Attempt, LabEvent } from "./pipe.ts";
 

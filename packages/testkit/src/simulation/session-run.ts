@@ -1,5 +1,5 @@
 import {
-  type Appended,
+  type JournalAppended as Appended,
   isHoldfastError,
   type Journal,
   type JournalRecord,

@@ -6,6 +6,7 @@ import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { journalClosed } from "../../journal/refusals.ts";
 import { flushAtExit } from "../exit.ts";
 import type { Lease } from "../lease.ts";
+import { tellAll } from "../listeners.ts";
 import type { SegmentWriter } from "./writer.ts";
 
 /** Unsynced bytes wait no longer than this (S10). */
@@ -417,7 +418,7 @@ export class FolderJournal implements Journal {
     if (this.#waiters.length > 0) this.#failureTold = true;
     for (const waiter of this.#waiters.splice(0)) waiter.reject(failure);
     for (const run of this.#quiet.splice(0)) run();
-    for (const listener of this.#failureListeners) tellListener(listener, failure);
+    tellAll(this.#failureListeners, failure);
     return failure;
   }
 
@@ -429,17 +430,6 @@ export class FolderJournal implements Journal {
   #assertOpen(): void {
     if (this.#failure) throw this.#tell(this.#failure);
     if (this.#closing) throw journalClosed(this.id);
-  }
-}
-
-/** One that throws keeps nobody from being told. Its error is its own, and comes up as such. */
-function tellListener(listener: (failure: HoldfastError) => void, failure: HoldfastError): void {
-  try {
-    listener(failure);
-  } catch (error) {
-    queueMicrotask(() => {
-      throw error;
-    });
   }
 }
 

@@ -4,6 +4,7 @@ import type { Ledger, Prepared } from "../../journal/ledger.ts";
 import { closedRecord, segmentRecord } from "../../journal/lifecycle.ts";
 import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { journalClosed } from "../../journal/refusals.ts";
+import { tellAll } from "../listeners.ts";
 import type { MemorySession } from "./session.ts";
 
 export interface MemoryWriter {
@@ -130,7 +131,7 @@ export class MemoryJournal implements Journal {
       `The lease of session ${this.id} is gone, and somebody else may be writing. What was acknowledged is safe; ` +
       "what waited is in doubt. Open the session again.";
     this.#failure = new HoldfastError("LEASE_LOST", message, { session: this.id });
-    for (const listener of [...this.#listeners]) listener(this.#failure);
+    tellAll(this.#listeners, this.#failure);
   }
 
   #write(records: NewRecord | readonly NewRecord[], key: string | undefined): Appended {

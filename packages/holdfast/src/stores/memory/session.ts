@@ -8,7 +8,7 @@ const NEWLINE = 0x0a;
 /** What a reader finds from some line on. */
 export interface Found {
   readonly records: readonly JournalRecord[];
-  readonly damaged: readonly Damage[];
+  readonly damaged: Damage[];
 }
 
 /**
@@ -79,7 +79,7 @@ export class MemorySession {
     return { records, damaged };
   }
 
-  recovery(damaged: readonly Damage[], leased: boolean): Recovery {
+  recovery(damaged: Damage[], leased: boolean): Recovery {
     return { unclean: !leased && this.last?.kind !== "closed", cutBytes: 0, damaged, missing: [] };
   }
 

@@ -6,6 +6,7 @@ import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { journalClosed } from "../../journal/refusals.ts";
 import { flushAtExit } from "../exit.ts";
 import type { Lease } from "../lease.ts";
+import { tellAll } from "../listeners.ts";
 import { isBusy, isRefusal, isSqliteError, syncFailed, writeFailure } from "./failure.ts";
 import type { Turns } from "./turns.ts";
 import { Waiters } from "./waiters.ts";
@@ -179,7 +180,7 @@ export class SqliteJournal implements Journal {
     const failure = isHoldfastError(error) ? error : syncFailed(this.id, this.#ledger, error);
     this.#failure = failure;
     if (this.#waiters.rejectAll(failure)) this.#failureTold = true;
-    for (const listener of [...this.#failureListeners]) listener(failure);
+    tellAll(this.#failureListeners, failure);
     return failure;
   }
 
