@@ -51,13 +51,20 @@ export const aiSdk: Dialect<AiSdkMessage> = {
   },
   calls: callsOf,
   results: (message) => resultParts(message).map(foundResult),
-  result: ({ id, name }, outcome) => {
+  approvals: (message) =>
+    (roleOf(message) === "tool" ? only(shapesOf(shapeOf(message)?.["content"]), isResponse) : NONE).map((part) => ({
+      approval: textOf(part["approvalId"]),
+      approved: part["approved"] === true,
+    })),
+  result: ({ id, name, denied }, outcome) => {
     const { failed, text, json } = phrase(outcome);
-    const output = failed
-      ? { type: "error-text", value: text }
-      : typeof json === "string"
-        ? { type: "text", value: text }
-        : { type: "json", value: json };
+    const output = denied
+      ? { type: "execution-denied", reason: text }
+      : failed
+        ? { type: "error-text", value: text }
+        : typeof json === "string"
+          ? { type: "text", value: text }
+          : { type: "json", value: json };
     const part = { type: "tool-result", toolCallId: id, toolName: name, output };
     return { role: "tool", content: [part] };
   },
@@ -104,7 +111,8 @@ function callsOf(message: unknown): FoundCall[] {
   const nextStandIn = standIns();
   // A request that was answered without asking anybody waits for nobody.
   const requests = only(parts, (part) => isRequest(part) && part["isAutomatic"] !== true);
-  const asked = requests.length > 0 ? new Set(requests.map((part) => part["toolCallId"])) : null;
+  const asked =
+    requests.length > 0 ? new Map(requests.map((part) => [part["toolCallId"], textOf(part["approvalId"])])) : null;
   const found: FoundCall[] = [];
   for (const part of parts) {
     if (!isCall(part)) continue;
@@ -112,7 +120,8 @@ function callsOf(message: unknown): FoundCall[] {
     const name = textOf(part["toolName"]);
     const by = part["providerExecuted"] === true ? "provider" : "agent";
     const call = { id: id || nextStandIn(name), name, input: part["input"], by } as const;
-    const awaiting = asked?.has(part["toolCallId"]) ? ({ awaiting: true } as const) : null;
+    const approval = asked?.get(part["toolCallId"]);
+    const awaiting = approval === undefined ? null : ({ awaiting: true, approval } as const);
     found.push(id && !awaiting ? call : { ...call, ...awaiting, ...(id ? null : { idless: true }) });
   }
   return found;

@@ -23,6 +23,8 @@ export interface Entry<M> {
   readonly late?: true;
   readonly replacedBy?: string;
   readonly model?: string;
+  /** The call that it answers, where that is known better than by the call's id, which may repeat (R9). */
+  readonly call?: { readonly message: string; readonly index: number };
 }
 
 /** A call that a message makes. */
@@ -34,6 +36,8 @@ export interface Call {
   readonly by: "agent" | "provider";
   /** It waits for a person's approval (R7). */
   readonly awaiting?: boolean;
+  /** The id of the request for that approval, if it has one of its own. */
+  readonly approval?: string;
 }
 
 /** What `arrange` is to produce a view for. */
@@ -45,6 +49,8 @@ export interface View {
    * among the entries, the change reaches to the end.
    */
   readonly changedUntil?: string | null;
+  /** The id of the first entry whose texts were redacted: nobody knows what was signed behind it, and none of that reasoning is sent. */
+  readonly redactedAt?: string | null;
   /** The model that the view is for, if that is known: reasoning that another model signed is left out (R4). */
   readonly model?: string;
   /** What will be added behind it: a prompt, or nothing (the model is asked as it stands). */
@@ -68,8 +74,13 @@ export interface Dialect<M> {
   calls(message: M): Call[];
   /** The calls that the message answers, in order. */
   results(message: M): { readonly call: string }[];
-  /** A message that answers a call, of which `arrange` makes the kind that the call wants. Null if that cannot be phrased (a screenshot): the call's step is then left out. */
-  result(call: { readonly id: string; readonly name: string }, outcome: Outcome): M | null;
+  /** What a person decided in it of the calls that waited for that, by the ids of the requests (R7). */
+  approvals?(message: M): { readonly approval: string; readonly approved: boolean }[];
+  /**
+   * A message that answers a call, of which `arrange` makes the kind that the call wants. Null if that cannot be phrased (a screenshot): the call's step is then left out.
+   * `denied`: a person decided that it is not to run.
+   */
+  result(call: { readonly id: string; readonly name: string; readonly denied?: boolean }, outcome: Outcome): M | null;
   /** A message of the assistant's with the text that had been streamed when it was cut off; null if there is nothing to show. */
   incomplete(text: string): M | null;
   /** A message in the user's role that tells the model of an interruption (R2). */

@@ -1,4 +1,7 @@
-import type { Call, Dialect, Entry } from "./dialect.ts";
+import type { Dialect, Entry } from "./dialect.ts";
+import { answeredBy, type FoundCall, type FoundResult, OpenCalls } from "./open-calls.ts";
+
+export type { FoundCall, FoundResult };
 
 /**
  * Which result answers which call: the one place where that is decided, for `arrange` and for whoever asks what is still open.
@@ -39,21 +42,6 @@ export interface Place {
   readonly index: number;
 }
 
-/** A call as the built-in dialects find it. */
-export interface FoundCall extends Call {
-  /** It came without an id, and `id` is a stand-in (R9). */
-  readonly idless?: true;
-  /** The id of the provider's call in whose course this one is made. */
-  readonly caller?: string;
-}
-
-export interface FoundResult {
-  readonly call: string;
-  readonly name?: string;
-  /** It came without an id: it answers the first call of its name that has no result yet. */
-  readonly idless?: true;
-}
-
 /** The name under which a call without an id is known: the how many-eth such call of that tool in its message. */
 export function standIn(name: string, count: number): string {
   return `${name}#${count}`;
@@ -81,8 +69,9 @@ export function pair<M>(entries: readonly Entry<M>[], dialect: Reader<M>): Pairi
   const sections: Section[] = [];
   const called: PairedCall[][] = [];
   const answers: (PairedCall | undefined)[][] = [];
-  const provider = new OpenCalls();
-  const open = new OpenCalls();
+  const provider = new OpenCalls<PairedCall>();
+  const open = new OpenCalls<PairedCall>();
+  const places = new Places(entries);
   let current: Section = { assistant: [], others: [], calls: [] };
   let closed = false;
   sections.push(current);
@@ -103,8 +92,10 @@ export function pair<M>(entries: readonly Entry<M>[], dialect: Reader<M>): Pairi
         closed = false;
         sections.push(current);
         open.clear();
+        places.clear();
       }
       current.assistant.push(at);
+      places.add(at);
       const calls = dialect.calls(entry.message);
       if (calls.length > 0) {
         const section = sections.length - 1;
@@ -121,11 +112,11 @@ export function pair<M>(entries: readonly Entry<M>[], dialect: Reader<M>): Pairi
       current.others.push(at);
       closed ||= role === "tool" ? dialect.interleaved !== true : role !== "other";
     }
+    const own = entry.call ? places.of(entry.call.message) : -1;
+    const isPlaced = own >= 0;
     for (let index = 0; index < results.length; index++) {
       const result = results[index]!;
-      const exact = result.idless ? null : (open.take(result.call) ?? provider.take(result.call));
-      const isGuessed = exact === null && !isAssistants && !open.knows(result) && !provider.knows(result);
-      const call = exact ?? (isGuessed ? open.guess(result) : null);
+      const call = isPlaced ? openAt(called, own, entry.call, index) : answeredBy(result, isAssistants, open, provider);
       if (!call) continue;
       call.answer = { entry: at, index };
       const of = answers[at] ?? [];
@@ -136,111 +127,40 @@ export function pair<M>(entries: readonly Entry<M>[], dialect: Reader<M>): Pairi
   return { sections, calls: called, answers };
 }
 
-/** Most sections have few calls: up to here, looking through them is faster than an index. */
-const FEW = 8;
+function openAt(
+  called: readonly (readonly PairedCall[] | undefined)[],
+  own: number,
+  place: Entry<unknown>["call"],
+  index: number,
+): PairedCall | null {
+  // What was made for one call answers that one, and nothing besides.
+  const call = index === 0 ? called[own]?.[place!.index] : undefined;
+  return call && !call.answer ? call : null;
+}
 
-/** Calls that have no result yet. */
-class OpenCalls {
-  readonly #calls: PairedCall[] = [];
-  #index: Index | null = null;
+/** Where the messages of a section stand, by their ids. Nearly no section needs to know. */
+class Places {
+  readonly #entries: readonly Entry<unknown>[];
+  readonly #section: number[] = [];
+  #byId: Map<string, number> | null = null;
 
-  add(found: PairedCall): void {
-    this.#calls.push(found);
-    this.#index?.add(found);
+  constructor(entries: readonly Entry<unknown>[]) {
+    this.#entries = entries;
+  }
+
+  add(at: number): void {
+    this.#section.push(at);
+    this.#byId?.set(this.#entries[at]!.id, at);
   }
 
   clear(): void {
-    this.#calls.length = 0;
-    this.#index = null;
+    this.#section.length = 0;
+    this.#byId = null;
   }
 
-  /** Whether a result has an id that a call has, or had: one more result for it is a second one, not one that lost its id. */
-  knows({ call, idless }: FoundResult): boolean {
-    if (idless) return false;
-    return this.#isFew() ? this.#calls.some(({ call: { id } }) => id === call) : this.#indexed().byId.has(call);
-  }
-
-  /** By its id: of several calls with one, those of the newest message come first, in their order (R9). */
-  take(id: string): PairedCall | null {
-    if (!this.#isFew()) return this.#indexed().newest(id);
-    let found: PairedCall | null = null;
-    for (const candidate of this.#calls) {
-      if (candidate.call.id !== id || candidate.answer) continue;
-      if (!found || candidate.entry !== found.entry) found = candidate;
-    }
-    return found;
-  }
-
-  /** Where an id is missing on either side, by order and name. */
-  guess({ name, idless }: FoundResult): PairedCall | null {
-    const { idless: without, all } = this.#indexed();
-    const key = name ? `of ${name}` : ANY;
-    return without.get(key)?.first() ?? (idless ? (all.get(key)?.first() ?? null) : null);
-  }
-
-  #isFew(): boolean {
-    return this.#calls.length <= FEW;
-  }
-
-  #indexed(): Index {
-    if (!this.#index) {
-      this.#index = new Index();
-      for (const call of this.#calls) this.#index.add(call);
-    }
-    return this.#index;
-  }
-}
-
-class Index {
-  /** For each id, the calls of each message that makes them. */
-  readonly byId = new Map<string, Queue[]>();
-  readonly idless = new Map<string, Queue>();
-  readonly all = new Map<string, Queue>();
-
-  add(found: PairedCall): void {
-    const { id, name, idless } = found.call;
-    const same = this.byId.get(id);
-    const last = same?.at(-1);
-    if (last && last.entry === found.entry) last.calls.push(found);
-    else if (same) same.push(new Queue(found));
-    else this.byId.set(id, [new Queue(found)]);
-    for (const queues of idless ? [this.all, this.idless] : [this.all]) {
-      for (const key of [`of ${name}`, ANY]) {
-        const queue = queues.get(key);
-        if (queue) queue.calls.push(found);
-        else queues.set(key, new Queue(found));
-      }
-    }
-  }
-
-  newest(id: string): PairedCall | null {
-    const same = this.byId.get(id);
-    for (let last = same?.at(-1); last; last = same?.at(-1)) {
-      const found = last.first();
-      if (found) return found;
-      same!.pop();
-    }
-    return null;
-  }
-}
-
-const ANY = "any";
-
-/** Calls in their order. */
-class Queue {
-  /** The entry of the first one. */
-  readonly entry: number;
-  readonly calls: PairedCall[];
-  #from = 0;
-
-  constructor(call: PairedCall) {
-    this.entry = call.entry;
-    this.calls = [call];
-  }
-
-  /** The first one that has no result. */
-  first(): PairedCall | null {
-    while (this.#from < this.calls.length && this.calls[this.#from]!.answer) this.#from += 1;
-    return this.calls[this.#from] ?? null;
+  /** -1 if it is not in this section. */
+  of(id: string): number {
+    this.#byId ??= new Map(this.#section.map((at) => [this.#entries[at]!.id, at]));
+    return this.#byId.get(id) ?? -1;
   }
 }

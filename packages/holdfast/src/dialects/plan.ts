@@ -89,11 +89,12 @@ export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Re
   });
 
   const changed = changedIn(entries, view);
+  const redacted = redactedIn(entries, view);
   return {
     sections: plannedSections,
     called: (entry, index) => ifShown(called[entry]?.[index]),
     answered: (entry, index) => ifShown(answers[entry]?.[index]),
-    stale: (at) => (at >= changed.from && at <= changed.until) || isForeign(entries[at]!, view),
+    stale: (at) => (at >= changed.from && at <= changed.until) || at >= redacted || isForeign(entries[at]!, view),
     foreign: (at) => isForeign(entries[at]!, view),
   };
 }
@@ -150,6 +151,12 @@ function changedIn<M>(
   if (until < Math.max(from, 0)) until = last;
   while (until < last && entries[until + 1]!.step === entries[until]!.step) until += 1;
   return { from, until };
+}
+
+/** As above: its step is whole, and a place that is not among the entries may be anywhere before them. */
+function redactedIn<M>(entries: readonly Entry<M>[], { redactedAt }: View): number {
+  if (typeof redactedAt !== "string") return entries.length;
+  return changedIn(entries, { changedAt: redactedAt, next: "model" }).from;
 }
 
 function isForeign<M>(entry: Entry<M>, view: View): boolean {

@@ -1,10 +1,10 @@
-import type { Dialect } from "../dialects/dialect.ts";
+import type { Dialect, View } from "../dialects/dialect.ts";
 import { pair } from "../dialects/pairing.ts";
-import type { Item } from "./item.ts";
+import { type Item, isShown } from "./item.ts";
 
 /**
- * Changes of the past that the application asked for: hiding and editing. They come into force all at once, at the start of a turn, and signed reasoning between the first place that changed and what was the end then is no longer
- * sent (R1): what came later was signed over the changed past.
+ * Changes of the past that the application asked for: hiding, editing, another model. Hiding and editing come into force all at once, at the start of a turn. Signed reasoning between the first place that changed
+ * and what was the end then is no longer sent (R1): what came later was signed over the changed past.
  */
 export class ChangedPast<M> {
   #from: string | null;
@@ -37,54 +37,67 @@ export class ChangedPast<M> {
       if (from < 0) from = at;
     }
     if (from < 0) return false;
-    const until = items.at(-1)!.entry.id;
     const before = this.#from === null ? -1 : items.findIndex(({ entry }) => entry.id === this.#from);
     if (before < 0 || from < before) this.#from = items[from]!.entry.id;
-    this.#until = until;
+    this.#until = items.at(-1)!.entry.id;
     return true;
   }
 
-  /** The ends of the stretch among those entries that are shown: null if nothing there changed. */
-  among(
-    items: readonly Item<M>[],
-    isShown: (item: Item<M>) => boolean,
-  ): { readonly from: string; readonly until: string | null } | null {
-    let from: string | null = null;
-    let until: string | null = null;
+  /** What the dialect has to know of it, for a view of these items. No function of the dialect is called. */
+  seen(items: readonly Item<M>[]): Pick<View, "changedAt" | "changedUntil" | "redactedAt" | "model"> {
+    const seen: { changedAt: string | null; changedUntil?: string; redactedAt?: string; model?: string } = {
+      changedAt: null,
+    };
+    let first: string | null = null;
+    let last: string | null = null;
     let isInside = false;
     let isPast = false;
     for (const item of items) {
-      if (item.entry.id === this.#from) isInside = true;
-      // The agent may have sent what was not redacted: nobody knows what was signed behind it.
-      if (item.redacted && from === null && isShown(item)) return { from: item.entry.id, until: null };
-      if (isInside && !isPast && isShown(item)) {
-        from ??= item.entry.id;
-        until = item.entry.id;
+      const { id, model } = item.entry;
+      if (id === this.#from) isInside = true;
+      if (isShown(item)) {
+        first ??= id;
+        if (item.redacted) seen.redactedAt ??= id;
+        if (isInside && !isPast) {
+          seen.changedAt ??= id;
+          seen.changedUntil = id;
+        }
+        // Another model: reasoning of the one before does not come back, also if that one does (R4).
+        if (model !== undefined && model !== seen.model) {
+          if (seen.model !== undefined && last !== null) {
+            seen.changedAt = first;
+            seen.changedUntil = last;
+          }
+          seen.model = model;
+        }
+        last = id;
       }
-      if (item.entry.id === this.#until) isPast = true;
+      if (id === this.#until) isPast = true;
     }
-    if (from === null) return null;
-    const redacted = items.some((item) => item.redacted && isShown(item));
-    return { from, until: redacted ? null : until };
+    return seen;
   }
 }
 
 /** What the model is not to see: by whole steps, and never a call without its result or a result without its call (R3). */
 function hiddenOf<M>(items: readonly Item<M>[], dialect: Dialect<M>): boolean[] {
-  const steps = new Set<string>();
-  for (const { entry, leftOut } of items) {
-    const isGone = leftOut || entry.replacedBy !== undefined || entry.metadata.hiddenFromModel === true;
-    if (isGone) steps.add(entry.step);
-  }
   const kept = items.filter(({ entry }) => entry.replacedBy === undefined);
-  const { calls } = pair(
+  const steps = new Set<string>();
+  for (const { entry } of items) {
+    if (entry.replacedBy !== undefined || entry.metadata.hiddenFromModel === true) steps.add(entry.step);
+  }
+  const stepOf = (at: number): string => kept[at]!.entry.step;
+  const { calls, answers } = pair(
     kept.map(({ entry }) => entry),
     dialect,
   );
+  const answered = calls.flat().filter((call) => call?.answer);
   for (let before = -1; before !== steps.size; ) {
     before = steps.size;
-    for (const found of calls.flat()) {
-      if (found?.answer && steps.has(kept[found.answer.entry]!.entry.step)) steps.add(kept[found.entry]!.entry.step);
+    for (const call of answered) if (steps.has(stepOf(call!.answer!.entry))) steps.add(stepOf(call!.entry));
+    for (const [at, of] of answers.entries()) {
+      const isGone = of?.length && of.every((call) => call && steps.has(stepOf(call.entry)));
+      // A message that says something besides stays; the results in it are then orphans.
+      if (isGone && dialect.text(kept[at]!.entry.message).trim() === "") steps.add(stepOf(at));
     }
   }
   return items.map(({ entry }) => steps.has(entry.step));

@@ -1,23 +1,25 @@
-import type { Dialect, Entry, Metadata, Outcome } from "../dialects/dialect.ts";
+import type { Dialect, Entry, Metadata } from "../dialects/dialect.ts";
 import { HoldfastError } from "../errors.ts";
 import type { JournalRecord, Json } from "../journal/record.ts";
-import { ChangedPast } from "./changed-past.ts";
-import { DraftState } from "./draft-state.ts";
+import type { ChangedPast } from "./changed-past.ts";
+import { type DraftState, Drafts } from "./draft-state.ts";
 import type { Item } from "./item.ts";
-import { mergePatch } from "./merge-patch.ts";
 import { deepFreeze } from "./plain-copy.ts";
 import type * as records from "./records.ts";
 import { Runs } from "./runs.ts";
-import { Section } from "./section.ts";
+import type { Section } from "./section.ts";
 import { isKnownKind, storedRecord } from "./stored.ts";
 import type { Attributes, Queued, Usage } from "./surface.ts";
-import { resumeTurn, type TurnState, turnFrom, type Writer } from "./turn-state.ts";
+import { Transcript } from "./transcript.ts";
+import { endTurn, resumeTurn, type TurnState, turnFrom, type Writer } from "./turn-state.ts";
 import { addUsage } from "./usage.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
 export type DialectLookup = (name: string) => Dialect<any> | null;
 type Stamped<R> = R & { readonly seq: number; readonly at: string };
 type Attribute = Omit<records.SessionAttributes, "kind">;
+type QueuedHere<M> = Queued<M> & { readonly model?: string };
+type TurnRecord = records.TurnResumed | records.TurnSuspended | records.TurnEnded | records.Signalled;
 
 const EMPTY: Metadata = Object.freeze({});
 
@@ -27,24 +29,18 @@ const EMPTY: Metadata = Object.freeze({});
  */
 export class Conversation<M> {
   readonly #lookup: DialectLookup;
-  readonly #named: string | undefined;
-  #dialect: Dialect<M> | null = null;
+  #dialect: Dialect<M> | null;
   #attributes: Attribute = {};
-  #items: Item<M>[] = [];
-  #byId = new Map<string, Item<M>>();
-  #earlyPatches = new Map<string, Metadata[]>();
-  #queue = new Map<string, Queued<M> & { readonly model?: string }>();
-  #notes: Record<string, Json> = {};
+  #transcript: Transcript<M> | null = null;
+  #queue = new Map<string, QueuedHere<M>>();
+  #notes = new Map<string, Json>();
   #usage: Usage = {};
   #usageByTurn = new Map<number, Usage>();
-  #section: Section<M> | null = null;
   #runs = new Runs();
   #turns = 0;
   #turn: TurnState<M> | null = null;
-  #promptId: string | null = null;
-  #draft: DraftState | null = null;
+  #drafts = new Drafts();
   #writer: Writer = { intents: false };
-  #changed = new ChangedPast<M>();
   #checkpoint: Stamped<records.EpochRecord> | null = null;
   #undo: number | null = null;
   #epochSeq = 0;
@@ -55,7 +51,6 @@ export class Conversation<M> {
   /** `named`: the dialect that the application gave along, whatever the journal says. */
   constructor(lookup: DialectLookup, named?: Dialect<M>) {
     this.#lookup = lookup;
-    this.#named = named?.name;
     this.#dialect = named ?? null;
   }
 
@@ -79,11 +74,10 @@ export class Conversation<M> {
     return this.#version;
   }
   get items(): readonly Item<M>[] {
-    return this.#items;
+    return this.#said.items;
   }
   get section(): Section<M> {
-    this.#section ??= new Section(this.dialect, new Set());
-    return this.#section;
+    return this.#said.section;
   }
   get runs(): Runs {
     return this.#runs;
@@ -96,7 +90,7 @@ export class Conversation<M> {
     return this.#turn;
   }
   get draft(): DraftState | null {
-    return this.#draft;
+    return this.#drafts.open;
   }
   get usage(): Usage {
     return this.#usage;
@@ -111,7 +105,7 @@ export class Conversation<M> {
     return this.#writer;
   }
   get changed(): ChangedPast<M> {
-    return this.#changed;
+    return this.#said.changed;
   }
   /** The seq of the first record of the epoch before, if the replacement can still be undone. */
   get undo(): number | null {
@@ -122,12 +116,20 @@ export class Conversation<M> {
     return this.#epochSeq;
   }
   get attributes(): Attributes {
-    const { title = "", dialect = this.#named ?? "", labels = {}, cwd, app, parent, forkedFrom } = this.#attributes;
+    const {
+      title = "",
+      dialect = this.#dialect?.name ?? "",
+      labels = {},
+      cwd,
+      app,
+      parent,
+      forkedFrom,
+    } = this.#attributes;
     return {
       title,
       dialect,
       labels: { ...labels },
-      notes: { ...this.#notes },
+      notes: Object.fromEntries(this.#notes),
       ...(cwd === undefined ? {} : { cwd }),
       ...(app === undefined ? {} : { app }),
       ...(parent === undefined ? {} : { parent }),
@@ -136,17 +138,17 @@ export class Conversation<M> {
   }
 
   find(id: string): Item<M> | null {
-    return this.#byId.get(id) ?? null;
+    return this.#said.find(id);
   }
-  queued(id: string): (Queued<M> & { readonly model?: string }) | null {
+  queued(id: string): QueuedHere<M> | null {
     return this.#queue.get(id) ?? null;
   }
 
   /** A record that is in the journal, in order. Throws DIALECT_UNKNOWN, and FORMAT_NEWER for a record that must not be passed over. */
   add(record: JournalRecord | Stamped<records.SessionRecord>): void {
     const { seq, at } = record;
-    // A record that is missing might have been a start: then "never started" may no longer be said (R5).
-    if (this.#head > 0 && seq !== this.#head + 1) this.#turn?.writers.add({ intents: false });
+    // A record that is missing might have been a start, or the mark of a writer that records none: then "never started" may no longer be said (R5).
+    if (this.#head > 0 && seq !== this.#head + 1) this.#lose();
     this.#head = seq;
     this.#at = at;
     this.#version += 1;
@@ -154,44 +156,71 @@ export class Conversation<M> {
     const known = storedRecord(record) as Stamped<records.SessionRecord> | null;
     if (known) this.#apply(known);
     else if ((record as JournalRecord).must === true && !isKnownKind(record.kind)) throw mustKnow(record.kind);
-    if (this.#turn && !this.#turn.ended) this.#turn.lastAt = at;
+    const turn = this.#turn;
+    if (turn && !turn.ended && turn.writers.has(this.#writer)) turn.lastAt = at;
+  }
+
+  get #said(): Transcript<M> {
+    this.#transcript ??= new Transcript(this.dialect);
+    return this.#transcript;
   }
 
   #apply(record: Stamped<records.SessionRecord>): void {
     if (this.#checkpoint && record.kind !== "session") this.#begin();
     switch (record.kind) {
       case "session":
-        return this.#session(record);
+        this.#session(record);
+        break;
       case "epoch":
-        return this.#epoch(record);
+        this.#epoch(record);
+        break;
       case "message":
-        return this.#message(record);
+        this.#message(record);
+        break;
       case "draft":
-        return this.#streamed(record);
+        if (record.turn >= this.#turns && !this.#said.find(record.id)) this.#drafts.add(record);
+        break;
       case "tool.started":
-        return this.#started(record);
+        if (record.intents === true) this.#writer.intents = true;
+        this.#runs.start(record);
+        break;
       case "tool.ended":
-        return this.#ended(record);
+        this.#ended(record);
+        break;
       case "repair":
-        return this.#repair(record);
+        this.#said.repair(record);
+        if (this.draft && this.#said.find(this.draft.id)) this.#drafts.drop();
+        break;
       case "patch":
-        return this.#patch(record);
+        this.#prompted(this.#said.patch(record));
+        break;
       case "edit":
-        return this.#edit(record);
+        this.#said.edit(record);
+        if (this.#turn) this.#prompted(this.#said.find(this.#turn.prompt.id)?.entry ?? null);
+        break;
       case "usage":
-        return this.#used(record);
+        this.#used(record);
+        break;
       case "queue.put":
         this.#queue.set(record.id, this.#queuedFrom({ ...record, queuedAt: record.at }));
-        return;
+        break;
       case "queue.take":
         this.#queue.delete(record.id);
-        return;
+        break;
       case "note":
-        this.#notes = { ...this.#notes, [record.name]: deepFreeze(record.value) };
-        return;
+        this.#notes.set(record.name, deepFreeze(record.value));
+        break;
+      case "turn.started":
+        this.#startTurn(record);
+        break;
       default:
-        return this.#turned(record);
+        this.#turned(record);
     }
+  }
+
+  #lose(): void {
+    this.#writer = { intents: false };
+    this.#turn?.writers.add(this.#writer);
   }
 
   #opened(record: JournalRecord): void {
@@ -200,15 +229,16 @@ export class Conversation<M> {
   }
 
   #session({ seq: _seq, at: _at, kind: _kind, ...changed }: Stamped<records.SessionAttributes>): void {
-    this.#attributes = { ...this.#attributes, ...changed };
-    if (typeof changed.dialect === "string") this.#speak(changed.dialect);
+    const { dialect = changed.dialect } = this.#attributes;
+    this.#attributes = { ...this.#attributes, ...changed, ...(dialect === undefined ? {} : { dialect }) };
+    if (changed.dialect !== undefined) this.#speak(changed.dialect);
     if (this.#checkpoint) this.#begin();
   }
 
+  /** A session has one dialect, from the beginning on. */
   #speak(name: string): void {
-    if (this.#dialect?.name === name) return;
-    this.#attributes = { ...this.#attributes, dialect: name };
-    if (this.#named === undefined) this.#dialect = this.#lookup(name);
+    if (this.#attributes.dialect === undefined) this.#attributes = { ...this.#attributes, dialect: name };
+    this.#dialect ??= this.#lookup(name);
   }
 
   /** Everything is new. The dialect stands in the record that follows, unless it is known already. */
@@ -221,247 +251,114 @@ export class Conversation<M> {
   #begin(): void {
     const { checkpoint, undo, seq } = this.#checkpoint!;
     this.#checkpoint = null;
-    if (!this.#dialect && typeof checkpoint.dialect === "string") this.#speak(checkpoint.dialect);
-    this.#items = [];
-    this.#byId = new Map();
-    this.#earlyPatches = new Map();
-    this.#section = null;
-    this.#writer = { intents: checkpoint.intents === true };
+    if (checkpoint.dialect !== "") this.#speak(checkpoint.dialect);
+    const said = new Transcript(this.dialect, checkpoint.changed);
+    this.#transcript = said;
+    this.#writer = { intents: checkpoint.intents };
     this.#turns = checkpoint.turns;
     this.#queue = new Map(checkpoint.queue.map((item) => [item.id, this.#queuedFrom(item)]));
-    this.#notes = { ...checkpoint.notes };
+    this.#notes = new Map(Object.entries(checkpoint.notes) as [string, Json][]);
     this.#usage = checkpoint.usage;
     this.#usageByTurn = new Map(checkpoint.usageByTurn);
-    this.#draft = checkpoint.draft ? DraftState.from(checkpoint.draft) : null;
+    this.#drafts = new Drafts(checkpoint.draft);
     this.#runs = new Runs();
-    for (const started of checkpoint.started) this.#runs.start({ ...started, at: started.startedAt, seq: 0 });
+    for (const started of checkpoint.started) {
+      this.#runs.start({ ...started, at: started.startedAt, seq: started.startedSeq ?? 0 });
+    }
     const { turn } = checkpoint;
-    this.#promptId = turn?.prompt.id ?? null;
     this.#turn = turn
-      ? turnFrom(turn, this.#writer, this.#entryOf({ ...turn.prompt, seq, at: turn.prompt.first }))
+      ? turnFrom(turn, this.#writer, said.entryOf({ ...turn.prompt, seq, at: turn.prompt.first ?? turn.startedAt }))
       : null;
-    this.#changed = new ChangedPast(checkpoint.changed);
     this.#undo = undo ?? null;
   }
 
-  #turned(
-    record: Stamped<
-      records.TurnStarted | records.TurnResumed | records.TurnSuspended | records.TurnEnded | records.Signalled
-    >,
-  ): void {
-    const { turn } = this;
+  #turned(record: Stamped<TurnRecord>): void {
+    const turn = this.#turn;
+    if (record.kind === "signal") {
+      // Somebody else's process may be told to end while the turn of one that died waits.
+      if (!turn || turn.ended || !turn.writers.has(this.#writer)) return;
+      turn.signal = { signal: record.signal, ...(record.error === undefined ? {} : { error: record.error }) };
+      return;
+    }
+    if (turn?.number !== record.turn) return;
     switch (record.kind) {
-      case "turn.started":
-        this.#turns = record.turn;
-        this.#promptId = record.prompt;
-        this.#turn = {
-          number: record.turn,
-          startedAt: record.at,
-          lastAt: record.at,
-          resumes: 0,
-          writers: new Set([this.#writer]),
-          prompt: this.#lostPrompt(record),
-          ended: null,
-          suspended: null,
-          signal: null,
-        };
-        this.#draft = null;
-        this.#runs = new Runs();
-        this.#undo = null;
-        if (this.#changed.settle(this.#items, this.dialect)) this.#reindex();
-        return;
       case "turn.resumed":
-        if (turn?.number === record.turn) resumeTurn(turn, record.n, this.#writer);
-        this.#draft = null;
+        resumeTurn(turn, record.n, this.#writer);
+        this.#drafts.drop();
         this.#runs.forgetStrays();
         this.#undo = null;
         return;
       case "turn.suspended":
-        if (turn?.number === record.turn)
-          turn.suspended = { reason: record.reason, ...(record.calls ? { calls: record.calls } : {}) };
+        turn.suspended = { reason: record.reason, ...(record.calls ? { calls: record.calls } : {}) };
         return;
       case "turn.ended": {
-        if (turn?.number !== record.turn) return;
-        const { seq: _seq, at: _at, kind: _kind, turn: _turn, ...ended } = record;
-        turn.ended = ended;
-        turn.lastAt = record.at;
-        if (record.outcome === "completed" || record.outcome === "left") this.#draft = null;
-        return;
+        const { seq: _seq, kind: _kind, turn: _turn, at, ...ended } = record;
+        if (!endTurn(turn, ended)) return;
+        turn.lastAt = at;
+        if (record.outcome === "completed" || record.outcome === "left") this.#drafts.drop();
       }
-      default:
-        if (turn && !turn.ended)
-          turn.signal = { signal: record.signal, ...(record.error === undefined ? {} : { error: record.error }) };
     }
+  }
+
+  #startTurn(record: Stamped<records.TurnStarted>): void {
+    const { turn: number, at } = record;
+    this.#turns = number;
+    this.#turn = {
+      number,
+      startedAt: at,
+      lastAt: at,
+      resumes: 0,
+      writers: new Set([this.#writer]),
+      prompt: this.#lostPrompt(record),
+      ended: null,
+      suspended: null,
+      signal: null,
+    };
+    this.#drafts = new Drafts();
+    this.#runs = new Runs();
+    this.#undo = null;
+    this.#said.settle();
   }
 
   #message(record: Stamped<records.MessageRecord>): void {
-    if (this.#byId.has(record.id)) return;
-    const entry = this.#entryOf(record);
-    const item = this.#itemOf(entry, "message", record);
-    const { turn } = this;
-    if (record.id === this.#promptId && turn?.number === record.turn) turn.prompt = entry;
-    if (!record.carried) turn?.writers.add(this.#writer);
-    if (item.role === "assistant") {
-      if (!record.carried) this.#draft = null;
-      this.#push(item);
-      this.#adopt(item);
-      return;
-    }
-    const results = this.dialect.results(entry.message);
-    if (!entry.late && this.section.isLate(results)) item.entry = Object.freeze({ ...entry, late: true as const });
-    // The result in a message counts, not the one that was recorded before there was a message (R6).
-    for (const { call } of results) {
-      const found = this.section.open(call) ? null : this.section.unheld(call);
-      if (found) this.#remove(this.section.release(found));
-    }
-    this.#push(item);
-  }
-
-  #push(item: Item<M>): void {
-    if (item.role === "assistant" && this.section.isClosed && !item.entry.late) this.#section = this.section.next();
-    this.#items.push(item);
-    this.#byId.set(item.entry.id, item);
-    this.section.add(item);
-  }
-
-  #remove(item: Item<M> | null): void {
+    const { seq, at, turn, id: prompt, carried } = record;
+    // The start of the turn was lost to damage.
+    if (!carried && turn > this.#turns) this.#startTurn({ kind: "turn.started", seq, at, turn, prompt });
+    const item = this.#said.message(record);
     if (!item) return;
-    const at = this.#items.lastIndexOf(item);
-    if (at >= 0) this.#items.splice(at, 1);
-    this.#byId.delete(item.entry.id);
+    this.#prompted(item.entry);
+    if (carried) return;
+    this.#turn?.writers.add(this.#writer);
+    if (item.role !== "assistant") return;
+    // An answer takes the place of the draft, whichever it was (R10).
+    this.#drafts.drop();
+    this.#adopt(item.entry);
+  }
+
+  /** The prompt of the turn as it is now. */
+  #prompted(entry: Entry<M> | null): void {
+    const turn = this.#turn;
+    if (entry && turn && entry.id === turn.prompt.id && entry.turn === turn.number) turn.prompt = entry;
   }
 
   /** Tools that started while the stream still ran (R9). */
-  #adopt({ entry }: Item<M>): void {
+  #adopt({ id: message, message: said }: Entry<M>): void {
     if (!this.#runs.hasStrays) return;
-    for (const [index, { id }] of this.dialect.calls(entry.message).entries()) {
-      const ended = this.#runs.adopt(id, entry.id, index);
-      if (ended) this.#ended({ ...ended, message: entry.id, index });
+    for (const [index, { id, by }] of this.dialect.calls(said).entries()) {
+      const ended = by === "agent" ? this.#runs.adopt(id, message, index) : null;
+      if (ended) this.#ended({ ...ended, message, index });
     }
-  }
-
-  #streamed(record: Stamped<records.DraftRecord>): void {
-    if (record.discarded !== undefined) {
-      if (this.#draft?.id === record.id) this.#draft = null;
-      return;
-    }
-    if (this.#byId.has(record.id)) return;
-    if (this.#draft?.id !== record.id) this.#draft = new DraftState(record.id, record.turn);
-    this.#draft.add(record);
-  }
-
-  #started(record: Stamped<records.ToolStarted>): void {
-    if (record.intents === true) this.#writer.intents = true;
-    this.#runs.start(record);
   }
 
   #ended(record: Stamped<records.ToolEnded>): void {
-    if (this.#byId.has(record.id)) return;
-    const { message, index = 0 } = record;
-    if (message === null || message === undefined) {
-      if (this.#runs.endStray(record)) return;
-    } else {
-      this.#runs.end(message, index);
-    }
-    const found = message === null || message === undefined ? null : this.section.at(message, index);
-    const isLate = !found || found.answer !== null;
-    const shown = this.#resultOf(record, found?.call);
-    // What cannot be phrased (a screenshot): the step is left out (R8).
-    if (shown === null) {
-      if (found) this.#hideStep(found.item);
-      return;
-    }
-    const { id, seq, at, turn } = record;
-    const late = isLate ? { late: true as const } : {};
-    const entry = Object.freeze({ id, seq, at, turn, step: id, message: shown, metadata: EMPTY, ...late });
-    const item = this.#itemOf(entry, "result", record);
-    this.#push(item);
-    if (found && !isLate) found.answer = item;
-  }
-
-  #resultOf(
-    record: records.ToolEnded,
-    call: { id: string; name: string } = { id: record.call, name: record.name },
-  ): M | null {
-    if (record.shown !== undefined) return this.#decoded(record.shown);
-    const outcome: Outcome = record.error === undefined ? { value: record.value } : { error: record.error };
-    const message = this.dialect.result(call, outcome);
-    return message === null ? null : deepFreeze(message);
-  }
-
-  #hideStep({ entry: { step } }: Item<M>): void {
-    for (const item of this.#items) {
-      if (item.entry.step === step) {
-        item.hidden = true;
-        item.leftOut = true;
-      }
-    }
-    this.#reindex();
-  }
-
-  #repair({ seq, at, turn, entries }: Stamped<records.RepairRecord>): void {
-    for (const made of entries) {
-      if (this.#byId.has(made.id)) continue;
-      const { id, synthetic, incomplete } = made;
-      const message = this.#decoded(made.message);
-      const entry = {
-        id,
-        seq,
-        at,
-        turn,
-        step: id,
-        message,
-        metadata: EMPTY,
-        synthetic,
-        ...(incomplete ? { incomplete } : {}),
-      };
-      this.#push(this.#itemOf(Object.freeze(entry), "repair", {}));
-    }
-    this.#draft = null;
-  }
-
-  #patch({ id, metadata }: records.PatchRecord): void {
-    const item = this.#byId.get(id);
-    if (!item) {
-      this.#earlyPatches.set(id, [...(this.#earlyPatches.get(id) ?? []), metadata]);
-      return;
-    }
-    item.entry = Object.freeze({ ...item.entry, metadata: deepFreeze(mergePatch(item.entry.metadata, metadata)) });
-    if ("hiddenFromModel" in metadata) this.#changed.note();
-  }
-
-  #edit({ id, ids, shown, reason, now, seq, at }: Stamped<records.EditRecord>): void {
-    const replaced = ids.flatMap((one) => this.#byId.get(one) ?? []);
-    const first = replaced[0];
-    if (!first) return;
-    const { turn } = first.entry;
-    const items = shown.map((one) => {
-      const entry = {
-        id: one.id,
-        seq,
-        at,
-        turn,
-        step: id,
-        message: this.#decoded(one.message),
-        metadata: EMPTY,
-        synthetic: reason,
-      };
-      return this.#itemOf(Object.freeze(entry), "edit", { hidden: true });
-    });
-    for (const item of replaced) item.entry = Object.freeze({ ...item.entry, replacedBy: items[0]?.entry.id ?? id });
-    this.#items.splice(this.#items.indexOf(first), 0, ...items);
-    for (const item of items) this.#byId.set(item.entry.id, item);
-    this.#changed.note();
-    if (now && this.#changed.settle(this.#items, this.dialect)) this.#reindex();
-  }
-
-  /** What is shown has changed: the live end is found anew. */
-  #reindex(): void {
-    this.#section = new Section(this.dialect, new Set());
-    for (const item of this.#items) {
-      if (item.role === "assistant" && this.#section.isClosed && !item.entry.late) this.#section = this.#section.next();
-      this.#section.add(item);
-    }
+    const { message = null, index = 0 } = record;
+    if (message === null && this.#runs.endStray(record)) return;
+    const open = message === null ? this.#said.section.open(record.call) : null;
+    const place =
+      message !== null ? { message, index } : open ? { message: open.item.entry.id, index: open.index } : null;
+    // It ran, whether or not there are words for what it came to.
+    if (this.#said.result(record, place) && place) this.#runs.end(place.message, place.index);
+    else if (place && !this.#said.find(record.id)) this.#runs.startUnlessKnown({ ...record, ...place });
   }
 
   #used({ turn, usage }: records.UsageRecord): void {
@@ -469,52 +366,9 @@ export class Conversation<M> {
     this.#usageByTurn.set(turn, addUsage(this.#usageByTurn.get(turn) ?? {}, usage));
   }
 
-  #entryOf(record: Omit<Stamped<records.MessageRecord>, "kind">): Entry<M> {
-    const { id, seq, turn, step, model, synthetic, incomplete, late, replacedBy } = record;
-    let metadata = record.metadata ?? EMPTY;
-    for (const early of this.#earlyPatches.get(id) ?? []) metadata = mergePatch(metadata, early);
-    return Object.freeze({
-      id,
-      seq,
-      at: record.first ?? record.at,
-      turn,
-      step,
-      message: this.#decoded(record.message),
-      metadata: deepFreeze(metadata),
-      ...(model === undefined ? {} : { model }),
-      ...(synthetic === undefined ? {} : { synthetic }),
-      ...(incomplete === undefined ? {} : { incomplete }),
-      ...(late === undefined ? {} : { late }),
-      ...(replacedBy === undefined ? {} : { replacedBy }),
-    });
-  }
-
-  #itemOf(entry: Entry<M>, from: Item<M>["from"], flags: { hidden?: true; redacted?: true }): Item<M> {
-    // A step is hidden as a whole (R3).
-    const before = this.#items.at(-1);
-    const isHidden = flags.hidden === true || entry.metadata.hiddenFromModel === true;
-    const sameStep = before?.entry.step === entry.step;
-    if (isHidden && sameStep) for (const item of this.#items) if (item.entry.step === entry.step) item.hidden = true;
-    const hidden = isHidden || (sameStep && before.hidden);
-    const isExplained = from === "edit" || entry.metadata.hiddenFromModel === true || entry.replacedBy !== undefined;
-    return {
-      entry,
-      from,
-      role: this.dialect.role(entry.message),
-      hidden,
-      leftOut: flags.hidden === true && !isExplained,
-      redacted: flags.redacted === true,
-    };
-  }
-
-  #queuedFrom({ id, prompt, queuedAt, metadata, model }: records.QueuedItem): Queued<M> & { readonly model?: string } {
-    const item = { id, prompt: this.#decoded(prompt), at: queuedAt, metadata: deepFreeze(metadata ?? EMPTY) };
+  #queuedFrom({ id, prompt, queuedAt, metadata, model }: records.QueuedItem): QueuedHere<M> {
+    const item = { id, prompt: this.#said.decoded(prompt), at: queuedAt, metadata: deepFreeze(metadata ?? EMPTY) };
     return Object.freeze(model === undefined ? item : { ...item, model });
-  }
-
-  #decoded(stored: Json): M {
-    const { decode } = this.dialect;
-    return deepFreeze(decode ? decode(stored) : (stored as M));
   }
 
   /** Until the prompt's own record comes, and for good if that was damaged. */

@@ -1,7 +1,42 @@
 import type { DraftPart, DraftRecord } from "./records.ts";
 import type { DraftContent } from "./surface.ts";
 
-/** The open draft, as its records add up. */
+type Saved = { id: string; turn: number; n: number; parts: DraftPart[]; gap?: true };
+
+/** The open draft of a turn. There is one at most: another one, or an answer, ends it, and its words never come back (R10, C36). */
+export class Drafts {
+  readonly #over = new Set<string>();
+  #open: DraftState | null;
+
+  constructor(saved?: Saved) {
+    this.#open = saved ? DraftState.from(saved) : null;
+  }
+
+  get open(): DraftState | null {
+    return this.#open;
+  }
+
+  add(record: Pick<DraftRecord, "id" | "turn" | "n" | "parts" | "discarded">): void {
+    if (this.#over.has(record.id)) return;
+    if (record.discarded !== undefined) {
+      this.#over.add(record.id);
+      if (this.#open?.id === record.id) this.#open = null;
+      return;
+    }
+    if (this.#open?.id !== record.id) {
+      this.drop();
+      this.#open = new DraftState(record.id, record.turn);
+    }
+    this.#open!.add(record);
+  }
+
+  drop(): void {
+    if (this.#open) this.#over.add(this.#open.id);
+    this.#open = null;
+  }
+}
+
+/** A draft, as its records add up. */
 export class DraftState {
   readonly id: string;
   readonly turn: number;
@@ -35,17 +70,17 @@ export class DraftState {
       id: this.id,
       text: parts.map(({ text = "" }) => text).join(""),
       reasoning: parts.map(({ reasoning = "" }) => reasoning).join(""),
-      calls: parts.flatMap(({ call, input = "" }) => (call ? [{ ...call, input }] : [])),
+      calls: parts.flatMap(({ call, input = "" }) => (call ? [{ id: call.id, name: call.name, input }] : [])),
       gap: this.#gap,
     };
   }
 
-  checkpoint(): { id: string; turn: number; n: number; parts: DraftPart[]; gap?: true } {
+  checkpoint(): Saved {
     const parts = this.#ordered().map((part) => ({ ...part }));
     return { id: this.id, turn: this.turn, n: this.#next, parts, ...(this.#gap ? { gap: true } : {}) };
   }
 
-  static from(saved: ReturnType<DraftState["checkpoint"]>): DraftState {
+  static from(saved: Saved): DraftState {
     const draft = new DraftState(saved.id, saved.turn);
     draft.add({ n: 0, parts: saved.parts });
     draft.#next = saved.n;

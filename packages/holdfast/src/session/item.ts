@@ -8,8 +8,6 @@ export interface Item<M> {
   readonly role: ReturnType<Dialect<M>["role"]>;
   /** In force: the model does not see it. What is to be hidden or replaced from the next turn on is still shown (R1). */
   hidden: boolean;
-  /** Its step holds a call whose result cannot be phrased (R8): the model never sees it. */
-  leftOut: boolean;
   /** Texts in it were redacted. */
   readonly redacted: boolean;
 }

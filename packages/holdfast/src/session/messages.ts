@@ -21,7 +21,7 @@ export function messagesOf<M>(conversation: Conversation<M>, life: Life): readon
   const made = [];
   const without = new Set<string>();
   for (const call of openCalls(conversation)) {
-    if (call.state === "provider" || (life.kind === "live" && call.state === "awaiting")) continue;
+    if (call.state === "provider" || (life.kind === "live" && isLeftOpen(call))) continue;
     const entries = life.kind === "live" ? liveClosing(conversation, call, life.since) : closing(dialect, call, how);
     if (entries.length === 0) without.add(conversation.find(call.message!)!.entry.step);
     for (const entry of entries) made.push(madeEntry(conversation, entry));
@@ -29,6 +29,11 @@ export function messagesOf<M>(conversation: Conversation<M>, life: Life): readon
   // Where the turn is over for good, a prompt comes next; else the model may be asked as it stands.
   const next = life.kind === "still" && how.kind === "completed" ? "prompt" : "model";
   return arranged(conversation, { next, made, without });
+}
+
+/** A person is to decide, or has decided and the SDK is to do it: it looks for calls that were decided and have no result. */
+function isLeftOpen({ state, approved }: FoundCall): boolean {
+  return state === "awaiting" || (approved === true && state !== "outcome-unknown");
 }
 
 /** Also what is recorded when the model goes on though a tool still runs: it has seen these words. */

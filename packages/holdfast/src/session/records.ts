@@ -92,6 +92,8 @@ export interface MessageRecord {
   replacedBy?: string;
   /** It is not shown to the model. */
   hidden?: true;
+  /** The call that it answers, where that is known better than by the call's id. */
+  call?: { message: string; index: number };
 }
 
 /** What was streamed since the last one, by part; `n` counts from 0, so that a lost record shows as a gap. Or that the draft was discarded. */
@@ -180,7 +182,7 @@ export interface Checkpoint {
   turns: number;
   turn?: TurnCheckpoint;
   /** Starts whose calls have no result yet. */
-  started: (Omit<ToolStarted, "kind"> & { startedAt: string })[];
+  started: StartedCheckpoint[];
   draft?: { id: string; turn: number; n: number; parts: DraftPart[]; gap?: true };
   queue: QueuedItem[];
   notes: Record<string, Json>;
@@ -188,6 +190,11 @@ export interface Checkpoint {
   usageByTurn: [turn: number, usage: Usage][];
   /** Ids of the first and the last message behind a change of the past: signed reasoning there is no longer sent (R1). */
   changed?: { from: string; until: string };
+}
+export interface StartedCheckpoint extends Omit<ToolStarted, "kind"> {
+  startedAt: string;
+  /** The seq of its start: which writer started it. Not there in another journal than that one's. */
+  startedSeq?: number;
 }
 export interface TurnCheckpoint {
   number: number;

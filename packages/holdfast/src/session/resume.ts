@@ -1,11 +1,9 @@
 import type { Dialect, Entry, Outcome } from "../dialects/dialect.ts";
-import { pair } from "../dialects/pairing.ts";
 import type { Conversation } from "./conversation.ts";
-import { isShown } from "./item.ts";
 import type { RepairEntry } from "./records.ts";
 import type { DraftContent, Interruption, OpenCall, ResumeOptions } from "./surface.ts";
 import { recordsStarts, type TurnState } from "./turn-state.ts";
-import { arranged } from "./view.ts";
+import { endsWithAnswer } from "./view.ts";
 import { boundaryWords, closingWords, goOnWords, type How } from "./words.ts";
 
 /** A call without a result, and where it stands. */
@@ -13,6 +11,8 @@ export interface FoundCall extends OpenCall {
   readonly index: number;
   /** The seq of its start. */
   readonly startedSeq?: number;
+  /** What a person decided of it; not there if nobody has. */
+  readonly approved?: boolean;
 }
 
 /** How a turn came to its end, or did not. */
@@ -29,30 +29,39 @@ export function howOf<M>({ ended, suspended, signal }: TurnState<M>): How {
 }
 
 /** The calls at the end of the conversation that have no result, in their order. */
-export function openCalls<M>(conversation: Conversation<M>): FoundCall[] {
-  const { section, runs, turn, dialect } = conversation;
-  const items = section.items.filter(isShown);
-  const { sections } = pair(
-    items.map(({ entry }) => entry),
-    dialect,
-  );
+export function openCalls<M>({ section, runs, turn }: Conversation<M>): FoundCall[] {
   const isRecorded = turn !== null && recordsStarts(turn);
   const waiting = new Set(turn?.suspended?.calls);
   const found: FoundCall[] = [];
-  for (const { calls } of sections) {
-    for (const { call, entry, index, answer } of calls) {
-      if (answer) continue;
-      const message = items[entry]!.entry.id;
-      const run = runs.of(message, index);
-      const isWaiting = call.awaiting === true || waiting.has(call.id);
-      const unstarted = isWaiting ? "awaiting" : isRecorded ? "never-started" : "unrecorded";
-      const state = call.by === "provider" ? "provider" : run ? "outcome-unknown" : unstarted;
-      const { id, name, input } = call;
-      const of = run ? { startedAt: run.at, startedSeq: run.seq, replay: run.replay ?? ("never" as const) } : {};
-      found.push({ id, message, index, name, input, state, ...of, ...(run?.child ? { child: run.child } : {}) });
-    }
+  for (const { item, index, call, answer, approved } of section.calls) {
+    if (answer) continue;
+    const { id, name, input, by, awaiting } = call;
+    const message = item.entry.id;
+    const run = runs.of(message, index);
+    // Nobody has decided, or has decided that it is not to run.
+    const isWaiting = approved === null ? awaiting === true || waiting.has(id) : !approved;
+    const unstarted = isWaiting ? "awaiting" : isRecorded ? "never-started" : "unrecorded";
+    const state = by === "provider" ? "provider" : run ? "outcome-unknown" : unstarted;
+    const started = run ? { startedAt: run.at, startedSeq: run.seq, replay: run.replay ?? ("never" as const) } : {};
+    const child = run?.child ? { child: run.child } : {};
+    found.push({
+      id,
+      message,
+      index,
+      name,
+      input,
+      state,
+      ...started,
+      ...child,
+      ...(approved === null ? {} : { approved }),
+    });
   }
   return found;
+}
+
+/** Without what only this room knows. */
+function openCall({ index: _index, startedSeq: _seq, approved: _approved, ...call }: FoundCall): OpenCall {
+  return call;
 }
 
 /** Tools that were started while the call itself was never recorded (R9). */
@@ -76,12 +85,10 @@ export function interruptionOf<M>(conversation: Conversation<M>): Interruption<M
   const how = howOf(turn);
   if (how.kind === "completed") return null;
   const { number, startedAt, lastAt, resumes, prompt } = turn;
-  const calls = [
-    ...openCalls(conversation).map(({ index: _index, startedSeq: _seq, ...call }) => call),
-    ...strayCalls(conversation),
-  ];
+  const open = openCalls(conversation);
   const draft = conversation.draft?.content ?? null;
-  const answered = calls.length === 0 && endOf(conversation, draft) === "answered";
+  const calls = [...open.map(openCall), ...strayCalls(conversation)];
+  const answered = calls.length === 0 && endOf(conversation, open, draft) === "answered";
   return { turn: number, startedAt, lastAt, resumes, prompt, answered, how, draft, calls };
 }
 
@@ -133,25 +140,23 @@ export const CALLS: {
   provider: { close: "leave", rerun: "leave" },
 };
 
-function endOf<M>(conversation: Conversation<M>, draft: DraftContent | null): End {
+function endOf<M>(conversation: Conversation<M>, open: readonly FoundCall[], draft: DraftContent | null): End {
   const { turn, dialect } = conversation;
   if (!turn || howOf(turn).kind === "completed") return "completed";
-  // What counts is how the request would end, not what is recorded (R2).
-  const messages = arranged(conversation, { next: "model", made: [], without: new Set() });
-  const last = messages.at(-1);
   if (draft && dialect.incomplete(draft.text) !== null) return "draft";
-  const isAnswer = last !== undefined && dialect.role(last) === "assistant";
-  return isAnswer && openCalls(conversation).length === 0 ? "answered" : "cut";
+  // What counts is how the request would end, not what is recorded (R2).
+  return open.length === 0 && endsWithAnswer(conversation) ? "answered" : "cut";
 }
 
 /** What is to be recorded before a new prompt. */
 export function repairForPrompt<M>(conversation: Conversation<M>): RepairEntry[] {
   const { turn } = conversation;
   const how: How = turn ? howOf(turn) : { kind: "completed" };
-  const closed = openCalls(conversation).flatMap((call) =>
+  const open = openCalls(conversation);
+  const closed = open.flatMap((call) =>
     CALLS[call.state].close === "close" ? closing(conversation.dialect, call, how) : [],
   );
-  return [...closed, ...endings(conversation, "P", how)];
+  return [...closed, ...endings(conversation, open, "P", how)];
 }
 
 /** What is to be recorded before the turn goes on: what is closed, and what the application says of the outcome of others. */
@@ -164,24 +169,23 @@ export function planResume<M>(
   conversation: Conversation<M>,
   { calls = "close", draft = "discard" }: ResumeOptions,
 ): ResumePlan {
-  const how = howOf(conversation.turn!);
+  const { turn } = conversation;
+  const how: How = turn ? howOf(turn) : { kind: "completed" };
+  const open = openCalls(conversation);
   const entries: RepairEntry[] = [];
   const outcomes: { call: FoundCall; outcome: Outcome }[] = [];
-  for (const call of openCalls(conversation)) {
+  for (const call of open) {
     const decided = decide(call, calls);
     if (decided === "close") entries.push(...closing(conversation.dialect, call, how));
     else if (typeof decided === "object") outcomes.push({ call, outcome: decided });
   }
-  entries.push(...endings(conversation, draft === "keep" ? "keep" : "R", how));
+  entries.push(...endings(conversation, open, draft === "keep" ? "keep" : "R", how));
   return { entries, outcomes };
 }
 
 function decide(call: FoundCall, calls: NonNullable<ResumeOptions["calls"]>): "close" | "keep" | "leave" | Outcome {
   if (call.state === "provider") return "leave";
-  if (typeof calls === "function") {
-    const { index: _index, startedSeq: _seq, ...open } = call;
-    return calls(open);
-  }
+  if (typeof calls === "function") return calls(openCall(call));
   const row = CALLS[call.state][calls];
   if (row === "keep if safe") return call.replay === "safe" ? "keep" : "close";
   return row;
@@ -194,18 +198,24 @@ export function closing<M>(dialect: Dialect<M>, call: FoundCall, how: How): Repa
 
 /** Its id depends on the call alone: the same before and after it is recorded (R1). */
 export function closed<M>(dialect: Dialect<M>, call: FoundCall, words: string, synthetic: string): RepairEntry[] {
-  const message = dialect.result(call, { error: words });
+  const denied = call.approved === false ? { denied: true } : {};
+  const message = dialect.result({ id: call.id, name: call.name, ...denied }, { error: words });
   if (message === null || call.message === null) return [];
   const stored = dialect.encode ? dialect.encode(message) : (message as RepairEntry["message"]);
   const place = { message: call.message, index: call.index };
   return [{ id: `${call.message}~${call.index}`, message: stored, synthetic, call: place }];
 }
 
-function endings<M>(conversation: Conversation<M>, row: "P" | "R" | "keep", how: How): RepairEntry[] {
+function endings<M>(
+  conversation: Conversation<M>,
+  open: readonly FoundCall[],
+  row: "P" | "R" | "keep",
+  how: How,
+): RepairEntry[] {
   const { dialect, turn, runs } = conversation;
   const draft = conversation.draft?.content ?? null;
   const tools = { started: runs.strays.map(({ name }) => name), ended: runs.endedStrays.map(({ name }) => name) };
-  const ending = ENDINGS[endOf(conversation, draft)][row];
+  const ending = ENDINGS[endOf(conversation, open, draft)][row];
   const encoded = (message: M): RepairEntry["message"] =>
     dialect.encode ? dialect.encode(message) : (message as RepairEntry["message"]);
   const entries: RepairEntry[] = [];
@@ -226,7 +236,7 @@ function endings<M>(conversation: Conversation<M>, row: "P" | "R" | "keep", how:
 /** A repair entry as it will look once it is recorded. */
 export function madeEntry<M>(
   { dialect, head, at, turns }: Conversation<M>,
-  { id, message, synthetic, incomplete }: RepairEntry,
+  { id, message, synthetic, incomplete, call }: RepairEntry,
 ): Entry<M> {
   const decoded = dialect.decode ? dialect.decode(message) : (message as M);
   return {
@@ -239,5 +249,6 @@ export function madeEntry<M>(
     metadata: {},
     synthetic,
     ...(incomplete ? { incomplete } : {}),
+    ...(call ? { call } : {}),
   };
 }

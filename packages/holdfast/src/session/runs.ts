@@ -1,5 +1,5 @@
 import type { Json } from "../journal/record.ts";
-import type { ToolEnded, ToolStarted } from "./records.ts";
+import type { StartedCheckpoint, ToolEnded, ToolStarted } from "./records.ts";
 
 /** A tool that was started. */
 export interface Run {
@@ -26,6 +26,11 @@ export class Runs {
     const run = { turn, call, name, input, at, seq, ...(replay ? { replay } : {}), ...(child ? { child } : {}) };
     if (message === null || message === undefined) this.#strays.set(call, { run, ended: null });
     else this.#byPlace.set(`${index} ${message}`, run);
+  }
+
+  /** A tool that ended without words for what it came to: whether or not its start was recorded, it ran. */
+  startUnlessKnown(record: Stamped<Omit<ToolStarted, "kind">> & { message: string; index: number }): void {
+    if (!this.of(record.message, record.index)) this.start(record);
   }
 
   of(message: string, index: number): Run | null {
@@ -76,8 +81,8 @@ export class Runs {
   }
 
   /** For the checkpoint of an epoch. */
-  saved(): (Omit<ToolStarted, "kind"> & { startedAt: string })[] {
-    const all: (Omit<ToolStarted, "kind"> & { startedAt: string })[] = [];
+  saved(): StartedCheckpoint[] {
+    const all: StartedCheckpoint[] = [];
     for (const [place, run] of this.#byPlace) {
       const [index] = place.split(" ", 1);
       all.push({ ...saved(run), message: place.slice(index!.length + 1), index: Number(index) });
@@ -87,6 +92,6 @@ export class Runs {
   }
 }
 
-function saved({ at, seq: _seq, input, ...run }: Run): Omit<ToolStarted, "kind" | "message"> & { startedAt: string } {
-  return { ...run, startedAt: at, ...(input === undefined ? {} : { input }) };
+function saved({ at, seq, input, ...run }: Run): Omit<StartedCheckpoint, "message"> {
+  return { ...run, startedAt: at, startedSeq: seq, ...(input === undefined ? {} : { input }) };
 }

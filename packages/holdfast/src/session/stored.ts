@@ -1,99 +1,134 @@
 import type { JournalRecord } from "../journal/record.ts";
-import type { SessionRecord } from "./records.ts";
+import type { Checkpoint, SessionRecord } from "./records.ts";
+import { type Clean, flag, list, number, object, only, record, shape, some, text } from "./stored-shape.ts";
 
 type Kind = SessionRecord["kind"];
-type Type = "string" | "number" | "object" | "array" | "any";
 
-/** The members without which a record of that kind means nothing. */
-const REQUIRED: { readonly [K in Kind]: readonly (readonly [member: string, type: Type])[] } = {
-  session: [],
-  "turn.started": [
-    ["turn", "number"],
-    ["prompt", "string"],
-  ],
-  "turn.resumed": [
-    ["turn", "number"],
-    ["n", "number"],
-  ],
-  "turn.suspended": [
-    ["turn", "number"],
-    ["reason", "string"],
-  ],
-  "turn.ended": [
-    ["turn", "number"],
-    ["outcome", "string"],
-  ],
-  signal: [["signal", "string"]],
-  message: [
-    ["id", "string"],
-    ["turn", "number"],
-    ["step", "string"],
-    ["message", "any"],
-  ],
-  draft: [
-    ["id", "string"],
-    ["turn", "number"],
-    ["n", "number"],
-  ],
-  "tool.started": [
-    ["turn", "number"],
-    ["call", "string"],
-    ["name", "string"],
-  ],
-  "tool.ended": [
-    ["id", "string"],
-    ["turn", "number"],
-    ["call", "string"],
-    ["name", "string"],
-  ],
-  patch: [
-    ["id", "string"],
-    ["metadata", "object"],
-  ],
-  edit: [
-    ["id", "string"],
-    ["ids", "array"],
-    ["shown", "array"],
-    ["reason", "string"],
-  ],
-  usage: [
-    ["turn", "number"],
-    ["usage", "object"],
-  ],
-  epoch: [
-    ["reason", "string"],
-    ["checkpoint", "object"],
-  ],
-  "queue.put": [
-    ["id", "string"],
-    ["prompt", "any"],
-  ],
-  "queue.take": [["id", "string"]],
-  repair: [
-    ["turn", "number"],
-    ["entries", "array"],
-  ],
-  note: [
-    ["name", "string"],
-    ["value", "any"],
-  ],
+const count: Clean = (value) =>
+  typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+const cost = shape({ amount: number, currency: text });
+const usage = shape(
+  {},
+  {
+    inputTokens: number,
+    outputTokens: number,
+    cacheReadTokens: number,
+    cacheWriteTokens: number,
+    reasoningTokens: number,
+    cost,
+    otherCosts: list(cost),
+  },
+);
+const place = shape({ message: text, index: count });
+const parts = list(
+  shape({ part: count }, { text, reasoning: text, call: shape({ id: text, name: text }), input: text }),
+);
+const outcome = { by: text, reason: text, error: text };
+const suspension = { calls: list(text) };
+const started = { message: orNull(text), index: count, replay: only("safe"), child: text, intents: flag };
+const message = { id: text, turn: count, step: text, message: some };
+const messageToo = {
+  metadata: object,
+  model: text,
+  redacted: flag,
+  carried: flag,
+  first: text,
+  synthetic: text,
+  incomplete: flag,
+  late: flag,
+  replacedBy: text,
+  hidden: flag,
+  call: place,
+};
+const attributes = {
+  title: text,
+  cwd: text,
+  dialect: text,
+  app: text,
+  labels: record(text),
+  parent: shape({ session: text }, { call: text }),
+  forkedFrom: shape({ session: text, at: text }),
+};
+const checkpoint: Clean = (value) => {
+  const clean = savedCheckpoint(value);
+  return clean && ({ ...NOTHING, ...clean } satisfies Checkpoint);
+};
+const savedCheckpoint = shape(
+  {},
+  {
+    dialect: text,
+    intents: flag,
+    turns: count,
+    turn: shape(
+      { number: count, startedAt: text, lastAt: text, resumes: count, prompt: shape(message, messageToo) },
+      {
+        ended: shape({ outcome: text }, outcome),
+        suspended: shape({ reason: text }, suspension),
+        signal: shape({ signal: text }, { error: text }),
+      },
+    ),
+    started: list(shape({ turn: count, call: text, name: text, startedAt: text }, { ...started, startedSeq: count })),
+    draft: shape({ id: text, turn: count, n: count, parts }, { gap: flag }),
+    queue: list(shape({ id: text, prompt: some, queuedAt: text }, { metadata: object, model: text })),
+    notes: record(some),
+    usage,
+    usageByTurn: list((pair) =>
+      Array.isArray(pair) && count(pair[0]) !== undefined && usage(pair[1]) === pair[1] ? pair : undefined,
+    ),
+    changed: shape({ from: text, until: text }),
+  },
+) as (value: unknown) => Partial<Checkpoint> | undefined;
+const NOTHING: Checkpoint = {
+  dialect: "",
+  intents: false,
+  turns: 0,
+  started: [],
+  queue: [],
+  notes: {},
+  usage: {},
+  usageByTurn: [],
 };
 
-/** The record as one of a session's. Null: it is the journal's own, of a kind that is not known here, or not what its kind says. */
+/** What each kind has: the members without which a record means nothing, and those that it may have. */
+const SHAPES: { readonly [K in Kind]: Clean } = {
+  session: shape({}, attributes),
+  "turn.started": shape({ turn: count, prompt: text }),
+  "turn.resumed": shape({ turn: count, n: count }),
+  "turn.suspended": shape({ turn: count, reason: text }, suspension),
+  "turn.ended": shape({ turn: count, outcome: text }, outcome),
+  signal: shape({ signal: text }, { error: text }),
+  message: shape(message, messageToo),
+  draft: shape({ id: text, turn: count, n: count }, { parts, discarded: text }),
+  "tool.started": shape({ turn: count, call: text, name: text }, started),
+  "tool.ended": shape(
+    { id: text, turn: count, call: text, name: text },
+    { message: orNull(text), index: count, error: text, redacted: flag },
+  ),
+  patch: shape({ id: text, metadata: object }),
+  edit: shape(
+    { id: text, ids: list(text), shown: list(shape({ id: text, message: some })), reason: text },
+    { now: flag },
+  ),
+  usage: shape({ turn: count, usage }),
+  epoch: shape({ reason: text, checkpoint }, { undo: count }),
+  "queue.put": shape({ id: text, prompt: some }, { metadata: object, model: text }),
+  "queue.take": shape({ id: text }),
+  repair: shape({
+    turn: count,
+    entries: list(shape({ id: text, message: some, synthetic: text }, { incomplete: flag, call: place })),
+  }),
+  note: shape({ name: text, value: some }),
+};
+
+/** The record as one of a session's, without what is not of the type that it should be. Null: it is the journal's own, of a kind that is not known here, or not what its kind says. */
 export function storedRecord(record: JournalRecord | SessionRecord): SessionRecord | null {
-  if (!isKnownKind(record.kind)) return null;
-  const members = record as { readonly [member: string]: unknown };
-  for (const [name, type] of REQUIRED[record.kind]) if (!isOf(type, members[name])) return null;
-  return record as SessionRecord;
+  return isKnownKind(record.kind) ? ((SHAPES[record.kind](record) as SessionRecord | undefined) ?? null) : null;
 }
 
 export function isKnownKind(kind: string): kind is Kind {
-  return Object.hasOwn(REQUIRED, kind);
+  return Object.hasOwn(SHAPES, kind);
 }
 
-function isOf(type: Type, value: unknown): boolean {
-  if (type === "any") return value !== undefined;
-  if (type === "array") return Array.isArray(value);
-  // biome-ignore lint/suspicious/useValidTypeof: the types of the table are those of typeof.
-  return typeof value === type && value !== null;
+function orNull(clean: Clean): Clean {
+  return (value) => (value === null ? null : clean(value));
 }

@@ -21,8 +21,9 @@ export interface TurnState<M> {
   signal: { readonly signal: string; readonly error?: string } | null;
 }
 
-export function recordsStarts<M>(turn: TurnState<M>): boolean {
-  return [...turn.writers].every(({ intents }) => intents);
+export function recordsStarts<M>({ writers }: TurnState<M>): boolean {
+  for (const { intents } of writers) if (!intents) return false;
+  return true;
 }
 
 /** It goes on, whatever had become of it. */
@@ -34,16 +35,22 @@ export function resumeTurn<M>(turn: TurnState<M>, n: number, writer: Writer): vo
   turn.signal = null;
 }
 
+/** A second end of any kind does nothing; but one that did not complete can be left for another turn. */
+export function endTurn<M>(turn: TurnState<M>, ended: NonNullable<TurnState<M>["ended"]>): boolean {
+  if (turn.ended && ended.outcome !== "left") return false;
+  turn.ended = ended;
+  return true;
+}
+
 export function turnFrom<M>(saved: TurnCheckpoint, writer: Writer, prompt: Entry<M>): TurnState<M> {
   const { number, startedAt, lastAt, resumes, intents, ended, suspended, signal } = saved;
-  const writers = new Set(intents ? [writer] : [writer, { intents: false }]);
   return {
     number,
     startedAt,
     lastAt,
     resumes,
     prompt,
-    writers,
+    writers: new Set(intents ? [writer] : [writer, { intents: false }]),
     ended: ended ?? null,
     suspended: suspended ?? null,
     signal: signal ?? null,

@@ -1,6 +1,6 @@
 import type { Entry } from "../dialects/dialect.ts";
 import type { Conversation } from "./conversation.ts";
-import { type Item, isShown } from "./item.ts";
+import { isShown } from "./item.ts";
 import { deepFreeze } from "./plain-copy.ts";
 
 export interface ViewParts<M> {
@@ -15,24 +15,22 @@ export interface ViewParts<M> {
 /** The conversation as the model is to see it: what is shown, arranged by the dialect (P4, R1). */
 export function arranged<M>(conversation: Conversation<M>, { next, made, without }: ViewParts<M>): readonly M[] {
   const { items, dialect, changed } = conversation;
-  const isIn = (item: Item<M>): boolean => isShown(item) && (without.size === 0 || !without.has(item.entry.step));
   const entries: Entry<M>[] = [];
-  let model: string | undefined;
-  let isRedacted = false;
   for (const item of items) {
-    if (!isIn(item)) continue;
-    entries.push(item.entry);
-    // Whoever was asked last, or is about to be: reasoning of others is left out (R4).
-    model = item.entry.model ?? model;
-    isRedacted ||= item.redacted;
+    if (isShown(item) && (without.size === 0 || !without.has(item.entry.step))) entries.push(item.entry);
   }
   for (const entry of made) entries.push(entry);
-  const stretch = isRedacted || changed.saved() ? changed.among(items, isIn) : null;
-  const view = {
-    changedAt: stretch?.from ?? null,
-    ...(stretch?.until ? { changedUntil: stretch.until } : {}),
-    ...(model === undefined ? {} : { model }),
-    next,
-  };
-  return deepFreeze(dialect.arrange(entries, view));
+  return deepFreeze(dialect.arrange(entries, { ...changed.seen(items), next }));
+}
+
+/** Whether a request with what is shown would end with words of the model's (R2). Looks at no more than it must. */
+export function endsWithAnswer<M>(conversation: Conversation<M>): boolean {
+  const { items, section, dialect, changed } = conversation;
+  const { model } = changed.seen(items);
+  const shown = section.items.filter(isShown).map(({ entry }) => entry);
+  const view = { changedAt: null, next: "model", ...(model === undefined ? {} : { model }) } as const;
+  // Where the live end has nothing to send, what is before it is the end.
+  const messages = dialect.arrange(shown, view);
+  const last = messages.at(-1) ?? arranged(conversation, { next: "model", made: [], without: new Set() }).at(-1);
+  return last !== undefined && dialect.role(last) === "assistant";
 }

@@ -1,0 +1,200 @@
+import type { Dialect, Entry, Metadata, Outcome } from "../dialects/dialect.ts";
+import type { Json } from "../journal/record.ts";
+import { ChangedPast } from "./changed-past.ts";
+import { type Item, isShown } from "./item.ts";
+import { mergePatch } from "./merge-patch.ts";
+import { deepFreeze } from "./plain-copy.ts";
+import type * as records from "./records.ts";
+import { Section } from "./section.ts";
+
+type Stamped<R> = R & { readonly seq: number; readonly at: string };
+type Made<M> = { -readonly [K in keyof Entry<M>]: Entry<M>[K] };
+
+const EMPTY: Metadata = Object.freeze({});
+
+/** What was said in this epoch, in order, and the live end of it. */
+export class Transcript<M> {
+  readonly items: Item<M>[] = [];
+  readonly changed: ChangedPast<M>;
+  readonly #dialect: Dialect<M>;
+  readonly #byId = new Map<string, Item<M>>();
+  readonly #earlyPatches = new Map<string, Metadata[]>();
+  #section: Section<M>;
+
+  constructor(dialect: Dialect<M>, changed?: { readonly from: string; readonly until: string }) {
+    this.#dialect = dialect;
+    this.changed = new ChangedPast(changed);
+    this.#section = new Section(dialect, new Set());
+  }
+
+  get section(): Section<M> {
+    return this.#section;
+  }
+
+  find(id: string): Item<M> | null {
+    return this.#byId.get(id) ?? null;
+  }
+
+  /** Null if it is there already. */
+  message(record: Stamped<records.MessageRecord>): Item<M> | null {
+    if (this.#byId.has(record.id)) return null;
+    const item = this.#itemOf(this.entryOf(record), "message", record);
+    if (item.role !== "assistant" && item.entry.late !== true && this.#isLate(item)) {
+      item.entry = Object.freeze({ ...item.entry, late: true as const });
+    }
+    this.#push(item);
+    return item;
+  }
+
+  /** The result of a tool that no message holds. False if it cannot be phrased (R8), or is there already. */
+  result(record: Stamped<records.ToolEnded>, place: { message: string; index: number } | null): boolean {
+    if (this.#byId.has(record.id)) return false;
+    const found = place && this.#section.at(place.message, place.index);
+    const message = this.#resultOf(record, found?.call);
+    if (message === null) return false;
+    // The message that holds the result came first.
+    if (found?.answer?.from === "message") return true;
+    const { id, seq, at, turn } = record;
+    const entry: Made<M> = { id, seq, at, turn, step: id, message, metadata: this.#patched(id, EMPTY) };
+    if (place) entry.call = place;
+    if (!found || found.answer) entry.late = true;
+    this.#push(this.#itemOf(Object.freeze(entry), "result", record));
+    return true;
+  }
+
+  repair({ seq, at, turn, entries }: Stamped<records.RepairRecord>): void {
+    for (const { id, synthetic, incomplete, call, message: stored } of entries) {
+      if (this.#byId.has(id)) continue;
+      const message = this.decoded(stored);
+      const metadata = this.#patched(id, EMPTY);
+      const entry: Made<M> = { id, seq, at, turn, step: id, message, metadata, synthetic };
+      if (incomplete) entry.incomplete = true;
+      if (call) entry.call = call;
+      this.#push(this.#itemOf(Object.freeze(entry), "repair", {}));
+    }
+  }
+
+  /** The entry as it is now; null if it is not there yet. */
+  patch({ id, metadata }: records.PatchRecord): Entry<M> | null {
+    const item = this.#byId.get(id);
+    if (!item) {
+      const early = this.#earlyPatches.get(id);
+      if (early) early.push(metadata);
+      else this.#earlyPatches.set(id, [metadata]);
+      return null;
+    }
+    item.entry = Object.freeze({ ...item.entry, metadata: deepFreeze(mergePatch(item.entry.metadata, metadata)) });
+    if ("hiddenFromModel" in metadata) this.changed.note();
+    return item.entry;
+  }
+
+  edit({ id, ids, shown, reason, now, seq, at }: Stamped<records.EditRecord>): void {
+    const replaced = new Set(ids.flatMap((one) => this.#byId.get(one) ?? []));
+    const place = this.items.findIndex((item) => replaced.has(item));
+    if (place < 0) return;
+    const { turn } = this.items[place]!.entry;
+    const items: Item<M>[] = [];
+    for (const one of shown) {
+      if (this.#byId.has(one.id)) continue;
+      const message = this.decoded(one.message);
+      const entry = { id: one.id, seq, at, turn, step: id, message, metadata: EMPTY, synthetic: reason };
+      const item = this.#itemOf(Object.freeze(entry), "edit", { hidden: true });
+      items.push(item);
+      this.#byId.set(one.id, item);
+    }
+    const replacedBy = items[0]?.entry.id ?? id;
+    for (const item of replaced) item.entry = Object.freeze({ ...item.entry, replacedBy });
+    this.items.splice(place, 0, ...items);
+    this.changed.note();
+    if (now) this.settle();
+  }
+
+  /** Puts in force what is to be hidden, shown or replaced. */
+  settle(): void {
+    if (this.changed.settle(this.items, this.#dialect)) this.#reindex();
+  }
+
+  entryOf(record: Omit<Stamped<records.MessageRecord>, "kind">): Entry<M> {
+    const { id, seq, turn, step, model, synthetic, incomplete, late, replacedBy, call } = record;
+    const message = this.decoded(record.message);
+    const metadata = this.#patched(id, record.metadata ?? EMPTY);
+    const entry: Made<M> = { id, seq, at: record.first ?? record.at, turn, step, message, metadata };
+    if (model !== undefined) entry.model = model;
+    if (synthetic !== undefined) entry.synthetic = synthetic;
+    if (incomplete) entry.incomplete = true;
+    if (late) entry.late = true;
+    if (replacedBy !== undefined) entry.replacedBy = replacedBy;
+    if (call) entry.call = call;
+    return Object.freeze(entry);
+  }
+
+  decoded(stored: Json): M {
+    const { decode } = this.#dialect;
+    return deepFreeze(decode ? decode(stored) : (stored as M));
+  }
+
+  /** A result that comes too late is kept from the model. What somebody says beside it is not. */
+  #isLate({ entry: { message }, role }: Item<M>): boolean {
+    if (!this.#section.isLate(this.#dialect.results(message))) return false;
+    return role === "tool" && this.#dialect.text(message).trim() === "";
+  }
+
+  #push(item: Item<M>): void {
+    // What the model does not see does not part what it does.
+    if (item.role === "assistant" && this.#section.isClosed && isShown(item)) this.#section = this.#section.next();
+    this.items.push(item);
+    this.#byId.set(item.entry.id, item);
+    for (const replaced of this.#section.add(item)) this.#remove(replaced);
+  }
+
+  #remove(item: Item<M>): void {
+    const at = this.items.lastIndexOf(item);
+    if (at >= 0) this.items.splice(at, 1);
+    this.#byId.delete(item.entry.id);
+  }
+
+  /** What is shown has changed: the live end is found anew. */
+  #reindex(): void {
+    this.#section = new Section(this.#dialect, new Set());
+    for (const item of this.items) {
+      if (item.role === "assistant" && this.#section.isClosed && isShown(item)) this.#section = this.#section.next();
+      this.#section.add(item);
+    }
+  }
+
+  #resultOf(record: records.ToolEnded, call: { id: string; name: string } | undefined): M | null {
+    if (record.shown !== undefined) return this.decoded(record.shown);
+    const outcome: Outcome = record.error === undefined ? { value: record.value } : { error: record.error };
+    const message = this.#dialect.result(call ?? { id: record.call, name: record.name }, outcome);
+    return message === null ? null : deepFreeze(message);
+  }
+
+  /** Changes that came before the message that they are for (C31). */
+  #patched(id: string, given: Metadata): Metadata {
+    let metadata = given;
+    for (const early of this.#earlyPatches.get(id) ?? []) metadata = mergePatch(metadata, early);
+    return metadata === EMPTY ? EMPTY : deepFreeze(metadata);
+  }
+
+  #itemOf(entry: Entry<M>, from: Item<M>["from"], flags: { hidden?: true; redacted?: true }): Item<M> {
+    const hidden = flags.hidden === true || entry.metadata.hiddenFromModel === true || this.#joinsHidden(entry.step);
+    if (hidden) this.#hideStep(entry.step);
+    const role = this.#dialect.role(entry.message);
+    return { entry, from, role, hidden, redacted: flags.redacted === true };
+  }
+
+  /** A step is hidden as a whole, and comes as a whole (R3). */
+  #joinsHidden(step: string): boolean {
+    const before = this.items.at(-1);
+    return before?.hidden === true && before.entry.step === step;
+  }
+
+  #hideStep(step: string): void {
+    let isChanged = false;
+    for (let at = this.items.length - 1; at >= 0 && this.items[at]!.entry.step === step; at--) {
+      isChanged ||= !this.items[at]!.hidden;
+      this.items[at]!.hidden = true;
+    }
+    if (isChanged) this.#reindex();
+  }
+}
