@@ -1,0 +1,18 @@
+import type { Conversation } from "./conversation.ts";
+import type { Intake } from "./intake.ts";
+import type { Log } from "./log.ts";
+import type { LiveTurn } from "./turn.ts";
+
+/** What a session and its turns share. */
+export interface Host<M> {
+  readonly id: string;
+  readonly log: Log<M>;
+  readonly conversation: Conversation<M>;
+  readonly intake: Intake<M>;
+  readonly draftMs: number;
+  readonly draftBytes: number;
+  /** Throws SESSION_CLOSED. */
+  assertOpen(): void;
+  /** The turn is over, in whatever way. */
+  turnOver(turn: LiveTurn<M>): void;
+}

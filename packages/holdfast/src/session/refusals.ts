@@ -1,0 +1,59 @@
+import { HoldfastError } from "../errors.ts";
+import type { Json } from "../journal/record.ts";
+
+/** What sessions say no to. Nothing has happened when one of these is thrown. */
+
+export function turnOpen(session: string, turn: number): HoldfastError {
+  const message = `Turn ${turn} of session ${session} is still open: the new one was not started. End or abort it first, or steer it with turn.append.`;
+  return new HoldfastError("TURN_OPEN", message, { session, turn });
+}
+
+export function turnEnded(session: string, turn: number, what: string): HoldfastError {
+  const message = `Turn ${turn} of session ${session} is over: ${what} was not recorded. Start a turn, or resume this one.`;
+  return new HoldfastError("TURN_ENDED", message, { session, turn });
+}
+
+export function sessionClosed(session: string): HoldfastError {
+  const message = `Session ${session} has been closed here. Nothing was recorded. Resume it to go on.`;
+  return new HoldfastError("SESSION_CLOSED", message, { session });
+}
+
+export function nothingToResume(session: string, turns: number): HoldfastError {
+  const why = turns === 0 ? "it has no turn yet" : "its last turn was completed";
+  const message = `There is nothing to resume in session ${session}: ${why}. Start a turn.`;
+  return new HoldfastError("NOTHING_TO_RESUME", message, { session });
+}
+
+export function messageUnknown(session: string, id: string): HoldfastError {
+  const message = `Session ${session} has no message ${JSON.stringify(id.slice(0, 80))} in its current conversation. Nothing was changed.`;
+  return new HoldfastError("MESSAGE_UNKNOWN", message, { session, message: id.slice(0, 80) });
+}
+
+export function messageIdTaken(id: string, why = "another message has this id"): HoldfastError {
+  const shown = id.slice(0, 80);
+  const text = `The message ${JSON.stringify(shown)} was not recorded: ${why}. What is recorded stays as it is. Give the new one an id of its own.`;
+  return new HoldfastError("MESSAGE_ID_TAKEN", text, { message: shown });
+}
+
+export function queueUnknown(id: string): HoldfastError {
+  const message = `No prompt ${JSON.stringify(id.slice(0, 80))} waits in the queue: it has been delivered or withdrawn. Nothing was recorded.`;
+  return new HoldfastError("QUEUE_UNKNOWN", message, { id: id.slice(0, 80) });
+}
+
+export function callUnknown(call: string): HoldfastError {
+  const message =
+    `No recorded message makes the call ${JSON.stringify(call.slice(0, 80))}, so nothing was recorded and no tool was run. Append the message first, ` +
+    "or give name and input for a tool that starts while its message is still streamed.";
+  return new HoldfastError("CALL_UNKNOWN", message, { call: call.slice(0, 80) });
+}
+
+export function callTaken(call: string, why: string, facts: Record<string, Json> = {}): HoldfastError {
+  const message = `The call ${JSON.stringify(call.slice(0, 80))} ${why}: nothing was recorded and no tool was run.`;
+  return new HoldfastError("CALL_TAKEN", message, { call: call.slice(0, 80), ...facts });
+}
+
+export function draftGone(): HoldfastError {
+  const message =
+    "The message was not recorded: its draft has been discarded, or another draft or message took its place. Append it with turn.append if it is to count.";
+  return new HoldfastError("DRAFT_DISCARDED", message);
+}

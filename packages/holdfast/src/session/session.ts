@@ -1,0 +1,403 @@
+import type { Dialect, Entry, Metadata } from "../dialects/dialect.ts";
+import type { Holder, Journal, JournalStore, Recovery } from "../journal/contract.ts";
+import { newId } from "../journal/id.ts";
+import type { JournalRecord, Json } from "../journal/record.ts";
+import type { Conversation } from "./conversation.ts";
+import { editRecord } from "./edit.ts";
+import { replacement } from "./epoch.ts";
+import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
+import type { Host } from "./host.ts";
+import { asMessageError, Intake } from "./intake.ts";
+import { Log } from "./log.ts";
+import type { Life } from "./messages.ts";
+import { View } from "./reading.ts";
+import type { SessionRecord } from "./records.ts";
+import type { Redactor } from "./redact/redactor.ts";
+import { messageIdTaken, messageUnknown, nothingToResume, queueUnknown, sessionClosed, turnOpen } from "./refusals.ts";
+import { planResume, repairForPrompt } from "./resume.ts";
+import type * as surface from "./surface.ts";
+import { Sync } from "./sync.ts";
+import { LiveTurn } from "./turn.ts";
+import { undoFrom, undone, undoRecords } from "./undo.ts";
+import { assertId, itemsOf, unfit } from "./unit.ts";
+
+const DRAFT_MS = 200;
+const DRAFT_BYTES = 8192;
+
+export interface SessionParts<M> {
+  readonly store: JournalStore;
+  readonly journal: Journal;
+  readonly conversation: Conversation<M>;
+  readonly recovery: Recovery;
+  readonly holder: Holder;
+  readonly redactor: Redactor | null;
+  /** The members of the `opened` record. */
+  readonly opened: Readonly<Record<string, Json>>;
+  readonly options: Pick<surface.OpenOptions<M>, "draftMs" | "draftBytes">;
+  /** Folds records into a new conversation, in the dialect of this one. */
+  readonly fold: (dialect: Dialect<M>) => Conversation<M>;
+  readonly onTurnEnd: (id: string) => void;
+  readonly onClose: (id: string) => void;
+}
+
+/** A session that this process has open for writing. The rules are in the pure modules around it; here they are put to work in order. */
+export class LiveSession<M> implements surface.Session<M>, Guarded {
+  readonly id: string;
+  readonly recovery: Recovery;
+  readonly holder: Holder;
+  readonly #parts: SessionParts<M>;
+  readonly #conversation: Conversation<M>;
+  readonly #log: Log<M>;
+  readonly #intake: Intake<M>;
+  readonly #host: Host<M>;
+  readonly #view: View<M>;
+  readonly #sync: Sync<M>;
+  readonly #closed = new Set<() => void>();
+  readonly #stopListening: () => void;
+  #turn: LiveTurn<M> | null = null;
+  /** Calls that change the course of the conversation follow one another. */
+  #last: Promise<unknown> = Promise.resolve();
+  #closing: Promise<void> | null = null;
+  #told: Ending | null = null;
+
+  constructor(parts: SessionParts<M>) {
+    const { journal, conversation, recovery, holder, redactor, opened, options } = parts;
+    this.id = journal.id;
+    this.recovery = recovery;
+    this.holder = holder;
+    this.#parts = parts;
+    this.#conversation = conversation;
+    this.#log = new Log(journal, conversation, opened);
+    this.#intake = new Intake(conversation.dialect, redactor);
+    this.#host = {
+      id: journal.id,
+      log: this.#log,
+      conversation,
+      intake: this.#intake,
+      draftMs: options.draftMs ?? DRAFT_MS,
+      draftBytes: options.draftBytes ?? DRAFT_BYTES,
+      assertOpen: () => this.#assertOpen(),
+      turnOver: (turn) => this.#turnOver(turn),
+    };
+    this.#view = new View(conversation, () => this.#life());
+    this.#sync = new Sync(this.#host, {
+      messages: () => this.messages,
+      turn: () => this.#turn,
+      start: (prompt, given) => this.#start(prompt, given),
+      resume: () => this.#resume({}),
+      replace: (items, reason) => this.#replace(items, { reason }),
+    });
+    this.#stopListening = journal.onFailure((error) => this.#turn?.stop(error));
+  }
+
+  get messages(): readonly M[] {
+    return this.#view.messages;
+  }
+  get entries(): readonly Entry<M>[] {
+    return this.#view.entries;
+  }
+  get interruption(): surface.Interruption<M> | null {
+    return this.#view.interruption;
+  }
+  get queue(): readonly surface.Queued<M>[] {
+    return this.#view.queue;
+  }
+  get usage(): surface.Usage {
+    return this.#view.usage;
+  }
+  get usageByTurn(): ReadonlyMap<number, surface.Usage> {
+    return this.#view.usageByTurn;
+  }
+  get attributes(): surface.Attributes {
+    return this.#view.attributes;
+  }
+  get turn(): LiveTurn<M> | null {
+    return this.#turn?.isOver ? null : this.#turn;
+  }
+
+  startTurn(prompt: M | M[] | surface.Queued<M>, options: surface.AppendOptions = {}): Promise<surface.Turn<M>> {
+    return this.#inOrder(() => this.#start(prompt, options));
+  }
+
+  resumeTurn(options: surface.ResumeOptions = {}): Promise<surface.Turn<M>> {
+    return this.#inOrder(() => this.#resume(options));
+  }
+
+  sync(messages: readonly M[], options: surface.SyncOptions<M> = {}): Promise<{ appended: string[]; epoch: boolean }> {
+    return this.#inOrder(() => this.#sync.sync(messages, options));
+  }
+
+  async patch(id: string, metadata: Metadata): Promise<void> {
+    this.#assertOpen();
+    if (!this.#conversation.find(id)) throw messageUnknown(this.id, id);
+    await this.#log.append([{ kind: "patch", id, metadata }]);
+  }
+
+  edit(ids: string[], shown: M[], options: { reason: string; now?: boolean }): Promise<void> {
+    return this.#inOrder(async () => {
+      await this.#append([editRecord(this.#conversation, ids, shown, options, this.#stored())]);
+    });
+  }
+
+  replace(items: (M | Entry<M>)[], options: { reason: "compaction" | "clear" | "rewind" | "import" }): Promise<void> {
+    return this.#inOrder(() => this.#replace(items, options));
+  }
+
+  undo(): Promise<void> {
+    return this.#inOrder(() => this.#undo());
+  }
+
+  async enqueue(prompt: M, options: surface.AppendOptions = {}): Promise<surface.Queued<M>> {
+    this.#assertOpen();
+    const { metadata, model, id = newId() } = options;
+    assertId(id);
+    const { stored } = this.#intake.message(prompt);
+    const waiting = this.#conversation.queued(id);
+    if (waiting && !this.#conversation.dialect.same(waiting.prompt, prompt)) throw messageIdTaken(id);
+    if (this.#conversation.find(id)) throw messageIdTaken(id, "this prompt has been delivered already");
+    if (!waiting) {
+      const given = { ...(metadata ? { metadata } : {}), ...(model === undefined ? {} : { model }) };
+      await this.#append([{ kind: "queue.put", id, prompt: stored, ...given }]);
+    }
+    const queued = this.#conversation.queued(id);
+    if (!queued) throw queueUnknown(id);
+    return queued;
+  }
+
+  async dequeue(id: string): Promise<void> {
+    this.#assertOpen();
+    if (!this.#conversation.queued(id)) throw queueUnknown(id);
+    await this.#log.append([{ kind: "queue.take", id, withdrawn: true }]);
+  }
+
+  async note(name: string, value: Json): Promise<void> {
+    this.#assertOpen();
+    await this.#log.append([{ kind: "note", name, value: this.#intake.json(value) }]);
+  }
+
+  async rename(title: string): Promise<void> {
+    this.#assertOpen();
+    await this.#log.append([{ kind: "session", title: this.#intake.text(title) }]);
+    this.#parts.onTurnEnd(this.id);
+  }
+
+  follow(options: { after?: number; signal?: AbortSignal } = {}): AsyncIterable<JournalRecord> {
+    return this.#log.journal.follow(options);
+  }
+
+  async flush(): Promise<void> {
+    this.#assertOpen();
+    this.#turn?.flushDraft();
+    await this.#log.journal.flush();
+  }
+
+  flushSync(): void {
+    this.#assertOpen();
+    this.#turn?.flushDraft();
+    this.#log.journal.flushSync();
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  [endsNow](ending: Ending): void | Promise<void> {
+    // A guard of the store and one of the session may both tell.
+    if (this.#closing || this.#told === ending) return;
+    this.#told = ending;
+    const { signal, error } = ending;
+    const record: SessionRecord = {
+      kind: "signal",
+      signal,
+      ...(error === undefined ? {} : { error: this.#intake.text(error) }),
+    };
+    const { journal } = this.#log;
+    const isOpen = this.turn !== null;
+    try {
+      this.#turn?.flushDraft();
+      if (this.#parts.store.capabilities.sync) {
+        if (isOpen) this.#log.appendSync([record]);
+        journal.flushSync();
+        return;
+      }
+      const written = isOpen ? this.#log.append([record]) : Promise.resolve();
+      return written.then(() => journal.flush()).catch(ignoreAtEnd);
+    } catch (failure) {
+      ignoreAtEnd(failure);
+    }
+  }
+
+  [onClosed](listener: () => void): () => void {
+    this.#closed.add(listener);
+    return () => this.#closed.delete(listener);
+  }
+
+  async #start(prompt: M | M[] | surface.Queued<M>, options: surface.AppendOptions): Promise<LiveTurn<M>> {
+    this.#assertOpen();
+    const conversation = this.#conversation;
+    const open = this.turn;
+    if (open) {
+      if (options.id !== undefined && open.prompt.id === options.id) return this.#again(prompt, options, open);
+      throw turnOpen(this.id, open.number);
+    }
+    const number = conversation.turns + 1;
+    const items = itemsOf(conversation, this.#intake, prompt, { ...options, turn: number });
+    if (items.known) return this.#startAgain(items.known.id);
+    if (items.messages.some((message) => conversation.dialect.role(message) === "assistant")) {
+      throw unfit("a turn does not begin with a message of the assistant's");
+    }
+    const entries = repairForPrompt(conversation);
+    const last = conversation.turn;
+    const unit: SessionRecord[] = [];
+    if (last && !last.ended) unit.push({ kind: "turn.ended", turn: last.number, outcome: "left" });
+    if (entries.length > 0) unit.push({ kind: "repair", turn: last?.number ?? number, entries });
+    unit.push({ kind: "turn.started", turn: number, prompt: items.ids[0]! }, ...items.records);
+    const appended = this.#append(unit);
+    const turn = new LiveTurn(this.#host, number);
+    this.#turn = turn;
+    try {
+      await appended;
+      return turn;
+    } catch (error) {
+      if (this.#turn === turn) this.#turn = null;
+      throw error;
+    }
+  }
+
+  /** The same prompt once more, by its id: a retry of whoever could not know that it had been recorded (R15). */
+  async #again(
+    prompt: M | M[] | surface.Queued<M>,
+    options: surface.AppendOptions,
+    open: LiveTurn<M>,
+  ): Promise<LiveTurn<M>> {
+    const { known } = itemsOf(this.#conversation, this.#intake, prompt, { ...options, turn: open.number });
+    if (!known) throw turnOpen(this.id, open.number);
+    await this.#log.journal.flush();
+    return open;
+  }
+
+  async #startAgain(id: string): Promise<LiveTurn<M>> {
+    if (this.interruption?.prompt.id === id) return this.#resume({});
+    throw messageIdTaken(id, "this prompt was recorded before, and its turn is over");
+  }
+
+  async #resume(options: surface.ResumeOptions): Promise<LiveTurn<M>> {
+    this.#assertOpen();
+    if (this.turn) throw turnOpen(this.id, this.turn.number);
+    if (!this.interruption) throw nothingToResume(this.id, this.#conversation.turns);
+    const { number, resumes } = this.#conversation.turn!;
+    const { entries, outcomes } = planResume(this.#conversation, options);
+    const unit: SessionRecord[] = outcomes.map(({ call, outcome }) => {
+      const failed = outcome.error !== undefined;
+      const { value } = this.#intake.value(failed ? undefined : outcome.value);
+      const result = failed
+        ? { error: this.#intake.text(String(outcome.error)) }
+        : value === undefined
+          ? {}
+          : { value };
+      const { id, message, index, name } = call;
+      return { kind: "tool.ended", id: newId(), turn: number, call: id, message, index, name, ...result };
+    });
+    if (entries.length > 0) unit.push({ kind: "repair", turn: number, entries });
+    unit.push({ kind: "turn.resumed", turn: number, n: resumes + 1 });
+    const turn = new LiveTurn(this.#host, number);
+    const appended = this.#append(unit);
+    this.#turn = turn;
+    try {
+      await appended;
+      return turn;
+    } catch (error) {
+      if (this.#turn === turn) this.#turn = null;
+      throw error;
+    }
+  }
+
+  async #replace(
+    items: readonly (M | Entry<M>)[],
+    options: { reason: "compaction" | "clear" | "rewind" | "import" },
+  ): Promise<void> {
+    this.#assertOpen();
+    const undo = this.#conversation.epochSeq || 1;
+    await this.#log.epoch(() =>
+      replacement(this.#conversation, items, { ...options, undo, life: this.#life() }, this.#stored()),
+    );
+  }
+
+  async #undo(): Promise<void> {
+    this.#assertOpen();
+    const { epochSeq, dialect } = this.#conversation;
+    const from = undoFrom(this.#conversation);
+    await this.#log.journal.flush();
+    const meanwhile: JournalRecord[] = [];
+    const stop = this.#log.tap((record) => meanwhile.push(record));
+    try {
+      const records = await Array.fromAsync(this.#parts.store.history(this.id, from));
+      const old = undone(records, epochSeq, this.#parts.fold(dialect));
+      const read = records.at(-1)?.seq ?? 0;
+      await this.#log.epoch(() => {
+        for (const record of meanwhile) if (record.seq > read) old.add(record);
+        return undoRecords(old, this.#life(), this.#stored());
+      });
+    } finally {
+      stop();
+    }
+  }
+
+  #life(): Life {
+    return this.turn ? { kind: "live", since: this.#log.since } : { kind: "still" };
+  }
+
+  #stored(): { message: (message: M) => ReturnType<Intake<M>["message"]>; newId: () => string } {
+    return { message: (message) => this.#intake.message(message), newId };
+  }
+
+  async #append(unit: readonly SessionRecord[]): Promise<void> {
+    try {
+      await this.#log.append(unit);
+    } catch (error) {
+      throw asMessageError(error);
+    }
+  }
+
+  #turnOver(turn: LiveTurn<M>): void {
+    if (this.#turn === turn) this.#turn = null;
+    this.#parts.onTurnEnd(this.id);
+  }
+
+  async #close(): Promise<void> {
+    const { journal } = this.#log;
+    try {
+      await this.#last.catch(() => undefined);
+      if (this.turn && !journal.failure) await this.turn.abort({ by: "close" });
+    } finally {
+      this.#isClosed = true;
+      this.#turn?.stop(sessionClosed(this.id));
+      this.#stopListening();
+      try {
+        await journal.close();
+      } finally {
+        this.#parts.onClose(this.id);
+        for (const listener of [...this.#closed]) listener();
+      }
+    }
+  }
+  #isClosed = false;
+
+  #inOrder<T>(run: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(run, run);
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+
+  #assertOpen(): void {
+    if (this.#isClosed) throw sessionClosed(this.id);
+  }
+}
+
+/** The process is about to end: what fails now has been told to whoever appended, or is told by the next who opens the session. */
+function ignoreAtEnd(_failure: unknown): void {}

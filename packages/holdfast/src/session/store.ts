@@ -1,0 +1,301 @@
+import { homedir, hostname } from "node:os";
+import process from "node:process";
+import type { Dialect } from "../dialects/dialect.ts";
+import { dialectNamed } from "../dialects/index.ts";
+import { realPath } from "../disk/node-disk.ts";
+import { HoldfastError, isHoldfastError } from "../errors.ts";
+import type { Holder, Journal, JournalStore, Recovery, Verification } from "../journal/contract.ts";
+import { newId } from "../journal/id.ts";
+import type { JournalRecord, NewRecord } from "../journal/record.ts";
+import { storeClosed } from "../journal/refusals.ts";
+import { openJournalStore } from "../stores/open.ts";
+import { defaultAddress } from "./address.ts";
+import { Conversation } from "./conversation.ts";
+import { forkRecords } from "./fork.ts";
+import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
+import { latest, listSessions } from "./list.ts";
+import { readingOf } from "./reading.ts";
+import type { SessionAttributes } from "./records.ts";
+import { type Redactor, redactorOf } from "./redact/redactor.ts";
+import { SearchIndex } from "./search/search-index.ts";
+import { LiveSession } from "./session.ts";
+import { sessionSummariser } from "./summary.ts";
+import type * as surface from "./surface.ts";
+
+/**
+ * Opens a store of sessions: the address given, else HOLDFAST_STORE, else the user's data folder. An address is a folder, a `file:` URL, `sqlite:` and a file, or `memory:`.
+ * Throws STORE_URL_INVALID, STORE_FORBIDDEN, STORE_IO, FORMAT_NEWER.
+ */
+export async function openStore(url?: string, options: surface.StoreOptions = {}): Promise<surface.Store> {
+  const address = url ?? defaultAddress(process.env, process.platform, homedir);
+  const own = new Map((options.dialects ?? []).map((dialect) => [dialect.name, dialect]));
+  // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
+  const lookup = (name: string): Dialect<any> | null => own.get(name) ?? dialectNamed(name);
+  const redactor = redactorOf(options.redact);
+  const { durability, app } = options;
+  const journals = await openJournalStore(address, {
+    summariser: sessionSummariser(lookup),
+    ...(durability ? { durability } : {}),
+    ...(app ? { app } : {}),
+  });
+  return new SessionStore(journals, { own, lookup, redactor, app: app ?? "holdfast" });
+}
+
+interface StoreParts {
+  // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
+  readonly own: Map<string, Dialect<any>>;
+  // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
+  readonly lookup: (name: string) => Dialect<any> | null;
+  readonly redactor: Redactor | null;
+  readonly app: string;
+}
+
+const FOUND_CLEAN: Recovery = { unclean: false, cutBytes: 0, damaged: [], missing: [] };
+
+class SessionStore implements surface.Store, Guarded {
+  readonly #journals: JournalStore;
+  readonly #parts: StoreParts;
+  readonly #search: SearchIndex;
+  // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
+  readonly #live = new Map<string, LiveSession<any>>();
+  readonly #closed = new Set<() => void>();
+  #closing: Promise<void> | null = null;
+
+  constructor(journals: JournalStore, parts: StoreParts) {
+    this.#journals = journals;
+    this.#parts = parts;
+    this.#search = new SearchIndex(journals, { dialectNamed: parts.lookup });
+  }
+
+  get url(): string {
+    return this.#journals.url;
+  }
+  get warnings(): readonly string[] {
+    return this.#journals.warnings;
+  }
+
+  async create<M = unknown>(options: surface.CreateOptions<M>): Promise<surface.Session<M>> {
+    this.#assertOpen();
+    const dialect = this.#dialectOf(options.dialect);
+    const { title, cwd, labels, parent, app = this.#parts.app } = options;
+    const { redactor } = this.#parts;
+    const attributes: SessionAttributes = {
+      kind: "session",
+      dialect: dialect.name,
+      app,
+      ...(title === undefined ? {} : { title: redactor ? redactor(title) : title }),
+      ...(cwd === undefined ? {} : { cwd: realPath(cwd) }),
+      ...(labels === undefined ? {} : { labels: { ...labels } }),
+      ...(parent === undefined ? {} : { parent: { ...parent } }),
+    };
+    return this.#begin(dialect, [attributes as unknown as NewRecord], options);
+  }
+
+  async resume<M = unknown>(id: string, options: surface.OpenOptions<M> = {}): Promise<surface.Session<M>> {
+    this.#assertOpen();
+    const { app = this.#parts.app, intents = false, dialect } = options;
+    if (dialect) this.#parts.own.set(dialect.name, dialect);
+    const opened = { intents };
+    const { journal, records, recovery } = await this.#journals.open(id, { app, opened });
+    try {
+      const conversation = this.#fold<M>(records, dialect);
+      return this.#join(journal, conversation, recovery, opened, options);
+    } catch (error) {
+      await journal.close();
+      throw error;
+    }
+  }
+
+  async resumeLatest<M = unknown>(
+    query: { readonly cwd?: string; readonly app?: string },
+    options: surface.OpenOptions<M> = {},
+  ): Promise<surface.Session<M> | null> {
+    this.#assertOpen();
+    for await (const id of latest(this.#journals, query, realPath)) {
+      try {
+        return await this.resume<M>(id, options);
+      } catch (error) {
+        // In use since the list was made, or deleted: the next one, then.
+        if (!isHoldfastError(error, "SESSION_BUSY", "SESSION_NOT_FOUND")) throw error;
+      }
+    }
+    return null;
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
+  live(id: string): surface.Session<any> | null {
+    return this.#live.get(id) ?? null;
+  }
+
+  async read<M = unknown>(id: string): Promise<surface.Reading<M>> {
+    this.#assertOpen();
+    const holder = await this.#journals.holder(id);
+    const { records, recovery } = await this.#journals.read(id);
+    return readingOf(id, this.#fold<M>(records), { recovery, holder });
+  }
+
+  list(query: surface.ListQuery = {}): Promise<{ readonly sessions: surface.Summary[]; readonly next?: string }> {
+    return listSessions(this.#journals, query, realPath);
+  }
+
+  async *search(text: string, query: surface.ListQuery = {}): AsyncGenerator<surface.SearchHit, void, undefined> {
+    this.#assertOpen();
+    const { limit, after: _after, ...filter } = query;
+    const isFiltered = Object.keys(filter).some((name) => name !== "empty");
+    const wanted = isFiltered ? await this.#ids(filter) : null;
+    let count = 0;
+    for await (const hit of this.#search.search(text, (id) => wanted?.has(id) ?? true)) {
+      if (limit !== undefined && count++ >= limit) return;
+      yield hit;
+    }
+  }
+
+  has(id: string): Promise<boolean> {
+    return this.#journals.has(id);
+  }
+
+  follow(id: string, after?: number, options: { readonly signal?: AbortSignal } = {}): AsyncIterable<JournalRecord> {
+    return this.#journals.follow(id, { ...options, ...(after === undefined ? {} : { after }) });
+  }
+
+  async fork<M = unknown>(
+    id: string,
+    options: { readonly at?: string; readonly title?: string } & surface.OpenOptions<M> = {},
+  ): Promise<surface.Session<M>> {
+    this.#assertOpen();
+    await this.#live.get(id)?.flush();
+    const { records } = await this.#journals.read(id);
+    const source = this.#fold<M>(records, options.dialect);
+    const { at, title } = options;
+    const first = forkRecords(source, {
+      from: id,
+      ...(at === undefined ? {} : { at }),
+      ...(title === undefined ? {} : { title }),
+    });
+    return this.#begin(source.dialect, first as unknown as NewRecord[], options);
+  }
+
+  delete(id: string): Promise<void> {
+    return this.#journals.delete(id);
+  }
+
+  verify(id: string): Promise<Verification> {
+    return this.#journals.verify(id);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  [endsNow](ending: Ending): void | Promise<void> {
+    const waiting = [...this.#live.values()]
+      .map((session) => session[endsNow](ending))
+      .filter((one) => one !== undefined);
+    return waiting.length > 0 ? Promise.all(waiting).then(() => undefined) : undefined;
+  }
+
+  [onClosed](listener: () => void): () => void {
+    this.#closed.add(listener);
+    return () => this.#closed.delete(listener);
+  }
+
+  async #close(): Promise<void> {
+    const closed = await Promise.allSettled([...this.#live.values()].map((session) => session.close()));
+    try {
+      await this.#search.close();
+    } finally {
+      await this.#journals.close();
+      for (const listener of [...this.#closed]) listener();
+    }
+    for (const one of closed) if (one.status === "rejected") throw one.reason;
+  }
+
+  async #begin<M>(
+    dialect: Dialect<M>,
+    first: readonly NewRecord[],
+    options: Pick<surface.OpenOptions<M>, "app" | "intents" | "draftMs" | "draftBytes">,
+  ): Promise<surface.Session<M>> {
+    const { app = this.#parts.app, intents = false } = options;
+    const opened = { intents, dialect: dialect.name };
+    const journal = await this.#journals.create(newId(), first, { app, opened });
+    const conversation = new Conversation<M>(this.#parts.lookup, dialect);
+    const { at } = journal;
+    const start = journal.head - first.length + 1;
+    for (let seq = 1; seq < start; seq++) conversation.add({ kind: "segment", seq, at } as JournalRecord);
+    for (const [index, record] of first.entries()) {
+      conversation.add({ ...(structuredClone(record) as NewRecord), seq: start + index, at } as JournalRecord);
+    }
+    return this.#join(journal, conversation, FOUND_CLEAN, opened, options);
+  }
+
+  #join<M>(
+    journal: Journal,
+    conversation: Conversation<M>,
+    recovery: Recovery,
+    opened: Readonly<Record<string, string | boolean>>,
+    options: Pick<surface.OpenOptions<M>, "app" | "draftMs" | "draftBytes">,
+  ): LiveSession<M> {
+    const holder: Holder = {
+      pid: process.pid,
+      host: hostname(),
+      app: options.app ?? this.#parts.app,
+      since: new Date().toISOString(),
+    };
+    const session = new LiveSession<M>({
+      store: this.#journals,
+      journal,
+      conversation,
+      recovery,
+      holder,
+      redactor: this.#parts.redactor,
+      opened,
+      options,
+      fold: (dialect) => new Conversation(this.#parts.lookup, dialect),
+      onTurnEnd: (id) => this.#search.note(id),
+      onClose: (id) => this.#live.delete(id),
+    });
+    this.#live.set(journal.id, session);
+    return session;
+  }
+
+  #fold<M>(records: readonly JournalRecord[], dialect?: Dialect<M>): Conversation<M> {
+    const conversation = new Conversation<M>(this.#parts.lookup, dialect);
+    for (const record of records) conversation.add(record);
+    // Said now, and not at the first look.
+    void conversation.dialect;
+    return conversation;
+  }
+
+  #dialectOf<M>(given: surface.CreateOptions<M>["dialect"]): Dialect<M> {
+    if (typeof given === "object" && given !== null) {
+      this.#parts.own.set(given.name, given);
+      return given;
+    }
+    const found = this.#parts.lookup(given);
+    if (found) return found;
+    const message =
+      `No session was created: no dialect is known by the name ${JSON.stringify(String(given).slice(0, 80))}. ` +
+      "Name one that is built in, or give the dialect itself.";
+    throw new HoldfastError("DIALECT_UNKNOWN", message, { dialect: String(given).slice(0, 80) });
+  }
+
+  async #ids(filter: surface.ListQuery): Promise<Set<string>> {
+    const ids = new Set<string>();
+    let after: string | undefined;
+    do {
+      const page = await this.list({ ...filter, limit: 1000, ...(after === undefined ? {} : { after }) });
+      for (const { id } of page.sessions) ids.add(id);
+      after = page.next;
+    } while (after !== undefined);
+    return ids;
+  }
+
+  #assertOpen(): void {
+    if (this.#closing) throw storeClosed(this.url);
+  }
+}

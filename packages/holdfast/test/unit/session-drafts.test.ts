@@ -1,0 +1,186 @@
+import { cpSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { validateAnthropic } from "@holdfast/testkit";
+import { type AnthropicMessage, type Interruption, openStore, type Session, type Store } from "holdfast";
+import { afterEach, expect, test } from "vitest";
+import { place } from "../place.ts";
+
+type M = AnthropicMessage;
+const user = (text: string): M => ({ role: "user", content: text });
+const says = (text: string): M => ({ role: "assistant", content: text });
+
+const opened: Disposable[] = [];
+afterEach(() => {
+  for (const one of opened.splice(0)) one[Symbol.dispose]();
+});
+
+async function begin(
+  options: Parameters<typeof openStore>[1] = {},
+  draftBytes = 8192,
+): Promise<{ store: Store; session: Session<M>; path: string }> {
+  const here = place();
+  opened.push(here);
+  const store = await openStore(here.path, options);
+  const session = await store.create<M>({ dialect: "anthropic", draftMs: 5, draftBytes });
+  return { store, session, path: here.path };
+}
+
+/** What another process would find if this one were killed now: a copy of the journal as it is on disk, without its lease (S13). */
+async function found(path: string, id: string): Promise<Interruption<M> | null> {
+  using copy = place();
+  cpSync(join(path, "sessions"), join(copy.path, "sessions"), { recursive: true });
+  await using store = await openStore(copy.path);
+  return (await store.read<M>(id)).interruption;
+}
+
+async function drafts(session: Session<M>): Promise<Record<string, unknown>[]> {
+  const controller = new AbortController();
+  const all: Record<string, unknown>[] = [];
+  await session.flush();
+  const head = session.follow({ signal: controller.signal })[Symbol.asyncIterator]();
+  for (;;) {
+    const next = await Promise.race([head.next(), sleep(50, null)]);
+    if (!next || next.done) break;
+    if (next.value.kind === "draft") all.push(next.value);
+  }
+  controller.abort();
+  return all;
+}
+
+test("R10: deltas are coalesced, by part, and counted", async () => {
+  const { session, store } = await begin({}, 1 << 20);
+  const turn = await session.startTurn(user("x"));
+  const draft = turn.draft();
+  for (const text of ["a", "b", "c"]) draft.push({ text });
+  draft.push({ part: 1, call: { id: "c1", name: "work" } });
+  draft.push({ part: 2, call: { id: "c2", name: "work" } });
+  draft.push({ part: 1, input: '{"a"' });
+  draft.push({ part: 2, input: "{" });
+  draft.push({ part: 1, input: ":1}" });
+  draft.push(null as never);
+  const written = await drafts(session);
+  expect(written).toMatchObject([
+    {
+      id: draft.id,
+      n: 0,
+      turn: 1,
+      parts: [
+        { part: 0, text: "abc" },
+        { part: 1, call: { id: "c1", name: "work" }, input: '{"a":1}' },
+        { part: 2, call: { id: "c2", name: "work" }, input: "{" },
+      ],
+    },
+  ]);
+  await store.close();
+});
+
+test("R10: not more than draftBytes wait", async () => {
+  const { session, store } = await begin({}, 10);
+  const turn = await session.startTurn(user("x"));
+  const draft = turn.draft();
+  for (let i = 0; i < 4; i++) draft.push({ text: "12345678901" });
+  expect((await drafts(session)).map(({ n }) => n)).toEqual([0, 1, 2, 3]);
+  await store.close();
+});
+
+test("C12: stop in the middle of text: the text stays, marked incomplete, also when a tool call had begun after it", async () => {
+  const { session, store } = await begin();
+  const turn = await session.startTurn(user("tell me"));
+  const draft = turn.draft();
+  draft.push({ reasoning: "hm" });
+  draft.push({ part: 1, text: "Once upon" });
+  draft.push({ part: 2, call: { id: "c", name: "work" }, input: '{"half' });
+  await turn.abort({ by: "user" });
+  expect(session.interruption?.draft).toEqual({
+    id: draft.id,
+    text: "Once upon",
+    reasoning: "hm",
+    calls: [{ id: "c", name: "work", input: '{"half' }],
+    gap: false,
+  });
+  await session.startTurn(user("stop that"));
+  expect(session.entries.find(({ id }) => id === draft.id)).toMatchObject({ incomplete: true, synthetic: "draft" });
+  const shown = JSON.stringify(session.messages);
+  expect(shown).toContain("Once upon");
+  expect(shown).not.toContain("half");
+  expect(shown).not.toContain("hm");
+  expect(validateAnthropic(session.messages as never)).toEqual([]);
+  await store.close();
+});
+
+test("with resumeTurn the request is the one that died, or keeps the words on demand", async () => {
+  const { session, store } = await begin();
+  const turn = await session.startTurn(user("tell me"));
+  const request = session.messages;
+  turn.draft().push({ text: "Once upon" });
+  await turn.fail(new Error("network"));
+  const again = await session.resumeTurn();
+  expect(session.messages).toEqual(request);
+  again.draft().push({ text: "Twice upon" });
+  await again.fail(new Error("network"));
+  await session.resumeTurn({ draft: "keep" });
+  expect(session.messages.slice(0, request.length)).toEqual(request);
+  expect(JSON.stringify(session.messages)).toContain("Twice upon");
+  expect(session.messages.at(-1)).toMatchObject({ role: "user" });
+  await store.close();
+});
+
+test("C36: a stream that failed and was retried: the failed attempt's words never come back", async () => {
+  const { session, store, path } = await begin();
+  const turn = await session.startTurn(user("tell me"));
+  const first = turn.draft();
+  first.push({ text: "the wrong words" });
+  await session.flush();
+  const second = turn.draft();
+  first.push({ text: " and more of them" });
+  await expect(first.commit(says("the wrong words"))).rejects.toMatchObject({ code: "DRAFT_DISCARDED" });
+  await session.flush();
+  expect((await found(path, session.id))?.draft ?? null).toBeNull();
+  second.push({ text: "the right" });
+  await session.flush();
+  await turn.abort({ by: "user" });
+  expect(session.interruption?.draft?.text).toBe("the right");
+  await store.close();
+});
+
+test("an answer that is appended takes the place of the draft", async () => {
+  const { session, store } = await begin();
+  const turn = await session.startTurn(user("tell me"));
+  const draft = turn.draft();
+  draft.push({ text: "half" });
+  await turn.append(says("whole"));
+  draft.push({ text: " a word" });
+  await turn.abort({ by: "user" });
+  expect(session.interruption).toMatchObject({ draft: null, answered: true });
+  await store.close();
+});
+
+test("a discarded draft is gone, and commit gives the message the draft's id", async () => {
+  const { session, store } = await begin();
+  const turn = await session.startTurn(user("tell me"));
+  const draft = turn.draft();
+  draft.push({ text: "x" });
+  await session.flush();
+  await draft.discard("changed my mind");
+  const next = turn.draft();
+  expect(await next.commit(says("hello"))).toMatchObject({ id: next.id, ids: [next.id] });
+  expect(session.entries.at(-1)?.id).toBe(next.id);
+  await turn.end();
+  await store.close();
+});
+
+test("redaction holds back what may be the beginning of a secret", async () => {
+  const { session, store } = await begin({ redact: "credentials" });
+  const turn = await session.startTurn(user("x"));
+  const draft = turn.draft();
+  const secret = `ghp_${"a1B2".repeat(9)}`;
+  draft.push({ text: `token ${secret.slice(0, 12)}` });
+  draft.push({ text: `${secret.slice(12)} there` });
+  await turn.abort({ by: "user" });
+  const { text } = session.interruption!.draft!;
+  expect(text).toContain("[redacted:github]");
+  expect(text).toContain("there");
+  expect(JSON.stringify(await drafts(session))).not.toContain(secret.slice(0, 12));
+  await store.close();
+});
