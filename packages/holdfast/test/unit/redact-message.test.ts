@@ -155,7 +155,7 @@ describe("never touched", () => {
     ["gemini", { functionCall: { name: "r", args: { text } }, thoughtSignature: "s" }],
     ["ai-sdk", { type: "reasoning", text, providerOptions: { anthropic: { signature: "s" } } }],
     ["ai-sdk", { type: "reasoning", text, providerOptions: { anthropic: { redactedData: "s" } } }],
-    ["ai-sdk", { type: "text", text, providerOptions: { openai: { itemId: "msg_1" } } }],
+    ["ai-sdk", { type: "reasoning", text, providerOptions: { openai: { itemId: "rs_1" } } }],
     ["ai-sdk", { type: "tool-call", input: { text }, providerMetadata: { google: { thoughtSignature: "s" } } }],
     ["ai-sdk", { type: "reasoning", text, providerOptions: { openai: { reasoningEncryptedContent: "e" } } }],
   ])("a part that a signature covers: %s %j", (_, part) => {
@@ -166,6 +166,11 @@ describe("never touched", () => {
       expect(first).toBe(part);
       expect(second).not.toEqual({ type: "text", text });
     }
+  });
+
+  test("an id of the provider's names a text, and does not cover it", () => {
+    const providerOptions = { openai: { itemId: "msg_1" } };
+    becomes({ type: "text", text, providerOptions }, { type: "text", text: `it is ${GONE}`, providerOptions });
   });
 
   test("a signature that is empty covers nothing", () => {

@@ -49,9 +49,9 @@ const ENCODED_MIN = 256;
 /** Members that hold what a provider said of a part. */
 const OPTIONS = ["providerOptions", "providerMetadata", "extra_content", "provider_specific_fields"];
 
-/** What a provider signed, or knows by its id, and wants back as it was. */
+/** What a provider signed, and wants back as it was. */
 const SIGNED = new Set([
-  ...["signature", "thoughtSignature", "thought_signature", "redactedData", "reasoning_details", "itemId"],
+  ...["signature", "thoughtSignature", "thought_signature", "redactedData", "reasoning_details"],
   ...["reasoningEncryptedContent", "fingerprint"],
 ]);
 
@@ -155,19 +155,21 @@ function isCovered(members: Members): boolean {
   if (type === "reasoning" && (members["summary"] !== undefined || members["id"] !== undefined)) return true;
   if (typeof type === "string" && type.startsWith("reasoning.") && members["data"] !== undefined) return true;
   for (const [name, member] of Object.entries(members)) {
-    if (isSignature(name, member) && name !== "itemId" && name !== "reasoning_details") return true;
+    if (isSignature(name, member) && name !== "reasoning_details") return true;
   }
-  return OPTIONS.some((name) => isSigned(members[name]));
+  // Reasoning that the provider knows by its id is its own; a text with an id is only named by it.
+  const isNamed = (name: string): boolean => type === "reasoning" && name === "itemId";
+  return OPTIONS.some((name) => isSigned(members[name], isNamed));
 }
 
 /** Options are by provider, and then by name. */
-function isSigned(options: Json | undefined): boolean {
+function isSigned(options: Json | undefined, isNamed: (name: string) => boolean): boolean {
   if (typeof options !== "object" || options === null) return false;
   return [options, ...Object.values(options)].some(
     (own) =>
       typeof own === "object" &&
       own !== null &&
-      Object.entries(own).some(([name, member]) => isSignature(name, member)),
+      Object.entries(own).some(([name, member]) => isNamed(name) || isSignature(name, member)),
   );
 }
 
