@@ -1,0 +1,191 @@
+import type { Dialect, Entry } from "../dialects/dialect.ts";
+import { HoldfastError } from "../errors.ts";
+import type { Json } from "../journal/record.ts";
+import { ChangedPast } from "./changed-past.ts";
+import type { Conversation } from "./conversation.ts";
+import { type Item, isShown } from "./item.ts";
+import type { MessageRecord, RepairEntry } from "./records.ts";
+import { madeEntry } from "./resume.ts";
+
+/** What the session gives along. */
+export interface Stored<M> {
+  /** Checks, redacts and encodes. Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
+  message(message: M): { readonly stored: Json; readonly redacted: boolean };
+  newId(): string;
+}
+
+/** An entry as it is to stand in a new epoch or a fork. */
+export interface Carried<M> extends Item<M> {
+  readonly stored: Json;
+  /** It was not recorded before, here or elsewhere. */
+  readonly isNew: boolean;
+}
+
+/**
+ * What was given to `replace`. An entry of the conversation counts as it is recorded there, whatever copy of it is given: what was patched or edited meanwhile stays. Entries from elsewhere (an older epoch, another session)
+ * are taken as they are given. Throws MESSAGE_ID_TAKEN for an entry that is given twice, or whose message is not the recorded one.
+ */
+export function taken<M>(
+  conversation: Conversation<M>,
+  given: readonly (M | Entry<M>)[],
+  store: Stored<M>,
+): Carried<M>[] {
+  const ids = new Set<string>();
+  return given.map((one) => {
+    const carried = isEntry(one) ? entryTaken(conversation, one, store) : messageTaken(conversation, one, store);
+    const { id } = carried.entry;
+    if (ids.has(id)) {
+      const message = `The entry ${id} was given twice, and an id stands for one message. Nothing was changed. Give the message itself where it is to be repeated.`;
+      throw new HoldfastError("MESSAGE_ID_TAKEN", message, { id });
+    }
+    ids.add(id);
+    return carried;
+  });
+}
+
+/** By its shape, so that a copy counts too. */
+function isEntry<M>(given: M | Entry<M>): given is Entry<M> {
+  if (typeof given !== "object" || given === null || !("message" in given)) return false;
+  const { id, step, seq } = given as Partial<Entry<M>>;
+  return typeof id === "string" && typeof step === "string" && typeof seq === "number";
+}
+
+function entryTaken<M>(conversation: Conversation<M>, given: Entry<M>, store: Stored<M>): Carried<M> {
+  const { dialect, turns } = conversation;
+  const item = conversation.find(given.id);
+  if (item) {
+    if (given.message === item.entry.message || dialect.same(given.message, item.entry.message)) {
+      return carry(item, dialect);
+    }
+    const message =
+      `The entry ${given.id} was given with another message than the one that is recorded under this id. Nothing was changed. ` +
+      "Give the new message itself, without the entry, or change it with `edit`.";
+    throw new HoldfastError("MESSAGE_ID_TAKEN", message, { id: given.id });
+  }
+  const { stored, redacted } = store.message(given.message);
+  const message = decoded(dialect, stored);
+  const { id, seq, step, synthetic, incomplete, late, replacedBy, model, call } = given;
+  const entry: Entry<M> = {
+    id,
+    seq,
+    at: typeof given.at === "string" ? given.at : conversation.at,
+    turn: typeof given.turn === "number" ? given.turn : turns,
+    step,
+    message,
+    metadata: given.metadata ?? {},
+    ...(model === undefined ? {} : { model }),
+    ...(synthetic === undefined ? {} : { synthetic }),
+    ...(incomplete ? { incomplete } : {}),
+    ...(late ? { late } : {}),
+    ...(replacedBy === undefined ? {} : { replacedBy }),
+    ...(call ? { call } : {}),
+  };
+  return { ...itemOf(dialect, entry, "message", redacted), stored, isNew: false };
+}
+
+function messageTaken<M>(conversation: Conversation<M>, given: M, store: Stored<M>): Carried<M> {
+  const { dialect, head: seq, at, turns: turn } = conversation;
+  const { stored, redacted } = store.message(given);
+  const id = store.newId();
+  const entry: Entry<M> = { id, seq, at, turn, step: id, message: decoded(dialect, stored), metadata: {} };
+  return { ...itemOf(dialect, entry, "message", redacted), stored, isNew: true };
+}
+
+/** A result that is made up for a call of that turn. */
+export function madeUp<M>(conversation: Conversation<M>, made: RepairEntry, turn: number): Carried<M> {
+  const entry = { ...madeEntry(conversation, made), turn };
+  return { ...itemOf(conversation.dialect, entry, "repair", false), stored: made.message, isNew: true };
+}
+
+function itemOf<M>(dialect: Dialect<M>, entry: Entry<M>, from: Item<M>["from"], redacted: boolean): Item<M> {
+  return { entry, from, role: dialect.role(entry.message), hidden: false, redacted };
+}
+
+/** What an edit shows, as it will be: in a step of its own. */
+export function shownItem<M>(conversation: Conversation<M>, id: string, step: string, stored: Json): Item<M> {
+  const { dialect, head: seq, at, turns: turn } = conversation;
+  const entry: Entry<M> = { id, seq, at, turn, step, message: decoded(dialect, stored), metadata: {} };
+  return itemOf(dialect, entry, "edit", false);
+}
+
+/** A copy of an entry that is recorded already: it was checked then. */
+export function carry<M>(item: Item<M>, dialect: Dialect<M>): Carried<M> {
+  return { ...item, stored: encoded(dialect, item.entry.message), isNew: false };
+}
+
+export function encoded<M>(dialect: Dialect<M>, message: M): Json {
+  return dialect.encode ? dialect.encode(message) : (message as Json);
+}
+
+function decoded<M>(dialect: Dialect<M>, stored: Json): M {
+  return dialect.decode ? dialect.decode(stored) : (stored as M);
+}
+
+/** What was to be hidden, shown or replaced from the next turn on, is so from the start of the epoch: there is no past in it that could change later. */
+export function settle<M>(items: Item<M>[], dialect: Dialect<M>): void {
+  const past = new ChangedPast<M>();
+  past.note();
+  past.settle(items, dialect);
+}
+
+export function carriedRecord<M>({ entry, stored, isNew, hidden, redacted }: Carried<M>): MessageRecord {
+  const { id, turn, step, metadata, model, at, synthetic, incomplete, late, replacedBy, call } = entry;
+  return {
+    kind: "message",
+    id,
+    turn,
+    step,
+    message: stored,
+    ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
+    ...(model === undefined ? {} : { model }),
+    ...(redacted ? { redacted } : {}),
+    carried: true,
+    ...(isNew ? {} : { first: at }),
+    ...(synthetic === undefined ? {} : { synthetic }),
+    ...(incomplete ? { incomplete } : {}),
+    ...(late ? { late } : {}),
+    ...(replacedBy === undefined ? {} : { replacedBy }),
+    ...(hidden ? { hidden } : {}),
+    ...(call ? { call } : {}),
+  };
+}
+
+/**
+ * Where signed reasoning may no longer be sent (R1). Nothing changed if what the model is shown is the beginning of what it was shown before, or goes on behind it: then the stretch of
+ * an earlier change stays, as far as it is carried. `from`: an entry behind which the past is another in any case.
+ */
+export function changedStretch<M>(
+  { items, changed }: Conversation<M>,
+  carried: readonly Carried<M>[],
+  from: string | null = null,
+): { from: string; until: string } | null {
+  const before = items.filter(isShown);
+  const after = carried.filter(isShown);
+  let same = 0;
+  while (same < after.length && same < before.length && after[same]!.entry.id === before[same]!.entry.id) same += 1;
+  const differs = same < after.length && same < before.length ? after[same]!.entry.id : null;
+
+  const old = stretchIn(items, changed.saved());
+  let first = -1;
+  let last = -1;
+  for (const [at, { entry }] of carried.entries()) {
+    const isNewly = entry.id === differs || entry.id === from;
+    if (first < 0 && (isNewly || old.has(entry.id))) first = at;
+    if (isNewly) last = carried.length - 1;
+    else if (old.has(entry.id)) last = Math.max(last, at);
+  }
+  return first < 0 ? null : { from: carried[first]!.entry.id, until: carried[last]!.entry.id };
+}
+
+function stretchIn<M>(
+  items: readonly Item<M>[],
+  saved: { readonly from: string; readonly until: string } | null,
+): Set<string> {
+  const inside = new Set<string>();
+  const from = saved ? items.findIndex(({ entry }) => entry.id === saved.from) : -1;
+  for (const { entry } of from < 0 ? [] : items.slice(from)) {
+    inside.add(entry.id);
+    if (entry.id === saved!.until) break;
+  }
+  return inside;
+}

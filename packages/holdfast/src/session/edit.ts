@@ -1,0 +1,109 @@
+import type { Entry } from "../dialects/dialect.ts";
+import { HoldfastError } from "../errors.ts";
+import { type Stored, settle, shownItem } from "./carried.ts";
+import type { Conversation } from "./conversation.ts";
+import type { Item } from "./item.ts";
+import type { EditRecord } from "./records.ts";
+import { type Paired, pairsIn, requirePairs, stepSplit, stepsOf } from "./whole-steps.ts";
+
+/**
+ * The record that shows other messages in the place of these (R12). The results of the calls that go are taken along, unless `shown` makes the same call again without a result. Results may be replaced by
+ * themselves where `shown` answers the same calls. An entry that was replaced already is not shown, so it is MESSAGE_UNKNOWN here: what replaced it can be named. Throws STEP_SPLIT, MESSAGE_UNKNOWN,
+ * MESSAGE_UNFIT, MESSAGE_NOT_JSON.
+ */
+export function editRecord<M>(
+  conversation: Conversation<M>,
+  ids: readonly string[],
+  shown: readonly M[],
+  { reason, now }: { readonly reason: string; readonly now?: boolean },
+  store: Stored<M>,
+): EditRecord {
+  const { dialect } = conversation;
+  requireShown(conversation, ids);
+  const id = store.newId();
+  const messages = shown.map((message) => ({ id: store.newId(), message: store.message(message).stored }));
+  const items = conversation.items.map((item) => ({ ...item }));
+  settle(items, dialect);
+  const made = messages.map(({ id: of, message }) => shownItem(conversation, of, id, message));
+  const before = pairsIn(items, dialect);
+  const gone = new Set(ids);
+  requireSteps(items, gone);
+  for (const result of resultsOf(items, before, gone, openIn(made, conversation), conversation)) gone.add(result);
+
+  const after = items.flatMap((item) => (gone.has(item.entry.id) ? [replaced(item, id)] : [item]));
+  const first = after.findIndex(({ entry }) => gone.has(entry.id));
+  after.splice(first, 0, ...made);
+  settle(after, dialect);
+  requirePairs(before, after, dialect);
+  const isNew = new Set<Item<M>>(made);
+  const lost = pairsIn(after, dialect).find(
+    ({ item, answer, call, isLast }) => isNew.has(item) && !answer && !isLast && call.by === "agent",
+  );
+  if (lost) throw stepSplit(`\`shown\` makes the call ${lost.call.id} without a result`, [...gone]);
+
+  const ordered = items.filter(({ entry }) => gone.has(entry.id)).map(({ entry }) => entry.id);
+  return { kind: "edit", id, ids: ordered, shown: messages, reason, ...(now ? { now } : {}) };
+}
+
+function requireShown<M>(conversation: Conversation<M>, ids: readonly string[]): void {
+  const unknown = ids.filter((id) => !conversation.find(id));
+  if (unknown.length > 0 || ids.length === 0) {
+    const which =
+      unknown.length > 0 ? `There is no message ${unknown.join(", ")} in this conversation` : "No message was named";
+    const message = `${which}. Nothing was changed. Take ids from \`session.entries\`: what a replacement dropped is no longer there.`;
+    throw new HoldfastError("MESSAGE_UNKNOWN", message, { ids: unknown });
+  }
+  const past = ids.filter((id) => conversation.find(id)!.entry.replacedBy !== undefined);
+  if (past.length === 0) return;
+  const by = [...new Set(past.map((id) => conversation.find(id)!.entry.replacedBy!))];
+  const message = `${past.join(", ")} was replaced by ${by.join(", ")} already, and is no longer shown. Nothing was changed. Name what replaced it.`;
+  throw new HoldfastError("MESSAGE_UNKNOWN", message, { ids: past, replacedBy: by });
+}
+
+function requireSteps<M>(items: readonly Item<M>[], gone: ReadonlySet<string>): void {
+  for (const step of stepsOf(items).values()) {
+    const missing = step.filter((id) => !gone.has(id));
+    if (missing.length === 0 || missing.length === step.length) continue;
+    const named = step.find((id) => gone.has(id))!;
+    throw stepSplit(`${named} belongs to one step with ${missing.join(", ")}, and a step is replaced whole`, missing);
+  }
+}
+
+/** The ids of the calls that wait for a result behind these messages. */
+function openIn<M>(made: readonly Item<M>[], { dialect }: Conversation<M>): Set<string> {
+  return new Set(
+    pairsIn(made, dialect)
+      .filter(({ answer }) => !answer)
+      .map(({ call }) => call.id),
+  );
+}
+
+/** The results that go with their calls. What says more than that, or answers others too, stays: of it, the model is shown what still has a place. */
+function resultsOf<M>(
+  items: readonly Item<M>[],
+  pairs: readonly Paired<M>[],
+  gone: ReadonlySet<string>,
+  open: ReadonlySet<string>,
+  { dialect }: Conversation<M>,
+): string[] {
+  const going = new Set<string>();
+  const staying = new Set<string>();
+  for (const { item, call, answer } of pairs) {
+    if (!answer) continue;
+    const { entry } = answer.item;
+    const isNeeded = !gone.has(item.entry.id) || open.has(call.id);
+    const speaks = dialect.text(entry.message).trim() !== "";
+    (isNeeded || speaks ? staying : going).add(entry.id);
+  }
+  const all: string[] = [];
+  for (const step of stepsOf(items).values()) {
+    const goes = step.every((id) => going.has(id) && !staying.has(id));
+    if (goes) for (const id of step) if (!gone.has(id)) all.push(id);
+  }
+  return all;
+}
+
+function replaced<M>(item: Item<M>, replacedBy: string): Item<M> {
+  const entry: Entry<M> = { ...item.entry, replacedBy };
+  return { ...item, entry };
+}

@@ -1,0 +1,173 @@
+import type { Entry } from "../dialects/dialect.ts";
+import { HoldfastError } from "../errors.ts";
+import { type Carried, carriedRecord, carry, changedStretch, madeUp, type Stored, settle, taken } from "./carried.ts";
+import { attributesRecord, checkpointOf } from "./checkpoint.ts";
+import type { Conversation } from "./conversation.ts";
+import { type Life, liveClosing } from "./messages.ts";
+import type { Checkpoint, EpochRecord, SessionAttributes, SessionRecord } from "./records.ts";
+import { closing, type FoundCall, openCalls } from "./resume.ts";
+import { type Paired, pairsIn, placeOf, requirePairs, requireWholeSteps, stepsOf } from "./whole-steps.ts";
+
+export interface ReplaceOptions {
+  readonly reason: "compaction" | "clear" | "rewind" | "import";
+  /** Whether the turn is at work in this process, and since when: only then can a tool be running. */
+  readonly life: Life;
+  /** The seq of the first record of the epoch that is replaced; without it this cannot be undone. */
+  readonly undo?: number;
+  /** An entry of the conversation behind which signed reasoning saw another past (undo). */
+  readonly changedFrom?: string | null;
+}
+
+/**
+ * The records of a new epoch that holds this conversation (R11, S15, S16): `epoch`, `session` with all attributes, and a carried `message` for each entry.
+ *
+ * Whole steps, with their results, or it is STEP_SPLIT (R3) – but for the one cut that nobody should have to count for: `entries.slice(-20)`. Where entries at the end of what is given are the
+ * end of the conversation, and begin inside a step, or with results whose calls are not among them, the entries in front that belong to them are carried too. Rather a
+ * few more than were asked for than the last results of the running turn lost, or a compaction that fails on some days.
+ *
+ * CALLS_OPEN if a call would be dropped whose tool is running. MESSAGE_ID_TAKEN, MESSAGE_UNFIT, MESSAGE_NOT_JSON. Hiding and editing that were to reach the model at the next turn are in force in the new epoch.
+ */
+export function replacement<M>(
+  conversation: Conversation<M>,
+  items: readonly (M | Entry<M>)[],
+  options: ReplaceOptions,
+  store: Stored<M>,
+): SessionRecord[] {
+  const { dialect, attributes } = conversation;
+  const before = pairsIn(conversation.items, dialect);
+  const given = withWholeTail(conversation, before, taken(conversation, items, store));
+  requireRunningCalls(conversation, before, given, options.life);
+  requireWholeSteps(conversation.items, given);
+  settle(given, dialect);
+  requirePairs(before, given, dialect);
+  const carried = withResults(conversation, given, options, store);
+  const changed = changedStretch(conversation, carried, options.changedFrom);
+  const { changed: _, ...checkpoint } = checkpointOf(conversation, carried);
+  const epoch: EpochRecord = {
+    kind: "epoch",
+    reason: options.reason,
+    carried: carried.length,
+    ...(options.undo === undefined ? {} : { undo: options.undo }),
+    checkpoint: { ...leftBehind(conversation, checkpoint, carried, options), ...(changed ? { changed } : {}) },
+  };
+  return epochRecords(epoch, attributesRecord(attributes), carried);
+}
+
+export function epochRecords<M>(
+  epoch: EpochRecord,
+  attributes: SessionAttributes,
+  carried: readonly Carried<M>[],
+): SessionRecord[] {
+  return [epoch, attributes, ...carried.map(carriedRecord)];
+}
+
+/** If what is given ends with the end of the conversation: with the whole steps of it, and the calls of the results in it. */
+function withWholeTail<M>(
+  { items, dialect }: Conversation<M>,
+  pairs: readonly Paired<M>[],
+  given: Carried<M>[],
+): Carried<M>[] {
+  let head = given.length;
+  let from = items.length;
+  while (head > 0 && from > 0 && given[head - 1]!.entry.id === items[from - 1]!.entry.id) {
+    head -= 1;
+    from -= 1;
+  }
+  if (head === given.length || from === 0) return given;
+  const places = new Map(items.map(({ entry }, at) => [entry.id, at]));
+  const starts = new Map<string, number>();
+  for (const step of stepsOf(items).values()) for (const id of step) starts.set(id, places.get(step[0]!)!);
+  for (const { item, answer } of pairs) {
+    if (!answer) continue;
+    const { id } = answer.item.entry;
+    starts.set(id, Math.min(starts.get(id)!, places.get(item.entry.id)!));
+  }
+  let start = from;
+  for (let at = items.length - 1; at >= start; at--) start = Math.min(start, starts.get(items[at]!.entry.id)!);
+  const front = items.slice(start, from);
+  const known = new Set(given.map(({ entry }) => entry.id));
+  if (front.some(({ entry }) => known.has(entry.id))) return given;
+  return [...given.slice(0, head), ...front.map((item) => carry(item, dialect)), ...given.slice(head)];
+}
+
+/** Its outcome would belong to nothing, and the model would not know that it ever called it. */
+function requireRunningCalls<M>(
+  { turn, runs }: Conversation<M>,
+  pairs: readonly Paired<M>[],
+  carried: readonly Carried<M>[],
+  life: Life,
+): void {
+  if (life.kind !== "live" || !turn || turn.ended) return;
+  const kept = new Set<string | null>(carried.map(({ entry }) => entry.id)).add(null);
+  const answers = new Map(pairs.map(({ item, index, answer }) => [placeOf(item, index), answer?.item.entry ?? null]));
+  const dropped: string[] = [];
+  for (const { message, index = 0, call, startedSeq = 0 } of runs.saved()) {
+    if (kept.has(message)) continue;
+    const answer = answers.get(`${index} ${message}`) ?? null;
+    const isAnswered = answer !== null && answer.synthetic !== "running";
+    if (startedSeq > life.since && !isAnswered) dropped.push(call);
+  }
+  if (dropped.length === 0) return;
+  const message =
+    `The tools of these calls are running, and the calls would be dropped: ${dropped.join(", ")}. Nothing was changed. ` +
+    "Keep the entries that make them, or wait for their results.";
+  throw new HoldfastError("CALLS_OPEN", message, { calls: dropped });
+}
+
+/** With a result for each call that can no longer get one, where the model is shown it for the first time or could still have waited for it. */
+function withResults<M>(
+  conversation: Conversation<M>,
+  carried: Carried<M>[],
+  { life, changedFrom }: ReplaceOptions,
+  store: Stored<M>,
+): Carried<M>[] {
+  const { dialect, items } = conversation;
+  // What was left out before stays left out: the view of it does not change.
+  const since = items.findIndex(({ entry }) => entry.id === changedFrom);
+  const before = pairsIn(since < 0 ? items : items.slice(0, since), dialect);
+  const frozen = new Set(before.filter(({ isLast }) => !isLast).map(({ item, index }) => placeOf(item, index)));
+  const open = new Map(openCalls(conversation).map((call) => [`${call.index} ${call.message}`, call]));
+  const made = new Map<string, Carried<M>[]>();
+  const ids = new Set(carried.map(({ entry }) => entry.id));
+  for (const { call, item, index, answer, before: next } of pairsIn(carried, dialect)) {
+    if (answer || !next || call.by === "provider" || frozen.has(placeOf(item, index))) continue;
+    const { id, name, input } = call;
+    const known = open.get(placeOf(item, index));
+    const found: FoundCall = known ?? { id, name, input, message: item.entry.id, index, state: "unrecorded" };
+    const results =
+      known && life.kind === "live"
+        ? liveClosing(conversation, known, life.since)
+        : closing(dialect, found, { kind: "completed" });
+    for (const result of results) {
+      const unique = ids.has(result.id) ? { ...result, id: store.newId() } : result;
+      const before = made.get(next.entry.id) ?? [];
+      made.set(next.entry.id, [...before, madeUp(conversation, unique, item.entry.turn)]);
+    }
+  }
+  return made.size === 0 ? carried : carried.flatMap((one) => [...(made.get(one.entry.id) ?? []), one]);
+}
+
+/**
+ * A turn that nobody works on, and of which a clear or a rewind keeps nothing, is over: the next prompt is not told of it. What had been streamed behind the last
+ * entry goes with that entry. A compaction keeps both: it changes how much is said, not what happened.
+ */
+function leftBehind<M>(
+  { items, turn }: Conversation<M>,
+  checkpoint: Checkpoint,
+  carried: readonly Carried<M>[],
+  { reason, life }: ReplaceOptions,
+): Checkpoint {
+  if (reason === "compaction" || life.kind === "live" || !turn) return checkpoint;
+  const kept = new Set(carried.map(({ entry }) => entry.id));
+  const ofTurn = items.filter(({ entry }) => entry.turn === turn.number);
+  const isDropped = ofTurn.length > 0 && !ofTurn.some(({ entry }) => kept.has(entry.id));
+  const last = items.at(-1);
+  if (!last || kept.has(last.entry.id)) return checkpoint;
+  const { draft: _draft, turn: saved, ...rest } = checkpoint;
+  const ended = isDropped && turn.ended?.outcome !== "completed" ? { ended: { outcome: "left" as const } } : {};
+  return {
+    ...rest,
+    started: rest.started.filter(({ message }) => message !== null),
+    ...(saved ? { turn: { ...saved, ...ended } } : {}),
+  };
+}

@@ -1,0 +1,133 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { pair } from "../../src/dialects/pairing.ts";
+import { forkRecords } from "../../src/session/fork.ts";
+import { isShown } from "../../src/session/item.ts";
+import { messagesOf } from "../../src/session/messages.ts";
+import { holds, seedOf } from "../seed.ts";
+import { happenings } from "./dialect-conversations.ts";
+import { voices } from "./dialect-voices.ts";
+import { LIVE, Life, lived, STILL } from "./epoch-lives.ts";
+
+const seed = seedOf(import.meta.url, "unit");
+
+/** How many entries may be kept from the beginning without cutting anything apart. */
+function wholePrefixes({ conversation, entries }: Life): number[] {
+  const { items, dialect } = conversation;
+  const shown = items.filter(isShown);
+  const { calls } = pair(
+    shown.map(({ entry }) => entry),
+    dialect,
+  );
+  const place = (at: number): number => items.indexOf(shown[at]!);
+  const spans = calls.flat().flatMap((one) => (one?.answer ? [[place(one.entry), place(one.answer.entry)]] : []));
+  for (const [at, { step }] of entries.entries()) spans.push([at, entries.findLastIndex((one) => one.step === step)]);
+  return Array.from({ length: entries.length + 1 }, (_, at) => at).filter((at) =>
+    spans.every(([from, to]) => to! < at || from! >= at),
+  );
+}
+
+describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s", (_name, voice) => {
+  test("R11: replaced by all of its entries, it is the conversation that it was", () => {
+    holds(
+      fc.property(happenings, (conversation) => {
+        const life = lived(voice, conversation);
+        const { entries } = life;
+        const [live, still] = [life.view(LIVE), life.view(STILL)];
+        life.replace(entries);
+        expect(life.view(LIVE)).toEqual(live);
+        expect(life.view(STILL)).toEqual(still);
+        const found = life.reopened();
+        expect(messagesOf(found, STILL)).toEqual(still);
+        const plain = ({ seq: _, ...entry }: (typeof entries)[number]) => entry;
+        expect(found.items.map(({ entry }) => plain(entry))).toEqual(entries.map(plain));
+        expect(life.accepted()).toBe("");
+      }),
+      seed,
+      200,
+    );
+  });
+
+  test("C32: rewound to any whole step, the provider accepts it", () => {
+    holds(
+      fc.property(happenings, fc.nat(), (conversation, where) => {
+        const life = lived(voice, conversation);
+        const prefixes = wholePrefixes(life);
+        const kept = life.entries.slice(0, prefixes[where % prefixes.length]!);
+        life.replace(kept, { reason: "rewind", life: STILL });
+        expect(life.entries.map(({ id }) => id)).toEqual(kept.map(({ id }) => id));
+        expect(life.conversation.changed.saved(), "nothing of what is left was signed over another past").toBeNull();
+        expect(messagesOf(life.reopened(), STILL)).toEqual(life.view(STILL));
+        expect(life.accepted()).toBe("");
+      }),
+      seed,
+      200,
+    );
+  });
+
+  test("R11: a summary and the last entries, however many: nobody has to count", () => {
+    holds(
+      fc.property(happenings, fc.nat(30), (conversation, count) => {
+        // News of a call that stand alone belong to it by their id alone, which only acp knows.
+        const isWhole = voice.dialect.name !== "acp";
+        const happened = conversation.map((one) =>
+          one.kind === "step" && !isWhole ? { ...one, oneByOne: false } : one,
+        );
+        const life = lived(voice, happened);
+        const tail = life.entries.slice(-count);
+        life.replace([voice.user("all that was before"), ...tail]);
+        const ids = life.entries.map(({ id }) => id);
+        expect(ids).toEqual(expect.arrayContaining(tail.map(({ id }) => id)));
+        expect(messagesOf(life.reopened(), STILL)).toEqual(life.view(STILL));
+        expect(life.accepted()).toBe("");
+      }),
+      seed,
+      200,
+    );
+  });
+
+  test("C32: undone, also when the turn went on meanwhile, it is what it was and what was recorded since", () => {
+    holds(
+      fc.property(happenings, happenings, fc.nat(30), (first, second, count) => {
+        const life = lived(voice, first);
+        const twin = lived(voice, first);
+        life.replace([voice.user("all that was before"), ...life.entries.slice(-count)]);
+        const since = second.filter((one) => one.kind !== "user" || one.text !== "hello");
+        const known = life.entries.length;
+        for (const happening of since) life.happens(happening);
+        const added = life.conversation.items.slice(known).filter(({ from }) => from !== "result");
+        life.undo();
+        const ids = life.entries.map(({ id }) => id);
+        // Results that a message has come to hold are in that (R6).
+        const lasting = twin.conversation.items.filter(({ from }) => from !== "result").map(({ entry }) => entry.id);
+        expect(ids.filter((id) => lasting.includes(id))).toEqual(lasting);
+        expect(ids).toEqual(expect.arrayContaining(added.map(({ entry }) => entry.id)));
+        if (since.length === 0) expect(life.view()).toEqual(twin.view());
+        expect(messagesOf(life.reopened(), STILL)).toEqual(life.view(STILL));
+        expect(life.accepted()).toBe("");
+      }),
+      seed,
+      200,
+    );
+  });
+
+  test("C33, C34: forked at any message, it has the same beginning, whole, and the provider accepts it", () => {
+    holds(
+      fc.property(happenings, fc.nat(), (conversation, where) => {
+        const life = lived(voice, conversation);
+        const { id: at } = life.entries[where % life.entries.length]!;
+        const fork = new Life(voice, { begun: false, name: "fork" });
+        fork.begin(forkRecords(life.conversation, { at, from: "source" }));
+        fork.steps.push(...life.steps);
+        const ids = fork.entries.filter(({ synthetic }) => synthetic !== "forked").map(({ id }) => id);
+        expect(ids).toContain(at);
+        const end = life.entries.findIndex(({ id }) => id === at);
+        expect(ids.slice(0, end + 1)).toEqual(life.entries.slice(0, end + 1).map(({ id }) => id));
+        expect(messagesOf(fork.reopened(), STILL)).toEqual(fork.view(STILL));
+        expect(fork.accepted()).toBe("");
+      }),
+      seed,
+      200,
+    );
+  });
+});
