@@ -1,4 +1,4 @@
-import { type JournalRecord, newId, openFolderStore } from "holdfast";
+import { type JournalRecord, newId, openFolderStore, openStore } from "holdfast";
 import { expect } from "vitest";
 import { place } from "../place.ts";
 import type { Job, Said } from "./guard-agent.ts";
@@ -27,8 +27,21 @@ export function newJob(host: Job["host"], more: Partial<Job> = {}): { readonly j
 }
 
 export async function recordsOf(job: Job, id: string): Promise<readonly JournalRecord[]> {
+  const session = (job.manner ?? "sync") === "sync" ? await idOf(job, id) : id;
   await using store = await openFolderStore(job.folder);
-  return (await store.read(id)).records;
+  return (await store.read(session)).records;
+}
+
+/** What resume will say of the session. */
+export async function interruptionOf(job: Job, id: string): Promise<unknown> {
+  const session = await idOf(job, id);
+  await using store = await openStore(job.folder);
+  return (await store.read(session)).interruption?.how;
+}
+
+export async function idOf(job: Job, id: string): Promise<string> {
+  await using store = await openStore(job.folder);
+  return (await store.list({ labels: { id } })).sessions[0]!.id;
 }
 
 /** The `signal` records of a session: what each says. */
@@ -40,7 +53,11 @@ export function signalsOf(records: readonly JournalRecord[]): { signal: unknown;
 /** acknowledged ⊆ recovered, in order and without a gap. Answers how many came back. */
 export function expectNothingLost(said: readonly Said[], id: string, records: readonly JournalRecord[]): number {
   const acknowledged = said.flatMap((one) => (one.say === "ack" && one.id === id ? [one.n] : []));
-  const recovered = records.filter(({ kind }) => kind === "message").map(({ n }) => n);
+  const recovered = records.flatMap(({ kind, n, message }) => {
+    if (kind !== "message") return [];
+    const { content } = (message ?? { content: n }) as { content: string };
+    return content === "work" ? [] : [Number(content)];
+  });
   expect(acknowledged.length).toBeGreaterThanOrEqual(3);
   expect(recovered.slice(0, acknowledged.length)).toEqual(acknowledged);
   expect(recovered).toEqual(recovered.map((_, i) => i + 1));

@@ -1,6 +1,5 @@
-import { type Journal, openFolderStore } from "holdfast";
+import { type Journal, openFolderStore, openStore, type Session, type Turn } from "holdfast";
 import { type Ending, endsNow, type Guarded, onClosed } from "../../src/session/guarded.ts";
-import type { Session } from "../../src/session/surface.ts";
 
 /** What the agents of these tests have of a session: all that they know of one is in this file. */
 export interface Target {
@@ -13,7 +12,26 @@ export interface Target {
 /** How a target takes an ending: as a store with a synchronous way does, as one without does, or not at all. */
 export type Manner = "sync" | "async" | "fails" | "rejects";
 
-/** As much of a session as the guard and these tests see, over a real journal. */
+/** A real session, in the middle of a turn. */
+class SessionTarget implements Target {
+  readonly session: Session<unknown>;
+  readonly #turn: Turn<unknown>;
+
+  constructor(session: Session<unknown>, turn: Turn<unknown>) {
+    this.session = session;
+    this.#turn = turn;
+  }
+
+  async append(n: number): Promise<void> {
+    await this.#turn.append({ role: "user", content: String(n) });
+  }
+
+  close(): Promise<void> {
+    return this.session.close();
+  }
+}
+
+/** For what a folder store does not do (no synchronous way, failing): as much of a session as the guard sees, over a real journal. */
 class JournalTarget implements Guarded, Target {
   readonly #journal: Journal;
   readonly #manner: Manner;
@@ -35,9 +53,7 @@ class JournalTarget implements Guarded, Target {
   [endsNow](ending: Ending): void | Promise<void> {
     if (this.#manner === "fails") throw new Error("this target fails");
     if (this.#manner === "rejects") return Promise.reject(new Error("this target fails, later"));
-    if (this.#manner === "async") return this.#later(ending);
-    this.#journal.appendSync({ kind: "signal", ...ending });
-    this.#journal.flushSync();
+    return this.#later(ending);
   }
 
   async #later(ending: Ending): Promise<void> {
@@ -56,10 +72,18 @@ class JournalTarget implements Guarded, Target {
   }
 }
 
-/** New sessions in one store, one for each id. */
+/** New sessions in one store, one for each id: a real one has it as a label. */
 export async function openTargets(folder: string, ids: readonly string[], manner: Manner): Promise<Target[]> {
-  const store = await openFolderStore(folder);
   const made: Target[] = [];
+  if (manner === "sync") {
+    const store = await openStore(folder);
+    for (const id of ids) {
+      const session = await store.create({ dialect: "openai-chat", labels: { id } });
+      made.push(new SessionTarget(session, await session.startTurn({ role: "user", content: "work" })));
+    }
+    return made;
+  }
+  const store = await openFolderStore(folder);
   for (const id of ids)
     made.push(new JournalTarget(await store.create(id, [{ kind: "turn.started", turn: 1 }]), manner));
   return made;

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { openFolderStore } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { needs } from "../machine/allowed.ts";
-import { expectNothingLost, newJob, recordsOf, signalsOf } from "./guard-journal.ts";
+import { expectNothingLost, idOf, newJob, recordsOf, signalsOf } from "./guard-journal.ts";
 import { agentCommand, Process } from "./guard-process.ts";
 import { TERMINAL_PY, whyNot } from "./guard-terminal.ts";
 
@@ -33,7 +33,8 @@ describe("C6: the terminal is closed", () => {
     await terminal.died;
     // Nobody is left who could see how the agent ended: that it is gone shows in its lease.
     await using store = await openFolderStore(made.job.folder);
-    while (await store.holder(id)) await sleep(5);
+    const session = await idOf(made.job, id);
+    while (await store.holder(session)) await sleep(5);
     const records = await recordsOf(made.job, id);
     expect(signalsOf(records)).toEqual([{ signal: "SIGHUP" }]);
     expectNothingLost(terminal.said, id, records);

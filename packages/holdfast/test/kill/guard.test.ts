@@ -1,6 +1,6 @@
 import { newId } from "holdfast";
 import { describe, expect, test } from "vitest";
-import { expectNothingLost, recordsOf, signalsOf, startAgent } from "./guard-journal.ts";
+import { expectNothingLost, interruptionOf, recordsOf, signalsOf, startAgent } from "./guard-journal.ts";
 
 describe("C6: a signal during a turn", () => {
   test.each(["SIGTERM", "SIGHUP"] as const)(
@@ -16,6 +16,7 @@ describe("C6: a signal during a turn", () => {
       expect(records.at(-1)).toMatchObject({ kind: "signal", signal });
       expect(signalsOf(records)).toEqual([{ signal }]);
       expectNothingLost(agent.process.said, id, records);
+      expect(await interruptionOf(agent.job, id)).toEqual({ kind: "signal", signal });
     },
   );
 
