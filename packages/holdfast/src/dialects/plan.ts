@@ -43,6 +43,8 @@ export interface Manner<M> {
   readonly fit?: (id: string) => string;
   /** Where an id may stand for one call only. */
   readonly idsUniqueIn: "conversation" | "section";
+  /** False: the provider never leaves a call of its own for the next request to finish. */
+  readonly pauses?: boolean;
   /** Whether the results of two neighbouring messages of the assistant's stand together behind the second. */
   together(entries: readonly Entry<M>[], at: number, next: number): boolean;
 }
@@ -59,7 +61,9 @@ export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Re
   const end = endOf(entries, sections[last]!.assistant, manner);
   const isAtEnd = ({ section, entry }: PairedCall): boolean => section === last && entry >= end;
   const mayStayOpen = (call: PairedCall): boolean =>
-    endsOpen && (isAtEnd(call) || (call.call.by === "provider" && isCalledFrom(call.call.id, call.section + 1)));
+    endsOpen &&
+    (manner.pauses !== false || call.call.by === "agent") &&
+    (isAtEnd(call) || (call.call.by === "provider" && isCalledFrom(call.call.id, call.section + 1)));
   // The provider's call may go on while calls that are made in its course are answered.
   const isCalledFrom = (id: string, from: number): boolean =>
     from <= last && sections.slice(from).every(({ calls }) => calls.some(({ call }) => call.caller === id));
