@@ -30,7 +30,7 @@ export type {
 export { newId } from "./journal/id.ts";
 export { cursorOf, type JournalRecord, type Json, type NewRecord, RECORD_BYTES_MAX } from "./journal/record.ts";
 export { credentials } from "./session/redact/credentials.ts";
-export { openStore } from "./session/store.ts";
+export { openStore, openStoreWith } from "./session/store.ts";
 export type {
   Appended,
   AppendOptions,

@@ -8,7 +8,7 @@ import type { Holder, Journal, JournalStore, Recovery, Verification } from "../j
 import { newId } from "../journal/id.ts";
 import type { JournalRecord, NewRecord } from "../journal/record.ts";
 import { storeClosed } from "../journal/refusals.ts";
-import { openJournalStore } from "../stores/open.ts";
+import { type JournalStoreOptions, openJournalStore } from "../stores/open.ts";
 import { defaultAddress } from "./address.ts";
 import { Conversation } from "./conversation.ts";
 import { forkRecords } from "./fork.ts";
@@ -26,14 +26,26 @@ import type * as surface from "./surface.ts";
  * Opens a store of sessions: the address given, else HOLDFAST_STORE, else the user's data folder. An address is a folder, a `file:` URL, `sqlite:` and a file, or `memory:`.
  * Throws STORE_URL_INVALID, STORE_FORBIDDEN, STORE_IO, FORMAT_NEWER.
  */
-export async function openStore(url?: string, options: surface.StoreOptions = {}): Promise<surface.Store> {
-  const address = url ?? defaultAddress(process.env, process.platform, homedir);
+export function openStore(url?: string, options: surface.StoreOptions = {}): Promise<surface.Store> {
+  return openStoreWith((given) => {
+    const address = url ?? defaultAddress(process.env, process.platform, homedir);
+    return openJournalStore(address, given);
+  }, options);
+}
+
+/**
+ * The same on a store that is opened by other means: `open` is handed what the store has to know (durability, what its list shows, its name), and gives back any store that fulfils the contract.
+ */
+export async function openStoreWith(
+  open: (options: JournalStoreOptions) => Promise<JournalStore>,
+  options: surface.StoreOptions = {},
+): Promise<surface.Store> {
   const own = new Map((options.dialects ?? []).map((dialect) => [dialect.name, dialect]));
   // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
   const lookup = (name: string): Dialect<any> | null => own.get(name) ?? dialectNamed(name);
   const redactor = redactorOf(options.redact);
   const { durability, app } = options;
-  const journals = await openJournalStore(address, {
+  const journals = await open({
     summariser: sessionSummariser(lookup),
     ...(durability ? { durability } : {}),
     ...(app ? { app } : {}),
