@@ -1,11 +1,12 @@
 import * as fs from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { openFolderStore } from "holdfast";
+import { openFolderStore, openStore } from "holdfast";
 import { makeEntries } from "./messages.ts";
+import { streamed } from "./stream.ts";
 
 /**
- * What must be measured in a process of its own: memory, and the other end of a follower. Says what it found as JSON on the last
+ * What must be measured in a process of its own: memory, the event loop, and the other end of a follower. Says what it found as JSON on the last
  * line of its output.
  */
 const [task, root = "", id = "", count = "0"] = process.argv.slice(2);
@@ -27,6 +28,17 @@ const tasks: Record<string, () => Promise<unknown>> = {
         parseFile(join(root, "sessions", id, name), kept);
       return { records: kept.length, kept };
     }),
+  /** Resumes a session of messages, and looks at them as the next request would. */
+  resume: async () => {
+    const store = await openStore(root, { durability: "process" });
+    return measured(async () => {
+      const session = await store.resume(id);
+      const { messages } = session;
+      return { records: messages.length, kept: [session, messages] };
+    });
+  },
+  /** A stream of deltas for `count` seconds: recorded in a store, or with no root in nobody's. */
+  stream: () => streamed(root, Number(count)),
   /** Appends a record now and then, with the time at which it was handed over. */
   write: async () => {
     const entries = makeEntries(300);
@@ -50,7 +62,7 @@ const run = tasks[task ?? ""];
 if (!run) throw new Error(`there is no task ${task}`);
 process.stdout.write(`${JSON.stringify(await run())}\n`);
 // What was opened only to be measured is left to the kernel: closing it is not part of the figure.
-if (task === "open") process.exit(0);
+if (task === "open" || task === "resume") process.exit(0);
 
 async function measured(work: () => Promise<{ records: number; kept: unknown }>): Promise<unknown> {
   resetPeak();

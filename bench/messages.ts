@@ -19,12 +19,16 @@ const LATIN =
   'const result = await store.open(id); if (!result.ok) { throw new Error("not found"); }\n return { status: 200, body };\n';
 const NOT_LATIN = "файл и его проверка 文件和它的测试 読み込み ✓ → “done” 🙂 ";
 
+export type Spoken = "ai-sdk" | "anthropic";
+
 /**
  * Messages in equal parts of three kinds, sizes ±50 % around their means, about one in twenty with text outside Latin-1 (which V8
- * keeps in two bytes per character, and JSON in up to three).
+ * keeps in two bytes per character, and JSON in up to three). Every tool result answers the call right before it.
  */
-export function makeEntries(count: number, seed = 1): Entry[] {
+export function makeEntries(count: number, dialect: Spoken = "ai-sdk", seed = 1): Entry[] {
   const random = randomFrom(seed);
+  const shapes = SHAPES[dialect];
+  let callId = "";
   const latin = LATIN.split(" ");
   const other = NOT_LATIN.split(" ");
   const text = (bytes: number, words: readonly string[]): string => {
@@ -40,29 +44,54 @@ export function makeEntries(count: number, seed = 1): Entry[] {
     const kind = i % 3;
     const target = MEAN_BYTES[kind]! * (0.5 + random());
     const words = random() < NOT_LATIN_SHARE ? [...latin.slice(0, 20), ...other] : latin;
-    const callId = `call_${Math.floor(random() * 1e12).toString(36)}`;
-    const shape = (content: (bytes: number) => string): unknown => {
+    if (kind !== 2) callId = `call_${Math.floor(random() * 1e12).toString(36)}`;
+    const content = (bytes: number): string => text(Math.max(1, bytes), words);
+    const shape = (): unknown => {
       if (kind === 0) return { role: "user", content: content(target - 35) };
-      if (kind === 1) {
-        const call = {
-          type: "tool-call",
-          toolCallId: callId,
-          toolName: "edit",
-          input: { path: "src/index.ts", text: "" },
-        };
-        call.input.text = content((target - 190) / 2);
-        return { role: "assistant", content: [{ type: "text", text: content((target - 190) / 2) }, call] };
-      }
-      const output = { type: "text", value: content(target - 135) };
-      return { role: "tool", content: [{ type: "tool-result", toolCallId: callId, toolName: "edit", output }] };
+      if (kind === 2) return shapes.result(callId, content(target - 135));
+      const input = { path: "src/index.ts", text: content((target - 190) / 2) };
+      return shapes.call(callId, input, content((target - 190) / 2));
     };
     // Through JSON once, so that strings are flat: the first side to touch a rope would pay for the other one too.
-    const json = JSON.stringify(shape((bytes) => text(Math.max(1, bytes), words)));
+    const json = JSON.stringify(shape());
     const message = JSON.parse(json) as unknown;
     const record = { kind: "message", id: identity(random), turn: 1 + Math.floor(i / 30), message };
     return { message, record, bytes: Buffer.byteLength(json) };
   });
 }
+
+/** An assistant's message with one call, and the message that answers it. */
+const SHAPES: Record<
+  Spoken,
+  { call(id: string, input: object, text: string): unknown; result(id: string, value: string): unknown }
+> = {
+  "ai-sdk": {
+    call: (toolCallId, input, text) => ({
+      role: "assistant",
+      content: [
+        { type: "text", text },
+        { type: "tool-call", toolCallId, toolName: "edit", input },
+      ],
+    }),
+    result: (toolCallId, value) => ({
+      role: "tool",
+      content: [{ type: "tool-result", toolCallId, toolName: "edit", output: { type: "text", value } }],
+    }),
+  },
+  anthropic: {
+    call: (id, input, text) => ({
+      role: "assistant",
+      content: [
+        { type: "text", text },
+        { type: "tool_use", id, name: "edit", input },
+      ],
+    }),
+    result: (tool_use_id, content) => ({
+      role: "user",
+      content: [{ type: "tool_result", tool_use_id, content }],
+    }),
+  },
+};
 
 function identity(random: () => number): string {
   const hex = Array.from({ length: 32 }, () => Math.floor(random() * 16).toString(16)).join("");

@@ -8,6 +8,10 @@ import { followRow } from "./rows/follow.ts";
 import { listRow } from "./rows/list.ts";
 import { openEpochRow, openLongRow } from "./rows/open.ts";
 import { peersRow } from "./rows/peers.ts";
+import { sessionAppendRow } from "./rows/session-append.ts";
+import { sessionRepairRow } from "./rows/session-repair.ts";
+import { sessionResumeRow } from "./rows/session-resume.ts";
+import { sessionStreamRow } from "./rows/session-stream.ts";
 
 /** One row of the table, or a few that share what they need. */
 export interface Row {
@@ -60,5 +64,9 @@ export const rows: readonly Row[] = [
   { name: "open-epoch", measure: openEpochRow },
   { name: "list", measure: listRow },
   { name: "follow", measure: followRow },
+  { name: "session-append", measure: sessionAppendRow },
+  { name: "session-stream", measure: sessionStreamRow },
+  { name: "session-resume", measure: sessionResumeRow },
+  { name: "session-repair", measure: sessionRepairRow },
   { name: "peers", measure: peersRow },
 ];
