@@ -35,11 +35,7 @@ export function editRecord<M>(
   after.splice(first, 0, ...made);
   settle(after, dialect);
   requirePairs(before, after, dialect);
-  const isNew = new Set<Item<M>>(made);
-  const lost = pairsIn(after, dialect).find(
-    ({ item, answer, call, isLast }) => isNew.has(item) && !answer && !isLast && call.by === "agent",
-  );
-  if (lost) throw stepSplit(`\`shown\` makes the call ${lost.call.id} without a result`, [...gone]);
+  requireResults(pairsIn(after, dialect), made, before, gone);
 
   const ordered = items.filter(({ entry }) => gone.has(entry.id)).map(({ entry }) => entry.id);
   return { kind: "edit", id, ids: ordered, shown: messages, reason, ...(now ? { now } : {}) };
@@ -66,6 +62,22 @@ function requireSteps<M>(items: readonly Item<M>[], gone: ReadonlySet<string>): 
     if (missing.length === 0 || missing.length === step.length) continue;
     const named = step.find((id) => gone.has(id))!;
     throw stepSplit(`${named} belongs to one step with ${missing.join(", ")}, and a step is replaced whole`, missing);
+  }
+}
+
+/** What is shown may wait for a result only where the call that it replaces did. */
+function requireResults<M>(
+  after: readonly Paired<M>[],
+  made: readonly Item<M>[],
+  before: readonly Paired<M>[],
+  gone: ReadonlySet<string>,
+): void {
+  const waited = before.filter(({ item, answer, isLast }) => gone.has(item.entry.id) && !answer && isLast);
+  const isMade = new Set(made);
+  for (const { item, call, answer, isLast } of after) {
+    if (answer || call.by === "provider" || !isMade.has(item)) continue;
+    if (isLast && waited.some((one) => one.call.id === call.id)) continue;
+    throw stepSplit(`\`shown\` makes the call ${call.id}, and no result for it`, [...gone]);
   }
 }
 

@@ -22,8 +22,9 @@ export interface ReplaceOptions {
  * The records of a new epoch that holds this conversation (R11, S15, S16): `epoch`, `session` with all attributes, and a carried `message` for each entry.
  *
  * Whole steps, with their results, or it is STEP_SPLIT (R3) – but for the one cut that nobody should have to count for: `entries.slice(-20)`. Where entries at the end of what is given are the
- * end of the conversation, and begin inside a step, or with results whose calls are not among them, the entries in front that belong to them are carried too. Rather a
- * few more than were asked for than the last results of the running turn lost, or a compaction that fails on some days.
+ * end of the conversation, and begin inside a step, or with results whose calls are not among them, the entries in front that belong to them are carried too: rather a
+ * few more than were asked for than the last results of the running turn lost, or a compaction that fails on some days. Where that would bring back all that was
+ * left out, leaving it out was meant, and is refused.
  *
  * CALLS_OPEN if a call would be dropped whose tool is running. MESSAGE_ID_TAKEN, MESSAGE_UNFIT, MESSAGE_NOT_JSON. Hiding and editing that were to reach the model at the next turn are in force in the new epoch.
  */
@@ -87,6 +88,9 @@ function withWholeTail<M>(
   const front = items.slice(start, from);
   const known = new Set(given.map(({ entry }) => entry.id));
   if (front.some(({ entry }) => known.has(entry.id))) return given;
+  const neighbour = given[head - 1];
+  const end = neighbour ? places.get(neighbour.entry.id) : -1;
+  if (end !== undefined && start === end + 1) return given;
   return [...given.slice(0, head), ...front.map((item) => carry(item, dialect)), ...given.slice(head)];
 }
 

@@ -1,12 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { pair } from "../../src/dialects/pairing.ts";
+import { HoldfastError } from "../../src/errors.ts";
+import { editRecord } from "../../src/session/edit.ts";
 import { forkRecords } from "../../src/session/fork.ts";
 import { isShown } from "../../src/session/item.ts";
 import { messagesOf } from "../../src/session/messages.ts";
 import { holds, seedOf } from "../seed.ts";
-import { happenings } from "./dialect-conversations.ts";
-import { voices } from "./dialect-voices.ts";
+import { type Happening, happenings } from "./dialect-conversations.ts";
+import { modelVoices, voices } from "./dialect-voices.ts";
 import { LIVE, Life, lived, STILL } from "./epoch-lives.ts";
 
 const seed = seedOf(import.meta.url, "unit");
@@ -26,6 +28,95 @@ function wholePrefixes({ conversation, entries }: Life): number[] {
     spans.every(([from, to]) => to! < at || from! >= at),
   );
 }
+
+/** What an application may do to a conversation, at any time. */
+type Change =
+  | Happening
+  | { readonly kind: "rewind" | "tail" | "drop" | "edit" | "hide"; readonly where: number; readonly now: boolean }
+  | { readonly kind: "undo" | "fork" };
+
+const changes: fc.Arbitrary<Change[]> = fc.array(
+  fc.oneof(
+    { weight: 3, arbitrary: happenings.filter(({ length }) => length > 0).map(([first]) => first!) },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        kind: fc.constantFrom("rewind" as const, "tail" as const, "drop" as const, "edit" as const, "hide" as const),
+        where: fc.nat(20),
+        now: fc.boolean(),
+      }),
+    },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom("undo" as const, "fork" as const) }) },
+  ),
+  { maxLength: 20 },
+);
+
+const REFUSALS = ["STEP_SPLIT", "CALLS_OPEN", "UNDO_TOO_LATE", "MESSAGE_UNKNOWN"];
+
+/** Does it, or is refused. Answers the life that goes on. */
+function change(life: Life, one: Change): Life {
+  const { entries, voice, conversation } = life;
+  switch (one.kind) {
+    case "rewind":
+      life.replace(entries.slice(0, one.where), { reason: "rewind", life: one.now ? LIVE : STILL });
+      return life;
+    case "tail":
+      life.replace([voice.user("summary"), ...entries.slice(-one.where)]);
+      return life;
+    case "drop":
+      life.replace(entries.filter((_, at) => at !== one.where));
+      return life;
+    case "edit": {
+      const { step } = entries[one.where % entries.length] ?? { step: "none" };
+      const ids = entries.filter((entry) => entry.step === step).map(({ id }) => id);
+      const { now } = one;
+      const shown = one.where % 2 ? [] : [voice.user("in other words")];
+      life.write(editRecord(conversation, ids, shown, { reason: "shorter", now }, life.store));
+      return life;
+    }
+    case "hide": {
+      const { id } = entries[one.where % entries.length] ?? { id: "nobody" };
+      life.write({ kind: "patch", id, metadata: { hiddenFromModel: one.now } });
+      return life;
+    }
+    case "undo":
+      life.undo();
+      return life;
+    case "fork": {
+      const fork = new Life(voice, { begun: false, name: `${life.newId()}f` });
+      fork.begin(forkRecords(conversation, { from: "source" }));
+      fork.steps.push(...life.steps);
+      fork.prompt("go");
+      return fork;
+    }
+    default:
+      life.happens(one);
+      return life;
+  }
+}
+
+describe.each(modelVoices.map((voice) => [voice.dialect.name, voice] as const))("%s", (_name, voice) => {
+  test("P4: whatever is replaced, undone, edited, hidden and forked, in whatever order, the provider accepts it", () => {
+    holds(
+      fc.property(changes, (all) => {
+        let life = lived(voice, []);
+        for (const one of all) {
+          const before = life.records.length;
+          try {
+            life = change(life, one);
+          } catch (error) {
+            if (!(error instanceof HoldfastError) || !REFUSALS.includes(error.code)) throw error;
+            expect(life.records, "what is refused leaves nothing behind").toHaveLength(before);
+          }
+        }
+        expect(messagesOf(life.reopened(), STILL)).toEqual(life.view(STILL));
+        expect(life.accepted()).toBe("");
+      }),
+      seed,
+      300,
+    );
+  });
+});
 
 describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s", (_name, voice) => {
   test("R11: replaced by all of its entries, it is the conversation that it was", () => {
