@@ -122,7 +122,7 @@ export class Section<M> {
         if (!this.#byApproval.has(call.approval)) this.#byApproval.set(call.approval, found);
       }
     }
-    if (made.length > 0) this.#byMessage.set(item.entry.id, made);
+    this.#byMessage.set(item.entry.id, made);
   }
 
   /** The first decision counts. */

@@ -56,22 +56,35 @@ export class Transcript<M> {
     if (found?.answer?.from === "message") return true;
     const { id, seq, at, turn } = record;
     const entry: Made<M> = { id, seq, at, turn, step: id, message, metadata: this.#patched(id, EMPTY) };
-    if (place) entry.call = place;
+    if (place) entry.call = Object.freeze(place);
     if (!found || found.answer) entry.late = true;
     this.#push(this.#itemOf(Object.freeze(entry), "result", record));
     return true;
   }
 
   repair({ seq, at, turn, entries }: Stamped<records.RepairRecord>): void {
-    for (const { id, synthetic, incomplete, call, message: stored } of entries) {
-      if (this.#byId.has(id)) continue;
+    for (const { id: wanted, synthetic, incomplete, call, message: stored } of entries) {
+      const id = this.#freeId(wanted, call);
+      if (id === null) continue;
       const message = this.decoded(stored);
       const metadata = this.#patched(id, EMPTY);
       const entry: Made<M> = { id, seq, at, turn, step: id, message, metadata, synthetic };
       if (incomplete) entry.incomplete = true;
-      if (call) entry.call = call;
+      if (call) entry.call = Object.freeze(call);
       this.#push(this.#itemOf(Object.freeze(entry), "repair", {}));
     }
+  }
+
+  /** Null if that repair is there already. An application may have given the id to something else: the call is to be closed all the same. */
+  #freeId(wanted: string, call: Entry<M>["call"]): string | null {
+    let id = wanted;
+    for (let item = this.#byId.get(id); item; item = this.#byId.get(id)) {
+      const { synthetic, call: known } = item.entry;
+      const isSame = known?.message === call?.message && known?.index === call?.index;
+      if (synthetic !== undefined && isSame) return null;
+      id += "~";
+    }
+    return id;
   }
 
   /** The entry as it is now; null if it is not there yet. */
@@ -124,7 +137,7 @@ export class Transcript<M> {
     if (incomplete) entry.incomplete = true;
     if (late) entry.late = true;
     if (replacedBy !== undefined) entry.replacedBy = replacedBy;
-    if (call) entry.call = call;
+    if (call) entry.call = Object.freeze(call);
     return Object.freeze(entry);
   }
 
@@ -177,8 +190,12 @@ export class Transcript<M> {
   }
 
   #itemOf(entry: Entry<M>, from: Item<M>["from"], flags: { hidden?: true; redacted?: true }): Item<M> {
-    const hidden = flags.hidden === true || entry.metadata.hiddenFromModel === true || this.#joinsHidden(entry.step);
-    if (hidden) this.#hideStep(entry.step);
+    const isToBe = entry.metadata.hiddenFromModel === true;
+    const isMessage = from === "message";
+    const hidden = flags.hidden === true || (isMessage && (isToBe || this.#joinsHidden(entry.step)));
+    if (hidden && isMessage) this.#hideStep(entry.step);
+    // A result goes together with its call, from the next turn on.
+    if (isToBe && !hidden) this.changed.note();
     const role = this.#dialect.role(entry.message);
     return { entry, from, role, hidden, redacted: flags.redacted === true };
   }
