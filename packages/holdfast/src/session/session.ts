@@ -83,8 +83,9 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     this.#sync = new Sync(this.#host, {
       messages: () => this.messages,
       turn: () => this.#turn,
-      start: (prompt, given) => this.#start(prompt, given),
-      resume: () => this.#resume({}),
+      take: (turn) => {
+        this.#turn = turn;
+      },
       replace: (items, reason) => this.#replace(items, { reason }),
     });
     this.#stopListening = journal.onFailure((error) => this.#turn?.stop(error));
