@@ -10,8 +10,8 @@ export interface Entry {
   readonly bytes: number;
 }
 
-/** Mean sizes in bytes of JSON: user, assistant with a tool call, tool result (research/perf.md, section 1). */
-export const MEAN_BYTES = [307, 1221, 4319] as const;
+/** Mean sizes in bytes of JSON (research/perf.md, section 1). */
+const MEAN_BYTES = { prompt: 307, call: 1221, result: 4319, answer: 1221 } as const;
 const NOT_LATIN_SHARE = 0.05;
 
 const LATIN =
@@ -20,13 +20,32 @@ const LATIN =
 const NOT_LATIN = "файл и его проверка 文件和它的测试 読み込み ✓ → “done” 🙂 ";
 
 export type Spoken = "ai-sdk" | "anthropic";
+type Kind = "prompt" | "call" | "result" | "answer";
+
+/** Messages in equal parts of three kinds, whatever their order would mean to a model. */
+export function makeEntries(count: number): Entry[] {
+  const kinds: readonly Kind[] = ["prompt", "call", "result"];
+  return entriesOf("ai-sdk", count, (i) => kinds[i % 3]!);
+}
+
+/** How many messages a turn of `makeConversation` has. */
+export const PER_TURN = 10;
+
+/** Messages as they come in an agent: a prompt, four calls with their results, an answer; about 2 KB each. */
+export function makeConversation(count: number, dialect: Spoken): Entry[] {
+  return entriesOf(dialect, count, (i) => {
+    const at = i % PER_TURN;
+    if (at === 0) return "prompt";
+    return at === PER_TURN - 1 ? "answer" : at % 2 === 1 ? "call" : "result";
+  });
+}
 
 /**
- * Messages in equal parts of three kinds, sizes ±50 % around their means, about one in twenty with text outside Latin-1 (which V8
- * keeps in two bytes per character, and JSON in up to three). Every tool result answers the call right before it.
+ * Sizes are ±50 % around their means, about one in twenty has text outside Latin-1 (which V8 keeps in two bytes per character, and JSON in up
+ * to three). Every tool result answers the call right before it.
  */
-export function makeEntries(count: number, dialect: Spoken = "ai-sdk", seed = 1): Entry[] {
-  const random = randomFrom(seed);
+function entriesOf(dialect: Spoken, count: number, kindOf: (i: number) => Kind): Entry[] {
+  const random = randomFrom(1);
   const shapes = SHAPES[dialect];
   let callId = "";
   const latin = LATIN.split(" ");
@@ -41,14 +60,15 @@ export function makeEntries(count: number, dialect: Spoken = "ai-sdk", seed = 1)
     return parts.join(" ");
   };
   return Array.from({ length: count }, (_, i) => {
-    const kind = i % 3;
-    const target = MEAN_BYTES[kind]! * (0.5 + random());
+    const kind = kindOf(i);
+    const target = MEAN_BYTES[kind] * (0.5 + random());
     const words = random() < NOT_LATIN_SHARE ? [...latin.slice(0, 20), ...other] : latin;
-    if (kind !== 2) callId = `call_${Math.floor(random() * 1e12).toString(36)}`;
+    if (kind === "call") callId = `call_${Math.floor(random() * 1e12).toString(36)}`;
     const content = (bytes: number): string => text(Math.max(1, bytes), words);
     const shape = (): unknown => {
-      if (kind === 0) return { role: "user", content: content(target - 35) };
-      if (kind === 2) return shapes.result(callId, content(target - 135));
+      if (kind === "prompt") return { role: "user", content: content(target - 35) };
+      if (kind === "answer") return { role: "assistant", content: [{ type: "text", text: content(target - 65) }] };
+      if (kind === "result") return shapes.result(callId, content(target - 135));
       const input = { path: "src/index.ts", text: content((target - 190) / 2) };
       return shapes.call(callId, input, content((target - 190) / 2));
     };

@@ -1,8 +1,5 @@
 import { openStore, type Session, type Store, type Turn } from "holdfast";
-import { type Entry, makeEntries, type Spoken } from "./messages.ts";
-
-/** Prompts come one in three of the mix: one of ten begins a turn, the others steer it. */
-export const PER_TURN = 30;
+import { type Entry, makeConversation, PER_TURN, type Spoken } from "./messages.ts";
 
 /** A store of sessions in a folder, as an agent opens it. */
 export function sessionStore(root: string, durability: "process" | "power" = "process"): Promise<Store> {
@@ -30,7 +27,7 @@ export async function makeSession(
 ): Promise<{ readonly root: string; readonly id: string }> {
   await using store = await sessionStore(root);
   const session = await store.create({ dialect });
-  await eachTurn(session, makeEntries(count, dialect), async (turn, entries) => {
+  await eachTurn(session, makeConversation(count, dialect), async (turn, entries) => {
     for (const { message } of entries) await turn.append(message);
   });
   return { root, id: session.id };

@@ -2,7 +2,7 @@ import { type Durability, newId, openFolderStore } from "holdfast";
 import type { Bench } from "../bench.ts";
 import type { Results } from "../figure.ts";
 import { interleave } from "../interleave.ts";
-import { type Entry, makeEntries } from "../messages.ts";
+import { type Entry, makeConversation } from "../messages.ts";
 import { eachTurn, sessionStore } from "../sessions.ts";
 import { quantile } from "../statistics.ts";
 import { p50Note } from "./append.ts";
@@ -14,7 +14,7 @@ interface Plan {
 
 /**
  * `turn.append` against an append of the same record to a journal that no session stands before: what checking, encoding and folding a message
- * cost. Prompts, answers with calls and their results in turns of thirty; starts and ends of turns are not timed. Only `process` has a limit: beside a sync, nothing of this
+ * cost. Calls, results and answers in turns of ten; starts and ends of turns are not timed. Only `process` has a limit: beside a sync, nothing of this
  * can be seen.
  */
 export async function sessionAppendRow(bench: Bench, { figures, peers }: Results): Promise<void> {
@@ -35,7 +35,7 @@ async function compare(
   durability: Durability,
   plan: Plan,
 ): Promise<{ readonly rounds: number[]; readonly note: string }> {
-  const entries = makeEntries(3000, "anthropic").map((entry) => {
+  const entries = makeConversation(3000, "anthropic").map((entry) => {
     const { id, turn, message } = entry.record;
     return { ...entry, record: { kind: "message", id, turn, step: id, message } as Entry["record"] };
   });

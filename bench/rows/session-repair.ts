@@ -4,7 +4,7 @@ import { messagesOf } from "../../packages/holdfast/src/session/messages.ts";
 import { interruptionOf, repairForPrompt } from "../../packages/holdfast/src/session/resume.ts";
 import type { Bench } from "../bench.ts";
 import type { Results } from "../figure.ts";
-import { makeEntries } from "../messages.ts";
+import { makeConversation } from "../messages.ts";
 import { median } from "../statistics.ts";
 
 /** Four times the input in four times the time, with something for caches that it does not fit into. */
@@ -25,7 +25,7 @@ interface Cut {
  * what the model sees. Without the disk, which would hide it.
  */
 export async function sessionRepairRow(bench: Bench, { figures }: Results): Promise<void> {
-  const messages = makeEntries(MESSAGES, "anthropic").map(({ message }) => message as AnthropicMessage);
+  const messages = makeConversation(MESSAGES, "anthropic").map(({ message }) => message as AnthropicMessage);
   for (const [where, cut] of CUTS) {
     const sizes = [cut(messages), cut(messages.slice(0, MESSAGES / TIMES))] as const;
     const ratios: number[] = [];
@@ -77,7 +77,7 @@ const CUTS: readonly (readonly [where: string, cut: Cutting])[] = [
     (messages) => {
       const open = messages.length / ONE_IN;
       const answer = answerWith(Array.from({ length: open }, (_, i) => `open_${i}`));
-      return { records: recorded([...messages.slice(1), answer], open), closes: open };
+      return { records: recorded([...messages.slice(0, -1), answer], open), closes: open };
     },
   ],
   [
@@ -85,14 +85,14 @@ const CUTS: readonly (readonly [where: string, cut: Cutting])[] = [
     (messages) => {
       const open = messages.length / ONE_IN;
       const answers = Array.from({ length: open }, (_, i) => answerWith([`open_${i}`]));
-      return { records: recorded([...messages.slice(open), ...answers], open), closes: open };
+      return { records: recorded([...messages.slice(0, -open), ...answers], open), closes: open };
     },
   ],
   [
     // What damage leaves, or a program that did not record them. Only the live end is closed; the steps of the others are not shown.
     "all over",
     (messages) => {
-      const kept = messages.filter((_, i) => !(i % 3 === 2 && i % ONE_IN === 1));
+      const kept = messages.filter((_, i) => i % ONE_IN !== 2);
       return { records: recorded([...kept, answerWith(["open"])], 1), closes: 1 };
     },
   ],
