@@ -50,7 +50,10 @@ export interface Attempt {
 const PIPE_FD = 3;
 
 /** The child's side. Dies quietly when the laboratory is gone: nobody is left to hear. */
-export function tell(event: LabEvent): void {
+export const tell = (event: LabEvent): void => tellLine(event);
+
+/** The same for programs with events of their own. */
+export function tellLine(event: { readonly e: string }): void {
   try {
     writeSync(PIPE_FD, `${JSON.stringify(event)}\n`);
   } catch (error) {
@@ -60,12 +63,12 @@ export function tell(event: LabEvent): void {
 }
 
 /** The parent's side: whole lines out of what comes. A line that death cut short was never said. */
-export class Lines {
+export class Lines<E = LabEvent> {
   #rest = "";
 
-  take(chunk: string): LabEvent[] {
+  take(chunk: string): E[] {
     const lines = (this.#rest + chunk).split("\n");
     this.#rest = lines.pop() ?? "";
-    return lines.map((line) => JSON.parse(line) as LabEvent);
+    return lines.map((line) => JSON.parse(line) as E);
   }
 }

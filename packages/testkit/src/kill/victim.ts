@@ -22,10 +22,10 @@ export interface Death {
 }
 
 /** A process under test: what it says on its pipe, in order, and the means to kill it. */
-export class Victim implements AsyncDisposable {
-  readonly events: LabEvent[] = [];
+export class Victim<E extends { readonly e: string } = LabEvent> implements AsyncDisposable {
+  readonly events: E[] = [];
   readonly #child: ChildProcess;
-  readonly #listeners = new Set<(event: LabEvent) => void>();
+  readonly #listeners = new Set<(event: E) => void>();
   /** When it is dead and everything that it said has been heard. */
   readonly died: Promise<Death>;
   #dead: Death | undefined;
@@ -58,7 +58,7 @@ export class Victim implements AsyncDisposable {
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-STDERR_CHARS_MAX);
     });
-    const lines = new Lines();
+    const lines = new Lines<E>();
     (this.#child.stdio[3] as Readable).setEncoding("utf8").on("data", (chunk: string) => {
       for (const event of lines.take(chunk)) {
         this.events.push(event);
@@ -82,7 +82,7 @@ export class Victim implements AsyncDisposable {
   }
 
   /** Calls back inside the turn of the event loop that the event is heard in. Returns the way to stop that. */
-  onEvent(listener: (event: LabEvent) => void): () => void {
+  onEvent(listener: (event: E) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
@@ -98,17 +98,17 @@ export class Victim implements AsyncDisposable {
   }
 
   /** The first event of one of these kinds, from `from` on; rejects if it dies or falls silent before. */
-  async until<K extends LabEvent["e"]>(
+  async until<K extends E["e"]>(
     kind: K | readonly K[],
-    fits: (event: Extract<LabEvent, { e: K }>) => boolean = () => true,
+    fits: (event: Extract<E, { e: K }>) => boolean = () => true,
     from = 0,
-  ): Promise<Extract<LabEvent, { e: K }>> {
+  ): Promise<Extract<E, { e: K }>> {
     const kinds: readonly string[] = typeof kind === "string" ? [kind] : kind;
-    const wanted = (event: LabEvent): event is Extract<LabEvent, { e: K }> =>
-      kinds.includes(event.e) && fits(event as Extract<LabEvent, { e: K }>);
+    const wanted = (event: E): event is Extract<E, { e: K }> =>
+      kinds.includes(event.e) && fits(event as Extract<E, { e: K }>);
     const heard = this.events.slice(from).find(wanted);
     if (heard) return heard;
-    const { promise, resolve, reject } = Promise.withResolvers<Extract<LabEvent, { e: K }>>();
+    const { promise, resolve, reject } = Promise.withResolvers<Extract<E, { e: K }>>();
     const stop = this.onEvent((event) => {
       if (wanted(event)) resolve(event);
     });
@@ -130,8 +130,8 @@ export class Victim implements AsyncDisposable {
   }
 
   #complaint(what: string): Error {
-    const failed = this.events.findLast((event) => event.e === "failed");
-    const words = failed?.e === "failed" ? failed.message : this.#stderr || "(nothing on stderr)";
+    const failed = this.events.findLast((event) => event.e === "failed") as { readonly message?: string } | undefined;
+    const words = failed?.message ?? (this.#stderr || "(nothing on stderr)");
     return new Error(`process ${this.pid} ${what}: ${words}`);
   }
 }

@@ -1,0 +1,108 @@
+import { mkdtempSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { type Durability, openJournalStore, openStore } from "holdfast";
+import type { Op } from "./events.ts";
+import type { Flaw } from "./job.ts";
+import { type AgentProgram, warmAgent } from "./life.ts";
+import type { ConversationFault } from "./oracle.ts";
+import { type Ending, planConversation } from "./plan.ts";
+import { ConversationTrial, type TrialPlace } from "./trial.ts";
+
+export interface ConversationCampaign {
+  readonly store: "folder" | "sqlite";
+  /** A folder that exists. */
+  readonly place: string;
+  readonly seed: number;
+  /** How often an agent is killed, at least. */
+  readonly kills: number;
+  readonly durability?: Durability;
+  /** How many conversations are under test at the same time; default one for each processor. */
+  readonly lanes?: number;
+  /** Only the conversation of this number, as a fault names it. */
+  readonly only?: number;
+  /** To show that the oracle is not blind. */
+  readonly flaw?: Flaw;
+  /** Instead of those that the seed plans. */
+  readonly lives?: readonly Ending[];
+  readonly onKill?: (receipt: ConversationReceipt) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** The sums of a campaign. */
+export interface ConversationReceipt {
+  kills: number;
+  conversations: number;
+  /** Requests to a model, all judged. */
+  requests: number;
+  effects: number;
+  /** Calls of the library that were acknowledged, by name. */
+  readonly acknowledged: Map<Op["do"], number>;
+  /** And those that a death left without an answer. */
+  readonly cutOff: Map<Op["do"], number>;
+  readonly faults: (ConversationFault & { readonly index: number; readonly session: string | null })[];
+}
+
+const FAULTS_MAX = 20;
+
+/** Kills agents in the middle of their conversations until it has been `kills` times, and says what came back. */
+export async function runConversations(options: ConversationCampaign): Promise<ConversationReceipt> {
+  const receipt: ConversationReceipt = {
+    kills: 0,
+    conversations: 0,
+    requests: 0,
+    effects: 0,
+    acknowledged: new Map(),
+    cutOff: new Map(),
+    faults: [],
+  };
+  const address =
+    options.store === "sqlite" ? `sqlite:${join(options.place, "store.sqlite")}` : join(options.place, "store");
+  const { durability = "power" } = options;
+  const agent = await warmAgent(options.place);
+  await using store = await openStore(address);
+  await using journals = await openJournalStore(address);
+  const place: TrialPlace = {
+    address,
+    durability,
+    store,
+    journals,
+    folder: mkdtempSync(join(options.place, "effects-")),
+  };
+  let next = options.only ?? 0;
+  const goesOn = (): boolean =>
+    !options.signal?.aborted && receipt.kills < options.kills && receipt.faults.length < FAULTS_MAX;
+  const lane = async (): Promise<void> => {
+    while (goesOn() && (options.only === undefined || next <= options.only))
+      await runOne(options, place, agent, next++, receipt, goesOn);
+  };
+  await Promise.all(Array.from({ length: options.lanes ?? availableParallelism() }, lane));
+  return receipt;
+}
+
+async function runOne(
+  options: ConversationCampaign,
+  place: TrialPlace,
+  agent: AgentProgram,
+  index: number,
+  receipt: ConversationReceipt,
+  goesOn: () => boolean,
+): Promise<void> {
+  const plan = planConversation(options.seed, index);
+  const trial = new ConversationTrial(place, agent, plan, String(index), options.flaw);
+  for (const ending of options.lives ?? plan.lives) {
+    const before = trial.kills;
+    await trial.run(ending);
+    receipt.kills += trial.kills - before;
+    options.onKill?.(receipt);
+    if (!goesOn() || trial.faults.length > 0) break;
+  }
+  receipt.conversations++;
+  receipt.requests += trial.log.saidOf("asked").length;
+  receipt.effects += trial.log.saidOf("effect").length;
+  for (const { op, answer } of trial.log.tried) {
+    const counts = answer === "ok" ? receipt.acknowledged : receipt.cutOff;
+    if (answer !== "no") counts.set(op.do, (counts.get(op.do) ?? 0) + 1);
+  }
+  for (const fault of trial.faults) receipt.faults.push({ ...fault, index, session: trial.session });
+}

@@ -1,0 +1,119 @@
+import type { Interruption, OpenCall, Outcome, ResumeOptions, Turn } from "holdfast";
+import type { Op } from "./events.ts";
+import { extras } from "./extras.ts";
+import { respond } from "./model.ts";
+import { tell } from "./recorder.ts";
+import { type PlacedCall, pause, type Stage, typed, type Work } from "./stage.ts";
+import { stream } from "./stream.ts";
+import { runCalls } from "./tools.ts";
+import type { Message, ModelCall } from "./voices.ts";
+
+const RESPONSES_MAX = 7;
+
+/** One turn of an agent's life: goes on with the one that was cut off, or begins another. */
+export async function liveTurn(stage: Stage, isFirst: boolean): Promise<void> {
+  await extras(stage, null);
+  const begun = await begin(stage, isFirst);
+  const work: Work = { turn: begun.turn, isPast: false };
+  if (begun.open.length > 0) await runCalls(stage, work, begun.open);
+  for (let nth = 0; !work.isPast && nth < RESPONSES_MAX; nth++) {
+    await extras(stage, work);
+    const isLast = await respondOnce(stage, work, nth);
+    if (isLast) break;
+  }
+  if (!work.isPast) await finish(stage, work);
+}
+
+/** Asks the model, records what it says, and runs what it calls. True if that was its answer. */
+async function respondOnce(stage: Stage, work: Work, nth: number): Promise<boolean> {
+  const { session, job, voice, recorder, random } = stage;
+  const view = job.flaw === "sends-entries" ? session.entries.map(({ message }) => message) : session.messages;
+  tell({ e: "asked", view, settled: work.turn.open.length === 0 });
+  await pause(stage, 10);
+  const mark = (kind: string): string => recorder.mark(kind);
+  const repeatsIds = job.voice === "openai-chat" && job.seed % 2 === 0;
+  const step = respond({ seed: job.seed, view, nth, serial: recorder.serial(), mark, repeatsIds });
+  const calls = await stream(stage, work, step, voice.step(step, view));
+  if (calls === null) return true;
+  if (calls.length === 0) return true;
+  if (random.chance(0.1)) return suspend(stage, work, calls);
+  await runCalls(stage, work, calls);
+  return false;
+}
+
+/** Some calls want a person's approval: the others run, then the turn waits (R7). */
+async function suspend(stage: Stage, work: Work, calls: readonly PlacedCall[]): Promise<true> {
+  const { random, recorder } = stage;
+  const first = random.below(calls.length);
+  if (first > 0) await runCalls(stage, work, calls.slice(0, first));
+  if (work.isPast) return true;
+  const waiting = calls.slice(first).map(({ call }) => call.id);
+  work.isPast = true;
+  await recorder.try({ do: "suspend", calls: waiting }, () =>
+    work.turn.suspend({ reason: "approval", calls: waiting }),
+  );
+  return true;
+}
+
+async function finish({ random, recorder }: Stage, { turn }: Work): Promise<void> {
+  const dice = random.next();
+  if (dice < 0.05) await recorder.try({ do: "fail" }, () => turn.fail(new Error("the provider hung up")));
+  else if (dice < 0.1) await recorder.try({ do: "abort" }, () => turn.abort({ by: "user", reason: "enough" }));
+  else await recorder.try({ do: "end" }, () => turn.end());
+}
+
+interface Begun {
+  readonly turn: Turn<Message>;
+  readonly open: readonly PlacedCall[];
+}
+
+async function begin(stage: Stage, isFirst: boolean): Promise<Begun> {
+  const { session, random, recorder, job } = stage;
+  const { interruption, queue } = session;
+  if (isFirst && job.retry) return { turn: await start(stage, job.retry.message, job.retry.id), open: [] };
+  if (interruption && random.chance(0.65)) return resume(stage, interruption);
+  const waiting = queue[0];
+  if (waiting && job.flaw === "delivers-twice")
+    return { turn: await start(stage, waiting.prompt, recorder.serial()), open: [] };
+  if (waiting && random.chance(0.7)) {
+    const op: Op = { do: "start", id: waiting.id, message: waiting.prompt, queued: true };
+    return { turn: await recorder.try(op, () => session.startTurn(waiting)), open: [] };
+  }
+  return { turn: await start(stage, typed(stage, "p"), recorder.serial()), open: [] };
+}
+
+async function start({ recorder, session, job }: Stage, message: Message, id: string): Promise<Turn<Message>> {
+  const op: Op = { do: "start", id, message, queued: false };
+  if (job.flaw !== "acknowledges-early") return recorder.try(op, () => session.startTurn(message, { id }));
+  recorder.announce(op).ok();
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  return session.startTurn(message, { id });
+}
+
+/** Goes on with a turn, by one policy or another, and runs what the library says is to be run. */
+async function resume(stage: Stage, { turn: number }: Interruption<Message>): Promise<Begun> {
+  const { session, random, recorder, job } = stage;
+  const draft = random.chance(0.3) ? "keep" : "discard";
+  const policy = job.flaw === "runs-again" ? "again" : random.pick(["close", "rerun", "rerun", "each"] as const);
+  const isApproved = random.chance(0.6);
+  const each = (call: OpenCall): "close" | "keep" | Outcome => decide(stage, call, isApproved);
+  const calls: ResumeOptions["calls"] = policy === "each" ? each : policy === "again" ? () => "keep" : policy;
+  const op: Op = { do: "resume", turn: number, draft, calls: policy };
+  const turn = await recorder.try(op, () => session.resumeTurn({ calls: calls!, draft }));
+  const open = turn.open.map(({ id, name, input, message }) => ({
+    call: { id, name, input: input as ModelCall["input"] },
+    message: message ?? "",
+  }));
+  return { turn, open };
+}
+
+function decide(
+  { random, recorder }: Stage,
+  { state, replay }: OpenCall,
+  isApproved: boolean,
+): "close" | "keep" | Outcome {
+  if (state === "awaiting") return isApproved ? "keep" : { error: "denied" };
+  if (state === "never-started") return random.pick(["close", "keep", "keep"] as const);
+  if (state === "outcome-unknown" && replay === "safe" && random.chance(0.7)) return "keep";
+  return random.chance(0.5) ? "close" : { value: `${recorder.mark("o")} checked by hand` };
+}

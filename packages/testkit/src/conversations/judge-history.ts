@@ -1,0 +1,163 @@
+import type { JournalRecord } from "holdfast";
+import { canonical } from "../providers/canonical.ts";
+import type { Op } from "./events.ts";
+import type { Tried } from "./log.ts";
+import type { Evidence, ConversationFault as Fault } from "./oracle.ts";
+import type { Message } from "./voices.ts";
+
+type Said = Extract<Op, { do: "start" | "append" | "commit" }>;
+
+/** The messages of a call, by the ids that they get. */
+export function messagesOf(op: Said): Map<string, Message> {
+  const messages = op.do === "start" ? [op.message] : op.messages;
+  return new Map(messages.map((message, index) => [index === 0 ? op.id : `${op.id}.${index}`, message]));
+}
+
+/** Messages, the queue and replacements, in the journal: all that was acknowledged, once, whole, in order, and nothing else. */
+export function historyFaults(evidence: Evidence): Fault[] {
+  const { log, history } = evidence;
+  const faults: Fault[] = [];
+  const recorded = history.filter(({ kind, carried }) => kind === "message" && carried !== true);
+  const byId = Map.groupBy(recorded, ({ id }) => String(id));
+  const said = log.of("start", "append", "commit");
+  const known = new Map<string, Message>();
+  for (const { op } of said) for (const [id, message] of messagesOf(op)) known.set(id, message);
+  for (const [id, records] of byId) {
+    if (records.length > 1)
+      faults.push({ what: "twice", message: `message ${id} stands at ${records.map(({ seq }) => seq)}` });
+    const message = known.get(id);
+    if (!message) faults.push({ what: "invented", message: `nobody recorded message ${id}` });
+    else if (canonical(message) !== canonical(records[0]!["message"]))
+      faults.push({ what: "altered", message: `message ${id} is ${canonical(records[0]!["message"])}` });
+  }
+  for (const [id, tries] of Map.groupBy(said, ({ op }) => op.id)) {
+    const ids = [...messagesOf(tries[0]!.op).keys()];
+    const there = ids.filter((one) => byId.has(one));
+    if (there.length > 0 && there.length < ids.length)
+      faults.push({ what: "half", message: `of ${ids} only ${there} is there` });
+    if (there.length === 0 && tries.some(({ answer }) => answer === "ok"))
+      faults.push({ what: "lost", message: `${tries[0]!.op.do} of message ${id} was acknowledged` });
+    if (there.length > 0 && tries.every(({ answer }) => answer === "no"))
+      faults.push({ what: "invented", message: `message ${id} was refused, and is there` });
+  }
+  return [...faults, ...orderFaults(said, byId), ...queueFaults(evidence), ...epochFaults(evidence)];
+}
+
+/** What was tried after something else was acknowledged stands behind it. */
+function orderFaults(said: readonly Tried<Said>[], byId: ReadonlyMap<string, readonly JournalRecord[]>): Fault[] {
+  const seqOf = ({ op }: Tried<Said>): number | undefined => byId.get(op.id)?.[0]?.seq;
+  const faults: Fault[] = [];
+  for (const later of said) {
+    const seq = seqOf(later);
+    if (seq === undefined || said.some((one) => one !== later && one.op.id === later.op.id)) continue;
+    const before = said.find((one) => one.answer === "ok" && one.answeredAt < later.at && (seqOf(one) ?? 0) > seq);
+    if (before) faults.push({ what: "order", message: `message ${later.op.id} stands before ${before.op.id}` });
+  }
+  return faults;
+}
+
+/** The queue of a history: what was put in and not taken out, in order. */
+export function queueOf(history: readonly JournalRecord[]): string[] {
+  const taken = new Set(history.filter(({ kind }) => kind === "queue.take").map(({ id }) => id));
+  return history.filter(({ kind, id }) => kind === "queue.put" && !taken.has(id)).map(({ id }) => String(id));
+}
+
+function queueFaults({ log, history, reading }: Evidence): Fault[] {
+  const fault = (message: string): Fault => ({ what: "queue", message });
+  const faults: Fault[] = [];
+  const puts = Map.groupBy(
+    history.filter(({ kind }) => kind === "queue.put"),
+    ({ id }) => id,
+  );
+  const takes = Map.groupBy(
+    history.filter(({ kind }) => kind === "queue.take"),
+    ({ id }) => id,
+  );
+  const messages = new Map(history.map((record) => [record.kind === "message" ? record["id"] : undefined, record]));
+  for (const { op, answer } of log.of("enqueue")) {
+    const count = puts.get(op.id)?.length ?? 0;
+    if (answer === "ok" && count === 0) faults.push(fault(`prompt ${op.id} was queued, and is nowhere`));
+    if (count > 1) faults.push(fault(`prompt ${op.id} was put into the queue ${count} times`));
+  }
+  for (const [id, records] of takes) {
+    if (records.length > 1) faults.push(fault(`prompt ${id} was taken ${records.length} times`));
+    const isWithdrawn = records[0]!["withdrawn"] === true;
+    if (!isWithdrawn && !messages.has(id)) faults.push(fault(`prompt ${id} was taken, and not delivered`));
+    if (isWithdrawn && messages.has(id)) faults.push(fault(`prompt ${id} was withdrawn, and delivered`));
+  }
+  for (const { op } of log.ok("dequeue"))
+    if (!takes.has(op.id)) faults.push(fault(`prompt ${op.id} was withdrawn, and is still in the queue`));
+  for (const id of puts.keys())
+    if (messages.has(id) && !takes.has(id)) faults.push(fault(`prompt ${id} was delivered, and is still in the queue`));
+  // Delivered once: its words are recorded once, under whatever id.
+  const texts = history
+    .filter(({ kind, carried }) => kind === "message" && carried !== true)
+    .map(({ message }) => canonical(message));
+  for (const { op } of log.of("enqueue")) {
+    const times = texts.filter((text) => text === canonical(op.message)).length;
+    if (times > 1 || (times === 1 && !takes.has(op.id)))
+      faults.push(fault(`prompt ${op.id} was delivered, and may be again`));
+  }
+  const wanted = queueOf(history);
+  const shown = reading.queue.map(({ id }) => id);
+  if (wanted.join() !== shown.join()) faults.push(fault(`the queue is [${shown}], and should be [${wanted}]`));
+  return faults;
+}
+
+/** C7: each replacement is there as a whole, or not at all. */
+function epochFaults({ log, history, reading }: Evidence): Fault[] {
+  const faults: Fault[] = [];
+  const asked = log.of("replace", "undo").filter(({ answer }) => answer !== "no");
+  let next = 0;
+  for (const [at, record] of history.entries()) {
+    if (record.kind !== "epoch") continue;
+    const carried = carriedBehind(history, at);
+    if (carried.length !== record["carried"])
+      faults.push({
+        what: "half",
+        message: `the epoch at ${record.seq} carries ${record["carried"]} messages, and has ${carried.length}`,
+      });
+    // The first that fits: one that was in flight at a death may not have come to be.
+    const found = asked.findIndex((one, i) => i >= next && fits(one.op, carried));
+    const skipped = asked.slice(next, found < 0 ? asked.length : found);
+    if (found < 0) faults.push({ what: "invented", message: `nobody asked for the epoch at ${record.seq}` });
+    for (const { op } of skipped.filter(({ answer }) => answer === "ok"))
+      faults.push({ what: "lost", message: `a ${op.do} was acknowledged, and is not there` });
+    next = found < 0 ? asked.length : found + 1;
+  }
+  for (const { op } of asked.slice(next).filter(({ answer }) => answer === "ok"))
+    faults.push({ what: "lost", message: `a ${op.do} was acknowledged, and is not there` });
+  const last = history.findLastIndex(({ kind }) => kind === "epoch");
+  if (last >= 0) {
+    const shown = new Set(reading.entries.map(({ id }) => id));
+    const missing = carriedBehind(history, last).filter(({ id }) => !shown.has(String(id)));
+    // A result that a message has come to hold is no entry of its own.
+    const gone = missing.filter(({ message }) => !JSON.stringify(message).includes("«r"));
+    if (gone.length > 0)
+      faults.push({ what: "half", message: `entries of the current epoch are missing: ${gone.map(({ id }) => id)}` });
+  }
+  return faults;
+}
+
+function carriedBehind(history: readonly JournalRecord[], at: number): JournalRecord[] {
+  const carried: JournalRecord[] = [];
+  for (const record of history.slice(at + 1)) {
+    if (record.kind === "session" && carried.length === 0) continue;
+    if (record.kind !== "message" || record["carried"] !== true) break;
+    carried.push(record);
+  }
+  return carried;
+}
+
+/** All that was given is there, in order. The library may carry more: the rest of a step, or a result that says that there is none. */
+function fits(op: Extract<Op, { do: "replace" | "undo" }>, carried: readonly JournalRecord[]): boolean {
+  const wanted = op.do === "undo" ? op.before : op.items;
+  let at = 0;
+  for (const item of wanted) {
+    const isIt = ({ id, message }: JournalRecord): boolean =>
+      typeof item === "string" ? id === item : canonical(message) === canonical(item);
+    while (at < carried.length && !isIt(carried[at]!)) at++;
+    if (at++ >= carried.length) return false;
+  }
+  return op.do === "undo" || op.items.length > 0 || carried.length === 0;
+}

@@ -1,0 +1,42 @@
+import type { JournalRecord } from "holdfast";
+import type { Evidence, ConversationFault as Fault } from "./oracle.ts";
+
+const placeOf = (of: object): string => {
+  const { message, call } = of as { readonly message?: unknown; readonly call?: unknown };
+  return `${message} ${call}`;
+};
+
+/** Starts are durable before tools run, outcomes are kept, and nothing runs twice that may not. */
+export function toolFaults({ log, history, effects }: Evidence): Fault[] {
+  const faults: Fault[] = [];
+  const starts = Map.groupBy(
+    history.filter(({ kind }) => kind === "tool.started"),
+    placeOf,
+  );
+  const ends = history.filter(({ kind }) => kind === "tool.ended");
+  for (const { op } of log.ok("toolStarted"))
+    if (!starts.has(placeOf(op))) faults.push({ what: "lost", message: `the start of call ${placeOf(op)}` });
+  for (const [place, ran] of Map.groupBy(effects, placeOf)) {
+    const recorded: readonly JournalRecord[] = starts.get(place) ?? [];
+    if (recorded.length < ran.length)
+      faults.push({
+        what: "unrecorded start",
+        message: `call ${place} had ${ran.length} effects and ${recorded.length} starts`,
+      });
+    const isSafe = recorded.slice(0, -1).every(({ replay }) => replay === "safe");
+    if (ran.length > 1 && !isSafe)
+      faults.push({
+        what: "ran twice",
+        message: `call ${place} had its effect in lives ${ran.map(({ life }) => life)}`,
+      });
+  }
+  const texts = ends.map((record) => JSON.stringify(record));
+  for (const { op, answer } of log.of("toolEnded")) {
+    const times = texts.filter((text) => text.includes(op.mark)).length;
+    if (answer === "ok" && times === 0)
+      faults.push({ what: "lost", message: `the outcome ${op.mark} of call ${placeOf(op)}` });
+    if (times > 1)
+      faults.push({ what: "twice", message: `the outcome ${op.mark} of call ${placeOf(op)} is there ${times} times` });
+  }
+  return faults;
+}

@@ -1,0 +1,63 @@
+import type { AgentEvent, Op } from "./events.ts";
+
+/** One call of the library, and what became of it as far as the agent could tell. */
+export interface Tried<O extends Op = Op> {
+  readonly op: O;
+  readonly life: number;
+  /** Its place among everything that was said; of its answer too. */
+  readonly at: number;
+  answeredAt: number;
+  answer: "open" | "ok" | "no";
+}
+
+export interface Said {
+  readonly life: number;
+  readonly at: number;
+  readonly event: AgentEvent;
+}
+
+/** Everything that the agents of one session have tried and been told, in order, over all their lives. */
+export class Log {
+  readonly tried: Tried[] = [];
+  readonly said: Said[] = [];
+  #life = 0;
+  readonly #byNumber = new Map<string, Tried>();
+
+  get life(): number {
+    return this.#life;
+  }
+  nextLife(): void {
+    this.#life++;
+  }
+
+  hear(event: AgentEvent): void {
+    const at = this.said.length;
+    this.said.push({ life: this.#life, at, event });
+    if (event.e === "try") {
+      const tried: Tried = { op: event.op, life: this.#life, at, answeredAt: Number.POSITIVE_INFINITY, answer: "open" };
+      this.tried.push(tried);
+      this.#byNumber.set(`${this.#life} ${event.n}`, tried);
+    } else if (event.e === "ok" || event.e === "no") {
+      const tried = this.#byNumber.get(`${this.#life} ${event.n}`);
+      if (!tried) throw new Error(`an answer to call ${event.n}, which was never announced`);
+      tried.answer = event.e;
+      tried.answeredAt = at;
+    }
+  }
+
+  of<D extends Op["do"]>(...kinds: readonly D[]): Tried<Extract<Op, { do: D }>>[] {
+    const wanted: readonly string[] = kinds;
+    return this.tried.filter(({ op }) => wanted.includes(op.do)) as Tried<Extract<Op, { do: D }>>[];
+  }
+
+  /** What was acknowledged. */
+  ok<D extends Op["do"]>(...kinds: readonly D[]): Tried<Extract<Op, { do: D }>>[] {
+    return this.of(...kinds).filter(({ answer }) => answer === "ok");
+  }
+
+  saidOf<E extends AgentEvent["e"]>(kind: E): (Said & { readonly event: Extract<AgentEvent, { e: E }> })[] {
+    return this.said.filter(({ event }) => event.e === kind) as (Said & {
+      readonly event: Extract<AgentEvent, { e: E }>;
+    })[];
+  }
+}

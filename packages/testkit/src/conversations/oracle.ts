@@ -1,0 +1,62 @@
+import type { JournalRecord, Reading } from "holdfast";
+import type { Effect } from "./effects.ts";
+import { historyFaults } from "./judge-history.ts";
+import { interruptionFaults } from "./judge-interruption.ts";
+import { readingFaults } from "./judge-reading.ts";
+import { toolFaults } from "./judge-tools.ts";
+import { viewFaults } from "./judge-views.ts";
+import type { Log } from "./log.ts";
+import type { Message, Voice } from "./voices.ts";
+
+/** All that is known after a death. */
+export interface Evidence {
+  readonly log: Log;
+  readonly voice: Voice;
+  readonly draftMs: number;
+  /** Every record of every epoch. */
+  readonly history: readonly JournalRecord[];
+  /** What a reader sees who holds no lease. */
+  readonly reading: Reading<Message>;
+  readonly effects: readonly Effect[];
+}
+
+export interface ConversationFault {
+  readonly what: /** Acknowledged, and not there. */
+    | "lost"
+    | "twice"
+    | "order"
+    /** There, and nobody tried to record it, or the library had refused it. */
+    | "invented"
+    | "altered"
+    /** A unit or a replacement is there in part (C7). */
+    | "half"
+    /** A tool had its effect before its start was durable (R5). */
+    | "unrecorded start"
+    /** A tool ran again that may not (C4). */
+    | "ran twice"
+    /** What is said of the interrupted turn is not so (P5). */
+    | "interruption"
+    /** Streamed words: missing, or come back when they should not (C2, C36). */
+    | "words"
+    | "queue"
+    | "metadata"
+    | "usage"
+    /** A provider would refuse it (P4). */
+    | "refused"
+    /** The model was shown another past than before (R1). */
+    | "past"
+    /** The library, or a process, did what it should not have. */
+    | "conduct";
+  readonly message: string;
+}
+
+/** Judges a session after the death of its agent: nothing that was acknowledged is lost, no tool ran twice, and the provider accepts what comes next. Pure. */
+export function judgeConversation(evidence: Evidence): ConversationFault[] {
+  return [
+    ...historyFaults(evidence),
+    ...toolFaults(evidence),
+    ...readingFaults(evidence),
+    ...interruptionFaults(evidence),
+    ...viewFaults(evidence),
+  ];
+}

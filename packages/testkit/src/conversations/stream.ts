@@ -1,0 +1,86 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Draft } from "holdfast";
+import { tell } from "./recorder.ts";
+import type { PlacedCall, Stage, Work } from "./stage.ts";
+import type { Message, Step } from "./voices.ts";
+
+const BEAT_MS = 10;
+const CHARS_MAX = 24;
+
+/** Streams a response as the user sees it, and records it when it is whole. Null if the user stopped it. */
+export async function stream(stage: Stage, work: Work, step: Step, messages: Message[]): Promise<PlacedCall[] | null> {
+  const { random, recorder, job } = stage;
+  const { turn } = work;
+  const tokens = 1 + random.below(1000);
+  const usage = { inputTokens: tokens };
+  let id = recorder.serial();
+  const place = (): PlacedCall[] =>
+    step.calls.map((call) => {
+      const at = messages.findIndex((message) => JSON.stringify(message).includes(JSON.stringify(call.id)));
+      return { call, message: at === 0 ? id : `${id}.${at}` };
+    });
+  if (random.chance(0.2)) {
+    const op = { do: "append", id, messages, by: "model", queued: false, tokens } as const;
+    await recorder.try(op, () => turn.append(messages, { id, usage }));
+    // A retry of whoever could not know that it had been recorded (R15).
+    if (random.chance(0.2)) await turn.append(messages, { id, usage });
+    return place();
+  }
+  let draft = open(stage, work, null);
+  using _beats = beats();
+  // A stream that fails half-way, and is asked for again.
+  while (random.chance(0.15)) {
+    await speak(stage, draft, `${recorder.mark("f")} ${step.text ?? ""}`, 0.6);
+    if (job.flaw === "mixes-attempts") recorder.announce({ do: "discard", draft: draft.id }).ok();
+    else if (random.chance(0.5)) {
+      const failed = draft;
+      await recorder.try({ do: "discard", draft: failed.id }, () => failed.discard("the stream broke off"));
+      draft = open(stage, work, null);
+    } else draft = open(stage, work, draft);
+  }
+  if (step.reasoning !== null) draft.push({ part: 0, reasoning: step.reasoning });
+  if (step.text !== null) await speak(stage, draft, step.text, 1);
+  for (const [index, { id: callId, name, input }] of step.calls.entries())
+    draft.push({ part: 2 + index, call: { id: callId, name }, input: JSON.stringify(input) });
+  if (random.chance(0.05)) {
+    work.isPast = true;
+    await recorder.try({ do: "abort" }, () => turn.abort({ by: "user" }));
+    return null;
+  }
+  id = draft.id;
+  const op = { do: "commit", draft: draft.id, id, messages, tokens } as const;
+  await recorder.try(op, () => draft.commit(messages, { usage }));
+  return place();
+}
+
+/** Opening a second draft discards the first: that is all a retry needs (R10). */
+function open({ recorder }: Stage, { turn }: Work, before: Draft<Message> | null): Draft<Message> {
+  const discarding = before ? recorder.announce({ do: "discard", draft: before.id }) : null;
+  const draft = turn.draft();
+  discarding?.ok();
+  recorder.announce({ do: "draft", draft: draft.id }).ok();
+  return draft;
+}
+
+async function speak({ random, job }: Stage, draft: Draft<Message>, text: string, share: number): Promise<void> {
+  const end = Math.floor(text.length * share);
+  for (let at = 0; at < end; ) {
+    const next = Math.min(end, at + 1 + random.below(CHARS_MAX));
+    const piece = text.slice(at, next);
+    at = next;
+    tell({ e: "push", draft: draft.id, text: piece });
+    if (job.flaw !== "keeps-its-words") draft.push({ part: 1, text: piece });
+    tell({ e: "pushed", draft: draft.id, chars: piece.length, t: performance.now() });
+    await sleep(random.below(random.chance(0.2) ? job.draftMs : 8));
+  }
+}
+
+/** Tells when timers have run, while something is streamed: the draft's are among them. */
+function beats(): Disposable {
+  const timer = setInterval(() => {
+    const t = performance.now();
+    // By the end of this round of the event loop every timer that was due at `t` has run.
+    setImmediate(() => tell({ e: "beat", t }));
+  }, BEAT_MS);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}
