@@ -86,28 +86,31 @@ export class LiveTurn<M> implements Turn<M> {
   ): Promise<Outcome<T>> {
     // Stopped in the middle of a batch: what has not started does not start, and the model will be told so.
     if (this.#wasAborted) return { error: this.signal.reason };
-    await this.#start(callId, options, true);
+    const running = await this.#start(callId, options, true);
     let outcome: Outcome<T>;
     try {
       outcome = { value: await run(this.signal) };
     } catch (error) {
       outcome = { error: error ?? new Error("the tool failed without an error") };
     }
-    await this.toolEnded(callId, outcome);
+    await this.#record(callId, running, outcome);
     return outcome;
   }
 
-  toolStarted(callId: string, options: ToolOptions = {}): Promise<void> {
-    return this.#start(callId, options, false);
+  async toolStarted(callId: string, options: ToolOptions = {}): Promise<void> {
+    await this.#start(callId, options, false);
   }
 
-  async toolEnded(callId: string, outcome: Outcome, shown?: M): Promise<void> {
+  toolEnded(callId: string, outcome: Outcome, shown?: M): Promise<void> {
+    return this.#record(callId, this.#running.get(callId) ?? null, outcome, shown);
+  }
+
+  async #record(callId: string, running: Running | null, outcome: Outcome, shown?: M): Promise<void> {
     const { log, intake } = this.#host;
     this.#host.assertOpen();
-    const running = this.#running.get(callId) ?? null;
     const found = this.#placeOf(callId, running);
     if (!running && !found) throw callUnknown(callId);
-    this.#running.delete(callId);
+    if (this.#running.get(callId) === running) this.#running.delete(callId);
     const failed = "error" in outcome && outcome.error !== undefined;
     const { value, redacted } = failed ? { value: undefined, redacted: false } : intake.value(outcome.value);
     const made = shown === undefined ? null : intake.message(shown);
@@ -239,12 +242,15 @@ export class LiveTurn<M> implements Turn<M> {
     }
   }
 
-  async #start(callId: string, options: ToolOptions, intents: boolean): Promise<void> {
+  async #start(callId: string, options: ToolOptions, intents: boolean): Promise<Running> {
     this.#assertOpen(`the start of ${JSON.stringify(callId)}`);
     const { conversation, log, intake } = this.#host;
-    if (this.#running.has(callId)) throw callTaken(callId, "is running already");
     const call = conversation.section.open(callId);
     const place = call ? { message: call.item.entry.id, index: call.index } : null;
+    const before = this.#running.get(callId);
+    // Servers repeat their ids: this may be another call than the one that was started under it (R9).
+    const isAnother = place !== null && before?.place != null && before.place.message !== place.message;
+    if (before && !isAnother) throw callTaken(callId, "is running already");
     if (!call && conversation.section.knows(callId)) throw callTaken(callId, "has its result already");
     if (call?.call.by === "provider") throw callTaken(callId, "is run by the provider itself");
     if (!call && options.name === undefined) throw callUnknown(callId);
@@ -262,12 +268,14 @@ export class LiveTurn<M> implements Turn<M> {
     if (options.replay === "safe") record.replay = "safe";
     if (options.child !== undefined) record.child = options.child;
     if (intents) record.intents = true;
-    this.#running.set(callId, { call: callId, name, startedMs: performance.now(), place });
+    const running: Running = { call: callId, name, startedMs: performance.now(), place };
+    this.#running.set(callId, running);
     try {
       // Durable before the tool runs: else nobody could say after a crash that it may have (R5).
       await log.append([record]);
+      return running;
     } catch (error) {
-      this.#running.delete(callId);
+      if (this.#running.get(callId) === running) this.#running.delete(callId);
       throw error;
     }
   }
