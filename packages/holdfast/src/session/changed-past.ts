@@ -58,10 +58,6 @@ export class ChangedPast<M> {
       if (isShown(item)) {
         first ??= id;
         if (item.redacted) seen.redactedAt ??= id;
-        if (isInside && !isPast) {
-          seen.changedAt ??= id;
-          seen.changedUntil = id;
-        }
         // Another model: reasoning of the one before does not come back, also if that one does (R4).
         if (model !== undefined && model !== seen.model) {
           if (seen.model !== undefined && last !== null) {
@@ -69,6 +65,10 @@ export class ChangedPast<M> {
             seen.changedUntil = last;
           }
           seen.model = model;
+        }
+        if (isInside && !isPast) {
+          seen.changedAt ??= id;
+          seen.changedUntil = id;
         }
         last = id;
       }

@@ -93,7 +93,7 @@ export function interruptionOf<M>(conversation: Conversation<M>): Interruption<M
 }
 
 /** What stands at the end of a turn that did not complete: the rows of the table in SESSIONS.md. */
-type End = "completed" | "answered" | "draft" | "cut";
+type End = "completed" | "answered" | "draft" | "draft behind an answer" | "cut";
 
 interface Ending {
   /** The streamed text is shown as an incomplete message. */
@@ -117,6 +117,11 @@ export const ENDINGS: { readonly [E in End]: { readonly P: Ending; readonly R: E
   draft: {
     P: { incomplete: true, boundary: true },
     R: { incomplete: false, boundary: false },
+    keep: { incomplete: true, boundary: true },
+  },
+  "draft behind an answer": {
+    P: { incomplete: true, boundary: true },
+    R: { incomplete: false, boundary: true },
     keep: { incomplete: true, boundary: true },
   },
   cut: {
@@ -143,9 +148,10 @@ export const CALLS: {
 function endOf<M>(conversation: Conversation<M>, open: readonly FoundCall[], draft: DraftContent | null): End {
   const { turn, dialect } = conversation;
   if (!turn || howOf(turn).kind === "completed") return "completed";
-  if (draft && dialect.incomplete(draft.text) !== null) return "draft";
   // What counts is how the request would end, not what is recorded (R2).
-  return open.length === 0 && endsWithAnswer(conversation) ? "answered" : "cut";
+  const isAnswered = open.length === 0 && endsWithAnswer(conversation);
+  if (draft && dialect.incomplete(draft.text) !== null) return isAnswered ? "draft behind an answer" : "draft";
+  return isAnswered ? "answered" : "cut";
 }
 
 /** What is to be recorded before a new prompt. */

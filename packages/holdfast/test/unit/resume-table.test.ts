@@ -116,6 +116,17 @@ const rows: readonly Row[] = [
     not: [/wrong words/],
   },
   {
+    row: "draft behind an answer",
+    happens: (scene) => {
+      scene.step({ text: "Done." });
+      draft(scene, [{ part: 0, text: "And more" }]);
+    },
+    draft: "And more",
+    P: ["draft", "boundary"],
+    R: ["boundary"],
+    keep: ["draft", "boundary"],
+  },
+  {
     row: "call, starts recorded, none for it",
     intents: true,
     happens: ({ step }) => step({ text: "I read.", calls: [callOf("call_1")] }),
@@ -444,6 +455,7 @@ test("the tables of the code are those of SESSIONS.md", () => {
     completed: { P: no, R: no, keep: no },
     answered: { P: no, R: boundary, keep: boundary },
     draft: { P: both, R: no, keep: both },
+    "draft behind an answer": { P: both, R: boundary, keep: both },
     cut: { P: boundary, R: no, keep: no },
   });
   expect(CALLS).toEqual({
