@@ -25,7 +25,7 @@ export type SyncStep =
   | { readonly kind: "draft"; readonly from: number; readonly to: number }
   | { readonly kind: "end" };
 
-type Speech<M> = Pick<Dialect<M>, "role" | "calls" | "results" | "approvals">;
+type Speech<M> = Pick<Dialect<M>, "role" | "calls" | "results">;
 
 /**
  * What a sync does about the messages behind those that are known (R14 a, e, h). A prompt begins a turn, and steers one that is open and not answered; messages of the assistant's in a row are one response, and one unit (R3);
@@ -41,7 +41,7 @@ export function planNew<M>(
     const message = messages[at]!;
     const role = dialect.role(message);
     // What a person decides of a call is no prompt: the turn that asked goes on (R7).
-    return role === "user" && (dialect.approvals?.(message) ?? []).length > 0 ? "tool" : role;
+    return role === "user" && dialect.results(message).length > 0 ? "tool" : role;
   };
   let now = turn;
   /** From here on, messages wait for what comes behind them. */

@@ -1,0 +1,512 @@
+import { openFolderStore, openStore, openStoreWith, type Session } from "holdfast";
+import { describe, expect, test } from "vitest";
+import { place } from "../place.ts";
+import { FailingDisk } from "./session-failures-disk.ts";
+import { judged, type Made, marked, Speaker, said, spoken, World } from "./sync-agents.ts";
+
+const clone = (messages: Made[]): Made[] => structuredClone(messages);
+const stepsOf = (session: Session<Made>): string[] => session.entries.map(({ step }) => step);
+
+describe.each(spoken)("sync in %s", (_name, voice) => {
+  const { user, system, says, calls, result, step } = new Speaker(voice);
+  const text = (messages: readonly Made[]): string => messages.map((message) => voice.dialect.text(message)).join("|");
+
+  test("R14 e: a turn from its prompt to its answer, growing one by one; the second sync of it does nothing", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const array: Made[] = [system("be kind"), user("question")];
+    expect(await session.sync(array)).toMatchObject({ appended: { length: 2 }, epoch: false });
+    expect(session.turn?.number).toBe(1);
+    expect(voice.dialect.text(session.turn!.prompt.message)).toBe("question");
+    expect((await world.store.list()).sessions[0]?.title).toBe("question");
+    const last = () => session.entries.at(-1)!.message;
+    for (const more of [calls("a", "b"), [result("a", "A")], [result("b", "B")], [user("hurry")]]) {
+      array.push(...more);
+      await session.sync(array);
+      expect(last()).toEqual(array.at(-1));
+      expect(session.turn?.number).toBe(1);
+    }
+    array.push(...says("done"));
+    const { appended } = await session.sync(array);
+    expect(appended).toEqual([session.entries.at(-1)!.id]);
+    expect(session.turn).toBeNull();
+    expect(session.interruption).toBeNull();
+    expect(said(session.entries)).toEqual(array);
+    for (const again of [array, [...array], clone(array), array.map((message) => marked(voice, message))]) {
+      expect(await session.sync(again)).toEqual({ appended: [], epoch: false });
+    }
+    array.push(user("next"));
+    await session.sync(array);
+    expect(session.turn?.number).toBe(2);
+    expect(judged(voice, session.messages)).toEqual([]);
+  });
+
+  test("R14 e: history all at once", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const array = [user("1"), ...calls("a"), result("a", "A"), ...says("one"), system("x"), user("2"), ...says("two")];
+    await session.sync(array);
+    expect(said(session.entries)).toEqual(array);
+    expect(session.entries.map(({ turn }) => turn).at(-1)).toBe(2);
+    expect(session.turn).toBeNull();
+    expect((await session.sync(array)).appended).toEqual([]);
+  });
+
+  test("R14 a: a last message that grows is a draft, and is committed under its id", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const prompt = user("question");
+    const [answer] = says("Hel");
+    await session.sync([prompt, answer], { open: true });
+    expect(session.entries).toHaveLength(1);
+    const longer = says("Hello wor")[0];
+    expect(await session.sync([prompt, longer], { open: true })).toEqual({ appended: [], epoch: false });
+    await session.flush();
+    const killed = await world.kill(session);
+    expect(killed.interruption?.draft?.text).toBe("Hello wor");
+    const { id } = killed.interruption!.draft!;
+    const whole = says("Hello world")[0];
+    expect((await session.sync([prompt, whole])).appended).toEqual([id]);
+    expect(session.turn).toBeNull();
+    expect(said(session.entries)).toEqual([prompt, whole]);
+  });
+
+  test("R14 a: written into in place, and followed by more, it is committed too", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const array = [user("question"), ...says("Hel")];
+    await session.sync(array, { open: true });
+    const written = says("Hello")[0];
+    for (const name of Object.keys(array[1])) delete array[1][name];
+    Object.assign(array[1], written);
+    array.push(user("and?"));
+    await session.sync(array, { open: true });
+    expect(said(session.entries)).toEqual([array[0], written, array[2]]);
+    expect(session.turn?.number).toBe(2);
+  });
+
+  test("R10: other words are another draft, and a message that vanished takes its words along", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const prompt = user("question");
+    await session.sync([prompt, ...says("Hel")], { open: true });
+    await session.sync([prompt, ...says("Good day")], { open: true });
+    await session.flush();
+    expect((await world.kill(session)).interruption?.draft?.text).toBe("Good day");
+    await session.sync([prompt]);
+    await session.flush();
+    expect((await world.kill(session)).interruption?.draft).toBeNull();
+    await session.sync([prompt, ...says("Yes")]);
+    expect(text(session.messages)).toBe("question|Yes");
+  });
+
+  test("R14 c: by reference, the work is that of what is new", async () => {
+    const worked = { count: 0 };
+    const counted =
+      (member: Made) =>
+      (...given: Made[]): Made => {
+        worked.count++;
+        return member(...given);
+      };
+    const counting = Object.fromEntries(
+      Object.entries(voice.dialect).map(([name, member]) => [
+        name,
+        typeof member === "function" ? counted(member) : member,
+      ]),
+    ) as Made;
+    await using world = new World();
+    const session = await world.create({ ...voice, dialect: counting });
+    const array = Array.from({ length: 300 }, (_, n) => [user(`question ${n}`), ...says(`answer ${n}`)]).flat();
+    await session.sync(array);
+    worked.count = 0;
+    await session.sync(array);
+    const same = worked.count;
+    array.push(user("one more"));
+    await session.sync(array);
+    const one = worked.count - same;
+    worked.count = 0;
+    expect(same).toBeLessThan(40);
+    expect(one).toBeLessThan(80);
+    await session.sync(clone(array));
+    expect(worked.count).toBeGreaterThan(600);
+  });
+
+  test("R14 c: with a key, clones are told apart by it; the last few are compared all the same", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const array = [user("one"), ...says("first"), user("two"), ...says("second")];
+    const keys = new Map<string, string>();
+    const key = (message: Made): string => keys.get(JSON.stringify(message)) ?? voice.dialect.text(message);
+    await session.sync(array, { key });
+    const other = clone(array);
+    other[0] = user("ONE");
+    keys.set(JSON.stringify(other[0]), "one");
+    expect(await session.sync(other, { key, rewrite: "error" })).toEqual({ appended: [], epoch: false });
+    other[3] = says("SECOND")[0];
+    keys.set(JSON.stringify(other[3]), "second");
+    await expect(session.sync(other, { key, rewrite: "error" })).rejects.toMatchObject({ facts: { index: 3 } });
+    const without = { rewrite: "error", key: () => "" } as const;
+    expect(await session.sync(clone(array), without)).toEqual({ appended: [], epoch: false });
+  });
+
+  test("R14 d: the array of another session is refused, and nothing is recorded", async () => {
+    await using world = new World();
+    const [one, other] = [await world.create(voice), await world.create(voice)];
+    const shared = [system("be kind"), user("for example"), ...says("like this")];
+    const mine = [...shared, user("mine")];
+    const yours = [...shared, user("yours")];
+    await one.sync(mine);
+    await other.sync(yours);
+    mine.push(...says("my answer"));
+    await one.sync(mine);
+    const before = other.entries;
+    await expect(other.sync(mine)).rejects.toMatchObject({
+      code: "SYNC_FOREIGN",
+      facts: { session: other.id, owner: one.id, index: mine.length - 1 },
+    });
+    expect(other.entries).toEqual(before);
+    expect(await other.sync(yours)).toEqual({ appended: [], epoch: false });
+  });
+
+  test("R14 d: a fork goes on with the array of its source; what a session handed out belongs to it", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const array = [user("one"), ...says("first")];
+    await session.sync(array);
+    const fork = await world.store.fork<Made>(session.id);
+    array.push(user("two"));
+    expect(await fork.sync(array)).toMatchObject({ appended: { length: 1 }, epoch: false });
+    const resumed = await world.kill(session);
+    const loaded = [...resumed.messages];
+    await resumed.sync(loaded);
+    const other = await world.create(voice);
+    await expect(other.sync([...loaded, user("three")])).rejects.toMatchObject({ code: "SYNC_FOREIGN" });
+    expect(other.entries).toEqual([]);
+  });
+
+  test("R14 e, f: killed with open calls, the array that was loaded goes on with a prompt: nothing twice, nothing made up recorded as said", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const array = [user("question"), ...calls("a", "b"), result("a", "A")];
+    await session.sync(array);
+    const resumed = await world.kill(session);
+    const loaded: Made[] = [...clone([...resumed.messages]), user("what happened?")];
+    expect(await resumed.sync(loaded)).toMatchObject({ appended: { length: 1 }, epoch: false });
+    expect(said(resumed.entries)).toEqual([...array, loaded.at(-1)]);
+    expect(resumed.turn?.number).toBe(2);
+    loaded.push(...says("it died"));
+    await resumed.sync(loaded);
+    expect(said(resumed.entries)).toHaveLength(array.length + 2);
+    const next = await world.kill(resumed);
+    // What the model was asked with is what is shown ever after (R1).
+    expect(voice.atoms(next.messages)).toEqual(
+      voice.atoms(voice.dialect.arrange(resumed.entries, { changedAt: null, next: "prompt" })),
+    );
+    expect(text(next.messages)).not.toContain("interrupted");
+    expect(judged(voice, next.messages)).toEqual([]);
+    expect(await next.sync([...next.messages])).toEqual({ appended: [], epoch: false });
+  });
+
+  test("R14 e: killed with open calls, the results come from the array: they count, and nothing is made up", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const array = [user("question"), ...calls("a", "b")];
+    await session.sync(array);
+    const resumed = await world.kill(session);
+    const own = clone(array);
+    own.push(result("a", "A"));
+    await resumed.sync(own);
+    own.push(result("b", "B"));
+    await resumed.sync(own);
+    own.push(...says("done"));
+    await resumed.sync(own);
+    expect(resumed.turn).toBeNull();
+    expect(resumed.entries.map(({ message }) => message)).toEqual(own);
+    expect(resumed.entries.every(({ turn, synthetic, late }) => turn === 1 && !synthetic && !late)).toBe(true);
+  });
+
+  test("R14 e: after an abort, results that the application makes up itself go along with the next prompt", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const array = [user("question"), ...calls("a")];
+    await session.sync(array);
+    await session.turn!.abort({ by: "user" });
+    array.push(result("a", "cancelled"), user("something else"));
+    await session.sync(array);
+    expect(session.turn?.number).toBe(2);
+    expect(session.entries.map(({ message }) => message)).toEqual(array);
+    expect(voice.dialect.text(session.turn!.prompt.message)).toBe("something else");
+    expect(judged(voice, session.messages)).toEqual([]);
+  });
+
+  test("R14 e: words that had been streamed when the process died are kept for people", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    await session.sync([user("question"), ...says("Hel")], { open: true });
+    await session.flush();
+    const resumed = await world.kill(session);
+    const loaded = [...resumed.messages, user("again")];
+    await resumed.sync(loaded);
+    expect(resumed.entries[1]).toMatchObject({ synthetic: "draft", incomplete: true });
+    expect(text([resumed.entries[1]!.message])).toBe("Hel");
+    const atoms = voice.atoms(loaded);
+    expect(voice.atoms(resumed.messages)).toEqual(atoms);
+  });
+
+  test("R14 e: items of one response that come one by one: the turn goes on, though it seemed to be over", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const array = [user("question"), ...says("let me see")];
+    await session.sync(array);
+    expect(session.turn).toBeNull();
+    array.push(...calls("a"));
+    await session.sync(array);
+    expect(session.turn?.number).toBe(1);
+    array.push(result("a", "A"), ...says("done"));
+    await session.sync(array);
+    expect(session.turn).toBeNull();
+    expect(said(session.entries)).toEqual(array);
+  });
+
+  test("R14 f: what turn.append recorded meanwhile is known", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const array = [user("question")];
+    await session.sync(array);
+    const answer = calls("a");
+    await session.turn!.append(answer);
+    const outcome = await session.turn!.tool("a", () => "A");
+    expect(outcome).toEqual({ value: "A" });
+    array.push(...clone(answer), result("a", "A"));
+    expect(await session.sync(array)).toEqual({ appended: [], epoch: false });
+    expect(session.entries.map(({ message }) => message)).toEqual(array);
+    const more = calls("b");
+    await session.turn!.append(more);
+    await session.turn!.tool("b", () => "a long result");
+    array.push(...more, result("b", "in short"));
+    // The result in a message takes the place of the outcome that was recorded before (R6).
+    expect((await session.sync(array)).appended).toHaveLength(1);
+    expect(session.entries.map(({ message }) => message)).toEqual(array);
+  });
+
+  test("R14 g: compaction by the host is one new epoch; what is kept keeps its entries", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const array = [user("1"), ...says("one"), user("2"), ...calls("a"), result("a", "A"), ...says("two")];
+    await session.sync(array);
+    await session.patch(session.entries[2]!.id, { starred: true });
+    const before = session.entries;
+    const short = [user("in short"), ...clone(array.slice(2))];
+    const done = await session.sync(short);
+    expect(done).toMatchObject({ epoch: true, appended: { length: 1 } });
+    expect(session.entries.slice(1).map(({ id }) => id)).toEqual(before.slice(2).map(({ id }) => id));
+    expect(session.entries[1]!.metadata).toEqual({ starred: true });
+    expect(session.entries.map(({ message }) => message)).toEqual(short);
+    short.push(user("3"), ...says("three"));
+    expect(await session.sync(short)).toMatchObject({ epoch: false, appended: { length: 2 } });
+    const resumed = await world.kill(session);
+    expect(said(resumed.entries)).toEqual(short);
+    expect(judged(voice, resumed.messages)).toEqual([]);
+  });
+
+  test("R14 g: in the middle of a turn", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const array = [user("1"), ...calls("a"), result("a", "A"), ...calls("b")];
+    await session.sync(array);
+    const short = [user("in short"), array.at(-1)];
+    expect((await session.sync(short)).epoch).toBe(true);
+    expect(session.turn?.number).toBe(1);
+    short.push(result("b", "B"), ...says("done"));
+    await session.sync(short);
+    expect(session.turn).toBeNull();
+    expect(session.entries.map(({ message }) => message)).toEqual(short);
+  });
+
+  test("R14 g: rewind, another prompt, clear", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const array = [user("1"), ...says("one"), user("2"), ...calls("a")];
+    await session.sync(array);
+    expect(await session.sync(array.slice(0, 2))).toEqual({ appended: [], epoch: true });
+    expect(session.turn).toBeNull();
+    expect(session.interruption).toBeNull();
+    expect(said(session.entries)).toEqual(array.slice(0, 2));
+    await session.undo();
+    expect(said(session.entries)).toEqual(array);
+    const other = [...array.slice(0, 2), user("another 2")];
+    expect(await session.sync(other)).toMatchObject({ appended: { length: 1 }, epoch: true });
+    expect(said(session.entries)).toEqual(other);
+    expect(session.turn?.number).toBe(3);
+    expect(await session.sync([])).toEqual({ appended: [], epoch: true });
+    expect(session.messages).toEqual([]);
+    expect(await session.sync([user("fresh")])).toMatchObject({ appended: { length: 1 }, epoch: false });
+    expect(session.turn?.number).toBe(4);
+  });
+
+  test("R14 g: a message in the middle that was changed, and one that was written into after it was recorded", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const array = [user("1"), ...calls("a"), result("a", "a long result"), ...says("one")];
+    await session.sync(array);
+    const pruned = [...array];
+    pruned[2] = result("a", "[cleared]");
+    expect((await session.sync(pruned)).epoch).toBe(true);
+    expect(session.entries.map(({ message }) => message)).toEqual(pruned);
+    expect(judged(voice, session.messages)).toEqual([]);
+    const grown = says("one and more")[0];
+    for (const name of Object.keys(pruned[3])) delete pruned[3][name];
+    Object.assign(pruned[3], grown);
+    expect((await session.sync(pruned)).epoch).toBe(true);
+    expect(session.entries.map(({ message }) => message)).toEqual([...pruned.slice(0, 3), grown]);
+    expect(session.turn).toBeNull();
+  });
+
+  test("R14 g: made-up results that are kept stay made up (P3)", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    await session.sync([user("0"), ...says("zero"), user("1"), ...calls("a", "b"), result("a", "A")]);
+    const resumed = await world.kill(session);
+    const loaded = [...resumed.messages, user("2"), ...says("two")];
+    await resumed.sync(loaded);
+    const made = resumed.entries.filter(({ synthetic }) => synthetic !== undefined);
+    expect(made).toHaveLength(1);
+    expect((await resumed.sync([user("in short"), ...clone(loaded.slice(2))])).epoch).toBe(true);
+    expect(resumed.entries.filter(({ synthetic }) => synthetic !== undefined)).toMatchObject(
+      made.map(({ id, synthetic, message }) => ({ id, synthetic, message })),
+    );
+    expect(judged(voice, resumed.messages)).toEqual([]);
+  });
+
+  test("R14 g: a step that the array tears apart is recorded anew", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const two = [...says("first half"), ...says("second half")];
+    const array = [user("1"), ...two, user("2"), ...calls("a"), result("a", "A"), ...says("done")];
+    await session.sync(array);
+    const torn = [array[0], array[2], array[3], array[6]];
+    expect((await session.sync(torn)).epoch).toBe(true);
+    expect(said(session.entries)).toEqual(torn);
+    expect(await session.sync(clone(torn))).toEqual({ appended: [], epoch: false });
+    expect(judged(voice, session.messages)).toEqual([]);
+  });
+
+  test('R14 g: with rewrite: "error" nothing is recorded, and the place is named', async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const array = [user("1"), ...says("one"), user("2")];
+    await session.sync(array);
+    const before = session.entries;
+    const changed = [array[0], says("ONE")[0], array[2]];
+    const refused = { code: "SYNC_REWRITE", facts: { session: session.id, index: 1 } };
+    await expect(session.sync(changed, { rewrite: "error" })).rejects.toMatchObject(refused);
+    await expect((await world.kill(session)).sync(changed, { rewrite: "error" })).rejects.toMatchObject(refused);
+    await expect(session.sync([], { rewrite: "error" })).rejects.toMatchObject({ facts: { index: 0 } });
+    expect(session.entries).toEqual(before);
+    expect(
+      (
+        await session.sync(
+          array.map((message) => marked(voice, message)),
+          { rewrite: "error" },
+        )
+      ).appended,
+    ).toEqual([]);
+  });
+
+  test("R14 g: an array that lost its beginning over a restart", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const array = [user("1"), ...says("one"), user("2"), ...says("two")];
+    await session.sync(array);
+    const ids = session.entries.map(({ id }) => id);
+    const resumed = await world.kill(session);
+    await resumed.sync([user("in short"), ...clone(array.slice(2)), user("3")]);
+    expect(resumed.entries.slice(1, 3).map(({ id }) => id)).toEqual(ids.slice(2));
+    expect(resumed.turn?.number).toBe(3);
+  });
+
+  test("R14 h: the items of one response in one sync are one step", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const response = step({
+      reasoning: "signed",
+      text: "let me see",
+      calls: [{ id: "a", name: "read", input: "whole" }],
+    });
+    const array = [user("1"), ...response];
+    await session.sync(array);
+    expect(new Set(stepsOf(session).slice(1)).size).toBe(1);
+    await session.sync([...array, result("a", "A"), ...step({ reasoning: "signed", text: "do" })], { open: true });
+    expect(session.entries).toHaveLength(array.length + 1);
+  });
+
+  test("R14 h: redacted messages are known by what is stored of them, also in the next process", async () => {
+    await using world = new World({ redact: (words) => words.replaceAll("secret", "[gone]") });
+    const session = await world.create(voice);
+    const array = [user("the secret is 1"), ...says("a secret?"), user("yes")];
+    await session.sync(array);
+    expect(JSON.stringify(session.entries)).not.toContain("secret");
+    expect(await session.sync(clone(array))).toEqual({ appended: [], epoch: false });
+    const resumed = await world.kill(session);
+    expect(await resumed.sync(clone(array))).toEqual({ appended: [], epoch: false });
+    expect((await resumed.sync([...clone(array), ...says("my secret")])).appended).toHaveLength(1);
+  });
+
+  test("R14 i: the disk is full in the middle: the next sync goes on where this one stopped", async () => {
+    for (let nth = 1; nth < 12; nth++) {
+      using here = place();
+      const failing = new FailingDisk("write");
+      const store = await openStoreWith((given) => openFolderStore(here.path, { ...given, disk: failing.disk }));
+      const session = await store.create<Made>({ dialect: voice.dialect as Made });
+      const array = [user("1"), ...calls("a"), result("a", "A"), ...says("one"), user("2"), ...says("two")];
+      await session.sync(array.slice(0, 3), { open: true });
+      failing.countdown = nth;
+      const appended: string[] = [];
+      for (let tries = 0; tries < 3; tries++) {
+        await session.sync(array).then(
+          (done) => appended.push(...done.appended),
+          (error: unknown) => expect(error).toMatchObject({ code: "STORE_FULL" }),
+        );
+      }
+      expect(said(session.entries)).toEqual(array);
+      expect(session.turn).toBeNull();
+      await store.close();
+      if (failing.failed === 0) return;
+    }
+    throw new Error("the disk never stopped failing");
+  });
+
+  test("a greeting before any prompt, and what only the system has said", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const array = [system("be kind")];
+    expect(await session.sync(array)).toEqual({ appended: [], epoch: false });
+    array.push(...says("How can I help?"));
+    expect((await session.sync(array)).appended).toHaveLength(array.length);
+    array.push(user("like this"), ...says("fine"));
+    expect(await session.sync(array)).toMatchObject({ appended: { length: 2 }, epoch: false });
+    expect(said(session.entries)).toEqual(array);
+    expect(await (await world.kill(session)).sync(clone(array))).toEqual({ appended: [], epoch: false });
+  });
+});
+
+test("calls are serialised: each sees what the one before recorded", async () => {
+  await using store = await openStore("memory:");
+  const session = await store.create<Made>({ dialect: "openai-chat" });
+  const array: Made[] = [];
+  const done: Promise<{ appended: string[] }>[] = [];
+  for (const content of ["1", "2", "3"]) {
+    array.push({ role: "user", content }, { role: "assistant", content });
+    done.push(session.sync([...array]));
+  }
+  const counts = (await Promise.all(done)).map(({ appended }) => appended.length);
+  expect(counts).toEqual([2, 2, 2]);
+  expect(said(session.entries)).toEqual(array);
+});
+
+test("a session that was closed says so", async () => {
+  await using store = await openStore("memory:");
+  const session = await store.create<Made>({ dialect: "openai-chat" });
+  await session.close();
+  await expect(session.sync([])).rejects.toMatchObject({ code: "SESSION_CLOSED" });
+});
