@@ -168,7 +168,7 @@ function leftBehind<M>(
   const last = items.at(-1);
   if (!last || kept.has(last.entry.id)) return checkpoint;
   const { draft: _draft, turn: saved, ...rest } = checkpoint;
-  const ended = isDropped && turn.ended?.outcome !== "completed" ? { ended: { outcome: "left" as const } } : {};
+  const ended = isDropped ? { ended: { outcome: "left" as const } } : {};
   return {
     ...rest,
     started: rest.started.filter(({ message }) => message !== null),

@@ -126,6 +126,29 @@ describe("which messages can be edited", () => {
     expect(life.accepted()).toBe("");
   });
 
+  test("a message that answers another call, too, stays when the first call goes", () => {
+    const life = new Life(anthropic);
+    life.prompt("go");
+    const [first, second] = ["a", "b"].map((id) => life.message(anthropic.step(step({ calls: [call(id)] }), 1)[0]));
+    const results = ["a", "b"].map((id) => ({ type: "tool_result", tool_use_id: id, content: `text of ${id}` }));
+    const both = life.message({ role: "user", content: results });
+    life.step(step({ text: "done" }));
+    expect(edit(life, [first!], [])).toEqual([first]);
+    expect(JSON.stringify(life.view())).toContain("text of b");
+    expect(JSON.stringify(life.view())).not.toContain("text of a");
+    expect(edit(life, [second!], [])).toEqual([second, both]);
+    expect(life.accepted()).toBe("");
+  });
+
+  test("what an edit will show at the next turn can be edited before that", () => {
+    const { life, made, results } = lived(anthropic);
+    edit(life, made, anthropic.step(step({ calls: [call("a"), call("b")] }), 7), false);
+    const { replacedBy } = life.conversation.find(made[0]!)!.entry;
+    expect(edit(life, [replacedBy!], [], false)).toEqual([replacedBy, ...results]);
+    expect(life.accepted()).toBe("");
+    expect(JSON.stringify(life.view())).not.toContain("text of");
+  });
+
   test("results that were recorded as one step go together, or stay", () => {
     const chat = voiceOf("openai-chat");
     const life = new Life(chat);

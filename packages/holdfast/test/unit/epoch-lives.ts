@@ -16,6 +16,7 @@ import type { JournalRecord, Json } from "../../src/journal/record.ts";
 import type { Stored } from "../../src/session/carried.ts";
 import { Conversation } from "../../src/session/conversation.ts";
 import { replacement } from "../../src/session/epoch.ts";
+import { isShown } from "../../src/session/item.ts";
 import { messagesOf, type Life as View } from "../../src/session/messages.ts";
 import type { SessionRecord } from "../../src/session/records.ts";
 import { closing, howOf, openCalls, repairForPrompt } from "../../src/session/resume.ts";
@@ -207,8 +208,10 @@ export class Life {
       .flatMap((one) => closing(dialect, one, howOf(turn!)));
     if (entries.length > 0) this.write({ kind: "repair", turn: turns, entries });
     const isOpen = openCalls(this.conversation).length > 0;
-    const last = this.entries.at(-1)?.message;
-    if (isOpen || last === undefined || dialect.role(last) === "assistant") this.message(dialect.boundary("go on"));
+    const last = this.conversation.items.filter(isShown).at(-1);
+    // Nobody asks a model without a question.
+    const isAsked = last !== undefined && last.role !== "assistant" && this.view().length > 0;
+    if (isOpen || !isAsked) this.message(dialect.boundary("go on"));
     const messages = this.#judge.signed(this.voice.step(made, this.records.length), this.view());
     this.steps.push(messages);
     const of = this.newId();

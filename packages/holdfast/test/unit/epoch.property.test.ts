@@ -90,7 +90,8 @@ function change(life: Life, one: Change): Life {
       return fork;
     }
     default:
-      life.happens(one);
+      // Reasoning that is recorded apart from what follows it is no step, and can be cut off from it.
+      life.happens(one.kind === "step" ? { ...one, oneByOne: false } : one);
       return life;
   }
 }

@@ -3,7 +3,7 @@ import { HoldfastError } from "../../src/errors.ts";
 import { checkpointOf } from "../../src/session/checkpoint.ts";
 import { messagesOf } from "../../src/session/messages.ts";
 import type { EpochRecord } from "../../src/session/records.ts";
-import { interruptionOf, openCalls } from "../../src/session/resume.ts";
+import { interruptionOf, openCalls, repairForPrompt } from "../../src/session/resume.ts";
 import { modelVoices } from "./dialect-voices.ts";
 import { call, codeOf, LIVE, Life, STILL, step, voiceOf } from "./epoch-lives.ts";
 
@@ -205,6 +205,29 @@ describe("calls", () => {
     expect(codeOf(() => life.replace([summary]))).toBe("nothing");
   });
 
+  test("a tool whose result stands in a message runs no more, and its start is not carried", () => {
+    const life = begun();
+    life.step(step({ calls: [call("a")] }));
+    life.start();
+    life.result("text of a");
+    expect(checkpointOf(life.conversation).started).toHaveLength(1);
+    const [epoch] = life.replace([anthropic.user("summary")]) as [EpochRecord];
+    expect(epoch.checkpoint.started).toEqual([]);
+  });
+
+  test("what was left out before, since it had no result, stays left out: the view does not change", () => {
+    const life = begun();
+    for (const message of anthropic.step(step({ text: "lost", calls: [call("a")] }), 1)) life.message(message);
+    life.message(anthropic.user("never mind"));
+    for (const message of anthropic.step(step({ text: "fine" }), 2)) life.message(message);
+    const view = life.view();
+    expect(JSON.stringify(view)).not.toContain("lost");
+    const ids = life.entries.map(({ id }) => id);
+    life.replace(life.entries);
+    expect(life.entries.map(({ id }) => id)).toEqual(ids);
+    expect(life.view()).toEqual(view);
+  });
+
   test("a tool that was told of as still running is running", () => {
     const life = begun();
     const [message] = life.step(step({ calls: [call("a")] }));
@@ -353,6 +376,33 @@ describe("what lives on (S16, C38)", () => {
     life.replace(life.entries);
     const { turn, ...again } = checkpointOf(life.reopened());
     expect({ ...again, turn: { ...turn, lastAt: once.turn!.lastAt } }).toEqual(once);
+  });
+
+  test("a turn on which somebody worked who records no starts does not become one of which all are known", () => {
+    const life = begun();
+    life.write({ kind: "opened", intents: true } as never);
+    life.step(step({ calls: [call("a")] }));
+    expect(openCalls(life.conversation)[0]!.state).toBe("unrecorded");
+    life.replace(life.entries);
+    expect(openCalls(life.reopened())[0]!.state).toBe("unrecorded");
+  });
+
+  test("tools that were started while the model still spoke are named, unless a clear takes their turn away", () => {
+    const life = begun();
+    life.write({ kind: "tool.started", turn: 1, call: "x", message: null, name: "early" });
+    life.replace([anthropic.user("summary")]);
+    expect(interruptionOf(life.reopened())!.calls).toMatchObject([{ id: "x", message: null, name: "early" }]);
+    life.write({ kind: "turn.ended", turn: 1, outcome: "aborted", by: "user" });
+    life.replace([], { reason: "clear", life: STILL });
+    expect(repairForPrompt(life.reopened())).toEqual([]);
+  });
+
+  test("what was redacted is known to be", () => {
+    const life = begun();
+    const message = { role: "user", content: "the key is [redacted]" };
+    life.write({ kind: "message", id: "r", turn: 1, step: "r", message, redacted: true });
+    life.replace(life.entries);
+    expect(life.reopened().items.map(({ redacted }) => redacted)).toEqual([false, true]);
   });
 
   test("the second seq of undo is where this epoch began, and the records are counted", () => {

@@ -58,6 +58,32 @@ describe("a fork (C33)", () => {
     },
   );
 
+  test("takes no later response along for what the provider had not finished (R8)", () => {
+    const life = new Life(anthropic);
+    life.prompt("go");
+    const search = { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: {} };
+    const paused = life.message({ role: "assistant", content: [search] });
+    const found = { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] };
+    life.message({ role: "assistant", content: [found, { type: "text", text: "done" }] });
+    const fork = forked(life, { at: paused });
+    expect(ids(fork)).toEqual(["m1", paused]);
+    expect(fork.accepted()).toBe("");
+  });
+
+  test("shows what was to be hidden or edited at the next turn as it is to be", () => {
+    const life = new Life(anthropic);
+    life.prompt("go");
+    const [said] = life.step(step({ text: "wordy" }));
+    life.write({ kind: "patch", id: said!, metadata: { hiddenFromModel: true } });
+    expect(JSON.stringify(life.view())).toContain("wordy");
+    const fork = forked(life);
+    expect(JSON.stringify(fork.view(STILL))).not.toContain("wordy");
+    expect(ids(fork)).toContain(said);
+    fork.write({ kind: "patch", id: said!, metadata: { hiddenFromModel: null } } as never);
+    fork.prompt("show it");
+    expect(JSON.stringify(fork.view())).toContain("wordy");
+  });
+
   test("inherits no interruption: the source's turn goes on elsewhere", () => {
     const life = new Life(anthropic);
     life.prompt("first");
