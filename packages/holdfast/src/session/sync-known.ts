@@ -1,4 +1,4 @@
-import type { Entry } from "../dialects/dialect.ts";
+import type { Dialect, Entry } from "../dialects/dialect.ts";
 import { isHoldfastError } from "../errors.ts";
 import type { Intake } from "./intake.ts";
 import { type Item, isShown } from "./item.ts";
@@ -139,6 +139,53 @@ export function slotsOfItems<M>(
     }
   }
   return comparison.firstDifference(slots, messages) === slots.length ? slots : null;
+}
+
+/** An array that begins with what is recorded has few messages behind that when a process syncs it for the first time. */
+const NEW_MAX = 32;
+
+/**
+ * The slots of an array that begins with what the model is shown, once both are arranged: that of an agent that was given a view, said more, and stored the whole. Where the dialect joins neighbours, the
+ * view has joined since what the array has apart.
+ */
+export function slotsOfArranged<M>(
+  view: readonly M[],
+  messages: readonly M[],
+  items: readonly Item<M>[],
+  comparison: Comparison<M>,
+  dialect: Dialect<M>,
+): Slot<M>[] | null {
+  const entries = messages.map((message, at) => {
+    const id = String(at);
+    return { id, seq: at, at: "", turn: 0, step: id, message, metadata: {} };
+  });
+  const isShown = (end: number, until: number): boolean => {
+    const arranged = dialect.arrange(entries.slice(0, end), { changedAt: null, next: "model" });
+    const fits = until === view.length ? arranged.length === until : arranged.length >= until;
+    return fits && view.slice(0, until).every((message, at) => comparison.same(message, arranged[at]!));
+  };
+  // Its last message may still be joined with what follows.
+  if (view.length === 0 || !isShown(messages.length, view.length - 1)) return null;
+  for (let end = messages.length; end > Math.max(0, messages.length - NEW_MAX); end--) {
+    if (isShown(end, view.length)) return anchored(messages.slice(0, end), items, comparison);
+  }
+  return null;
+}
+
+/** So many entries may have been joined into one message. */
+const AHEAD_MAX = 64;
+
+/** With the entries of those messages that were recorded as they are. */
+function anchored<M>(messages: readonly M[], items: readonly Item<M>[], comparison: Comparison<M>): Slot<M>[] {
+  let next = 0;
+  return messages.map((message) => {
+    const ahead = items.slice(next, next + AHEAD_MAX);
+    const found = ahead.findIndex(({ entry }) => comparison.same(entry.message, message));
+    if (found < 0) return slotOf(message, comparison.stored(message) ?? message, null);
+    next += found + 1;
+    const { entry } = ahead[found]!;
+    return slotOf(message, entry.message, entry.id);
+  });
 }
 
 function isOptional<M>(item: Item<M>): boolean {

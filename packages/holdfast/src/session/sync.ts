@@ -7,7 +7,16 @@ import { isShown } from "./item.ts";
 import type { SessionRecord } from "./records.ts";
 import { openCalls } from "./resume.ts";
 import type { Draft, SyncOptions } from "./surface.ts";
-import { Comparison, type Slot, slotOf, slotsOfItems, slotsOfOthers, slotsOfView, viewSlots } from "./sync-known.ts";
+import {
+  Comparison,
+  type Slot,
+  slotOf,
+  slotsOfArranged,
+  slotsOfItems,
+  slotsOfOthers,
+  slotsOfView,
+  viewSlots,
+} from "./sync-known.ts";
 import { own, ownerOf, syncForeign, syncRewrite } from "./sync-owners.ts";
 import { isAnswer, planNew, type SyncStep, type TurnNow } from "./sync-plan.ts";
 import { planRewrite, type Rewrite } from "./sync-rewrite.ts";
@@ -111,13 +120,24 @@ export class Sync<M> {
 
   #slotsAnew(messages: readonly M[], comparison: Comparison<M>): Slot<M>[] | null {
     const { conversation } = this.#host;
-    const { items } = conversation;
-    const shown = slotsOfView(this.#session.messages(), messages, items, comparison);
+    const { items, dialect } = conversation;
+    const view = this.#session.messages();
     const isCut = openCalls(conversation).length > 0;
-    this.#holdsClosings = shown !== null && isCut;
-    if (shown) return shown;
     const bare = isCut ? arranged(conversation, { next: "model", made: [], without: new Set() }) : null;
-    return (bare && slotsOfView(bare, messages, items, comparison)) ?? slotsOfItems(items, messages, comparison);
+    const ways: [holdsClosings: boolean, find: () => Slot<M>[] | null][] = [
+      [isCut, () => slotsOfView(view, messages, items, comparison)],
+      [false, () => bare && slotsOfView(bare, messages, items, comparison)],
+      [false, () => slotsOfItems(items, messages, comparison)],
+      [isCut, () => slotsOfArranged(view, messages, items, comparison, dialect)],
+      [false, () => bare && slotsOfArranged(bare, messages, items, comparison, dialect)],
+    ];
+    for (const [holdsClosings, find] of ways) {
+      const slots = find();
+      if (!slots) continue;
+      this.#holdsClosings = holdsClosings;
+      return slots;
+    }
+    return null;
   }
 
   #take(slots: Slot<M>[]): void {
