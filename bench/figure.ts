@@ -17,7 +17,7 @@ export interface Figure {
   readonly note?: string;
 }
 
-/** A figure that nothing is held to: how others do. */
+/** A figure that nothing is held to: how others do, or what stands behind one that has a limit. */
 export interface Peer {
   readonly what: string;
   readonly unit: Unit;

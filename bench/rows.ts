@@ -12,6 +12,7 @@ import { sessionAppendRow } from "./rows/session-append.ts";
 import { sessionRepairRow } from "./rows/session-repair.ts";
 import { sessionResumeRow } from "./rows/session-resume.ts";
 import { sessionStreamRow } from "./rows/session-stream.ts";
+import { sessionSyncRow } from "./rows/session-sync.ts";
 
 /** One row of the table, or a few that share what they need. */
 export interface Row {
@@ -67,6 +68,7 @@ export const rows: readonly Row[] = [
   { name: "session-append", measure: sessionAppendRow },
   { name: "session-stream", measure: sessionStreamRow },
   { name: "session-resume", measure: sessionResumeRow },
+  { name: "session-sync", measure: sessionSyncRow },
   { name: "session-repair", measure: sessionRepairRow },
   { name: "peers", measure: peersRow },
 ];
