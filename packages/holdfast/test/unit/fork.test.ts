@@ -74,9 +74,14 @@ describe("a fork (C33)", () => {
     const life = new Life(anthropic);
     life.prompt("go");
     const [said] = life.step(step({ text: "wordy" }));
+    const [long] = life.step(step({ text: "longish" }));
     life.write({ kind: "patch", id: said!, metadata: { hiddenFromModel: true } });
-    expect(JSON.stringify(life.view())).toContain("wordy");
+    const shown = [{ id: "short", message: { role: "assistant", content: "brief" } }];
+    life.write({ kind: "edit", id: "e", ids: [long!], shown, reason: "shorter" });
+    expect(JSON.stringify(life.view())).toMatch(/wordy.*longish/);
     const fork = forked(life);
+    expect(JSON.stringify(fork.view(STILL))).toContain("brief");
+    expect(JSON.stringify(fork.view(STILL))).not.toContain("longish");
     expect(JSON.stringify(fork.view(STILL))).not.toContain("wordy");
     expect(ids(fork)).toContain(said);
     fork.write({ kind: "patch", id: said!, metadata: { hiddenFromModel: null } } as never);
