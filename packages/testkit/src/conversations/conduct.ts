@@ -14,7 +14,7 @@ const RESPONSES_MAX = 7;
 export async function liveTurn(stage: Stage, isFirst: boolean): Promise<void> {
   await extras(stage, null);
   const begun = await begin(stage, isFirst);
-  const work: Work = { turn: begun.turn, isPast: false };
+  const work: Work = { turn: begun.turn, isPast: false, isAsking: false, responses: 0, left: [], leftIn: -1 };
   if (begun.open.length > 0) await runCalls(stage, work, begun.open);
   for (let nth = 0; !work.isPast && nth < RESPONSES_MAX; nth++) {
     await extras(stage, work);
@@ -22,20 +22,24 @@ export async function liveTurn(stage: Stage, isFirst: boolean): Promise<void> {
     if (isLast) break;
   }
   if (!work.isPast) await finish(stage, work);
+  await Promise.all(work.left);
 }
 
 /** Asks the model, records what it says, and runs what it calls. True if that was its answer. */
 async function respondOnce(stage: Stage, work: Work, nth: number): Promise<boolean> {
   const { session, job, voice, recorder, random } = stage;
   const view = job.flaw === "sends-entries" ? session.entries.map(({ message }) => message) : session.messages;
-  tell({ e: "asked", view, settled: work.turn.open.length === 0 });
+  tell({ e: "asked", view, settled: work.turn.open.length === 0 && work.leftIn !== work.responses });
+  work.responses++;
+  work.isAsking = true;
   await pause(stage, 10);
   const mark = (kind: string): string => recorder.mark(kind);
   const repeatsIds = job.voice === "openai-chat" && job.seed % 2 === 0;
   const step = respond({ seed: job.seed, view, nth, serial: recorder.serial(), mark, repeatsIds });
   const calls = await stream(stage, work, step, voice.step(step, view));
-  if (calls === null) return true;
-  if (calls.length === 0) return true;
+  work.isAsking = false;
+  if (calls === null || step.calls.length === 0) return true;
+  if (calls.length === 0) return false;
   if (random.chance(0.1)) return suspend(stage, work, calls);
   await runCalls(stage, work, calls);
   return false;

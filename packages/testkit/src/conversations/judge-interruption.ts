@@ -61,7 +61,7 @@ function callFaults(evidence: Evidence): Fault[] {
     if (state !== "outcome-unknown" && ran.has(place)) faults.push(fault(place, `${state}, and it had its effect`));
     if (state === "never-started" && started.has(place))
       faults.push(fault(place, "never started, and its start is recorded"));
-    if (state === "outcome-unknown" && !started.has(place))
+    if (state === "outcome-unknown" && !started.has(place) && !started.has(`null ${id}`))
       faults.push(fault(place, "of unknown outcome, and never started"));
     if (state === "unrecorded" || state === "provider")
       faults.push(fault(place, `${state}, by an agent that records every start`));
@@ -70,14 +70,18 @@ function callFaults(evidence: Evidence): Fault[] {
   const isReplaced = log.of("replace", "undo", "edit").some(({ at }) => at > (last?.at ?? 0));
   if (last?.answer !== "ok" || isReplaced) return faults;
   const answered = JSON.stringify(log.of("append").map(({ op }) => (op.by === "tools" ? op.messages : [])));
+  const responses = log.of("append", "commit").filter(({ op }) => op.do === "commit" || op.by === "model");
   const since = log.of("toolStarted", "toolEnded").filter(({ at }) => at > last.at);
   for (const [place, tries] of Map.groupBy(since, ({ op }) => placeOf(op))) {
     const isEnded = tries.some(({ op, answer }) => op.do === "toolEnded" && answer === "ok");
     const mayHaveEnded = tries.some(({ op }) => op.do === "toolEnded") || isIn(answered, place);
     const isStarted = tries.some(({ op, answer }) => op.do === "toolStarted" && answer === "ok");
     if (isEnded && states.has(place)) faults.push(fault(place, `it ended, and is ${states.get(place)}`));
-    if (isStarted && !mayHaveEnded && states.get(place) !== "outcome-unknown")
-      faults.push(fault(place, `it was running, and is ${states.get(place) ?? "not mentioned"}`));
+    // Once the model has gone on without it, the past is frozen: it was told that the tool still runs (R1).
+    const isFrozen = responses.some(({ at }) => at > tries[0]!.at);
+    const state = states.get(place) ?? states.get(`null ${tries[0]!.op.call}`);
+    if (isStarted && !mayHaveEnded && !isFrozen && state !== "outcome-unknown")
+      faults.push(fault(place, `it was running, and is ${state ?? "not mentioned"}`));
   }
   return faults;
 }

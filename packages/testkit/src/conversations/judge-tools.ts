@@ -14,10 +14,14 @@ export function toolFaults({ log, history, effects }: Evidence): Fault[] {
     placeOf,
   );
   const ends = history.filter(({ kind }) => kind === "tool.ended");
+  // A tool may start before its call is recorded (R9): then its start names no message.
+  const startsOf = (place: string, call: string): readonly JournalRecord[] =>
+    starts.get(place) ?? starts.get(`null ${call}`) ?? [];
   for (const { op } of log.ok("toolStarted"))
-    if (!starts.has(placeOf(op))) faults.push({ what: "lost", message: `the start of call ${placeOf(op)}` });
+    if (startsOf(placeOf(op), op.call).length === 0)
+      faults.push({ what: "lost", message: `the start of call ${placeOf(op)}` });
   for (const [place, ran] of Map.groupBy(effects, placeOf)) {
-    const recorded: readonly JournalRecord[] = starts.get(place) ?? [];
+    const recorded = startsOf(place, ran[0]!.call);
     if (recorded.length < ran.length)
       faults.push({
         what: "unrecorded start",

@@ -25,8 +25,15 @@ export interface PlacedCall {
 /** A turn, and whether it still goes on. */
 export interface Work {
   readonly turn: Turn<Message>;
-  /** It was stopped, suspended or asked again: what comes now comes late. */
+  /** It was stopped or suspended: what comes now comes late. */
   isPast: boolean;
+  /** The model has been asked, and its answer is not recorded yet. */
+  isAsking: boolean;
+  /** How many responses there have been: a tool that was called by an earlier one comes late. */
+  responses: number;
+  /** Tools that were left running when the model was asked again; and the response that called the last of them. */
+  readonly left: Promise<unknown>[];
+  leftIn: number;
 }
 
 export async function pause({ random }: Pick<Stage, "random">, msMax: number): Promise<void> {

@@ -2,12 +2,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Draft } from "holdfast";
 import { tell } from "./recorder.ts";
 import type { PlacedCall, Stage, Work } from "./stage.ts";
+import { startEarly } from "./tools.ts";
 import type { Message, Step } from "./voices.ts";
 
 const BEAT_MS = 10;
 const CHARS_MAX = 24;
 
-/** Streams a response as the user sees it, and records it when it is whole. Null if the user stopped it. */
+/** Streams a response as the user sees it, and records it when it is whole. Answers the calls that are to be run; null if the user stopped it. */
 export async function stream(stage: Stage, work: Work, step: Step, messages: Message[]): Promise<PlacedCall[] | null> {
   const { random, recorder, job } = stage;
   const { turn } = work;
@@ -48,9 +49,14 @@ export async function stream(stage: Stage, work: Work, step: Step, messages: Mes
     return null;
   }
   id = draft.id;
+  const [first, ...others] = place();
+  const isEarly =
+    first !== undefined && !first.call.id.startsWith("call_0") && job.flaw === undefined && random.chance(0.08);
+  const end = isEarly ? await startEarly(stage, work, first) : null;
   const op = { do: "commit", draft: draft.id, id, messages, tokens } as const;
   await recorder.try(op, () => draft.commit(messages, { usage }));
-  return place();
+  await end?.();
+  return end ? others : place();
 }
 
 /** Opening a second draft discards the first: that is all a retry needs (R10). */

@@ -6,26 +6,39 @@ import { type PlacedCall, pause, type Stage, typed, type Work } from "./stage.ts
 const TOOL_MS_MAX = 15;
 const SLOW_MS = 300;
 
-/** How the outcome of a tool is recorded: by `turn.tool`, by the two calls that it is made of, or in a message alone. */
-type Manner = "tool" | "started and ended" | "message";
-
-interface Ran {
+/** A run of a tool, and what is known of it in advance. */
+interface Run {
   readonly placed: PlacedCall;
+  readonly replay: "safe" | "never";
+  readonly mark: string;
   readonly text: string;
+  /** The how many-eth response it belongs to. */
+  readonly response: number;
+}
+
+interface Ran extends Run {
   readonly inMessage: boolean;
+}
+
+function newRun({ recorder, random }: Stage, { responses }: Work, placed: PlacedCall): Run {
+  const mark = recorder.mark("r");
+  return { placed, mark, text: `${mark} done`, replay: random.chance(0.2) ? "safe" : "never", response: responses };
 }
 
 /** Runs the calls of a response, all at once. Some are slow; now and then the user stops it all, steers, or queues a prompt meanwhile. */
 export async function runCalls(stage: Stage, work: Work, calls: readonly PlacedCall[]): Promise<void> {
   const { random, job } = stage;
+  if (calls.length > 1 && job.flaw === undefined && random.chance(0.06)) {
+    await leaveRunning(stage, work, calls.at(-1)!);
+    return runCalls(stage, work, calls.slice(0, -1));
+  }
   const inMessages = random.chance(0.4);
   const heldBack: (() => Promise<void>)[] = [];
   const running = calls.map(async (placed) => {
     await pause(stage, TOOL_MS_MAX);
     return runCall(stage, work, placed, inMessages, heldBack);
   });
-  const isStopped = random.chance(0.07);
-  if (isStopped) {
+  if (random.chance(0.07)) {
     await pause(stage, TOOL_MS_MAX * 2);
     work.isPast = true;
     await stage.recorder.try({ do: "abort" }, () => work.turn.abort({ by: "user" }));
@@ -37,7 +50,22 @@ export async function runCalls(stage: Stage, work: Work, calls: readonly PlacedC
   if (!work.isPast && held.length > 0) await appendResults(stage, work, held);
 }
 
-/** Of one call: its start, its effect, its outcome. Null if the turn was stopped before. */
+/** A tool that takes long, and whose result nobody waits for: the model is asked again meanwhile (R18). */
+async function leaveRunning(stage: Stage, work: Work, placed: PlacedCall): Promise<void> {
+  const { promise: started, resolve } = Promise.withResolvers<void>();
+  const take = async (): Promise<void> => {
+    resolve();
+    act(stage, placed);
+    await pause(stage, SLOW_MS);
+    // While the model answers, nothing may be recorded that it was not shown: what it signs would no longer fit (R1).
+    while (work.isAsking) await sleep(2);
+  };
+  work.leftIn = work.responses;
+  work.left.push(runByTool(stage, work, newRun(stage, work, placed), take).finally(resolve));
+  await started;
+}
+
+/** Of one call: its start, its effect, its outcome, recorded in one manner or another. Null if the turn was stopped before. */
 async function runCall(
   stage: Stage,
   work: Work,
@@ -45,78 +73,111 @@ async function runCall(
   inMessages: boolean,
   heldBack: (() => Promise<void>)[],
 ): Promise<Ran | null> {
-  const { recorder, random, job } = stage;
-  const { turn } = work;
-  const { call, message } = placed;
+  const { random, job } = stage;
   if (work.isPast) return null;
-  const manner: Manner = random.chance(0.5)
-    ? "tool"
-    : inMessages && random.chance(0.5)
-      ? "message"
-      : "started and ended";
-  const replay = random.chance(0.2) ? ("safe" as const) : ("never" as const);
-  const mark = recorder.mark("r");
-  const text = `${mark} done`;
-  const take = async (): Promise<string> => {
+  const run = newRun(stage, work, placed);
+  const take = async (): Promise<void> => {
     await pause(stage, TOOL_MS_MAX);
     act(stage, placed);
     await (random.chance(0.08) ? sleep(SLOW_MS) : pause(stage, TOOL_MS_MAX));
-    return text;
   };
-  const start = () => recorder.announce({ do: "toolStarted", message, call: call.id, replay });
-  const end = () => recorder.announce({ do: "toolEnded", message, call: call.id, mark, late: work.isPast });
-
+  if (random.chance(0.5) && job.flaw === undefined) {
+    const isRun = await runByTool(stage, work, run, take);
+    return isRun ? { ...run, inMessage: inMessages } : null;
+  }
   if (job.flaw === "runs-before-start") {
     act(stage, placed);
     await sleep(20);
   }
-  if (manner === "tool" && job.flaw === undefined) {
-    const starting = start();
-    let ending: ReturnType<typeof end> | undefined;
-    try {
-      await turn.tool(
-        call.id,
-        async () => {
-          starting.ok();
-          const value = await take();
-          ending = end();
-          return value;
-        },
-        { replay },
-      );
-      // After an abort it answers, and the tool is not run.
-      ending?.ok();
-    } catch (error) {
-      (ending ?? starting).no(error);
-    }
-    return ending ? { placed, text, inMessage: inMessages } : null;
-  }
-  const starting = start();
-  try {
-    await turn.toolStarted(call.id, { replay });
-    starting.ok();
-  } catch (error) {
-    // Stopped in the meantime: the call is not started any more.
-    if (work.isPast) return refused(() => starting.no(error));
-    starting.no(error);
-  }
+  if (!(await start(stage, work, run, {}))) return null;
   if (job.flaw !== "runs-before-start") await take();
-  if (manner === "message") return { placed, text, inMessage: true };
-  const ending = end();
-  const record = async (): Promise<void> => {
-    await turn.toolEnded(call.id, { value: text }).catch((error) => ending.no(error));
-  };
-  if (job.flaw === "results-at-the-end") heldBack.push(record);
-  else await record();
-  ending.ok();
-  return { placed, text, inMessage: inMessages };
+  // Its outcome is recorded in a message alone.
+  if (inMessages && random.chance(0.5)) return { ...run, inMessage: true };
+  if (job.flaw === "results-at-the-end") {
+    announceEnd(stage, work, run).ok();
+    heldBack.push(() => work.turn.toolEnded(placed.call.id, { value: run.text }));
+  } else await end(stage, work, run);
+  return { ...run, inMessage: inMessages };
 }
 
-function refused(no: () => never): null {
+/** By `turn.tool`. False if the turn was stopped before the tool was run. */
+async function runByTool(
+  { recorder, ...rest }: Stage,
+  work: Work,
+  run: Run,
+  take: () => Promise<void>,
+): Promise<boolean> {
+  const { placed, replay, text } = run;
+  const starting = recorder.announce({ do: "toolStarted", message: placed.message, call: placed.call.id, replay });
+  let ending: ReturnType<typeof announceEnd> | undefined;
+  const tool = async (): Promise<string> => {
+    starting.ok();
+    await take();
+    ending = announceEnd({ recorder, ...rest }, work, run);
+    return text;
+  };
+  try {
+    await work.turn.tool(placed.call.id, tool, { replay });
+    // After an abort it answers, and the tool is not run.
+    ending?.ok();
+  } catch (error) {
+    if (!ending && work.isPast) return refused(() => starting.no(error));
+    (ending ?? starting).no(error);
+  }
+  return ending !== undefined;
+}
+
+/** The start alone. False if the turn was stopped in the meantime. */
+async function start(
+  { recorder }: Stage,
+  work: Work,
+  run: Run,
+  early: { name?: string; input?: unknown },
+): Promise<boolean> {
+  const { placed, replay } = run;
+  const starting = recorder.announce({ do: "toolStarted", message: placed.message, call: placed.call.id, replay });
+  try {
+    await work.turn.toolStarted(placed.call.id, { replay, ...early });
+    starting.ok();
+    return true;
+  } catch (error) {
+    if (work.isPast) return refused(() => starting.no(error));
+    return starting.no(error);
+  }
+}
+
+function announceEnd(
+  { recorder }: Stage,
+  work: Work,
+  { placed, mark, response }: Run,
+): ReturnType<Stage["recorder"]["announce"]> {
+  const late = work.isPast || work.responses !== response;
+  return recorder.announce({ do: "toolEnded", message: placed.message, call: placed.call.id, mark, late });
+}
+
+async function end(stage: Stage, work: Work, run: Run): Promise<void> {
+  const ending = announceEnd(stage, work, run);
+  await work.turn.toolEnded(run.placed.call.id, { value: run.text }).catch((error) => ending.no(error));
+  ending.ok();
+}
+
+/** A tool that starts while the stream still runs (R9): its call is not recorded yet. Resolves to the way to end it. */
+export async function startEarly(stage: Stage, work: Work, placed: PlacedCall): Promise<() => Promise<void>> {
+  // Whoever dies before the call is recorded has only the boundary to tell the model of it.
+  const run = { ...newRun(stage, work, placed), response: -1 };
+  const { name, input } = placed.call;
+  await start(stage, work, run, { name, input });
+  act(stage, placed);
+  if (!stage.random.chance(0.5)) return () => end(stage, work, run);
+  await end(stage, work, run);
+  return async () => undefined;
+}
+
+function refused(no: () => never): false {
   try {
     return no();
   } catch (error) {
-    if (error instanceof Refused) return null;
+    if (error instanceof Refused) return false;
     throw error;
   }
 }
@@ -127,8 +188,7 @@ function act({ job }: Stage, { call, message }: PlacedCall): void {
 }
 
 /** As the SDKs do it: when all tools are back, their results are told to the model in messages of their own. */
-async function appendResults(stage: Stage, { turn }: Work, ran: readonly Ran[]): Promise<void> {
-  const { voice, recorder } = stage;
+async function appendResults({ voice, recorder }: Stage, { turn }: Work, ran: readonly Ran[]): Promise<void> {
   const messages = voice.results(ran.map(({ placed: { call }, text }) => ({ call, text })));
   const id = recorder.serial();
   const op = { do: "append", id, messages, by: "tools", queued: false, tokens: 0 } as const;
@@ -140,14 +200,8 @@ export async function steer(stage: Stage, { turn }: Work): Promise<void> {
   const { recorder, random, session } = stage;
   const waiting = session.queue[0];
   if (waiting && random.chance(0.5)) {
-    const op = {
-      do: "append",
-      id: waiting.id,
-      messages: [waiting.prompt],
-      by: "user",
-      queued: true,
-      tokens: 0,
-    } as const;
+    const { id, prompt } = waiting;
+    const op = { do: "append", id, messages: [prompt], by: "user", queued: true, tokens: 0 } as const;
     await recorder.try(op, () => turn.append(waiting));
     return;
   }

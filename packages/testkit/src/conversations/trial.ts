@@ -15,7 +15,7 @@ const TURNS = 6;
 const REFUSALS: Partial<Record<string, readonly string[]>> = {
   replace: ["STEP_SPLIT", "CALLS_OPEN"],
   undo: ["UNDO_TOO_LATE"],
-  edit: ["STEP_SPLIT", "MESSAGE_UNFIT"],
+  edit: ["STEP_SPLIT", "MESSAGE_UNFIT", "MESSAGE_UNKNOWN"],
   // The user stopped the turn while it was on its way.
   toolStarted: ["TURN_ENDED"],
 };
