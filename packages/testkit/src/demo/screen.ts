@@ -66,7 +66,7 @@ export function showEvent(event: DemoEvent, life: LifeShown): void {
       else row("cyan", "tool", `${event.name} ended: ${event.value}`);
       return;
     case "failed":
-      row("red", "WRONG", event.message);
+      row("red", "WRONG", event.message.split("\n", 1)[0]!);
   }
 }
 

@@ -1,0 +1,65 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { expect, test } from "vitest";
+import { place } from "../place.ts";
+
+/** The programs in examples/ and every block of code in the guide compile, as strictly as the library itself. */
+
+const ROOT = resolve(import.meta.dirname, "../../../..");
+
+/** What the blocks of the guide take for granted: the agent of the reader. */
+const AGENT = `
+import type { Session, Turn } from "holdfast";
+interface Message { readonly role: "user" | "assistant"; readonly content: unknown }
+interface Call { readonly id: string; readonly name: string; readonly input: unknown }
+declare const session: Session<Message>;
+declare const turn: Turn<Message>;
+declare const prompt: Message;
+declare const summary: Message;
+declare const messages: Message[];
+declare const call: Call;
+declare const userSaysGoOn: boolean;
+declare const words: Record<string, string>;
+declare function model(messages: readonly Message[], onText: (text: string) => void, signal: AbortSignal): Promise<Message>;
+declare function stream(messages: Message[]): Promise<void>;
+declare function callsIn(message: Message): Call[];
+declare function run(call: Call, signal: AbortSignal): Promise<string>;
+declare function resultOf(call: Call, outcome: unknown): Message;
+const found = session.interruption;
+`;
+
+function blocks(): string[] {
+  const guide = readFileSync(join(ROOT, "docs/guides/adopt-in-an-hour.md"), "utf8");
+  return [...guide.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code!);
+}
+
+test("the examples and the blocks of the guide compile", () => {
+  using here = place();
+  const found = blocks();
+  expect(found.length).toBeGreaterThan(7);
+  for (const [n, code] of found.entries()) {
+    const imports = code.match(/^import .*$/gm) ?? [];
+    const body = code.replaceAll(/^import .*$/gm, "");
+    const program = `${imports.join("\n")}\n${AGENT}\nvoid [turn, prompt, summary, messages, call, userSaysGoOn, words, found];\nexport async function block(): Promise<void> {\n${body}\n}\n`;
+    writeFileSync(join(here.path, `block-${n}.ts`), program);
+  }
+  mkdirSync(join(here.path, "node_modules"));
+  for (const name of ["holdfast", "@types"])
+    symlinkSync(join(ROOT, "node_modules", name), join(here.path, "node_modules", name));
+  const config = {
+    extends: join(ROOT, "tsconfig.test.json"),
+    compilerOptions: { noUnusedLocals: false, preserveSymlinks: false, typeRoots: [join(ROOT, "node_modules/@types")] },
+    include: [here.path, join(ROOT, "examples")],
+  };
+  writeFileSync(join(here.path, "tsconfig.json"), JSON.stringify(config));
+  writeFileSync(join(here.path, "package.json"), '{ "type": "module" }');
+  const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
+  let said = "";
+  try {
+    execFileSync(process.execPath, [tsc, "-p", here.path], { cwd: ROOT, encoding: "utf8" });
+  } catch (error) {
+    said = String((error as { stdout?: unknown }).stdout ?? error);
+  }
+  expect(said).toBe("");
+});
