@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
@@ -41,7 +41,7 @@ async function runAndKill(folder: string, count: number): Promise<string[]> {
   return said;
 }
 
-test("the README's program, on the packed package: killed three times, it loses nothing that it acknowledged", async () => {
+test("the README's program and the examples, on the packed package: killed three times, it loses nothing that it acknowledged", async () => {
   using here = place();
   install(here.path);
   writeFileSync(join(here.path, "again.ts"), readmeProgram());
@@ -49,12 +49,18 @@ test("the README's program, on the packed package: killed three times, it loses 
   let acknowledged = 0;
   for (const count of [20, 5, 30]) {
     const [first, ...rest] = await runAndKill(here.path, count);
-    const survived = Number(/^(\d+) records survived$/.exec(first!)?.[1]);
+    const survived = Number(/^(\d+) messages survived /.exec(first!)?.[1]);
     expect(survived, `${acknowledged} had been acknowledged`).toBeGreaterThanOrEqual(acknowledged);
-    acknowledged = Number(/^acknowledged (\d+)$/.exec(rest.at(-1)!)?.[1]);
+    acknowledged = Number(/^acknowledged (\d+) messages$/.exec(rest.at(-1)!)?.[1]);
     expect(rest.length).toBeGreaterThanOrEqual(count);
   }
   expect(readdirSync(join(here.path, "agent-data", "sessions")), "one session, over three lives").toHaveLength(1);
+
+  // The examples run there as they are.
+  for (const name of readdirSync(join(ROOT, "examples")))
+    copyFileSync(join(ROOT, "examples", name), join(here.path, name));
+  const said = execFileSync(process.execPath, ["five-needs.ts"], { cwd: here.path, encoding: "utf8" });
+  expect(said).toContain("5 hooks, usage and a swap");
 
   // The types that it ships compile in a consumer of its own, as strictly as can be.
   mkdirSync(join(here.path, "node_modules", "@types"));
@@ -78,9 +84,13 @@ test("the README's program, on the packed package: killed three times, it loses 
     "--types",
     "node",
     "--verbatimModuleSyntax",
+    "--allowImportingTsExtensions",
   ];
   const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
-  execFileSync(process.execPath, [tsc, ...strict, ...esm, "again.ts"], { cwd: here.path, stdio: "inherit" });
+  execFileSync(process.execPath, [tsc, ...strict, ...esm, "again.ts", "hooks.ts", "array.ts", "five-needs.ts"], {
+    cwd: here.path,
+    stdio: "inherit",
+  });
 });
 
 test("the package has no dependency, and ships what its exports name", () => {
