@@ -4,13 +4,21 @@ import type { Redactor } from "./redact/redactor.ts";
 import { draftGone } from "./refusals.ts";
 import type { Appended, AppendOptions, Delta, Draft } from "./surface.ts";
 
+/** A record of a draft, without what its turn knows. */
+export interface DraftPiece {
+  readonly id: string;
+  readonly n: number;
+  readonly parts?: DraftPart[];
+  readonly discarded?: string;
+}
+
 /** What a draft needs of its turn. */
 export interface DraftHost<M> {
   readonly draftMs: number;
   readonly draftBytes: number;
   readonly redactor: Redactor | null;
-  /** Hands a record over, without waiting for a sync. Never throws, and never rejects. */
-  write(record: { id: string; n: number; parts?: DraftPart[]; discarded?: string }): Promise<void>;
+  /** Hands a record over, without waiting for a sync. Never throws, and never rejects: it answers the error, or null. */
+  write(piece: DraftPiece): Promise<unknown>;
   commit(draft: LiveDraft<M>, message: M | M[], options: AppendOptions): Promise<Appended>;
 }
 
@@ -25,7 +33,9 @@ export class LiveDraft<M> implements Draft<M> {
   #n = 0;
   #timer: NodeJS.Timeout | null = null;
   #heldBack: Map<string, { readonly part: number; readonly member: Member; readonly held: HeldBack }> | null;
-  #isOpen = true;
+  #state: "open" | "committed" | "gone" = "open";
+  /** Messages under way that are to take its place: nothing is written until it is known whether they could. */
+  #successors = 0;
 
   constructor(id: string, host: DraftHost<M>) {
     this.id = id;
@@ -34,11 +44,11 @@ export class LiveDraft<M> implements Draft<M> {
   }
 
   get isOpen(): boolean {
-    return this.#isOpen;
+    return this.#state === "open";
   }
 
   push(delta: Delta): void {
-    if (!this.#isOpen || typeof delta !== "object" || delta === null) return;
+    if (!this.isOpen || typeof delta !== "object" || delta === null) return;
     const part = Number.isSafeInteger(delta.part) ? (delta.part as number) : 0;
     const { call } = delta;
     if (typeof call === "object" && call !== null && typeof call.id === "string" && typeof call.name === "string") {
@@ -49,43 +59,95 @@ export class LiveDraft<M> implements Draft<M> {
       const text = delta[member];
       if (typeof text === "string" && text !== "") this.#add(part, member, this.#clean(part, member, text));
     }
-    if (this.#parts.length === 0) return;
-    if (this.#chars >= this.#host.draftBytes) this.flush();
-    else this.#timer ??= setTimeout(() => this.flush(), this.#host.draftMs);
+    if (this.#chars >= this.#host.draftBytes) this.#flush();
+    else this.#schedule();
   }
 
   commit(message: M | M[], options: AppendOptions = {}): Promise<Appended> {
-    if (!this.#isOpen) return Promise.reject(draftGone());
+    if (this.#state === "gone") return Promise.reject(draftGone());
     return this.#host.commit(this, message, options);
   }
 
   async discard(reason = "discarded"): Promise<void> {
-    if (!this.#isOpen) return;
+    if (!this.isOpen) return;
     this.stop();
     if (this.#n > 0) await this.#host.write({ id: this.id, n: this.#n, discarded: reason });
   }
 
-  /** Hands over what has been gathered. */
-  flush(): void {
-    this.#clearTimer();
-    if (this.#parts.length === 0) return;
-    const parts = this.#parts;
-    this.#parts = [];
-    this.#chars = 0;
-    void this.#host.write({ id: this.id, n: this.#n++, parts });
+  /** Hands over what has been gathered, also what was held back because it might have been the beginning of a secret. Never rejects: it answers the error, or null. */
+  flush(): Promise<unknown> {
+    this.#letGo();
+    return this.#flush();
   }
 
-  /** Also what was held back because it might have been the beginning of a secret: nothing more will come. */
-  flushAll(): void {
-    for (const { part, member, held } of this.#heldBack?.values() ?? []) this.#add(part, member, held.end());
-    this.flush();
+  /** The same with a way to write inside the call, which may throw. */
+  flushSync(write: (piece: DraftPiece) => void): void {
+    this.#letGo();
+    const piece = this.#take();
+    if (!piece) return;
+    try {
+      write(piece);
+    } catch (error) {
+      this.#putBack(piece);
+      throw error;
+    }
   }
 
   /** Nothing more is taken, and what has not been handed over is dropped. */
   stop(): void {
-    this.#isOpen = false;
+    if (this.isOpen) this.#state = "gone";
+    this.#drop();
+  }
+
+  /** A message that takes its place is on its way. */
+  hold(): void {
+    this.#successors += 1;
     this.#clearTimer();
+  }
+
+  /** It arrived: as this draft's own message, or as another. Or it did not, and the draft goes on. */
+  release(by: "itself" | "another" | null): void {
+    this.#successors -= 1;
+    if (by === "itself") this.#state = "committed";
+    if (by === "another") this.stop();
+    if (this.isOpen) this.#schedule();
+    else this.#drop();
+  }
+
+  async #flush(): Promise<unknown> {
+    const piece = this.#take();
+    if (!piece) return null;
+    const error = await this.#host.write(piece);
+    if (error !== null) this.#putBack(piece);
+    return error;
+  }
+
+  #take(): (DraftPiece & { readonly parts: DraftPart[] }) | null {
+    if (this.#successors > 0 || this.#parts.length === 0) return null;
+    this.#clearTimer();
+    const parts = this.#parts;
     this.#parts = [];
+    this.#chars = 0;
+    return { id: this.id, n: this.#n++, parts };
+  }
+
+  /** It was not written. Only the newest can still come later: those behind it have counted on, and show the gap. */
+  #putBack({ n, parts }: DraftPiece & { readonly parts: DraftPart[] }): void {
+    if (!this.isOpen || this.#n !== n + 1) return;
+    const later = this.#parts;
+    this.#n = n;
+    this.#parts = parts.map((part) => ({ ...part }));
+    for (const { part, call, ...texts } of later) {
+      const of = this.#of(part);
+      if (call) of.call = call;
+      for (const member of MEMBERS) if (texts[member] !== undefined) of[member] = (of[member] ?? "") + texts[member];
+    }
+    this.#schedule();
+  }
+
+  #letGo(): void {
+    if (!this.isOpen) return;
+    for (const { part, member, held } of this.#heldBack?.values() ?? []) this.#add(part, member, held.end());
   }
 
   #clean(part: number, member: Member, text: string): string {
@@ -111,6 +173,16 @@ export class LiveDraft<M> implements Draft<M> {
       this.#parts.push(found);
     }
     return found;
+  }
+
+  #schedule(): void {
+    if (this.#parts.length === 0 || this.#successors > 0) return;
+    this.#timer ??= setTimeout(() => void this.#flush(), this.#host.draftMs);
+  }
+
+  #drop(): void {
+    this.#clearTimer();
+    this.#parts = [];
   }
 
   #clearTimer(): void {

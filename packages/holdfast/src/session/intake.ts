@@ -1,4 +1,4 @@
-import type { Dialect } from "../dialects/dialect.ts";
+import type { Dialect, Metadata, Outcome } from "../dialects/dialect.ts";
 import { HoldfastError, isHoldfastError } from "../errors.ts";
 import type { Json } from "../journal/record.ts";
 import { redactJson, redactMessage } from "./redact/message.ts";
@@ -34,21 +34,42 @@ export class Intake<M> {
     return { stored: value, redacted: changed };
   }
 
+  /** Is the recorded message what would be recorded of this one? */
+  same(recorded: M, { stored }: StoredMessage): boolean {
+    const { dialect } = this;
+    return dialect.same(recorded, dialect.decode ? dialect.decode(stored) : (stored as M));
+  }
+
   /** A value of the application's own. */
   json(value: Json): Json {
     return this.redactor ? redactJson(value, this.redactor).value : value;
+  }
+
+  metadata<T extends Metadata | undefined>(metadata: T): T {
+    return metadata === undefined ? metadata : (this.json(metadata as Json) as T);
   }
 
   text(text: string): string {
     return this.redactor ? this.redactor(text) : text;
   }
 
-  /** The outcome of a tool. Total: the tool has run, and that must be recorded whatever it returned. */
+  /** A value of any kind. Total: a tool has run, and that must be recorded whatever it returned. */
   value(value: unknown): { readonly value: Json | undefined; readonly redacted: boolean } {
     const json = jsonOf(value);
     if (json === undefined || !this.redactor) return { value: json, redacted: false };
     const { value: clean, changed } = redactJson(json, this.redactor);
     return { value: clean, redacted: changed };
+  }
+
+  /** What a tool came to, as members of a `tool.ended`. */
+  outcome(outcome: Outcome): { value?: Json; error?: string; redacted?: true } {
+    if (outcome.error !== undefined) {
+      const words = wordsOf(outcome.error);
+      const error = this.text(words);
+      return error === words ? { error } : { error, redacted: true };
+    }
+    const { value, redacted } = this.value(outcome.value);
+    return { ...(value === undefined ? {} : { value }), ...(redacted ? { redacted } : {}) };
   }
 }
 
@@ -73,7 +94,7 @@ function jsonOf(value: unknown): Json | undefined {
 export function wordsOf(error: unknown): string {
   if (typeof error === "string") return error;
   try {
-    if (error instanceof Error) return error.message || error.name;
+    if (error instanceof Error) return String(error.message || error.name);
     const json = jsonOf(error);
     return typeof json === "string" ? json : (JSON.stringify(json) ?? "unknown");
   } catch {

@@ -1,19 +1,26 @@
 import type { Appended, Durability, Journal } from "../journal/contract.ts";
+import { assertPlain } from "../journal/plain.ts";
 import type { JournalRecord, Json, NewRecord } from "../journal/record.ts";
 import type { Conversation } from "./conversation.ts";
 import { frozenCopy } from "./plain-copy.ts";
 import type { SessionRecord } from "./records.ts";
 
-/** Records that the journal was given, until it is known that they stand in it. */
+/** Records that the journal was given, until it is known whether they stand in it. */
 interface Waiting {
-  readonly unit: readonly SessionRecord[];
+  unit: readonly SessionRecord[];
   /** Null: not known yet. */
   written: { readonly last: number; readonly at: string } | null;
+  /** When it was written, if it was written inside the call; null if it was not. */
+  at: string | null;
+  /** An epoch that has not begun: where it stands among the others is not known. */
+  isToBegin: boolean;
+  /** Resolves when it is known. Never rejects. */
+  answered: Promise<unknown>;
 }
 
 /**
  * Writes to the journal, and folds what it wrote into the conversation, in the order of the journal. Where a store writes inside the call, that is done when the call returns;
- * where it does not, when the store answers.
+ * where it does not, or may not have, when the store answers.
  */
 export class Log<M> {
   readonly journal: Journal;
@@ -22,6 +29,8 @@ export class Log<M> {
   readonly #waiting: Waiting[] = [];
   readonly #taps = new Set<(record: JournalRecord) => void>();
   #openedAt: number | null = null;
+  /** Those that wait until the conversation is not behind; null if there are none. */
+  #line: Promise<void> | null = null;
 
   /** `opened`: the members that the journal's `opened` record carries. */
   constructor(journal: Journal, conversation: Conversation<M>, opened: Readonly<Record<string, Json>>) {
@@ -35,18 +44,54 @@ export class Log<M> {
     return this.#openedAt ?? Number.POSITIVE_INFINITY;
   }
 
+  /** The conversation lacks what the store has not answered yet, or what waits for that. */
+  get isBehind(): boolean {
+    return this.#waiting.length > 0 || this.#line !== null;
+  }
+
+  /** Resolves when all that was appended before is in the conversation, or was refused. Never rejects. */
+  async caughtUp(): Promise<void> {
+    await this.#line;
+    await this.#answered();
+  }
+
+  /**
+   * Calls `run` when the conversation is not behind: inside the call, where the store writes inside the call. Those that wait are called in their order. `run` hands its records over before it first
+   * waits.
+   */
+  inLine<T>(run: () => Promise<T>): Promise<T> {
+    if (!this.isBehind) return run();
+    const before = this.#line;
+    const turn = (async () => {
+      await before;
+      while (this.#waiting.length > 0) await this.#answered();
+    })();
+    this.#line = turn;
+    return turn.then(() => {
+      if (this.#line === turn) this.#line = null;
+      return run();
+    });
+  }
+
   /** One unit. Resolves when it is durable; throws what `Journal.append` throws. */
   append(unit: readonly SessionRecord[], durability?: Durability): Promise<Appended> {
     const { journal } = this;
     const before = journal.head;
     const appended = journal.append(unit as readonly NewRecord[], durability ? { durability } : undefined);
-    if (journal.head > before) {
-      this.#add({ unit, written: { last: journal.head, at: journal.at } });
+    const grewBy = journal.head - before;
+    if (this.#wasWritten(unit, grewBy)) {
+      this.#add(unit);
       return appended;
     }
-    const waiting: Waiting = { unit, written: null };
+    const waiting: Waiting = {
+      unit: kept(unit),
+      written: null,
+      at: grewBy > 0 ? journal.at : null,
+      isToBegin: false,
+      answered: appended,
+    };
     this.#waiting.push(waiting);
-    return appended.then(
+    const answer = appended.then(
       (done) => {
         this.#settle(waiting, done);
         return done;
@@ -56,29 +101,37 @@ export class Log<M> {
         throw error;
       },
     );
+    waiting.answered = answer.catch(() => null);
+    return answer;
   }
 
   appendSync(unit: readonly SessionRecord[]): Appended {
-    const { journal } = this;
-    const appended = journal.appendSync(unit as readonly NewRecord[]);
-    this.#add({ unit, written: { last: journal.head, at: journal.at } });
+    const appended = this.journal.appendSync(unit as readonly NewRecord[]);
+    this.#add(unit);
     return appended;
   }
 
-  /** A new epoch. `build` is called at the instant at which it begins. */
-  async epoch(build: () => readonly SessionRecord[]): Promise<void> {
-    const waiting: Waiting = { unit: [], written: null };
+  /** A new epoch. `build` is called at the instant at which it begins, and finds all in the conversation that came before. */
+  epoch(build: () => readonly SessionRecord[]): Promise<void> {
+    return this.inLine(() => this.#epoch(build));
+  }
+
+  async #epoch(build: () => readonly SessionRecord[]): Promise<void> {
+    const { promise: answered, resolve } = Promise.withResolvers<void>();
+    const waiting: Waiting = { unit: [], written: null, at: null, isToBegin: true, answered };
+    this.#waiting.push(waiting);
     try {
       const done = await this.journal.epoch(() => {
-        const unit = build();
-        Object.assign(waiting, { unit });
-        this.#waiting.push(waiting);
-        return unit as readonly NewRecord[];
+        waiting.unit = build();
+        waiting.isToBegin = false;
+        return waiting.unit as readonly NewRecord[];
       });
       this.#settle(waiting, done);
     } catch (error) {
       this.#settle(waiting, null);
       throw error;
+    } finally {
+      resolve();
     }
   }
 
@@ -88,23 +141,47 @@ export class Log<M> {
     return () => this.#taps.delete(listener);
   }
 
+  /**
+   * The journal grew by so many records inside the call: is the unit among them? It writes some by itself, also if the unit then finds no space: `opened` before our first one, and the header of a
+   * segment, which is durable at once. Where that leaves a doubt, the answer of the store decides.
+   */
+  #wasWritten(unit: readonly SessionRecord[], records: number): boolean {
+    return this.#openedAt !== null && records >= unit.length && this.journal.durable < this.journal.head;
+  }
+
+  async #answered(): Promise<void> {
+    await Promise.all(this.#waiting.map(({ answered }) => answered));
+  }
+
   #settle(waiting: Waiting, done: Appended | null): void {
-    if (done) waiting.written = { last: done.last, at: this.journal.at };
-    else if (this.#waiting.includes(waiting)) this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
+    if (done) waiting.written = { last: done.last, at: waiting.at ?? this.journal.at };
+    else this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
     this.#drain();
   }
 
-  #add(written: Waiting): void {
+  /** It is the newest in the journal. */
+  #add(unit: readonly SessionRecord[]): void {
+    const { head: last, at } = this.journal;
+    const isNext = this.#next() === undefined;
+    const written: Waiting = { unit, written: { last, at }, at, isToBegin: false, answered: Promise.resolve() };
+    if (!isNext) written.unit = kept(unit);
     this.#waiting.push(written);
     this.#drain();
   }
 
-  #drain(): void {
-    while (this.#waiting[0]?.written) this.#fold(this.#waiting.shift()!);
+  /** The first that was written before all others that wait. */
+  #next(): Waiting | undefined {
+    return this.#waiting.find(({ isToBegin }) => !isToBegin);
   }
 
-  #fold({ unit, written }: Waiting): void {
-    const { last, at } = written!;
+  #drain(): void {
+    for (let next = this.#next(); next?.written; next = this.#next()) {
+      this.#waiting.splice(this.#waiting.indexOf(next), 1);
+      this.#fold(next.unit, next.written);
+    }
+  }
+
+  #fold(unit: readonly SessionRecord[], { last, at }: NonNullable<Waiting["written"]>): void {
     let seq = last - unit.length + 1;
     this.#passOver(seq, at);
     for (const record of unit) {
@@ -127,4 +204,14 @@ export class Log<M> {
     }
     this.#openedAt ??= until - 1;
   }
+}
+
+/** As it is now, for later. What is not plain JSON the journal refuses. */
+function kept(unit: readonly SessionRecord[]): readonly SessionRecord[] {
+  try {
+    assertPlain(unit, "unit");
+  } catch {
+    return unit;
+  }
+  return frozenCopy(unit);
 }

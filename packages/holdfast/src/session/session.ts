@@ -19,7 +19,7 @@ import type * as surface from "./surface.ts";
 import { Sync } from "./sync.ts";
 import { LiveTurn } from "./turn.ts";
 import { undoFrom, undone, undoRecords } from "./undo.ts";
-import { assertId, itemsOf, unfit } from "./unit.ts";
+import { assertId, itemsFrom, keptAsItIs, type Taken, takenIn, unfit } from "./unit.ts";
 
 const DRAFT_MS = 200;
 const DRAFT_BYTES = 8192;
@@ -76,7 +76,9 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
       intake: this.#intake,
       draftMs: options.draftMs ?? DRAFT_MS,
       draftBytes: options.draftBytes ?? DRAFT_BYTES,
-      assertOpen: () => this.#assertOpen(),
+      assertOpen: () => {
+        if (this.#isClosed) throw sessionClosed(this.id);
+      },
       turnOver: (turn) => this.#turnOver(turn),
     };
     this.#view = new View(conversation, () => this.#life());
@@ -113,11 +115,18 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     return this.#view.attributes;
   }
   get turn(): LiveTurn<M> | null {
-    return this.#turn?.isOver ? null : this.#turn;
+    return this.#turn?.isRecorded && !this.#turn.isOver ? this.#turn : null;
   }
 
-  startTurn(prompt: M | M[] | surface.Queued<M>, options: surface.AppendOptions = {}): Promise<surface.Turn<M>> {
-    return this.#inOrder(() => this.#start(prompt, options));
+  async startTurn(prompt: M | M[] | surface.Queued<M>, options: surface.AppendOptions = {}): Promise<surface.Turn<M>> {
+    this.#assertOpen();
+    try {
+      const taken = takenIn(this.#intake, prompt);
+      const given = this.#isBusy ? keptAsItIs(taken) : taken;
+      return await this.#inOrder(() => this.#start(given, options));
+    } catch (error) {
+      throw asMessageError(error);
+    }
   }
 
   resumeTurn(options: surface.ResumeOptions = {}): Promise<surface.Turn<M>> {
@@ -130,13 +139,15 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   async patch(id: string, metadata: Metadata): Promise<void> {
     this.#assertOpen();
+    if (!this.#conversation.find(id) && this.#log.isBehind) await this.#log.caughtUp();
     if (!this.#conversation.find(id)) throw messageUnknown(this.id, id);
-    await this.#log.append([{ kind: "patch", id, metadata }]);
+    await this.#append([{ kind: "patch", id, metadata: this.#intake.metadata(metadata) }]);
   }
 
   edit(ids: string[], shown: M[], options: { reason: string; now?: boolean }): Promise<void> {
     return this.#inOrder(async () => {
-      await this.#append([editRecord(this.#conversation, ids, shown, options, this.#stored())]);
+      const given = { ...options, reason: this.#intake.text(options.reason) };
+      await this.#append([editRecord(this.#conversation, ids, shown, given, this.#stored())]);
     });
   }
 
@@ -150,23 +161,38 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   async enqueue(prompt: M, options: surface.AppendOptions = {}): Promise<surface.Queued<M>> {
     this.#assertOpen();
-    const { metadata, model, id = newId() } = options;
+    const { model, id = newId() } = options;
     assertId(id);
-    const { stored } = this.#intake.message(prompt);
-    const waiting = this.#conversation.queued(id);
-    if (waiting && !this.#conversation.dialect.same(waiting.prompt, prompt)) throw messageIdTaken(id);
-    if (this.#conversation.find(id)) throw messageIdTaken(id, "this prompt has been delivered already");
-    if (!waiting) {
-      const given = { ...(metadata ? { metadata } : {}), ...(model === undefined ? {} : { model }) };
-      await this.#append([{ kind: "queue.put", id, prompt: stored, ...given }]);
+    let message = this.#intake.message(prompt);
+    if (this.#log.isBehind) {
+      message = keptAsItIs({ stored: [message], queued: null, isAnswer: false }).stored[0]!;
+      await this.#log.caughtUp();
+      this.#assertOpen();
     }
+    const known = this.#conversation.queued(id) ?? this.#delivered(id);
+    if (known) {
+      if (!this.#intake.same(known.prompt, message)) throw messageIdTaken(id);
+      await this.#log.journal.flush();
+      return known;
+    }
+    const metadata = this.#intake.metadata(options.metadata);
+    const given = { ...(metadata ? { metadata } : {}), ...(model === undefined ? {} : { model }) };
+    const appended = this.#append([{ kind: "queue.put", id, prompt: message.stored, ...given }]);
+    // It may have been delivered when the store has answered.
     const queued = this.#conversation.queued(id);
-    if (!queued) throw queueUnknown(id);
-    return queued;
+    await appended;
+    return queued ?? this.#conversation.queued(id) ?? this.#delivered(id)!;
+  }
+
+  /** What had been queued, and is part of the conversation now. */
+  #delivered(id: string): surface.Queued<M> | null {
+    const entry = this.#conversation.find(id)?.entry;
+    return entry ? { id, prompt: entry.message, at: entry.at, metadata: entry.metadata } : null;
   }
 
   async dequeue(id: string): Promise<void> {
     this.#assertOpen();
+    if (this.#log.isBehind) await this.#log.caughtUp();
     if (!this.#conversation.queued(id)) throw queueUnknown(id);
     await this.#log.append([{ kind: "queue.take", id, withdrawn: true }]);
   }
@@ -188,13 +214,13 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   async flush(): Promise<void> {
     this.#assertOpen();
-    this.#turn?.flushDraft();
-    await this.#log.journal.flush();
+    const drafted = this.#turn?.flushDraft();
+    await Promise.all([drafted, this.#log.caughtUp().then(() => this.#log.journal.flush())]);
   }
 
   flushSync(): void {
     this.#assertOpen();
-    this.#turn?.flushDraft();
+    if (this.#parts.store.capabilities.sync) this.#turn?.flushDraftSync();
     this.#log.journal.flushSync();
   }
 
@@ -218,16 +244,18 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
       ...(error === undefined ? {} : { error: this.#intake.text(error) }),
     };
     const { journal } = this.#log;
-    const isOpen = this.turn !== null;
+    const isOpen = this.#turn !== null && !this.#turn.isOver;
     try {
-      this.#turn?.flushDraft();
+      const drafted = this.#turn?.flushDraft().catch(ignoreAtEnd);
       if (this.#parts.store.capabilities.sync) {
         if (isOpen) this.#log.appendSync([record]);
         journal.flushSync();
         return;
       }
-      const written = isOpen ? this.#log.append([record]) : Promise.resolve();
-      return written.then(() => journal.flush()).catch(ignoreAtEnd);
+      const written = isOpen ? this.#log.append([record]) : this.#log.caughtUp();
+      return Promise.all([drafted, written])
+        .then(() => journal.flush())
+        .catch(ignoreAtEnd);
     } catch (failure) {
       ignoreAtEnd(failure);
     }
@@ -238,20 +266,15 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     return () => this.#closed.delete(listener);
   }
 
-  async #start(prompt: M | M[] | surface.Queued<M>, options: surface.AppendOptions): Promise<LiveTurn<M>> {
-    this.#assertOpen();
+  async #start(prompt: Taken, options: surface.AppendOptions): Promise<LiveTurn<M>> {
+    this.#host.assertOpen();
     const conversation = this.#conversation;
     const open = this.turn;
-    if (open) {
-      if (options.id !== undefined && open.prompt.id === options.id) return this.#again(prompt, options, open);
-      throw turnOpen(this.id, open.number);
-    }
+    if (open) return this.#again(prompt, options, open);
     const number = conversation.turns + 1;
-    const items = itemsOf(conversation, this.#intake, prompt, { ...options, turn: number });
+    const items = itemsFrom(conversation, this.#intake, prompt, { ...options, turn: number });
     if (items.known) return this.#startAgain(items.known.id);
-    if (items.messages.some((message) => conversation.dialect.role(message) === "assistant")) {
-      throw unfit("a turn does not begin with a message of the assistant's");
-    }
+    if (prompt.isAnswer) throw unfit("a turn does not begin with a message of the assistant's");
     const entries = repairForPrompt(conversation);
     const last = conversation.turn;
     const unit: SessionRecord[] = [];
@@ -271,12 +294,9 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   }
 
   /** The same prompt once more, by its id: a retry of whoever could not know that it had been recorded (R15). */
-  async #again(
-    prompt: M | M[] | surface.Queued<M>,
-    options: surface.AppendOptions,
-    open: LiveTurn<M>,
-  ): Promise<LiveTurn<M>> {
-    const { known } = itemsOf(this.#conversation, this.#intake, prompt, { ...options, turn: open.number });
+  async #again(prompt: Taken, options: surface.AppendOptions, open: LiveTurn<M>): Promise<LiveTurn<M>> {
+    if ((options.id ?? prompt.queued) !== open.prompt.id) throw turnOpen(this.id, open.number);
+    const { known } = itemsFrom(this.#conversation, this.#intake, prompt, { ...options, turn: open.number });
     if (!known) throw turnOpen(this.id, open.number);
     await this.#log.journal.flush();
     return open;
@@ -288,19 +308,13 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   }
 
   async #resume(options: surface.ResumeOptions): Promise<LiveTurn<M>> {
-    this.#assertOpen();
+    this.#host.assertOpen();
     if (this.turn) throw turnOpen(this.id, this.turn.number);
     if (!this.interruption) throw nothingToResume(this.id, this.#conversation.turns);
     const { number, resumes } = this.#conversation.turn!;
     const { entries, outcomes } = planResume(this.#conversation, options);
     const unit: SessionRecord[] = outcomes.map(({ call, outcome }) => {
-      const failed = outcome.error !== undefined;
-      const { value } = this.#intake.value(failed ? undefined : outcome.value);
-      const result = failed
-        ? { error: this.#intake.text(String(outcome.error)) }
-        : value === undefined
-          ? {}
-          : { value };
+      const result = this.#intake.outcome(outcome);
       const { id, message, index, name } = call;
       return { kind: "tool.ended", id: newId(), turn: number, call: id, message, index, name, ...result };
     });
@@ -322,7 +336,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     items: readonly (M | Entry<M>)[],
     options: { reason: "compaction" | "clear" | "rewind" | "import" },
   ): Promise<void> {
-    this.#assertOpen();
+    this.#host.assertOpen();
     const undo = this.#conversation.epochSeq || 1;
     await this.#log.epoch(() =>
       replacement(this.#conversation, items, { ...options, undo, life: this.#life() }, this.#stored()),
@@ -330,7 +344,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   }
 
   async #undo(): Promise<void> {
-    this.#assertOpen();
+    this.#host.assertOpen();
     const { epochSeq, dialect } = this.#conversation;
     const from = undoFrom(this.#conversation);
     await this.#log.journal.flush();
@@ -373,8 +387,8 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   async #close(): Promise<void> {
     const { journal } = this.#log;
     try {
-      await this.#last.catch(() => undefined);
-      if (this.turn && !journal.failure) await this.turn.abort({ by: "close" });
+      await this.#last;
+      if (this.#turn && !journal.failure) await this.#turn.abort({ by: "close" });
     } finally {
       this.#isClosed = true;
       this.#turn?.stop(sessionClosed(this.id));
@@ -389,14 +403,32 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   }
   #isClosed = false;
 
-  #inOrder<T>(run: () => Promise<T>): Promise<T> {
-    const result = this.#last.then(run, run);
-    this.#last = result.catch(() => undefined);
-    return result;
+  /** Something is under way that the next call has to wait for. */
+  get #isBusy(): boolean {
+    return this.#underWay > 0 || this.#log.isBehind;
+  }
+  #underWay = 0;
+
+  /** Begins inside the call if nothing is under way (R19). */
+  async #inOrder<T>(run: () => Promise<T>): Promise<T> {
+    this.#assertOpen();
+    const before = this.#underWay > 0 ? this.#last : null;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#last = promise;
+    this.#underWay += 1;
+    try {
+      if (before) await before;
+      if (this.#log.isBehind) await this.#log.caughtUp();
+      return await run();
+    } finally {
+      this.#underWay -= 1;
+      resolve();
+    }
   }
 
+  /** What is called once `close` was called does not happen. */
   #assertOpen(): void {
-    if (this.#isClosed) throw sessionClosed(this.id);
+    if (this.#closing) throw sessionClosed(this.id);
   }
 }
 

@@ -1,31 +1,23 @@
 import type { Entry, Outcome } from "../dialects/dialect.ts";
 import { isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
-import { LiveDraft } from "./draft.ts";
+import { type DraftPiece, LiveDraft } from "./draft.ts";
 import type { Host } from "./host.ts";
 import { asMessageError, wordsOf } from "./intake.ts";
 import { liveClosing } from "./messages.ts";
-import type { DraftRecord, SessionRecord, ToolStarted, TurnEnded } from "./records.ts";
-import { callTaken, callUnknown, turnEnded } from "./refusals.ts";
+import type { SessionRecord, TurnEnded } from "./records.ts";
+import { turnEnded } from "./refusals.ts";
 import { closing, openCalls } from "./resume.ts";
 import type { Appended, AppendOptions, Draft, OpenCall, Queued, ToolOptions, Turn, Usage } from "./surface.ts";
-import { itemsOf } from "./unit.ts";
-
-/** A tool that this process runs, and the call that it belongs to. */
-interface Running {
-  readonly call: string;
-  readonly name: string;
-  readonly startedMs: number;
-  /** Null: its message was not recorded when it started. */
-  readonly place: { readonly message: string; readonly index: number } | null;
-}
+import { Tools } from "./tools.ts";
+import { itemsFrom, keptAsItIs, type Taken, takenIn } from "./unit.ts";
 
 /** A turn that this process works on. */
 export class LiveTurn<M> implements Turn<M> {
   readonly number: number;
   readonly #host: Host<M>;
   readonly #controller = new AbortController();
-  readonly #running = new Map<string, Running>();
+  readonly #tools: Tools<M>;
   #draft: LiveDraft<M> | null = null;
   #over: Promise<void> | null = null;
   #wasAborted = false;
@@ -33,6 +25,7 @@ export class LiveTurn<M> implements Turn<M> {
   constructor(host: Host<M>, number: number) {
     this.#host = host;
     this.number = number;
+    this.#tools = new Tools(host, number);
   }
 
   get prompt(): Entry<M> {
@@ -47,11 +40,16 @@ export class LiveTurn<M> implements Turn<M> {
     const { conversation, log } = this.#host;
     return openCalls(conversation)
       .filter(({ state, startedSeq }) => state !== "provider" && !(startedSeq !== undefined && startedSeq > log.since))
-      .map(({ index: _index, startedSeq: _seq, ...call }) => call);
+      .map(({ index: _index, startedSeq: _seq, approved: _approved, ...call }) => call);
   }
 
   get signal(): AbortSignal {
     return this.#controller.signal;
+  }
+
+  /** Its start is in the conversation: where a store answers later, it is not at once. */
+  get isRecorded(): boolean {
+    return this.#host.conversation.turns >= this.number;
   }
 
   get isOver(): boolean {
@@ -59,7 +57,7 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   append(message: M | M[] | Queued<M>, options: AppendOptions = {}): Promise<Appended> {
-    return this.#append(message, options, null);
+    return this.#take(message, options, null);
   }
 
   draft(): Draft<M> {
@@ -71,9 +69,9 @@ export class LiveTurn<M> implements Turn<M> {
       draftMs,
       draftBytes,
       redactor,
-      write: (record) => this.#writeDraft({ kind: "draft", turn: this.number, ...record }),
+      write: (piece) => this.#writeDraft(piece),
       commit: (committed, message, options) =>
-        this.#append(message, { ...options, id: options.id ?? committed.id }, committed),
+        this.#take(message, { ...options, id: options.id ?? committed.id }, committed),
     });
     this.#draft = draft;
     return draft;
@@ -84,16 +82,24 @@ export class LiveTurn<M> implements Turn<M> {
     run: (signal: AbortSignal) => T | Promise<T>,
     options: ToolOptions = {},
   ): Promise<Outcome<T>> {
+    const { journal } = this.#host.log;
     // Stopped in the middle of a batch: what has not started does not start, and the model will be told so.
-    if (this.#wasAborted) return { error: this.signal.reason };
+    if (this.#wasAborted && !journal.failure) return { error: this.signal.reason };
     const running = await this.#start(callId, options, true);
+    // What it comes to could not be recorded: then it is not run either (P8).
+    if (journal.failure) throw journal.failure;
     let outcome: Outcome<T>;
+    if (this.#wasAborted) {
+      outcome = { error: this.signal.reason };
+      await this.#tools.end(callId, { error: `It did not run: ${wordsOf(outcome.error)}.` }, undefined, running);
+      return outcome;
+    }
     try {
       outcome = { value: await run(this.signal) };
     } catch (error) {
       outcome = { error: error ?? new Error("the tool failed without an error") };
     }
-    await this.#record(callId, running, outcome);
+    await this.#tools.end(callId, outcome, undefined, running);
     return outcome;
   }
 
@@ -102,45 +108,7 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   toolEnded(callId: string, outcome: Outcome, shown?: M): Promise<void> {
-    return this.#record(callId, this.#running.get(callId) ?? null, outcome, shown);
-  }
-
-  async #record(callId: string, running: Running | null, outcome: Outcome, shown?: M): Promise<void> {
-    const { log, intake } = this.#host;
-    this.#host.assertOpen();
-    const found = this.#placeOf(callId, running);
-    if (!running && !found) throw callUnknown(callId);
-    if (this.#running.get(callId) === running) this.#running.delete(callId);
-    const failed = "error" in outcome && outcome.error !== undefined;
-    const { value, redacted } = failed ? { value: undefined, redacted: false } : intake.value(outcome.value);
-    const made = shown === undefined ? null : intake.message(shown);
-    const record: SessionRecord = {
-      kind: "tool.ended",
-      id: newId(),
-      turn: this.number,
-      call: callId,
-      message: found?.message ?? null,
-      ...(found ? { index: found.index } : {}),
-      name: running?.name ?? found!.name,
-      ...(failed ? { error: intake.text(wordsOf(outcome.error)) } : value === undefined ? {} : { value }),
-      ...(running ? { ms: Math.round(performance.now() - running.startedMs) } : {}),
-      ...(made ? { shown: made.stored } : {}),
-      ...(redacted || made?.redacted ? { redacted: true as const } : {}),
-    };
-    try {
-      await log.append([record]);
-    } catch (error) {
-      // The tool has run: that it did must be recorded, if not what it returned.
-      if (!isHoldfastError(error, "RECORD_TOO_LARGE")) throw asMessageError(error);
-      const {
-        value: _value,
-        shown: _shown,
-        error: _error,
-        ...rest
-      } = record as Extract<SessionRecord, { kind: "tool.ended" }>;
-      const words = `(The result was too large to be recorded: ${String(error.facts["bytes"] ?? "over 64 MiB")} bytes.)`;
-      await log.append([failed ? { ...rest, error: words } : { ...rest, value: words }]);
-    }
+    return this.#tools.end(callId, outcome, shown);
   }
 
   async usage(usage: Usage): Promise<void> {
@@ -150,7 +118,8 @@ export class LiveTurn<M> implements Turn<M> {
 
   async suspend(why: { reason: string; calls?: string[] }): Promise<void> {
     this.#assertOpen("that it waits");
-    const { reason, calls } = why;
+    const { calls } = why;
+    const reason = this.#host.intake.text(why.reason);
     await this.#finish(
       { kind: "turn.suspended", turn: this.number, reason, ...(calls ? { calls: [...calls] } : {}) },
       null,
@@ -161,7 +130,10 @@ export class LiveTurn<M> implements Turn<M> {
     return this.#finish(this.#ended({ outcome: "completed" }), null);
   }
 
-  abort({ by, reason }: { by: string; reason?: string }): Promise<void> {
+  abort(why: { by: string; reason?: string }): Promise<void> {
+    const { intake } = this.#host;
+    const by = intake.text(why.by);
+    const reason = why.reason === undefined ? undefined : intake.text(why.reason);
     const words = reason === undefined ? `stopped by ${by}` : `stopped by ${by}: ${reason}`;
     const aborted = new DOMException(words, "AbortError");
     return this.#finish(this.#ended({ outcome: "aborted", by, ...(reason === undefined ? {} : { reason }) }), aborted);
@@ -176,41 +148,68 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (!this.#over) await this.fail("left without being ended");
+    try {
+      await (this.#over ?? this.fail("left without being ended"));
+    } catch (error) {
+      // The session was closed first, and has said what became of its turn.
+      if (!isHoldfastError(error, "SESSION_CLOSED")) throw error;
+    }
   }
 
-  /** The store failed: nothing that this turn does can be recorded any more. */
-  stop(error: Error): void {
-    this.#wasAborted = true;
+  /** The store failed, or the session is closed: nothing that this turn does can be recorded any more. */
+  stop(error: unknown): void {
     this.#draft?.stop();
     this.#controller.abort(error);
   }
 
-  /** Hands over what the draft has gathered. */
-  flushDraft(): void {
-    this.#draft?.flushAll();
+  /** Hands over what the draft has gathered. Rejects if it was not written. */
+  async flushDraft(): Promise<void> {
+    const error = (await this.#draft?.flush()) ?? null;
+    if (error !== null) throw error;
   }
 
-  async #append(given: M | M[] | Queued<M>, options: AppendOptions, draft: LiveDraft<M> | null): Promise<Appended> {
-    const what = "the message";
-    this.#assertOpen(what);
+  /** The same inside the call. */
+  flushDraftSync(): void {
+    this.#draft?.flushSync((piece) => this.#host.log.appendSync([this.#draftRecord(piece)]));
+  }
+
+  async #take(given: M | M[] | Queued<M>, options: AppendOptions, draft: LiveDraft<M> | null): Promise<Appended> {
+    this.#assertOpen("the message");
+    const { intake, log } = this.#host;
+    try {
+      let taken = takenIn(intake, given);
+      if (log.isBehind) taken = keptAsItIs(taken);
+      return await log.inLine(() => this.#append(taken, options, draft));
+    } catch (error) {
+      throw asMessageError(error);
+    }
+  }
+
+  async #append(taken: Taken, options: AppendOptions, draft: LiveDraft<M> | null): Promise<Appended> {
     const { conversation, intake, log } = this.#host;
-    const items = itemsOf(conversation, intake, given, { ...options, turn: this.number });
+    this.#host.assertOpen();
+    const items = itemsFrom(conversation, intake, taken, { ...options, turn: this.number });
     if (items.known) {
       await log.journal.flush();
       return items.known;
     }
-    const isAnswer = items.messages.some((message) => conversation.dialect.role(message) === "assistant");
-    const unit = isAnswer ? [...this.#closed(), ...items.records] : items.records;
+    const unit = taken.isAnswer ? [...this.#closed(), ...items.records] : items.records;
+    const other = taken.isAnswer && this.#draft !== draft ? this.#draft : null;
     const appended = log.append(unit);
-    if (isAnswer) this.#dropDraft(draft);
-    else draft?.stop();
+    // An answer takes the place of the draft, whichever it was (R10).
+    draft?.hold();
+    other?.hold();
     try {
       const { last } = await appended;
+      draft?.release("itself");
+      other?.release("another");
+      if (this.#draft === draft || this.#draft === other) this.#draft = null;
       const after = options.usage ? 1 : 0;
-      return { id: items.ids[0]!, ids: [...items.ids], seq: last - after - items.messages.length + 1 };
+      return { id: items.ids[0]!, ids: [...items.ids], seq: last - after - items.ids.length + 1 };
     } catch (error) {
-      throw asMessageError(error);
+      draft?.release(null);
+      other?.release(null);
+      throw error;
     }
   }
 
@@ -226,66 +225,26 @@ export class LiveTurn<M> implements Turn<M> {
     return entries.length > 0 ? [{ kind: "repair", turn: this.number, entries }] : [];
   }
 
-  /** An answer takes the place of the draft, whichever it was (R10). */
-  #dropDraft(committed: LiveDraft<M> | null): void {
-    committed?.stop();
-    this.#draft?.stop();
-    this.#draft = null;
+  #draftRecord(piece: DraftPiece): SessionRecord {
+    const { discarded } = piece;
+    const why = discarded === undefined ? {} : { discarded: this.#host.intake.text(discarded) };
+    return { kind: "draft", turn: this.number, ...piece, ...why };
   }
 
-  async #writeDraft(record: DraftRecord): Promise<void> {
+  async #writeDraft(piece: DraftPiece): Promise<unknown> {
     try {
-      await this.#host.log.append([record], "process");
+      await this.#host.log.append([this.#draftRecord(piece)], "process");
+      return null;
     } catch (error) {
       // Nobody awaits a push: whoever reads the signal stops.
       this.#controller.abort(error);
+      return error;
     }
   }
 
-  async #start(callId: string, options: ToolOptions, intents: boolean): Promise<Running> {
+  async #start(callId: string, options: ToolOptions, intents: boolean): ReturnType<Tools<M>["start"]> {
     this.#assertOpen(`the start of ${JSON.stringify(callId)}`);
-    const { conversation, log, intake } = this.#host;
-    const call = conversation.section.open(callId);
-    const place = call ? { message: call.item.entry.id, index: call.index } : null;
-    const before = this.#running.get(callId);
-    // Servers repeat their ids: this may be another call than the one that was started under it (R9).
-    const isAnother = place !== null && before?.place != null && before.place.message !== place.message;
-    if (before && !isAnother) throw callTaken(callId, "is running already");
-    if (!call && conversation.section.knows(callId)) throw callTaken(callId, "has its result already");
-    if (call?.call.by === "provider") throw callTaken(callId, "is run by the provider itself");
-    if (!call && options.name === undefined) throw callUnknown(callId);
-    const name = call?.call.name ?? options.name!;
-    const record: ToolStarted = {
-      kind: "tool.started",
-      turn: this.number,
-      call: callId,
-      message: place?.message ?? null,
-      name,
-    };
-    if (place) record.index = place.index;
-    const input = options.input === undefined ? undefined : intake.value(options.input).value;
-    if (input !== undefined) record.input = input;
-    if (options.replay === "safe") record.replay = "safe";
-    if (options.child !== undefined) record.child = options.child;
-    if (intents) record.intents = true;
-    const running: Running = { call: callId, name, startedMs: performance.now(), place };
-    this.#running.set(callId, running);
-    try {
-      // Durable before the tool runs: else nobody could say after a crash that it may have (R5).
-      await log.append([record]);
-      return running;
-    } catch (error) {
-      if (this.#running.get(callId) === running) this.#running.delete(callId);
-      throw error;
-    }
-  }
-
-  /** Where the call of a result stands: where it stood when the tool started, or where it has come to stand since. */
-  #placeOf(callId: string, running: Running | null): { message: string; index: number; name: string } | null {
-    const { section } = this.#host.conversation;
-    if (running?.place) return { ...running.place, name: running.name };
-    const call = section.open(callId) ?? section.unheld(callId);
-    return call ? { message: call.item.entry.id, index: call.index, name: call.call.name } : null;
+    return this.#tools.start(callId, options, { intents, isStreaming: this.#draft?.isOpen === true });
   }
 
   #ended(members: Omit<TurnEnded, "kind" | "turn">): TurnEnded {
@@ -303,14 +262,24 @@ export class LiveTurn<M> implements Turn<M> {
 
   /** What was produced, then the marker, then the signal: nothing that reacts to it comes before the marker. */
   async #close(record: SessionRecord, aborted: unknown): Promise<void> {
+    const { log } = this.#host;
     this.#host.assertOpen();
-    if (record.kind === "turn.ended" && record.outcome === "completed")
-      void this.#draft?.discard("the turn was completed");
-    else this.#draft?.flushAll();
-    const written = this.#host.log.append([record]);
-    this.#draft?.stop();
-    if (aborted !== null) this.stop(aborted as Error);
-    await written;
+    const draft = this.#draft;
+    if (record.kind === "turn.ended" && record.outcome === "completed") void draft?.discard("the turn was completed");
+    else void draft?.flush();
+    const written = log.inLine(() => log.append([record]));
+    draft?.hold();
+    if (aborted !== null) {
+      this.#wasAborted = true;
+      this.#controller.abort(aborted);
+    }
+    try {
+      await written;
+      draft?.release("another");
+    } catch (error) {
+      draft?.release(null);
+      throw error;
+    }
     this.#host.turnOver(this);
   }
 

@@ -1,7 +1,9 @@
 import { HoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
+import { assertPlain } from "../journal/plain.ts";
 import type { Conversation } from "./conversation.ts";
-import type { Intake } from "./intake.ts";
+import type { Intake, StoredMessage } from "./intake.ts";
+import { frozenCopy } from "./plain-copy.ts";
 import type { MessageRecord, SessionRecord } from "./records.ts";
 import { messageIdTaken, queueUnknown } from "./refusals.ts";
 import type { Appended, AppendOptions, Queued } from "./surface.ts";
@@ -9,9 +11,8 @@ import type { Appended, AppendOptions, Queued } from "./surface.ts";
 const ID_CHARS_MAX = 512;
 
 /** Messages on their way into one unit. */
-export interface Items<M> {
+export interface Items {
   readonly ids: readonly string[];
-  readonly messages: readonly M[];
   /** Its records, without those of the turn. */
   readonly records: readonly SessionRecord[];
   /** All of them are recorded already, as they are (R15). */
@@ -19,6 +20,36 @@ export interface Items<M> {
 }
 
 type Given<M> = M | readonly M[] | Queued<M>;
+
+/** What the application gave, in the form that the journal keeps. */
+export interface Taken {
+  readonly stored: readonly StoredMessage[];
+  /** The id of the prompt in the queue that it is. */
+  readonly queued: string | null;
+  /** One of the messages is the assistant's. */
+  readonly isAnswer: boolean;
+}
+
+/** Throws MESSAGE_UNFIT. */
+export function takenIn<M>(intake: Intake<M>, given: Given<M>): Taken {
+  const queued = isQueued<M>(given) ? given : null;
+  const messages = queued ? [queued.prompt] : ((Array.isArray(given) ? given : [given]) as readonly M[]);
+  if (messages.length === 0) throw unfit("there is no message in it");
+  return {
+    stored: messages.map((message) => intake.message(message)),
+    queued: queued?.id ?? null,
+    isAnswer: messages.some((message) => intake.dialect.role(message) === "assistant"),
+  };
+}
+
+/** The same for later: what the caller changes meanwhile changes nothing of it (R19). Throws RECORD_NOT_JSON. */
+export function keptAsItIs(taken: Taken): Taken {
+  const stored = taken.stored.map((one) => {
+    assertPlain(one.stored, "message.message");
+    return { ...one, stored: frozenCopy(one.stored) };
+  });
+  return { ...taken, stored };
+}
 
 /**
  * The records of one or several messages, which count together (R3). Throws MESSAGE_UNFIT, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN.
@@ -28,23 +59,28 @@ export function itemsOf<M>(
   intake: Intake<M>,
   given: Given<M>,
   options: AppendOptions & { readonly turn: number },
-): Items<M> {
-  const { turn, usage } = options;
-  const queued = isQueued<M>(given) ? takenFrom(conversation, given) : null;
-  const messages = queued ? [queued.prompt] : ((Array.isArray(given) ? given : [given]) as readonly M[]);
-  if (messages.length === 0) throw unfit("there is no message in it");
-  const first = options.id ?? queued?.id ?? newId();
-  assertId(first);
-  const ids = messages.map((_, index) => (index === 0 ? first : `${first}.${index}`));
-  const stored = messages.map((message) => intake.message(message));
-  const known = knownOf(
-    conversation,
-    ids,
-    stored.map((one) => one.stored as M),
-  );
-  if (known) return { ids, messages, records: [], known };
+): Items {
+  return itemsFrom(conversation, intake, takenIn(intake, given), options);
+}
 
-  const metadata = options.metadata ?? queued?.metadata;
+export function itemsFrom<M>(
+  conversation: Conversation<M>,
+  intake: Intake<M>,
+  taken: Taken,
+  options: AppendOptions & { readonly turn: number },
+): Items {
+  const { turn, usage } = options;
+  const queued = taken.queued === null ? null : conversation.queued(taken.queued);
+  const stored = queued ? [intake.message(queued.prompt)] : taken.stored;
+  const first = options.id ?? taken.queued ?? newId();
+  assertId(first);
+  const ids = stored.map((_, index) => (index === 0 ? first : `${first}.${index}`));
+  const known = knownOf(conversation, intake, ids, stored);
+  if (known) return { ids, records: [], known };
+  if (taken.queued !== null && !queued) throw queueUnknown(taken.queued);
+  if (!queued && conversation.queued(first)) throw messageIdTaken(first, "a prompt in the queue has this id");
+
+  const metadata = intake.metadata(options.metadata ?? queued?.metadata);
   const model = options.model ?? queued?.model;
   const records: SessionRecord[] = [];
   if (queued) records.push({ kind: "queue.take", id: queued.id });
@@ -56,7 +92,7 @@ export function itemsOf<M>(
     records.push(record);
   }
   if (usage) records.push({ kind: "usage", turn, usage });
-  return { ids, messages, records, known: null };
+  return { ids, records, known: null };
 }
 
 export function isQueued<M>(given: unknown): given is Queued<M> {
@@ -64,22 +100,16 @@ export function isQueued<M>(given: unknown): given is Queued<M> {
   return "prompt" in given && "at" in given && "id" in given && typeof given.id === "string";
 }
 
-function takenFrom<M>(
+function knownOf<M>(
   conversation: Conversation<M>,
-  { id }: Queued<M>,
-): NonNullable<ReturnType<Conversation<M>["queued"]>> {
-  const queued = conversation.queued(id);
-  if (!queued) throw queueUnknown(id);
-  return queued;
-}
-
-function knownOf<M>(conversation: Conversation<M>, ids: readonly string[], stored: readonly M[]): Appended | null {
+  intake: Intake<M>,
+  ids: readonly string[],
+  stored: readonly StoredMessage[],
+): Appended | null {
   const found = ids.map((id) => conversation.find(id));
   if (found.every((item) => item === null)) return null;
-  const { dialect } = conversation;
   for (const [index, item] of found.entries()) {
-    const message = dialect.decode ? dialect.decode(stored[index] as never) : stored[index]!;
-    if (!item || !dialect.same(item.entry.message, message)) throw messageIdTaken(ids[index]!);
+    if (!item || !intake.same(item.entry.message, stored[index]!)) throw messageIdTaken(ids[index]!);
   }
   return { id: ids[0]!, ids: [...ids], seq: found[0]!.entry.seq };
 }

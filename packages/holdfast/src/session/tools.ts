@@ -1,0 +1,155 @@
+import type { Outcome } from "../dialects/dialect.ts";
+import { isHoldfastError } from "../errors.ts";
+import { newId } from "../journal/id.ts";
+import type { Host } from "./host.ts";
+import { asMessageError } from "./intake.ts";
+import type { ToolEnded, ToolStarted } from "./records.ts";
+import { callTaken, callUnknown } from "./refusals.ts";
+import type { SectionCall } from "./section.ts";
+import type { ToolOptions } from "./surface.ts";
+
+/** A tool that this process runs, and the call that it belongs to. */
+export interface Running {
+  readonly call: string;
+  readonly name: string;
+  readonly startedMs: number;
+  /** Null: its message was not recorded when it started. */
+  readonly place: { readonly message: string; readonly index: number } | null;
+}
+
+/** The tools of one turn: which of them run, and the records of their starts and ends (R5, R6). */
+export class Tools<M> {
+  readonly #host: Host<M>;
+  readonly #turn: number;
+  readonly #running = new Set<Running>();
+
+  constructor(host: Host<M>, turn: number) {
+    this.#host = host;
+    this.#turn = turn;
+  }
+
+  /** `isStreaming`: a message is under way, which may make the call. Throws CALL_UNKNOWN, CALL_TAKEN, and what the store says. */
+  async start(
+    callId: string,
+    options: ToolOptions,
+    flags: { intents: boolean; isStreaming: boolean },
+  ): Promise<Running> {
+    const { log, intake } = this.#host;
+    const input = options.input === undefined ? undefined : intake.value(options.input).value;
+    // The message that makes the call may be on its way to a store that answers later.
+    if (log.isBehind) await log.caughtUp();
+    this.#host.assertOpen();
+    const call = this.#callToStart(callId, options, flags.isStreaming);
+    const place = call ? { message: call.item.entry.id, index: call.index } : null;
+    const name = call?.call.name ?? options.name!;
+    const record: ToolStarted = {
+      kind: "tool.started",
+      turn: this.#turn,
+      call: callId,
+      message: place?.message ?? null,
+      name,
+    };
+    if (place) record.index = place.index;
+    if (input !== undefined) record.input = input;
+    if (options.replay === "safe") record.replay = "safe";
+    if (options.child !== undefined) record.child = options.child;
+    if (flags.intents) record.intents = true;
+    const running: Running = { call: callId, name, startedMs: performance.now(), place };
+    this.#running.add(running);
+    try {
+      // Durable before the tool runs: else nobody could say after a crash that it may have (R5).
+      await log.append([record]);
+      return running;
+    } catch (error) {
+      this.#running.delete(running);
+      throw error;
+    }
+  }
+
+  /** `which`: the tool, if several run that were called by the same id. Throws CALL_UNKNOWN, MESSAGE_UNFIT, and what the store says: then it can be tried again. */
+  async end(callId: string, outcome: Outcome, shown?: M, which?: Running): Promise<void> {
+    const { intake } = this.#host;
+    this.#host.assertOpen();
+    const running = which ?? [...this.#running].find(({ call }) => call === callId) ?? null;
+    const place = this.#placeOf(callId, running);
+    if (!running && !place) throw callUnknown(callId);
+    const made = shown === undefined ? null : intake.message(shown);
+    const record: ToolEnded = {
+      kind: "tool.ended",
+      id: newId(),
+      turn: this.#turn,
+      call: callId,
+      message: place?.message ?? null,
+      ...(place ? { index: place.index } : {}),
+      name: running?.name ?? place!.name,
+      ...intake.outcome(outcome),
+    };
+    if (running) record.ms = Math.round(performance.now() - running.startedMs);
+    if (made) record.shown = made.stored;
+    if (made?.redacted) record.redacted = true;
+    if (running) this.#running.delete(running);
+    try {
+      await this.#append(record);
+    } catch (error) {
+      if (running) this.#running.add(running);
+      throw asMessageError(error);
+    }
+  }
+
+  /** The tool has run: that it did must be recorded, if not what it returned. */
+  async #append(record: ToolEnded): Promise<void> {
+    const { log } = this.#host;
+    try {
+      await log.append([record]);
+    } catch (error) {
+      const isOurs = isHoldfastError(error, "RECORD_NOT_JSON") && record.shown === undefined;
+      if (!isOurs && !isHoldfastError(error, "RECORD_TOO_LARGE")) throw error;
+      const { value: _value, shown: _shown, error: failed, ...rest } = record;
+      const words = isOurs
+        ? `(The result could not be recorded: ${String(error.facts["why"])}.)`
+        : `(The result was too large to be recorded: ${String(error.facts["bytes"] ?? "over 512 million")} bytes.)`;
+      await log.append([failed === undefined ? { ...rest, value: words } : { ...rest, error: words }]);
+    }
+  }
+
+  /** Null: it is not recorded yet, and the application has said what it is (R9). */
+  #callToStart(callId: string, options: ToolOptions, isStreaming: boolean): SectionCall<M> | null {
+    const { section } = this.#host.conversation;
+    const open = section.open(callId);
+    // Servers repeat their ids, also within one message: each start means another call.
+    const call = open && this.#isRunning(open) ? this.#nextOf(open) : open;
+    if (call) {
+      if (call.call.by === "provider") throw callTaken(callId, "is run by the provider itself");
+      if (call.approved === false) throw callTaken(callId, "was not approved");
+      return call;
+    }
+    const isStray = [...this.#running].some((one) => one.call === callId && one.place === null);
+    if (open || isStray) throw callTaken(callId, "is running already");
+    // The message that is being streamed may use an id of the step before it again.
+    const mayBeNew = options.name !== undefined && isStreaming && section.isClosed;
+    if (section.knows(callId) && !mayBeNew) throw callTaken(callId, "has its result already");
+    if (options.name === undefined) throw callUnknown(callId);
+    return null;
+  }
+
+  #nextOf({ call: { id }, item }: SectionCall<M>): SectionCall<M> | null {
+    const { calls } = this.#host.conversation.section;
+    return calls.find((one) => one.item === item && one.call.id === id && !one.answer && !this.#isRunning(one)) ?? null;
+  }
+
+  #isRunning({ call: { id }, item, index }: SectionCall<M>): boolean {
+    for (const { call, place } of this.#running) {
+      if (call !== id) continue;
+      if (place === null || (place.message === item.entry.id && place.index === index)) return true;
+    }
+    return false;
+  }
+
+  /** Where the call of a result stands: where it stood when the tool started, or where it has come to stand since. */
+  #placeOf(callId: string, running: Running | null): { message: string; index: number; name: string } | null {
+    const { section } = this.#host.conversation;
+    if (running?.place) return { ...running.place, name: running.name };
+    const call = section.open(callId) ?? section.unheld(callId);
+    return call ? { message: call.item.entry.id, index: call.index, name: call.call.name } : null;
+  }
+}

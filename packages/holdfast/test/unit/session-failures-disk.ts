@@ -1,0 +1,51 @@
+import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
+
+/** The real disk, on which one write or one sync of a journal fails: the how many-eth, the test says. */
+export class FailingDisk {
+  /** Counts down at each operation that can fail; the one that reaches 0 fails. Never, if it begins at 0. */
+  countdown = 0;
+  failed = 0;
+  readonly #fails: "write" | "sync";
+
+  constructor(fails: "write" | "sync") {
+    this.#fails = fails;
+  }
+
+  readonly disk: Disk = {
+    ...nodeDisk,
+    open: (path, mode) => {
+      const file = nodeDisk.open(path, mode);
+      return /sessions.*\.jsonl/.test(path) ? this.#handled(file) : file;
+    },
+  };
+
+  #tick(what: "write" | "sync"): void {
+    if (what !== this.#fails || this.countdown === 0 || --this.countdown > 0) return;
+    this.failed++;
+    const code = what === "write" ? "ENOSPC" : "EIO";
+    throw Object.assign(new Error(`${code}: ${what} failed on purpose`), { code });
+  }
+
+  #handled(file: DiskFile): DiskFile {
+    return {
+      path: file.path,
+      read: (into, offset, length, position) => file.read(into, offset, length, position),
+      write: (bytes) => {
+        this.#tick("write");
+        return file.write(bytes);
+      },
+      writeAt: (bytes, position) => file.writeAt(bytes, position),
+      stat: () => file.stat(),
+      truncate: (size) => file.truncate(size),
+      sync: async () => {
+        this.#tick("sync");
+        await file.sync();
+      },
+      syncNow: () => {
+        this.#tick("sync");
+        file.syncNow();
+      },
+      close: () => file.close(),
+    };
+  }
+}
