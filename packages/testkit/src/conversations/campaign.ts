@@ -21,6 +21,8 @@ export interface ConversationCampaign {
   readonly lanes?: number;
   /** Only the conversation of this number, as a fault names it. */
   readonly only?: number;
+  /** How agents are started; default: by `warmAgent`. */
+  readonly agent?: AgentProgram;
   /** To show that the oracle is not blind. */
   readonly flaw?: Flaw;
   /** Instead of those that the seed plans. */
@@ -59,7 +61,7 @@ export async function runConversations(options: ConversationCampaign): Promise<C
   const address =
     options.store === "sqlite" ? `sqlite:${join(options.place, "store.sqlite")}` : join(options.place, "store");
   const { durability = "power" } = options;
-  const agent = await warmAgent(options.place);
+  const agent = options.agent ?? (await warmAgent(options.place));
   await using store = await openStore(address);
   await using journals = await openJournalStore(address);
   const place: TrialPlace = {

@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Interruption, OpenCall, Outcome, ResumeOptions, Turn } from "holdfast";
 import type { Op } from "./events.ts";
 import { extras } from "./extras.ts";
+import { FLAW_MS } from "./job.ts";
 import { respond } from "./model.ts";
 import { tell } from "./recorder.ts";
 import { type PlacedCall, pause, type Stage, typed, type Work } from "./stage.ts";
@@ -90,7 +92,7 @@ async function start({ recorder, session, job }: Stage, message: Message, id: st
   const op: Op = { do: "start", id, message, queued: false };
   if (job.flaw !== "acknowledges-early") return recorder.try(op, () => session.startTurn(message, { id }));
   recorder.announce(op).ok();
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await sleep(FLAW_MS);
   return session.startTurn(message, { id });
 }
 

@@ -3,6 +3,7 @@ export { type ConversationCampaign, type ConversationReceipt, runConversations }
 export { type Effect, effectsIn, haveEffect } from "./effects.ts";
 export type { AgentEvent, Op } from "./events.ts";
 export { type AgentJob, type Flaw, flaws } from "./job.ts";
+export { type AgentProgram, warmAgent } from "./life.ts";
 export { Log as ConversationLog } from "./log.ts";
 export { type ConversationFault, type Evidence, judgeConversation } from "./oracle.ts";
 export { type ConversationPlan, type Ending as ConversationEnding, planConversation } from "./plan.ts";

@@ -46,3 +46,6 @@ export const flaws = [
   "forgets-metadata",
 ] as const;
 export type Flaw = (typeof flaws)[number];
+
+/** How long a flawed agent stays where it can be caught. */
+export const FLAW_MS = 10_000;

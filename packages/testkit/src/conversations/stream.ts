@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Draft } from "holdfast";
+import { FLAW_MS } from "./job.ts";
 import { tell } from "./recorder.ts";
 import type { PlacedCall, Stage, Work } from "./stage.ts";
 import { startEarly } from "./tools.ts";
@@ -32,8 +33,10 @@ export async function stream(stage: Stage, work: Work, step: Step, messages: Mes
   // A stream that fails half-way, and is asked for again.
   while (random.chance(0.15)) {
     await speak(stage, draft, `${recorder.mark("f")} ${step.text ?? ""}`, 0.6);
-    if (job.flaw === "mixes-attempts") recorder.announce({ do: "discard", draft: draft.id }).ok();
-    else if (random.chance(0.5)) {
+    if (job.flaw === "mixes-attempts") {
+      recorder.announce({ do: "discard", draft: draft.id }).ok();
+      await sleep(FLAW_MS);
+    } else if (random.chance(0.5)) {
       const failed = draft;
       await recorder.try({ do: "discard", draft: failed.id }, () => failed.discard("the stream broke off"));
       draft = open(stage, work, null);
@@ -79,6 +82,7 @@ async function speak({ random, job }: Stage, draft: Draft<Message>, text: string
     tell({ e: "pushed", draft: draft.id, chars: piece.length, t: performance.now() });
     await sleep(random.below(random.chance(0.2) ? job.draftMs : 8));
   }
+  if (job.flaw === "keeps-its-words") await sleep(FLAW_MS);
 }
 
 /** Tells when timers have run, while something is streamed: the draft's are among them. */

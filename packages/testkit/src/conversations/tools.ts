@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { haveEffect } from "./effects.ts";
+import { FLAW_MS } from "./job.ts";
 import { Refused, tell } from "./recorder.ts";
 import { type PlacedCall, pause, type Stage, typed, type Work } from "./stage.ts";
 
@@ -44,7 +45,7 @@ export async function runCalls(stage: Stage, work: Work, calls: readonly PlacedC
     await stage.recorder.try({ do: "abort" }, () => work.turn.abort({ by: "user" }));
   } else if (random.chance(0.25)) await steer(stage, work);
   const ran = (await Promise.all(running)).filter((one) => one !== null);
-  if (job.flaw === "results-at-the-end") await sleep(20);
+  if (job.flaw === "results-at-the-end") await sleep(FLAW_MS);
   for (const record of heldBack) await record();
   const held = ran.filter(({ inMessage }) => inMessage);
   if (!work.isPast && held.length > 0) await appendResults(stage, work, held);
@@ -79,6 +80,7 @@ async function runCall(
   const take = async (): Promise<void> => {
     await pause(stage, TOOL_MS_MAX);
     act(stage, placed);
+    if (job.flaw === "runs-again") await sleep(FLAW_MS);
     await (random.chance(0.08) ? sleep(SLOW_MS) : pause(stage, TOOL_MS_MAX));
   };
   if (random.chance(0.5) && job.flaw === undefined) {
@@ -87,7 +89,7 @@ async function runCall(
   }
   if (job.flaw === "runs-before-start") {
     act(stage, placed);
-    await sleep(20);
+    await sleep(FLAW_MS);
   }
   if (!(await start(stage, work, run, {}))) return null;
   if (job.flaw !== "runs-before-start") await take();
