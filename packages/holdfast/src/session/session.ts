@@ -152,7 +152,8 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   }
 
   replace(items: (M | Entry<M>)[], options: { reason: "compaction" | "clear" | "rewind" | "import" }): Promise<void> {
-    return this.#inOrder(() => this.#replace(items, options));
+    const { head, epochSeq } = this.#conversation;
+    return this.#inOrder(() => this.#replace(items, options, { head, epochSeq }));
   }
 
   undo(): Promise<void> {
@@ -335,12 +336,23 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   async #replace(
     items: readonly (M | Entry<M>)[],
     options: { reason: "compaction" | "clear" | "rewind" | "import" },
+    seen: { readonly head: number; readonly epochSeq: number } = this.#conversation,
   ): Promise<void> {
     this.#host.assertOpen();
+    const { head, epochSeq } = seen;
     const undo = this.#conversation.epochSeq || 1;
-    await this.#log.epoch(() =>
-      replacement(this.#conversation, items, { ...options, undo, life: this.#life() }, this.#stored()),
-    );
+    await this.#log.epoch(() => {
+      const given = { ...options, undo, life: this.#life() };
+      return replacement(this.#conversation, [...items, ...this.#since(head, epochSeq)], given, this.#stored());
+    });
+  }
+
+  /** What was on its way when the application chose what to keep. It could not know of that, and has not dropped it. */
+  #since(head: number, epochSeq: number): Entry<M>[] {
+    const { items, epochSeq: current } = this.#conversation;
+    if (current !== epochSeq) return [];
+    const since = items.filter(({ entry, from }) => entry.seq > head && (from === "message" || from === "result"));
+    return since.map(({ entry }) => entry);
   }
 
   async #undo(): Promise<void> {
@@ -418,8 +430,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     this.#underWay += 1;
     try {
       if (before) await before;
-      if (this.#log.isBehind) await this.#log.caughtUp();
-      return await run();
+      return await this.#log.inLine(run);
     } finally {
       this.#underWay -= 1;
       resolve();
