@@ -1,0 +1,456 @@
+/**
+ * A reader of the records of sessions, written from FORMAT.md, section 10, for the dialect `anthropic`. It imports nothing of Holdfast. Slow and simple: whatever can be found anew from the entries is
+ * found anew, so that it shares no idea with the fold that it is compared with.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: what stands in a journal can be anything.
+type Any = any;
+type Place = { message: string; index: number };
+
+export interface ReadEntry {
+  id: string;
+  turn: number;
+  step: string;
+  message: Any;
+  metadata: Any;
+  synthetic?: string;
+  incomplete?: true;
+  late?: true;
+  replacedBy?: string;
+  call?: Place;
+}
+interface Item extends ReadEntry {
+  from: "message" | "result" | "repair" | "edit";
+  hidden: boolean;
+}
+interface Called {
+  id: string;
+  idless: boolean;
+  by: "agent" | "provider";
+  at: number;
+  message: string;
+  index: number;
+  answer: Item | null;
+}
+
+const isText = (value: Any): boolean => typeof value === "string";
+const isCount = (value: Any): boolean => Number.isSafeInteger(value) && value >= 0;
+const isObject = (value: Any): boolean => typeof value === "object" && value !== null && !Array.isArray(value);
+const isPlace = (value: Any): boolean => isObject(value) && isText(value.message) && isCount(value.index);
+const flag = (value: Any): true | undefined => (value === true ? true : undefined);
+
+/** 10.1 to 10.4: the members without which a record says nothing. */
+const NEEDED: Record<string, Record<string, (value: Any) => boolean>> = {
+  session: {},
+  "turn.started": { turn: isCount, prompt: isText },
+  "turn.resumed": { turn: isCount, n: isCount },
+  "turn.suspended": { turn: isCount, reason: isText },
+  "turn.ended": { turn: isCount, outcome: isText },
+  signal: { signal: isText },
+  message: { id: isText, turn: isCount, step: isText, message: (value) => value !== undefined },
+  draft: { id: isText, turn: isCount, n: isCount },
+  patch: { id: isText, metadata: isObject },
+  edit: { id: isText, ids: Array.isArray, shown: Array.isArray, reason: isText },
+  repair: { turn: isCount, entries: Array.isArray },
+  "queue.put": { id: isText, prompt: (value) => value !== undefined },
+  "queue.take": { id: isText },
+  "tool.started": { turn: isCount, call: isText, name: isText },
+  "tool.ended": { id: isText, turn: isCount, call: isText, name: isText },
+  note: { name: isText, value: (value) => value !== undefined },
+};
+
+/** 10.8, `anthropic`. */
+function roleOf(message: Any): string {
+  if (!isObject(message)) return "other";
+  if (message.role === "user") return blocksOf(message).some(({ type }) => type === "tool_result") ? "tool" : "user";
+  return message.role === "assistant" || message.role === "system" ? message.role : "other";
+}
+function blocksOf(message: Any): Any[] {
+  return isObject(message) && Array.isArray(message.content) ? message.content.filter(isObject) : [];
+}
+function callsOf(message: Any): { id: string; idless: boolean; by: "agent" | "provider" }[] {
+  if (roleOf(message) !== "assistant") return [];
+  const counts = new Map<string, number>();
+  return blocksOf(message).flatMap(({ type, id, name }) => {
+    if (!["tool_use", "server_tool_use", "mcp_tool_use"].includes(type)) return [];
+    const by = type === "tool_use" ? ("agent" as const) : ("provider" as const);
+    if (isText(id) && id !== "") return [{ id, idless: false, by }];
+    const tool = isText(name) ? name : "";
+    const n = counts.get(tool) ?? 0;
+    counts.set(tool, n + 1);
+    return [{ id: `${tool}#${n}`, idless: true, by }];
+  });
+}
+function resultsOf(message: Any): string[] {
+  const role = roleOf(message);
+  const id = (value: Any): string => (isText(value) ? value : "");
+  if (role === "tool")
+    return blocksOf(message).flatMap(({ type, tool_use_id }) => (type === "tool_result" ? [id(tool_use_id)] : []));
+  if (role !== "assistant") return [];
+  return blocksOf(message).flatMap(({ type, tool_use_id }) =>
+    isText(type) && type.endsWith("_tool_result") && isText(tool_use_id) ? [tool_use_id] : [],
+  );
+}
+function speaks(message: Any): boolean {
+  return blocksOf(message).some(({ type, text }) => type === "text" && isText(text) && text.trim() !== "");
+}
+
+const isShown = (item: Item): boolean => !item.hidden && item.late !== true;
+
+/** 10.5, calls and results: the last section of these entries, and the ids of the agent's calls before it. */
+function sectionOf(items: readonly Item[]): {
+  calls: Called[];
+  past: Set<string>;
+  assistants: Set<string>;
+  isClosed: boolean;
+} {
+  let calls: Called[] = [];
+  let isClosed = false;
+  let assistants = new Set<string>();
+  const past = new Set<string>();
+  for (const [at, item] of items.entries()) {
+    if (!isShown(item)) continue;
+    const role = roleOf(item.message);
+    if (role === "assistant") {
+      if (isClosed) {
+        for (const { id, by } of calls) if (by === "agent") past.add(id);
+        calls = [];
+        assistants = new Set();
+        isClosed = false;
+      }
+      assistants.add(item.id);
+      for (const [index, call] of callsOf(item.message).entries())
+        calls.push({ ...call, at, message: item.id, index, answer: null });
+    } else if (role !== "other") isClosed = true;
+    const isPlaced = item.call !== undefined && assistants.has(item.call.message);
+    for (const [n, id] of resultsOf(item.message).entries()) {
+      const call = isPlaced
+        ? calls.find(({ message, index }) => n === 0 && message === item.call!.message && index === item.call!.index)
+        : answered(calls, id, role === "assistant");
+      if (call && !call.answer) call.answer = item;
+    }
+  }
+  return { calls, past, assistants, isClosed };
+}
+
+function answered(calls: readonly Called[], id: string, isAssistants: boolean): Called | undefined {
+  const open = calls.filter(({ answer }) => !answer);
+  if (id !== "") {
+    for (const by of ["agent", "provider"]) {
+      const same = open.filter((call) => call.id === id && call.by === by);
+      const newest = same.at(-1);
+      if (newest) return same.find(({ at }) => at === newest.at);
+    }
+    if (calls.some((call) => call.id === id)) return undefined;
+  }
+  if (isAssistants) return undefined;
+  const agents = open.filter(({ by }) => by === "agent");
+  return agents.find(({ idless }) => idless) ?? (id === "" ? agents[0] : undefined);
+}
+
+interface Writer {
+  starts: boolean;
+}
+
+export class SessionReader {
+  items: Item[] = [];
+  queue = new Map<string, Any>();
+  notes: Record<string, Any> = {};
+  draft: { id: string; n: number; gap: boolean; parts: Map<number, { text: string; reasoning: string }> } | null = null;
+  turns = 0;
+  turn: { number: number; resumes: number; ended?: Any; suspended?: Any; signal?: Any; writers: Set<Writer> } | null =
+    null;
+  #writer: Writer = { starts: false };
+  #starts = new Map<string, true>();
+  #strays = new Map<string, { ended: Any }>();
+  #over = new Set<string>();
+  #early = new Map<string, Any[]>();
+  #head = 0;
+
+  add(record: Any): void {
+    if (this.#head > 0 && record.seq !== this.#head + 1) {
+      this.#writer = { starts: false };
+      this.turn?.writers.add(this.#writer);
+    }
+    this.#head = record.seq;
+    if (record.kind === "opened") this.#writer = { starts: record.intents === true };
+    const needed = NEEDED[record.kind];
+    if (!needed || !Object.entries(needed).every(([name, fits]) => fits(record[name]))) return;
+    this.#apply(record);
+  }
+
+  /** How the last turn came to its end; null if there is none, or it was completed or left. */
+  get how(): string | null {
+    const { turn } = this;
+    if (!turn) return null;
+    const { ended, suspended, signal } = turn;
+    if (ended) return ended.outcome === "aborted" || ended.outcome === "failed" ? ended.outcome : null;
+    if (suspended) return "suspended";
+    if (signal) return isText(signal.error) ? "failed" : "signal";
+    return "killed";
+  }
+
+  get open(): { id: string; message: string | null; state: string }[] {
+    const recorded = this.turn !== null && [...this.turn.writers].every(({ starts }) => starts);
+    const calls = this.turn?.suspended?.calls;
+    const waiting: Any[] = Array.isArray(calls) ? calls.filter(isText) : [];
+    const open = sectionOf(this.items)
+      .calls.filter(({ answer }) => !answer)
+      .map(({ id, by, message, index }) => {
+        const unstarted = waiting.includes(id) ? "awaiting" : recorded ? "never-started" : "unrecorded";
+        const isStarted = this.#starts.has(`${index} ${message}`);
+        return { id, message, state: by === "provider" ? "provider" : isStarted ? "outcome-unknown" : unstarted };
+      });
+    const strays = [...this.#strays].filter(([, { ended }]) => !ended);
+    return [...open, ...strays.map(([id]) => ({ id, message: null, state: "outcome-unknown" }))];
+  }
+
+  #apply(record: Any): void {
+    const { turn } = this;
+    switch (record.kind) {
+      case "turn.started":
+        this.#startTurn(record.turn);
+        return;
+      case "turn.resumed":
+        if (turn?.number !== record.turn) return;
+        Object.assign(turn!, { resumes: record.n, ended: undefined, suspended: undefined, signal: undefined });
+        turn!.writers.add(this.#writer);
+        this.#dropDraft();
+        this.#strays.clear();
+        return;
+      case "turn.suspended":
+        if (turn?.number === record.turn) turn!.suspended = record;
+        return;
+      case "turn.ended":
+        if (turn?.number !== record.turn || (turn!.ended && record.outcome !== "left")) return;
+        turn!.ended = record;
+        if (record.outcome === "completed" || record.outcome === "left") this.#dropDraft();
+        return;
+      case "signal":
+        if (turn && !turn.ended && turn.writers.has(this.#writer)) turn.signal = record;
+        return;
+      case "message":
+        this.#message(record);
+        return;
+      case "draft":
+        this.#draft(record);
+        return;
+      case "tool.started":
+        if (record.intents === true) this.#writer.starts = true;
+        if (isText(record.message))
+          this.#starts.set(`${isCount(record.index) ? record.index : 0} ${record.message}`, true);
+        else this.#strays.set(record.call, { ended: null });
+        return;
+      case "tool.ended":
+        this.#ended(record);
+        return;
+      case "repair":
+        for (const one of record.entries) {
+          if (!isObject(one) || !isText(one.id) || !isText(one.synthetic) || one.message === undefined) continue;
+          const call: Place | undefined = isPlace(one.call) ? one.call : undefined;
+          const id = this.#freeId(one.id, call);
+          if (id === null) continue;
+          const { message, synthetic } = one;
+          const entry: ReadEntry = { id, turn: record.turn, step: id, message, metadata: {}, synthetic };
+          if (one.incomplete === true) entry.incomplete = true;
+          if (call) entry.call = call;
+          this.#push(entry, "repair");
+        }
+        if (this.draft && this.#has(this.draft.id)) this.#dropDraft();
+        return;
+      case "patch": {
+        const item = this.items.find(({ id }) => id === record.id);
+        if (item) item.metadata = merged(item.metadata, record.metadata);
+        else this.#early.set(record.id, [...(this.#early.get(record.id) ?? []), record.metadata]);
+        return;
+      }
+      case "queue.put":
+        this.queue.set(record.id, record.prompt);
+        return;
+      case "queue.take":
+        this.queue.delete(record.id);
+        return;
+      case "note":
+        this.notes[record.name] = record.value;
+    }
+  }
+
+  #freeId(wanted: string, call: Place | undefined): string | null {
+    const taken = this.items.find(({ id }) => id === wanted);
+    if (!taken) return wanted;
+    const isSame = taken.call?.message === call?.message && taken.call?.index === call?.index;
+    return taken.synthetic !== undefined && isSame ? null : this.#freeId(`${wanted}~`, call);
+  }
+
+  #startTurn(number: number): void {
+    this.turns = number;
+    this.turn = { number, resumes: 0, writers: new Set([this.#writer]) };
+    this.draft = null;
+    this.#over = new Set();
+    this.#starts.clear();
+    this.#strays.clear();
+  }
+
+  #message(record: Any): void {
+    const carried = flag(record.carried);
+    if (!carried && record.turn > this.turns) this.#startTurn(record.turn);
+    if (this.#has(record.id)) return;
+    const { id, turn, step, message } = record;
+    const metadata = isObject(record.metadata) ? record.metadata : {};
+    const entry: ReadEntry = { id, turn, step, message, metadata };
+    if (isText(record.synthetic)) entry.synthetic = record.synthetic;
+    if (record.incomplete === true) entry.incomplete = true;
+    if (record.late === true) entry.late = true;
+    if (isText(record.replacedBy)) entry.replacedBy = record.replacedBy;
+    if (isPlace(record.call)) entry.call = record.call;
+    this.#push(entry, "message", record.hidden === true);
+    if (carried) return;
+    this.turn?.writers.add(this.#writer);
+    if (roleOf(message) !== "assistant") return;
+    this.#dropDraft();
+    for (const [index, call] of callsOf(message).entries()) {
+      const stray = call.by === "agent" ? this.#strays.get(call.id) : undefined;
+      if (!stray) continue;
+      this.#strays.delete(call.id);
+      if (stray.ended) this.#ended({ ...stray.ended, message: id, index });
+      else this.#starts.set(`${index} ${id}`, true);
+    }
+  }
+
+  #isLate(message: Any): boolean {
+    const results = resultsOf(message);
+    if (roleOf(message) !== "tool" || results.length === 0 || speaks(message)) return false;
+    const { calls, past } = sectionOf(this.items);
+    return results.every((id) => {
+      const same = calls.filter((call) => call.id === id);
+      return same.length > 0 ? same.every(({ answer }) => answer?.from === "repair") : past.has(id);
+    });
+  }
+
+  #ended(record: Any): void {
+    const isNamed = isText(record.message);
+    if (!isNamed && this.#strays.has(record.call)) {
+      this.#strays.get(record.call)!.ended = record;
+      return;
+    }
+    const { calls } = sectionOf(this.items);
+    const index = isCount(record.index) ? record.index : 0;
+    const open = isNamed
+      ? undefined
+      : calls.some(({ id }) => id === record.call)
+        ? openBy(calls, record.call)
+        : undefined;
+    const place = isNamed ? { message: record.message, index } : open && { message: open.message, index: open.index };
+    if (this.#has(record.id)) return;
+    const call = place && calls.find((one) => one.message === place.message && one.index === place.index);
+    // There are no words for what it came to: it ran, and that is all.
+    if (record.shown === null) {
+      if (place) this.#starts.set(`${place.index} ${place.message}`, true);
+      return;
+    }
+    if (place) this.#starts.delete(`${place.index} ${place.message}`);
+    if (call?.answer?.from === "message") return;
+    const message = record.shown === undefined ? PHRASED(call?.id ?? record.call) : record.shown;
+    const entry: ReadEntry = { id: record.id, turn: record.turn, step: record.id, message, metadata: {} };
+    if (place) entry.call = place;
+    if (!call || call.answer) entry.late = true;
+    this.#push(entry, "result");
+  }
+
+  #push(entry: ReadEntry, from: Item["from"], hidden = false): void {
+    if (this.#has(entry.id)) return;
+    let { metadata } = entry;
+    for (const early of this.#early.get(entry.id) ?? []) metadata = merged(metadata, early);
+    const item: Item = { ...entry, metadata, from, hidden };
+    if (from === "message") {
+      this.#hide(item);
+      if (this.#isLate(item.message)) item.late = true;
+    }
+    if (from === "message" && isShown(item)) this.#takeOver(item);
+    this.items.push(item);
+  }
+
+  /** At once: a message that comes so, and the others of its step that stand beside it. */
+  #hide(item: Item): void {
+    const before = this.items.at(-1);
+    item.hidden ||= item.metadata.hiddenFromModel === true || (before?.hidden === true && before.step === item.step);
+    for (let at = this.items.length - 1; item.hidden && this.items[at]?.step === item.step; at--)
+      this.items[at]!.hidden = true;
+  }
+
+  /** It holds results that came from `tool.ended` until now. */
+  #takeOver(item: Item): void {
+    const isAssistants = roleOf(item.message) === "assistant";
+    const { calls: all, assistants, isClosed } = sectionOf(this.items);
+    if (item.call && assistants.has(item.call.message)) return;
+    const calls = isAssistants && isClosed ? [] : all;
+    for (const id of resultsOf(item.message)) {
+      const open = answered(calls, id, isAssistants);
+      if (open) {
+        open.answer = item;
+        continue;
+      }
+      const held = calls.filter((call) => call.answer?.from === "result" && (id === "" || call.id === id));
+      const newest = id === "" ? held[0] : held.find(({ at }) => at === held.at(-1)!.at);
+      if (!newest) continue;
+      this.items.splice(this.items.indexOf(newest.answer!), 1);
+      newest.answer = item;
+    }
+  }
+
+  #draft(record: Any): void {
+    if (record.turn < this.turns || this.#has(record.id) || this.#over.has(record.id)) return;
+    if (isText(record.discarded)) {
+      this.#over.add(record.id);
+      if (this.draft?.id === record.id) this.draft = null;
+      return;
+    }
+    if (this.draft?.id !== record.id) {
+      this.#dropDraft();
+      this.draft = { id: record.id, n: 0, gap: false, parts: new Map() };
+    }
+    const draft = this.draft!;
+    if (record.n !== draft.n) draft.gap = true;
+    draft.n = record.n + 1;
+    for (const one of draft.gap || !Array.isArray(record.parts) ? [] : record.parts) {
+      if (!isObject(one) || !isCount(one.part)) continue;
+      const part = draft.parts.get(one.part) ?? { text: "", reasoning: "" };
+      if (isText(one.text)) part.text += one.text;
+      if (isText(one.reasoning)) part.reasoning += one.reasoning;
+      draft.parts.set(one.part, part);
+    }
+  }
+
+  #dropDraft(): void {
+    if (this.draft) this.#over.add(this.draft.id);
+    this.draft = null;
+  }
+
+  #has(id: string): boolean {
+    return this.items.some((item) => item.id === id);
+  }
+}
+
+/** By its id: of several calls, the first of the newest message. The agent's come first. */
+function openBy(calls: readonly Called[], id: string): Called | undefined {
+  for (const by of ["agent", "provider"]) {
+    const same = calls.filter((call) => call.id === id && call.by === by && !call.answer);
+    if (same.length > 0) return same.find(({ at }) => at === same.at(-1)!.at);
+  }
+  return undefined;
+}
+
+/** The words are the dialect's to choose. */
+function PHRASED(id: string): Any {
+  return { role: "user", content: [{ type: "tool_result", tool_use_id: id }] };
+}
+
+/** RFC 7396. */
+function merged(target: Any, patch: Any): Any {
+  if (!isObject(patch)) return patch;
+  const result: Any = isObject(target) ? { ...target } : {};
+  for (const [name, change] of Object.entries(patch)) {
+    if (change === null) delete result[name];
+    else result[name] = merged(result[name], change);
+  }
+  return result;
+}
