@@ -73,7 +73,9 @@ function eachItem(items: readonly unknown[], change: (item: unknown) => unknown)
 function eachMember(value: object, change: (member: unknown) => unknown): object {
   if (!isPlain(value)) return value;
   let copy: Record<string, unknown> | null = null;
-  for (const [name, member] of Object.entries(value)) {
+  // It is plain: all that there is to go through is its own.
+  for (const name in value) {
+    const member = (value as { readonly [name: string]: unknown })[name];
     const next = change(member);
     if (next === member) continue;
     copy ??= { ...value };

@@ -3,6 +3,10 @@ import { answeredBy, type FoundCall, type FoundResult, OpenCalls } from "../dial
 import type { Reader } from "../dialects/pairing.ts";
 import { type Item, isShown } from "./item.ts";
 
+const NONE: readonly never[] = [];
+/** Up to here, looking through them is faster than an index. */
+const FEW = 8;
+
 /** A call of the section. */
 export interface SectionCall<M> {
   readonly item: Item<M>;
@@ -23,18 +27,19 @@ export interface SectionCall<M> {
 export class Section<M> {
   readonly items: Item<M>[] = [];
   readonly #dialect: Dialect<M> & Pick<Reader<M>, "interleaved">;
-  readonly #past: Set<string>;
+  /** The ids of all calls of the agent's that were made before. */
+  readonly #past = new Set<string>();
   readonly #open = new OpenCalls<SectionCall<M>>();
   readonly #provider = new OpenCalls<SectionCall<M>>();
-  readonly #byId = new Map<string, SectionCall<M>[]>();
-  readonly #byMessage = new Map<string, readonly SectionCall<M>[]>();
+  readonly #calls: SectionCall<M>[] = [];
+  /** Made when they are needed: nearly every section has few calls, and is soon over. */
+  #byId: Map<string, SectionCall<M>[]> | null = null;
+  #byMessage: Map<string, SectionCall<M>[]> | null = null;
   #byApproval: Map<string, SectionCall<M>> | null = null;
   #closed = false;
 
-  /** `past`: the ids of all calls of the agent's that were made before. */
-  constructor(dialect: Dialect<M>, past: Set<string>) {
+  constructor(dialect: Dialect<M>) {
     this.#dialect = dialect;
-    this.#past = past;
   }
 
   /** The next message of the assistant's begins another section. */
@@ -43,25 +48,29 @@ export class Section<M> {
   }
 
   /** In their order. */
-  get calls(): SectionCall<M>[] {
-    return [...this.#byMessage.values()].flat();
+  get calls(): readonly SectionCall<M>[] {
+    return this.#calls;
   }
 
   /** Answers the items whose place it takes: results that no message held until now (R6). */
-  add(item: Item<M>): Item<M>[] {
-    this.items.push(item);
-    if (!isShown(item)) return [];
-    const { message, call: place } = item.entry;
+  add(item: Item<M>): readonly Item<M>[] {
     const isAssistants = item.role === "assistant";
+    // What the model does not see does not part what it does.
+    const isSeen = isShown(item);
+    if (isAssistants && isSeen && this.#closed) this.#begin();
+    this.items.push(item);
+    if (!isSeen) return NONE;
+    const { message, call: place } = item.entry;
     if (isAssistants) this.#addCalls(item);
     else {
       const { interleaved } = this.#dialect;
       this.#closed ||= item.role === "tool" ? interleaved !== true : item.role !== "other";
       if (this.#byApproval) this.#decide(message);
     }
-    const replaced: Item<M>[] = [];
     const results: readonly FoundResult[] = this.#dialect.results(message);
-    const own = place && this.#byMessage.has(place.message) ? this.at(place.message, place.index) : undefined;
+    if (results.length === 0) return NONE;
+    const replaced: Item<M>[] = [];
+    const own = place && this.#placed().has(place.message) ? this.at(place.message, place.index) : undefined;
     for (let index = 0; index < results.length; index++) {
       const result = results[index]!;
       const open = answeredBy(result, isAssistants, this.#open, this.#provider);
@@ -80,49 +89,56 @@ export class Section<M> {
 
   /** The newest whose result no message holds. */
   unheld(id: string): SectionCall<M> | null {
-    return firstOfNewest(this.#byId.get(id) ?? [], ({ answer }) => answer?.from === "result");
+    return firstOfNewest(this.#with(id), ({ answer }) => answer?.from === "result");
   }
 
   /** A call of this section has the id. */
   knows(id: string): boolean {
-    return this.#byId.has(id);
+    return this.#with(id).length > 0;
   }
 
   at(message: string, index: number): SectionCall<M> | null {
-    return this.#byMessage.get(message)?.[index] ?? null;
+    return this.#placed().get(message)?.[index] ?? null;
   }
 
   /** All calls that these results answer were made before this section, or have been closed by a repair: the model may have seen that. */
   isLate(results: readonly { readonly call: string }[]): boolean {
     if (results.length === 0) return false;
     return results.every(({ call }) => {
-      const same = this.#byId.get(call);
-      return same ? same.every(({ answer }) => answer?.from === "repair") : this.#past.has(call);
+      const same = this.#with(call);
+      return same.length > 0 ? same.every(({ answer }) => answer?.from === "repair") : this.#past.has(call);
     });
   }
 
-  /** The section that comes after this one. */
-  next(): Section<M> {
-    for (const [id, calls] of this.#byId) if (calls.some(({ call: { by } }) => by === "agent")) this.#past.add(id);
-    return new Section(this.#dialect, this.#past);
+  /** The assistant speaks again. */
+  #begin(): void {
+    for (const { call } of this.#calls) if (call.by === "agent") this.#past.add(call.id);
+    this.items.length = 0;
+    this.#open.clear();
+    this.#provider.clear();
+    this.#calls.length = 0;
+    this.#byId = null;
+    this.#byMessage = null;
+    this.#byApproval = null;
+    this.#closed = false;
   }
 
   #addCalls(item: Item<M>): void {
     const entry = this.items.length;
-    const made: SectionCall<M>[] = [];
-    for (const [index, call] of (this.#dialect.calls(item.entry.message) as FoundCall[]).entries()) {
+    const calls: readonly FoundCall[] = this.#dialect.calls(item.entry.message);
+    this.#byMessage?.set(item.entry.id, []);
+    for (let index = 0; index < calls.length; index++) {
+      const call = calls[index]!;
       const found: SectionCall<M> = { item, entry, index, call, answer: null, approved: null };
-      made.push(found);
+      this.#calls.push(found);
       (call.by === "provider" ? this.#provider : this.#open).add(found);
-      const same = this.#byId.get(call.id);
-      if (same) same.push(found);
-      else this.#byId.set(call.id, [found]);
+      if (this.#byId) addTo(this.#byId, call.id, found);
+      if (this.#byMessage) addTo(this.#byMessage, item.entry.id, found);
       if (call.approval !== undefined) {
         this.#byApproval ??= new Map();
         if (!this.#byApproval.has(call.approval)) this.#byApproval.set(call.approval, found);
       }
     }
-    this.#byMessage.set(item.entry.id, made);
   }
 
   /** The first decision counts. */
@@ -131,6 +147,26 @@ export class Section<M> {
       const call = this.#byApproval!.get(approval);
       if (call) call.approved ??= approved;
     }
+  }
+
+  #with(id: string): readonly SectionCall<M>[] {
+    if (this.#calls.length <= FEW) return this.#calls.filter(({ call }) => call.id === id);
+    if (!this.#byId) {
+      this.#byId = new Map();
+      for (const found of this.#calls) addTo(this.#byId, found.call.id, found);
+    }
+    return this.#byId.get(id) ?? NONE;
+  }
+
+  #placed(): ReadonlyMap<string, readonly SectionCall<M>[]> {
+    if (!this.#byMessage) {
+      this.#byMessage = new Map();
+      for (const item of this.items) {
+        if (item.role === "assistant" && isShown(item)) this.#byMessage.set(item.entry.id, []);
+      }
+      for (const found of this.#calls) addTo(this.#byMessage, found.item.entry.id, found);
+    }
+    return this.#byMessage;
   }
 
   #unheldBy({ call, name, idless }: FoundResult): SectionCall<M> | null {
@@ -147,6 +183,12 @@ export class Section<M> {
     if (at >= 0) this.items.splice(at, 1);
     return answer;
   }
+}
+
+function addTo<M>(map: Map<string, SectionCall<M>[]>, key: string, call: SectionCall<M>): void {
+  const calls = map.get(key);
+  if (calls) calls.push(call);
+  else map.set(key, [call]);
 }
 
 /** Of several calls with one id, those of the newest message come first, in their order. */

@@ -1,7 +1,7 @@
 import type { Dialect, Entry, Metadata, Outcome } from "../dialects/dialect.ts";
 import type { Json } from "../journal/record.ts";
 import { ChangedPast } from "./changed-past.ts";
-import { type Item, isShown } from "./item.ts";
+import type { Item } from "./item.ts";
 import { mergePatch } from "./merge-patch.ts";
 import { deepFreeze } from "./plain-copy.ts";
 import type * as records from "./records.ts";
@@ -24,7 +24,7 @@ export class Transcript<M> {
   constructor(dialect: Dialect<M>, changed?: { readonly from: string; readonly until: string }) {
     this.#dialect = dialect;
     this.changed = new ChangedPast(changed);
-    this.#section = new Section(dialect, new Set());
+    this.#section = new Section(dialect);
   }
 
   get section(): Section<M> {
@@ -148,13 +148,11 @@ export class Transcript<M> {
 
   /** A result that comes too late is kept from the model. What somebody says beside it is not. */
   #isLate({ entry: { message }, role }: Item<M>): boolean {
-    if (!this.#section.isLate(this.#dialect.results(message))) return false;
-    return role === "tool" && this.#dialect.text(message).trim() === "";
+    if (role !== "tool" || !this.#section.isLate(this.#dialect.results(message))) return false;
+    return this.#dialect.text(message).trim() === "";
   }
 
   #push(item: Item<M>): void {
-    // What the model does not see does not part what it does.
-    if (item.role === "assistant" && this.#section.isClosed && isShown(item)) this.#section = this.#section.next();
     this.items.push(item);
     this.#byId.set(item.entry.id, item);
     for (const replaced of this.#section.add(item)) this.#remove(replaced);
@@ -168,11 +166,8 @@ export class Transcript<M> {
 
   /** What is shown has changed: the live end is found anew. */
   #reindex(): void {
-    this.#section = new Section(this.#dialect, new Set());
-    for (const item of this.items) {
-      if (item.role === "assistant" && this.#section.isClosed && isShown(item)) this.#section = this.#section.next();
-      this.#section.add(item);
-    }
+    this.#section = new Section(this.#dialect);
+    for (const item of this.items) this.#section.add(item);
   }
 
   #resultOf(record: records.ToolEnded, call: { id: string; name: string } | undefined): M | null {

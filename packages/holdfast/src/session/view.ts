@@ -25,12 +25,10 @@ export function arranged<M>(conversation: Conversation<M>, { next, made, without
 
 /** Whether a request with what is shown would end with words of the model's (R2). Looks at no more than it must. */
 export function endsWithAnswer<M>(conversation: Conversation<M>): boolean {
-  const { items, section, dialect, changed } = conversation;
-  const { model } = changed.seen(items);
+  const { section, dialect } = conversation;
   const shown = section.items.filter(isShown).map(({ entry }) => entry);
-  const view = { changedAt: null, next: "model", ...(model === undefined ? {} : { model }) } as const;
   // Where the live end has nothing to send, what is before it is the end.
-  const messages = dialect.arrange(shown, view);
+  const messages = dialect.arrange(shown, { changedAt: null, next: "model" });
   const last = messages.at(-1) ?? arranged(conversation, { next: "model", made: [], without: new Set() }).at(-1);
   return last !== undefined && dialect.role(last) === "assistant";
 }
