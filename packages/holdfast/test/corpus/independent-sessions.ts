@@ -1,5 +1,5 @@
 /**
- * A reader of the records of sessions, written from FORMAT.md, section 10, for the dialect `anthropic`. It imports nothing of Holdfast. Slow and simple: whatever can be found anew from the entries is
+ * A reader of the records of sessions by FORMAT.md, section 10, for the dialect `anthropic`, by the one who wrote that section. It imports nothing of Holdfast. Slow and simple: whatever can be found anew from the entries is
  * found anew, so that it shares no idea with the fold that it is compared with.
  */
 // biome-ignore lint/suspicious/noExplicitAny: what stands in a journal can be anything.
@@ -67,10 +67,11 @@ function roleOf(message: Any): string {
 function blocksOf(message: Any): Any[] {
   return isObject(message) && Array.isArray(message.content) ? message.content.filter(isObject) : [];
 }
-function callsOf(message: Any): { id: string; idless: boolean; by: "agent" | "provider" }[] {
+type MadeCall = Pick<Called, "id" | "idless" | "by">;
+function callsOf(message: Any): MadeCall[] {
   if (roleOf(message) !== "assistant") return [];
   const counts = new Map<string, number>();
-  return blocksOf(message).flatMap(({ type, id, name }) => {
+  return blocksOf(message).flatMap(({ type, id, name }): MadeCall[] => {
     if (!["tool_use", "server_tool_use", "mcp_tool_use"].includes(type)) return [];
     const by = type === "tool_use" ? ("agent" as const) : ("provider" as const);
     if (isText(id) && id !== "") return [{ id, idless: false, by }];
