@@ -213,6 +213,12 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     return this.#log.journal.follow(options);
   }
 
+  /** Resolves when all that was called before has been written, or refused. Never rejects. */
+  async settled(): Promise<void> {
+    await this.#last;
+    await this.#log.caughtUp();
+  }
+
   async flush(): Promise<void> {
     this.#assertOpen();
     const drafted = this.#turn?.flushDraft();

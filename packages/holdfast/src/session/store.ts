@@ -90,14 +90,13 @@ class SessionStore implements surface.Store, Guarded {
     this.#assertOpen();
     const dialect = this.#dialectOf(options.dialect);
     const { title, cwd, labels, parent, app = this.#parts.app } = options;
-    const { redactor } = this.#parts;
     const attributes: SessionAttributes = {
       kind: "session",
       dialect: dialect.name,
       app,
-      ...(title === undefined ? {} : { title: redactor ? redactor(title) : title }),
+      ...(title === undefined ? {} : { title: this.#clean(title) }),
       ...(cwd === undefined ? {} : { cwd: realPath(cwd) }),
-      ...(labels === undefined ? {} : { labels: { ...labels } }),
+      ...(labels === undefined ? {} : { labels: this.#cleanLabels(labels) }),
       ...(parent === undefined ? {} : { parent: { ...parent } }),
     };
     return this.#begin(dialect, [attributes as unknown as NewRecord], options);
@@ -110,6 +109,7 @@ class SessionStore implements surface.Store, Guarded {
     const opened = { intents };
     const { journal, records, recovery } = await this.#journals.open(id, { app, opened });
     try {
+      this.#assertOpen();
       const conversation = this.#fold<M>(records, dialect);
       return this.#join(journal, conversation, recovery, opened, options);
     } catch (error) {
@@ -175,14 +175,15 @@ class SessionStore implements surface.Store, Guarded {
     options: { readonly at?: string; readonly title?: string } & surface.OpenOptions<M> = {},
   ): Promise<surface.Session<M>> {
     this.#assertOpen();
-    await this.#live.get(id)?.flush();
+    await this.#live.get(id)?.settled();
     const { records } = await this.#journals.read(id);
     const source = this.#fold<M>(records, options.dialect);
-    const { at, title } = options;
+    const { at, title, dialect } = options;
+    if (dialect) this.#parts.own.set(dialect.name, dialect);
     const first = forkRecords(source, {
       from: id,
       ...(at === undefined ? {} : { at }),
-      ...(title === undefined ? {} : { title }),
+      ...(title === undefined ? {} : { title: this.#clean(title) }),
     });
     return this.#begin(source.dialect, first as unknown as NewRecord[], options);
   }
@@ -221,8 +222,11 @@ class SessionStore implements surface.Store, Guarded {
     try {
       await this.#search.close();
     } finally {
-      await this.#journals.close();
-      for (const listener of [...this.#closed]) listener();
+      try {
+        await this.#journals.close();
+      } finally {
+        for (const listener of [...this.#closed]) listener();
+      }
     }
     for (const one of closed) if (one.status === "rejected") throw one.reason;
   }
@@ -235,6 +239,10 @@ class SessionStore implements surface.Store, Guarded {
     const { app = this.#parts.app, intents = false } = options;
     const opened = { intents, dialect: dialect.name };
     const journal = await this.#journals.create(newId(), first, { app, opened });
+    if (this.#closing) {
+      await journal.close();
+      this.#assertOpen();
+    }
     const conversation = new Conversation<M>(this.#parts.lookup, dialect);
     const { at } = journal;
     const start = journal.head - first.length + 1;
@@ -305,6 +313,14 @@ class SessionStore implements surface.Store, Guarded {
       after = page.next;
     } while (after !== undefined);
     return ids;
+  }
+
+  #clean(text: string): string {
+    return this.#parts.redactor?.(text) ?? text;
+  }
+
+  #cleanLabels(labels: Readonly<Record<string, string>>): Record<string, string> {
+    return Object.fromEntries(Object.entries(labels).map(([name, value]) => [name, this.#clean(value)]));
   }
 
   #assertOpen(): void {
