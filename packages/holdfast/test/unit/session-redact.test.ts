@@ -180,7 +180,7 @@ describe("R15 with redaction: what was recorded is compared, not what was given"
     await next.append(message(), { id: "m" });
     expect(resumed.entries.map(({ id }) => id)).toEqual(["p", "m"]);
     expect(resumed.queue).toHaveLength(1);
-    const [, image] = (resumed.entries[0]!.message as { content: { image?: unknown }[] }).content;
+    const [, image] = (resumed.entries[0]!.message as unknown as { content: { image?: unknown }[] }).content;
     expect(image!.image).toEqual(new Uint8Array([1, 2, 3]));
   });
 });
