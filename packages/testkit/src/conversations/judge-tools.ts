@@ -1,4 +1,5 @@
 import type { JournalRecord } from "holdfast";
+import type { Effect } from "./effects.ts";
 import type { Evidence, ConversationFault as Fault } from "./oracle.ts";
 
 const placeOf = (of: object): string => {
@@ -41,6 +42,25 @@ export function toolFaults({ log, history, effects }: Evidence): Fault[] {
       faults.push({ what: "lost", message: `the outcome ${op.mark} of call ${placeOf(op)}` });
     if (times > 1)
       faults.push({ what: "twice", message: `the outcome ${op.mark} of call ${placeOf(op)} is there ${times} times` });
+  }
+  return [...faults, ...closingFaults(history, effects)];
+}
+
+/** P3: the model is never told of a tool that ran that it did not. */
+function closingFaults(history: readonly JournalRecord[], effects: readonly Effect[]): Fault[] {
+  const faults: Fault[] = [];
+  for (const { kind, entries } of history) {
+    if (kind !== "repair") continue;
+    for (const { call, message } of entries as unknown as { call?: { message: string }; message: unknown }[]) {
+      const words = JSON.stringify(message);
+      if (!call || !/[Nn]ot run|never started|did not run/.test(words)) continue;
+      const ran = effects.find((one) => one.message === call.message && words.includes(JSON.stringify(one.call)));
+      if (ran)
+        faults.push({
+          what: "interruption",
+          message: `call ${placeOf(ran)} had its effect, and the model is told ${words}`,
+        });
+    }
   }
   return faults;
 }
