@@ -9,6 +9,7 @@ import {
   validateOpenaiResponses,
 } from "@holdfast/testkit";
 import { type Entry, openStore, type Session, type Store, type StoreOptions } from "holdfast";
+import { type Disk, nodeDisk } from "holdfast/disk";
 import { place } from "../place.ts";
 import { type MadeStep, type Voice, voices } from "./dialect-voices.ts";
 
@@ -124,4 +125,27 @@ export class World implements AsyncDisposable {
 /** What was said, without what Holdfast made up. */
 export function said(entries: readonly Entry<Made>[]): Made[] {
   return entries.filter(({ synthetic }) => synthetic === undefined).map(({ message }) => message);
+}
+
+/** The real disk, on which the write of a journal fails that brings the count to 0: there is no space for that one. */
+export function fullAt(count: { left: number }): Disk {
+  return {
+    ...nodeDisk,
+    open: (path, mode) => {
+      const file = nodeDisk.open(path, mode);
+      if (!/sessions.*\.jsonl/.test(path)) return file;
+      const write: typeof file.write = (bytes) => {
+        count.left -= 1;
+        if (count.left === 0) throw Object.assign(new Error("ENOSPC: no space left on device"), { code: "ENOSPC" });
+        return file.write(bytes);
+      };
+      return new Proxy(file, {
+        get: (of, name) => {
+          if (name === "write") return write;
+          const member: unknown = Reflect.get(of, name, of);
+          return typeof member === "function" ? member.bind(of) : member;
+        },
+      });
+    },
+  };
 }
