@@ -162,6 +162,10 @@ export class Log<M> {
   /** It is the newest in the journal. */
   #add(unit: readonly SessionRecord[]): void {
     const { head: last, at } = this.journal;
+    if (this.#waiting.length === 0) {
+      this.#fold(unit, { last, at });
+      return;
+    }
     const isNext = this.#next() === undefined;
     const written: Waiting = { unit, written: { last, at }, at, isToBegin: false, answered: Promise.resolve() };
     if (!isNext) written.unit = kept(unit);
@@ -186,8 +190,7 @@ export class Log<M> {
     this.#passOver(seq, at);
     for (const record of unit) {
       // What the caller changes later changes nothing stored (R19).
-      const { kind, ...members } = record;
-      const folded = { kind, ...frozenCopy(members), seq, at } as JournalRecord;
+      const folded = frozenCopy({ ...record, seq, at }) as JournalRecord;
       this.#conversation.add(folded);
       for (const listener of this.#taps) listener(folded);
       seq += 1;

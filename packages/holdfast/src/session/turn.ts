@@ -173,15 +173,17 @@ export class LiveTurn<M> implements Turn<M> {
     this.#draft?.flushSync((piece) => this.#host.log.appendSync([this.#draftRecord(piece)]));
   }
 
-  async #take(given: M | M[] | Queued<M>, options: AppendOptions, draft: LiveDraft<M> | null): Promise<Appended> {
-    this.#assertOpen("the message");
-    const { intake, log } = this.#host;
+  /** Inside the call, if nothing waits: every step in between would be felt. */
+  #take(given: M | M[] | Queued<M>, options: AppendOptions, draft: LiveDraft<M> | null): Promise<Appended> {
     try {
-      let taken = takenIn(intake, given);
-      if (log.isBehind) taken = keptAsItIs(taken);
-      return await log.inLine(() => this.#append(taken, options, draft));
+      this.#assertOpen("the message");
+      const { intake, log } = this.#host;
+      const taken = takenIn(intake, given);
+      if (!log.isBehind) return this.#append(taken, options, draft);
+      const kept = keptAsItIs(taken);
+      return log.inLine(() => this.#append(kept, options, draft));
     } catch (error) {
-      throw asMessageError(error);
+      return Promise.reject(asMessageError(error));
     }
   }
 
@@ -209,7 +211,7 @@ export class LiveTurn<M> implements Turn<M> {
     } catch (error) {
       draft?.release(null);
       other?.release(null);
-      throw error;
+      throw asMessageError(error);
     }
   }
 

@@ -72,19 +72,24 @@ export function itemsFrom<M>(
   const { turn, usage } = options;
   const queued = taken.queued === null ? null : conversation.queued(taken.queued);
   const stored = queued ? [intake.message(queued.prompt)] : taken.stored;
-  const first = options.id ?? taken.queued ?? newId();
-  assertId(first);
-  const ids = stored.map((_, index) => (index === 0 ? first : `${first}.${index}`));
-  const known = knownOf(conversation, intake, ids, stored);
-  if (known) return { ids, records: [], known };
-  if (taken.queued !== null && !queued) throw queueUnknown(taken.queued);
-  if (!queued && conversation.queued(first)) throw messageIdTaken(first, "a prompt in the queue has this id");
+  const given = options.id ?? taken.queued;
+  const first = given ?? newId();
+  const ids = stored.length === 1 ? [first] : stored.map((_, index) => (index === 0 ? first : `${first}.${index}`));
+  // Only an id that was given can be one that is known.
+  if (given !== null) {
+    assertId(given);
+    const known = knownOf(conversation, intake, ids, stored);
+    if (known) return { ids, records: [], known };
+    if (taken.queued !== null && !queued) throw queueUnknown(taken.queued);
+    if (!queued && conversation.queued(given)) throw messageIdTaken(given, "a prompt in the queue has this id");
+  }
 
   const metadata = intake.metadata(options.metadata ?? queued?.metadata);
   const model = options.model ?? queued?.model;
   const records: SessionRecord[] = [];
   if (queued) records.push({ kind: "queue.take", id: queued.id });
-  for (const [index, { stored: message, redacted }] of stored.entries()) {
+  for (let index = 0; index < stored.length; index++) {
+    const { stored: message, redacted } = stored[index]!;
     const record: MessageRecord = { kind: "message", id: ids[index]!, turn, step: first, message };
     if (metadata && Object.keys(metadata).length > 0) record.metadata = metadata;
     if (model !== undefined) record.model = model;
