@@ -70,7 +70,7 @@ export class Tools<M> {
   async end(callId: string, outcome: Outcome, shown?: M, which?: Running): Promise<void> {
     const { intake } = this.#host;
     this.#host.assertOpen();
-    const running = which ?? [...this.#running].find(({ call }) => call === callId) ?? null;
+    const running = which ?? this.#runningOf(callId);
     const place = this.#placeOf(callId, running);
     if (!running && !place) throw callUnknown(callId);
     const made = shown === undefined ? null : intake.message(shown);
@@ -143,6 +143,13 @@ export class Tools<M> {
       if (place === null || (place.message === item.entry.id && place.index === index)) return true;
     }
     return false;
+  }
+
+  /** Of the newest message that makes such a call; of several in it, the one that was started first (R9). One whose result came in a message may never be told to have ended. */
+  #runningOf(callId: string): Running | null {
+    const all = [...this.#running].filter(({ call }) => call === callId);
+    const newest = all.at(-1)?.place?.message;
+    return all.find(({ place }) => place?.message === newest) ?? null;
   }
 
   /** Where the call of a result stands: where it stood when the tool started, or where it has come to stand since. */

@@ -28,6 +28,18 @@ test("R9: a call whose result came in a message does not keep its id for the res
   expect(textOf(session)).toMatch(/first.*second/);
 });
 
+test("R9: an outcome belongs to the newest call of its id that was started", async () => {
+  const session = await begin();
+  const turn = await session.startTurn({ role: "user", content: "work" });
+  await turn.append(calls());
+  await turn.toolStarted("call_0");
+  await turn.append({ role: "tool", tool_call_id: "call_0", content: "first" });
+  await turn.append(calls());
+  await turn.toolStarted("call_0");
+  await turn.toolEnded("call_0", { value: "second" });
+  expect(textOf(session)).toMatch(/first.*second/);
+});
+
 test("R9: a tool that still runs when its id comes again keeps its outcome to itself", async () => {
   const session = await begin();
   const turn = await session.startTurn({ role: "user", content: "work" });
