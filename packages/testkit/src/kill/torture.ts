@@ -2,21 +2,25 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { type ConversationReceipt, runConversations } from "../conversations/campaign.ts";
 import { type PowerReceipt, runPowerCuts } from "../machine/power-cut.ts";
 import { whyNoPowerCuts } from "../machine/probe.ts";
 import { type Receipt, runCampaign } from "./campaign.ts";
 import { newSeed, oneOf, runCommand, UsageError, wholeNumber } from "./command-line.ts";
 import { Progress } from "./progress.ts";
 import type { StoreSpec } from "./stores.ts";
-import { count, powerCutLines, verdictLines } from "./verdict.ts";
+import { conversationLines, count, powerCutLines, verdictLines } from "./verdict.ts";
 
 const HELP = `Kills the writers of a store with SIGKILL, again and again, and checks after
 every death that all that was acknowledged is there, in order, whole, and
-nothing else.
+nothing else; of conversations also that no tool ran twice, and that the
+provider accepts what comes next.
 
   npm run torture -- [options]
 
   --kills <n>        how often to kill (default 1000)
+  --conversations <n>  then kill whole agents n times, in the middle of random
+                     conversations (default 0; folder and sqlite)
   --power-cuts <n>   then cut the power of a real ext4 on a loop device n times
                      (default 0; as root, on Linux)
   --store <store>    folder, sqlite, all (default), or the URL of a module that
@@ -37,6 +41,7 @@ async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
       kills: { type: "string" },
+      conversations: { type: "string" },
       "power-cuts": { type: "string" },
       store: { type: "string" },
       durability: { type: "string" },
@@ -52,6 +57,7 @@ async function main(): Promise<number> {
     return 0;
   }
   const kills = wholeNumber("kills", values.kills, 1000, 0);
+  const talks = wholeNumber("conversations", values.conversations, 0, 0);
   const cuts = wholeNumber("power-cuts", values["power-cuts"], 0, 0);
   const seed = wholeNumber("seed", values.seed, newSeed(), 0);
   const durability = oneOf("durability", values.durability, ["power", "process"], "power");
@@ -60,7 +66,9 @@ async function main(): Promise<number> {
   const only = values.session === undefined ? {} : { only: wholeNumber("session", values.session, 0, 0) };
   const place = placeIn(values.dir ?? tmpdir());
 
-  process.stdout.write(`${count(kills, "kill")} on ${stores.join(" and ")}, durability ${durability}, seed ${seed}\n`);
+  process.stdout.write(
+    `${count(kills, "kill")}${talks > 0 ? `, ${talks} in conversations` : ""} on ${stores.join(" and ")}, durability ${durability}, seed ${seed}\n`,
+  );
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort());
 
@@ -69,19 +77,15 @@ async function main(): Promise<number> {
     const folder = join(place, String(i));
     mkdirSync(folder, { mode: 0o700 });
     const store: StoreSpec = { module, place: folder, durability, segmentBytesMax: 256 * 1024 };
-    const share = Math.ceil(kills / stores.length);
-    const progress = new Progress(share);
-    const onKill = ({ kills: done, torn, faults }: Receipt): void =>
-      progress.show(done, `${module}, torn ${torn}, faults ${faults.length}`);
-    const receipt = await runCampaign({ store, seed, kills: share, ...lanes, ...only, onKill, signal: stop.signal });
-    progress.clear();
-    process.stdout.write(`${verdictLines(module, receipt).join("\n")}\n`);
-    broken ||= receipt.faults.length > 0;
+    const options = { seed, ...lanes, ...only, signal: stop.signal };
+    if (kills > 0 && !(await killWriters(store, Math.ceil(kills / stores.length), options))) broken = true;
+    if (stop.signal.aborted) break;
+    if (talks > 0 && !(await killAgents(store, Math.ceil(talks / stores.length), options))) broken = true;
     if (stop.signal.aborted) break;
     if (cuts > 0 && !(await cutPower(module, Math.ceil(cuts / stores.length), seed, stop.signal))) broken = true;
   }
 
-  const asked = `--kills ${kills}${cuts > 0 ? ` --power-cuts ${cuts}` : ""} --store ${values.store ?? "all"} --durability ${durability} --seed ${seed}`;
+  const asked = `--kills ${kills}${talks > 0 ? ` --conversations ${talks}` : ""}${cuts > 0 ? ` --power-cuts ${cuts}` : ""} --store ${values.store ?? "all"} --durability ${durability} --seed ${seed}`;
   if (broken) process.stdout.write(`BROKEN. The stores are left in ${place}\n`);
   else {
     rmSync(place, { recursive: true, force: true });
@@ -89,6 +93,41 @@ async function main(): Promise<number> {
   }
   process.stdout.write(`Repeat with: npm run torture -- ${asked}\n`);
   return broken ? 1 : 0;
+}
+
+interface Options {
+  readonly seed: number;
+  readonly lanes?: number;
+  readonly only?: number;
+  readonly signal: AbortSignal;
+}
+
+/** False if something was lost. */
+async function killWriters(store: StoreSpec, kills: number, options: Options): Promise<boolean> {
+  const progress = new Progress(kills);
+  const onKill = ({ kills: done, torn, faults }: Receipt): void =>
+    progress.show(done, `${store.module}, torn ${torn}, faults ${faults.length}`);
+  const receipt = await runCampaign({ store, kills, ...options, onKill });
+  progress.clear();
+  process.stdout.write(`${verdictLines(store.module, receipt).join("\n")}\n`);
+  return receipt.faults.length === 0;
+}
+
+/** The same for agents in conversation. Only stores that have an address can be opened by one. */
+async function killAgents({ module, place, durability }: StoreSpec, kills: number, options: Options): Promise<boolean> {
+  if (module !== "folder" && module !== "sqlite") {
+    process.stdout.write(`not run: conversations (${module} has no address)\n`);
+    return true;
+  }
+  const progress = new Progress(kills);
+  const onKill = ({ kills: done, faults }: ConversationReceipt): void =>
+    progress.show(done, `conversations on ${module}, faults ${faults.length}`);
+  const talk = join(place, "conversations");
+  mkdirSync(talk, { mode: 0o700 });
+  const receipt = await runConversations({ store: module, place: talk, durability, kills, ...options, onKill });
+  progress.clear();
+  process.stdout.write(`${conversationLines(module, receipt).join("\n")}\n`);
+  return receipt.faults.length === 0;
 }
 
 /** False if something was lost. Where the machine does not allow it, that is said; it is no verdict on the store. */

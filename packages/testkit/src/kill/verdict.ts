@@ -1,3 +1,4 @@
+import type { ConversationReceipt } from "../conversations/campaign.ts";
 import type { PowerReceipt } from "../machine/power-cut.ts";
 import type { Receipt } from "./campaign.ts";
 
@@ -17,6 +18,20 @@ export function verdictLines(title: string, receipt: Receipt): string[] {
     lines.push(`  fault in session ${index} (${session}): ${what}: ${message}`);
   }
   return lines;
+}
+
+export function conversationLines(title: string, receipt: ConversationReceipt): string[] {
+  const { kills, conversations, requests, effects, acknowledged, cutOff, faults } = receipt;
+  const sum = (counts: ReadonlyMap<string, number>): number => [...counts.values()].reduce((all, one) => all + one, 0);
+  return [
+    `${title}, conversations`,
+    `  ${count(kills, "kill")} of the agents of ${count(conversations, "conversation")}`,
+    `  calls acknowledged ${number(sum(acknowledged))} · cut off by a death ${number(sum(cutOff))} · requests judged ${number(requests)} · tools run ${number(effects)}`,
+    `  faults ${number(faults.length)}`,
+    ...faults.map(
+      ({ index, session, what, message }) => `  fault in conversation ${index} (${session}): ${what}: ${message}`,
+    ),
+  ];
 }
 
 export function powerCutLines(title: string, receipt: PowerReceipt): string[] {
