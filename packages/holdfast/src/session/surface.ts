@@ -84,7 +84,7 @@ export interface OpenOptions<M> {
   readonly intents?: boolean;
   /** Streamed text waits at most this long before it is written. Default 200. */
   readonly draftMs?: number;
-  /** Nor does more than this wait. Default 8192. */
+  /** Nor does more than this wait (it is counted in characters). Default 8192. */
   readonly draftBytes?: number;
 }
 
@@ -169,7 +169,7 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
   readonly turn: Turn<M> | null;
   /**
    * Begins a turn. What the interrupted turn before it left open is closed honestly, in the same unit as the prompt (P3, P5): all of it is durable, or nothing of it happened. A queued prompt is taken from the queue in that unit too.
-   * With an id that is the open turn's prompt already, it answers that turn (a retry). Throws TURN_OPEN, MESSAGE_UNFIT, MESSAGE_NOT_JSON, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN, SESSION_CLOSED, and what the store says.
+   * With an id that is the open turn's prompt already, it answers that turn (a retry); with that of an interrupted turn's, it resumes it. Throws TURN_OPEN, MESSAGE_UNFIT, MESSAGE_NOT_JSON, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN, SESSION_CLOSED, and what the store says.
    */
   startTurn(prompt: M | M[] | Queued<M>, options?: AppendOptions): Promise<Turn<M>>;
   /** Goes on with the last turn. Throws NOTHING_TO_RESUME if it completed or there is none, TURN_OPEN. */
@@ -182,17 +182,17 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
   /** A JSON merge patch of a message's metadata. Hiding reaches the model at the start of the next turn. Throws MESSAGE_UNKNOWN. */
   patch(id: string, metadata: Metadata): Promise<void>;
   /**
-   * Shows these messages instead of those; the originals stay in `entries`, marked. Reaches the model at the next turn, or at once with `now`. Works on whole steps: throws STEP_SPLIT, MESSAGE_UNKNOWN, MESSAGE_UNFIT.
+   * Shows these messages instead of those; the originals stay in `entries`, marked. Reaches the model at the next turn, or at once with `now`. Works on whole steps: throws STEP_SPLIT, MESSAGE_UNKNOWN, MESSAGE_UNFIT, MESSAGE_NOT_JSON.
    */
   edit(ids: string[], shown: M[], options: { reason: string; now?: boolean }): Promise<void>;
   /**
    * Begins a new epoch with this conversation, at one instant: before it the old one counts, after it the new one. An `Entry` keeps its id, turn and metadata. Queue, open turn, title, usage and notes live on.
-   * Throws CALLS_OPEN if a call would be dropped whose tool is running, STEP_SPLIT.
+   * What was on its way when it was called is kept too, at the end. Throws CALLS_OPEN if a call would be dropped whose tool is running, STEP_SPLIT, MESSAGE_UNFIT, MESSAGE_NOT_JSON.
    */
   replace(items: (M | Entry<M>)[], options: { reason: "compaction" | "clear" | "rewind" | "import" }): Promise<void>;
   /** Undoes the last `replace`, also after a restart, until the next turn starts. What was recorded since stays. Throws UNDO_TOO_LATE. */
   undo(): Promise<void>;
-  /** A prompt that waits. Give the item to `startTurn`, or to `turn.append` to steer: it is delivered once. */
+  /** A prompt that waits. Give the item to `startTurn`, or to `turn.append` to steer: it is delivered once. Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, MESSAGE_ID_TAKEN. */
   enqueue(prompt: M, options?: AppendOptions): Promise<Queued<M>>;
   /** Withdraws it. Throws QUEUE_UNKNOWN. */
   dequeue(id: string): Promise<void>;
@@ -205,7 +205,10 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
   flush(): Promise<void>;
   /** The same, when it returns. NOT_SUPPORTED where the store cannot. */
   flushSync(): void;
-  /** Ends the writer. An open turn is recorded as aborted by "close". A second call answers the first. */
+  /**
+   * Ends the writer. What was called before it is still done; what is called after it is SESSION_CLOSED. An open turn is recorded as aborted by "close"; tools are not waited for. A second call answers the
+   * first. If it rejects, that could not be recorded or is in doubt: the lease is given back all the same.
+   */
   close(): Promise<void>;
 }
 
@@ -253,11 +256,11 @@ export interface Turn<M> extends AsyncDisposable {
   /** A message that is being streamed. A second one discards the first: that is all a retry needs. Throws TURN_ENDED. */
   draft(): Draft<M>;
   /**
-   * Records the start, runs the tool, records its outcome (R5, R6). What the tool throws is its outcome. Rejects only if the store failed (then `run` was not called, or its outcome is in doubt), or if there is nothing to run: CALL_UNKNOWN, CALL_TAKEN, TURN_ENDED.
-   * After an abort it answers an error, and `run` is not called.
+   * Records the start, runs the tool, records its outcome (R5, R6). What the tool throws is its outcome. Rejects only if the store failed (then `run` was not called, or its outcome is in doubt), or if there is nothing to run: CALL_UNKNOWN, CALL_TAKEN, TURN_ENDED, SESSION_CLOSED.
+   * After an abort it answers an error, and `run` is not called. If its outcome finds no space (STORE_FULL), `toolEnded` can record it later.
    */
   tool<T>(callId: string, run: (signal: AbortSignal) => T | Promise<T>, options?: ToolOptions): Promise<Outcome<T>>;
-  /** The start alone, durable when it resolves: run the tool only then. CALL_UNKNOWN unless the call is recorded or name and input are given; CALL_TAKEN if it runs or has its result; TURN_ENDED. */
+  /** The start alone, durable when it resolves: run the tool only then. CALL_UNKNOWN unless the call is recorded or name and input are given; CALL_TAKEN if it runs, has its result, or was not approved; TURN_ENDED. */
   toolStarted(callId: string, options?: ToolOptions): Promise<void>;
   /** The outcome alone; also after the turn's end. `shown`: what the model is to see of it. CALL_UNKNOWN. */
   toolEnded(callId: string, outcome: Outcome, shown?: M): Promise<void>;
@@ -302,9 +305,9 @@ export interface Delta {
 export interface Draft<M> {
   /** The id that the message will have. */
   readonly id: string;
-  /** Never throws, and never waits; a failed write fires `turn.signal`. What was pushed longer than `draftMs` ago survives SIGKILL. */
+  /** Never throws, and never waits; a failed write fires `turn.signal`. What was pushed longer than `draftMs` ago survives SIGKILL; with redaction, but for what may be the beginning of a secret. */
   push(delta: Delta): void;
-  /** The finished message, durable when it resolves, in the place of the draft. Throws as `turn.append` does. */
+  /** The finished message, durable when it resolves, in the place of the draft. Throws as `turn.append` does, and DRAFT_DISCARDED. If it finds no space, the draft goes on. */
   commit(message: M | M[], options?: AppendOptions): Promise<Appended>;
   /** Its words never come back. */
   discard(reason?: string): Promise<void>;
