@@ -1,4 +1,4 @@
-import { validateAiSdk } from "@holdfast/testkit";
+import { signResponse, validateAiSdk, validateAnthropic } from "@holdfast/testkit";
 import { describe, expect, test } from "vitest";
 import { aiSdk } from "../../src/dialects/ai-sdk.ts";
 import { anthropic } from "../../src/dialects/anthropic.ts";
@@ -67,6 +67,54 @@ describe("patches (C31)", () => {
     const { id } = book.conversation.turn!.prompt;
     book.write({ kind: "patch", id, metadata: { seen: true } });
     expect(interruptionOf(book.conversation)!.prompt.metadata).toEqual({ seen: true });
+  });
+});
+
+describe("where the application changes the past (R1, R12)", () => {
+  test("an edit is shown from the next turn on, or at once with `now`", () => {
+    for (const now of [undefined, true]) {
+      const book = chat();
+      const [id] = book.say([says("a long story")]);
+      book.say([user("go on")]);
+      const shown = [{ id: "s1", message: says("in short") }];
+      book.write({ kind: "edit", id: "e1", ids: [id], shown, reason: "pruned", ...(now ? { now } : {}) });
+      expect(contents(book.live())).toEqual(["go", now ? "in short" : "a long story", "go on"]);
+      book.prompt(user("next"));
+      expect(contents(book.live()).slice(0, 3)).toEqual(["go", "in short", "go on"]);
+      expect(book.conversation.find(id!)!.entry.replacedBy).toBe("s1");
+    }
+  });
+
+  test("with a call goes its own result, and not the one of a call with the same id", () => {
+    const book = chat();
+    const [first] = book.say([asks("call_0")]);
+    const [second] = book.say([asks("call_0")]);
+    // The newest one without a result comes first.
+    book.say([tells("call_0", "of the second")]);
+    book.say([tells("call_0", "of the first")]);
+    book.write({ kind: "patch", id: second, metadata: { hiddenFromModel: true } });
+    book.prompt(user("next"));
+    expect(book.conversation.find(first!)!.hidden).toBe(false);
+    const sent = JSON.stringify(book.live());
+    expect(sent).toContain("of the first");
+    expect(sent).not.toContain("of the second");
+  });
+
+  test("reasoning of another model does not come back with that model (R4)", () => {
+    const book = new Book(anthropic);
+    for (const model of ["one", "two", "one", "two"]) {
+      book.prompt(user("go"));
+      const thinks = [
+        { type: "thinking", thinking: "hm" },
+        { type: "text", text: `I am ${model}` },
+      ];
+      // Which model answered is known only with the answer.
+      const content = signResponse({ messages: book.live() }, thinks);
+      book.say([{ role: "assistant", content }], { model });
+      book.write({ kind: "turn.ended", turn: book.conversation.turns, outcome: "completed" });
+      expect(validateAnthropic([...book.still(), user("next")])).toEqual([]);
+      expect(JSON.stringify(book.still()).split('"thinking":"hm"')).toHaveLength(2);
+    }
   });
 });
 
