@@ -5,6 +5,7 @@ import type { JournalRecord, Json } from "../journal/record.ts";
 import type { Conversation } from "./conversation.ts";
 import { editRecord } from "./edit.ts";
 import { replacement } from "./epoch.ts";
+import { Followers } from "./followers.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import type { Host } from "./host.ts";
 import { asMessageError, Intake } from "./intake.ts";
@@ -48,6 +49,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   readonly #parts: SessionParts<M>;
   readonly #conversation: Conversation<M>;
   readonly #log: Log<M>;
+  readonly #followers: Followers;
   readonly #intake: Intake<M>;
   readonly #host: Host<M>;
   readonly #view: View<M>;
@@ -68,6 +70,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     this.#parts = parts;
     this.#conversation = conversation;
     this.#log = new Log(journal, conversation, opened);
+    this.#followers = new Followers(journal);
     this.#intake = new Intake(conversation.dialect, redactor);
     this.#host = {
       id: journal.id,
@@ -210,7 +213,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   }
 
   follow(options: { after?: number; signal?: AbortSignal } = {}): AsyncIterable<JournalRecord> {
-    return this.#log.journal.follow(options);
+    return this.#followers.follow(options);
   }
 
   /** Resolves when all that was called before has been written, or refused. Never rejects. */
@@ -414,6 +417,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
       try {
         await journal.close();
       } finally {
+        this.#followers.end();
         this.#parts.onClose(this.id);
         for (const listener of [...this.#closed]) listener();
       }

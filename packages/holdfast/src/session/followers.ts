@@ -1,0 +1,40 @@
+import type { Journal } from "../journal/contract.ts";
+import type { JournalRecord } from "../journal/record.ts";
+
+/** Those who follow a session through its writer: they get all that it wrote, and no more (C18). */
+export class Followers {
+  readonly #journal: Journal;
+  readonly #following = new Set<{ last: number; readonly over: AbortController }>();
+  /** The last record of the writer; null while it is at work. */
+  #end: number | null = null;
+
+  constructor(journal: Journal) {
+    this.#journal = journal;
+  }
+
+  async *follow({ after = 0, signal }: { after?: number; signal?: AbortSignal }): AsyncGenerator<JournalRecord> {
+    const follower = { last: after, over: new AbortController() };
+    const signals = signal ? [signal, follower.over.signal] : [follower.over.signal];
+    this.#following.add(follower);
+    this.#release(follower);
+    try {
+      for await (const record of this.#journal.follow({ after, signal: AbortSignal.any(signals) })) {
+        yield record;
+        follower.last = record.seq;
+        this.#release(follower);
+      }
+    } finally {
+      this.#following.delete(follower);
+    }
+  }
+
+  /** The writer has ended. Whoever has not got everything yet goes on until then; if it failed, nobody knows what there is to get. */
+  end(): void {
+    this.#end = this.#journal.failure ? 0 : this.#journal.head;
+    for (const follower of this.#following) this.#release(follower);
+  }
+
+  #release({ last, over }: { readonly last: number; readonly over: AbortController }): void {
+    if (this.#end !== null && last >= this.#end) over.abort();
+  }
+}
