@@ -5,7 +5,8 @@ const DEPTH_MAX = 1000;
 
 /** Deep equality as JSON sees it: a member that is undefined is not there. Bytes and URLs by what they hold. */
 export function equal(a: unknown, b: unknown, depth = 0): boolean {
-  if (Object.is(a, b)) return true;
+  // As JSON sees it, there is one zero.
+  if (a === b || Object.is(a, b)) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null || depth > DEPTH_MAX) return false;
   if (Array.isArray(a) || Array.isArray(b)) {
     if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;

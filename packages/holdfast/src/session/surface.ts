@@ -176,7 +176,7 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
   resumeTurn(options?: ResumeOptions): Promise<Turn<M>>;
   /**
    * For agents that keep an array of messages: records what is new in it, opens a turn at a prompt, and ends the turn at an answer without calls (R14). Calls are serialised. An array that no longer begins with what is
-   * recorded becomes a new epoch, or is SYNC_REWRITE with `rewrite: "error"`. Throws SYNC_FOREIGN for messages of another session.
+   * recorded becomes a new epoch, or is SYNC_REWRITE (see `rewrite`). A message that is changed in place is noticed back to the last one of the assistant's, at most eight messages. Throws SYNC_FOREIGN for messages of another session.
    */
   sync(messages: readonly M[], options?: SyncOptions<M>): Promise<{ appended: string[]; epoch: boolean }>;
   /** A JSON merge patch of a message's metadata. Hiding reaches the model at the start of the next turn. Throws MESSAGE_UNKNOWN. */
@@ -215,7 +215,10 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
 export interface SyncOptions<M> {
   /** The last message still grows: it is kept as a draft. */
   readonly open?: boolean;
-  /** What to do with an array that no longer begins with what is recorded. Default "epoch". */
+  /**
+   * What to do with an array that no longer begins with what is recorded. By default it becomes a new epoch, but for the first sync of a session that was resumed: an array that shares nothing with it is SYNC_REWRITE, since it was
+   * probably not loaded. "epoch": that too is meant.
+   */
   readonly rewrite?: "epoch" | "error";
   /** What tells two messages apart without comparing them byte by byte. */
   readonly key?: (message: M) => string;

@@ -59,7 +59,7 @@ export class Sync<M> {
 
   async sync(
     given: readonly M[],
-    { open = false, rewrite = "epoch", key }: SyncOptions<M> = {},
+    { open = false, rewrite, key }: SyncOptions<M> = {},
   ): Promise<{ appended: string[]; epoch: boolean }> {
     this.#host.assertOpen();
     // The application may go on with its array while this waits for the disk.
@@ -70,6 +70,7 @@ export class Sync<M> {
     const isFirst = conversation.turn === null && conversation.items.length === 0;
     // Examples that an application gives to all its sessions belong to none of them.
     const shared = isFirst ? messages.findLastIndex((message) => conversation.dialect.role(message) === "user") : 0;
+    const wasKnown = this.#slots !== null;
     const difference = this.#recognise(messages, comparison);
     if (difference === null) {
       this.#refuseForeign(messages, this.#slots!.length);
@@ -77,6 +78,10 @@ export class Sync<M> {
       if (rewrite === "error") throw syncRewrite(this.#host.id, difference);
       const plan = this.#planRewrite(messages, comparison, open);
       this.#refuseForeign(messages, 0, plan.matches);
+      // An agent that forgot to load the conversation before it went on would clear it by its first sync.
+      const isStrange = !wasKnown && !plan.matches.some((match) => typeof match === "number");
+      if (isStrange && rewrite !== "epoch" && conversation.items.length > 0)
+        throw syncRewrite(this.#host.id, difference);
       await this.#rewrite(plan);
       appended.push(...plan.added);
     }

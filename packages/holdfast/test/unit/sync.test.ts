@@ -509,6 +509,22 @@ describe.each(spoken)("sync in %s", (_name, voice) => {
     expect(judged(voice, session.messages)).toEqual([]);
   });
 
+  test("R14 g: an agent that forgot to load the conversation does not clear it, unless it says so", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    await session.sync([user("1"), ...says("one")]);
+    const again = await world.kill(session);
+    const { messages } = again;
+    const strange = [user("hello?"), ...says("who are you?")];
+    for (const array of [strange, []]) {
+      await expect(again.sync(array)).rejects.toMatchObject({ code: "SYNC_REWRITE", facts: { index: 0 } });
+      expect(again.messages).toEqual(messages);
+    }
+    expect(await again.sync(strange, { rewrite: "epoch" })).toMatchObject({ epoch: true });
+    expect(said(again.entries)).toEqual(strange);
+    expect(await again.sync([]), "known by now").toMatchObject({ epoch: true });
+  });
+
   test('R14 g: with rewrite: "error" nothing is recorded, and the place is named', async () => {
     await using world = new World();
     const session = await world.create(voice);
