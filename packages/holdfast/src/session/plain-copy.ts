@@ -21,11 +21,15 @@ export function frozenCopy<T>(value: T): T {
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
   if (Array.isArray(value)) {
-    for (const item of value) deepFreeze(item);
+    for (let i = 0; i < value.length; i++) if (typeof value[i] === "object") deepFreeze(value[i]);
     return Object.freeze(value);
   }
   const prototype = Object.getPrototypeOf(value);
-  if (prototype !== null && Object.getPrototypeOf(prototype) !== null) return value;
-  for (const name in value) deepFreeze((value as Record<string, unknown>)[name]);
+  if (prototype !== null && prototype !== Object.prototype && Object.getPrototypeOf(prototype) !== null) return value;
+  for (const name in value) {
+    const member: unknown = (value as Record<string, unknown>)[name];
+    // Most are texts, and every message that is read passes here.
+    if (typeof member === "object") deepFreeze(member);
+  }
   return Object.freeze(value);
 }
