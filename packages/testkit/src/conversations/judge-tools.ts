@@ -16,8 +16,10 @@ export function toolFaults({ log, history, effects }: Evidence): Fault[] {
   );
   const ends = history.filter(({ kind }) => kind === "tool.ended");
   // A tool may start before its call is recorded (R9): then its start names no message.
-  const startsOf = (place: string, call: string): readonly JournalRecord[] =>
-    starts.get(place) ?? starts.get(`null ${call}`) ?? [];
+  const startsOf = (place: string, call: string): readonly JournalRecord[] => [
+    ...(starts.get(`null ${call}`) ?? []),
+    ...(starts.get(place) ?? []),
+  ];
   for (const { op } of log.ok("toolStarted"))
     if (startsOf(placeOf(op), op.call).length === 0)
       faults.push({ what: "lost", message: `the start of call ${placeOf(op)}` });
