@@ -2,6 +2,7 @@ import type { Entry } from "../dialects/dialect.ts";
 import type { Holder, Recovery } from "../journal/contract.ts";
 import type { Conversation } from "./conversation.ts";
 import { type Life, messagesOf } from "./messages.ts";
+import { deepFreeze } from "./plain-copy.ts";
 import { interruptionOf } from "./resume.ts";
 import type { Attributes, Interruption, Queued, Reading, Usage } from "./surface.ts";
 
@@ -24,20 +25,20 @@ export class View<M> implements Omit<Reading<M>, "id" | "recovery" | "holder"> {
   }
   get interruption(): Interruption<M> | null {
     return this.#kept("interruption", () =>
-      this.#life().kind === "live" ? null : Object.freeze(interruptionOf(this.#conversation)),
+      this.#life().kind === "live" ? null : deepFreeze(interruptionOf(this.#conversation)),
     );
   }
   get queue(): readonly Queued<M>[] {
     return this.#kept("queue", () => Object.freeze(this.#conversation.queue));
   }
   get usage(): Usage {
-    return this.#conversation.usage;
+    return deepFreeze(this.#conversation.usage);
   }
   get usageByTurn(): ReadonlyMap<number, Usage> {
-    return this.#conversation.usageByTurn;
+    return this.#kept("usageByTurn", () => new Map(deepFreeze([...this.#conversation.usageByTurn])));
   }
   get attributes(): Attributes {
-    return this.#kept("attributes", () => this.#conversation.attributes);
+    return this.#kept("attributes", () => deepFreeze(this.#conversation.attributes));
   }
 
   #kept<T>(name: string, make: () => T): T {

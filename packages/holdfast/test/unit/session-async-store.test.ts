@@ -2,6 +2,7 @@ import { setImmediate as tick } from "node:timers/promises";
 import { validateAnthropic } from "@holdfast/testkit";
 import { isHoldfastError, openStoreWith, type Session, type Store } from "holdfast";
 import { afterEach, expect, test } from "vitest";
+import { endsNow, type Guarded } from "../../src/session/guarded.ts";
 import { seedOf } from "../seed.ts";
 import { openLaterStore } from "./session-async-store-later.ts";
 import { calls, LIFE, type Life, type M, says, user } from "./session-failures-life.ts";
@@ -124,6 +125,24 @@ test("a prompt while the abort of the turn before it is being written says who s
   expect(session.turn).toBe(next);
   await expectAsRecorded(store, session);
   await store.close();
+});
+
+test("R17: told that the process ends, it answers a promise, and then all is there", async () => {
+  for (let n = 0; n < 10; n++) {
+    const { store, session } = await begin();
+    const starting = session.startTurn(user("go"));
+    const ending = { signal: "SIGTERM" };
+    if (n % 2 === 0) {
+      const turn = await starting;
+      turn.draft().push({ text: "Once upon" });
+    }
+    await Promise.all([store, session].map((one) => (one as unknown as Guarded)[endsNow](ending)));
+    await starting;
+    const records = await Array.fromAsync(store.follow(session.id, 0, { signal: AbortSignal.timeout(20) }));
+    expect(records.filter(({ kind }) => kind === "signal")).toHaveLength(1);
+    expect(records.filter(({ kind }) => kind === "draft")).toHaveLength(n % 2 === 0 ? 1 : 0);
+    await store.close();
+  }
 });
 
 test("closed in the middle of everything, all that was called before is recorded or refused, and nothing hangs", async () => {

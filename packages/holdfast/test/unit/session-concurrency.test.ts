@@ -1,6 +1,7 @@
 import { setTimeout as sleep, setImmediate as tick } from "node:timers/promises";
 import { validateAnthropic } from "@holdfast/testkit";
 import {
+  type AiSdkMessage,
   type GeminiContent,
   isHoldfastError,
   Memory,
@@ -113,6 +114,33 @@ describe("all at once", () => {
     expect(session.queue).toHaveLength(1);
     await store.close();
   });
+});
+
+test("what is handed out cannot be changed by whoever looks at it", async () => {
+  const { store, session } = await begin();
+  const turn = await session.startTurn(user("x"), { usage: { inputTokens: 1, cost: { amount: 1, currency: "EUR" } } });
+  await session.note("n", { deep: [1] });
+  await turn.abort({ by: "user" });
+  const { usage, usageByTurn, attributes, interruption, queue, entries } = session;
+  const handedOut = [usage, usage.cost, usageByTurn.get(1), attributes, attributes.labels, attributes.notes["n"]];
+  handedOut.push(
+    interruption,
+    interruption?.how,
+    interruption?.calls,
+    queue,
+    entries,
+    entries[0],
+    entries[0]?.metadata,
+  );
+  for (const [index, one] of handedOut.entries()) {
+    expect(one, `${index}`).toBeTypeOf("object");
+    expect(Object.isFrozen(one), `${index}`).toBe(true);
+  }
+  (usageByTurn as Map<number, unknown>).clear();
+  await turn.usage({ inputTokens: 1 });
+  expect(session.usageByTurn.get(1)).toMatchObject({ inputTokens: 2 });
+  await expectAsRecorded(store, session);
+  await store.close();
 });
 
 describe("tools", () => {
@@ -281,6 +309,27 @@ describe("tools", () => {
     await turn.append(calls("a"));
     expect(JSON.stringify(session.messages)).toContain("in short");
     expect(JSON.stringify(session.messages)).not.toContain("at length");
+    await store.close();
+  });
+
+  test("R7, C37: a call that a person denied does not run", async () => {
+    const store = await openStore("memory:");
+    const session = await store.create<AiSdkMessage>({ dialect: "ai-sdk", intents: true });
+    const turn = await session.startTurn({ role: "user", content: "delete it" });
+    const call = (id: string): unknown[] => [
+      { type: "tool-call", toolCallId: id, toolName: "work", input: {} },
+      { type: "tool-approval-request", approvalId: `of ${id}`, toolCallId: id },
+    ];
+    await turn.append({ role: "assistant", content: [...call("a"), ...call("b")] } as never);
+    const decided = (id: string, approved: boolean): unknown => ({
+      ...{ type: "tool-approval-response", approvalId: `of ${id}`, approved },
+    });
+    await turn.append({ role: "tool", content: [decided("a", false), decided("b", true)] } as never);
+    const ran: string[] = [];
+    expect(await codeOf(turn.tool("a", () => ran.push("a")))).toBe("CALL_TAKEN");
+    await turn.tool("b", () => ran.push("b"));
+    expect(ran).toEqual(["b"]);
+    expect(Object.keys(turn.open[0]!)).not.toContain("approved");
     await store.close();
   });
 
