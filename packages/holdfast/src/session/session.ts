@@ -8,19 +8,21 @@ import { replacement } from "./epoch.ts";
 import { Followers } from "./followers.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import type { Host } from "./host.ts";
+import { InOrder } from "./in-order.ts";
 import { asMessageError, Intake } from "./intake.ts";
 import { Log } from "./log.ts";
 import type { Life } from "./messages.ts";
+import { Queue } from "./queue.ts";
 import { View } from "./reading.ts";
 import type { SessionRecord } from "./records.ts";
 import type { Redactor } from "./redact/redactor.ts";
-import { messageIdTaken, messageUnknown, nothingToResume, queueUnknown, sessionClosed, turnOpen } from "./refusals.ts";
+import { messageIdTaken, messageUnknown, nothingToResume, sessionClosed, turnOpen } from "./refusals.ts";
 import { planResume, repairForPrompt } from "./resume.ts";
 import type * as surface from "./surface.ts";
 import { Sync } from "./sync.ts";
 import { LiveTurn } from "./turn.ts";
 import { undoFrom, undone, undoRecords } from "./undo.ts";
-import { assertId, itemsFrom, keptAsItIs, type Taken, takenIn, unfit } from "./unit.ts";
+import { itemsFrom, keptAsItIs, type Taken, takenIn, unfit } from "./unit.ts";
 
 const DRAFT_MS = 200;
 const DRAFT_BYTES = 8192;
@@ -54,11 +56,12 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   readonly #host: Host<M>;
   readonly #view: View<M>;
   readonly #sync: Sync<M>;
+  readonly #queue: Queue<M>;
+  /** Calls that change the course of the conversation follow one another. */
+  readonly #order = new InOrder();
   readonly #closed = new Set<() => void>();
   readonly #stopListening: () => void;
   #turn: LiveTurn<M> | null = null;
-  /** Calls that change the course of the conversation follow one another. */
-  #last: Promise<unknown> = Promise.resolve();
   #closing: Promise<void> | null = null;
   #told: Ending | null = null;
 
@@ -84,6 +87,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
       },
       turnOver: (turn) => this.#turnOver(turn),
     };
+    this.#queue = new Queue(this.#host);
     this.#view = new View(conversation, () => this.#life());
     this.#sync = new Sync(this.#host, {
       messages: () => this.messages,
@@ -125,7 +129,8 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     this.#assertOpen();
     try {
       const taken = takenIn(this.#intake, prompt);
-      const given = this.#isBusy ? keptAsItIs(taken) : taken;
+      const isToWait = this.#order.isBusy || this.#log.isBehind;
+      const given = isToWait ? keptAsItIs(taken) : taken;
       return await this.#inOrder(() => this.#start(given, options));
     } catch (error) {
       throw asMessageError(error);
@@ -142,9 +147,11 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   async patch(id: string, metadata: Metadata): Promise<void> {
     this.#assertOpen();
-    if (!this.#conversation.find(id) && this.#log.isBehind) await this.#log.caughtUp();
-    if (!this.#conversation.find(id)) throw messageUnknown(this.id, id);
-    await this.#append([{ kind: "patch", id, metadata: this.#intake.metadata(metadata) }]);
+    const given = this.#intake.metadata(this.#log.isBehind ? structuredClone(metadata) : metadata);
+    await this.#log.inLine(() => {
+      if (!this.#conversation.find(id)) throw messageUnknown(this.id, id);
+      return this.#append([{ kind: "patch", id, metadata: given }]);
+    });
   }
 
   edit(ids: string[], shown: M[], options: { reason: string; now?: boolean }): Promise<void> {
@@ -165,40 +172,12 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   async enqueue(prompt: M, options: surface.AppendOptions = {}): Promise<surface.Queued<M>> {
     this.#assertOpen();
-    const { model, id = newId() } = options;
-    assertId(id);
-    let message = this.#intake.message(prompt);
-    if (this.#log.isBehind) {
-      message = keptAsItIs({ stored: [message], queued: null, isAnswer: false }).stored[0]!;
-      await this.#log.caughtUp();
-      this.#assertOpen();
-    }
-    const known = this.#conversation.queued(id) ?? this.#delivered(id);
-    if (known) {
-      if (!this.#intake.same(known.prompt, message)) throw messageIdTaken(id);
-      await this.#log.journal.flush();
-      return known;
-    }
-    const metadata = this.#intake.metadata(options.metadata);
-    const given = { ...(metadata ? { metadata } : {}), ...(model === undefined ? {} : { model }) };
-    const appended = this.#append([{ kind: "queue.put", id, prompt: message.stored, ...given }]);
-    // It may have been delivered when the store has answered.
-    const queued = this.#conversation.queued(id);
-    await appended;
-    return queued ?? this.#conversation.queued(id) ?? this.#delivered(id)!;
-  }
-
-  /** What had been queued, and is part of the conversation now. */
-  #delivered(id: string): surface.Queued<M> | null {
-    const entry = this.#conversation.find(id)?.entry;
-    return entry ? { id, prompt: entry.message, at: entry.at, metadata: entry.metadata } : null;
+    return this.#queue.put(prompt, options);
   }
 
   async dequeue(id: string): Promise<void> {
     this.#assertOpen();
-    if (this.#log.isBehind) await this.#log.caughtUp();
-    if (!this.#conversation.queued(id)) throw queueUnknown(id);
-    await this.#log.append([{ kind: "queue.take", id, withdrawn: true }]);
+    await this.#queue.withdraw(id);
   }
 
   async note(name: string, value: Json): Promise<void> {
@@ -218,7 +197,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   /** Resolves when all that was called before has been written, or refused. Never rejects. */
   async settled(): Promise<void> {
-    await this.#last;
+    await this.#order.over;
     await this.#log.caughtUp();
   }
 
@@ -408,7 +387,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   async #close(): Promise<void> {
     const { journal } = this.#log;
     try {
-      await this.#last;
+      await this.#order.over;
       if (this.#turn && !journal.failure) await this.#turn.abort({ by: "close" });
     } finally {
       this.#isClosed = true;
@@ -425,26 +404,9 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   }
   #isClosed = false;
 
-  /** Something is under way that the next call has to wait for. */
-  get #isBusy(): boolean {
-    return this.#underWay > 0 || this.#log.isBehind;
-  }
-  #underWay = 0;
-
-  /** Begins inside the call if nothing is under way (R19). */
   async #inOrder<T>(run: () => Promise<T>): Promise<T> {
     this.#assertOpen();
-    const before = this.#underWay > 0 ? this.#last : null;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#last = promise;
-    this.#underWay += 1;
-    try {
-      if (before) await before;
-      return await this.#log.inLine(run);
-    } finally {
-      this.#underWay -= 1;
-      resolve();
-    }
+    return this.#order.run(() => this.#log.inLine(run));
   }
 
   /** What is called once `close` was called does not happen. */

@@ -69,7 +69,7 @@ test.each(Array.from({ length: 20 }, (_, n) => n))(
       turn.tool("a", () => ran.push("a")),
       turn.tool("b", () => ran.push("b")),
     );
-    all.push(session.enqueue(user("queued"), { id: "q" }), session.enqueue(user("queued"), { id: "q" }));
+    for (let n = 0; n < 4; n++) all.push(session.enqueue(user("queued"), { id: "q" }));
     all.push(session.patch("m1", { seen: true }), session.note("n", 1));
     await Promise.all(all);
     all.length = 0;
@@ -92,6 +92,9 @@ test.each(Array.from({ length: 20 }, (_, n) => n))(
     expect(session.entries[1]?.metadata).toEqual({ seen: true });
     expect(validateAnthropic(session.messages as never)).toEqual([]);
     await expectAsRecorded(store, session);
+    await session.close();
+    const records = await Array.fromAsync(session.follow());
+    expect(records.filter(({ kind }) => kind === "queue.put")).toHaveLength(1);
     await store.close();
   },
 );

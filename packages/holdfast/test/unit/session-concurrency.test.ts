@@ -122,7 +122,14 @@ test("what is handed out cannot be changed by whoever looks at it", async () => 
   await session.note("n", { deep: [1] });
   await turn.abort({ by: "user" });
   const { usage, usageByTurn, attributes, interruption, queue, entries } = session;
-  const handedOut = [usage, usage.cost, usageByTurn.get(1), attributes, attributes.labels, attributes.notes["n"]];
+  const handedOut: unknown[] = [
+    usage,
+    usage.cost,
+    usageByTurn.get(1),
+    attributes,
+    attributes.labels,
+    attributes.notes["n"],
+  ];
   handedOut.push(
     interruption,
     interruption?.how,
