@@ -13,7 +13,7 @@ const HELP = `npm run bench -- [options]
 Measures the journal against plain reads and writes of the same data, and sessions against the journal, side by side, and compares
 the ratios with the figures that they must reach. Exits 1 when one is missed, and says which.
 
-  --quick          smaller sizes and fewer rounds (under 2 minutes); writes no documents unless --write
+  --quick          smaller sizes and fewer rounds (under 3 minutes); writes no documents unless --write
   --only <row>     one row, or several: --only process --only power
                    (${rows.map((row) => row.name).join(", ")})
   --write          write docs/bench/ also after a --quick run
