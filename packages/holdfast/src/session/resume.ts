@@ -40,7 +40,9 @@ export function openCalls<M>({ section, runs, turn }: Conversation<M>): FoundCal
     const run = runs.of(message, index);
     // Nobody has decided, or has decided that it is not to run.
     const isWaiting = approved === null ? awaiting === true || waiting.has(id) : !approved;
-    const unstarted = isWaiting ? "awaiting" : isRecorded ? "never-started" : "unrecorded";
+    // The starts of earlier turns are forgotten: of their calls nothing can be said (R5).
+    const isKnown = isRecorded && item.entry.turn === turn.number;
+    const unstarted = isWaiting ? "awaiting" : isKnown ? "never-started" : "unrecorded";
     const state = by === "provider" ? "provider" : run ? "outcome-unknown" : unstarted;
     const started = run ? { startedAt: run.at, startedSeq: run.seq, replay: run.replay ?? ("never" as const) } : {};
     const child = run?.child ? { child: run.child } : {};
