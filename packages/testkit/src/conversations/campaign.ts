@@ -2,6 +2,7 @@ import { mkdtempSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { type Durability, openJournalStore, openStore } from "holdfast";
+import { stepsOf } from "../kill/points.ts";
 import type { Op } from "./events.ts";
 import type { Flaw } from "./job.ts";
 import { type AgentProgram, warmAgent } from "./life.ts";
@@ -90,7 +91,7 @@ async function runOne(
   receipt: ConversationReceipt,
   goesOn: () => boolean,
 ): Promise<void> {
-  const plan = planConversation(options.seed, index);
+  const plan = planConversation(options.seed, index, stepsOf(options.store).points);
   const trial = new ConversationTrial(place, agent, plan, String(index), options.flaw);
   for (const ending of options.lives ?? plan.lives) {
     const before = trial.kills;

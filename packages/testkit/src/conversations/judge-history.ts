@@ -107,36 +107,41 @@ function queueFaults({ log, history, reading }: Evidence): Fault[] {
 /** C7: each replacement is there as a whole, or not at all. */
 function epochFaults({ log, history, reading }: Evidence): Fault[] {
   const faults: Fault[] = [];
-  const asked = log.of("replace", "undo").filter(({ answer }) => answer !== "no");
-  let next = 0;
+  const epochs: Epoch[] = [];
   for (const [at, record] of history.entries()) {
     if (record.kind !== "epoch") continue;
     const carried = carriedBehind(history, at);
-    if (carried.length !== record["carried"])
-      faults.push({
-        what: "half",
-        message: `the epoch at ${record.seq} carries ${record["carried"]} messages, and has ${carried.length}`,
-      });
-    // The first that fits: one that was in flight at a death may not have come to be.
-    const found = asked.findIndex((one, i) => i >= next && fits(one.op, carried));
-    const skipped = asked.slice(next, found < 0 ? asked.length : found);
-    if (found < 0) faults.push({ what: "invented", message: `nobody asked for the epoch at ${record.seq}` });
-    for (const { op } of skipped.filter(({ answer }) => answer === "ok"))
-      faults.push({ what: "lost", message: `a ${op.do} was acknowledged, and is not there` });
-    next = found < 0 ? asked.length : found + 1;
+    epochs.push({ reason: record["reason"], carried });
+    if (carried.length !== record["carried"]) {
+      const message = `the epoch at ${record.seq} carries ${record["carried"]} messages, and has ${carried.length}`;
+      faults.push({ what: "half", message });
+    }
   }
-  for (const { op } of asked.slice(next).filter(({ answer }) => answer === "ok"))
-    faults.push({ what: "lost", message: `a ${op.do} was acknowledged, and is not there` });
-  const last = history.findLastIndex(({ kind }) => kind === "epoch");
-  if (last >= 0) {
-    const shown = new Set(reading.entries.map(({ id }) => id));
-    const missing = carriedBehind(history, last).filter(({ id }) => !shown.has(String(id)));
-    // A result that a message has come to hold is no entry of its own.
-    const gone = missing.filter(({ message }) => !JSON.stringify(message).includes("«r"));
-    if (gone.length > 0)
-      faults.push({ what: "half", message: `entries of the current epoch are missing: ${gone.map(({ id }) => id)}` });
+  const asked = log.of("replace", "undo").filter(({ answer }) => answer !== "no");
+  if (!areThere(asked, epochs)) {
+    const message = `replacements that were acknowledged are not there, or others are: ${asked.map(({ op, answer }) => `${op.do} ${answer}`)}`;
+    faults.push({ what: "lost", message });
   }
+  const shown = new Set(reading.entries.map(({ id }) => id));
+  const missing = epochs.at(-1)?.carried.filter(({ id }) => !shown.has(String(id))) ?? [];
+  // A result that a message has come to hold is no entry of its own.
+  const gone = missing.filter(({ message }) => !JSON.stringify(message).includes("«r"));
+  if (gone.length > 0)
+    faults.push({ what: "half", message: `entries of the current epoch are missing: ${gone.map(({ id }) => id)}` });
   return faults;
+}
+
+interface Epoch {
+  readonly reason: unknown;
+  readonly carried: readonly JournalRecord[];
+}
+
+/** Each epoch was asked for, in this order; one that was in flight at a death may not have come to be. */
+function areThere(asked: readonly Tried<Replacing>[], epochs: readonly Epoch[]): boolean {
+  const [first, ...rest] = asked;
+  if (!first) return epochs.length === 0;
+  const isFirst = epochs[0] !== undefined && fits(first.op, epochs[0]);
+  return (isFirst && areThere(rest, epochs.slice(1))) || (first.answer === "open" && areThere(rest, epochs));
 }
 
 function carriedBehind(history: readonly JournalRecord[], at: number): JournalRecord[] {
@@ -149,15 +154,18 @@ function carriedBehind(history: readonly JournalRecord[], at: number): JournalRe
   return carried;
 }
 
-/** All that was given is there, in order. The library may carry more: the rest of a step, or a result that says that there is none. */
-function fits(op: Extract<Op, { do: "replace" | "undo" }>, carried: readonly JournalRecord[]): boolean {
-  const wanted = op.do === "undo" ? op.before : op.items;
-  let at = 0;
-  for (const item of wanted) {
-    const isIt = ({ id, message }: JournalRecord): boolean =>
-      typeof item === "string" ? id === item : canonical(message) === canonical(item);
-    while (at < carried.length && !isIt(carried[at]!)) at++;
-    if (at++ >= carried.length) return false;
+type Replacing = Extract<Op, { do: "replace" | "undo" }>;
+
+/** All that was given is there, in order. The library may carry more: the rest of a step at the end, what was recorded since, or a result that says that there is none. */
+function fits(op: Replacing, { reason, carried }: Epoch): boolean {
+  if (reason !== (op.do === "undo" ? "rewind" : op.reason)) return false;
+  const wanted = [...(op.do === "undo" ? op.before : op.items)];
+  const mayBeMore = op.do === "undo" || op.reason === "compaction";
+  for (const { id, message, synthetic } of carried) {
+    const item = wanted[0];
+    const isIt = typeof item === "string" ? id === item : item && canonical(message) === canonical(item);
+    if (isIt) wanted.shift();
+    else if (!mayBeMore && synthetic === undefined) return false;
   }
-  return op.do === "undo" || op.items.length > 0 || carried.length === 0;
+  return wanted.length === 0;
 }

@@ -47,6 +47,8 @@ export async function liveAgent(agent: AgentProgram, job: AgentJob, ending: Endi
     if (event.e === "idle") strike(0);
     else if (ending.by === "instant") {
       if (event.e === "ready") strike(ending.us);
+    } else if (ending.by === "point") {
+      if (event.e === "at") strike(0);
     } else if (isAim(event, ending) && ++count === ending.nth) strike(ending.us);
   });
   let hangs = false;

@@ -1,3 +1,4 @@
+import type { KillPoint } from "../kill/pausing-disk.ts";
 import { mixSeeds, type Random, seededRandom } from "../simulation/random.ts";
 import type { AgentEvent, Op } from "./events.ts";
 import { type VoiceName, voiceNames } from "./voices.ts";
@@ -6,6 +7,8 @@ import { type VoiceName, voiceNames } from "./voices.ts";
 export type Ending =
   /** So many microseconds after everything was loaded. */
   | { readonly by: "instant"; readonly us: number }
+  /** At a step of its disk. */
+  | { readonly by: "point"; readonly point: KillPoint }
   /** So many microseconds after the n-th event of a kind; of a `try`, of a call of this name. */
   | {
       readonly by: "event";
@@ -41,18 +44,23 @@ const AIMS: readonly (readonly [op: Op["do"], nthMax: number])[] = [
   ["abort", 1],
 ];
 
-/** The lives of one session, a pure function of the seed. */
-export function planConversation(seed: number, index: number): ConversationPlan {
+/** The lives of one session, a pure function of the seed. `points`: steps of its disk that it can be killed at. */
+export function planConversation(seed: number, index: number, points: readonly KillPoint[] = []): ConversationPlan {
   const random = seededRandom(mixSeeds(seed, index, 0xc0de));
   return {
     voice: voiceNames[index % voiceNames.length]!,
     seed: mixSeeds(seed, index),
     draftMs: random.pick([20, 40, 200]),
-    lives: Array.from({ length: LIVES }, () => ending(random)),
+    lives: Array.from({ length: LIVES }, () => ending(random, points)),
   };
 }
 
-function ending(random: Random): Ending {
+function ending(random: Random, points: readonly KillPoint[]): Ending {
+  if (points.length > 0 && random.chance(0.15)) {
+    // At the first such step, or later: those of writes and syncs come often.
+    const point = random.pick(points);
+    return { by: "point", point: { ...point, nth: 1 + random.below(/write|sync/.test(point.step) ? 40 : 2) } };
+  }
   const dice = random.next();
   if (dice < 0.12) return { by: "instant", us: random.below(120_000) };
   const us = random.chance(0.6) ? random.below(2_500) : random.below(40_000);

@@ -18,7 +18,10 @@ interface Run {
 }
 
 interface Ran extends Run {
+  /** The model is told of it in a message. */
   readonly inMessage: boolean;
+  /** Its end is recorded by itself. */
+  readonly isEnded: boolean;
 }
 
 function newRun({ recorder, random }: Stage, { responses }: Work, placed: PlacedCall): Run {
@@ -48,7 +51,9 @@ export async function runCalls(stage: Stage, work: Work, calls: readonly PlacedC
   if (job.flaw === "results-at-the-end") await sleep(FLAW_MS);
   for (const record of heldBack) await record();
   const held = ran.filter(({ inMessage }) => inMessage);
-  if (!work.isPast && held.length > 0) await appendResults(stage, work, held);
+  if (!work.isPast) return held.length > 0 ? appendResults(stage, work, held) : undefined;
+  // Stopped: no message will hold these.
+  for (const run of ran) if (!run.isEnded) await end(stage, work, run);
 }
 
 /** A tool that takes long, and whose result nobody waits for: the model is asked again meanwhile (R18). */
@@ -85,7 +90,7 @@ async function runCall(
   };
   if (random.chance(0.5) && job.flaw === undefined) {
     const isRun = await runByTool(stage, work, run, take);
-    return isRun ? { ...run, inMessage: inMessages } : null;
+    return isRun ? { ...run, inMessage: inMessages, isEnded: true } : null;
   }
   if (job.flaw === "runs-before-start") {
     act(stage, placed);
@@ -94,12 +99,12 @@ async function runCall(
   if (!(await start(stage, work, run, {}))) return null;
   if (job.flaw !== "runs-before-start") await take();
   // Its outcome is recorded in a message alone.
-  if (inMessages && random.chance(0.5)) return { ...run, inMessage: true };
+  if (inMessages && random.chance(0.5)) return { ...run, inMessage: true, isEnded: false };
   if (job.flaw === "results-at-the-end") {
     announceEnd(stage, work, run).ok();
     heldBack.push(() => work.turn.toolEnded(placed.call.id, { value: run.text }));
   } else await end(stage, work, run);
-  return { ...run, inMessage: inMessages };
+  return { ...run, inMessage: inMessages, isEnded: true };
 }
 
 /** By `turn.tool`. False if the turn was stopped before the tool was run. */

@@ -75,6 +75,7 @@ export class ConversationTrial {
       effects: this.#effects,
       turns: TURNS,
       ...(retry ? { retry } : {}),
+      ...(ending.by === "point" ? { point: ending.point } : {}),
       ...(this.#flaw ? { flaw: this.#flaw } : {}),
     };
     const complaint = await liveAgent(this.#agent, job, ending, this.log);
