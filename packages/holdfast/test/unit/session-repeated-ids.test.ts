@@ -22,7 +22,7 @@ test("R9: a call whose result came in a message does not keep its id for the res
   const turn = await session.startTurn({ role: "user", content: "work" });
   await turn.append(calls());
   await turn.toolStarted("call_0");
-  await turn.append({ role: "tool", tool_call_id: "call_0", content: "first" });
+  await turn.append({ role: "tool", tool_call_id: "call_0", content: "first" } as M);
   await turn.append(calls());
   expect(await turn.tool("call_0", () => "second")).toEqual({ value: "second" });
   expect(textOf(session)).toMatch(/first.*second/);
@@ -33,7 +33,7 @@ test("R9: an outcome belongs to the newest call of its id that was started", asy
   const turn = await session.startTurn({ role: "user", content: "work" });
   await turn.append(calls());
   await turn.toolStarted("call_0");
-  await turn.append({ role: "tool", tool_call_id: "call_0", content: "first" });
+  await turn.append({ role: "tool", tool_call_id: "call_0", content: "first" } as M);
   await turn.append(calls());
   await turn.toolStarted("call_0");
   await turn.toolEnded("call_0", { value: "second" });
