@@ -11,6 +11,8 @@ export interface Host<M> {
   readonly intake: Intake<M>;
   readonly draftMs: number;
   readonly draftBytes: number;
+  /** The newest record that the application had seen when it last asked for the messages: the model may have been asked with them. */
+  askedAt(): number;
   /** Throws SESSION_CLOSED. */
   assertOpen(): void;
   /** The turn is over, in whatever way. */

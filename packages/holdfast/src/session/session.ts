@@ -1,4 +1,5 @@
 import type { Dialect, Entry, Metadata } from "../dialects/dialect.ts";
+import { HoldfastError } from "../errors.ts";
 import type { Holder, Journal, JournalStore, Recovery } from "../journal/contract.ts";
 import { newId } from "../journal/id.ts";
 import type { JournalRecord, Json } from "../journal/record.ts";
@@ -26,6 +27,7 @@ import { itemsFrom, keptAsItIs, type Taken, takenIn, unfit } from "./unit.ts";
 
 const DRAFT_MS = 200;
 const DRAFT_BYTES = 8192;
+const REASONS = ["compaction", "clear", "rewind", "import"] as const;
 
 export interface SessionParts<M> {
   readonly store: JournalStore;
@@ -64,6 +66,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   #turn: LiveTurn<M> | null = null;
   #closing: Promise<void> | null = null;
   #told: Ending | null = null;
+  #askedAt = 0;
 
   constructor(parts: SessionParts<M>) {
     const { journal, conversation, recovery, holder, redactor, opened, options } = parts;
@@ -82,6 +85,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
       intake: this.#intake,
       draftMs: options.draftMs ?? DRAFT_MS,
       draftBytes: options.draftBytes ?? DRAFT_BYTES,
+      askedAt: () => this.#askedAt,
       assertOpen: () => {
         if (this.#isClosed) throw sessionClosed(this.id);
       },
@@ -90,7 +94,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     this.#queue = new Queue(this.#host);
     this.#view = new View(conversation, () => this.#life());
     this.#sync = new Sync(this.#host, {
-      messages: () => this.messages,
+      messages: () => this.#view.messages,
       turn: () => this.#turn,
       take: (turn) => {
         this.#turn = turn;
@@ -101,6 +105,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   }
 
   get messages(): readonly M[] {
+    this.#askedAt = this.#conversation.head;
     return this.#view.messages;
   }
   get entries(): readonly Entry<M>[] {
@@ -156,6 +161,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   edit(ids: string[], shown: M[], options: { reason: string; now?: boolean }): Promise<void> {
     return this.#inOrder(async () => {
+      if (typeof options?.reason !== "string") throw invalid("edited", "an edit has a reason, in words");
       const given = { ...options, reason: this.#intake.text(options.reason) };
       await this.#append([editRecord(this.#conversation, ids, shown, given, this.#stored())]);
     });
@@ -163,7 +169,11 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   replace(items: (M | Entry<M>)[], options: { reason: "compaction" | "clear" | "rewind" | "import" }): Promise<void> {
     const { head, epochSeq } = this.#conversation;
-    return this.#inOrder(() => this.#replace(items, options, { head, epochSeq }));
+    return this.#inOrder(async () => {
+      const isKnown = REASONS.some((reason) => reason === options?.reason);
+      if (!isKnown) throw invalid("replaced", `the reason is one of ${REASONS.join(", ")}`);
+      await this.#replace(items, options, { head, epochSeq });
+    });
   }
 
   undo(): Promise<void> {
@@ -182,6 +192,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   async note(name: string, value: Json): Promise<void> {
     this.#assertOpen();
+    if (typeof name !== "string" || value === undefined) throw invalid("noted", "a note has a name and a value");
     await this.#log.append([{ kind: "note", name, value: this.#intake.json(value) }]);
   }
 
@@ -269,12 +280,17 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     const unit: SessionRecord[] = [];
     if (last && !last.ended) unit.push({ kind: "turn.ended", turn: last.number, outcome: "left" });
     if (entries.length > 0) unit.push({ kind: "repair", turn: last?.number ?? number, entries });
-    unit.push({ kind: "turn.started", turn: number, prompt: items.ids[0]! }, ...items.records);
+    unit.push({ kind: "turn.started", turn: number, prompt: items.ids[prompt.prompt]! }, ...items.records);
+    return this.#open(number, unit);
+  }
+
+  async #open(number: number, unit: readonly SessionRecord[]): Promise<LiveTurn<M>> {
     const appended = this.#append(unit);
     const turn = new LiveTurn(this.#host, number);
     this.#turn = turn;
     try {
       await appended;
+      turn.begun();
       return turn;
     } catch (error) {
       if (this.#turn === turn) this.#turn = null;
@@ -284,7 +300,8 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   /** The same prompt once more, by its id: a retry of whoever could not know that it had been recorded (R15). */
   async #again(prompt: Taken, options: surface.AppendOptions, open: LiveTurn<M>): Promise<LiveTurn<M>> {
-    if ((options.id ?? prompt.queued) !== open.prompt.id) throw turnOpen(this.id, open.number);
+    const id = options.id ?? prompt.queued;
+    if (id === null || this.#stepOf(id) !== open.prompt.step) throw turnOpen(this.id, open.number);
     const { known } = itemsFrom(this.#conversation, this.#intake, prompt, { ...options, turn: open.number });
     if (!known) throw turnOpen(this.id, open.number);
     await this.#log.journal.flush();
@@ -292,8 +309,13 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   }
 
   async #startAgain(id: string): Promise<LiveTurn<M>> {
-    if (this.interruption?.prompt.id === id) return this.#resume({});
+    const { interruption } = this;
+    if (interruption && interruption.prompt.step === this.#stepOf(id)) return this.#resume({});
     throw messageIdTaken(id, "this prompt was recorded before, and its turn is over");
+  }
+
+  #stepOf(id: string): string | undefined {
+    return this.#conversation.find(id)?.entry.step;
   }
 
   async #resume(options: surface.ResumeOptions): Promise<LiveTurn<M>> {
@@ -309,16 +331,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     });
     if (entries.length > 0) unit.push({ kind: "repair", turn: number, entries });
     unit.push({ kind: "turn.resumed", turn: number, n: resumes + 1 });
-    const turn = new LiveTurn(this.#host, number);
-    const appended = this.#append(unit);
-    this.#turn = turn;
-    try {
-      await appended;
-      return turn;
-    } catch (error) {
-      if (this.#turn === turn) this.#turn = null;
-      throw error;
-    }
+    return this.#open(number, unit);
   }
 
   async #replace(
@@ -413,6 +426,10 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   #assertOpen(): void {
     if (this.#closing) throw sessionClosed(this.id);
   }
+}
+
+function invalid(what: string, why: string): HoldfastError {
+  return new HoldfastError("RECORD_INVALID", `Nothing was ${what}: ${why}. Nothing was changed.`, { why });
 }
 
 /** The process is about to end: what fails now has been told to whoever appended, or is told by the next who opens the session. */

@@ -7,6 +7,7 @@ import type { ToolEnded, ToolStarted } from "./records.ts";
 import { callTaken, callUnknown } from "./refusals.ts";
 import type { SectionCall } from "./section.ts";
 import type { ToolOptions } from "./surface.ts";
+import { unfit } from "./unit.ts";
 
 /** A tool that this process runs, and the call that it belongs to. */
 export interface Running {
@@ -74,6 +75,10 @@ export class Tools<M> {
     const place = this.#placeOf(callId, running);
     if (!running && !place) throw callUnknown(callId);
     const made = shown === undefined ? null : intake.message(shown);
+    // Else the call would stay open, and read as if it had never run.
+    if (shown !== undefined && intake.dialect.results(shown).length === 0) {
+      throw unfit("what is shown of a tool's outcome is a message that holds its result");
+    }
     const record: ToolEnded = {
       kind: "tool.ended",
       id: newId(),

@@ -4,6 +4,7 @@ import { newId } from "../journal/id.ts";
 import { type DraftPiece, LiveDraft } from "./draft.ts";
 import type { Host } from "./host.ts";
 import { asMessageError, wordsOf } from "./intake.ts";
+import { isShown } from "./item.ts";
 import { liveClosing } from "./messages.ts";
 import type { SessionRecord, TurnEnded } from "./records.ts";
 import { turnEnded } from "./refusals.ts";
@@ -29,11 +30,16 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   get prompt(): Entry<M> {
-    const { turn } = this.#host.conversation;
-    if (turn?.number === this.number) this.#prompt = turn.prompt;
+    this.begun();
     return this.#prompt!;
   }
   #prompt: Entry<M> | null = null;
+
+  /** It is recorded. Its prompt is kept here: the conversation knows that of the last turn alone. */
+  begun(): void {
+    const { turn } = this.#host.conversation;
+    if (turn?.number === this.number) this.#prompt = turn.prompt;
+  }
 
   get open(): readonly OpenCall[] {
     if (this.#over) return [];
@@ -119,7 +125,7 @@ export class LiveTurn<M> implements Turn<M> {
   async suspend(why: { reason: string; calls?: string[] }): Promise<void> {
     this.#assertOpen("that it waits");
     const { calls } = why;
-    const reason = this.#host.intake.text(why.reason);
+    const reason = this.#host.intake.text(String(why.reason));
     await this.#finish(
       { kind: "turn.suspended", turn: this.number, reason, ...(calls ? { calls: [...calls] } : {}) },
       null,
@@ -132,8 +138,8 @@ export class LiveTurn<M> implements Turn<M> {
 
   abort(why: { by: string; reason?: string }): Promise<void> {
     const { intake } = this.#host;
-    const by = intake.text(why.by);
-    const reason = why.reason === undefined ? undefined : intake.text(why.reason);
+    const by = intake.text(why?.by ?? "the application");
+    const reason = why?.reason === undefined ? undefined : intake.text(why.reason);
     const words = reason === undefined ? `stopped by ${by}` : `stopped by ${by}: ${reason}`;
     const aborted = new DOMException(words, "AbortError");
     return this.#finish(this.#ended({ outcome: "aborted", by, ...(reason === undefined ? {} : { reason }) }), aborted);
@@ -218,7 +224,11 @@ export class LiveTurn<M> implements Turn<M> {
   /** The model has gone on without the results of some calls: from here on the past is frozen, with the words that it saw (R1). */
   #closed(): SessionRecord[] {
     const { conversation, log } = this.#host;
-    if (!conversation.section.isClosed) return [];
+    const { section } = conversation;
+    // Items of one response may come one by one, while tools run already. What comes after the model was asked is another response.
+    const last = section.items.findLast((item) => item.role === "assistant" && isShown(item));
+    const isAnother = last !== undefined && this.#host.askedAt() >= last.entry.seq;
+    if (!section.isClosed && !isAnother) return [];
     const entries = openCalls(conversation).flatMap((call) => {
       if (call.state === "provider") return [];
       if (call.state === "awaiting") return closing(conversation.dialect, call, { kind: "completed" });

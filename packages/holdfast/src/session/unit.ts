@@ -28,6 +28,8 @@ export interface Taken {
   readonly queued: string | null;
   /** One of the messages is the assistant's. */
   readonly isAnswer: boolean;
+  /** Which of them is the prompt, if they begin a turn: what the system says may stand before it. */
+  readonly prompt: number;
 }
 
 /** Throws MESSAGE_UNFIT. */
@@ -35,10 +37,12 @@ export function takenIn<M>(intake: Intake<M>, given: Given<M>): Taken {
   const queued = isQueued<M>(given) ? given : null;
   const messages = queued ? [queued.prompt] : ((Array.isArray(given) ? given : [given]) as readonly M[]);
   if (messages.length === 0) throw unfit("there is no message in it");
+  const prompt = messages.length === 1 ? 0 : messages.findIndex((message) => intake.dialect.role(message) === "user");
   return {
     stored: messages.map((message) => intake.message(message)),
     queued: queued?.id ?? null,
     isAnswer: messages.some((message) => intake.dialect.role(message) === "assistant"),
+    prompt: Math.max(0, prompt),
   };
 }
 

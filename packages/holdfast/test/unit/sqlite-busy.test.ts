@@ -141,7 +141,8 @@ test("P1, C1: what was acknowledged before SIGKILL is there, and nothing that wa
     let tried = 0;
     let acknowledged = 0;
     const enough = 5 + (random % 60);
-    const exit = once(child, "exit");
+    // What it said before it died may be read after that.
+    const exit = Promise.all([once(child, "exit"), once(child, "disconnect")]);
     await new Promise<void>((resolve) => {
       child.on("message", (message: { tried?: number; acknowledged?: number }) => {
         tried = message.tried ?? tried;
