@@ -47,8 +47,15 @@ export class LiveDraft<M> implements Draft<M> {
     return this.#state === "open";
   }
 
+  /** Something was streamed. */
+  get hasBegun(): boolean {
+    return this.#hasBegun;
+  }
+  #hasBegun = false;
+
   push(delta: Delta): void {
     if (!this.isOpen || typeof delta !== "object" || delta === null) return;
+    this.#hasBegun = true;
     const part = Number.isSafeInteger(delta.part) ? (delta.part as number) : 0;
     const { call } = delta;
     if (typeof call === "object" && call !== null && typeof call.id === "string" && typeof call.name === "string") {

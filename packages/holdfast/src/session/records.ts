@@ -234,6 +234,10 @@ export interface QueueTake {
 export interface RepairRecord {
   kind: "repair";
   turn: number;
+  /**
+   * The answer that follows was asked for when this was the newest record. What came since, the model had not seen: results are late, and what others said stands behind the answer (R1).
+   */
+  asked?: number;
   entries: RepairEntry[];
 }
 export interface RepairEntry {

@@ -106,6 +106,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   get messages(): readonly M[] {
     this.#askedAt = this.#conversation.head;
+    this.#turn?.looked();
     return this.#view.messages;
   }
   get entries(): readonly Entry<M>[] {

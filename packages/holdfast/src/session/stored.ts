@@ -113,10 +113,13 @@ const SHAPES: { readonly [K in Kind]: Clean } = {
   epoch: shape({ reason: text, checkpoint }, { undo: count }),
   "queue.put": shape({ id: text, prompt: some }, { metadata: object, model: text }),
   "queue.take": shape({ id: text }),
-  repair: shape({
-    turn: count,
-    entries: list(shape({ id: text, message: some, synthetic: text }, { incomplete: flag, call: place })),
-  }),
+  repair: shape(
+    {
+      turn: count,
+      entries: list(shape({ id: text, message: some, synthetic: text }, { incomplete: flag, call: place })),
+    },
+    { asked: count },
+  ),
   note: shape({ name: text, value: some }),
 };
 

@@ -20,6 +20,8 @@ export class Transcript<M> {
   readonly #byId = new Map<string, Item<M>>();
   readonly #earlyPatches = new Map<string, Metadata[]>();
   #section: Section<M>;
+  /** Where the next answer is to stand, if not at the end. */
+  #answerAt: number | null = null;
 
   constructor(dialect: Dialect<M>, changed?: { readonly from: string; readonly until: string }) {
     this.#dialect = dialect;
@@ -42,7 +44,8 @@ export class Transcript<M> {
     if (item.role !== "assistant" && item.entry.late !== true && this.#isLate(item)) {
       item.entry = Object.freeze({ ...item.entry, late: true as const });
     }
-    this.#push(item);
+    if (item.role === "assistant" && this.#answerAt !== null) this.#insert(item, this.#answerAt++);
+    else this.#push(item);
     return item;
   }
 
@@ -62,7 +65,8 @@ export class Transcript<M> {
     return true;
   }
 
-  repair({ seq, at, turn, entries }: Stamped<records.RepairRecord>): void {
+  repair({ seq, at, turn, entries, asked }: Stamped<records.RepairRecord>): void {
+    const behind = asked === undefined ? [] : this.#setAside(asked);
     for (const { id: wanted, synthetic, incomplete, call, message: stored } of entries) {
       const id = this.#freeId(wanted, call);
       if (id === null) continue;
@@ -73,6 +77,27 @@ export class Transcript<M> {
       if (call) entry.call = Object.freeze(call);
       this.#push(this.#itemOf(Object.freeze(entry), "repair", {}));
     }
+    if (asked === undefined) return;
+    this.#answerAt = this.items.length;
+    this.items.push(...behind);
+    this.#reindex();
+  }
+
+  /** Takes out what others said since, and marks results of that time as late. */
+  #setAside(asked: number): Item<M>[] {
+    let from = this.items.length;
+    while (from > 0 && this.items[from - 1]!.entry.seq > asked && this.items[from - 1]!.role !== "assistant") from -= 1;
+    const since = this.items.splice(from);
+    const behind: Item<M>[] = [];
+    for (const item of since) {
+      const { message } = item.entry;
+      const isResult = this.#dialect.results(message).length > 0 && this.#dialect.text(message).trim() === "";
+      if (isResult) item.entry = Object.freeze({ ...item.entry, late: true as const });
+      if (isResult) this.items.push(item);
+      else behind.push(item);
+    }
+    this.#reindex();
+    return behind;
   }
 
   /** Null if that repair is there already. An application may have given the id to something else: the call is to be closed all the same. */
@@ -152,7 +177,14 @@ export class Transcript<M> {
     return this.#dialect.text(message).trim() === "";
   }
 
+  #insert(item: Item<M>, at: number): void {
+    this.items.splice(at, 0, item);
+    this.#byId.set(item.entry.id, item);
+    this.#reindex();
+  }
+
   #push(item: Item<M>): void {
+    this.#answerAt = null;
     this.items.push(item);
     this.#byId.set(item.entry.id, item);
     for (const replaced of this.#section.add(item)) this.#remove(replaced);

@@ -6,7 +6,7 @@ import type { Host } from "./host.ts";
 import { asMessageError, wordsOf } from "./intake.ts";
 import { isShown } from "./item.ts";
 import { liveClosing } from "./messages.ts";
-import type { SessionRecord, TurnEnded } from "./records.ts";
+import type { RepairEntry, SessionRecord, TurnEnded } from "./records.ts";
 import { turnEnded } from "./refusals.ts";
 import { closing, openCalls } from "./resume.ts";
 import type { Appended, AppendOptions, Draft, OpenCall, Queued, ToolOptions, Turn, Usage } from "./surface.ts";
@@ -20,6 +20,8 @@ export class LiveTurn<M> implements Turn<M> {
   readonly #controller = new AbortController();
   readonly #tools: Tools<M>;
   #draft: LiveDraft<M> | null = null;
+  /** What the model was shown of the calls without a result when the draft began, and the newest record of that time. */
+  #asked: { readonly head: number; readonly entries: readonly RepairEntry[] } | null = null;
   #over: Promise<void> | null = null;
   #wasAborted = false;
 
@@ -68,6 +70,10 @@ export class LiveTurn<M> implements Turn<M> {
 
   draft(): Draft<M> {
     this.#assertOpen("the draft");
+    // A retry sends the same request once more; whoever makes another one looks at the messages again.
+    const { head } = this.#asked ?? { head: -1 };
+    const isRetry = this.#draft?.isOpen === true && this.#isAskedSinceAnswer() && this.#host.askedAt() <= head;
+    if (!isRetry) this.#ask();
     void this.#draft?.discard("another draft took its place");
     const { draftMs, draftBytes, intake } = this.#host;
     const { redactor } = intake;
@@ -168,6 +174,11 @@ export class LiveTurn<M> implements Turn<M> {
     this.#controller.abort(error);
   }
 
+  /** The application has looked at the messages: until the stream begins, that is what the model is asked with. */
+  looked(): void {
+    if (this.#draft?.isOpen && !this.#draft.hasBegun) this.#ask();
+  }
+
   /** Hands over what the draft has gathered. Rejects if it was not written. */
   async flushDraft(): Promise<void> {
     const error = (await this.#draft?.flush()) ?? null;
@@ -201,7 +212,7 @@ export class LiveTurn<M> implements Turn<M> {
       await log.journal.flush();
       return items.known;
     }
-    const unit = taken.isAnswer ? [...this.#closed(), ...items.records] : items.records;
+    const unit = taken.isAnswer ? [...this.#closed(draft !== null), ...items.records] : items.records;
     const other = taken.isAnswer && this.#draft !== draft ? this.#draft : null;
     const appended = log.append(unit);
     // An answer takes the place of the draft, whichever it was (R10).
@@ -221,20 +232,40 @@ export class LiveTurn<M> implements Turn<M> {
     }
   }
 
-  /** The model has gone on without the results of some calls: from here on the past is frozen, with the words that it saw (R1). */
-  #closed(): SessionRecord[] {
-    const { conversation, log } = this.#host;
-    const { section } = conversation;
+  /**
+   * The model has gone on without the results of some calls: from here on the past is frozen, with the words that it saw. Of an answer that was streamed, the draft tells when it was asked for: what came since is
+   * not what it saw (R1).
+   */
+  #closed(isStreamed: boolean): SessionRecord[] {
+    const { items, epochSeq } = this.#host.conversation;
+    const asked = isStreamed && this.#asked && this.#asked.head >= epochSeq ? this.#asked : null;
+    const last = items.at(-1);
+    if (asked && last && last.entry.seq > asked.head && last.role !== "assistant") {
+      return [{ kind: "repair", turn: this.number, asked: asked.head, entries: [...asked.entries] }];
+    }
     // Items of one response may come one by one, while tools run already. What comes after the model was asked is another response.
-    const last = section.items.findLast((item) => item.role === "assistant" && isShown(item));
-    const isAnother = last !== undefined && this.#host.askedAt() >= last.entry.seq;
-    if (!section.isClosed && !isAnother) return [];
-    const entries = openCalls(conversation).flatMap((call) => {
+    const isAnother = this.#host.conversation.section.isClosed || this.#isAskedSinceAnswer();
+    const entries = isAnother ? this.#closings() : [];
+    return entries.length > 0 ? [{ kind: "repair", turn: this.number, entries }] : [];
+  }
+
+  #ask(): void {
+    this.#asked = { head: this.#host.conversation.head, entries: this.#closings() };
+  }
+
+  /** What `messages` shows of calls without a result. */
+  #closings(): RepairEntry[] {
+    const { conversation, log } = this.#host;
+    return openCalls(conversation).flatMap((call) => {
       if (call.state === "provider") return [];
       if (call.state === "awaiting") return closing(conversation.dialect, call, { kind: "completed" });
       return liveClosing(conversation, call, log.since);
     });
-    return entries.length > 0 ? [{ kind: "repair", turn: this.number, entries }] : [];
+  }
+
+  #isAskedSinceAnswer(): boolean {
+    const last = this.#host.conversation.items.findLast((item) => item.role === "assistant" && isShown(item));
+    return this.#host.askedAt() >= Math.max(last?.entry.seq ?? 0, this.prompt.seq);
   }
 
   #draftRecord(piece: DraftPiece): SessionRecord {

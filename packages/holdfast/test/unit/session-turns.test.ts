@@ -145,6 +145,9 @@ describe("turns", () => {
     expect(await codeOf(session.startTurn([]))).toBe("MESSAGE_UNFIT");
     expect(await codeOf(session.patch("nobody", {}))).toBe("MESSAGE_UNKNOWN");
     expect(await codeOf(session.dequeue("nobody"))).toBe("QUEUE_UNKNOWN");
+    expect(await codeOf(session.replace([], {} as never))).toBe("RECORD_INVALID");
+    expect(await codeOf(session.note("x", undefined as never))).toBe("RECORD_INVALID");
+    expect(await codeOf(session.edit([], [], {} as never))).toBe("RECORD_INVALID");
     const turn = await session.startTurn(user("x"));
     const odd = { role: "assistant", content: [{ type: "text", text: "x", when: new Date(0) }] };
     await expect(turn.append(odd as never)).rejects.toMatchObject({
@@ -238,6 +241,114 @@ describe("turns", () => {
     expect(session.messages.slice(0, seen.length)).toEqual(seen);
     expect(textOf(session.messages)).not.toContain("at last");
     expect(session.entries.at(-1)).toMatchObject({ late: true });
+    await store.close();
+  });
+
+  test("R1, R18: the model is asked while all tools run: what it saw stays, and what it answers is another response", async () => {
+    const { session, store } = await begin();
+    const turn = await session.startTurn(user("go"));
+    await turn.append(calls("a", "b"));
+    await Promise.all([turn.toolStarted("a"), turn.toolStarted("b")]);
+    const seen = session.messages;
+    const draft = turn.draft();
+    draft.push({ text: "while they run" });
+    await draft.commit(says("while they run, I think"));
+    await turn.toolEnded("a", { value: "A" });
+    await turn.append(user("and?"));
+    expect(session.messages.slice(0, seen.length)).toEqual(seen);
+    expect(validateAnthropic(session.messages as never)).toEqual([]);
+    await store.close();
+  });
+
+  test("R1: what is said while the model answers stands behind its answer, which had not seen it", async () => {
+    const { session, store, path } = await begin();
+    const turn = await session.startTurn(user("go"));
+    await turn.append(calls("a", "b"));
+    await turn.tool("a", () => "result of a");
+    await turn.toolStarted("b");
+    const seen = session.messages;
+    const draft = turn.draft();
+    draft.push({ text: "I" });
+    await turn.append(user("hurry up"), { id: "steer" });
+    await turn.toolEnded("b", { value: "result of b" });
+    await draft.commit([says("I think")]);
+    const { messages, entries } = session;
+    expect(messages.slice(0, seen.length)).toEqual(seen);
+    expect(textOf(messages.slice(seen.length))).toMatch(/I think.*hurry up/);
+    expect(textOf(messages)).not.toContain("result of b");
+    expect(entries.filter(({ late }) => late)).toHaveLength(1);
+    expect(entries.at(-1)?.id).toBe("steer");
+    expect(validateAnthropic(messages as never)).toEqual([]);
+    await store.close();
+    const { store: next, session: resumed } = await again(path, session.id);
+    expect(resumed.entries).toEqual(entries);
+    expect(resumed.messages).toEqual(messages);
+    await next.close();
+  });
+
+  test("R1: a retry of the stream asks what was asked before; a new look at the messages asks anew", async () => {
+    const { session, store } = await begin();
+    const turn = await session.startTurn(user("go"));
+    const seen = session.messages;
+    turn.draft().push({ text: "one" });
+    await turn.append(user("hurry up"));
+    await turn.draft().commit(says("two"));
+    expect(session.messages.slice(0, seen.length)).toEqual(seen);
+    expect(textOf(session.messages)).toMatch(/two.*hurry up/);
+    turn.draft().push({ text: "three" });
+    await turn.append(user("more"));
+    expect(textOf(session.messages)).toMatch(/hurry up.*more/);
+    await turn.draft().commit(says("four"));
+    expect(textOf(session.messages)).toMatch(/hurry up.*more.*four/);
+    await store.close();
+  });
+
+  test("R1: a draft that is opened early does not keep from the model what it was shown", async () => {
+    const { session, store } = await begin();
+    const turn = await session.startTurn(user("go"));
+    await turn.append(calls("a"));
+    const draft = turn.draft();
+    await turn.tool("a", () => "result of a");
+    const seen = session.messages;
+    draft.push({ text: "I" });
+    await draft.commit(says("I see it"));
+    expect(session.messages.slice(0, seen.length)).toEqual(seen);
+    expect(textOf(session.messages)).toMatch(/result of a.*I see it/);
+    await store.close();
+  });
+
+  test("items of one response that come one by one stay one, while its tools run already", async () => {
+    const { session, store } = await begin();
+    const turn = await session.startTurn(user("go"));
+    await turn.append(calls("a"));
+    await turn.toolStarted("a");
+    await turn.append(calls("b"));
+    await turn.toolEnded("a", { value: "result of a" });
+    await turn.tool("b", () => "result of b");
+    expect(textOf(session.messages)).toMatch(/result of a.*result of b/);
+    expect(validateAnthropic(session.messages as never)).toEqual([]);
+    await store.close();
+  });
+
+  test("what is shown of a tool holds its result, or the call would read as if it had never run (P5)", async () => {
+    const { session, store } = await begin();
+    const turn = await session.startTurn(user("go"));
+    await turn.append(calls("a"));
+    await turn.toolStarted("a");
+    expect(await codeOf(turn.toolEnded("a", { value: "removed" }, user("it was removed")))).toBe("MESSAGE_UNFIT");
+    await turn.abort({ by: "user" });
+    expect(session.interruption?.calls).toMatchObject([{ id: "a", state: "outcome-unknown" }]);
+    await store.close();
+  });
+
+  test("the prompt of a turn is what the user said, also behind what the system says, and after the turn", async () => {
+    const { session, store } = await begin();
+    const turn = await session.startTurn([{ role: "system", content: "be kind" }, user("hello")], { id: "p" });
+    expect(await session.startTurn([{ role: "system", content: "be kind" }, user("hello")], { id: "p" })).toBe(turn);
+    await turn.end();
+    const next = await session.startTurn(user("more"));
+    expect(turn.prompt.message).toEqual(user("hello"));
+    expect(next.prompt.message).toEqual(user("more"));
     await store.close();
   });
 
