@@ -52,13 +52,15 @@ export class Transcript<M> {
   /** The result of a tool that no message holds. False if it cannot be phrased (R8), or is there already. */
   result(record: Stamped<records.ToolEnded>, place: { message: string; index: number } | null): boolean {
     if (this.#byId.has(record.id)) return false;
-    const found = place && this.#section.at(place.message, place.index);
+    const at = place && this.#section.at(place.message, place.index);
+    // The provider's calls are not ours to answer (R8).
+    const found = at?.call.by === "agent" ? at : null;
     const message = this.#resultOf(record, found?.call);
     if (message === null) return false;
     // The message that holds the result came first.
     if (found?.answer?.from === "message") return true;
-    const { id, seq, at, turn } = record;
-    const entry: Made<M> = { id, seq, at, turn, step: id, message, metadata: this.#patched(id, EMPTY) };
+    const { id, seq, turn } = record;
+    const entry: Made<M> = { id, seq, at: record.at, turn, step: id, message, metadata: this.#patched(id, EMPTY) };
     if (place) entry.call = Object.freeze(place);
     if (!found || found.answer) entry.late = true;
     this.#push(this.#itemOf(Object.freeze(entry), "result", record));

@@ -19,6 +19,7 @@ export interface ReadEntry {
   call?: Place;
 }
 interface Item extends ReadEntry {
+  seq: number;
   from: "message" | "result" | "repair" | "edit";
   hidden: boolean;
 }
@@ -166,6 +167,7 @@ export class SessionReader {
   #over = new Set<string>();
   #early = new Map<string, Any[]>();
   #head = 0;
+  #answerAt: number | null = null;
 
   add(record: Any): void {
     if (this.#head > 0 && record.seq !== this.#head + 1) {
@@ -197,7 +199,8 @@ export class SessionReader {
     const open = sectionOf(this.items)
       .calls.filter(({ answer }) => !answer)
       .map(({ id, by, message, index }) => {
-        const unstarted = waiting.includes(id) ? "awaiting" : recorded ? "never-started" : "unrecorded";
+        const isLast = this.items.find((item) => item.id === message)!.turn === this.turns;
+        const unstarted = waiting.includes(id) ? "awaiting" : recorded && isLast ? "never-started" : "unrecorded";
         const isStarted = this.#starts.has(`${index} ${message}`);
         return { id, message, state: by === "provider" ? "provider" : isStarted ? "outcome-unknown" : unstarted };
       });
@@ -244,7 +247,8 @@ export class SessionReader {
       case "tool.ended":
         this.#ended(record);
         return;
-      case "repair":
+      case "repair": {
+        const behind = isCount(record.asked) ? this.#setAside(record.asked) : null;
         for (const one of record.entries) {
           if (!isObject(one) || !isText(one.id) || !isText(one.synthetic) || one.message === undefined) continue;
           const call: Place | undefined = isPlace(one.call) ? one.call : undefined;
@@ -257,7 +261,11 @@ export class SessionReader {
           this.#push(entry, "repair");
         }
         if (this.draft && this.#has(this.draft.id)) this.#dropDraft();
+        if (!behind) return;
+        this.#answerAt = this.items.length - behind.length;
+        this.items = [...this.items.filter((item) => !behind.includes(item)), ...behind];
         return;
+      }
       case "patch": {
         const item = this.items.find(({ id }) => id === record.id);
         if (item) item.metadata = merged(item.metadata, record.metadata);
@@ -273,6 +281,17 @@ export class SessionReader {
       case "note":
         this.notes[record.name] = record.value;
     }
+  }
+
+  /** The entries at the end that came since: results without words become late, the others are to stand behind. */
+  #setAside(asked: number): Item[] {
+    let from = this.items.length;
+    while (from > 0 && this.items[from - 1]!.seq > asked && roleOf(this.items[from - 1]!.message) !== "assistant")
+      from--;
+    const since = this.items.slice(from);
+    const isResult = ({ message }: Item): boolean => resultsOf(message).length > 0 && !speaks(message);
+    for (const item of since.filter(isResult)) item.late = true;
+    return since.filter((item) => !isResult(item));
   }
 
   #freeId(wanted: string, call: Place | undefined): string | null {
@@ -342,7 +361,8 @@ export class SessionReader {
         : undefined;
     const place = isNamed ? { message: record.message, index } : open && { message: open.message, index: open.index };
     if (this.#has(record.id)) return;
-    const call = place && calls.find((one) => one.message === place.message && one.index === place.index);
+    const isAt = (one: Called): boolean => one.message === place!.message && one.index === place!.index;
+    const call = place && calls.find((one) => one.by === "agent" && isAt(one));
     // There are no words for what it came to: it ran, and that is all.
     if (record.shown === null) {
       if (place) this.#starts.set(`${place.index} ${place.message}`, true);
@@ -361,11 +381,16 @@ export class SessionReader {
     if (this.#has(entry.id)) return;
     let { metadata } = entry;
     for (const early of this.#early.get(entry.id) ?? []) metadata = merged(metadata, early);
-    const item: Item = { ...entry, metadata, from, hidden };
+    const item: Item = { ...entry, metadata, from, hidden, seq: this.#head };
     if (from === "message") {
       this.#hide(item);
       if (this.#isLate(item.message)) item.late = true;
     }
+    if (from === "message" && roleOf(item.message) === "assistant" && this.#answerAt !== null) {
+      this.items.splice(this.#answerAt++, 0, item);
+      return;
+    }
+    this.#answerAt = null;
     if (from === "message" && isShown(item)) this.#takeOver(item);
     this.items.push(item);
   }

@@ -100,7 +100,7 @@ export function anyRecords(voice: Voice): fc.Arbitrary<Written[]> {
     usage: { turn, usage },
     "queue.put": { id, prompt: message, metadata },
     "queue.take": { id },
-    repair: { turn, entries: repairs },
+    repair: { turn, entries: repairs, asked: fc.option(fc.nat(12), { nil: undefined }) },
     note: { name, value: junk },
     epoch: {
       reason: fc.constant("compaction"),

@@ -35,7 +35,7 @@ test("a reader that follows FORMAT.md finds the same entries, open calls, drafts
 
       expect(reader.items.map(({ id }) => id)).toEqual(items.map(({ entry }) => entry.id));
       for (const [at, { from, hidden, message, ...entry }] of reader.items.entries()) {
-        const { seq: _seq, at: _at, model: _model, message: said, ...other } = items[at]!.entry;
+        const { at: _at, model: _model, message: said, ...other } = items[at]!.entry;
         expect(entry).toEqual(other);
         if (from !== "result") expect(message).toEqual(said);
         expect(!hidden && entry.late !== true, `${entry.id} is shown`).toBe(isShown(items[at]!));
