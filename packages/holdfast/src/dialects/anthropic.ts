@@ -67,8 +67,8 @@ function check(message: unknown): string | null {
   if (role !== "user" && role !== "assistant" && role !== "system") return `role is ${quoted(role)}`;
   if (typeof content === "string") return null;
   if (!Array.isArray(content)) return "content is neither a text nor a list of blocks";
-  for (const [index, item] of content.entries()) {
-    const block = shapeOf(item);
+  for (let index = 0; index < content.length; index++) {
+    const block = shapeOf(content[index]);
     const type = block?.["type"];
     if (typeof type !== "string") return `content[${index}] is not a block with a type`;
     if (FOREIGN.has(type)) return `content[${index}] is of the type "${type}", which is another dialect's`;

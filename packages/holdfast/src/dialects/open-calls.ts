@@ -42,7 +42,7 @@ const FEW = 8;
 
 /** Calls that have no result yet. */
 export class OpenCalls<T extends Answerable> {
-  readonly #calls: T[] = [];
+  #calls: T[] = [];
   #index: Index<T> | null = null;
 
   add(found: T): void {
@@ -51,7 +51,7 @@ export class OpenCalls<T extends Answerable> {
   }
 
   clear(): void {
-    this.#calls.length = 0;
+    this.#calls = [];
     this.#index = null;
   }
 

@@ -141,7 +141,7 @@ function openAt(
 /** Where the messages of a section stand, by their ids. Nearly no section needs to know. */
 class Places {
   readonly #entries: readonly Entry<unknown>[];
-  readonly #section: number[] = [];
+  #section: number[] = [];
   #byId: Map<string, number> | null = null;
 
   constructor(entries: readonly Entry<unknown>[]) {
@@ -154,7 +154,7 @@ class Places {
   }
 
   clear(): void {
-    this.#section.length = 0;
+    this.#section = [];
     this.#byId = null;
   }
 

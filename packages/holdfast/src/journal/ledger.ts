@@ -6,6 +6,8 @@ import type { JournalRecord, Json, NewRecord } from "./record.ts";
 const KEYS_CARRIED = 256;
 /** The row stands in the journal at least this often, so that a list never reads far back, however long a turn is (P7, S20). */
 const ROW_EVERY_BYTES = 32 * 1024;
+/** Records found without a row behind them are put into it at last when there are so many. */
+const UNADDED_MAX = 256;
 
 /** A unit that is encoded but does not count yet. `bytes` is good until the next one is prepared. */
 export interface Prepared extends Appended {
@@ -30,7 +32,10 @@ export class Ledger {
   #durable = 0;
   /** The newest mark that stands in the journal (S7). */
   #marked = 0;
+  /** Without what is `#unadded`. */
   #row: Json = null;
+  /** Found in the journal, and not put into the row yet: nearly always a newer row stands behind them, and they need not be. */
+  #unadded: JournalRecord[] = [];
   /** Written since the row last stood in the journal. */
   #bytesSinceRow = 0;
   #lastAt = "";
@@ -49,6 +54,7 @@ export class Ledger {
     return this.#durable;
   }
   get row(): Json {
+    for (const record of this.#unadded.splice(0)) this.#row = this.#add(this.#row, record);
     return this.#row;
   }
   /** When the newest record was written. */
@@ -68,7 +74,12 @@ export class Ledger {
       }
     }
     if (record.synced !== undefined && record.synced > this.#marked) this.#marked = record.synced;
-    this.#row = record.summary !== undefined ? record.summary : this.#add(this.#row, record);
+    if (record.summary !== undefined) {
+      this.#row = record.summary;
+      this.#unadded = [];
+    } else if (this.#summariser && this.#unadded.push(record) >= UNADDED_MAX) {
+      this.#row = this.row;
+    }
   }
 
   /** The next record is to be `next` (damaged lines that stay in place have taken numbers too). */
@@ -132,7 +143,7 @@ export class Ledger {
   ): Prepared {
     const seq = this.#head + 1;
     const at = this.#now();
-    let row = this.#row;
+    let { row } = this;
     let carried = false;
     const summary = (i: number): string | undefined => {
       const record = records[i]!;

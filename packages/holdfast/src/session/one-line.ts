@@ -8,7 +8,8 @@ const LOOK_AHEAD = 64;
 const SHARE_MIN = 0.6;
 const ELLIPSIS = "…";
 
-const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
+/** Made when it is needed: that takes as long as loading a dozen modules. */
+let graphemes: Intl.Segmenter | null = null;
 
 /**
  * The beginning of a text on one line, harmless wherever it is shown: without escape sequences, control characters and what turns the direction of writing (C24, C25). At most `charsMax`
@@ -36,6 +37,9 @@ function cut(text: string, charsMax: number): string {
 
 /** The end of the last whole grapheme that fits. */
 function graphemeEnd(text: string, charsMax: number): number {
+  // Between two such characters there is always an end, and looking for it takes as long as all the rest of an append.
+  if (/^[ -~]*$/.test(text.slice(0, charsMax + 1))) return charsMax;
+  graphemes ??= new Intl.Segmenter("en", { granularity: "grapheme" });
   let end = 0;
   for (const { index, segment } of graphemes.segment(text.slice(0, charsMax + LOOK_AHEAD))) {
     if (index + segment.length > charsMax) break;
