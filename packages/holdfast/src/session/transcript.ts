@@ -44,9 +44,18 @@ export class Transcript<M> {
     if (item.role !== "assistant" && item.entry.late !== true && this.#isLate(item)) {
       item.entry = Object.freeze({ ...item.entry, late: true as const });
     }
-    if (item.role === "assistant" && this.#answerAt !== null) this.#insert(item, this.#answerAt++);
-    else this.#push(item);
+    const at = item.role === "assistant" ? this.#placeOf(item.entry) : null;
+    if (at === null) this.#push(item);
+    else this.#insert(item, at);
     return item;
+  }
+
+  /** Null: at the end. The items of a response stand together: results of its first ones may have come between them (R3, R9). */
+  #placeOf({ id, step }: Entry<M>): number | null {
+    if (this.#answerAt !== null) return this.#answerAt++;
+    if (step === id || this.items.at(-1)?.entry.step === step) return null;
+    const before = this.items.findLastIndex(({ entry }) => entry.step === step);
+    return before < 0 ? null : before + 1;
   }
 
   /** The result of a tool that no message holds. False if it cannot be phrased (R8), or is there already. */
@@ -189,7 +198,8 @@ export class Transcript<M> {
     this.#answerAt = null;
     this.items.push(item);
     this.#byId.set(item.entry.id, item);
-    for (const replaced of this.#section.add(item)) this.#remove(replaced);
+    const replaced = this.#section.add(item);
+    for (let i = 0; i < replaced.length; i++) this.#remove(replaced[i]!);
   }
 
   #remove(item: Item<M>): void {
@@ -214,7 +224,9 @@ export class Transcript<M> {
   /** Changes that came before the message that they are for (C31). */
   #patched(id: string, given: Metadata): Metadata {
     let metadata = given;
-    for (const early of this.#earlyPatches.get(id) ?? []) metadata = mergePatch(metadata, early);
+    if (this.#earlyPatches.size > 0) {
+      for (const early of this.#earlyPatches.get(id) ?? []) metadata = mergePatch(metadata, early);
+    }
     return metadata === EMPTY ? EMPTY : deepFreeze(metadata);
   }
 

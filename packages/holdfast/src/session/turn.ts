@@ -72,7 +72,7 @@ export class LiveTurn<M> implements Turn<M> {
     this.#assertOpen("the draft");
     // A retry sends the same request once more; whoever makes another one looks at the messages again.
     const { head } = this.#asked ?? { head: -1 };
-    const isRetry = this.#draft?.isOpen === true && this.#isAskedSinceAnswer() && this.#host.askedAt() <= head;
+    const isRetry = this.#isAskedSinceAnswer() && this.#host.askedAt() <= head;
     if (!isRetry) this.#ask();
     void this.#draft?.discard("another draft took its place");
     const { draftMs, draftBytes, intake } = this.#host;

@@ -386,9 +386,15 @@ export class SessionReader {
       this.#hide(item);
       if (this.#isLate(item.message)) item.late = true;
     }
-    if (from === "message" && roleOf(item.message) === "assistant" && this.#answerAt !== null) {
-      this.items.splice(this.#answerAt++, 0, item);
-      return;
+    if (from === "message" && roleOf(item.message) === "assistant") {
+      const step = item.step === item.id ? -1 : this.items.findLastIndex((one) => one.step === item.step);
+      const at = this.#answerAt ?? (step < 0 ? this.items.length : step + 1);
+      const isAnswer = this.#answerAt !== null;
+      if (isAnswer) this.#answerAt = at + 1;
+      if (isAnswer || at < this.items.length) {
+        this.items.splice(at, 0, item);
+        return;
+      }
     }
     this.#answerAt = null;
     if (from === "message" && isShown(item)) this.#takeOver(item);

@@ -208,6 +208,25 @@ test("C34: a response that came as several items is never cut apart", async () =
   expect(idsOf(fork.entries).filter((id) => ids.includes(id))).toEqual(ids);
 });
 
+test("C34, R9: a tool that ended while the response was still streamed does not part its items", async () => {
+  await using store = await openStore(somewhere());
+  const session = await store.create<Record<string, unknown>>({ dialect: "openai-responses", intents: true });
+  const turn = await session.startTurn({ type: "message", role: "user", content: "x" });
+  const draft = turn.draft();
+  draft.push({ text: "I" });
+  await turn.toolStarted("c1", { name: "work", input: {} });
+  await turn.toolEnded("c1", { value: "early" });
+  await turn.append({ type: "message", role: "user", content: "hurry" });
+  await draft.commit([
+    { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "e" },
+    { type: "function_call", id: "fc_1", call_id: "c1", name: "work", arguments: "{}" },
+    { type: "function_call", id: "fc_2", call_id: "c2", name: "work", arguments: "{}" },
+  ]);
+  await turn.tool("c2", () => "later");
+  expect(validateOpenaiResponses(session.messages as never)).toEqual([]);
+  expect(JSON.stringify(session.messages)).toMatch(/fc_1.*fc_2.*early.*later.*hurry/);
+});
+
 test("C39: images and bytes in messages come back as they were", async () => {
   const path = somewhere();
   const bytes = Uint8Array.from({ length: 300 }, (_, i) => i % 256);

@@ -6,7 +6,7 @@ import { FLAW_MS } from "./job.ts";
 import { respond } from "./model.ts";
 import { tell } from "./recorder.ts";
 import { type PlacedCall, pause, type Stage, typed, type Work } from "./stage.ts";
-import { stream } from "./stream.ts";
+import { openDraft, recordWhole, stream } from "./stream.ts";
 import { runCalls } from "./tools.ts";
 import type { Message, ModelCall } from "./voices.ts";
 
@@ -33,12 +33,17 @@ async function respondOnce(stage: Stage, work: Work, nth: number): Promise<boole
   const view = job.flaw === "sends-entries" ? session.entries.map(({ message }) => message) : session.messages;
   tell({ e: "asked", view, settled: work.turn.open.length === 0 && work.leftIn !== work.responses });
   work.responses++;
-  work.isAsking = true;
+  // A draft tells when its answer was asked for; of one that is only appended, nobody knows.
+  const draft = random.chance(0.8) ? openDraft(stage, work, null) : null;
+  work.isAsking = draft === null;
   await pause(stage, 10);
   const mark = (kind: string): string => recorder.mark(kind);
   const repeatsIds = job.voice === "openai-chat" && job.seed % 2 === 0;
   const step = respond({ seed: job.seed, view, nth, serial: recorder.serial(), mark, repeatsIds });
-  const calls = await stream(stage, work, step, voice.step(step, view));
+  const messages = voice.step(step, view);
+  const calls = draft
+    ? await stream(stage, work, step, messages, draft)
+    : await recordWhole(stage, work, step, messages);
   work.isAsking = false;
   if (calls === null || step.calls.length === 0) return true;
   if (calls.length === 0) return false;

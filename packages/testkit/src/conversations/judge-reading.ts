@@ -1,9 +1,24 @@
+import type { JournalRecord } from "holdfast";
 import { messagesOf } from "./judge-history.ts";
 import type { Evidence, ConversationFault as Fault } from "./oracle.ts";
 
 /** What a reader is shown besides the view: entries, metadata, notes, title, usage. */
 export function readingFaults(evidence: Evidence): Fault[] {
   return [...entryFaults(evidence), ...metadataFaults(evidence), ...usageFaults(evidence)];
+}
+
+/** The ids of the messages: as they were recorded, but that an answer stands before what came while it was streamed (R1). */
+function inOrder(records: readonly JournalRecord[]): string[] {
+  const ordered: { readonly id: string; readonly seq: number }[] = [];
+  let answer: { readonly asked: number; step: unknown } | null = null;
+  for (const { kind, id, seq, step, asked } of records) {
+    if (kind === "repair") answer = typeof asked === "number" ? { asked, step: null } : null;
+    if (kind !== "message") continue;
+    if (answer) answer.step ??= step;
+    const since = answer?.step === step ? ordered.findIndex((one) => one.seq > answer!.asked) : -1;
+    ordered.splice(since < 0 ? ordered.length : since, 0, { id: String(id), seq: since < 0 ? seq : 0 });
+  }
+  return ordered.map(({ id }) => id);
 }
 
 /** Everything that was acknowledged since the last replacement, once and in order. */
@@ -15,11 +30,11 @@ function entryFaults({ log, history, reading }: Evidence): Fault[] {
     if (places.has(id)) faults.push({ what: "twice", message: `entry ${id}` });
     places.set(id, at);
   }
-  const recorded = history.filter(({ kind, carried, seq }) => kind === "message" && carried !== true && seq > epochSeq);
+  const recorded = inOrder(history.filter(({ carried, seq }) => carried !== true && seq > epochSeq));
   const tried = new Set(log.of("start", "append", "commit").flatMap(({ op }) => [...messagesOf(op).keys()]));
   let before = -1;
-  for (const { id } of recorded) {
-    const at = places.get(String(id));
+  for (const id of recorded) {
+    const at = places.get(id);
     if (at === undefined) {
       faults.push({ what: "lost", message: `message ${id} is in the journal, and not among the entries` });
       continue;

@@ -3,47 +3,64 @@ import type { Draft } from "holdfast";
 import { FLAW_MS } from "./job.ts";
 import { tell } from "./recorder.ts";
 import type { PlacedCall, Stage, Work } from "./stage.ts";
-import { startEarly } from "./tools.ts";
+import { startEarly, steer } from "./tools.ts";
 import type { Message, Step } from "./voices.ts";
 
 const BEAT_MS = 10;
 const CHARS_MAX = 24;
 
+/** Records a response that was not streamed. Answers the calls that are to be run. */
+export async function recordWhole(
+  { random, recorder }: Stage,
+  { turn }: Work,
+  step: Step,
+  messages: Message[],
+): Promise<PlacedCall[]> {
+  const tokens = 1 + random.below(1000);
+  const usage = { inputTokens: tokens };
+  const id = recorder.serial();
+  const op = { do: "append", id, messages, by: "model", queued: false, tokens } as const;
+  await recorder.try(op, () => turn.append(messages, { id, usage }));
+  // A retry of whoever could not know that it had been recorded (R15).
+  if (random.chance(0.2)) await turn.append(messages, { id, usage });
+  return placed(step, messages, id);
+}
+
+function placed({ calls }: Step, messages: readonly Message[], id: string): PlacedCall[] {
+  return calls.map((call) => {
+    const at = messages.findIndex((message) => JSON.stringify(message).includes(JSON.stringify(call.id)));
+    return { call, message: at === 0 ? id : `${id}.${at}` };
+  });
+}
+
 /** Streams a response as the user sees it, and records it when it is whole. Answers the calls that are to be run; null if the user stopped it. */
-export async function stream(stage: Stage, work: Work, step: Step, messages: Message[]): Promise<PlacedCall[] | null> {
+export async function stream(
+  stage: Stage,
+  work: Work,
+  step: Step,
+  messages: Message[],
+  asked: Draft<Message>,
+): Promise<PlacedCall[] | null> {
   const { random, recorder, job } = stage;
   const { turn } = work;
   const tokens = 1 + random.below(1000);
   const usage = { inputTokens: tokens };
-  let id = recorder.serial();
-  const place = (): PlacedCall[] =>
-    step.calls.map((call) => {
-      const at = messages.findIndex((message) => JSON.stringify(message).includes(JSON.stringify(call.id)));
-      return { call, message: at === 0 ? id : `${id}.${at}` };
-    });
-  if (random.chance(0.2)) {
-    const op = { do: "append", id, messages, by: "model", queued: false, tokens } as const;
-    await recorder.try(op, () => turn.append(messages, { id, usage }));
-    // A retry of whoever could not know that it had been recorded (R15).
-    if (random.chance(0.2)) await turn.append(messages, { id, usage });
-    return place();
-  }
-  let draft = open(stage, work, null);
+  let draft = asked;
   using _beats = beats();
   // A stream that fails half-way, and is asked for again.
   while (random.chance(0.15)) {
-    await speak(stage, draft, `${recorder.mark("f")} ${step.text ?? ""}`, 0.6);
+    await speak(stage, work, draft, `${recorder.mark("f")} ${step.text ?? ""}`, 0.6);
     if (job.flaw === "mixes-attempts") {
       recorder.announce({ do: "discard", draft: draft.id }).ok();
       await sleep(FLAW_MS);
     } else if (random.chance(0.5)) {
       const failed = draft;
       await recorder.try({ do: "discard", draft: failed.id }, () => failed.discard("the stream broke off"));
-      draft = open(stage, work, null);
-    } else draft = open(stage, work, draft);
+      draft = openDraft(stage, work, null);
+    } else draft = openDraft(stage, work, draft);
   }
   if (step.reasoning !== null) draft.push({ part: 0, reasoning: step.reasoning });
-  if (step.text !== null) await speak(stage, draft, step.text, 1);
+  if (step.text !== null) await speak(stage, work, draft, step.text, 1);
   for (const [index, { id: callId, name, input }] of step.calls.entries())
     draft.push({ part: 2 + index, call: { id: callId, name }, input: JSON.stringify(input) });
   if (random.chance(0.05)) {
@@ -51,19 +68,19 @@ export async function stream(stage: Stage, work: Work, step: Step, messages: Mes
     await recorder.try({ do: "abort" }, () => turn.abort({ by: "user" }));
     return null;
   }
-  id = draft.id;
-  const [first, ...others] = place();
+  const { id } = draft;
+  const [first, ...others] = placed(step, messages, id);
   const isEarly =
     first !== undefined && !first.call.id.startsWith("call_0") && job.flaw === undefined && random.chance(0.08);
   const end = isEarly ? await startEarly(stage, work, first) : null;
   const op = { do: "commit", draft: draft.id, id, messages, tokens } as const;
   await recorder.try(op, () => draft.commit(messages, { usage }));
   await end?.();
-  return end ? others : place();
+  return end ? others : placed(step, messages, id);
 }
 
 /** Opening a second draft discards the first: that is all a retry needs (R10). */
-function open({ recorder }: Stage, { turn }: Work, before: Draft<Message> | null): Draft<Message> {
+export function openDraft({ recorder }: Stage, { turn }: Work, before: Draft<Message> | null): Draft<Message> {
   const discarding = before ? recorder.announce({ do: "discard", draft: before.id }) : null;
   const draft = turn.draft();
   discarding?.ok();
@@ -71,12 +88,15 @@ function open({ recorder }: Stage, { turn }: Work, before: Draft<Message> | null
   return draft;
 }
 
-async function speak({ random, job }: Stage, draft: Draft<Message>, text: string, share: number): Promise<void> {
+async function speak(stage: Stage, work: Work, draft: Draft<Message>, text: string, share: number): Promise<void> {
+  const { random, job } = stage;
   const end = Math.floor(text.length * share);
   for (let at = 0; at < end; ) {
     const next = Math.min(end, at + 1 + random.below(CHARS_MAX));
     const piece = text.slice(at, next);
     at = next;
+    // The model does not see it any more: it stands behind the answer (R1).
+    if (random.chance(0.02)) await steer(stage, work);
     tell({ e: "push", draft: draft.id, text: piece });
     if (job.flaw !== "keeps-its-words") draft.push({ part: 1, text: piece });
     tell({ e: "pushed", draft: draft.id, chars: piece.length, t: performance.now() });
