@@ -20,8 +20,8 @@ export class Transcript<M> {
   readonly #byId = new Map<string, Item<M>>();
   readonly #earlyPatches = new Map<string, Metadata[]>();
   #section: Section<M>;
-  /** Where the next answer is to stand, if not at the end. */
-  #answerAt: number | null = null;
+  /** Where the next answer is to stand, if not at the end; which step that is, its first message says. */
+  #answer: { at: number; step: string | null } | null = null;
 
   constructor(dialect: Dialect<M>, changed?: { readonly from: string; readonly until: string }) {
     this.#dialect = dialect;
@@ -52,7 +52,12 @@ export class Transcript<M> {
 
   /** Null: at the end. The items of a response stand together: results of its first ones may have come between them (R3, R9). */
   #placeOf({ id, step }: Entry<M>): number | null {
-    if (this.#answerAt !== null) return this.#answerAt++;
+    const answer = this.#answer;
+    if (answer && (answer.step ?? step) === step) {
+      answer.step = step;
+      return answer.at++;
+    }
+    this.#answer = null;
     if (step === id || this.items.at(-1)?.entry.step === step) return null;
     const before = this.items.findLastIndex(({ entry }) => entry.step === step);
     return before < 0 ? null : before + 1;
@@ -89,7 +94,7 @@ export class Transcript<M> {
       this.#push(this.#itemOf(Object.freeze(entry), "repair", {}));
     }
     if (asked === undefined) return;
-    this.#answerAt = this.items.length;
+    this.#answer = { at: this.items.length, step: null };
     this.items.push(...behind);
     this.#reindex();
   }
@@ -195,7 +200,7 @@ export class Transcript<M> {
   }
 
   #push(item: Item<M>): void {
-    this.#answerAt = null;
+    this.#answer = null;
     this.items.push(item);
     this.#byId.set(item.entry.id, item);
     const replaced = this.#section.add(item);

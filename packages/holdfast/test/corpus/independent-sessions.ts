@@ -167,7 +167,7 @@ export class SessionReader {
   #over = new Set<string>();
   #early = new Map<string, Any[]>();
   #head = 0;
-  #answerAt: number | null = null;
+  #answer: { at: number; step: string | null } | null = null;
 
   add(record: Any): void {
     if (this.#head > 0 && record.seq !== this.#head + 1) {
@@ -262,7 +262,7 @@ export class SessionReader {
         }
         if (this.draft && this.#has(this.draft.id)) this.#dropDraft();
         if (!behind) return;
-        this.#answerAt = this.items.length - behind.length;
+        this.#answer = { at: this.items.length - behind.length, step: null };
         this.items = [...this.items.filter((item) => !behind.includes(item)), ...behind];
         return;
       }
@@ -388,15 +388,16 @@ export class SessionReader {
     }
     if (from === "message" && roleOf(item.message) === "assistant") {
       const step = item.step === item.id ? -1 : this.items.findLastIndex((one) => one.step === item.step);
-      const at = this.#answerAt ?? (step < 0 ? this.items.length : step + 1);
-      const isAnswer = this.#answerAt !== null;
-      if (isAnswer) this.#answerAt = at + 1;
+      const answer: { at: number; step: string | null } | null = this.#answer;
+      const isAnswer = answer !== null && (answer.step === null || answer.step === item.step);
+      const at = isAnswer ? answer.at : step < 0 ? this.items.length : step + 1;
+      this.#answer = isAnswer ? { at: at + 1, step: item.step } : null;
       if (isAnswer || at < this.items.length) {
         this.items.splice(at, 0, item);
         return;
       }
     }
-    this.#answerAt = null;
+    this.#answer = null;
     if (from === "message" && isShown(item)) this.#takeOver(item);
     this.items.push(item);
   }
