@@ -5,6 +5,7 @@ import { phrase } from "./phrase.ts";
 import { type Plan, planned, type ShownCall } from "./plan.ts";
 import { equal, unmarked } from "./sameness.ts";
 import {
+  grown,
   inputObject,
   isBlank,
   joinedText,
@@ -103,23 +104,26 @@ function roleOf(message: unknown): "system" | "user" | "assistant" | "tool" | "o
 const isCall = ({ type }: Shape): boolean => type === "tool-call";
 const isResult = ({ type }: Shape): boolean => type === "tool-result";
 const isRequest = ({ type }: Shape): boolean => type === "tool-approval-request";
+const isOpenRequest = (part: Shape): boolean => isRequest(part) && part["isAutomatic"] !== true;
 const isResponse = ({ type }: Shape): boolean => type === "tool-approval-response";
 
 function callsOf(message: unknown): FoundCall[] {
   if (roleOf(message) !== "assistant") return [];
   const parts = shapesOf(shapeOf(message)?.["content"]);
-  const nextStandIn = standIns();
   // A request that was answered without asking anybody waits for nobody.
-  const requests = only(parts, (part) => isRequest(part) && part["isAutomatic"] !== true);
+  const requests = only(parts, isOpenRequest);
   const asked =
     requests.length > 0 ? new Map(requests.map((part) => [part["toolCallId"], textOf(part["approvalId"])])) : null;
   const found: FoundCall[] = [];
-  for (const part of parts) {
+  let nextStandIn: ReturnType<typeof standIns> | null = null;
+  for (let i = 0; i < parts.length; i++) {
+    const part = parts[i]!;
     if (!isCall(part)) continue;
     const id = textOf(part["toolCallId"]);
     const name = textOf(part["toolName"]);
     const by = part["providerExecuted"] === true ? "provider" : "agent";
-    const call = { id: id || nextStandIn(name), name, input: part["input"], by } as const;
+    if (!id) nextStandIn ??= standIns();
+    const call = { id: id || nextStandIn!(name), name, input: part["input"], by } as const;
     const approval = asked?.get(part["toolCallId"]);
     const awaiting = approval === undefined ? null : ({ awaiting: true, approval } as const);
     found.push(id && !awaiting ? call : { ...call, ...awaiting, ...(id ? null : { idless: true }) });
@@ -168,37 +172,42 @@ function changedOptions(part: Shape, names: readonly string[]): Shape {
 function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMessage[] {
   const plan = planned(entries, view, aiSdk, MANNER);
   const out: AiSdkMessage[] = [];
-  for (const { assistant, others, calls } of plan.sections) {
+  const { sections } = plan;
+  for (let section = 0; section < sections.length; section++) {
+    const { assistant, others, calls } = sections[section]!;
     let approvals: Map<unknown, Found> | null = null;
     let next = 0;
-    for (const at of assistant) {
+    for (let i = 0; i < assistant.length; i++) {
+      const at = assistant[i]!;
       const message = sentAssistant(entries[at]!.message, at, plan);
-      if (message && out.every(({ role }) => role === "system")) out.push({ role: "user", content: BEGINNING });
+      if (message && out.every(isSystems)) out.push({ role: "user", content: BEGINNING });
       if (message && out.at(-1)?.role === "assistant") out.push(joined(out.pop()!, message));
       else if (message) out.push(message);
-      const found: Found[] = [];
-      for (const request of message ? partsOf(message) : []) {
-        if (!isRequest(request)) continue;
+      let found: readonly Found[] = NONE;
+      for (const request of message ? only(shapesOf(message.content), isRequest) : NONE) {
         approvals ??= approvalsIn(entries, others);
         const approval = approvals.get(request["approvalId"]);
-        if (approval) found.push(approval);
+        if (approval) found = grown(found, approval);
       }
       const isApproved = found.length > 0;
       // The calls of a section are in the order of its messages.
       for (; next < calls.length && calls[next]!.entry === at; next++) {
         const call = calls[next]!;
         if (call.answer === null || !isInToolMessage(entries, call) || isAnothers(call, plan)) continue;
-        found.push({ at: call.answer.entry, part: sentResult(entries, call) });
+        found = grown(found, { at: call.answer.entry, part: sentResult(entries, call) });
       }
-      if (found.length > 0) out.push(...toolMessages(entries, found, isApproved));
+      if (found.length === 1) out.push(toolMessage(entries, found[0]!.at, [found[0]!.part]));
+      else if (found.length > 1) out.push(...toolMessages(entries, found, isApproved));
     }
-    for (const at of others) {
-      const message = sentOther(entries[at]!.message);
+    for (let i = 0; i < others.length; i++) {
+      const message = sentOther(entries[others[i]!]!.message);
       if (message) out.push(message);
     }
   }
   return out;
 }
+
+const isSystems = ({ role }: AiSdkMessage): boolean => role === "system";
 
 /** Not every provider package does it by itself, and Gemini refuses a call behind a turn of the model's own. */
 function joined(first: AiSdkMessage, second: AiSdkMessage): AiSdkMessage {
@@ -243,10 +252,12 @@ function toolMessages(
     if (last && (last.at === at || isApproved)) last.parts.push(part);
     else groups.push({ at, parts: [part] });
   }
-  return groups.map(({ at, parts }) => {
-    const { message } = entries[at]!;
-    return roleOf(message) === "tool" ? withParts(message, parts)! : ({ role: "tool", content: parts } as never);
-  });
+  return groups.map(({ at, parts }) => toolMessage(entries, at, parts));
+}
+
+function toolMessage(entries: readonly Entry<AiSdkMessage>[], at: number, parts: readonly Shape[]): AiSdkMessage {
+  const { message } = entries[at]!;
+  return roleOf(message) === "tool" ? withParts(message, parts)! : ({ role: "tool", content: parts } as never);
 }
 
 function speaks(message: AiSdkMessage): boolean {
@@ -279,8 +290,7 @@ function sentAssistant(recorded: AiSdkMessage, at: number, plan: Plan): AiSdkMes
   const stale = plan.stale(at);
   const message = stale ? (changedOptions(recorded as never, SIGNED) as unknown as AiSdkMessage) : recorded;
   // Of several calls with one id, the first request is for the first call.
-  const ids = new Map<unknown, string>();
-  let asks = false;
+  const ids = only(shapesOf(message.content), isRequest).length > 0 ? new Map<unknown, string>() : null;
   let call = 0;
   let result = 0;
   const parts = mapped(partsOf(message), (found) => {
@@ -290,14 +300,13 @@ function sentAssistant(recorded: AiSdkMessage, at: number, plan: Plan): AiSdkMes
       const answered = plan.answered(at, result++);
       return answered?.call.by === "provider" && !isAnothers(answered, plan) ? part : null;
     }
-    if (isRequest(part)) asks = true;
     if (!isCall(part)) return isEmpty(part) ? null : part;
     const shown = plan.called(at, call++);
     if (!shown || isAnothers(shown, plan)) return null;
-    if (!ids.has(part["toolCallId"])) ids.set(part["toolCallId"], shown.id);
+    if (ids && !ids.has(part["toolCallId"])) ids.set(part["toolCallId"], shown.id);
     return shown.call.by === "provider" ? part : sentCall(part, shown);
   });
-  return withParts(message, withoutReasoningAtEnd(asks ? sentRequests(parts, ids) : parts));
+  return withParts(message, withoutReasoningAtEnd(ids ? sentRequests(parts, ids) : parts));
 }
 
 /**

@@ -108,15 +108,18 @@ const isProviderResult = ({ type, tool_use_id }: Shape): boolean =>
 
 function callsOf(message: unknown): FoundCall[] {
   if (roleOf(message) !== "assistant") return [];
-  const nextStandIn = standIns();
+  const blocks = shapesOf(shapeOf(message)?.["content"]);
   const found: FoundCall[] = [];
-  for (const block of shapesOf(shapeOf(message)?.["content"])) {
+  let nextStandIn: ReturnType<typeof standIns> | null = null;
+  for (let i = 0; i < blocks.length; i++) {
+    const block = blocks[i]!;
     if (!isCall(block)) continue;
     const id = textOf(block["id"]);
     const name = textOf(block["name"]);
     const caller = callerOf(block);
     const by = block["type"] === "tool_use" ? "agent" : "provider";
-    const call = { id: id || nextStandIn(name), name, input: block["input"], by } as const;
+    if (!id) nextStandIn ??= standIns();
+    const call = { id: id || nextStandIn!(name), name, input: block["input"], by } as const;
     found.push(id && !caller ? call : { ...call, ...(id ? null : { idless: true }), ...(caller ? { caller } : null) });
   }
   return found;
@@ -154,26 +157,32 @@ function arrange(entries: readonly Entry<AnthropicMessage>[], view: View): Anthr
   const callers = new Set<string>();
   let held: AnthropicMessage[] = [];
   const release = (): void => {
-    if (turns.last !== "user") return;
+    if (held.length === 0 || turns.last !== "user") return;
     for (const message of held) {
       const blocks = spoken(message);
       turns.add("system", blocks, wholeOf(message, blocks), without(message as never, "content"));
     }
     held = [];
   };
-  for (const { assistant, others, calls } of plan.sections) {
-    for (const at of assistant) {
+  const { sections } = plan;
+  for (let section = 0; section < sections.length; section++) {
+    const { assistant, others, calls } = sections[section]!;
+    for (let i = 0; i < assistant.length; i++) {
+      const at = assistant[i]!;
       const message = entries[at]!.message;
       const blocks = assistantBlocks(message, at, plan, callers);
       if (turns.last === null && blocks.length > 0) turns.add("user", [{ type: "text", text: BEGINNING }], null);
       if (blocks.length > 0) release();
       turns.add("assistant", blocks, wholeOf(message, blocks));
     }
-    for (const call of calls) {
-      if (call.call.by === "agent" && call.answer) turns.add("user", [answerBlock(entries, call)], null);
+    for (let i = 0; i < calls.length; i++) {
+      const call = calls[i]!;
+      if (call.call.by !== "agent" || !call.answer) continue;
+      const blocks = [answerBlock(entries, call)];
+      turns.add("user", blocks, wholeOf(entries[call.answer.entry]!.message, blocks));
     }
-    for (const at of others) {
-      const message = entries[at]!.message;
+    for (let i = 0; i < others.length; i++) {
+      const message = entries[others[i]!]!.message;
       const role = roleOf(message);
       const blocks = role === "user" || role === "tool" ? spoken(message) : [];
       if (role === "system") held.push(message);
@@ -181,7 +190,7 @@ function arrange(entries: readonly Entry<AnthropicMessage>[], view: View): Anthr
     }
   }
   // While results are to come, the user's turn is not over.
-  if (plan.sections.at(-1)!.calls.every(({ answer }) => answer !== null)) release();
+  if (sections.at(-1)!.calls.every(({ answer }) => answer !== null)) release();
   const make = (role: string, blocks: readonly Shape[], rest: Shape): AnthropicMessage => {
     const content = role === "assistant" ? callsLast(blocks) : blocks;
     return { ...rest, role, content } as unknown as AnthropicMessage;
@@ -209,7 +218,7 @@ function assistantBlocks(message: AnthropicMessage, at: number, plan: Plan, call
   let call = 0;
   let result = 0;
   const blocks = mapped(blocksOf(message), (block) => {
-    if (isResult(block) || isEmpty(block) || isSpent(block, plan.stale(at))) return null;
+    if (isResult(block) || isEmpty(block) || (isReasoning(block) && isSpent(block, plan.stale(at)))) return null;
     if (isProviderResult(block)) {
       const by = plan.answered(at, result++)?.call.by;
       return by === "provider" ? withCaller(block, callers) : null;
@@ -252,8 +261,10 @@ function withCaller(block: Shape, callers: ReadonlySet<string>): Shape {
  * The API looks for results right behind the calls: what the assistant said after a call stands before it, though not across reasoning.
  */
 function callsLast(blocks: readonly Shape[]): readonly Shape[] {
-  const first = blocks.findIndex(({ type }) => type === "tool_use");
-  if (first < 0 || blocks.every(({ type }, index) => index < first || type === "tool_use")) return blocks;
+  let end = blocks.length;
+  while (end > 0 && blocks[end - 1]!["type"] === "tool_use") end -= 1;
+  while (end > 0 && blocks[end - 1]!["type"] !== "tool_use") end -= 1;
+  if (end === 0) return blocks;
   const out: Shape[] = [];
   const calls: Shape[] = [];
   for (const block of blocks) {
@@ -305,7 +316,7 @@ function withFewMarks(messages: AnthropicMessage[]): AnthropicMessage[] {
     let out: Shape[] | null = null;
     for (let i = blocks.length - 1; i >= 0; i--) {
       const block = blocks[i]!;
-      const kept = "cache_control" in block || isResult(block) ? trimmed(block) : block;
+      const kept = block["cache_control"] !== undefined || isResult(block) ? trimmed(block) : block;
       if (kept === block) continue;
       out ??= [...blocks];
       out[i] = kept;

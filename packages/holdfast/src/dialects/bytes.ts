@@ -22,9 +22,7 @@ function encoded(value: unknown, ancestors: object[]): unknown {
   if (bytes) return bytes;
   if (ancestors.length > DEPTH_MAX || ancestors.includes(value)) return value;
   ancestors.push(value);
-  const out = Array.isArray(value)
-    ? eachItem(value, (item) => encoded(item, ancestors))
-    : eachMember(value, (member) => encoded(member, ancestors));
+  const out = Array.isArray(value) ? eachItem(value, encoded, ancestors) : eachMember(value, encoded, ancestors);
   ancestors.pop();
   return isPlain(value) && Object.hasOwn(value, TAG) ? { [TAG]: "object", of: out } : out;
 }
@@ -45,11 +43,10 @@ export function decodeBytes(stored: unknown): unknown {
 
 function decoded(value: unknown, depth: number): unknown {
   if (typeof value !== "object" || value === null || depth > DEPTH_MAX) return value;
-  if (Array.isArray(value)) return eachItem(value, (item) => decoded(item, depth + 1));
-  if (!Object.hasOwn(value, TAG)) return eachMember(value, (member) => decoded(member, depth + 1));
+  if (Array.isArray(value)) return eachItem(value, decoded, depth + 1);
+  if (!Object.hasOwn(value, TAG)) return eachMember(value, decoded, depth + 1);
   const { [TAG]: tag, base64, href, of } = value as { [member: string]: unknown };
-  if (tag === "object" && typeof of === "object" && of !== null)
-    return eachMember(of, (member) => decoded(member, depth + 1));
+  if (tag === "object" && typeof of === "object" && of !== null) return eachMember(of, decoded, depth + 1);
   if (tag === "URL" && typeof href === "string" && URL.canParse(href)) return new URL(href);
   if (typeof base64 !== "string") return value;
   const bytes = Buffer.from(base64, "base64");
@@ -59,24 +56,32 @@ function decoded(value: unknown, depth: number): unknown {
   return value;
 }
 
-function eachItem(items: readonly unknown[], change: (item: unknown) => unknown): readonly unknown[] {
+/** Every message passes here: what is not an object is not looked at, and no function is made on the way. */
+function eachItem<C>(
+  items: readonly unknown[],
+  change: (item: unknown, context: C) => unknown,
+  context: C,
+): readonly unknown[] {
   let copy: unknown[] | null = null;
   for (let i = 0; i < items.length; i++) {
-    const next = change(items[i]);
-    if (next === items[i]) continue;
+    const item = items[i];
+    if (typeof item !== "object") continue;
+    const next = change(item, context);
+    if (next === item) continue;
     copy ??= [...items];
     copy[i] = next;
   }
   return copy ?? items;
 }
 
-function eachMember(value: object, change: (member: unknown) => unknown): object {
+function eachMember<C>(value: object, change: (member: unknown, context: C) => unknown, context: C): object {
   if (!isPlain(value)) return value;
   let copy: Record<string, unknown> | null = null;
   // It is plain: all that there is to go through is its own.
   for (const name in value) {
     const member = (value as { readonly [name: string]: unknown })[name];
-    const next = change(member);
+    if (typeof member !== "object") continue;
+    const next = change(member, context);
     if (next === member) continue;
     copy ??= { ...value };
     // Not by assignment: a member may be called __proto__.

@@ -1,4 +1,5 @@
 import type { Call } from "./dialect.ts";
+import { grown, NONE } from "./shape.ts";
 
 /** A call as the built-in dialects find it. */
 export interface FoundCall extends Call {
@@ -42,16 +43,16 @@ const FEW = 8;
 
 /** Calls that have no result yet. */
 export class OpenCalls<T extends Answerable> {
-  #calls: T[] = [];
+  #calls: readonly T[] = NONE;
   #index: Index<T> | null = null;
 
   add(found: T): void {
-    this.#calls.push(found);
+    this.#calls = grown(this.#calls, found);
     this.#index?.add(found);
   }
 
   clear(): void {
-    this.#calls = [];
+    this.#calls = NONE;
     this.#index = null;
   }
 
@@ -65,7 +66,9 @@ export class OpenCalls<T extends Answerable> {
   take(id: string): T | null {
     if (!this.#isFew()) return this.#indexed().newest(id);
     let found: T | null = null;
-    for (const candidate of this.#calls) {
+    const calls = this.#calls;
+    for (let i = 0; i < calls.length; i++) {
+      const candidate = calls[i]!;
       if (candidate.call.id !== id || candidate.answer) continue;
       if (!found || candidate.entry !== found.entry) found = candidate;
     }

@@ -1,5 +1,6 @@
 import type { Dialect, Entry } from "./dialect.ts";
 import { answeredBy, type FoundCall, type FoundResult, OpenCalls } from "./open-calls.ts";
+import { grown, NONE } from "./shape.ts";
 
 export type { FoundCall, FoundResult };
 
@@ -20,10 +21,12 @@ export interface Pairing {
 
 export interface Section {
   /** Places in the list of entries. */
-  readonly assistant: number[];
-  readonly others: number[];
-  readonly calls: PairedCall[];
+  readonly assistant: readonly number[];
+  readonly others: readonly number[];
+  readonly calls: readonly PairedCall[];
 }
+
+type Made<T> = { -readonly [K in keyof T]: T[K] };
 
 export interface PairedCall {
   readonly call: FoundCall;
@@ -67,12 +70,12 @@ export interface Reader<M> extends Pick<Dialect<M>, "role" | "calls" | "results"
 /** Works for every dialect, one's own too, and in time that grows with the conversation, not with its square. */
 export function pair<M>(entries: readonly Entry<M>[], dialect: Reader<M>): Pairing {
   const sections: Section[] = [];
-  const called: PairedCall[][] = [];
-  const answers: (PairedCall | undefined)[][] = [];
+  const called: (PairedCall[] | undefined)[] = new Array(entries.length);
+  const answers: ((PairedCall | undefined)[] | undefined)[] = new Array(entries.length);
   const provider = new OpenCalls<PairedCall>();
   const open = new OpenCalls<PairedCall>();
-  const places = new Places(entries);
-  let current: Section = { assistant: [], others: [], calls: [] };
+  let current: Made<Section> = { assistant: NONE, others: NONE, calls: NONE };
+  const places = new Places(entries, current);
   let closed = false;
   sections.push(current);
 
@@ -81,35 +84,35 @@ export function pair<M>(entries: readonly Entry<M>[], dialect: Reader<M>): Pairi
     const results: readonly FoundResult[] = dialect.results(entry.message);
     // A late result is for people: it does not part the assistant's messages, and answers nothing.
     if (entry.late && results.length > 0) {
-      current.others.push(at);
+      current.others = grown(current.others, at);
       continue;
     }
     const role = dialect.role(entry.message);
     const isAssistants = role === "assistant";
     if (isAssistants) {
       if (closed) {
-        current = { assistant: [], others: [], calls: [] };
+        current = { assistant: NONE, others: NONE, calls: NONE };
         closed = false;
         sections.push(current);
         open.clear();
-        places.clear();
+        places.begin(current);
       }
-      current.assistant.push(at);
+      current.assistant = grown(current.assistant, at);
       places.add(at);
       const calls = dialect.calls(entry.message);
       if (calls.length > 0) {
         const section = sections.length - 1;
-        const found: PairedCall[] = [];
+        const found: PairedCall[] = new Array(calls.length);
         for (let index = 0; index < calls.length; index++) {
           const one = { call: calls[index]!, section, entry: at, index, answer: null, id: null };
           (one.call.by === "agent" ? open : provider).add(one);
-          found.push(one);
-          current.calls.push(one);
+          found[index] = one;
+          current.calls = grown(current.calls, one);
         }
         called[at] = found;
       }
     } else {
-      current.others.push(at);
+      current.others = grown(current.others, at);
       closed ||= role === "tool" ? dialect.interleaved !== true : role !== "other";
     }
     const own = entry.call ? places.of(entry.call.message) : -1;
@@ -119,7 +122,7 @@ export function pair<M>(entries: readonly Entry<M>[], dialect: Reader<M>): Pairi
       const call = isPlaced ? openAt(called, own, entry.call, index) : answeredBy(result, isAssistants, open, provider);
       if (!call) continue;
       call.answer = { entry: at, index };
-      const of = answers[at] ?? [];
+      const of = answers[at] ?? new Array(results.length);
       of[index] = call;
       answers[at] = of;
     }
@@ -141,26 +144,26 @@ function openAt(
 /** Where the messages of a section stand, by their ids. Nearly no section needs to know. */
 class Places {
   readonly #entries: readonly Entry<unknown>[];
-  #section: number[] = [];
+  #section: Section;
   #byId: Map<string, number> | null = null;
 
-  constructor(entries: readonly Entry<unknown>[]) {
+  constructor(entries: readonly Entry<unknown>[], section: Section) {
     this.#entries = entries;
+    this.#section = section;
   }
 
   add(at: number): void {
-    this.#section.push(at);
     this.#byId?.set(this.#entries[at]!.id, at);
   }
 
-  clear(): void {
-    this.#section = [];
+  begin(section: Section): void {
+    this.#section = section;
     this.#byId = null;
   }
 
   /** -1 if it is not in this section. */
   of(id: string): number {
-    this.#byId ??= new Map(this.#section.map((at) => [this.#entries[at]!.id, at]));
+    this.#byId ??= new Map(this.#section.assistant.map((at) => [this.#entries[at]!.id, at]));
     return this.#byId.get(id) ?? -1;
   }
 }

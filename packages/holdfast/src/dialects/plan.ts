@@ -81,15 +81,18 @@ export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Re
   }
 
   let names = new Names(manner);
-  const plannedSections = sections.map(({ assistant, others, calls }) => {
+  const plannedSections = sections.map((section): PlannedSection => {
     if (manner.idsUniqueIn === "section") names = new Names(manner);
-    const shown = leftOut.size === 0 ? calls : calls.filter(({ entry }) => !isLeftOut(entry));
-    for (const call of shown) {
+    const isWhole = leftOut.size === 0;
+    const shown = isWhole ? section.calls : section.calls.filter(({ entry }) => !isLeftOut(entry));
+    for (let i = 0; i < shown.length; i++) {
+      const call = shown[i]!;
       call.id = names.of(call);
       if (call.answer && isLeftOut(call.answer.entry)) call.answer = null;
     }
-    const kept = leftOut.size === 0 ? assistant : assistant.filter((at) => !isLeftOut(at));
-    return { assistant: kept, others, calls: shown as ShownCall[] };
+    if (isWhole) return section as PlannedSection;
+    const assistant = section.assistant.filter((at) => !isLeftOut(at));
+    return { assistant, others: section.others, calls: shown as ShownCall[] };
   });
 
   const changed = changedIn(entries, view);

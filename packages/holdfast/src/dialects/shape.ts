@@ -61,6 +61,13 @@ export function mapped<T>(items: readonly T[], change: (item: T, index: number) 
   return out ?? items;
 }
 
+/** The list with one more. Most lists here have one item or none, and one that is pushed to makes room for many. */
+export function grown<T>(list: readonly T[], item: T): T[] {
+  if (list.length === 0) return [item];
+  (list as T[]).push(item);
+  return list as T[];
+}
+
 /** Whether two lists hold the very same items. */
 export function sameItems(list: readonly unknown[], other: readonly unknown[]): boolean {
   if (list === other) return true;

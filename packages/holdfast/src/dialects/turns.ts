@@ -7,7 +7,7 @@ export class Turns<M> {
   /** The message itself goes along if the parts are all of it, as they are. `rest`: its other members, if it has to be made anew. */
   add(role: string, parts: readonly Shape[], whole: M | null, rest: Shape = NOTHING): void {
     if (parts.length === 0) return;
-    const last = this.#turns.at(-1);
+    const last = this.#turns[this.#turns.length - 1];
     if (last?.role === role) {
       // Not our list until now: most turns are never joined.
       last.joined ??= [...last.parts];
@@ -25,7 +25,7 @@ export class Turns<M> {
   }
 
   messages(make: (role: string, parts: readonly Shape[], rest: Shape) => M): M[] {
-    return this.#turns.map(({ role, parts, whole, rest }) => whole ?? make(role, parts, rest));
+    return this.#turns.map((turn) => turn.whole ?? make(turn.role, turn.parts, turn.rest));
   }
 }
 

@@ -33,7 +33,7 @@ describe("anthropic: arrange", () => {
       assistant(text("done")),
     ];
     const view = shown(messages);
-    expect(view.map((message, at) => message === messages[at])).toEqual([true, true, false, true]);
+    expect(view.map((message, at) => message === messages[at])).toEqual([true, true, true, true]);
     expect(view).toEqual(messages);
   });
 
