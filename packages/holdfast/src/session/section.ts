@@ -1,6 +1,7 @@
 import type { Dialect } from "../dialects/dialect.ts";
 import { answeredBy, type FoundCall, type FoundResult, OpenCalls } from "../dialects/open-calls.ts";
 import type { Reader } from "../dialects/pairing.ts";
+import { grown } from "../dialects/shape.ts";
 import { type Item, isShown } from "./item.ts";
 
 const NONE: readonly never[] = [];
@@ -25,13 +26,13 @@ export interface SectionCall<M> {
  * is frozen (R1). Kept up as records come, so that an append costs the same whatever the length. It pairs as `pair` does for the view, message by message.
  */
 export class Section<M> {
-  readonly items: Item<M>[] = [];
+  #items: readonly Item<M>[] = NONE;
   readonly #dialect: Dialect<M> & Pick<Reader<M>, "interleaved">;
   /** The ids of all calls of the agent's that were made before. */
   readonly #past = new Set<string>();
   readonly #open = new OpenCalls<SectionCall<M>>();
   readonly #provider = new OpenCalls<SectionCall<M>>();
-  readonly #calls: SectionCall<M>[] = [];
+  #calls: readonly SectionCall<M>[] = NONE;
   /** Made when they are needed: nearly every section has few calls, and is soon over. */
   #byId: Map<string, SectionCall<M>[]> | null = null;
   #byMessage: Map<string, SectionCall<M>[]> | null = null;
@@ -40,6 +41,10 @@ export class Section<M> {
 
   constructor(dialect: Dialect<M>) {
     this.#dialect = dialect;
+  }
+
+  get items(): readonly Item<M>[] {
+    return this.#items;
   }
 
   /** The next message of the assistant's begins another section. */
@@ -58,7 +63,7 @@ export class Section<M> {
     // What the model does not see does not part what it does.
     const isSeen = isShown(item);
     if (isAssistants && isSeen && this.#closed) this.#begin();
-    this.items.push(item);
+    this.#items = grown(this.#items, item);
     if (!isSeen) return NONE;
     const { message, call: place } = item.entry;
     if (isAssistants) this.#addCalls(item);
@@ -69,14 +74,14 @@ export class Section<M> {
     }
     const results: readonly FoundResult[] = this.#dialect.results(message);
     if (results.length === 0) return NONE;
-    const replaced: Item<M>[] = [];
+    let replaced: readonly Item<M>[] = NONE;
     const own = place && this.#placed().has(place.message) ? this.at(place.message, place.index) : undefined;
     for (let index = 0; index < results.length; index++) {
       const result = results[index]!;
       const open = answeredBy(result, isAssistants, this.#open, this.#provider);
       const call = own === undefined ? (open ?? (item.from === "message" ? this.#unheldBy(result) : null)) : own;
       if (!call || (own !== undefined && (index > 0 || call.answer))) continue;
-      if (call.answer) replaced.push(this.#withdrawn(call.answer));
+      if (call.answer) replaced = grown(replaced, this.#withdrawn(call.answer));
       call.answer = item;
     }
     return replaced;
@@ -104,19 +109,32 @@ export class Section<M> {
   /** All calls that these results answer were made before this section, or have been closed by a repair: the model may have seen that. */
   isLate(results: readonly { readonly call: string }[]): boolean {
     if (results.length === 0) return false;
-    return results.every(({ call }) => {
-      const same = this.#with(call);
-      return same.length > 0 ? same.every(({ answer }) => answer?.from === "repair") : this.#past.has(call);
-    });
+    for (let i = 0; i < results.length; i++) if (!this.#isOver(results[i]!.call)) return false;
+    return true;
+  }
+
+  #isOver(id: string): boolean {
+    const calls = this.#calls.length <= FEW ? this.#calls : this.#with(id);
+    let isKnown = false;
+    for (let i = 0; i < calls.length; i++) {
+      const { call, answer } = calls[i]!;
+      if (call.id !== id) continue;
+      if (answer?.from !== "repair") return false;
+      isKnown = true;
+    }
+    return isKnown || this.#past.has(id);
   }
 
   /** The assistant speaks again. */
   #begin(): void {
-    for (const { call } of this.#calls) if (call.by === "agent") this.#past.add(call.id);
-    this.items.length = 0;
+    for (let i = 0; i < this.#calls.length; i++) {
+      const { call } = this.#calls[i]!;
+      if (call.by === "agent") this.#past.add(call.id);
+    }
+    this.#items = NONE;
     this.#open.clear();
     this.#provider.clear();
-    this.#calls.length = 0;
+    this.#calls = NONE;
     this.#byId = null;
     this.#byMessage = null;
     this.#byApproval = null;
@@ -124,13 +142,13 @@ export class Section<M> {
   }
 
   #addCalls(item: Item<M>): void {
-    const entry = this.items.length;
+    const entry = this.#items.length;
     const calls: readonly FoundCall[] = this.#dialect.calls(item.entry.message);
     this.#byMessage?.set(item.entry.id, []);
     for (let index = 0; index < calls.length; index++) {
       const call = calls[index]!;
       const found: SectionCall<M> = { item, entry, index, call, answer: null, approved: null };
-      this.#calls.push(found);
+      this.#calls = grown(this.#calls, found);
       (call.by === "provider" ? this.#provider : this.#open).add(found);
       if (this.#byId) addTo(this.#byId, call.id, found);
       if (this.#byMessage) addTo(this.#byMessage, item.entry.id, found);
@@ -179,8 +197,8 @@ export class Section<M> {
   }
 
   #withdrawn(answer: Item<M>): Item<M> {
-    const at = this.items.lastIndexOf(answer);
-    if (at >= 0) this.items.splice(at, 1);
+    const at = this.#items.lastIndexOf(answer);
+    if (at >= 0) this.#items = this.#items.toSpliced(at, 1);
     return answer;
   }
 }

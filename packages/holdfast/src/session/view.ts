@@ -16,7 +16,8 @@ export interface ViewParts<M> {
 export function arranged<M>(conversation: Conversation<M>, { next, made, without }: ViewParts<M>): readonly M[] {
   const { items, dialect, changed } = conversation;
   const entries: Entry<M>[] = [];
-  for (const item of items) {
+  for (let i = 0; i < items.length; i++) {
+    const item = items[i]!;
     if (isShown(item) && (without.size === 0 || !without.has(item.entry.step))) entries.push(item.entry);
   }
   for (const entry of made) entries.push(entry);
