@@ -139,6 +139,11 @@ function account(scan: Scan, keep: number, kept: number, start: number): Account
   let stray = 0;
   let previous = start;
   for (let i = 0; i <= keep; i++) {
+    // Nearly all of them: the next one, with nothing before it.
+    if (i < keep && scan.records[i]!.seq === previous + 1 && !(stray < kept && scan.strays[stray]!.after === i)) {
+      previous += 1;
+      continue;
+    }
     const here: Stray[] = [];
     while (stray < kept && scan.strays[stray]!.after === i) here.push(scan.strays[stray++]!);
     const lines = here.filter((found) => found.line).length;
