@@ -2,7 +2,7 @@ import type { Appended, Durability, Journal } from "../journal/contract.ts";
 import { assertPlain } from "../journal/plain.ts";
 import type { JournalRecord, Json, NewRecord } from "../journal/record.ts";
 import type { Conversation } from "./conversation.ts";
-import { frozenCopy } from "./plain-copy.ts";
+import { frozenCopy, frozenInside } from "./plain-copy.ts";
 import type { SessionRecord } from "./records.ts";
 
 /** Records that the journal was given, until it is known whether they stand in it. */
@@ -190,9 +190,9 @@ export class Log<M> {
     this.#passOver(seq, at);
     for (const record of unit) {
       // What the caller changes later changes nothing stored (R19).
-      const folded = frozenCopy({ ...record, seq, at }) as JournalRecord;
+      const folded = frozenInside({ ...record, seq, at }) as JournalRecord;
       this.#conversation.add(folded);
-      for (const listener of this.#taps) listener(folded);
+      if (this.#taps.size > 0) for (const listener of this.#taps) listener(folded);
       seq += 1;
     }
   }

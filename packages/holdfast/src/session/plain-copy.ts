@@ -17,6 +17,17 @@ export function frozenCopy<T>(value: T): T {
   return Object.freeze(copy) as T;
 }
 
+/** The same of an object that is a copy already, but not what is in it. */
+export function frozenInside<T extends object>(copy: T): T {
+  const members = copy as Record<string, unknown>;
+  for (const name in members) {
+    const member = members[name];
+    if (typeof member === "object" && member !== null) members[name] = frozenCopy(member);
+    else if (member === undefined) delete members[name];
+  }
+  return Object.freeze(copy);
+}
+
 /** Freezes plain objects and arrays where they stand. What a dialect makes of bytes and URLs stays as it is: those cannot be frozen. */
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
