@@ -15,8 +15,9 @@ function inOrder(records: readonly JournalRecord[]): string[] {
     if (kind === "repair") answer = typeof asked === "number" ? { asked, step: null } : null;
     if (kind !== "message") continue;
     if (answer) answer.step ??= step;
-    const since = answer?.step === step ? ordered.findIndex((one) => one.seq > answer!.asked) : -1;
-    ordered.splice(since < 0 ? ordered.length : since, 0, { id: String(id), seq: since < 0 ? seq : 0 });
+    const isAnswer = answer?.step === step;
+    const since = isAnswer ? ordered.findIndex((one) => one.seq > answer!.asked) : -1;
+    ordered.splice(since < 0 ? ordered.length : since, 0, { id: String(id), seq: isAnswer ? 0 : seq });
   }
   return ordered.map(({ id }) => id);
 }

@@ -62,7 +62,8 @@ function eras(log: Log): (at: number) => number {
       if (op.do === "edit" || op.do === "patch") isPending = true;
     } else if (op.do === "start" && isPending) {
       changes.push(at);
-      isPending = false;
+      // One that was cut off by a death may never have been written: then the next one brings the change.
+      isPending = answer !== "ok";
     }
   }
   return (at) => changes.filter((change) => change < at).length;
