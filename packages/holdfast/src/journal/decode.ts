@@ -20,8 +20,10 @@ export function decodeLine(bytes: Buffer, start: number, end: number): JournalRe
   const last = end > start && bytes[end - 1] === CR ? end - 1 : end;
   const covered = last - TRAILER_BYTES;
   if (covered - start < LINE_START.length) return null;
-  if (!startsWith(bytes, LINE_START, start) || !isTrailer(bytes, covered)) return null;
-  if (crc32(bytes.subarray(start, covered)) !== hexAt(bytes, covered + TRAILER_START.length)) return null;
+  if (!startsWith(bytes, LINE_START, start)) return null;
+  const crc = trailerAt(bytes, covered);
+  // A plain view is made faster than a Buffer, and every line that is read passes here.
+  if (crc < 0 || crc32(new Uint8Array(bytes.buffer, bytes.byteOffset + start, covered - start)) !== crc) return null;
   let value: unknown;
   try {
     value = JSON.parse(bytes.toString("utf8", start, last));
@@ -51,13 +53,14 @@ export function isForeign(bytes: Buffer, start: number, end: number): boolean {
 
 /** Do exactly a comma, `"crc"`, 8 lower-case hex digits and a brace stand at `at`? */
 export function isTrailer(bytes: Buffer, at: number): boolean {
-  return (
-    at + TRAILER_BYTES <= bytes.length &&
-    startsWith(bytes, TRAILER_START, at) &&
-    hexAt(bytes, at + TRAILER_START.length) >= 0 &&
-    bytes[at + TRAILER_BYTES - 2] === 0x22 &&
-    bytes[at + TRAILER_BYTES - 1] === 0x7d
-  );
+  return trailerAt(bytes, at) >= 0;
+}
+
+/** The checksum in the trailer at `at`; -1 if none stands there. */
+function trailerAt(bytes: Buffer, at: number): number {
+  if (at + TRAILER_BYTES > bytes.length || !startsWith(bytes, TRAILER_START, at)) return -1;
+  if (bytes[at + TRAILER_BYTES - 2] !== 0x22 || bytes[at + TRAILER_BYTES - 1] !== 0x7d) return -1;
+  return hexAt(bytes, at + TRAILER_START.length);
 }
 
 function startsWith(bytes: Buffer, prefix: Buffer, at: number): boolean {
