@@ -51,7 +51,11 @@ export function replacement<M>(
     ...(options.undo === undefined ? {} : { undo: options.undo }),
     checkpoint: { ...leftBehind(conversation, checkpoint, carried, options), ...(changed ? { changed } : {}) },
   };
-  return epochRecords(epoch, attributesRecord(attributes), carried);
+  const { started } = epoch.checkpoint;
+  const ends = conversation.runs.strayEnds.filter(({ call }) =>
+    started.some((one) => one.message === null && one.call === call),
+  );
+  return [...epochRecords(epoch, attributesRecord(attributes), carried), ...ends];
 }
 
 export function epochRecords<M>(

@@ -67,6 +67,15 @@ export class Runs {
     return [...this.#strays.values()].filter(({ ended }) => ended).map(({ run }) => run);
   }
 
+  /** Their ends, to be recorded again where an epoch begins: the call may still come. */
+  get strayEnds(): ToolEnded[] {
+    return [...this.#strays.values()].flatMap(({ ended }) => {
+      if (!ended) return [];
+      const { seq: _seq, at: _at, ...record } = ended;
+      return [record as ToolEnded];
+    });
+  }
+
   forgetStrays(): void {
     this.#strays.clear();
   }

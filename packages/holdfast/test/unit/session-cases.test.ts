@@ -227,6 +227,23 @@ test("C34, R9: a tool that ended while the response was still streamed does not 
   expect(JSON.stringify(session.messages)).toMatch(/fc_1.*fc_2.*early.*later.*hurry/);
 });
 
+test("C38, R9: a tool that ended before its call was recorded is not forgotten by a compaction", async () => {
+  const { store, session, path } = await talk();
+  const turn = await session.startTurn(user("go"));
+  const draft = turn.draft();
+  draft.push({ text: "I" });
+  await turn.toolStarted("early", { name: "work", input: {} });
+  await turn.toolEnded("early", { value: "already done" });
+  await session.replace([user("in short: …"), ...session.entries.slice(-1)], { reason: "compaction" });
+  await draft.commit(calls("early"));
+  expect(JSON.stringify(session.messages)).toContain("already done");
+  const { messages } = session;
+  const { store: next, session: again } = await reopened(path, session.id, store);
+  expect(again.interruption?.calls).toEqual([]);
+  expect(again.messages).toEqual(messages);
+  await next.close();
+});
+
 test("C39: images and bytes in messages come back as they were", async () => {
   const path = somewhere();
   const bytes = Uint8Array.from({ length: 300 }, (_, i) => i % 256);
