@@ -252,11 +252,14 @@ export interface Turn<M> extends AsyncDisposable {
   /** Fires on `abort`, `fail`, `close` and when the store fails: give it to the model and the tools. */
   readonly signal: AbortSignal;
   /**
-   * Records finished messages: all items of one response together, as one unit and one step (R3). Durable when it resolves, so that the calls are on disk before any tool runs.
+   * Records finished messages: all items of one response together, as one unit and one step (R3). They stand where they are recorded: between the request and an answer that was not streamed into a draft, record nothing (R1). Durable when it resolves, so that the calls are on disk before any tool runs.
    * Throws TURN_ENDED, MESSAGE_UNFIT, MESSAGE_NOT_JSON, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN, RECORD_TOO_LARGE, and what the store says.
    */
   append(message: M | M[] | Queued<M>, options?: AppendOptions): Promise<Appended>;
-  /** A message that is being streamed. A second one discards the first: that is all a retry needs. Throws TURN_ENDED. */
+  /**
+   * A message that is being streamed. Open it before the model is asked: what is recorded while it answers (steering, results) stands behind the answer, which had not seen it (R1). A second one discards the first: that is all a
+   * retry needs. Throws TURN_ENDED.
+   */
   draft(): Draft<M>;
   /**
    * Records the start, runs the tool, records its outcome (R5, R6). What the tool throws is its outcome. Rejects only if the store failed (then `run` was not called, or its outcome is in doubt), or if there is nothing to run: CALL_UNKNOWN, CALL_TAKEN, TURN_ENDED, SESSION_CLOSED.
