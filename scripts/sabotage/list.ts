@@ -1,3 +1,5 @@
+import { sessionSabotages } from "./sessions.ts";
+
 /** One way to break the store, as a change of its source. Each must be caught by some test. */
 export interface Sabotage {
   readonly name: string;
@@ -181,8 +183,8 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "checksums are not compared",
     file: "journal/decode.ts",
-    find: "!== hexAt(bytes, covered + TRAILER_START.length)) return null;",
-    replace: "!== hexAt(bytes, covered + TRAILER_START.length) && bytes.length === 0) return null;",
+    find: "covered - start)) !== crc) return null;",
+    replace: "covered - start)) !== crc && bytes.length === 0) return null;",
     look: UNIT,
   },
   {
@@ -290,4 +292,5 @@ export const sabotages: readonly Sabotage[] = [
     replace: "    await (async (_: string, run: () => void) => run())(id, () => {\n      if (this.#segmentsOf(folder)",
     look: UNIT,
   },
+  ...sessionSabotages,
 ];

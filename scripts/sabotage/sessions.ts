@@ -1,0 +1,77 @@
+import type { Sabotage } from "./list.ts";
+
+const SESSIONS = ["unit/session-", "unit/resume-table", "unit/fold.test"];
+
+/** Ways to break the promises of sessions. */
+export const sessionSabotages: readonly Sabotage[] = [
+  {
+    name: "session: a tool runs before its start is recorded",
+    file: "session/tools.ts",
+    find: "      await log.append([record]);\n      return running;",
+    replace: "      void log.append([record]);\n      return running;",
+    look: SESSIONS,
+  },
+  {
+    name: "session: a tool whose outcome is unknown is run again",
+    file: "session/resume.ts",
+    find: '"outcome-unknown": { close: "close", rerun: "keep if safe" }',
+    replace: '"outcome-unknown": { close: "close", rerun: "keep" }',
+    look: SESSIONS,
+  },
+  {
+    name: "session: never started is said of writers that do not record starts",
+    file: "session/turn-state.ts",
+    find: "for (const { intents } of writers) if (!intents) return false;",
+    replace: "for (const { intents } of writers) if (intents === undefined) return false;",
+    look: SESSIONS,
+  },
+  {
+    name: "session: the turn before is not said to have been left",
+    file: "session/session.ts",
+    find: 'if (last && !last.ended) unit.push({ kind: "turn.ended", turn: last.number, outcome: "left" });',
+    replace: "",
+    look: SESSIONS,
+  },
+  {
+    name: "session: the model goes on, and what it saw of running tools is not kept",
+    file: "session/turn.ts",
+    find: "const entries = isAnother ? this.#closings() : [];",
+    replace: "const entries: RepairEntry[] = isAnother ? [] : [];",
+    look: SESSIONS,
+  },
+  {
+    name: "session: what is said while the model answers stands before its answer",
+    file: "session/turn.ts",
+    find: 'return [{ kind: "repair", turn: this.number, asked: asked.head, entries: [...asked.entries] }];',
+    replace: 'return [{ kind: "repair", turn: this.number, entries: [...asked.entries] }];',
+    look: SESSIONS,
+  },
+  {
+    name: "session: a delivered prompt stays in the queue",
+    file: "session/unit.ts",
+    find: 'records.push({ kind: "queue.take", id: queued.id });',
+    replace: "void queued.id;",
+    look: SESSIONS,
+  },
+  {
+    name: "session: what the caller changes later changes what is shown",
+    file: "session/plain-copy.ts",
+    find: '    if (typeof member === "object" && member !== null) members[name] = frozenCopy(member);\n    else if',
+    replace: "    if",
+    look: SESSIONS,
+  },
+  {
+    name: "session: an id that was seen before is written again",
+    file: "session/unit.ts",
+    find: "  if (given !== null) {",
+    replace: "  if (given === null) {",
+    look: SESSIONS,
+  },
+  {
+    name: "session: an abort forgets what was streamed last",
+    file: "session/turn.ts",
+    find: "    else void draft?.flush();",
+    replace: "    else void draft;",
+    look: SESSIONS,
+  },
+];
