@@ -1,5 +1,5 @@
 import { validateAnthropic } from "@holdfast/testkit";
-import { type AnthropicMessage, isHoldfastError, openStore, type Session, type Store } from "holdfast";
+import { type AnthropicMessage, isHoldfastError, openFolderStore, openStore, type Session, type Store } from "holdfast";
 import { afterEach, describe, expect, test } from "vitest";
 import { place } from "../place.ts";
 
@@ -130,6 +130,22 @@ describe("turns", () => {
     expect(await codeOf(session.note("a", 1))).toBe("SESSION_CLOSED");
   });
 
+  test("a new prompt on an interrupted turn: that it was left, what closes it, and the prompt are one unit", async () => {
+    const { session, store, path } = await begin();
+    const turn = await session.startTurn(user("first"));
+    await turn.append(calls("a"));
+    await turn.suspend({ reason: "may I?" });
+    await session.startTurn(user("second"));
+    await store.close();
+    const journals = await openFolderStore(path);
+    const records = await Array.fromAsync(journals.history(session.id));
+    await journals.close();
+    const at = records.findIndex(({ kind, turn: of }) => kind === "turn.ended" && of === 1);
+    expect(records[at]).toMatchObject({ outcome: "left", unit: 4 });
+    const kinds = records.slice(at, at + 4).map(({ kind }) => kind);
+    expect(kinds).toEqual(["turn.ended", "repair", "turn.started", "message"]);
+  });
+
   test("two starts at once: the second is refused, and nothing of it is recorded", async () => {
     const { session, store } = await begin();
     const both = await Promise.allSettled([session.startTurn(user("one")), session.startTurn(user("two"))]);
@@ -174,6 +190,12 @@ describe("turns", () => {
     expect(textOf(session.messages)).toContain("as it was");
     expect(() => ((session.messages[0] as { content: unknown }).content = "x")).toThrow(TypeError);
     expect(turn.prompt.message).toEqual({ role: "user", content: [{ type: "text", text: "as it was" }] });
+    const answer = { role: "assistant" as const, content: [{ type: "text", text: "said once" }] };
+    const appended = turn.append(answer as M);
+    answer.content[0]!.text = "changed";
+    await appended;
+    expect(textOf(session.messages)).toContain("said once");
+    expect(Object.isFrozen(answer)).toBe(false);
     await store.close();
   });
 
