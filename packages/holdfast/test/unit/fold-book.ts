@@ -43,7 +43,7 @@ export class Book {
   }
 
   /** Records that were lost to damage. */
-  skip(count = 1): void {
+  lose(count = 1): void {
     this.#seq += count;
   }
 

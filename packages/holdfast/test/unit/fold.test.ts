@@ -192,7 +192,7 @@ describe("drafts (R10, C36)", () => {
   test("what is lost cuts the text there", () => {
     const book = chat();
     book.write(draft("d", 0, { part: 0, text: "one " }));
-    book.skip();
+    book.lose();
     book.write(draft("d", 2, { part: 0, text: "three" }));
     expect(book.conversation.draft!.content).toMatchObject({ text: "one ", gap: true });
   });
@@ -310,14 +310,14 @@ describe("what can be said of a call that was not started (R5)", () => {
     const book = chat({ intents: true });
     book.say([asks("call_1")]);
     expect(states(book)).toEqual(["never-started"]);
-    book.skip();
+    book.lose();
     book.write({ kind: "note", name: "n", value: 1 });
     expect(states(book)).toEqual(["unrecorded"]);
   });
 
   test("or the mark of a writer that records none", () => {
     const book = chat({ intents: true });
-    book.skip();
+    book.lose();
     book.resume();
     book.say([asks("call_1")]);
     expect(states(book)).toEqual(["unrecorded"]);
@@ -356,7 +356,7 @@ describe("what can be said of a call that was not started (R5)", () => {
   test("the start of a turn that was lost to damage", () => {
     const book = chat();
     book.write({ kind: "turn.ended", turn: 1, outcome: "completed" });
-    book.skip();
+    book.lose();
     book.write({ kind: "message", id: "p2", turn: 2, step: "p2", message: user("second") });
     expect(interruptionOf(book.conversation)).toMatchObject({ turn: 2, prompt: { message: user("second") } });
     expect(book.conversation.turns).toBe(2);
