@@ -104,7 +104,7 @@ export function itemsFrom<M>(
   return { ids, records, known: null };
 }
 
-export function isQueued<M>(given: unknown): given is Queued<M> {
+function isQueued<M>(given: unknown): given is Queued<M> {
   if (typeof given !== "object" || given === null) return false;
   return "prompt" in given && "at" in given && "id" in given && typeof given.id === "string";
 }

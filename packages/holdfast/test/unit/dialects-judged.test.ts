@@ -1,14 +1,3 @@
-import {
-  signPart,
-  signResponse,
-  type Violation,
-  validateAcp,
-  validateAiSdk,
-  validateAnthropic,
-  validateGemini,
-  validateOpenaiChat,
-  validateOpenaiResponses,
-} from "@holdfast/testkit";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Entry, View } from "../../src/dialects/dialect.ts";
@@ -16,53 +5,13 @@ import { pair } from "../../src/dialects/pairing.ts";
 import { holds, seedOf } from "../seed.ts";
 import { entry, type Happening, happenings, spoken } from "./dialect-conversations.ts";
 import { type Voice, voices } from "./dialect-voices.ts";
+import { judges, type ProviderJudge, told } from "./provider-judges.ts";
 
 /**
  * What the dialects arrange, judged by validators that others wrote from the providers' documents (P4). Conversations are lived: the model speaks where
  * it can be asked, and signs what it has seen. Then they are cut anywhere, repaired as the sessions layer repairs, and go on with a prompt.
  */
 const seed = seedOf(import.meta.url, "unit");
-
-interface Judge {
-  /** A step as it comes from a model that has seen this view. */
-  signed(step: unknown[], view: readonly unknown[]): unknown[];
-  judge(view: readonly unknown[], steps: readonly (readonly unknown[])[], open: boolean): Violation[];
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: messages have the shapes that their voice gives them.
-type Made = any;
-
-const asIs = (step: unknown[]): unknown[] => step;
-
-const judges: Record<string, Judge> = {
-  anthropic: {
-    signed: (step, view) =>
-      (step as Made[]).map((message) => ({
-        ...message,
-        content: signResponse({ messages: view }, message.content),
-      })),
-    judge: (view, _, open) => validateAnthropic(view, { systemMessages: true, paused: open }),
-  },
-  "openai-chat": { signed: asIs, judge: (view) => validateOpenaiChat(view) },
-  "openai-responses": {
-    signed: asIs,
-    judge: (view, steps) => validateOpenaiResponses(view, { responses: steps as Made }),
-  },
-  gemini: {
-    signed: (step) =>
-      (step as Made[]).map(({ role, parts }) => ({
-        role,
-        // Gemini 3 signs the first call of each step.
-        parts: parts.map((part: Made, at: number) => {
-          const isFirst = part.functionCall && parts.findIndex((other: Made) => other.functionCall) === at;
-          return isFirst ? { ...part, thoughtSignature: signPart(part) } : part;
-        }),
-      })),
-    judge: (view) => validateGemini(view, { signatures: "bound" }),
-  },
-  "ai-sdk": { signed: asIs, judge: (view) => validateAiSdk(view, { systemMessages: true }) },
-  acp: { signed: asIs, judge: (view) => validateAcp(view) },
-};
 
 /** As the sessions layer does it before it goes on: every open call of the last section gets a result. */
 function repair({ dialect }: Voice, entries: Entry<unknown>[]): void {
@@ -83,7 +32,7 @@ interface Life {
 function lived(
   voice: Voice,
   conversation: readonly Happening[],
-  judge: Judge,
+  judge: ProviderJudge,
   newFrom = 0,
   before: Life = { entries: [], steps: [] },
   changed: Partial<View> = {},
@@ -133,10 +82,6 @@ function cut(entries: readonly Entry<unknown>[], where: number): Entry<unknown>[
   return entries.slice(0, end);
 }
 
-function told(violations: Violation[]): string {
-  return violations.map(({ rule, at, why }) => `${rule} ${at}: ${why}`).join("\n");
-}
-
 describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s", (name, voice) => {
   const judge = judges[name]!;
   const { dialect } = voice;
@@ -146,7 +91,7 @@ describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s",
   ];
 
   const judged = (entries: Entry<unknown>[], view: Partial<View>, { steps }: Life, open = false): string =>
-    told(judge.judge(dialect.arrange(entries, { changedAt: null, next: "model", ...view }), steps, open));
+    told(judge.judge(dialect.arrange(entries, { changedAt: null, next: "model", ...view }), steps, open, false));
 
   test("P4: cut anywhere, repaired, and with a prompt behind it, the provider accepts it", () => {
     holds(

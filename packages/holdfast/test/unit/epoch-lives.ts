@@ -1,14 +1,3 @@
-import {
-  signPart,
-  signResponse,
-  type Violation,
-  validateAcp,
-  validateAiSdk,
-  validateAnthropic,
-  validateGemini,
-  validateOpenaiChat,
-  validateOpenaiResponses,
-} from "@holdfast/testkit";
 import type { Entry } from "../../src/dialects/dialect.ts";
 import { dialectNamed } from "../../src/dialects/index.ts";
 import { HoldfastError } from "../../src/errors.ts";
@@ -23,44 +12,7 @@ import { closing, howOf, openCalls, repairForPrompt } from "../../src/session/re
 import { undoFrom, undone, undoRecords } from "../../src/session/undo.ts";
 import type { Happening } from "./dialect-conversations.ts";
 import { type MadeCall, type MadeStep, type Voice, voices } from "./dialect-voices.ts";
-
-// biome-ignore lint/suspicious/noExplicitAny: messages have the shapes that their voice gives them.
-type Made = any;
-
-interface Judge {
-  /** A step as it comes from a model that has seen this view. */
-  signed(step: unknown[], view: readonly unknown[]): unknown[];
-  judge(view: readonly unknown[], steps: readonly (readonly unknown[])[]): Violation[];
-}
-
-const asIs = (step: unknown[]): unknown[] => step;
-
-/** Validators that others wrote from the providers' documents (P4). Signatures are bound to what the model has seen. */
-const judges: Record<string, Judge> = {
-  anthropic: {
-    signed: (step, view) =>
-      (step as Made[]).map((message) => ({ ...message, content: signResponse({ messages: view }, message.content) })),
-    judge: (view) => validateAnthropic(view as Made, { systemMessages: true }),
-  },
-  "openai-chat": { signed: asIs, judge: (view) => validateOpenaiChat(view as Made) },
-  "openai-responses": {
-    signed: asIs,
-    judge: (view, steps) => validateOpenaiResponses(view as Made, { responses: steps as Made }),
-  },
-  gemini: {
-    signed: (step) =>
-      (step as Made[]).map(({ role, parts }) => ({
-        role,
-        parts: parts.map((part: Made, at: number) => {
-          const isFirst = part.functionCall && parts.findIndex((other: Made) => other.functionCall) === at;
-          return isFirst ? { ...part, thoughtSignature: signPart(part) } : part;
-        }),
-      })),
-    judge: (view) => validateGemini(view as Made, { signatures: "bound" }),
-  },
-  "ai-sdk": { signed: asIs, judge: (view) => validateAiSdk(view as Made, { systemMessages: true }) },
-  acp: { signed: asIs, judge: (view) => validateAcp(view as Made) },
-};
+import { judges, type ProviderJudge } from "./provider-judges.ts";
 
 export function voiceOf(name: string): Voice {
   return voices.find(({ dialect }) => dialect.name === name)!;
@@ -94,7 +46,7 @@ export const codeOf = (act: () => unknown): string => {
  */
 export class Life {
   readonly voice: Voice;
-  readonly #judge: Judge;
+  readonly #judge: ProviderJudge;
   records: JournalRecord[] = [];
   conversation: Conversation<unknown>;
   /** The steps as they came from the model. */

@@ -17,8 +17,13 @@ type Made = any;
 export interface ProviderJudge {
   /** A response as it comes from a model that has seen this view. */
   signed(step: unknown[], view: readonly unknown[]): unknown[];
-  /** `steps`: the responses as they came. `open`: the view may end with a call that the provider, or a person, has not finished with. */
-  judge(view: readonly unknown[], steps?: readonly (readonly unknown[])[], open?: boolean): Violation[];
+  /** `steps`: the responses as they came. `paused`: the view may end with a call that the provider has not finished with; `waiting` (the same, if not given): or a person. */
+  judge(
+    view: readonly unknown[],
+    steps?: readonly (readonly unknown[])[],
+    paused?: boolean,
+    waiting?: boolean,
+  ): Violation[];
 }
 
 const asIs = (step: unknown[]): unknown[] => step;
@@ -27,7 +32,7 @@ export const judges: Readonly<Record<string, ProviderJudge>> = {
   anthropic: {
     signed: (step, view) =>
       (step as Made[]).map((message) => ({ ...message, content: signResponse({ messages: view }, message.content) })),
-    judge: (view, _, open = false) => validateAnthropic(view, { systemMessages: true, paused: open }),
+    judge: (view, _, paused = false) => validateAnthropic(view, { systemMessages: true, paused }),
   },
   "openai-chat": { signed: asIs, judge: (view) => validateOpenaiChat(view) },
   "openai-responses": {
@@ -48,7 +53,7 @@ export const judges: Readonly<Record<string, ProviderJudge>> = {
   },
   "ai-sdk": {
     signed: asIs,
-    judge: (view, _, open = false) => validateAiSdk(view, { systemMessages: true, waiting: open }),
+    judge: (view, _, paused = false, waiting = paused) => validateAiSdk(view, { systemMessages: true, waiting }),
   },
   acp: { signed: asIs, judge: (view) => validateAcp(view) },
 };
