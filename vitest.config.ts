@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
 
-const conditions = ["source", "node", "import", "module", "default"];
+const conditions = ["holdfast-source", "node", "import", "module", "default"];
 
 /** One project per layer of proof (DESIGN.md, section 8): each can be run by itself with `npx vitest run --project <layer>`. */
 const layer = (name: string, timeoutMs: number) => ({
@@ -12,9 +12,6 @@ export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    // eventsource-parser has a condition "source", too. Node, which workers run with our conditions, would follow it to TypeScript inside node_modules, which
-    // it does not strip: Vite loads that package, and those that import it.
-    server: { deps: { inline: [/eventsource-parser/, /@ai-sdk/, /node_modules\/ai\//] } },
     projects: [
       layer("unit", 30_000),
       layer("conformance", 60_000),

@@ -75,7 +75,7 @@ export class Bench {
 
   /** Starts a task of child.ts. Children find compiled code in a cache, as installed packages need no stripping of types. */
   spawnChild(task: readonly string[]): ChildProcess {
-    return spawn(process.execPath, ["--conditions=source", join(import.meta.dirname, "child.ts"), ...task], {
+    return spawn(process.execPath, ["--conditions=holdfast-source", join(import.meta.dirname, "child.ts"), ...task], {
       stdio: ["pipe", "pipe", "inherit"],
       env: { ...process.env, NODE_COMPILE_CACHE: join(this.folder, "compiled") },
     });

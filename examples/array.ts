@@ -1,5 +1,5 @@
 // An agent that keeps an array of messages, and has no place for hooks: it hands the array over whenever it has changed.
-// Start it, `kill -9` it while it speaks, and start it again: node --conditions=source examples/array.ts
+// Start it, `kill -9` it while it speaks, and start it again: node --conditions=holdfast-source examples/array.ts
 import { setTimeout as sleep } from "node:timers/promises";
 import { openStore } from "holdfast";
 import { ask, type Block, callsIn, type Message } from "./model.ts";

@@ -1,5 +1,5 @@
 // Five reports of users of other agents, each answered in a few lines, and each asserted.
-// Start it: node --conditions=source examples/five-needs.ts
+// Start it: node --conditions=holdfast-source examples/five-needs.ts
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { guard, openStore } from "holdfast";

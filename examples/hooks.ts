@@ -1,5 +1,5 @@
 // An agent loop as many programs have it, adopted with hooks: one call wherever it used to push to its array.
-// Start it, `kill -9` it while a tool runs, and start it again: node --conditions=source examples/hooks.ts
+// Start it, `kill -9` it while a tool runs, and start it again: node --conditions=holdfast-source examples/hooks.ts
 import { setTimeout as sleep } from "node:timers/promises";
 import { guard, openStore } from "holdfast";
 import { ask, type Block, callsIn, type Message } from "./model.ts";

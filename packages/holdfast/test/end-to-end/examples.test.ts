@@ -20,7 +20,7 @@ interface Ran {
 
 /** Runs an example to its end, or to its handshake and the signal that is given. */
 async function run(name: string, cwd: string, end?: NodeJS.Signals): Promise<Ran> {
-  const child = spawn(process.execPath, ["--conditions=source", join(EXAMPLES, `${name}.ts`)], {
+  const child = spawn(process.execPath, ["--conditions=holdfast-source", join(EXAMPLES, `${name}.ts`)], {
     cwd,
     stdio: ["ignore", "pipe", "inherit"],
   });

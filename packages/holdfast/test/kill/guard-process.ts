@@ -10,7 +10,7 @@ export interface Death {
 /** The command that starts an agent. */
 export function agentCommand(job: Job): [file: string, ...args: string[]] {
   const program = fileURLToPath(new URL("./guard-agent.ts", import.meta.url));
-  return [process.execPath, "--conditions=source", program, JSON.stringify(job)];
+  return [process.execPath, "--conditions=holdfast-source", program, JSON.stringify(job)];
 }
 
 /** What an agent has said, line by line; a line that it did not finish is not counted. */

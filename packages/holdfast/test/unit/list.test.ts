@@ -338,7 +338,7 @@ describe.each(["folder", "sqlite"] as const)("a second process with a %s store",
     const list = async () => (await listSessions(store, {}, asIs)).sessions;
     expect(await list()).toEqual([]);
     const child = fork(join(import.meta.dirname, "list-holder.ts"), [name, path, made.id], {
-      execArgv: ["--conditions=source"],
+      execArgv: ["--conditions=holdfast-source"],
     });
     try {
       const [said] = await Promise.race([once(child, "message"), once(child, "exit")]);

@@ -166,7 +166,7 @@ describe("closing a session", () => {
       }
       await store.close();
     `;
-    const run = promisify(execFile)(process.execPath, ["--conditions=source", "--input-type=module", "-e", code], {
+    const run = promisify(execFile)(process.execPath, ["--conditions=holdfast-source", "--input-type=module", "-e", code], {
       cwd: import.meta.dirname,
     });
     expect((await run).stderr).toBe("");

@@ -10,7 +10,7 @@ const WRITER = join(import.meta.dirname, "sqlite-writer.ts");
 const seed = seedOf(import.meta.url, "unit");
 
 function start(...parameters: string[]): ChildProcess {
-  return fork(WRITER, parameters, { execArgv: ["--conditions=source"] });
+  return fork(WRITER, parameters, { execArgv: ["--conditions=holdfast-source"] });
 }
 
 const note = (text: string) => ({ kind: "note", text });

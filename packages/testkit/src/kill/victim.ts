@@ -33,7 +33,7 @@ export class Victim<E extends { readonly e: string } = LabEvent> implements Asyn
 
   /** Starts `program` (a path) with one argument, which it finds as JSON in `process.argv[2]`. */
   constructor(program: string, argument: unknown, options: SpawnOptions = {}) {
-    const node = [process.execPath, ...(extname(program) === ".ts" ? ["--conditions=source"] : []), program];
+    const node = [process.execPath, ...(extname(program) === ".ts" ? ["--conditions=holdfast-source"] : []), program];
     const command = [...node, JSON.stringify(argument)];
     const [file, ...args] = options.shell
       ? ["/bin/sh", "-c", `${options.shell}; exec "$@"`, "sh", ...command]

@@ -23,7 +23,7 @@ interface Ran {
 }
 
 async function run(program: keyof typeof programs, ...args: string[]): Promise<Ran> {
-  const child = spawn(process.execPath, ["--conditions=source", programs[program], ...args], {
+  const child = spawn(process.execPath, ["--conditions=holdfast-source", programs[program], ...args], {
     stdio: ["ignore", "pipe", "pipe"],
     env: plainEnvironment,
   });

@@ -1,0 +1,2 @@
+export { durable } from "./durable.ts";
+export type * from "./surface.ts";

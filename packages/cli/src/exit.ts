@@ -1,0 +1,31 @@
+/** What the command ends with; the same table stands in docs/CLI.md and in `holdfast --help`. A process that is ended by a signal ends by that signal. */
+export const EXIT = {
+  done: 0,
+  /** The turn failed, or a check found something wrong. */
+  failed: 1,
+  /** A wrong argument; nothing was touched. */
+  usage: 2,
+  /** No such session. */
+  notFound: 3,
+  /** Somebody else has the session. */
+  busy: 4,
+  /** The store could not: full, forbidden, read-only, damaged, of a newer format. */
+  store: 5,
+  /** The model could not be asked: no key, unknown name, no answer. */
+  model: 6,
+  /** The turn ended, but calls were denied because no rule allowed them. */
+  denied: 7,
+} as const;
+
+/** A user's mistake or a state of the world, in words that say what to do. Shown without a stack trace. */
+export class CommandError extends Error {
+  override readonly name = "CommandError";
+  readonly exitCode: number;
+  readonly code: string;
+
+  constructor(exitCode: number, code: string, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.exitCode = exitCode;
+    this.code = code;
+  }
+}

@@ -1,0 +1,2 @@
+export type * from "../transcript/item.ts";
+export type * from "./host.ts";
