@@ -55,6 +55,7 @@ export type {
   Summary,
   SyncOptions,
   ToolOptions,
+  ToolProcess,
   Turn,
   Usage,
 } from "./session/surface.ts";

@@ -184,6 +184,9 @@ export class Conversation<M> {
         if (record.intents === true) this.#writer.intents = true;
         this.#runs.start(record);
         break;
+      case "tool.process":
+        this.#runsIn(record);
+        break;
       case "tool.ended":
         this.#ended(record);
         break;
@@ -347,6 +350,15 @@ export class Conversation<M> {
     for (const [index, { id, by }] of this.dialect.calls(said).entries()) {
       const ended = by === "agent" ? this.#runs.adopt(id, message, index) : null;
       if (ended) this.#ended({ ...ended, message, index });
+    }
+  }
+
+  #runsIn({ call, message = null, index = 0, pid, started, group }: records.ToolProcessRecord): void {
+    const process = { pid, started, ...(group ? { group } : {}) };
+    if (message !== null) this.#runs.runsIn(process, message, index);
+    else if (!this.#runs.strayRunsIn(process, call)) {
+      const open = this.#said.section.open(call);
+      if (open) this.#runs.runsIn(process, open.item.entry.id, open.index);
     }
   }
 

@@ -1,6 +1,6 @@
 import type { Metadata } from "../dialects/dialect.ts";
 import type { Json } from "../journal/record.ts";
-import type { Link, Usage } from "./surface.ts";
+import type { Link, ToolProcess, Usage } from "./surface.ts";
 
 /**
  * The records of a session, as they stand in its journal (FORMAT.md, "Record kinds of sessions"). Each has a `kind`; the journal adds `seq` and `at`. A message is stored as its dialect
@@ -16,6 +16,7 @@ export type SessionRecord =
   | MessageRecord
   | DraftRecord
   | ToolStarted
+  | ToolProcessRecord
   | ToolEnded
   | PatchRecord
   | EditRecord
@@ -127,6 +128,14 @@ export interface ToolStarted {
   /** This writer records every start (R5). */
   intents?: true;
 }
+/** The started tool runs in this process, which may outlive the agent (R7b). Durable before the process begins its work. */
+export interface ToolProcessRecord extends ToolProcess {
+  kind: "tool.process";
+  turn: number;
+  call: string;
+  message: string | null;
+  index?: number;
+}
 /** `id` is that of the entry that it makes, if no message comes to hold the result. */
 export interface ToolEnded {
   kind: "tool.ended";
@@ -195,6 +204,7 @@ export interface StartedCheckpoint extends Omit<ToolStarted, "kind"> {
   startedAt: string;
   /** The seq of its start: which writer started it. Not there in another journal than that one's. */
   startedSeq?: number;
+  process?: ToolProcess;
 }
 export interface TurnCheckpoint {
   number: number;

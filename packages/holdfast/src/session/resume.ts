@@ -46,6 +46,7 @@ export function openCalls<M>({ section, runs, turn }: Conversation<M>): FoundCal
     const state = by === "provider" ? "provider" : run ? "outcome-unknown" : unstarted;
     const started = run ? { startedAt: run.at, startedSeq: run.seq, replay: run.replay ?? ("never" as const) } : {};
     const child = run?.child ? { child: run.child } : {};
+    const process = run?.process ? { process: run.process } : {};
     found.push({
       id,
       message,
@@ -55,6 +56,7 @@ export function openCalls<M>({ section, runs, turn }: Conversation<M>): FoundCal
       state,
       ...started,
       ...child,
+      ...process,
       ...(approved === null ? {} : { approved }),
     });
   }
@@ -68,7 +70,7 @@ function openCall({ index: _index, startedSeq: _seq, approved: _approved, ...cal
 
 /** Tools that were started while the call itself was never recorded (R9). */
 function strayCalls<M>({ runs }: Conversation<M>): OpenCall[] {
-  return runs.strays.map(({ call, name, input, at, replay, child }) => ({
+  return runs.strays.map(({ call, name, input, at, replay, child, process }) => ({
     id: call,
     message: null,
     name,
@@ -76,6 +78,7 @@ function strayCalls<M>({ runs }: Conversation<M>): OpenCall[] {
     startedAt: at,
     replay: replay ?? ("never" as const),
     ...(child ? { child } : {}),
+    ...(process ? { process } : {}),
     state: "outcome-unknown" as const,
   }));
 }

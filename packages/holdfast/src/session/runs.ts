@@ -1,5 +1,6 @@
 import type { Json } from "../journal/record.ts";
 import type { StartedCheckpoint, ToolEnded, ToolStarted } from "./records.ts";
+import type { ToolProcess } from "./surface.ts";
 
 /** A tool that was started. */
 export interface Run {
@@ -12,6 +13,7 @@ export interface Run {
   readonly seq: number;
   readonly replay?: "safe";
   readonly child?: string;
+  readonly process?: ToolProcess;
 }
 
 type Stamped<R> = R & { readonly seq: number; readonly at: string };
@@ -21,9 +23,14 @@ export class Runs {
   readonly #byPlace = new Map<string, Run>();
   readonly #strays = new Map<string, { readonly run: Run; ended: Stamped<ToolEnded> | null }>();
 
-  start(record: Stamped<Omit<ToolStarted, "kind">>): void {
-    const { turn, call, message, index = 0, name, input, at, seq, replay, child } = record;
-    const run = { turn, call, name, input, at, seq, ...(replay ? { replay } : {}), ...(child ? { child } : {}) };
+  start(record: Stamped<Omit<ToolStarted, "kind"> & Pick<StartedCheckpoint, "process">>): void {
+    const { turn, call, message, index = 0, name, input, at, seq, replay, child, process } = record;
+    const run = {
+      ...{ turn, call, name, input, at, seq },
+      ...(replay ? { replay } : {}),
+      ...(child ? { child } : {}),
+      ...(process ? { process } : {}),
+    };
     if (message === null || message === undefined) this.#strays.set(call, { run, ended: null });
     else this.#byPlace.set(`${index} ${message}`, run);
   }
@@ -31,6 +38,19 @@ export class Runs {
   /** A tool that ended without words for what it came to: whether or not its start was recorded, it ran. */
   startUnlessKnown(record: Stamped<Omit<ToolStarted, "kind">> & { message: string; index: number }): void {
     if (!this.of(record.message, record.index)) this.start(record);
+  }
+
+  /** Where it runs. False if no such tool was started, or it has ended. */
+  runsIn(process: ToolProcess, message: string, index: number): boolean {
+    const run = this.of(message, index);
+    if (run) this.#byPlace.set(`${index} ${message}`, { ...run, process });
+    return run !== null;
+  }
+
+  strayRunsIn(process: ToolProcess, call: string): boolean {
+    const stray = this.#strays.get(call);
+    if (stray) this.#strays.set(call, { ...stray, run: { ...stray.run, process } });
+    return stray !== undefined;
   }
 
   of(message: string, index: number): Run | null {

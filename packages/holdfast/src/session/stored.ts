@@ -25,6 +25,8 @@ const parts = list(
 );
 const outcome = { by: text, reason: text, error: text };
 const suspension = { calls: list(text) };
+const pid: Clean = (value) => (value === 0 ? undefined : count(value));
+const process = { message: orNull(text), index: count, group: flag };
 const started = { message: orNull(text), index: count, replay: only("safe"), child: text, intents: flag };
 const message = { id: text, turn: count, step: text, message: some };
 const messageToo = {
@@ -67,7 +69,12 @@ const savedCheckpoint = shape(
         signal: shape({ signal: text }, { error: text }),
       },
     ),
-    started: list(shape({ turn: count, call: text, name: text, startedAt: text }, { ...started, startedSeq: count })),
+    started: list(
+      shape(
+        { turn: count, call: text, name: text, startedAt: text },
+        { ...started, startedSeq: count, process: shape({ pid, started: text }, { group: flag }) },
+      ),
+    ),
     draft: shape({ id: text, turn: count, n: count, parts }, { gap: flag }),
     queue: list(shape({ id: text, prompt: some, queuedAt: text }, { metadata: object, model: text })),
     notes: record(some),
@@ -100,6 +107,7 @@ const SHAPES: { readonly [K in Kind]: Clean } = {
   message: shape(message, messageToo),
   draft: shape({ id: text, turn: count, n: count }, { parts, discarded: text }),
   "tool.started": shape({ turn: count, call: text, name: text }, started),
+  "tool.process": shape({ turn: count, call: text, pid, started: text }, process),
   "tool.ended": shape(
     { id: text, turn: count, call: text, name: text },
     { message: orNull(text), index: count, error: text, redacted: flag },

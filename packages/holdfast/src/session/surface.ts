@@ -268,6 +268,11 @@ export interface Turn<M> extends AsyncDisposable {
   tool<T>(callId: string, run: (signal: AbortSignal) => T | Promise<T>, options?: ToolOptions): Promise<Outcome<T>>;
   /** The start alone, durable when it resolves: run the tool only then. CALL_UNKNOWN unless the call is recorded or name and input are given; CALL_TAKEN if it runs, has its result, or was not approved; TURN_ENDED. */
   toolStarted(callId: string, options?: ToolOptions): Promise<void>;
+  /**
+   * The started call runs in this process: `process` of the call says so after a crash. Durable when it resolves; a later one takes the place of an earlier. CALL_UNKNOWN if no such tool was started by this turn, or it has ended.
+   * Also after the turn's end.
+   */
+  toolProcess(callId: string, process: ToolProcess): Promise<void>;
   /** The outcome alone; also after the turn's end. `shown`: what the model is to see of it. CALL_UNKNOWN. */
   toolEnded(callId: string, outcome: Outcome, shown?: M): Promise<void>;
   /** Adds up, per turn and per session; also after the turn's end. */
@@ -289,6 +294,15 @@ export interface ToolOptions {
   /** For a tool that starts before its call is recorded (R9). */
   readonly name?: string;
   readonly input?: unknown;
+}
+
+/** A process that a tool runs in, so that it can be found again when the agent is gone (R7b). */
+export interface ToolProcess {
+  readonly pid: number;
+  /** What tells it apart from a later process of the same pid: its time of start, in whatever form the application compares. */
+  readonly started: string;
+  /** `pid` leads a process group, which can be ended as a whole. */
+  readonly group?: true;
 }
 
 export interface Appended {
@@ -328,6 +342,8 @@ export interface OpenCall {
   readonly startedAt?: string;
   readonly replay?: "never" | "safe";
   readonly child?: string;
+  /** Where it was said to run (`turn.toolProcess`): it may still run there. */
+  readonly process?: ToolProcess;
   readonly state: "never-started" | "outcome-unknown" | "unrecorded" | "awaiting" | "provider";
 }
 

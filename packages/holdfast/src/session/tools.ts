@@ -3,10 +3,10 @@ import { isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
 import type { Host } from "./host.ts";
 import { asMessageError } from "./intake.ts";
-import type { ToolEnded, ToolStarted } from "./records.ts";
+import type { ToolEnded, ToolProcessRecord, ToolStarted } from "./records.ts";
 import { callTaken, callUnknown } from "./refusals.ts";
 import type { SectionCall } from "./section.ts";
-import type { ToolOptions } from "./surface.ts";
+import type { ToolOptions, ToolProcess } from "./surface.ts";
 import { unfit } from "./unit.ts";
 
 /** A tool that this process runs, and the call that it belongs to. */
@@ -16,6 +16,8 @@ export interface Running {
   readonly startedMs: number;
   /** Null: its message was not recorded when it started. */
   readonly place: { readonly message: string; readonly index: number } | null;
+  /** It was said where it runs. */
+  hasProcess?: true;
 }
 
 /** The tools of one turn: which of them run, and the records of their starts and ends (R5, R6). */
@@ -65,6 +67,26 @@ export class Tools<M> {
       this.#running.delete(running);
       throw error;
     }
+  }
+
+  /** Throws CALL_UNKNOWN, and what the store says. */
+  async runsIn(callId: string, { pid, started, group }: ToolProcess): Promise<void> {
+    this.#host.assertOpen();
+    const running = this.#runningOf(callId, ({ hasProcess }) => !hasProcess) ?? this.#runningOf(callId);
+    if (!running) throw callUnknown(callId);
+    const place = this.#placeOf(callId, running);
+    const record: ToolProcessRecord = {
+      kind: "tool.process",
+      turn: this.#turn,
+      call: callId,
+      message: place?.message ?? null,
+      ...(place ? { index: place.index } : {}),
+      pid,
+      started,
+      ...(group ? { group } : {}),
+    };
+    running.hasProcess = true;
+    await this.#host.log.append([record]);
   }
 
   /** `which`: the tool, if several run that were called by the same id. Throws CALL_UNKNOWN, MESSAGE_UNFIT, and what the store says: then it can be tried again. */
@@ -151,8 +173,8 @@ export class Tools<M> {
   }
 
   /** Of the newest message that makes such a call; of several in it, the one that was started first (R9). One whose result came in a message may never be told to have ended. */
-  #runningOf(callId: string): Running | null {
-    const all = [...this.#running].filter(({ call }) => call === callId);
+  #runningOf(callId: string, fits: (running: Running) => boolean = () => true): Running | null {
+    const all = [...this.#running].filter((one) => one.call === callId && fits(one));
     const newest = all.at(-1)?.place?.message;
     return all.find(({ place }) => place?.message === newest) ?? null;
   }

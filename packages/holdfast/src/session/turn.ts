@@ -9,7 +9,17 @@ import { liveClosing } from "./messages.ts";
 import type { RepairEntry, SessionRecord, TurnEnded } from "./records.ts";
 import { turnEnded } from "./refusals.ts";
 import { closing, openCalls } from "./resume.ts";
-import type { Appended, AppendOptions, Draft, OpenCall, Queued, ToolOptions, Turn, Usage } from "./surface.ts";
+import type {
+  Appended,
+  AppendOptions,
+  Draft,
+  OpenCall,
+  Queued,
+  ToolOptions,
+  ToolProcess,
+  Turn,
+  Usage,
+} from "./surface.ts";
 import { Tools } from "./tools.ts";
 import { itemsFrom, keptAsItIs, type Taken, takenIn } from "./unit.ts";
 
@@ -117,6 +127,10 @@ export class LiveTurn<M> implements Turn<M> {
 
   async toolStarted(callId: string, options: ToolOptions = {}): Promise<void> {
     await this.#start(callId, options, false);
+  }
+
+  toolProcess(callId: string, process: ToolProcess): Promise<void> {
+    return this.#tools.runsIn(callId, process);
   }
 
   toolEnded(callId: string, outcome: Outcome, shown?: M): Promise<void> {
