@@ -1,3 +1,8 @@
+import { readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { posix, win32 } from "node:path";
+import { CommandError, EXIT } from "./exit.ts";
+
 /** Everything that can be configured: a flag, else the environment, else the file, else the default. */
 export interface Config {
   /** The address of the store; undefined: the library's default. */
@@ -16,4 +21,212 @@ export interface Config {
   readonly offlineDelayMs: number;
   /** HOLDFAST_DEBUG: stack traces and internals, to stderr. */
   readonly debug: boolean;
+}
+
+/** One row of the table of all that can be configured, from which `holdfast config` and docs/CLI.md are made. */
+export interface Setting {
+  readonly key: keyof Config;
+  readonly env: string;
+  /** The flag of the commands that take it; none: it can only be set for all. */
+  readonly flag?: string;
+  /** Not in the file. */
+  readonly envOnly?: true;
+  /** Lists add up: those of the file, then those of the environment, then those of the flags. */
+  readonly kind: "text" | "url" | "list" | "number" | "switch";
+  readonly fallback: Config[keyof Config];
+  readonly what: string;
+}
+
+export const settings: readonly Setting[] = [
+  {
+    key: "store",
+    env: "HOLDFAST_STORE",
+    flag: "--store",
+    kind: "text",
+    fallback: undefined,
+    what: 'where sessions live: a folder, or "sqlite:" and a file; by default a folder among the user\'s data',
+  },
+  {
+    key: "model",
+    env: "HOLDFAST_MODEL",
+    flag: "--model",
+    kind: "text",
+    fallback: "offline",
+    what: 'the model to ask, as provider/name; "offline" is built in and needs no key',
+  },
+  {
+    key: "baseUrl",
+    env: "HOLDFAST_BASE_URL",
+    flag: "--base-url",
+    kind: "url",
+    fallback: undefined,
+    what: "the address of an OpenAI-compatible server (Ollama, vLLM, LM Studio)",
+  },
+  {
+    key: "allow",
+    env: "HOLDFAST_ALLOW",
+    flag: "--allow",
+    kind: "list",
+    fallback: [],
+    what: "rules of calls that may run without asking",
+  },
+  {
+    key: "ask",
+    env: "HOLDFAST_ASK",
+    flag: "--ask",
+    kind: "list",
+    fallback: [],
+    what: "rules of calls that a person is asked about",
+  },
+  {
+    key: "deny",
+    env: "HOLDFAST_DENY",
+    flag: "--deny",
+    kind: "list",
+    fallback: [],
+    what: "rules of calls that never run",
+  },
+  {
+    key: "windowTokens",
+    env: "HOLDFAST_WINDOW_TOKENS",
+    flag: "--window-tokens",
+    kind: "number",
+    fallback: undefined,
+    what: "how many tokens the model's window holds; by default what is known of the model",
+  },
+  {
+    key: "offlineDelayMs",
+    env: "HOLDFAST_OFFLINE_DELAY_MS",
+    kind: "number",
+    fallback: 15,
+    what: "how long the offline model takes for each piece of its answer, in milliseconds",
+  },
+  {
+    key: "debug",
+    env: "HOLDFAST_DEBUG",
+    envOnly: true,
+    kind: "switch",
+    fallback: false,
+    what: "stack traces and internals, to standard error",
+  },
+];
+
+/** What the command line said: what commander hands to an action, under the same names. Others are passed over. */
+export type Flags = Readonly<Record<string, unknown>>;
+
+/** A value, and where it comes from: `--model`, `HOLDFAST_MODEL`, the path of the file, or `default`. */
+export interface Configured {
+  readonly setting: Setting;
+  readonly value: Config[keyof Config];
+  readonly from: readonly string[];
+}
+
+interface Surroundings {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly platform: string;
+  readonly home: () => string;
+}
+
+const here: Surroundings = { env: process.env, platform: process.platform, home: homedir };
+
+/** Throws CommandError CONFIG_INVALID. */
+export function loadConfig(flags: Flags = {}, around: Surroundings = here): Config {
+  return Object.fromEntries(explainConfig(flags, around).map(({ setting, value }) => [setting.key, value])) as never;
+}
+
+/** The same with the origin of each value. */
+export function explainConfig(flags: Flags = {}, around: Surroundings = here): Configured[] {
+  const path = configPath(around);
+  const file = path === null ? {} : readConfigFile(path, around.env["HOLDFAST_CONFIG"] !== undefined);
+  return settings.map((setting) => {
+    const flag = flags[setting.key];
+    const env = around.env[setting.env];
+    const given: [value: Config[keyof Config], from: string][] = [];
+    if (setting.key in file) given.push([checked(setting, file[setting.key], `${path}: "${setting.key}"`), path!]);
+    // An empty variable is one that was meant to be unset.
+    if (env !== undefined && env !== "") given.push([checked(setting, env, setting.env), setting.env]);
+    if (setting.flag && flag !== undefined) given.push([checked(setting, flag, setting.flag), setting.flag]);
+    const last = given.at(-1);
+    if (!last) return { setting, value: setting.fallback, from: ["default"] };
+    if (setting.kind !== "list") return { setting, value: last[0], from: [last[1]] };
+    return { setting, value: given.flatMap(([value]) => value as string[]), from: given.map(([, from]) => from) };
+  });
+}
+
+/** HOLDFAST_CONFIG, else `holdfast/config.json` where the platform keeps such files; null if the user has no home. */
+export function configPath({ env, platform, home }: Surroundings = here): string | null {
+  if (env["HOLDFAST_CONFIG"] !== undefined) return env["HOLDFAST_CONFIG"] || null;
+  const path = platform === "win32" ? win32 : posix;
+  const given = env[platform === "win32" ? "APPDATA" : "XDG_CONFIG_HOME"] ?? "";
+  if (path.isAbsolute(given)) return path.join(given, "holdfast", "config.json");
+  try {
+    const rest = platform === "win32" ? ["AppData", "Roaming"] : [".config"];
+    return path.join(home(), ...rest, "holdfast", "config.json");
+  } catch (error) {
+    // `os.homedir` throws for a user without a home: then there is no file either.
+    if (error instanceof Error) return null;
+    throw error;
+  }
+}
+
+function readConfigFile(path: string, mustBeThere: boolean): Readonly<Record<string, unknown>> {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (!mustBeThere && (code === "ENOENT" || code === "ENOTDIR")) return {};
+    throw invalid(`The configuration ${path} could not be read: ${(error as Error).message}.`, error);
+  }
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text.replace(/^\u{feff}/u, ""));
+  } catch (error) {
+    throw invalid(`The configuration ${path} is not JSON: ${(error as Error).message}.`, error);
+  }
+  if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed))
+    throw invalid(`The configuration ${path} must hold one JSON object.`);
+  const known = settings.filter(({ envOnly }) => !envOnly).map(({ key }) => key as string);
+  const unknown = Object.keys(parsed).find((key) => !known.includes(key));
+  if (unknown !== undefined)
+    throw invalid(`${path}: "${unknown}" is no name of a setting. The names are ${known.join(", ")}.`);
+  return parsed as Record<string, unknown>;
+}
+
+/** Checked by hand: a library that does it would take longer to load than everything else here. */
+function checked({ kind }: Setting, given: unknown, where: string): Config[keyof Config] {
+  switch (kind) {
+    case "text":
+      if (typeof given === "string" && given !== "") return given;
+      throw invalid(`${where} must be a text that is not empty, not ${shown(given)}.`);
+    case "url":
+      if (typeof given === "string" && /^https?:\/\//i.test(given) && URL.canParse(given)) return given;
+      throw invalid(`${where} must be an address that begins with http:// or https://, not ${shown(given)}.`);
+    case "number": {
+      const value = typeof given === "string" && /^\d{1,12}$/.test(given.trim()) ? Number(given) : given;
+      if (typeof value === "number" && Number.isInteger(value) && value >= 0) return value;
+      throw invalid(`${where} must be a whole number that is not negative, not ${shown(given)}.`);
+    }
+    case "list": {
+      const list = typeof given === "string" ? splitRules(given) : given;
+      if (Array.isArray(list) && list.every((one) => typeof one === "string" && one !== "")) return list;
+      throw invalid(`${where} must be a list of texts, not ${shown(given)}.`);
+    }
+    case "switch":
+      if (typeof given === "boolean") return given;
+      return !["0", "false", "no", "off"].includes(String(given).toLowerCase());
+  }
+}
+
+/** At commas that do not stand between brackets: `read(**), shell(echo a,b)` are two. */
+function splitRules(text: string): string[] {
+  return (text.match(/(?:\([^)]*\)?|[^,(])+/g) ?? []).map((rule) => rule.trim()).filter((rule) => rule !== "");
+}
+
+function shown(given: unknown): string {
+  return JSON.stringify(given)?.slice(0, 80) ?? String(given);
+}
+
+function invalid(message: string, cause?: unknown): CommandError {
+  return new CommandError(EXIT.usage, "CONFIG_INVALID", `${message} Nothing was touched.`, cause);
 }

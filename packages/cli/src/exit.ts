@@ -29,3 +29,15 @@ export class CommandError extends Error {
     this.code = code;
   }
 }
+
+/** The table in words. */
+export const exitCodes: readonly (readonly [code: number, meaning: string])[] = [
+  [EXIT.done, "done"],
+  [EXIT.failed, "the turn failed, or a check found something wrong"],
+  [EXIT.usage, "a wrong argument or configuration; nothing was touched"],
+  [EXIT.notFound, "no such session"],
+  [EXIT.busy, "somebody else has the session"],
+  [EXIT.store, "the store could not: full, forbidden, read-only, damaged, of a newer format"],
+  [EXIT.model, "the model could not be asked: no key, unknown name, no answer"],
+  [EXIT.denied, "the turn ended, but calls were denied because no rule allowed them"],
+];

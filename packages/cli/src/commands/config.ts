@@ -1,0 +1,45 @@
+import type { Command } from "commander";
+import { configPath, explainConfig } from "../config.ts";
+import { plainLine } from "../terminal/plain.ts";
+import { tableLines } from "../terminal/table.ts";
+
+export function register(program: Command): void {
+  program
+    .command("config")
+    .summary("what is configured, and where each value comes from")
+    .description(
+      "Shows what is configured, and where each value comes from: a flag, else the environment, else the file, else the default. Keys of providers are read from the environment only.",
+    )
+    .option("--json", "as JSON")
+    .addHelpText("after", "\nExample:\n  HOLDFAST_MODEL=anthropic/claude-sonnet-5 holdfast config")
+    .action((_options: object, command: Command) => {
+      const flags = command.optsWithGlobals();
+      const path = configPath();
+      const rows = explainConfig(flags);
+      if (flags["json"]) {
+        const values = rows.map(({ setting, value, from }) => [
+          setting.key,
+          { value: value ?? null, from, env: setting.env },
+        ]);
+        process.stdout.write(`${JSON.stringify({ file: path, settings: Object.fromEntries(values) }, null, 2)}\n`);
+        return;
+      }
+      const cells = rows.map(({ setting, value, from }) => [
+        setting.key,
+        plainLine(value === undefined ? "—" : typeof value === "string" ? value : JSON.stringify(value)),
+        plainLine(from.join(", ")),
+        setting.env,
+        setting.envOnly ? "" : (setting.flag ?? ""),
+      ]);
+      const columns = [
+        { title: "setting" },
+        { title: "value", shrinksTo: 16 },
+        { title: "from", shrinksTo: 16 },
+        { title: "environment" },
+        { title: "flag" },
+      ];
+      process.stdout.write(
+        `${tableLines(columns, cells, process.stdout.columns).join("\n")}\n\nfile: ${path ?? "none: this user has no home"}\n`,
+      );
+    });
+}

@@ -1,0 +1,151 @@
+import { type Command, InvalidArgumentError, Option } from "commander";
+import type { ListQuery, Summary } from "holdfast";
+import { withStore } from "../store/open.ts";
+import { shortIds } from "../store/session-id.ts";
+import { type Paint, paintFor, type Style } from "../terminal/colour.ts";
+import { plainLine } from "../terminal/plain.ts";
+import { tableLines } from "../terminal/table.ts";
+import { ago, durationMs } from "../terminal/time.ts";
+
+const STATUSES = ["running", "interrupted", "waiting", "queued", "idle"] as const;
+type Shown = (typeof STATUSES)[number];
+
+interface Options {
+  readonly here?: true;
+  readonly status?: Shown;
+  readonly app?: string;
+  readonly since?: string;
+  readonly limit: number;
+  readonly all?: true;
+  readonly json?: true;
+}
+
+export function register(program: Command): void {
+  program
+    .command("ls")
+    .summary("the sessions, newest first")
+    .description(
+      "Lists sessions, newest first, of all folders. running: a process has it open and a turn runs. interrupted: the last turn did not complete. waiting: for a person. queued: prompts wait for their turn.",
+    )
+    .option("--here", "only those of this folder")
+    .addOption(new Option("--status <status>", "only those").choices(STATUSES))
+    .option("--app <name>", "only those of this program")
+    .option("--since <time>", "only those written to since: a date, or an age such as 2h, 7d", sinceOf)
+    .option("--limit <n>", "at most so many", limitOf, 50)
+    .option("--all", "all of them, also those without a turn")
+    .option("--json", "one JSON object for each, on a line of its own")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  holdfast ls --here --status interrupted\n  holdfast ls --since 7d --json | jq -r .id",
+    )
+    .action((options: Options, command: Command) =>
+      withStore(command.optsWithGlobals(), async (store) => {
+        const found: Summary[] = [];
+        const max = options.all ? Number.POSITIVE_INFINITY : options.limit;
+        let after: string | undefined;
+        let more = false;
+        do {
+          const page = await store.list({
+            ...queryOf(options, process.cwd()),
+            ...(after === undefined ? {} : { after }),
+          });
+          after = page.next;
+          for (const session of page.sessions) {
+            if (options.status && shownStatus(session) !== options.status) continue;
+            if (found.length >= max) {
+              more = true;
+              break;
+            }
+            found.push(session);
+          }
+        } while (after !== undefined && !more);
+        if (options.json)
+          for (const session of found)
+            process.stdout.write(`${JSON.stringify({ ...session, status: shownStatus(session) })}\n`);
+        else
+          process.stdout.write(
+            listText(found, {
+              more,
+              now: Date.now(),
+              columns: process.stdout.columns,
+              paint: paintFor(process.stdout),
+            }),
+          );
+      }),
+    );
+}
+
+/** A session that nothing runs in and that prompts wait for is `queued`: somebody has to go on with it. */
+export function shownStatus({ status, queued }: Summary): Shown {
+  return status === "idle" && queued > 0 ? "queued" : status;
+}
+
+const COLOURS: Readonly<Partial<Record<Shown, Style>>> = {
+  running: "good",
+  interrupted: "bad",
+  waiting: "warning",
+  queued: "warning",
+};
+
+function listText(
+  sessions: readonly Summary[],
+  {
+    more,
+    now,
+    columns,
+    paint,
+  }: { readonly more: boolean; readonly now: number; readonly columns: number | undefined; readonly paint: Paint },
+): string {
+  if (sessions.length === 0) return "No sessions.\n";
+  const short = shortIds(sessions.map(({ id }) => id));
+  const rows = sessions.map((session) => [
+    short.get(session.id)!,
+    shownStatus(session),
+    ago(session.at, now),
+    plainLine(session.title) || "(no prompt yet)",
+    plainLine(session.cwd ?? ""),
+  ]);
+  const lines = tableLines(
+    [
+      { title: "session" },
+      { title: "status" },
+      { title: "written" },
+      { title: "title", shrinksTo: 16 },
+      { title: "folder", shrinksTo: 8 },
+    ],
+    rows,
+    columns,
+    (text, row, column) => {
+      if (row === "title") return paint("heading", text);
+      const colour =
+        column === 1 ? COLOURS[shownStatus(sessions[row]!)] : column === 2 || column === 4 ? "faint" : undefined;
+      return colour ? paint(colour, text) : text;
+    },
+  );
+  if (more) lines.push(paint("faint", "There are more: --limit <n>, or --all."));
+  return `${lines.join("\n")}\n`;
+}
+
+function queryOf({ here, status, app, since, limit, all }: Options, cwd: string): ListQuery {
+  return {
+    ...(here ? { cwd } : {}),
+    ...(app === undefined ? {} : { app }),
+    ...(since === undefined ? {} : { since }),
+    ...(status === undefined ? {} : { status: status === "queued" ? "idle" : status }),
+    ...(all ? { empty: true } : {}),
+    // One more than is shown tells whether there are more.
+    limit: all || status === "queued" || status === "idle" ? 1000 : limit + 1,
+  };
+}
+
+function sinceOf(text: string): string {
+  const age = durationMs(text);
+  const at = age === null ? Date.parse(text) : Date.now() - age;
+  if (Number.isNaN(at)) throw new InvalidArgumentError("Give a date, or an age such as 2h or 7d.");
+  return new Date(at).toISOString();
+}
+
+function limitOf(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError("Give a whole number of at least 1.");
+  return Number(text);
+}

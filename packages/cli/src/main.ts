@@ -1,0 +1,77 @@
+import { existsSync } from "node:fs";
+import { Command, CommanderError } from "commander";
+import { register as registerConfig } from "./commands/config.ts";
+import { register as registerLs } from "./commands/ls.ts";
+import { EXIT, exitCodes } from "./exit.ts";
+import { failureOf } from "./failure.ts";
+import { paintFor } from "./terminal/colour.ts";
+import { endWithPipe } from "./terminal/pipe.ts";
+import { version } from "./version.ts";
+
+/** Runs the command that the arguments name. The exit code is left in `process.exitCode`, so that output is written to its end. */
+export async function main(args: readonly string[]): Promise<void> {
+  endWithPipe();
+  try {
+    const program = await makeProgram();
+    await program.parseAsync(args.length > 0 ? args : [startOf(program)], { from: "user" });
+  } catch (error) {
+    if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? EXIT.done : EXIT.usage;
+    else report(error);
+  }
+}
+
+/** All commands, for the command line, completion and tests. */
+export async function makeProgram(): Promise<Command> {
+  const program = new Command("holdfast")
+    .description("An agent that cannot lose a turn, and all that a store of sessions needs.")
+    .version(version, "-V, --version", "the version of this command")
+    .option(
+      "--store <address>",
+      'where sessions live: a folder, or "sqlite:" and a file (default: HOLDFAST_STORE, else the user\'s data folder)',
+    )
+    .helpOption("-h, --help", "what this command does")
+    .helpCommand("help [command]", "what a command does")
+    .showSuggestionAfterError()
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({ outputError: (text, write) => write(`${text.replace(/^error: /, "holdfast: ")}`) })
+    .showHelpAfterError("Try --help.")
+    .exitOverride();
+  program.addHelpText("after", () => `\n${exitCodeLines().join("\n")}`);
+  registerLs(program);
+  registerConfig(program);
+  for (const name of ["demo", "chat", "run", "resume", "export"]) await registerIfThere(program, name);
+  program
+    .command("exit-codes", { hidden: true })
+    .description(exitCodeLines().join("\n"))
+    .action(() => void process.stdout.write(`${exitCodeLines().join("\n")}\n`));
+  return program;
+}
+
+/** Until all commands are there. */
+async function registerIfThere(program: Command, name: string): Promise<void> {
+  const file = new URL(`./commands/${name}${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url);
+  if (!existsSync(file)) return;
+  const { register } = (await import(file.href)) as { register(program: Command): void };
+  register(program);
+}
+
+/** The command that is meant if none is named: chat where a person sits, else help. */
+function startOf(program: Command): string {
+  const canChat = process.stdin.isTTY && process.stdout.isTTY && program.commands.some((one) => one.name() === "chat");
+  return canChat ? "chat" : "--help";
+}
+
+function exitCodeLines(): string[] {
+  return ["Exit codes:", ...exitCodes.map(([code, meaning]) => `  ${code}  ${meaning}`)];
+}
+
+/** Says what went wrong; where in the code it did only those learn who ask for it. */
+export function report(error: unknown): void {
+  const { exitCode, code, message, hints } = failureOf(error);
+  const paint = paintFor(process.stderr);
+  process.exitCode = exitCode;
+  process.stderr.write(`${paint("bad", "holdfast:")} ${message} ${paint("faint", `[${code}]`)}\n`);
+  for (const hint of hints) process.stderr.write(`  ${hint}\n`);
+  const { HOLDFAST_DEBUG } = process.env;
+  if (HOLDFAST_DEBUG && HOLDFAST_DEBUG !== "0") console.error(error);
+}

@@ -1,0 +1,78 @@
+import { createHash } from "node:crypto";
+import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import { homedir } from "node:os";
+import { isAbsolute, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/**
+ * Where the whole outputs of tools are kept, of which the journal has what the model saw: beside the store, a folder for each session. Null if the store is gone with its process. `storeUrl` is `store.url`.
+ * It need not exist.
+ */
+export function outputsFolder(
+  storeUrl: string,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): string | null {
+  const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(storeUrl)?.[1]?.toLowerCase();
+  switch (scheme) {
+    case undefined:
+      return join(resolve(storeUrl), "outputs");
+    case "file":
+      return join(fileURLToPath(storeUrl), "outputs");
+    case "sqlite":
+      return `${resolve(storeUrl.slice("sqlite:".length).replace(/^\/\/(?=\/)/, ""))}.outputs`;
+    case "memory":
+      return null;
+    default: {
+      // A database elsewhere: its outputs are this user's, and apart from those of other databases. The address may hold a password, so only its digest becomes a name.
+      const given = env["XDG_DATA_HOME"] ?? "";
+      const data = isAbsolute(given) ? given : join(homedir(), ".local", "share");
+      return join(data, "holdfast-outputs", createHash("sha256").update(storeUrl).digest("hex").slice(0, 16));
+    }
+  }
+}
+
+/** The folder of a session's outputs, made if it is not there: for this user alone. Null as for `outputsFolder`. */
+export function sessionOutputs(storeUrl: string, session: string): string | null {
+  const folder = outputsFolder(storeUrl);
+  if (folder === null) return null;
+  if (!/^[0-9a-f-]{36}$/.test(session))
+    throw new Error(`not an id of a session: ${JSON.stringify(session.slice(0, 60))}`);
+  const own = join(folder, session);
+  mkdirSync(own, { recursive: true, mode: 0o700 });
+  return own;
+}
+
+/** Removes the outputs of sessions that are gone. `isThere` also knows those in the trash, if it is to keep them. */
+export async function sweepOutputs(
+  storeUrl: string,
+  isThere: (session: string) => Promise<boolean>,
+): Promise<{ readonly sessions: number; readonly bytes: number }> {
+  const folder = outputsFolder(storeUrl);
+  let sessions = 0;
+  let bytes = 0;
+  for (const name of folder === null ? [] : namesIn(folder)) {
+    if (!/^[0-9a-f-]{36}$/.test(name) || (await isThere(name))) continue;
+    const own = join(folder!, name);
+    bytes += sizeOf(own);
+    rmSync(own, { recursive: true, force: true });
+    sessions++;
+  }
+  return { sessions, bytes };
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
+}
+
+function sizeOf(folder: string): number {
+  let bytes = 0;
+  for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
+    bytes += statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0;
+  }
+  return bytes;
+}

@@ -1,0 +1,70 @@
+import type { Store, Summary } from "holdfast";
+import { CommandError, EXIT } from "../exit.ts";
+import { plainLine } from "../terminal/plain.ts";
+import { ago } from "../terminal/time.ts";
+
+const WHOLE = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** Fewer characters than this name nothing: a slip of the finger is not to delete a session. */
+const CHARACTERS_MIN = 4;
+const CANDIDATES_MAX = 10;
+/** Ids begin with their time in milliseconds: two sessions are hardly ever the same up to here. */
+const SHORT = 13;
+
+/** All that a store holds, newest first, sessions without a turn too. */
+export async function* allSessions(store: Store): AsyncGenerator<Summary, void, undefined> {
+  let after: string | undefined;
+  do {
+    const page = await store.list({ empty: true, limit: 1000, ...(after === undefined ? {} : { after }) });
+    yield* page.sessions;
+    after = page.next;
+  } while (after !== undefined);
+}
+
+/**
+ * The session that a user means: an id, its beginning or its end (four characters or more), or `latest` (`-`) for the one last written to. Throws CommandError SESSION_NOT_FOUND, SESSION_AMBIGUOUS.
+ */
+export async function resolveId(store: Store, given: string): Promise<string> {
+  const wanted = given.trim().toLowerCase();
+  if (WHOLE.test(wanted)) {
+    if (await store.has(wanted)) return wanted;
+    throw notFound(`There is no session ${wanted} in ${store.url}.`);
+  }
+  if (wanted === "latest" || wanted === "-") {
+    const { sessions } = await store.list({ limit: 1 });
+    if (sessions[0]) return sessions[0].id;
+    throw notFound(`There are no sessions in ${store.url} yet.`);
+  }
+  if (wanted.length < CHARACTERS_MIN || !/^[0-9a-f-]+$/.test(wanted))
+    throw notFound(
+      `"${plainLine(given).slice(0, 60)}" is no id of a session: give at least ${CHARACTERS_MIN} characters from the beginning or the end of one, or "latest".`,
+    );
+  const begins: Summary[] = [];
+  const ends: Summary[] = [];
+  for await (const session of allSessions(store)) {
+    if (session.id.startsWith(wanted)) begins.push(session);
+    else if (session.id.endsWith(wanted)) ends.push(session);
+  }
+  const found = begins.length > 0 ? begins : ends;
+  if (found.length === 1) return found[0]!.id;
+  if (found.length === 0) throw notFound(`No session in ${store.url} begins or ends with "${wanted}".`);
+  const lines = found
+    .slice(0, CANDIDATES_MAX)
+    .map(({ id, title, at }) => `  ${id}  ${plainLine(title).slice(0, 50)} (${ago(at, Date.now())})`);
+  const more = found.length > CANDIDATES_MAX ? [`  and ${found.length - CANDIDATES_MAX} more`] : [];
+  throw new CommandError(
+    EXIT.notFound,
+    "SESSION_AMBIGUOUS",
+    [`"${wanted}" fits ${found.length} sessions, give more of the id:`, ...lines, ...more].join("\n"),
+  );
+}
+
+/** What to show of these ids: as little as tells them apart. */
+export function shortIds(ids: readonly string[]): Map<string, string> {
+  const times = new Map<string, number>();
+  for (const id of ids) times.set(id.slice(0, SHORT), (times.get(id.slice(0, SHORT)) ?? 0) + 1);
+  return new Map(ids.map((id) => [id, times.get(id.slice(0, SHORT)) === 1 ? id.slice(0, SHORT) : id]));
+}
+
+function notFound(message: string): CommandError {
+  return new CommandError(EXIT.notFound, "SESSION_NOT_FOUND", `${message} "holdfast ls --all" lists what is there.`);
+}

@@ -1,0 +1,57 @@
+import { fit, pad, widthOf } from "./width.ts";
+
+export interface Column {
+  readonly title: string;
+  readonly align?: "left" | "right";
+  /** It gives way first when the lines do not fit: at least this many columns stay. Without it, it stays as wide as it is. */
+  readonly shrinksTo?: number;
+}
+
+const GAP = 2;
+
+/** Lines of a table that fit into `columnsMax` (undefined: any width will do). Cells are plain text on one line; `style` sees each cell after it has been fitted. */
+export function tableLines(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+  columnsMax: number | undefined,
+  style: (text: string, row: number | "title", column: number) => string = (text) => text,
+): string[] {
+  const widths = columns.map(({ title }, i) =>
+    rows.reduce((widest, row) => Math.max(widest, widthOf(row[i] ?? "")), widthOf(title)),
+  );
+  if (columnsMax !== undefined) shrink(widths, columns, columnsMax);
+  const lineOf = (cells: readonly string[], row: number | "title"): string =>
+    columns
+      .map(({ align }, i) => {
+        const cell = fit(cells[i] ?? "", widths[i]!);
+        const styled = style(cell, row, i);
+        // The last column is not filled up: nothing is gained by spaces at the end of a line.
+        if (i === columns.length - 1 && align !== "right") return styled;
+        const filled = pad(cell, widths[i]!, align === "right" ? "right" : "left");
+        return filled.replace(cell, () => styled);
+      })
+      .join(" ".repeat(GAP))
+      .trimEnd();
+  return [
+    lineOf(
+      columns.map(({ title }) => title),
+      "title",
+    ),
+    ...rows.map((row, i) => lineOf(row, i)),
+  ];
+}
+
+/** Takes from the widest of the columns that may shrink, until all fit or none can give more. */
+function shrink(widths: number[], columns: readonly Column[], columnsMax: number): void {
+  let over = widths.reduce((sum, width) => sum + width, 0) + GAP * (widths.length - 1) - columnsMax;
+  while (over > 0) {
+    let widest = -1;
+    for (const [i, { shrinksTo }] of columns.entries()) {
+      if (shrinksTo === undefined || widths[i]! <= shrinksTo) continue;
+      if (widest < 0 || widths[i]! > widths[widest]!) widest = i;
+    }
+    if (widest < 0) return;
+    widths[widest]!--;
+    over--;
+  }
+}
