@@ -3,10 +3,19 @@ import { defineConfig } from "vitest/config";
 const conditions = ["holdfast-source", "node", "import", "module", "default"];
 
 /** One project per layer of proof (DESIGN.md, section 8): each can be run by itself with `npx vitest run --project <layer>`. */
-const layer = (name: string, timeoutMs: number) => ({
+const layer = (name: string, timeoutMs: number, globalSetup: string[] = []) => ({
   extends: true as const,
-  test: { name, include: [`packages/*/test/${name}/**/*.test.ts`], testTimeout: timeoutMs, hookTimeout: timeoutMs },
+  test: {
+    name,
+    include: [`packages/*/test/${name}/**/*.test.ts`],
+    testTimeout: timeoutMs,
+    hookTimeout: timeoutMs,
+    globalSetup,
+  },
 });
+
+/** Layers whose tests run the compiled command. */
+const compiled = ["packages/cli/test/build.ts"];
 
 export default defineConfig({
   resolve: { conditions },
@@ -16,10 +25,10 @@ export default defineConfig({
       layer("unit", 30_000),
       layer("conformance", 60_000),
       layer("simulation", 170_000),
-      layer("kill", 170_000),
+      layer("kill", 170_000, compiled),
       layer("corpus", 60_000),
       layer("machine", 170_000),
-      layer("end-to-end", 170_000),
+      layer("end-to-end", 170_000, compiled),
     ],
   },
 });
