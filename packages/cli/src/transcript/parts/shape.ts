@@ -1,0 +1,48 @@
+/** Reading what others wrote: whatever it is, these answer. */
+export type Shape = { readonly [member: string]: unknown };
+
+export function shapeOf(value: unknown): Shape | null {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Shape) : null;
+}
+
+/** The objects of a list; whatever else is in it is passed over. */
+export function shapesOf(value: unknown): readonly Shape[] {
+  return Array.isArray(value) ? value.filter((item): item is Shape => shapeOf(item) !== null) : [];
+}
+
+export function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** Undefined if it is not JSON. */
+export function parsedJson(json: string): unknown {
+  try {
+    return JSON.parse(json) as unknown;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+/** For people: strings as they are, anything else as JSON; never throws. */
+export function printed(value: unknown, indent?: number): string {
+  if (typeof value === "string") return value;
+  if (value === undefined) return "";
+  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return `(${value.byteLength} bytes)`;
+  try {
+    return JSON.stringify(value, null, indent) ?? String(value);
+  } catch {
+    // Cycles and BigInt: JSON gives up on them, and they are not worth more than this here.
+    return "(a value that cannot be printed)";
+  }
+}
+
+/** Tool input as the object that providers want. */
+export function inputObject(value: unknown): Shape {
+  const parsed = typeof value === "string" ? parsedJson(value) : value;
+  const shape = shapeOf(parsed);
+  if (shape) return shape;
+  return value === null || value === undefined || (typeof value === "string" && value.trim() === "")
+    ? {}
+    : { input: value };
+}
