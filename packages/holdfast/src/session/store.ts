@@ -196,6 +196,25 @@ class SessionStore implements surface.Store, Guarded {
     return this.#journals.verify(id);
   }
 
+  async heal(id: string): Promise<Recovery> {
+    this.#assertOpen();
+    const { journal, recovery } = await this.#journals.open(id, { app: this.#parts.app });
+    await journal.close();
+    return recovery;
+  }
+
+  history(id: string, from?: number): AsyncIterable<JournalRecord> {
+    return this.#journals.history(id, from);
+  }
+
+  pack(id: string): Promise<{ readonly segments: number; readonly bytesBefore: number; readonly bytesAfter: number }> {
+    return this.#journals.pack(id);
+  }
+
+  gc(options?: { readonly graceMs?: number }): Promise<{ readonly removed: readonly string[] }> {
+    return this.#journals.gc(options);
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;

@@ -71,6 +71,14 @@ export interface Store extends AsyncDisposable {
   delete(id: string): Promise<void>;
   /** Reads every byte, reports, heals nothing. */
   verify(id: string): Promise<Verification>;
+  /** Heals what a crash left behind, as `resume` does, and says what was found: without looking at the conversation, so in any dialect. SESSION_BUSY. */
+  heal(id: string): Promise<Recovery>;
+  /** All records from seq `from` (default 1) on, of earlier epochs too, to the end as it is now; writes nothing. */
+  history(id: string, from?: number): AsyncIterable<JournalRecord>;
+  /** Compresses what lies before the current epoch. SESSION_BUSY while anybody has it open, NOT_SUPPORTED where the store cannot. */
+  pack(id: string): Promise<{ readonly segments: number; readonly bytesBefore: number; readonly bytesAfter: number }>;
+  /** Removes for good what has been in the trash for longer than `graceMs` (default a week), and what unfinished work left behind. Answers the ids. */
+  gc(options?: { readonly graceMs?: number }): Promise<{ readonly removed: readonly string[] }>;
   /** Closes every session that is open through this store, as `session.close` does. */
   close(): Promise<void>;
 }
