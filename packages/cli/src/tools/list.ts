@@ -1,0 +1,33 @@
+import { relative } from "node:path";
+import { RESULT_CHARS_MAX } from "./bounded.ts";
+import type { ToolContext } from "./context.ts";
+import { inWords } from "./failure.ts";
+import { realPath, shownPath } from "./real-path.ts";
+import { isSecret } from "./secrets.ts";
+import { notes, oneLine, walk } from "./walk.ts";
+
+const ENTRIES_MAX = 1000;
+
+export async function listFolder(
+  { cwd, passOver = isSecret }: Pick<ToolContext, "cwd" | "passOver">,
+  input: { readonly path?: string | undefined },
+): Promise<string> {
+  const root = realPath(cwd, input.path ?? ".");
+  const shown = shownPath(cwd, root);
+  try {
+    const walked = await walk(root, ENTRIES_MAX, passOver);
+    const marks = { file: "", folder: "/", link: "@", other: "" };
+    const names = walked.entries.map(({ path, kind }) => oneLine(relative(root, path)) + marks[kind]);
+    let chars = 0;
+    const fit = names.filter((name) => {
+      chars += name.length + 1;
+      return chars <= RESULT_CHARS_MAX;
+    });
+    const isCut = walked.isCut || fit.length < names.length;
+    const said = [...(isCut ? [`only the first ${fit.length} are shown: list a folder in it`] : []), ...notes(walked)];
+    const text = fit.length === 0 ? `[${shown} has nothing to list.]` : fit.join("\n");
+    return said.length === 0 ? text : `${text}\n[${said.join("; ")}.]`;
+  } catch (error) {
+    throw inWords(error, shown);
+  }
+}

@@ -1,0 +1,55 @@
+import { lstatSync, readlinkSync } from "node:fs";
+import { isAbsolute, join, parse, relative, resolve, sep } from "node:path";
+
+const LINKS_MAX = 40;
+
+/**
+ * Where a path leads in truth: every symbolic link is followed, also one that leads to nothing yet (a write would make it there), and `..` goes up from where a link led. The rest of a path that does not exist stays as it is.
+ */
+export function realPath(cwd: string, path: string): string {
+  if (path.includes("\0")) throw new Error("A path cannot hold a NUL character.");
+  const from = isAbsolute(path) ? path : `${cwd}${sep}${path}`;
+  const { root } = parse(resolve(from));
+  const left = from.slice(parse(from).root.length).split(sep === "/" ? "/" : /[/\\]/u);
+  let here = root;
+  let links = 0;
+  while (left.length > 0) {
+    const name = left.shift()!;
+    if (name === "" || name === ".") continue;
+    if (name === "..") {
+      here = resolve(here, "..");
+      continue;
+    }
+    const next = join(here, name);
+    const target = linkTarget(next);
+    if (target === null) {
+      here = next;
+      continue;
+    }
+    links += 1;
+    if (links > LINKS_MAX) throw new Error(`${path} is a chain of symbolic links without an end.`);
+    left.unshift(...target.split(sep === "/" ? "/" : /[/\\]/u));
+    if (isAbsolute(target)) here = parse(target).root;
+  }
+  return here;
+}
+
+function linkTarget(path: string): string | null {
+  try {
+    return lstatSync(path).isSymbolicLink() ? readlinkSync(path) : null;
+  } catch (error) {
+    // What does not exist, or may not be looked at, cannot be followed by the tool either.
+    if (error instanceof Error) return null;
+    throw error;
+  }
+}
+
+export function isInside(folder: string, path: string): boolean {
+  const way = relative(folder, path);
+  return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way));
+}
+
+/** As it is shown: relative where it is inside of the working folder. */
+export function shownPath(cwd: string, path: string): string {
+  return isInside(cwd, path) ? relative(cwd, path) || "." : path;
+}

@@ -1,0 +1,96 @@
+import { stat } from "node:fs/promises";
+import { Worker } from "node:worker_threads";
+import type { ToolContext } from "./context.ts";
+import { inWords } from "./failure.ts";
+import { realPath, shownPath } from "./real-path.ts";
+import type { SearchReport, SearchTask } from "./search-worker.ts";
+import { isSecret } from "./secrets.ts";
+import { notes, oneLine, type Walked, walk } from "./walk.ts";
+
+const FILES_MAX = 50_000;
+const TIMEOUT_SECONDS = 20;
+
+interface SearchInput {
+  readonly pattern: string;
+  readonly path?: string | undefined;
+}
+
+export async function search(
+  { cwd, passOver = isSecret }: Pick<ToolContext, "cwd" | "passOver">,
+  input: SearchInput,
+  signal?: AbortSignal,
+  timeoutSeconds: number = TIMEOUT_SECONDS,
+): Promise<string> {
+  const root = realPath(cwd, input.path ?? ".");
+  const shown = shownPath(cwd, root);
+  assertPattern(input.pattern);
+  try {
+    const isFolder = (await stat(root)).isDirectory();
+    const walked = isFolder ? await walk(root, FILES_MAX, passOver) : alone(root);
+    const files = walked.entries.filter(({ kind }) => kind === "file").map(({ path }) => path);
+    const names = files.map((path) => oneLine(shownPath(cwd, path)));
+    const report = await searched({ pattern: input.pattern, files, names }, timeoutSeconds, signal);
+    return phrased(report, walked, files.length, timeoutSeconds);
+  } catch (error) {
+    throw inWords(error, shown);
+  }
+}
+
+function assertPattern(pattern: string): void {
+  try {
+    new RegExp(pattern, "u");
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(
+      `The pattern is not a regular expression: ${why}. Put a backslash before characters that mean themselves.`,
+    );
+  }
+}
+
+function alone(path: string): Walked {
+  return { entries: [{ path, kind: "file" }], isCut: false, passed: 0, closed: 0 };
+}
+
+interface Searched extends SearchReport {
+  readonly isLate: boolean;
+}
+
+/** In a thread of its own: a pattern that would take for ever is ended, and the agent goes on meanwhile. */
+async function searched(task: SearchTask, timeoutSeconds: number, signal?: AbortSignal): Promise<Searched> {
+  signal?.throwIfAborted();
+  const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
+  const worker = new Worker(new URL(`./search-worker.${extension}`, import.meta.url), { workerData: task });
+  const { promise, resolve, reject } = Promise.withResolvers<Searched>();
+  let report: SearchReport = { lines: [], searched: 0, isCut: false, skipped: 0, isDone: false };
+  const stop = (): void => reject(new Error("The search was stopped."));
+  const timer = setTimeout(() => resolve({ ...report, isLate: true }), timeoutSeconds * 1000);
+  worker.on("message", (said: SearchReport) => {
+    report = { ...said, lines: [...report.lines, ...said.lines] };
+    if (said.isDone) resolve({ ...report, isLate: false });
+  });
+  worker.on("error", reject);
+  worker.on("exit", () => reject(new Error("The search ended by itself. Nothing was changed; try a simpler pattern.")));
+  signal?.addEventListener("abort", stop, { once: true });
+  try {
+    return await promise;
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", stop);
+    await worker.terminate();
+  }
+}
+
+function phrased(report: Searched, walked: Walked, files: number, timeoutSeconds: number): string {
+  const { lines, searched: count, isCut, skipped, isLate } = report;
+  const said = [
+    ...(isCut ? [`only the first ${lines.length} lines are shown: search for something rarer, or in a folder`] : []),
+    ...(isLate
+      ? [`ended after ${timeoutSeconds} s, with ${count} of ${files} files searched: use a simpler pattern`]
+      : []),
+    ...(walked.isCut ? [`only the first ${FILES_MAX} files and folders were looked at`] : []),
+    ...(skipped > 0 ? [`${skipped} files skipped: not text, or too large`] : []),
+    ...notes(walked),
+  ];
+  const text = lines.length > 0 ? lines.join("\n") : "[Nothing found.]";
+  return said.length === 0 ? text : `${text}\n[${said.join("; ")}.]`;
+}

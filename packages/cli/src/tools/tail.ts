@@ -1,0 +1,48 @@
+import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+import { StringDecoder } from "node:string_decoder";
+
+const LOOK_MS = 100;
+/** At most this much is told at a time: of a flood, people are shown the end. */
+const TOLD_BYTES_MAX = 64 * 1024;
+
+export interface Tail {
+  /** Tells what came last, and stops. */
+  end(): void;
+}
+
+/** Tells what a command writes to its log, for as long as it runs. `each` is called after each look. */
+export function tail(log: string, tell: (text: string) => void, each: (size: number) => void): Tail {
+  const fd = openSync(log, "r");
+  const bytes = new Uint8Array(TOLD_BYTES_MAX);
+  let decoder = new StringDecoder("utf8");
+  let at = 0;
+  let isOver = false;
+  const look = (): void => {
+    const { size } = fstatSync(fd);
+    let isSkipped = false;
+    if (size - at > TOLD_BYTES_MAX) {
+      at = size - TOLD_BYTES_MAX;
+      decoder = new StringDecoder("utf8");
+      isSkipped = true;
+    }
+    while (at < size) {
+      const read = readSync(fd, bytes, 0, Math.min(TOLD_BYTES_MAX, size - at), at);
+      if (read === 0) break;
+      at += read;
+      const text = decoder.write(bytes.subarray(0, read));
+      if (text !== "") tell(isSkipped ? `…\n${text}` : text);
+      isSkipped = false;
+    }
+    each(size);
+  };
+  const timer = setInterval(look, LOOK_MS);
+  return {
+    end: () => {
+      if (isOver) return;
+      isOver = true;
+      clearInterval(timer);
+      look();
+      closeSync(fd);
+    },
+  };
+}
