@@ -1,2 +1,2 @@
 export { durable } from "./durable.ts";
-export type * from "./surface.ts";
+export type { Durable, DurableOptions, Prompted, Run, RunOutcome, Settings } from "./surface.ts";

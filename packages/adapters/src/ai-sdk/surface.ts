@@ -6,11 +6,21 @@ export interface Settings {
   readonly tools?: ToolSet | undefined;
 }
 
+/** `messages`, for settings that have neither these nor a prompt. */
+export type Prompted<S> = S extends { readonly prompt: unknown } | { readonly messages: unknown }
+  ? S
+  : S & { messages: ModelMessage[] };
+
+export interface DurableOptions {
+  /** By the name of the tool. "safe": running it twice does no harm, so that `resumeTurn({ calls: "rerun" })` may. Recorded at each start. Default "never". */
+  readonly replay?: Readonly<Record<string, "safe" | "never">>;
+}
+
 /** What a run came to, without ending the turn: the caller may go on in it. */
 export type RunOutcome =
   | { readonly kind: "completed" }
   | { readonly kind: "aborted" }
-  /** The model, its stream or the store failed. `error` is the original. */
+  /** The model or its stream failed. `error` is the original. */
   | { readonly kind: "failed"; readonly error: unknown }
   /** Calls wait for a person: append a `tool-approval-response`, or suspend the turn. */
   | {
@@ -27,18 +37,24 @@ export type RunOutcome =
 export interface Durable {
   /**
    * The same settings, with a model, tools and callbacks that record: deltas as they stream, each assistant message before any of its tools starts, each tool's start before it runs (fails closed) and its outcome the moment it returns.
-   * Callbacks of the application's own are still called. Records go to the turn that is open when the model is asked.
+   * Callbacks of the application's own are still called. Records go to the turn that is open when the model is first asked; wrap anew for the run of another turn (a `ToolLoopAgent` is wrapped once: each of its calls counts as a run of its own).
+   * Settings with neither `prompt` nor `messages` get the session's messages; those of an agent get them at each call that brings none.
    */
-  wrap<S extends Settings>(settings: S): S;
+  wrap<S extends Settings>(settings: S): Prompted<S>;
   /** A copy of what the model is to see now: give it as `messages`. */
   messages(): ModelMessage[];
-  /** Runs the calls that `resumeTurn` left open (`turn.open`) with these tools, and records their results. Do it before the model is asked again. */
+  /**
+   * Runs the calls that `resumeTurn` left open (`turn.open`) with these tools, and records their results. Do it before the model is asked again. Calls that wait for approval, or were approved, are left to the SDK; so are tools
+   * without `execute` to the application. Rejects if the store failed.
+   */
   runOpen(tools: ToolSet): Promise<void>;
-  /** Reads the run to its end, whoever else reads it, and says what it came to. Rejects only if the store failed. */
+  /** Reads the run to its end, whoever else reads it, and says what it came to. Call it when the run has just begun: it means the newest one. Rejects only if the store failed. */
   outcome(run: Run): Promise<RunOutcome>;
   /** The same, and ends the turn accordingly: `end`, `abort`, `fail`, or `suspend` for calls that wait. */
   finish(run: Run): Promise<RunOutcome>;
 }
 
-/** A result of `streamText` or `agent.stream`, or the promise of `generateText` or `agent.generate`. */
-export type Run = PromiseLike<unknown> | { consumeStream(options?: { onError?: (error: unknown) => void }): PromiseLike<void> };
+/** A result of `streamText` or `agent.stream`, or the promise of `generateText`, `agent.generate` or `agent.stream`. */
+export type Run =
+  | PromiseLike<unknown>
+  | { consumeStream(options?: { onError?: (error: unknown) => void }): PromiseLike<void> };

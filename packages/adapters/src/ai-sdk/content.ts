@@ -1,0 +1,166 @@
+import type { AssistantContent, ContentPart, ModelMessage, ToolContent, ToolResultPart, ToolSet } from "ai";
+
+/** A part of a response, as the SDK hands it to `onLanguageModelCallEnd`. */
+export type Part = ContentPart<ToolSet>;
+export type CallPart = Extract<Part, { type: "tool-call" }>;
+export type Output = ToolResultPart["output"];
+type Tool = ToolSet[string];
+
+/** What was decided of a call before it was recorded; its request and response as the SDK will make them. */
+export interface Decision {
+  readonly approvalId: string;
+  readonly status: "user-approval" | "approved" | "denied";
+  readonly reason: string | undefined;
+  readonly signature: string | undefined;
+}
+
+/**
+ * The messages of one response, as the SDK itself makes them (its `toResponseMessages`, which it does not export): the assistant's, and a tool message for what is answered without running anything.
+ * `isStream`: `streamText` puts the request for an approval behind its call, `generateText` behind everything.
+ */
+export async function responseMessages(
+  parts: readonly Part[],
+  tools: ToolSet | undefined,
+  decisions: ReadonlyMap<string, Decision>,
+  isStream: boolean,
+): Promise<ModelMessage[]> {
+  const content: Exclude<AssistantContent, string> = [];
+  const requests: Exclude<AssistantContent, string> = [];
+  const answers: ToolContent = [];
+  for (const part of parts) {
+    const made = await assistantPart(part, tools);
+    if (made) content.push(made);
+    if (part.type !== "tool-call") continue;
+    const decision = decisions.get(part.toolCallId);
+    if (decision) (isStream ? content : requests).push(requestPart(part, decision));
+    answers.push(...answersTo(part, decision));
+  }
+  content.push(...requests);
+  const messages: ModelMessage[] = [];
+  if (content.length > 0) messages.push({ role: "assistant", content });
+  if (answers.length > 0) messages.push({ role: "tool", content: answers });
+  return messages;
+}
+
+type AssistantPart = Exclude<AssistantContent, string>[number];
+
+async function assistantPart(part: Part, tools: ToolSet | undefined): Promise<AssistantPart | null> {
+  const options = "providerMetadata" in part && part.providerMetadata ? { providerOptions: part.providerMetadata } : {};
+  switch (part.type) {
+    case "text":
+      return part.text === "" && part.providerMetadata == null ? null : { type: "text", text: part.text, ...options };
+    case "reasoning":
+      return { type: "reasoning", text: part.text, ...options };
+    case "custom":
+      return { type: "custom", kind: part.kind, ...options };
+    case "file":
+    case "reasoning-file":
+      return { type: part.type, data: part.file.base64, mediaType: part.file.mediaType, ...options };
+    case "tool-call":
+      return {
+        type: "tool-call",
+        toolCallId: part.toolCallId,
+        toolName: part.toolName,
+        input: part.invalid && typeof part.input !== "object" ? {} : part.input,
+        ...(part.providerExecuted === undefined ? {} : { providerExecuted: part.providerExecuted }),
+        ...options,
+      };
+    case "tool-result":
+    case "tool-error": {
+      if (!part.providerExecuted) return null;
+      const { toolCallId, toolName, input } = part;
+      const output =
+        part.type === "tool-error"
+          ? ({ type: "error-json", value: jsonOf(part.error) } as Output)
+          : await modelOutput(ownTool(tools, toolName), toolCallId, input, part.output);
+      return { type: "tool-result", toolCallId, toolName, output, ...options };
+    }
+    case "tool-approval-request": {
+      // The provider's own: MCP tools that run on its side.
+      const { approvalId, toolCall, isAutomatic } = part;
+      const automatic = isAutomatic === undefined ? {} : { isAutomatic };
+      return { type: "tool-approval-request", approvalId, toolCallId: toolCall.toolCallId, ...automatic };
+    }
+    default:
+      return null;
+  }
+}
+
+function requestPart(call: CallPart, { approvalId, status, reason, signature }: Decision): AssistantPart {
+  const before = schemaInput(call);
+  return {
+    type: "tool-approval-request",
+    approvalId,
+    toolCallId: call.toolCallId,
+    ...(status === "user-approval" ? (reason == null ? {} : { reason }) : { isAutomatic: true }),
+    ...(signature === undefined ? {} : { signature }),
+    ...(before && JSON.stringify(before.value) !== JSON.stringify(call.input)
+      ? { inputSchemaInput: before.value }
+      : {}),
+  } as AssistantPart;
+}
+
+/** What the model's input was before its schema changed it. The SDK keeps it under a symbol of its own, and needs it to check an approved call again. */
+function schemaInput(call: CallPart): { readonly value: unknown } | null {
+  const symbol = Object.getOwnPropertySymbols(call).find(({ description }) =>
+    description?.includes("input-schema-input"),
+  );
+  return symbol ? { value: (call as unknown as Record<symbol, unknown>)[symbol] } : null;
+}
+
+/** Calls that nobody runs are answered in the unit that records them: after a crash they must not look as if they could be run. */
+function answersTo(call: CallPart, decision: Decision | undefined): ToolContent {
+  const { toolCallId, toolName, providerExecuted } = call;
+  if (call.invalid) {
+    if (providerExecuted) return [];
+    return [{ type: "tool-result", toolCallId, toolName, output: errorOutput(messageOf(call.error)) }];
+  }
+  if (!decision || decision.status === "user-approval") return [];
+  const { approvalId, status, reason } = decision;
+  const why = reason === undefined ? {} : { reason };
+  const by = providerExecuted === undefined ? {} : { providerExecuted };
+  const response = {
+    type: "tool-approval-response" as const,
+    approvalId,
+    approved: status === "approved",
+    ...why,
+    ...by,
+  };
+  if (status === "approved") return [response];
+  return [response, { type: "tool-result", toolCallId, toolName, output: { type: "execution-denied", ...why } }];
+}
+
+/** What the model is shown of a tool's value (the SDK's `createToolModelOutput`). */
+export async function modelOutput(
+  tool: Tool | undefined,
+  toolCallId: string,
+  input: unknown,
+  output: unknown,
+): Promise<Output> {
+  if (tool?.toModelOutput)
+    return await tool.toModelOutput({ toolCallId, input: input as never, output: output as never });
+  return typeof output === "string"
+    ? { type: "text", value: output }
+    : ({ type: "json", value: jsonOf(output) } as Output);
+}
+
+export function errorOutput(error: unknown): Output {
+  return { type: "error-text", value: messageOf(error) };
+}
+
+/** A name may come from the model: what objects inherit is not a tool. */
+export function ownTool(tools: ToolSet | undefined, name: string): Tool | undefined {
+  return tools && Object.hasOwn(tools, name) ? tools[name] : undefined;
+}
+
+/** As the SDK words errors for the model. */
+export function messageOf(error: unknown): string {
+  if (error === null || error === undefined) return "unknown error";
+  if (typeof error === "string") return error;
+  return error instanceof Error ? error.toString() : JSON.stringify(error);
+}
+
+function jsonOf(value: unknown): unknown {
+  const text = value === undefined ? undefined : JSON.stringify(value);
+  return text === undefined ? null : JSON.parse(text);
+}

@@ -1,0 +1,97 @@
+import { gateway, type LanguageModel, type LanguageModelMiddleware, wrapLanguageModel } from "ai";
+import type { Delta } from "holdfast";
+import { privately } from "./openai.ts";
+import type { RunState } from "./run.ts";
+
+type WrapStream = NonNullable<LanguageModelMiddleware["wrapStream"]>;
+type StreamResult = Awaited<ReturnType<WrapStream>>;
+type StreamPart = StreamResult["stream"] extends ReadableStream<infer P> ? P : never;
+type Model = Exclude<LanguageModel, string>;
+
+/** The model, with a draft opened before each request, and the deltas of each answer pushed to it. */
+export function recordedModel(given: LanguageModel, run: RunState): Model {
+  return wrapLanguageModel({
+    model: typeof given === "string" ? byName(given) : given,
+    middleware: {
+      specificationVersion: "v4",
+      transformParams: async ({ params, model }) => {
+        const signal = joined(params.abortSignal, run.live().signal, run.stopped);
+        return privately({ ...params, ...(signal ? { abortSignal: signal } : {}) }, model.provider);
+      },
+      wrapGenerate: async ({ doGenerate, params, model }) => {
+        const asked = await run.ask("generate", params, model);
+        try {
+          return await doGenerate();
+        } catch (error) {
+          asked.error = error;
+          throw error;
+        }
+      },
+      wrapStream: async ({ doStream, params, model }) => {
+        const asked = await run.ask("stream", params, model);
+        try {
+          const result = await doStream();
+          const deltas = new Deltas();
+          const watched = new TransformStream<StreamPart, StreamPart>({
+            transform(part, controller) {
+              if (part.type === "error") asked.error = part.error;
+              const delta = deltas.of(part);
+              if (delta) asked.draft.push(delta);
+              controller.enqueue(part);
+            },
+          });
+          return { ...result, stream: result.stream.pipeThrough(watched) };
+        } catch (error) {
+          asked.error = error;
+          throw error;
+        }
+      },
+    },
+  });
+}
+
+/** A name is looked up as the SDK does it. */
+function byName(name: string): Model {
+  const provider = (globalThis as { AI_SDK_DEFAULT_PROVIDER?: { languageModel(id: string): Model } })
+    .AI_SDK_DEFAULT_PROVIDER;
+  return (provider ?? gateway).languageModel(name);
+}
+
+export function joined(...signals: (AbortSignal | null | undefined)[]): AbortSignal | undefined {
+  const given = [...new Set(signals.filter((signal) => signal != null))];
+  return given.length > 1 ? AbortSignal.any(given) : given[0];
+}
+
+/** Which part of the message each delta belongs to: parallel tool inputs interleave. */
+class Deltas {
+  readonly #parts = new Map<string, number>();
+  #count = 0;
+
+  of(part: StreamPart): Delta | null {
+    switch (part.type) {
+      case "text-delta":
+        return part.delta === "" ? null : { part: this.#part(`text ${part.id}`), text: part.delta };
+      case "reasoning-delta":
+        return part.delta === "" ? null : { part: this.#part(`reasoning ${part.id}`), reasoning: part.delta };
+      case "tool-input-start":
+        return { part: this.#part(`input ${part.id}`), call: { id: part.id, name: part.toolName } };
+      case "tool-input-delta":
+        return part.delta === "" ? null : { part: this.#part(`input ${part.id}`), input: part.delta };
+      // Ids of texts may be used again within one answer.
+      case "text-end":
+        this.#parts.delete(`text ${part.id}`);
+        return null;
+      case "reasoning-end":
+        this.#parts.delete(`reasoning ${part.id}`);
+        return null;
+      default:
+        return null;
+    }
+  }
+
+  #part(key: string): number {
+    const part = this.#parts.get(key) ?? this.#count++;
+    this.#parts.set(key, part);
+    return part;
+  }
+}

@@ -1,0 +1,93 @@
+import type { ModelMessage } from "ai";
+import { isHoldfastError, type Turn } from "holdfast";
+import type { RunState } from "./run.ts";
+import type { Run, RunOutcome } from "./surface.ts";
+
+type Streamed = Extract<Run, { consumeStream: unknown }> & { readonly finalStep?: PromiseLike<unknown> };
+type Ended = { readonly step?: unknown; readonly thrown?: { readonly error: unknown } };
+
+/** What a run came to. `state`: the run that it is. Rejects with what the store failed with. */
+export async function outcomeOf(run: Run, state: RunState | null): Promise<RunOutcome> {
+  const { step, thrown } = await ended(run);
+  if (state?.failure) throw state.failure.error;
+  const stopped = stoppedBy(state, thrown);
+  if (stopped) {
+    if (isHoldfastError(stopped.reason) && stopped.reason.code !== "SESSION_CLOSED") throw stopped.reason;
+    return isTimeout(stopped.reason) ? { kind: "failed", error: stopped.reason } : { kind: "aborted" };
+  }
+  const asked = state?.asked ?? null;
+  if (asked && !asked.isAnswered) {
+    const error = asked.error ?? thrown?.error ?? new Error("The model's answer ended before it was complete.");
+    return { kind: "failed", error };
+  }
+  if (thrown) return { kind: "failed", error: thrown.error };
+  const approvals = requestsIn(step);
+  return approvals.length > 0 ? { kind: "waiting", approvals } : { kind: "completed" };
+}
+
+/** Ends the turn as the run ended. */
+export async function finishAs(outcome: RunOutcome, turn: Turn<ModelMessage>): Promise<void> {
+  switch (outcome.kind) {
+    case "completed":
+      return turn.end();
+    case "aborted":
+      return turn.abort({ by: "the application" });
+    case "failed":
+      return turn.fail(outcome.error);
+    case "waiting":
+      return turn.suspend({ reason: "approval", calls: outcome.approvals.map(({ toolCallId }) => toolCallId) });
+  }
+}
+
+/** A reader's cancel tells nobody anything: so the stream is read here. */
+async function ended(run: Run): Promise<Ended> {
+  try {
+    if (!isStreamed(run)) {
+      const result = await run;
+      return isStreamed(result) ? await ended(result) : { step: (result as { finalStep?: unknown } | null)?.finalStep };
+    }
+    let thrown: Ended["thrown"];
+    await run.consumeStream({
+      onError: (error) => {
+        thrown ??= { error };
+      },
+    });
+    if (thrown) return { thrown };
+    return { step: await run.finalStep };
+  } catch (error) {
+    return { thrown: { error } };
+  }
+}
+
+function isStreamed(run: unknown): run is Streamed {
+  return typeof (run as Partial<Streamed> | null)?.consumeStream === "function";
+}
+
+function stoppedBy(state: RunState | null, thrown: Ended["thrown"]): { readonly reason: unknown } | null {
+  const signals = [state?.turn?.signal, state?.asked?.params.abortSignal];
+  const fired = signals.find((signal) => signal?.aborted === true);
+  if (fired) return { reason: fired.reason };
+  const error = thrown?.error;
+  const isAbort = error instanceof Error && (error.name === "AbortError" || isTimeout(error));
+  return isAbort && !state?.asked?.isAnswered ? { reason: error } : null;
+}
+
+function isTimeout(reason: unknown): boolean {
+  return reason instanceof Error && reason.name === "TimeoutError";
+}
+
+function requestsIn(step: unknown): Extract<RunOutcome, { kind: "waiting" }>["approvals"] {
+  const content = (step as { readonly content?: readonly Request[] } | null | undefined)?.content ?? [];
+  return content.flatMap(({ type, approvalId, toolCall, isAutomatic }) => {
+    if (type !== "tool-approval-request" || isAutomatic === true) return [];
+    const { toolCallId, toolName, input } = toolCall;
+    return [{ approvalId, toolCallId, toolName, input }];
+  });
+}
+
+interface Request {
+  readonly type: string;
+  readonly approvalId: string;
+  readonly isAutomatic?: boolean;
+  readonly toolCall: { readonly toolCallId: string; readonly toolName: string; readonly input: unknown };
+}

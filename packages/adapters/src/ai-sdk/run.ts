@@ -1,0 +1,198 @@
+import type { LanguageModelMiddleware, LanguageModelUsage, ModelMessage, ToolSet } from "ai";
+import type { Draft, Session, Turn, Usage } from "holdfast";
+import type { Approvals, Scope } from "./approvals.ts";
+import { type CallPart, type Decision, type Part, responseMessages } from "./content.ts";
+import { resultsIn } from "./sent-results.ts";
+
+export type ModelParams = Parameters<NonNullable<LanguageModelMiddleware["wrapStream"]>>[0]["params"];
+
+/** One question to the model, and what became of it. */
+export interface Asked {
+  readonly turn: Turn<ModelMessage>;
+  readonly draft: Draft<ModelMessage>;
+  readonly kind: "stream" | "generate";
+  readonly params: ModelParams;
+  readonly model: { readonly provider: string; readonly modelId: string };
+  /** What its stream failed with. */
+  error?: unknown;
+  /** Its answer is on disk. */
+  isAnswered: boolean;
+}
+
+/** What `onLanguageModelCallEnd` brings. */
+export interface Answer {
+  readonly content: readonly Part[];
+  readonly finishReason: string;
+  readonly usage: LanguageModelUsage;
+}
+
+interface RunSettings {
+  readonly tools: ToolSet | undefined;
+  readonly approvals: Approvals | null;
+  readonly toolsContext: unknown;
+  readonly runtimeContext: unknown;
+}
+
+/** One run of the SDK's loop. It belongs to the turn that was open when it first needed one, whatever is opened later (C14). */
+export class RunState {
+  readonly #session: Session<ModelMessage>;
+  readonly #settings: RunSettings;
+  readonly #stop = new AbortController();
+  readonly #calls = new Map<string, { readonly turn: Turn<ModelMessage>; readonly part: CallPart }>();
+  #turn: Turn<ModelMessage> | null = null;
+  #asked: Asked | null = null;
+  #failure: { readonly error: unknown } | null = null;
+  /** What `prepareStep` said last. */
+  contexts: { toolsContext?: unknown; runtimeContext?: unknown; messages?: ModelMessage[] } = {};
+
+  constructor(session: Session<ModelMessage>, settings: RunSettings) {
+    this.#session = session;
+    this.#settings = settings;
+    this.#turn = session.turn;
+  }
+
+  get turn(): Turn<ModelMessage> | null {
+    return this.#turn;
+  }
+
+  get asked(): Asked | null {
+    return this.#asked;
+  }
+
+  /** The store failed, and with it the run. */
+  get failure(): { readonly error: unknown } | null {
+    return this.#failure;
+  }
+
+  /** Fires when nothing more can be recorded. */
+  get stopped(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  /** From here on no tool runs and no model is asked (P8): a callback of the SDK cannot say so by throwing. */
+  fail(error: unknown): void {
+    this.#failure ??= { error };
+    this.#stop.abort(error);
+  }
+
+  /** The turn of this run. Throws if there is none, if it is over, or if the run has failed. */
+  live(): Turn<ModelMessage> {
+    if (this.#failure) throw this.#failure.error;
+    this.#turn ??= this.#session.turn;
+    if (!this.#turn) {
+      throw new Error(
+        "No turn is open, so that nothing could be recorded: call session.startTurn or session.resumeTurn before the model is asked.",
+      );
+    }
+    this.#turn.signal.throwIfAborted();
+    if (this.#session.turn !== this.#turn) {
+      throw new Error(
+        `Turn ${this.#turn.number}, which this run belongs to, is over. What it recorded is safe. Wrap the settings anew for the run of another turn.`,
+      );
+    }
+    return this.#turn;
+  }
+
+  /** Before the provider is asked: what is recorded while it answers stands behind the answer (R1). */
+  async ask(kind: Asked["kind"], params: ModelParams, model: Asked["model"]): Promise<Asked> {
+    const turn = this.live();
+    this.#settings.approvals?.begin();
+    for (const { call, outcome, shown } of resultsIn(params.prompt, turn.open)) {
+      await this.#recording(turn.toolEnded(call, outcome, shown));
+    }
+    this.#asked = { turn, draft: turn.draft(), kind, params, model, isAnswered: false };
+    return this.#asked;
+  }
+
+  /** The answer, on disk before any of its tools runs. Never rejects. */
+  async answered({ content, finishReason, usage }: Answer): Promise<void> {
+    const asked = this.#asked;
+    if (!asked) return;
+    try {
+      // Half an answer stays what it is: a draft.
+      if (finishReason === "error") return;
+      const calls = content.filter((part): part is CallPart => part.type === "tool-call");
+      if (violates(asked.params.toolChoice, calls, finishReason)) {
+        await asked.draft.discard("the SDK refused it: it does not keep to the tool choice");
+        return;
+      }
+      const messages = await responseMessages(
+        content,
+        this.#settings.tools,
+        await this.#decisions(calls),
+        asked.kind === "stream",
+      );
+      await this.#commit(asked, messages, usageOf(usage));
+      for (const part of calls) this.#calls.set(part.toolCallId, { turn: asked.turn, part });
+      asked.isAnswered = true;
+    } catch (error) {
+      // After an abort there is nothing to be said: the turn has its marker.
+      if (asked.turn.signal.aborted) this.#stop.abort(asked.turn.signal.reason);
+      else this.fail(error);
+    }
+  }
+
+  /** The call that a tool is to run for, as it was recorded. One of an earlier run (an approved one) has no part. Throws if it may not run. */
+  callOf(toolCallId: string): { readonly turn: Turn<ModelMessage>; readonly part: CallPart | null } {
+    const turn = this.live();
+    if (this.#asked && !this.#asked.isAnswered) {
+      throw new Error("The message that makes this call was not recorded, so that its tool does not run.");
+    }
+    return this.#calls.get(toolCallId) ?? { turn, part: null };
+  }
+
+  /** A store that fails ends the run. */
+  async #recording<T>(appended: Promise<T>): Promise<T> {
+    try {
+      return await appended;
+    } catch (error) {
+      this.fail(error);
+      throw error;
+    }
+  }
+
+  async #decisions(calls: readonly CallPart[]): Promise<ReadonlyMap<string, Decision>> {
+    const { approvals, tools } = this.#settings;
+    if (!approvals) return new Map();
+    const { toolsContext, runtimeContext, messages } = { ...this.#settings, messages: [], ...this.contexts };
+    return approvals.decisions(calls, { tools, toolsContext, runtimeContext, messages } satisfies Scope);
+  }
+
+  async #commit({ draft, turn, model }: Asked, messages: ModelMessage[], usage: Usage | null): Promise<void> {
+    if (messages.length === 0) {
+      await draft.discard("there was nothing in it");
+      if (usage) await turn.usage(usage);
+      return;
+    }
+    await draft.commit(messages, {
+      model: model.modelId,
+      metadata: { provider: model.provider, model: model.modelId },
+      ...(usage ? { usage } : {}),
+    });
+  }
+}
+
+/** The SDK tells of the answer first, and throws then. */
+function violates(choice: ModelParams["toolChoice"], calls: readonly CallPart[], finishReason: string): boolean {
+  if (!choice || choice.type === "auto") return false;
+  if (choice.type === "none") return calls.length > 0;
+  if (finishReason === "interrupted") return false;
+  return !calls.some(({ toolName }) => choice.type === "required" || toolName === choice.toolName);
+}
+
+function usageOf({
+  inputTokens,
+  outputTokens,
+  inputTokenDetails,
+  outputTokenDetails,
+}: LanguageModelUsage): Usage | null {
+  const counts = {
+    inputTokens,
+    outputTokens,
+    cacheReadTokens: inputTokenDetails?.cacheReadTokens,
+    cacheWriteTokens: inputTokenDetails?.cacheWriteTokens,
+    reasoningTokens: outputTokenDetails?.reasoningTokens,
+  };
+  const known = Object.entries(counts).filter(([, count]) => typeof count === "number");
+  return known.length > 0 ? Object.fromEntries(known) : null;
+}

@@ -1,0 +1,34 @@
+import type { ModelMessage } from "ai";
+import type { OpenCall, Outcome } from "holdfast";
+import { messageOf, type Output } from "./content.ts";
+import type { ModelParams } from "./run.ts";
+
+/**
+ * Results that the SDK made up by itself for calls that are open here: of calls that were not approved, and of approved ones whose input no longer fits. It tells nobody of them; they show in the request alone. What the model
+ * is sent is recorded as it is sent.
+ */
+export function resultsIn(
+  prompt: ModelParams["prompt"],
+  open: readonly OpenCall[],
+): { readonly call: string; readonly outcome: Outcome; readonly shown: ModelMessage }[] {
+  if (open.length === 0) return [];
+  const behind = prompt.slice(prompt.findLastIndex(({ role }) => role === "assistant") + 1);
+  const waiting = new Set(open.map(({ id }) => id));
+  return behind.flatMap((message) => {
+    if (message.role !== "tool") return [];
+    return message.content.flatMap((part) => {
+      if (part.type !== "tool-result" || !waiting.delete(part.toolCallId)) return [];
+      const { toolCallId, toolName, providerOptions } = part;
+      const output = part.output as Output;
+      const options = providerOptions === undefined ? {} : { providerOptions };
+      const shown = { type: "tool-result" as const, toolCallId, toolName, output, ...options };
+      return [{ call: toolCallId, outcome: outcomeOf(output), shown: { role: "tool" as const, content: [shown] } }];
+    });
+  });
+}
+
+function outcomeOf(output: Output): Outcome {
+  if (output.type === "execution-denied") return { error: output.reason ?? "was not approved, did not run" };
+  if (output.type === "error-text" || output.type === "error-json") return { error: messageOf(output.value) };
+  return { value: output.value };
+}

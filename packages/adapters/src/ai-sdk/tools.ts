@@ -1,0 +1,137 @@
+import type { ModelMessage, ToolExecutionOptions, ToolSet } from "ai";
+import { dialects, isHoldfastError, type Outcome, type Turn } from "holdfast";
+import { errorOutput, modelOutput, type Output } from "./content.ts";
+import { joined } from "./model.ts";
+import type { DurableOptions } from "./surface.ts";
+
+type Tool = ToolSet[string];
+type Options = ToolExecutionOptions<unknown>;
+type Execute = (input: unknown, options: Options) => unknown;
+type ToModelOutput = NonNullable<Tool["toModelOutput"]>;
+
+/** Whom a wrapped tool asks whether it may run, and tells that the store has failed. */
+export interface Gate {
+  /** Throws if the call may not run. */
+  callOf(toolCallId: string): {
+    readonly turn: Turn<ModelMessage>;
+    readonly part: { readonly providerMetadata?: unknown } | null;
+  };
+  fail(error: unknown): void;
+}
+
+/** The same tools, with a start that is durable before they run, and an outcome that is recorded when they return. Those without `execute` are left as they are. */
+export function recordedTools(tools: ToolSet, gate: Gate, { replay = {} }: DurableOptions): ToolSet {
+  return Object.fromEntries(
+    Object.entries(tools).map(([name, tool]) => {
+      if (typeof tool.execute !== "function") return [name, tool];
+      const safe = Object.hasOwn(replay, name) ? replay[name] : undefined;
+      return [name, recordedTool(name, tool, gate, safe ?? "never")];
+    }),
+  );
+}
+
+function recordedTool(name: string, tool: Tool, gate: Gate, replay: "safe" | "never"): Tool {
+  const execute = (tool.execute as Execute).bind(tool);
+  const outputs = new Map<string, { readonly output: unknown; readonly made: Promise<Output> }>();
+  /** The application's own is asked once for each result, by whoever comes first: it may be costly, and need not answer the same twice. */
+  const toModelOutput: ToModelOutput | undefined =
+    tool.toModelOutput &&
+    ((options: { toolCallId: string; input: unknown; output: unknown }) => {
+      const known = outputs.get(options.toolCallId);
+      if (known && known.output === options.output) return known.made;
+      const made = Promise.resolve(tool.toModelOutput!(options as never));
+      outputs.set(options.toolCallId, { output: options.output, made });
+      return made;
+    });
+  const shape = toModelOutput ? { ...tool, toModelOutput } : tool;
+
+  /** Yields what the tool yields, and answers its result. Rejects with what the tool throws, or the store. */
+  async function* recorded(input: unknown, options: Options): AsyncGenerator<unknown, unknown> {
+    const { toolCallId } = options;
+    const { turn, part } = gate.callOf(toolCallId);
+    options.abortSignal?.throwIfAborted();
+    await storing(gate, turn.toolStarted(toolCallId, { replay }));
+    const signal = joined(options.abortSignal, turn.signal);
+    const metadata = part?.providerMetadata;
+    const end = async (outcome: Outcome, output: Output | null): Promise<void> => {
+      const shown = output && shownAs(toolCallId, name, outcome, output, metadata);
+      await storing(gate, shown ? turn.toolEnded(toolCallId, outcome, shown) : turn.toolEnded(toolCallId, outcome));
+    };
+    let value: unknown;
+    try {
+      // Stopped while its start was being written: then it does not run.
+      signal?.throwIfAborted();
+      const made = execute(input, signal ? { ...options, abortSignal: signal } : options);
+      if (isIterable(made)) {
+        for await (const one of made) {
+          value = one;
+          yield one;
+        }
+      } else value = await made;
+    } catch (error) {
+      await end({ error: error ?? "unknown error" }, errorOutput(error));
+      throw error;
+    }
+    // What cannot be shown stops the SDK by itself; that the tool has run is recorded all the same.
+    const output = await modelOutput(shape, toolCallId, input, value).catch(() => null);
+    await end({ value }, output);
+    return value;
+  }
+
+  // The SDK tells by what `execute` returns whether results are streamed: here that must be known before it is called.
+  const recordedExecute: Execute = isGenerator(tool.execute)
+    ? (input, options) => recorded(input, options)
+    : async (input, options) => {
+        const results = recorded(input, options);
+        for (;;) {
+          const { done, value } = await results.next();
+          if (done) return value;
+        }
+      };
+  return { ...shape, execute: recordedExecute } as Tool;
+}
+
+/** That the store failed is not for the model to hear as a tool's failure: it ends the run (P8). */
+async function storing(gate: Gate, recorded: Promise<void>): Promise<void> {
+  try {
+    await recorded;
+  } catch (error) {
+    // Refusals to run this one call, or to run after the end; the journal is well.
+    if (
+      !isHoldfastError(error, "CALL_TAKEN") &&
+      !isHoldfastError(error, "CALL_UNKNOWN") &&
+      !isHoldfastError(error, "TURN_ENDED")
+    ) {
+      gate.fail(error);
+    }
+    throw error;
+  }
+}
+
+/** Null where the dialect would phrase it in the same way: then it is not stored twice. */
+function shownAs(
+  toolCallId: string,
+  toolName: string,
+  outcome: Outcome,
+  output: Output,
+  metadata: unknown,
+): ModelMessage | null {
+  const options = metadata == null ? {} : { providerOptions: metadata as never };
+  const shown: ModelMessage = {
+    role: "tool",
+    content: [{ type: "tool-result", toolCallId, toolName, output, ...options }],
+  };
+  const dialect = dialects["ai-sdk"];
+  const phrased = dialect.result({ id: toolCallId, name: toolName }, outcome);
+  return phrased && JSON.stringify(phrased) === JSON.stringify(shown) ? null : shown;
+}
+
+function isIterable(value: unknown): value is AsyncIterable<unknown> {
+  return value != null && typeof (value as Partial<AsyncIterable<unknown>>)[Symbol.asyncIterator] === "function";
+}
+
+const AsyncGeneratorFunction = async function* () {}.constructor;
+
+function isGenerator(execute: unknown): boolean {
+  return execute instanceof AsyncGeneratorFunction;
+}

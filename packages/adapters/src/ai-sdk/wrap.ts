@@ -1,0 +1,125 @@
+import type { ModelMessage } from "ai";
+import type { Session } from "holdfast";
+import { Approvals } from "./approvals.ts";
+import { joined, recordedModel } from "./model.ts";
+import { type Answer, RunState } from "./run.ts";
+import type { DurableOptions, Prompted, Settings } from "./surface.ts";
+import { recordedTools } from "./tools.ts";
+
+/** What a wrapper needs to know of its session. */
+interface Place {
+  readonly session: Session<ModelMessage>;
+  readonly options: DurableOptions;
+  messages(): ModelMessage[];
+  /** A run begins, or may. */
+  begun(run: RunState): void;
+}
+
+type Callback = (event: unknown) => unknown;
+
+/** The settings that are read here, of the three kinds that there are. */
+interface Known extends Settings {
+  readonly prompt?: unknown;
+  readonly messages?: unknown;
+  readonly abortSignal?: AbortSignal;
+  readonly toolApproval?: unknown;
+  readonly experimental_toolApprovalSecret?: string | Uint8Array;
+  readonly toolsContext?: unknown;
+  readonly runtimeContext?: unknown;
+  readonly prepareStep?: (options: Record<string, unknown>) => unknown;
+  readonly prepareCall?: (options: Record<string, unknown>) => unknown;
+  readonly onLanguageModelCallEnd?: Callback;
+  readonly experimental_onLanguageModelCallEnd?: Callback;
+  readonly onLanguageModelCallStart?: Callback;
+  readonly experimental_onLanguageModelCallStart?: Callback;
+  readonly _internal?: { readonly generateId?: () => string };
+}
+
+/**
+ * The settings that record. An agent keeps its settings over many calls, and a run belongs to one turn: so that each call of an agent, which asks `prepareCall` first, is made of the original settings anew. `streamText` and
+ * `generateText` do not know `prepareCall`, and pass over it.
+ */
+export function wrapped<S extends Settings>(settings: S, place: Place): Prompted<S> {
+  const original = settings as Known;
+  const prepareCall = async (given: Record<string, unknown>): Promise<unknown> => {
+    const call = { ...given };
+    for (const key of REPLACED) {
+      if (key in original) call[key] = original[key];
+      else delete call[key];
+    }
+    // What the settings were given for want of a prompt is not the call's own.
+    if (!isPrompted(original) && call["messages"] === made.messages) delete call["messages"];
+    const prepared = (await original.prepareCall?.(call)) ?? call;
+    return recorded(prepared as Known, place);
+  };
+  const made = recorded(original, place);
+  return { ...made, prepareCall } as unknown as Prompted<S>;
+}
+
+/** What `recorded` puts something else in the place of, but for the messages. */
+const REPLACED = [
+  "model",
+  "abortSignal",
+  "tools",
+  "toolApproval",
+  "_internal",
+  "prepareStep",
+  "onLanguageModelCallStart",
+  "onLanguageModelCallEnd",
+] as const satisfies (keyof Known)[];
+
+function recorded(settings: Known, place: Place): Known {
+  const { session, options } = place;
+  const { tools, toolApproval, _internal, prepareStep, toolsContext, runtimeContext } = settings;
+  const approvals = Approvals.isNeeded(tools, toolApproval)
+    ? new Approvals({
+        tools,
+        toolApproval,
+        secret: settings.experimental_toolApprovalSecret,
+        newId: _internal?.generateId,
+      })
+    : null;
+  const run = new RunState(session, { tools, approvals, toolsContext, runtimeContext });
+  place.begun(run);
+  const onStart = settings.onLanguageModelCallStart ?? settings.experimental_onLanguageModelCallStart;
+  const onEnd = settings.onLanguageModelCallEnd ?? settings.experimental_onLanguageModelCallEnd;
+  const abortSignal = joined(settings.abortSignal, session.turn?.signal, run.stopped);
+  return {
+    ...settings,
+    model: recordedModel(settings.model, run),
+    ...(tools ? { tools: recordedTools(tools, run, options) } : {}),
+    ...(abortSignal ? { abortSignal } : {}),
+    ...(isPrompted(settings) ? {} : { messages: place.messages() }),
+    ...(approvals ? { toolApproval: approvals.resolve, _internal: { ..._internal, generateId: approvals.newId } } : {}),
+    ...(prepareStep ? { prepareStep: preparedStep(prepareStep, run) } : {}),
+    onLanguageModelCallStart: async (event) => {
+      run.contexts = { ...run.contexts, messages: (event as { messages: ModelMessage[] }).messages };
+      await onStart?.(event);
+    },
+    onLanguageModelCallEnd: async (event) => {
+      await run.answered(event as Answer);
+      await onEnd?.(event);
+    },
+  };
+}
+
+function isPrompted({ prompt, messages }: Known): boolean {
+  return prompt !== undefined || messages !== undefined;
+}
+
+/** It may choose another model, which must record too, and other contexts. */
+function preparedStep(
+  prepareStep: NonNullable<Known["prepareStep"]>,
+  run: RunState,
+): NonNullable<Known["prepareStep"]> {
+  return async (options) => {
+    const step = (await prepareStep(options)) as
+      | { model?: Settings["model"]; toolsContext?: unknown; runtimeContext?: unknown }
+      | undefined;
+    if (!step) return step;
+    for (const key of ["toolsContext", "runtimeContext"] as const) {
+      if (step[key] !== undefined) run.contexts = { ...run.contexts, [key]: step[key] };
+    }
+    return step.model === undefined ? step : { ...step, model: recordedModel(step.model, run) };
+  };
+}
