@@ -1,7 +1,19 @@
 import { existsSync } from "node:fs";
 import { Command, CommanderError } from "commander";
+import { register as registerCompletion } from "./commands/completion.ts";
 import { register as registerConfig } from "./commands/config.ts";
+import { register as registerFork } from "./commands/fork.ts";
+import { register as registerGc } from "./commands/gc.ts";
 import { register as registerLs } from "./commands/ls.ts";
+import { register as registerPack } from "./commands/pack.ts";
+import { register as registerRename } from "./commands/rename.ts";
+import { register as registerRepair } from "./commands/repair.ts";
+import { register as registerRm } from "./commands/rm.ts";
+import { register as registerSearch } from "./commands/search.ts";
+import { register as registerShow } from "./commands/show.ts";
+import { register as registerTail } from "./commands/tail.ts";
+import { register as registerTorture } from "./commands/torture.ts";
+import { register as registerVerify } from "./commands/verify.ts";
 import { EXIT, exitCodes } from "./exit.ts";
 import { failureOf } from "./failure.ts";
 import { paintFor } from "./terminal/colour.ts";
@@ -37,9 +49,22 @@ export async function makeProgram(): Promise<Command> {
     .showHelpAfterError("Try --help.")
     .exitOverride();
   program.addHelpText("after", () => `\n${exitCodeLines().join("\n")}`);
+  for (const name of ["chat", "run", "resume", "demo"]) await registerIfThere(program, name);
   registerLs(program);
+  registerSearch(program);
+  registerShow(program);
+  registerTail(program);
+  await registerIfThere(program, "export");
+  registerFork(program);
+  registerRename(program);
+  registerRm(program);
+  registerGc(program);
+  registerPack(program);
+  registerVerify(program);
+  registerRepair(program);
+  registerTorture(program);
   registerConfig(program);
-  for (const name of ["demo", "chat", "run", "resume", "export"]) await registerIfThere(program, name);
+  registerCompletion(program);
   program
     .command("exit-codes", { hidden: true })
     .description(exitCodeLines().join("\n"))

@@ -1,8 +1,10 @@
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+
+const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
  * Where the whole outputs of tools are kept, of which the journal has what the model saw: beside the store, a folder for each session. Null if the store is gone with its process. `storeUrl` is `store.url`.
@@ -35,24 +37,39 @@ export function outputsFolder(
 export function sessionOutputs(storeUrl: string, session: string): string | null {
   const folder = outputsFolder(storeUrl);
   if (folder === null) return null;
-  if (!/^[0-9a-f-]{36}$/.test(session))
-    throw new Error(`not an id of a session: ${JSON.stringify(session.slice(0, 60))}`);
+  if (!ID.test(session)) throw new Error(`not an id of a session: ${JSON.stringify(session.slice(0, 60))}`);
   const own = join(folder, session);
   mkdirSync(own, { recursive: true, mode: 0o700 });
   return own;
 }
 
-/** Removes the outputs of sessions that are gone. `isThere` also knows those in the trash, if it is to keep them. */
+/** A session goes to the trash: its outputs are to stay as long as it does there. */
+export function touchOutputs(storeUrl: string, session: string, now: Date = new Date()): void {
+  const folder = outputsFolder(storeUrl);
+  const own = folder === null ? null : join(folder, session);
+  if (own !== null && existsSync(own)) utimesSync(own, now, now);
+}
+
+export interface Sweep {
+  readonly isThere: (session: string) => Promise<boolean>;
+  /** Sessions that are known to be gone for good. */
+  readonly removed: ReadonlySet<string>;
+  /** Outputs of other sessions that are not there go if their folder has not changed since: a session in the trash can still be brought back. In milliseconds. */
+  readonly before: number;
+}
+
+/** Removes the outputs of sessions that are gone. */
 export async function sweepOutputs(
   storeUrl: string,
-  isThere: (session: string) => Promise<boolean>,
+  { isThere, removed, before }: Sweep,
 ): Promise<{ readonly sessions: number; readonly bytes: number }> {
   const folder = outputsFolder(storeUrl);
   let sessions = 0;
   let bytes = 0;
   for (const name of folder === null ? [] : namesIn(folder)) {
-    if (!/^[0-9a-f-]{36}$/.test(name) || (await isThere(name))) continue;
     const own = join(folder!, name);
+    if (!ID.test(name) || (await isThere(name))) continue;
+    if (!removed.has(name) && (statSync(own, { throwIfNoEntry: false })?.mtimeMs ?? 0) > before) continue;
     bytes += sizeOf(own);
     rmSync(own, { recursive: true, force: true });
     sessions++;

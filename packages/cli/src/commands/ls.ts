@@ -1,11 +1,12 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import type { ListQuery, Summary } from "holdfast";
+import { countOf, timeOf } from "../arguments.ts";
 import { withStore } from "../store/open.ts";
 import { shortIds } from "../store/session-id.ts";
 import { type Paint, paintFor, type Style } from "../terminal/colour.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { tableLines } from "../terminal/table.ts";
-import { ago, durationMs } from "../terminal/time.ts";
+import { ago } from "../terminal/time.ts";
 
 const STATUSES = ["running", "interrupted", "waiting", "queued", "idle"] as const;
 type Shown = (typeof STATUSES)[number];
@@ -30,8 +31,8 @@ export function register(program: Command): void {
     .option("--here", "only those of this folder")
     .addOption(new Option("--status <status>", "only those").choices(STATUSES))
     .option("--app <name>", "only those of this program")
-    .option("--since <time>", "only those written to since: a date, or an age such as 2h, 7d", sinceOf)
-    .option("--limit <n>", "at most so many", limitOf, 50)
+    .option("--since <time>", "only those written to since: a date, or an age such as 2h, 7d", timeOf)
+    .option("--limit <n>", "at most so many", countOf, 50)
     .option("--all", "all of them, also those without a turn")
     .option("--json", "one JSON object for each, on a line of its own")
     .addHelpText(
@@ -136,16 +137,4 @@ function queryOf({ here, status, app, since, limit, all }: Options, cwd: string)
     // One more than is shown tells whether there are more.
     limit: all || status === "queued" || status === "idle" ? 1000 : limit + 1,
   };
-}
-
-function sinceOf(text: string): string {
-  const age = durationMs(text);
-  const at = age === null ? Date.parse(text) : Date.now() - age;
-  if (Number.isNaN(at)) throw new InvalidArgumentError("Give a date, or an age such as 2h or 7d.");
-  return new Date(at).toISOString();
-}
-
-function limitOf(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError("Give a whole number of at least 1.");
-  return Number(text);
 }

@@ -1,0 +1,48 @@
+import type { Command } from "commander";
+import { ageOf } from "../arguments.ts";
+import { sweepOutputs } from "../outputs.ts";
+import { withStore } from "../store/open.ts";
+import { bytesWords } from "../terminal/bytes.ts";
+
+const WEEK_MS = 7 * 24 * 3600 * 1000;
+
+interface Options {
+  readonly olderThan: number;
+  readonly json?: true;
+}
+
+export function register(program: Command): void {
+  program
+    .command("gc")
+    .summary("empties the trash")
+    .description(
+      "Removes for good what has been in the trash for a week, what unfinished work left behind, and kept outputs of tools whose session is gone. Sessions that are listed are never touched.",
+    )
+    .option(
+      "--older-than <age>",
+      "how long it has to be in the trash, such as 12h, 7d, 0s (default: 7d)",
+      ageOf,
+      WEEK_MS,
+    )
+    .option("--json", "as JSON")
+    .addHelpText("after", "\nExample:\n  holdfast gc --older-than 0s")
+    .action(({ olderThan: graceMs, json }: Options, command: Command) =>
+      withStore(command.optsWithGlobals(), async (store) => {
+        const { removed } = await store.gc({ graceMs });
+        const outputs = await sweepOutputs(store.url, {
+          isThere: (id) => store.has(id),
+          removed: new Set(removed),
+          before: Date.now() - graceMs,
+        });
+        if (json) {
+          process.stdout.write(`${JSON.stringify({ removed, outputs })}\n`);
+          return;
+        }
+        const sessions = removed.length === 1 ? "1 session" : `${removed.length} sessions`;
+        const kept = outputs.sessions === 0 ? "" : `, and ${bytesWords(outputs.bytes)} of kept outputs of tools`;
+        process.stdout.write(
+          removed.length + outputs.sessions === 0 ? "Nothing to remove.\n" : `Removed ${sessions}${kept}.\n`,
+        );
+      }),
+    );
+}

@@ -1,0 +1,69 @@
+import type { Command } from "commander";
+import type { ListQuery, SearchHit } from "holdfast";
+import { countOf, timeOf } from "../arguments.ts";
+import { EXIT } from "../exit.ts";
+import { withStore } from "../store/open.ts";
+import { paintFor } from "../terminal/colour.ts";
+import { plainLine } from "../terminal/plain.ts";
+import { ago } from "../terminal/time.ts";
+import { fit } from "../terminal/width.ts";
+
+interface Options {
+  readonly here?: true;
+  readonly app?: string;
+  readonly since?: string;
+  readonly limit: number;
+  readonly json?: true;
+}
+
+export function register(program: Command): void {
+  program
+    .command("search")
+    .argument("<words...>", "all of them must be there; the last one may be the beginning of a word")
+    .summary("finds what was said")
+    .description(
+      "Finds sessions by the words in their titles and in what was said, newest sessions first. Exit code 1 if there is nothing.",
+    )
+    .option("--here", "only in sessions of this folder")
+    .option("--app <name>", "only in sessions of this program")
+    .option("--since <time>", "only in sessions written to since: a date, or an age such as 2h, 7d", timeOf)
+    .option("--limit <n>", "at most so many", countOf, 50)
+    .option("--json", "one JSON object for each hit, on a line of its own")
+    .addHelpText("after", "\nExample:\n  holdfast search flaky test --since 7d")
+    .action((words: readonly string[], options: Options, command: Command) =>
+      withStore(command.optsWithGlobals(), async (store) => {
+        const { here, app, since, limit } = options;
+        const query: ListQuery = {
+          ...(here ? { cwd: process.cwd() } : {}),
+          ...(app === undefined ? {} : { app }),
+          ...(since === undefined ? {} : { since }),
+          limit,
+        };
+        const hits: SearchHit[] = [];
+        for await (const hit of store.search(words.join(" "), query)) {
+          if (options.json) process.stdout.write(`${JSON.stringify(hit)}\n`);
+          hits.push(hit);
+        }
+        if (hits.length === 0) {
+          process.stderr.write("Nothing found.\n");
+          process.exitCode = EXIT.failed;
+        }
+        if (options.json || hits.length === 0) return;
+        const summaries = new Map(
+          (await store.list({ empty: true, limit: 10_000 })).sessions.map((one) => [one.id, one]),
+        );
+        const paint = paintFor(process.stdout);
+        const columns = process.stdout.columns ?? Number.POSITIVE_INFINITY;
+        let last = "";
+        for (const { session, excerpt } of hits) {
+          if (session !== last) {
+            const about = summaries.get(session);
+            const words = about ? `  ${plainLine(about.title)} (${ago(about.at, Date.now())})` : "";
+            process.stdout.write(`${last === "" ? "" : "\n"}${paint("name", session)}${fit(words, columns - 36)}\n`);
+          }
+          process.stdout.write(`  ${fit(plainLine(excerpt), columns - 2)}\n`);
+          last = session;
+        }
+      }),
+    );
+}

@@ -1,0 +1,70 @@
+import type { Command } from "commander";
+import type { Reading } from "holdfast";
+import { damageLines, healthOf } from "../store/damage.ts";
+import { interruptionLines } from "../store/interruption-words.ts";
+import { withStore } from "../store/open.ts";
+import { resolveId } from "../store/session-id.ts";
+import { paintFor } from "../terminal/colour.ts";
+import { plainLine } from "../terminal/plain.ts";
+import { transcriptLines } from "../terminal/transcript.ts";
+
+interface Options {
+  readonly full?: true;
+  readonly json?: true;
+}
+
+export function register(program: Command): void {
+  program
+    .command("show")
+    .argument("<id>", "the session, by its id, the beginning or the end of it, or latest")
+    .summary("a readable transcript")
+    .description(
+      "Shows a conversation as people read it, and what was in flight if it was interrupted. Long outputs and thoughts are shortened. Reads only: the session may be in use.",
+    )
+    .option("--full", "everything, with the input of each call")
+    .option("--json", "one JSON object: attributes, items, interruption, queue, usage, damage")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  holdfast show latest | less -R\n  holdfast show 019a3c4d --json | jq '.items[].text'",
+    )
+    .action((given: string, { full, json }: Options, command: Command) =>
+      withStore(command.optsWithGlobals(), async (store) => {
+        const id = await resolveId(store, given);
+        const reading = await store.read(id);
+        const { itemsOf } = await import("../transcript/items.ts");
+        const items = itemsOf(reading);
+        if (json) {
+          process.stdout.write(`${JSON.stringify({ ...aboutOf(reading), items })}\n`);
+          return;
+        }
+        const paint = paintFor(process.stdout);
+        const { attributes, interruption, queue, recovery, holder } = reading;
+        const lines = [paint("heading", plainLine(attributes.title) || "(no title)"), paint("faint", `session ${id}`)];
+        if (attributes.cwd !== undefined) lines.push(paint("faint", `folder  ${plainLine(attributes.cwd)}`));
+        if (holder)
+          lines.push(paint("faint", plainLine(`open in ${holder.app}, process ${holder.pid} on ${holder.host}`)));
+        if (healthOf(recovery) === "corrupt") {
+          lines.push(paint("bad", "This session is damaged. What could be read is below; what could not:"));
+          for (const line of damageLines(recovery, false)) lines.push(paint("bad", `  ${line}`));
+        }
+        lines.push(...transcriptLines(items, paint, full === true));
+        if (interruption) lines.push("", ...interruptionLines(interruption).map((line) => paint("warning", line)));
+        if (interruption && !holder)
+          lines.push(paint("warning", `Finish it with: holdfast run --resume ${id} --finish`));
+        if (queue.length > 0)
+          lines.push(
+            "",
+            paint(
+              "warning",
+              `${queue.length === 1 ? "One prompt waits" : `${queue.length} prompts wait`} for its turn.`,
+            ),
+          );
+        process.stdout.write(`${lines.join("\n")}\n`);
+      }),
+    );
+}
+
+function aboutOf(reading: Reading<unknown>): object {
+  const { id, attributes, interruption, queue, usage, recovery, holder } = reading;
+  return { id, ...attributes, holder, interruption, queue, usage, health: healthOf(recovery), recovery };
+}

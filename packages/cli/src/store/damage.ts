@@ -1,0 +1,37 @@
+import type { Recovery, Verification } from "holdfast";
+import { bytesWords } from "../terminal/bytes.ts";
+import { plainLine } from "../terminal/plain.ts";
+
+/** `torn`: the end was never acknowledged. `corrupt`: something that had been durable is damaged or missing. */
+export type Health = "whole" | "torn" | "corrupt";
+
+export function healthOf({ cutBytes, damaged, missing }: Recovery): Health {
+  if (damaged.length > 0 || missing.length > 0) return "corrupt";
+  return cutBytes > 0 ? "torn" : "whole";
+}
+
+/** What is wrong with a journal, and where; nothing if it is whole. `healed`: a writer has had it in the meantime. */
+export function damageLines({ cutBytes, quarantine, damaged, missing }: Recovery, healed: boolean): string[] {
+  const lines = damaged.map(({ segment, offset, bytes, seq, why }) => {
+    const which = seq === undefined ? "" : `, record ${seq}`;
+    const what = why === "foreign" ? "a line that is no record of ours" : "damaged";
+    return `${plainLine(segment)}, byte ${offset}: ${bytesWords(bytes)} ${what}${which}. It is passed over, and kept in its place.`;
+  });
+  for (const { from, to } of missing) {
+    lines.push(from === to ? `Record ${from} is missing.` : `Records ${from} to ${to} are missing.`);
+  }
+  if (cutBytes > 0 && !healed)
+    lines.push(
+      `${bytesWords(cutBytes)} at the end were never acknowledged. The next writer sets them aside, and so does "holdfast repair".`,
+    );
+  if (cutBytes > 0 && healed)
+    lines.push(
+      `${bytesWords(cutBytes)} at the end that were never acknowledged were set aside${quarantine ? `: ${plainLine(quarantine)}` : ""}.`,
+    );
+  return lines;
+}
+
+export function sizeWords({ records, bytes, segments, beingWritten }: Verification): string {
+  const now = beingWritten ? ", being written" : "";
+  return `${records} ${records === 1 ? "record" : "records"}, ${bytesWords(bytes)}, ${segments} ${segments === 1 ? "segment" : "segments"}${now}`;
+}
