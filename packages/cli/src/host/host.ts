@@ -145,7 +145,13 @@ export interface FailureShown {
 
 /** Also the lines of `holdfast run --json`. */
 export type ChatEvent =
-  | { readonly type: "session"; readonly session: string; readonly model: string; readonly cwd: string; readonly resumed: boolean }
+  | {
+      readonly type: "session";
+      readonly session: string;
+      readonly model: string;
+      readonly cwd: string;
+      readonly resumed: boolean;
+    }
   | { readonly type: "turn.started"; readonly turn: number; readonly prompt: string; readonly resumed?: true }
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "reasoning"; readonly text: string }
@@ -155,7 +161,13 @@ export type ChatEvent =
   | { readonly type: "item"; readonly item: Item }
   | { readonly type: "tool.started"; readonly call: string; readonly name: string; readonly input: unknown }
   | { readonly type: "tool.output"; readonly call: string; readonly text: string }
-  | { readonly type: "tool.ended"; readonly call: string; readonly name: string; readonly failed: boolean; readonly output: string }
+  | {
+      readonly type: "tool.ended";
+      readonly call: string;
+      readonly name: string;
+      readonly failed: boolean;
+      readonly output: string;
+    }
   | { readonly type: "permission.asked"; readonly ask: PermissionAsk }
   | { readonly type: "permission.answered"; readonly call: string; readonly allowed: boolean; readonly by: string }
   | { readonly type: "queued"; readonly id: string; readonly text: string }

@@ -1,0 +1,71 @@
+import { generateText, type ModelMessage } from "ai";
+import type { Entry, Session } from "holdfast";
+import type { ResolvedModel } from "../models/resolve.ts";
+
+/** Beyond this part of the window the conversation is summed up before the model is asked again. */
+const FULL = 0.8;
+/** The newest messages are kept as they are, up to this part of the window. */
+const KEPT = 0.2;
+
+/** Roughly what a text costs; providers count better, but only afterwards. */
+const CHARACTERS_PER_TOKEN = 4;
+
+export const SUMMARISE =
+  "Summarise this conversation so that the work can go on without it. State the task in the user's own words, what has been done, what was found out, what is still to be done, and what is in doubt. Do not call tools.";
+
+export function isNearlyFull(usedTokens: number, windowTokens: number): boolean {
+  return usedTokens > windowTokens * FULL;
+}
+
+export function estimateTokens(messages: readonly unknown[]): number {
+  let characters = 0;
+  for (const message of messages) characters += JSON.stringify(message).length;
+  return Math.ceil(characters / CHARACTERS_PER_TOKEN);
+}
+
+/**
+ * Sums the conversation up and goes on with the summary, the prompt of the turn at work, and the newest messages. The summary is asked for first; then the change happens at one instant (C7), and can be undone until the next turn.
+ */
+export async function compact(
+  session: Session<ModelMessage>,
+  { model, windowTokens }: Pick<ResolvedModel, "model" | "windowTokens">,
+  signal?: AbortSignal,
+): Promise<{ readonly before: number; readonly after: number }> {
+  const before = session.messages.length;
+  const messages = [...fitting(session.messages, windowTokens), { role: "user", content: SUMMARISE } as const];
+  const { text } = await generateText({ model, messages, maxRetries: 3, ...(signal ? { abortSignal: signal } : {}) });
+  const summary: ModelMessage = { role: "user", content: `[Summary of the conversation so far]\n\n${text}` };
+  const prompt = session.turn?.prompt;
+  const tail = newest(session.entries, windowTokens * KEPT * CHARACTERS_PER_TOKEN);
+  const isKept = !prompt || tail.some(({ id }) => id === prompt.id);
+  await session.replace([summary, ...(isKept ? [] : [prompt]), ...tail], { reason: "compaction" });
+  return { before, after: session.messages.length };
+}
+
+/** The newest entries that the model sees, up to this many characters; none behind one that does not fit. */
+export function newest<M>(entries: readonly Entry<M>[], charactersMax: number): Entry<M>[] {
+  const kept: Entry<M>[] = [];
+  let characters = 0;
+  for (const entry of entries.toReversed()) {
+    if (entry.replacedBy || entry.metadata.hiddenFromModel || entry.late) continue;
+    characters += JSON.stringify(entry.message).length;
+    if (characters > charactersMax) break;
+    kept.unshift(entry);
+  }
+  return kept;
+}
+
+/** Leaves room for the summary itself: beyond the window the oldest results are shortened, since they are most of it. */
+function fitting(messages: readonly ModelMessage[], windowTokens: number): ModelMessage[] {
+  let excess = (estimateTokens(messages) - windowTokens * FULL) * CHARACTERS_PER_TOKEN;
+  return messages.map((message) => {
+    if (excess <= 0 || message.role !== "tool") return message;
+    const content = message.content.map((part) => {
+      if (part.type !== "tool-result" || part.output.type !== "text" || part.output.value.length < 400) return part;
+      const value = `${part.output.value.slice(0, 200)}\n[shortened]`;
+      excess -= part.output.value.length - value.length;
+      return { ...part, output: { ...part.output, value } };
+    });
+    return { ...message, content };
+  });
+}

@@ -1,0 +1,154 @@
+import { type Durable, durable } from "@holdfast/adapters/ai-sdk";
+import type { ModelMessage, ToolSet } from "ai";
+import type { OpenCall, Session, Turn } from "holdfast";
+import type { Services } from "../host/services.ts";
+import type { ResolvedModel } from "../models/resolve.ts";
+import type { ToolContext } from "../tools/context.ts";
+import { type Found, findAgain } from "../tools/found-again.ts";
+import { type Decision, decide, type Policy } from "../tools/permission.ts";
+import { makeTools, REPLAY } from "../tools/tools.ts";
+import { instructions } from "./instructions.ts";
+import type { Verdict, Work } from "./loop.ts";
+import { approvedCalls, type Knowledge } from "./reopened.ts";
+import { DELEGATE, findChild, subAgentTool } from "./subagent.ts";
+
+/** What is told of the work while it goes on. */
+export interface Told {
+  readonly started: (call: string, name: string, input: unknown) => void;
+  readonly ended: (call: string) => void;
+  readonly output: (call: string, text: string) => void;
+  readonly denied: (call: { readonly toolName: string; readonly input: unknown }, decision: Decision) => void;
+  readonly show: Work["show"];
+  readonly compacted: Work["compacted"];
+  readonly used: Work["used"];
+}
+
+/** One agent: a session, with all that is needed to work in it. */
+export class Equipment {
+  readonly session: Session<ModelMessage>;
+  readonly durable: Durable;
+  readonly outputs: string;
+  readonly #services: Services;
+  readonly #told: Told;
+  /** A sub-agent has none of its own, and nobody to ask. */
+  readonly #isSubAgent: boolean;
+
+  constructor(session: Session<ModelMessage>, services: Services, told: Told, isSubAgent = false) {
+    this.session = session;
+    this.#services = services;
+    this.#told = told;
+    this.#isSubAgent = isSubAgent;
+    this.outputs = services.outputs(session.id);
+    this.durable = durable(session, { replay: { ...REPLAY, [DELEGATE]: "safe" } });
+  }
+
+  get cwd(): string {
+    return this.session.attributes.cwd ?? process.cwd();
+  }
+
+  /** What the user allowed "for the rest of the session" counts beside the configured rules, also after a restart. */
+  get policy(): Policy {
+    const { allow, ask, deny } = this.#services.config;
+    return { allow: [...allow, ...this.#allowed()], ask, deny };
+  }
+
+  decide(name: string, input: unknown): Decision {
+    return decide({ name, input }, { cwd: this.cwd, policy: this.policy, store: this.#services.store.url });
+  }
+
+  async allow(rule: string): Promise<void> {
+    const rules = this.#allowed();
+    if (!rules.includes(rule)) await this.session.note("allow", [...rules, rule]);
+  }
+
+  /** For one turn: what its tools record belongs to it, whatever happens meanwhile (C14). */
+  async work(turn: Turn<ModelMessage>, model: ResolvedModel): Promise<Work> {
+    const { session, durable } = this;
+    const { show, compacted, used } = this.#told;
+    return {
+      session,
+      durable,
+      model,
+      tools: this.#tools(turn, model),
+      instructions: await instructions(this.cwd),
+      approve: (call) => this.#verdict(call),
+      show,
+      compacted,
+      used,
+    };
+  }
+
+  /** What can be found out about the calls that the last process left open. */
+  async know(calls: readonly OpenCall[]): Promise<(call: OpenCall) => Knowledge> {
+    const approved = approvedCalls(this.session.messages);
+    const commands = await this.commands(calls);
+    return ({ id, name, input }) => {
+      const command = commands.get(id);
+      return {
+        ...(command ? { command } : {}),
+        isResumable: name === DELEGATE,
+        isAllowed: approved.has(id) || this.decide(name, input).verdict === "allow",
+      };
+    };
+  }
+
+  /** What became of the commands of calls that were started: they may have outlived their agent (R7b). */
+  async commands(calls: readonly OpenCall[]): Promise<Map<string, Found>> {
+    const found = new Map<string, Found>();
+    for (const { id, name, state, process } of calls) {
+      if (name === "shell" && state === "outcome-unknown") found.set(id, await findAgain(this.outputs, id, process));
+    }
+    return found;
+  }
+
+  /** By call: the session of the sub-agent that works on it. */
+  child(call: string): Promise<string | null> {
+    return findChild(this.#services.store, this.session.id, call);
+  }
+
+  #allowed(): string[] {
+    const { allow } = this.session.attributes.notes;
+    return Array.isArray(allow) ? allow.filter((rule) => typeof rule === "string") : [];
+  }
+
+  #verdict(call: { readonly toolName: string; readonly input: unknown }): Verdict {
+    const decision = this.decide(call.toolName, call.input);
+    if (decision.verdict === "allow") return { type: "not-applicable" };
+    const canAsk = this.#services.asks === "person" && !this.#isSubAgent;
+    if (decision.verdict === "ask" && canAsk) return { type: "user-approval" };
+    this.#told.denied(call, decision);
+    return { type: "denied", reason: decision.denial };
+  }
+
+  #tools(turn: Turn<ModelMessage>, model: ResolvedModel): ToolSet {
+    const { session } = this;
+    const context: ToolContext = {
+      cwd: this.cwd,
+      outputs: this.outputs,
+      process: (call, process) => turn.toolProcess(call, process),
+      output: this.#told.output,
+    };
+    const tools: ToolSet = { ...makeTools(context) };
+    if (!this.#isSubAgent) tools[DELEGATE] = subAgentTool(this.#services, session, model);
+    for (const [name, tool] of Object.entries(tools)) tools[name] = this.#telling(name, tool);
+    return tools;
+  }
+
+  /** The adapter has recorded the start before it calls this, and records the outcome behind it. */
+  #telling(name: string, tool: ToolSet[string]): ToolSet[string] {
+    const { execute } = tool;
+    if (!execute) return tool;
+    const told = this.#told;
+    return {
+      ...tool,
+      execute: async (input: unknown, options: { toolCallId: string }) => {
+        told.started(options.toolCallId, name, input);
+        try {
+          return await (execute as (input: unknown, options: unknown) => unknown)(input, options);
+        } finally {
+          told.ended(options.toolCallId);
+        }
+      },
+    } as ToolSet[string];
+  }
+}

@@ -1,0 +1,49 @@
+import { readFile, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+
+const AGENTS_BYTES_MAX = 32 * 1024;
+
+const MANNER = `You are the reference agent of Holdfast: you work in a folder on the user's machine, with tools.
+- Look before you act: read what you are about to change.
+- Call tools in parallel where they do not depend on each other.
+- A result may say that a call never ran, or that its outcome is unknown, because this agent was killed or stopped. Then check what is there before you repeat it.
+- A call may be denied. Do not try to reach the same thing by another way: say what you would need.
+- When the task is done, say in a few words what you did.`;
+
+/** What the model is told before the conversation. Not recorded: it is made anew for each request from the files as they are. */
+export async function instructions(cwd: string): Promise<string> {
+  const rules = await agentsFiles(cwd);
+  const parts = [MANNER, `The folder is ${cwd}.`];
+  for (const { path, text } of rules) parts.push(`From ${path}:\n\n${text}`);
+  return parts.join("\n\n");
+}
+
+/** AGENTS.md of this folder and of those above it up to the root of the repository, outermost first. */
+async function agentsFiles(cwd: string): Promise<{ readonly path: string; readonly text: string }[]> {
+  const found: { path: string; text: string }[] = [];
+  for (let folder = cwd; ; folder = dirname(folder)) {
+    const path = join(folder, "AGENTS.md");
+    const text = await textAt(path);
+    if (text !== null) found.unshift({ path, text });
+    if (dirname(folder) === folder || (await isThere(join(folder, ".git")))) return found;
+  }
+}
+
+async function textAt(path: string): Promise<string | null> {
+  try {
+    const text = await readFile(path, "utf8");
+    return text.length <= AGENTS_BYTES_MAX
+      ? text
+      : `${text.slice(0, AGENTS_BYTES_MAX)}\n[cut here: the file is longer]`;
+  } catch {
+    // A file that is not there, or not readable, has no rules for us.
+    return null;
+  }
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}

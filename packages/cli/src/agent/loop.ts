@@ -1,0 +1,96 @@
+import type { Durable, RunOutcome } from "@holdfast/adapters/ai-sdk";
+import { type ModelMessage, streamText, type TextStreamPart, type ToolSet } from "ai";
+import type { Session, Turn } from "holdfast";
+import { isWindowError } from "../models/explain.ts";
+import type { ResolvedModel } from "../models/resolve.ts";
+import { compact, estimateTokens, isNearlyFull } from "./compaction.ts";
+
+/** A turn that takes more steps than this is stopped: it is most probably going in circles. */
+const STEPS_MAX = 200;
+
+/** What the loop needs; the same for the agent of a chat and for a sub-agent. */
+export interface Work {
+  readonly session: Session<ModelMessage>;
+  readonly durable: Durable;
+  readonly model: ResolvedModel;
+  readonly tools: ToolSet;
+  readonly instructions: string;
+  /** Judges a call before it may start (R7). */
+  readonly approve: (call: { readonly toolName: string; readonly input: unknown }) => Verdict;
+  /** Each part of the stream, as the SDK gives it out. */
+  readonly show: (part: TextStreamPart<ToolSet>) => void;
+  readonly compacted: (change: { readonly before: number; readonly after: number }) => void;
+  /** What the last request and its answer cost. */
+  readonly used: (tokens: number) => void;
+}
+
+export type Verdict =
+  | { readonly type: "not-applicable" }
+  | { readonly type: "denied"; readonly reason: string }
+  | { readonly type: "user-approval" };
+
+export type Worked = RunOutcome | { readonly kind: "limit"; readonly steps: number };
+
+/**
+ * Works on a turn until the model has nothing left to do, a person stops it, it fails, or it waits for a person. It holds nothing that a kill could take: what the model said is recorded before a tool starts, each start before its tool runs, each
+ * result when it is there; and each request is made from what is recorded.
+ */
+export async function work(work: Work, turn: Turn<ModelMessage>): Promise<Worked> {
+  const { session, durable, model, tools } = work;
+  await durable.runOpen(tools);
+  let usedTokens = estimateTokens(session.messages);
+  let isCompacted = false;
+  for (let step = 0; step < STEPS_MAX; step++) {
+    if (turn.signal.aborted) return { kind: "aborted" };
+    if (isNearlyFull(usedTokens, model.windowTokens) && !isCompacted) {
+      const failed = await compacting(work, turn);
+      if (failed) return failed;
+      usedTokens = estimateTokens(session.messages);
+      isCompacted = true;
+    }
+    const run = streamText(
+      durable.wrap({
+        model: model.model,
+        tools,
+        instructions: work.instructions,
+        messages: durable.messages(),
+        toolApproval: ({ toolCall }) => work.approve(toolCall),
+        maxRetries: 3,
+        abortSignal: turn.signal,
+        ...(model.providerOptions ? { providerOptions: model.providerOptions } : {}),
+        // Failures are told by `outcome`; without this the SDK prints them.
+        onError: () => {},
+      }),
+    );
+    const [outcome] = await Promise.all([durable.outcome(run), showAll(run.stream, work.show)]);
+    if (outcome.kind === "failed" && isWindowError(outcome.error) && !isCompacted) {
+      usedTokens = Number.POSITIVE_INFINITY;
+      continue;
+    }
+    if (outcome.kind !== "completed") return outcome;
+    const { inputTokens = 0, outputTokens = 0 } = await run.usage;
+    usedTokens = inputTokens + outputTokens || estimateTokens(session.messages);
+    isCompacted &&= isNearlyFull(usedTokens, model.windowTokens);
+    work.used(usedTokens);
+    if (session.messages.at(-1)?.role !== "tool") return outcome;
+  }
+  return { kind: "limit", steps: STEPS_MAX };
+}
+
+async function compacting(work: Work, turn: Turn<ModelMessage>): Promise<Worked | null> {
+  try {
+    work.compacted(await compact(work.session, work.model, turn.signal));
+    return null;
+  } catch (error) {
+    return turn.signal.aborted ? { kind: "aborted" } : { kind: "failed", error };
+  }
+}
+
+/** A stream that breaks tells so through `outcome` as well: here it only ends. */
+async function showAll(stream: AsyncIterable<TextStreamPart<ToolSet>>, show: Work["show"]): Promise<void> {
+  try {
+    for await (const part of stream) show(part);
+  } catch {
+    return;
+  }
+}

@@ -1,0 +1,89 @@
+import type { ModelMessage } from "ai";
+import type { OpenCall, Outcome, Session, Turn } from "holdfast";
+import { type Found, resultOf } from "../tools/found-again.ts";
+
+/** What is known of an open call beyond the journal, and what the rules say of running it. */
+export interface Knowledge {
+  /** Of the command that the call ran (R7b). */
+  readonly command?: Found;
+  /** Running it twice does no harm, by its nature: its work can be taken up where it was left (a sub-agent). */
+  readonly isResumable?: boolean;
+  /** The rules allow it now, or a person has approved this very call. */
+  readonly isAllowed: boolean;
+}
+
+/**
+ * What becomes of a call that an interrupted turn left open. It runs again only if that is safe and allowed; what is in doubt is closed, and the model is told how far it came, so that it can check (C4).
+ */
+export function fateOf(call: OpenCall, known: Knowledge): "close" | "keep" | Outcome<string> {
+  // Still to be decided on: it has not started (R7).
+  if (call.state === "awaiting") return "keep";
+  if (call.state === "provider") return "keep";
+  const { command } = known;
+  const result = command ? resultOf(command) : null;
+  if (result !== null) return { value: result };
+  if (!known.isAllowed) return "close";
+  if (call.state === "never-started" || command?.state === "not-begun") return "keep";
+  return call.replay === "safe" || known.isResumable ? "keep" : "close";
+}
+
+/** Takes the interrupted turn up again. */
+export function resume(
+  session: Session<ModelMessage>,
+  know: (call: OpenCall) => Knowledge,
+): Promise<Turn<ModelMessage>> {
+  return session.resumeTurn({ calls: (call) => fateOf(call, know(call)) });
+}
+
+/** Calls that a person has approved, and that wait for nothing but to be run. */
+export function approvedCalls(messages: readonly ModelMessage[]): Set<string> {
+  const callOf = new Map<string, string>();
+  const approved = new Set<string>();
+  for (const message of messages) {
+    if (typeof message.content === "string") continue;
+    for (const part of message.content) {
+      if (part.type === "tool-approval-request") callOf.set(part.approvalId, part.toolCallId);
+      if (part.type !== "tool-approval-response" || !part.approved) continue;
+      const call = callOf.get(part.approvalId);
+      if (call !== undefined) approved.add(call);
+    }
+  }
+  return approved;
+}
+
+export interface Approval {
+  readonly approvalId: string;
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly input: unknown;
+}
+
+/** Requests for permission at the end of the conversation that nobody has answered. */
+export function openApprovals(messages: readonly ModelMessage[]): Approval[] {
+  const calls = new Map<string, { readonly toolName: string; readonly input: unknown }>();
+  const open = new Map<string, Approval>();
+  for (const message of messages) {
+    if (typeof message.content === "string") continue;
+    for (const part of message.content) {
+      switch (part.type) {
+        case "tool-call":
+          calls.set(part.toolCallId, part);
+          break;
+        case "tool-approval-request": {
+          const { toolName = "", input } = calls.get(part.toolCallId) ?? {};
+          if (!part.isAutomatic) {
+            open.set(part.toolCallId, { approvalId: part.approvalId, toolCallId: part.toolCallId, toolName, input });
+          }
+          break;
+        }
+        case "tool-approval-response":
+          for (const [call, { approvalId }] of open) if (approvalId === part.approvalId) open.delete(call);
+          break;
+        case "tool-result":
+          open.delete(part.toolCallId);
+          break;
+      }
+    }
+  }
+  return [...open.values()];
+}

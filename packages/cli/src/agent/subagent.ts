@@ -1,0 +1,104 @@
+import { type ModelMessage, type ToolSet, tool } from "ai";
+import type { Session, Store } from "holdfast";
+import { z } from "zod";
+import { APP, type Services } from "../host/services.ts";
+import type { ResolvedModel } from "../models/resolve.ts";
+import { Equipment, type Told } from "./equipment.ts";
+import { work } from "./loop.ts";
+import { resume } from "./reopened.ts";
+
+/** The tool's name, as the model knows it. */
+export const DELEGATE = "task";
+
+const SILENT: Told = {
+  started: () => {},
+  ended: () => {},
+  output: () => {},
+  denied: () => {},
+  show: () => {},
+  compacted: () => {},
+  used: () => {},
+};
+
+/** Hands a part of the work to an agent with a session of its own, which is linked to the call. The parent's conversation gets only its answer. */
+export function subAgentTool(services: Services, parent: Session<ModelMessage>, model: ResolvedModel): ToolSet[string] {
+  return tool({
+    description:
+      "Hands a part of the task to another agent, which works in the same folder with the same tools and the same permissions, and answers once. It knows nothing of this conversation: say all that it needs. It cannot ask the user.",
+    inputSchema: z.object({ prompt: z.string().min(1).describe("The whole task, with all that it needs to know.") }),
+    execute: ({ prompt }, { toolCallId, abortSignal }) =>
+      delegate(services, parent, model, { call: toolCallId, prompt, ...(abortSignal ? { signal: abortSignal } : {}) }),
+  });
+}
+
+/** The session of the sub-agent that was begun for a call; null if there is none. */
+export async function findChild(store: Store, parent: string, call: string): Promise<string | null> {
+  let after: string | undefined;
+  do {
+    const page = await store.list({ parent, empty: true, ...(after === undefined ? {} : { after }) });
+    const found = page.sessions.find((session) => session.parent?.call === call);
+    if (found) return found.id;
+    after = page.next;
+  } while (after !== undefined);
+  return null;
+}
+
+/** Taken up where it was left if it was begun before: so it can be run again without harm. */
+async function delegate(
+  services: Services,
+  parent: Session<ModelMessage>,
+  model: ResolvedModel,
+  { call, prompt, signal }: { readonly call: string; readonly prompt: string; readonly signal?: AbortSignal },
+): Promise<string> {
+  const { store } = services;
+  const found = await findChild(store, parent.id, call);
+  const { cwd } = parent.attributes;
+  await using session = found
+    ? await store.resume<ModelMessage>(found, { app: APP, intents: true })
+    : await store.create<ModelMessage>({
+        dialect: "ai-sdk",
+        app: APP,
+        intents: true,
+        parent: { session: parent.id, call },
+        ...(cwd === undefined ? {} : { cwd }),
+      });
+  const { interruption } = session;
+  if (!interruption && session.entries.length > 0) return answerIn(session);
+  const equipment = new Equipment(session, services, SILENT, true);
+  const turn = interruption
+    ? await resume(session, await equipment.know(interruption.calls))
+    : await session.startTurn({ role: "user", content: prompt });
+  const stop = () => void turn.abort({ by: "the agent that asked for it" }).catch(() => {});
+  if (signal?.aborted) stop();
+  signal?.addEventListener("abort", stop, { once: true });
+  try {
+    const worked = await work(await equipment.work(turn, model), turn);
+    switch (worked.kind) {
+      case "completed":
+        await turn.end();
+        return answerIn(session);
+      case "failed":
+        await turn.fail(worked.error);
+        throw worked.error;
+      case "limit":
+        await turn.fail(new Error(`It was not done after ${worked.steps} steps.`));
+        throw new Error(
+          `The sub-agent was not done after ${worked.steps} steps. What it did stands in the session ${session.id}.`,
+        );
+      default:
+        await turn.abort({ by: "the agent that asked for it" });
+        throw new Error("The sub-agent was stopped.");
+    }
+  } finally {
+    signal?.removeEventListener("abort", stop);
+  }
+}
+
+/** What the sub-agent said last. */
+function answerIn(session: Session<ModelMessage>): string {
+  const last = session.messages.findLast(({ role }) => role === "assistant");
+  if (!last) return "(The sub-agent said nothing.)";
+  if (typeof last.content === "string") return last.content;
+  const texts = last.content.map((part) => (part.type === "text" ? part.text : ""));
+  return texts.join("") || "(The sub-agent said nothing.)";
+}

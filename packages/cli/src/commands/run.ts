@@ -1,0 +1,59 @@
+import { type Command, Option } from "commander";
+import { loadConfig } from "../config.ts";
+import { CommandError, EXIT } from "../exit.ts";
+import { modelOptions } from "./model-options.ts";
+
+interface Options {
+  readonly model?: string;
+  readonly resume?: string;
+  readonly continue?: true;
+  readonly finish?: true;
+  readonly stopProcesses?: true;
+  readonly title?: string;
+  readonly json?: true;
+  readonly quiet?: true;
+}
+
+export function register(program: Command): void {
+  const command = program
+    .command("run")
+    .summary("one turn of the agent, for scripts")
+    .description(
+      "Gives the agent one prompt, and ends when its turn has ended. The answer goes to standard output, everything else to standard error. Whatever happens to this process, what was recorded stays, and the turn can be finished.",
+    )
+    .argument("[prompt]", 'what is to be done; without it, or with "-", it is read from standard input')
+    .addOption(new Option("--resume <id>", "in this session (its id, or the beginning of it)").conflicts("continue"))
+    .option("--continue", "in the latest session of this folder")
+    .option("--finish", "finish the turn that was interrupted, instead of giving a prompt")
+    .option(
+      "--stop-processes",
+      "with --finish: stop the tools' processes that outlived their agent; else they are waited for",
+    )
+    .option("--title <title>", "what a new session is called")
+    .option("--json", "every event as a line of JSON, on standard output")
+    .option("--quiet", "only the answer, and what went wrong");
+  modelOptions(command)
+    .addHelpText(
+      "after",
+      `
+Examples:
+  holdfast run "count the lines in src"
+  git diff | holdfast run --allow 'write(review.md)'
+  holdfast run --continue --finish
+  holdfast run --json "read README.md" | jq -r 'select(.type == "text").text'
+
+Without a terminal nobody can be asked: a call that no rule allows is denied, and the flag that would allow it is named.`,
+    )
+    .action(async (prompt: string | undefined, options: Options, command: Command) => {
+      if (options.finish && prompt !== undefined)
+        throw new CommandError(
+          EXIT.usage,
+          "USAGE",
+          "--finish goes on with the prompt that was interrupted: give no other. Nothing was touched.",
+        );
+      if (options.stopProcesses && !options.finish)
+        throw new CommandError(EXIT.usage, "USAGE", "--stop-processes goes with --finish. Nothing was touched.");
+      const { run } = await import("../run/run.ts");
+      await run({ ...options, ...(prompt === undefined ? {} : { prompt }) }, loadConfig(command.optsWithGlobals()));
+    });
+}

@@ -1,0 +1,99 @@
+import type { ModelMessage, TextStreamPart, ToolSet } from "ai";
+import type { Session } from "holdfast";
+import type { Item } from "../transcript/item.ts";
+import { itemsOf } from "../transcript/items.ts";
+import type { ChatEvent, ChatState, LiveAnswer } from "./host.ts";
+import { damageShown, textOf } from "./shown.ts";
+
+/** Only the end of a tool's output is shown while it runs. */
+const OUTPUT_CHARACTERS_MAX = 16_384;
+
+const NOTHING: LiveAnswer = { text: "", reasoning: "", calls: [] };
+
+/** The state of a conversation that nothing has happened in yet. */
+export function firstState(session: Session<ModelMessage>, model: string, maxTokens: number): ChatState {
+  const { cwd = process.cwd() } = session.attributes;
+  const now: ChatState = {
+    id: session.id,
+    title: session.attributes.title,
+    cwd,
+    model,
+    status: "idle",
+    items: [],
+    live: null,
+    outputs: {},
+    asks: [],
+    queue: [],
+    interruption: null,
+    usage: session.usage,
+    window: { usedTokens: 0, maxTokens },
+    failure: null,
+    damage: damageShown(session.recovery),
+    canUndo: false,
+  };
+  return withRecorded(now, session, new Set());
+}
+
+/** What the journal says. Items that have not changed are the same objects as before. */
+export function withRecorded(
+  state: ChatState,
+  session: Session<ModelMessage>,
+  running: ReadonlySet<string>,
+): ChatState {
+  const waiting = new Set(state.asks.map(({ call }) => call));
+  return {
+    ...state,
+    title: session.attributes.title,
+    items: itemsOf(session, { running, waiting }),
+    queue: session.queue.map(({ id, prompt }) => ({ id, text: textOf(prompt) })),
+    usage: session.usage,
+  };
+}
+
+/** Items that are new, or that changed. */
+export function changedItems(before: readonly Item[], after: readonly Item[]): Item[] {
+  const known = new Set(before);
+  return after.filter((item) => !known.has(item));
+}
+
+/** What a part of the stream adds to what is being said, and what to tell of it; null if it is not of that kind. */
+export function streamed(
+  state: ChatState,
+  part: TextStreamPart<ToolSet>,
+): { readonly state: ChatState; readonly event?: ChatEvent } | null {
+  const live = state.live ?? NOTHING;
+  switch (part.type) {
+    case "text-delta":
+      return {
+        state: { ...state, live: { ...live, text: live.text + part.text } },
+        event: { type: "text", text: part.text },
+      };
+    case "reasoning-delta":
+      return {
+        state: { ...state, live: { ...live, reasoning: live.reasoning + part.text } },
+        event: { type: "reasoning", text: part.text },
+      };
+    case "tool-input-start":
+      return {
+        state: { ...state, live: { ...live, calls: [...live.calls, { id: part.id, name: part.toolName, input: "" }] } },
+      };
+    case "tool-input-delta": {
+      const calls = live.calls.map((call) =>
+        call.id === part.id ? { ...call, input: call.input + part.delta } : call,
+      );
+      return { state: { ...state, live: { ...live, calls } } };
+    }
+    default:
+      return null;
+  }
+}
+
+export function withOutput(state: ChatState, call: string, text: string): ChatState {
+  const all = (state.outputs[call] ?? "") + text;
+  return { ...state, outputs: { ...state.outputs, [call]: all.slice(-OUTPUT_CHARACTERS_MAX) } };
+}
+
+export function withoutOutput(state: ChatState, call: string): ChatState {
+  const { [call]: _ended, ...outputs } = state.outputs;
+  return { ...state, outputs };
+}

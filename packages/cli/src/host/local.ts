@@ -1,0 +1,169 @@
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ModelMessage } from "ai";
+import { guard, type ListQuery, openStore, type Session, type Store, type Summary } from "holdfast";
+import type { Config } from "../config.ts";
+import { type ResolvedModel, resolveModel } from "../models/resolve.ts";
+import { sessionOutputs } from "../outputs.ts";
+import { endProcesses } from "../tools/processes.ts";
+import type { Item } from "../transcript/item.ts";
+import { itemsOf } from "../transcript/items.ts";
+import { LocalChat } from "./chat.ts";
+import type { Chat, ChatOptions, Host, NewChat } from "./host.ts";
+import { APP, type Services } from "./services.ts";
+
+/** A preview shows this many of the newest items. */
+const PEEK_ITEMS = 40;
+
+export interface LocalHostOptions {
+  readonly config: Config;
+  /** Who decides on a call that no rule allows: a person, who is asked through `Chat`; or nobody, and it is denied. */
+  readonly asks: "person" | "nobody";
+}
+
+/** Opens the store, and runs the agent in this process. */
+export async function openLocalHost({ config, asks }: LocalHostOptions): Promise<LocalHost> {
+  const store = await openStore(config.store, { app: APP });
+  return new LocalHost(store, config, asks);
+}
+
+export class LocalHost implements Host {
+  readonly #store: Store;
+  readonly #services: Services;
+  readonly #chats = new Map<string, Promise<LocalChat>>();
+  readonly #unguard: () => void;
+
+  constructor(store: Store, config: Config, asks: "person" | "nobody") {
+    this.#store = store;
+    this.#services = {
+      store,
+      config,
+      asks,
+      model: (name) =>
+        resolveModel(name, {
+          env: process.env,
+          offlineDelayMs: config.offlineDelayMs,
+          ...(config.baseUrl === undefined ? {} : { baseUrl: config.baseUrl }),
+          ...(config.windowTokens === undefined ? {} : { windowTokens: config.windowTokens }),
+        }),
+      outputs: outputsIn(store.url),
+    };
+    // SIGTERM and SIGHUP are recorded first; then the tools' processes are ended; then the process ends by that signal, as its parent expects (C6).
+    const unguard = guard(store);
+    const undo = (["SIGTERM", "SIGHUP"] as const).map((signal) => {
+      const listener = (): void => {
+        process.off(signal, listener);
+        void endProcesses().finally(() => {
+          unguard();
+          process.kill(process.pid, signal);
+        });
+      };
+      process.on(signal, listener);
+      return () => process.off(signal, listener);
+    });
+    this.#unguard = () => {
+      for (const one of undo) one();
+      unguard();
+    };
+  }
+
+  get store(): string {
+    return this.#store.url;
+  }
+
+  /** For commands that run in this process. */
+  get sessions(): Store {
+    return this.#store;
+  }
+
+  get warnings(): readonly string[] {
+    return this.#store.warnings;
+  }
+
+  list(query?: ListQuery): Promise<{ sessions: readonly Summary[]; next?: string }> {
+    return this.#store.list(query);
+  }
+
+  async peek(id: string): Promise<readonly Item[]> {
+    return itemsOf(await this.#store.read(id)).slice(-PEEK_ITEMS);
+  }
+
+  async create({ cwd, title, labels, model: name }: NewChat): Promise<Chat> {
+    // First: a session that no model can work in is not begun.
+    const model = await this.#services.model(name ?? this.#services.config.model);
+    const session = await this.#store.create<ModelMessage>({
+      dialect: "ai-sdk",
+      app: APP,
+      intents: true,
+      cwd,
+      ...(title === undefined ? {} : { title }),
+      ...(labels === undefined ? {} : { labels }),
+    });
+    return this.#keep(session, model);
+  }
+
+  async open(id: string, options: ChatOptions = {}): Promise<Chat> {
+    const open = this.#chats.get(id);
+    if (open) return open;
+    return this.#opened(await this.#store.resume<ModelMessage>(id, { app: APP, intents: true }), options);
+  }
+
+  async latest(cwd: string, options: ChatOptions = {}): Promise<Chat | null> {
+    const session = await this.#store.resumeLatest<ModelMessage>({ cwd, app: APP }, { app: APP, intents: true });
+    return session && this.#opened(session, options);
+  }
+
+  async fork(id: string, at?: string): Promise<Chat> {
+    const session = await this.#store.fork<ModelMessage>(id, {
+      app: APP,
+      intents: true,
+      ...(at === undefined ? {} : { at }),
+    });
+    return this.#opened(session, {});
+  }
+
+  async close(): Promise<void> {
+    try {
+      await Promise.all([...this.#chats.values()].map(async (chat) => (await chat).close()));
+    } finally {
+      await endProcesses();
+      this.#unguard();
+      await this.#store.close();
+    }
+  }
+
+  async #opened(session: Session<ModelMessage>, { model: wanted }: ChatOptions): Promise<Chat> {
+    try {
+      const { model: last } = session.attributes.notes;
+      const name = wanted ?? (typeof last === "string" ? last : this.#services.config.model);
+      return await this.#keep(session, await this.#services.model(name));
+    } catch (error) {
+      await session.close();
+      throw error;
+    }
+  }
+
+  #keep(session: Session<ModelMessage>, model: ResolvedModel): Promise<LocalChat> {
+    const kept = (async () => {
+      const chat = new LocalChat(session, model, this.#services, () => this.#chats.delete(session.id));
+      if (session.attributes.notes["model"] !== model.name) await session.note("model", model.name);
+      await chat.look();
+      return chat;
+    })();
+    this.#chats.set(session.id, kept);
+    kept.catch(() => this.#chats.delete(session.id));
+    return kept;
+  }
+}
+
+/** A store in memory keeps nothing: what its tools print goes with the machine's other temporary files. */
+function outputsIn(url: string): (session: string) => string {
+  let temporary: string | undefined;
+  return (session) => {
+    const own = sessionOutputs(url, session);
+    if (own !== null) return own;
+    temporary ??= mkdtempSync(join(tmpdir(), "holdfast-outputs-"));
+    return temporary;
+  };
+}

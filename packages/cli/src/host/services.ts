@@ -1,0 +1,16 @@
+import type { Store } from "holdfast";
+import type { Config } from "../config.ts";
+import type { ResolvedModel } from "../models/resolve.ts";
+
+/** What all conversations of a host share. */
+export interface Services {
+  readonly store: Store;
+  readonly config: Config;
+  /** Who decides on a call that no rule allows: a person; or nobody, and it is denied. */
+  readonly asks: "person" | "nobody";
+  readonly model: (name: string) => Promise<ResolvedModel>;
+  /** Where the whole outputs of a session's tools are kept. */
+  readonly outputs: (session: string) => string;
+}
+
+export const APP = "holdfast";

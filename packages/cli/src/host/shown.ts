@@ -1,0 +1,74 @@
+import type { ModelMessage } from "ai";
+import { type Interruption, isHoldfastError, type Recovery } from "holdfast";
+import { CommandError } from "../exit.ts";
+import { explainModelError } from "../models/explain.ts";
+import type { Found } from "../tools/found-again.ts";
+import type { FailureShown, InterruptedCall, InterruptionShown } from "./host.ts";
+
+/** What a session is to people, as plain data. Pure. */
+
+export function interruptionShown(
+  { turn, lastAt, resumes, how, prompt, answered, draft, calls }: Interruption<ModelMessage>,
+  commands: ReadonlyMap<string, Found>,
+): InterruptionShown {
+  return {
+    turn,
+    at: lastAt,
+    resumes,
+    how,
+    prompt: textOf(prompt.message),
+    answered,
+    text: draft?.text ?? "",
+    calls: calls.map(({ id, name, input, state, process }): InterruptedCall => {
+      const found = commands.get(id);
+      // The command waits for its process to be recorded: without that it never began.
+      if (found?.state === "not-begun") return { call: id, name, input, state: "never-started" };
+      if (!process || !found) return { call: id, name, input, state };
+      const exitCode = found.exitCode === undefined ? {} : { exitCode: found.exitCode };
+      return { call: id, name, input, state, process: { pid: process.pid, running: found.running, ...exitCode } };
+    }),
+  };
+}
+
+export function damageShown({ damaged, missing, cutBytes, quarantine }: Recovery): string[] {
+  const words = damaged.map(
+    ({ segment, offset, bytes, why }) =>
+      `${bytes} bytes at ${offset} of ${segment} are ${why === "foreign" ? "no record of Holdfast" : "damaged"}: they were passed over, and are still there.`,
+  );
+  for (const { from, to } of missing) {
+    words.push(from === to ? `Record ${from} is missing.` : `Records ${from} to ${to} are missing.`);
+  }
+  if (cutBytes > 0) {
+    words.push(
+      `${cutBytes} bytes at the end were never acknowledged, and were cut off${quarantine ? `: they are kept in ${quarantine}` : ""}.`,
+    );
+  }
+  return words;
+}
+
+/** Why a turn failed, in words; a fault of the store is told as the store tells it. */
+export function failureShown(error: unknown, model: string): FailureShown {
+  if (error instanceof CommandError || isHoldfastError(error)) return { code: error.code, message: error.message };
+  return explainModelError(error, model);
+}
+
+/** Nothing more can be recorded in this session until it is opened anew. */
+export function isStoreFailure(error: unknown): boolean {
+  return isHoldfastError(
+    error,
+    "STORE_FULL",
+    "STORE_IO",
+    "STORE_FORBIDDEN",
+    "SYNC_FAILED",
+    "FILE_REPLACED",
+    "LEASE_LOST",
+    "JOURNAL_CLOSED",
+    "SESSION_CLOSED",
+    "STORE_CLOSED",
+  );
+}
+
+export function textOf({ content }: ModelMessage): string {
+  if (typeof content === "string") return content;
+  return content.map((part) => (part.type === "text" ? part.text : "")).join("");
+}

@@ -1,0 +1,89 @@
+import type { ChatEvent } from "../host/host.ts";
+import { type Paint, paintFor } from "../terminal/colour.ts";
+import { plain, plainLine } from "../terminal/plain.ts";
+import { callWords } from "../transcript/words.ts";
+
+export interface Printer {
+  event(event: ChatEvent): void;
+  /** All has been told. */
+  end(session: string): void;
+}
+
+export function printerFor({ json, quiet }: { readonly json?: true; readonly quiet?: true }): Printer {
+  if (json) return { event: (event) => void process.stdout.write(`${JSON.stringify(event)}\n`), end: () => {} };
+  return new TextPrinter(quiet === true, paintFor(process.stderr));
+}
+
+/** The answer to standard output, as it comes; the rest, a line each, to standard error. */
+class TextPrinter implements Printer {
+  readonly #isQuiet: boolean;
+  readonly #paint: Paint;
+  readonly #isTerminal = process.stdout.isTTY === true;
+  /** The answer stands in the middle of a line. */
+  #isOpen = false;
+  #hasAnswered = false;
+
+  constructor(isQuiet: boolean, paint: Paint) {
+    this.#isQuiet = isQuiet;
+    this.#paint = paint;
+  }
+
+  event(event: ChatEvent): void {
+    switch (event.type) {
+      case "text":
+        this.#answer(event.text);
+        break;
+      case "retry":
+        this.#say("warning", `The answer broke off (${event.reason}): asking again.`);
+        break;
+      case "tool.started":
+        this.#say("faint", `${event.name === "shell" ? "$" : "·"} ${callWords(event)}`);
+        break;
+      case "tool.ended":
+        if (event.failed) this.#say("warning", `${event.name} failed: ${plainLine(event.output).slice(0, 200)}`);
+        break;
+      case "notice":
+        this.#say(event.level === "warning" ? "warning" : "faint", event.text, event.level === "warning");
+        break;
+      case "replaced":
+        this.#say("faint", `The conversation was summed up: ${event.items} messages are left.`);
+        break;
+      case "turn.started":
+        if (event.resumed)
+          this.#say("faint", `Going on with the interrupted turn: ${plainLine(event.prompt).slice(0, 100)}`);
+        break;
+      case "turn.ended":
+        this.#close();
+        if (event.error) this.#say("bad", event.error.message, true);
+        else if (event.outcome === "aborted") this.#say("warning", "Stopped. What was produced is kept.", true);
+        else if (event.outcome === "waiting") this.#say("warning", "It waits for permission.", true);
+        break;
+      default:
+        break;
+    }
+  }
+
+  end(session: string): void {
+    this.#close();
+    if (process.stderr.isTTY) this.#say("faint", `session ${session}`);
+  }
+
+  #answer(text: string): void {
+    if (text === "") return;
+    // What a model says may drive a terminal; a file gets it as it is.
+    process.stdout.write(this.#isTerminal ? plain(text) : text);
+    this.#isOpen = !text.endsWith("\n");
+    this.#hasAnswered = true;
+  }
+
+  #close(): void {
+    if (this.#isOpen && this.#hasAnswered) process.stdout.write("\n");
+    this.#isOpen = false;
+  }
+
+  #say(style: "faint" | "warning" | "bad", text: string, matters = false): void {
+    if (this.#isQuiet && !matters) return;
+    this.#close();
+    process.stderr.write(`${this.#paint(style, plain(text))}\n`);
+  }
+}

@@ -1,0 +1,141 @@
+import { text as allOf } from "node:stream/consumers";
+import type { Config } from "../config.ts";
+import { CommandError, EXIT } from "../exit.ts";
+import { exitCodeOf } from "../failure.ts";
+import type { Chat, ChatEvent, FailureShown } from "../host/host.ts";
+import { type LocalHost, openLocalHost } from "../host/local.ts";
+import { resolveId } from "../store/session-id.ts";
+import { outlivePipe } from "../terminal/pipe.ts";
+import { askPerson } from "./ask.ts";
+import { printerFor } from "./print.ts";
+
+export interface RunOptions {
+  readonly prompt?: string;
+  readonly model?: string;
+  readonly resume?: string;
+  readonly continue?: true;
+  readonly finish?: true;
+  readonly stopProcesses?: true;
+  readonly title?: string;
+  readonly json?: true;
+  readonly quiet?: true;
+}
+
+/** One turn, from the command line. Leaves the exit code in `process.exitCode`. */
+export async function run(options: RunOptions, config: Config): Promise<void> {
+  const prompt = options.finish ? null : await promptOf(options.prompt);
+  // A reader that goes away is not a cancel: the turn goes on, and is recorded to its end (C13).
+  outlivePipe();
+  const isAtTerminal = process.stdin.isTTY === true && process.stderr.isTTY === true && !options.json;
+  const host = await openLocalHost({ config, asks: isAtTerminal ? "person" : "nobody" });
+  let isInterrupted = false;
+  try {
+    const chat = await chatFor(host, options);
+    const onInterrupt = (): void => {
+      // The second one has its default effect.
+      process.off("SIGINT", onInterrupt);
+      isInterrupted = true;
+      void chat.stop("user");
+    };
+    process.on("SIGINT", onInterrupt);
+    process.exitCode = await inChat(chat, prompt, options, isAtTerminal);
+  } finally {
+    await host.close();
+  }
+  // The parent is to see that Ctrl+C ended it, as with any other command.
+  if (isInterrupted) process.kill(process.pid, "SIGINT");
+}
+
+async function inChat(chat: Chat, prompt: string | null, options: RunOptions, isAtTerminal: boolean): Promise<number> {
+  const printer = printerFor(options);
+  const ends: (ChatEvent & { type: "turn.ended" })[] = [];
+  const { state } = chat;
+  printer.event({
+    type: "session",
+    session: chat.id,
+    model: state.model,
+    cwd: state.cwd,
+    resumed: state.items.length > 0,
+  });
+  for (const text of state.damage) printer.event({ type: "notice", level: "warning", text });
+  chat.subscribe((event) => {
+    printer.event(event);
+    if (event.type === "turn.ended") ends.push(event);
+    if (event.type === "permission.asked" && isAtTerminal) void askPerson(chat, event.ask);
+  });
+  if (prompt === null) await chat.finish({ processes: options.stopProcesses ? "stop" : "wait" });
+  else {
+    if (state.interruption)
+      printer.event({
+        type: "notice",
+        level: "info",
+        text: "The turn before was interrupted, and is left as it is; the model is told. (--finish would finish it.)",
+      });
+    await chat.prompt(prompt);
+  }
+  await chat.settled();
+  // Questions that are put to a person are part of the turn.
+  while (chat.state.asks.length > 0) await answered(chat);
+  printer.end(chat.id);
+  return codeOf(ends);
+}
+
+/** Until the questions that are open now have been answered, and what follows has ended. */
+async function answered(chat: Chat): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const stop = chat.subscribe(() => {
+      if (chat.state.asks.length > 0) return;
+      stop();
+      resolve();
+    });
+  });
+  await chat.settled();
+}
+
+async function chatFor(host: LocalHost, options: RunOptions): Promise<Chat> {
+  const model = options.model === undefined ? {} : { model: options.model };
+  const cwd = process.cwd();
+  if (options.resume !== undefined) return host.open(await resolveId(host.sessions, options.resume), model);
+  if (options.continue || options.finish) {
+    const chat = await host.latest(cwd, model);
+    if (chat) return chat;
+    throw new CommandError(
+      EXIT.notFound,
+      "SESSION_NOT_FOUND",
+      `There is no session of this folder (${cwd}) that is not in use. Leave --continue and --finish out to begin one, or name it with --resume.`,
+    );
+  }
+  return host.create({ cwd, ...model, ...(options.title === undefined ? {} : { title: options.title }) });
+}
+
+async function promptOf(given: string | undefined): Promise<string> {
+  if (given !== undefined && given !== "-") return nonEmpty(given, "The prompt is empty.");
+  if (given === undefined && process.stdin.isTTY)
+    throw new CommandError(
+      EXIT.usage,
+      "USAGE",
+      'There is no prompt. Give it as an argument: holdfast run "count the lines in src", or on standard input. For a conversation: holdfast chat.',
+    );
+  return nonEmpty(await allOf(process.stdin), "Standard input was empty: there is no prompt.");
+}
+
+function nonEmpty(text: string, otherwise: string): string {
+  if (text.trim() === "") throw new CommandError(EXIT.usage, "USAGE", `${otherwise} Nothing was touched.`);
+  return text.replace(/\n$/, "");
+}
+
+/** Of all turns that ran (queued prompts too), the first that did not go well decides. */
+function codeOf(ends: readonly (ChatEvent & { type: "turn.ended" })[]): number {
+  for (const { outcome, error, denied } of ends) {
+    if (outcome === "failed") return failureCode(error);
+    if (outcome === "waiting") return EXIT.denied;
+    if (outcome === "aborted") return EXIT.failed;
+    if (denied > 0) return EXIT.denied;
+  }
+  return EXIT.done;
+}
+
+function failureCode(error: FailureShown | undefined): number {
+  if (error?.code.startsWith("MODEL_")) return EXIT.model;
+  return error ? exitCodeOf(error.code) : EXIT.failed;
+}
