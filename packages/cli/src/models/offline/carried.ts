@@ -1,0 +1,39 @@
+/** What a summary carries of the work, so that it goes on behind it: the part of the summary that the model reads again. */
+export interface Carried {
+  /** The prompts at work, in the user's words, and how far each has come. */
+  readonly tasks: readonly { readonly text: string; readonly progress: Progress }[];
+  /** The id of the last call that it tells of. */
+  readonly through?: string;
+  /** The last prompt had been answered. */
+  readonly isOver: boolean;
+}
+
+/** How far a task has come, by whatever its kind calls it. */
+export type Progress = { readonly [name: string]: unknown };
+
+const OPEN = "<offline-progress>";
+const CLOSE = "</offline-progress>";
+
+export function carriedText(carried: Carried): string {
+  // The closing mark must not occur in what it encloses.
+  return `${OPEN}${JSON.stringify(carried).replaceAll("<", "\\u003c")}${CLOSE}`;
+}
+
+/** The last one in the text; null if there is none, or it is not whole. */
+export function carriedIn(text: string): Carried | null {
+  const end = text.lastIndexOf(CLOSE);
+  const start = end < 0 ? -1 : text.lastIndexOf(OPEN, end);
+  if (start < 0) return null;
+  try {
+    const value = JSON.parse(text.slice(start + OPEN.length, end)) as Partial<Carried> | null;
+    if (!Array.isArray(value?.tasks)) return null;
+    const tasks = value.tasks.flatMap((task: { text?: unknown; progress?: unknown } | null) =>
+      typeof task?.text === "string" ? [{ text: task.text, progress: (task.progress ?? {}) as Progress }] : [],
+    );
+    const isOver = value.isOver === true;
+    return typeof value.through === "string" ? { tasks, isOver, through: value.through } : { tasks, isOver };
+  } catch {
+    // Somebody shortened the summary: then it is a text like any other.
+    return null;
+  }
+}

@@ -1,0 +1,210 @@
+import { type Change, standingOf } from "../change.ts";
+import { batch, type Job, type Step, several } from "../job.ts";
+import { denied, FAILED_MAX, has, type Known, lookAt, oneLine, type Wanted, wasInterruptedTooOften } from "../known.ts";
+import { hasPassed } from "../output.ts";
+
+export interface Command {
+  readonly command: string;
+  /** A file that is there when the command has done its work: so it can be checked. */
+  readonly makes?: string;
+  /** Running it twice does no harm. */
+  readonly repeatable: boolean;
+}
+
+type Ran =
+  | { readonly state: "ran"; readonly text: string; readonly passed: boolean; readonly to: number }
+  | { readonly state: "hopeless"; readonly why: string; readonly to: number }
+  /** `tried`: it may have run already. */
+  | { readonly state: "ask"; readonly calls: readonly Wanted[]; readonly tried?: boolean };
+
+/** Commands that only look, or come to the same when they are run twice. */
+const HARMLESS =
+  /^(ls|cat|grep|wc|head|tail|find|echo|printf|true|false|test|sleep|seq|pwd|date|mkdir -p|touch|sort|diff|stat|node --test|node --check|npm (run )?(-s )?(test|check|lint|build)|npx (vitest|tsc))\b/;
+
+export function isRepeatable(command: string): boolean {
+  if (command.includes(">>")) return false;
+  return command.split(/&&|\|\||[;|]/).every((part) => HARMLESS.test(part.trim()));
+}
+
+/** "run npm test". In doubt it is run again only if that does no harm, or a look at what it makes shows that it did not run. */
+export function runJob(command: Command): Job {
+  return {
+    title: `run ${command.command}`,
+    next(known, from, before): Step {
+      if (typeof before["text"] === "string")
+        return { kind: "answer", text: before["text"], to: from, progress: before };
+      const ran = runOf(known, command, from, before["tried"] === true);
+      if (ran.state === "ask") {
+        const isCheck = ran.calls[0]?.name === "read";
+        const thought = isCheck
+          ? `Whether \`${command.command}\` ran is not known: I look for ${command.makes}.`
+          : `I run \`${command.command}\`.`;
+        return { kind: "call", calls: ran.calls, thought, progress: { tried: ran.tried === true } };
+      }
+      const text =
+        ran.state === "hopeless"
+          ? `I did not run \`${command.command}\` to its end: ${ran.why}.`
+          : `\`${command.command}\` ${ran.passed ? "succeeded" : "failed"}${ran.text.trim() === "" ? "." : `:\n\n\`\`\`\n${ran.text.trim().slice(-2_000)}\n\`\`\``}`;
+      return { kind: "answer", text, to: ran.to, progress: { text: text.slice(0, 500) } };
+    },
+  };
+}
+
+/** `isInDoubt`: a summary says that it may have run before. */
+function runOf(known: Known, wanted: Command, from: number, isInDoubt = false): Ran {
+  const { command } = wanted;
+  if (!has(known, "shell")) return { state: "hopeless", why: 'there is no tool "shell"', to: from };
+  const mine = known.calls
+    .map((call, at) => ({ call, to: at + 1 }))
+    .slice(from)
+    .filter(({ call }) => call.name === "shell" && call.input["command"] === command);
+  const refused = mine.find(({ call }) => call.outcome.kind === "denied");
+  if (refused) return { state: "hopeless", why: denied(refused.call.outcome.text), to: refused.to };
+  const last = mine.findLast(({ call }) => call.outcome.kind !== "not-run");
+  if (last && last.call.outcome.kind !== "unknown") {
+    const { kind, text } = last.call.outcome;
+    return { state: "ran", text, passed: kind !== "failed" && hasPassed(text), to: last.to };
+  }
+  if (wasInterruptedTooOften(mine.map(({ call }) => call))) {
+    return { state: "hopeless", why: "it was interrupted too often", to: last?.to ?? from };
+  }
+  if (last || isInDoubt) return inDoubt(known, wanted, last?.to ?? from);
+  return { state: "ask", calls: [{ name: "shell", input: { command } }] };
+}
+
+/** It may have run, and nobody knows what came of it. */
+function inDoubt(known: Known, { command, makes, repeatable }: Command, to: number): Ran {
+  const again: Ran = { state: "ask", calls: [{ name: "shell", input: { command } }], tried: true };
+  if (makes !== undefined && has(known, "read")) {
+    const found = lookAt(known, makes, to);
+    if (found.state === "ask") return { state: "ask", calls: found.calls, tried: true };
+    if (found.state === "known") return { state: "ran", text: `(${makes} is there)`, passed: true, to: found.to };
+    return found.state === "missing" ? again : { state: "hopeless", why: found.why, to: found.to };
+  }
+  if (repeatable) return again;
+  const why =
+    "it was interrupted, and may have taken effect. I do not run it twice without being told. Ask again if it is safe";
+  return { state: "hopeless", why, to };
+}
+
+const ROUNDS_MAX = 6;
+
+/**
+ * "fix the failing test: run `node check.js`": runs the check, changes what it complains about, and runs it again. It understands complaints of the form `path: expected "a" but found "b"`.
+ */
+export function fixJob(command: string): Job {
+  return {
+    title: `fix what \`${command}\` finds`,
+    next(known, from, before): Step {
+      const fixed: string[] = [];
+      let at = from;
+      for (let round = 0; round < ROUNDS_MAX; round++) {
+        const ran = runOf(known, { command, repeatable: true }, at);
+        if (ran.state === "ask") {
+          const thought = round === 0 ? "I run the check first." : "I run the check again.";
+          return { kind: "call", calls: ran.calls, thought, progress: before };
+        }
+        if (ran.state === "hopeless") {
+          return { kind: "answer", text: `I could not run \`${command}\`: ${ran.why}.`, to: ran.to, progress: before };
+        }
+        if (ran.passed) return { kind: "answer", text: passedText(command, fixed), to: ran.to, progress: before };
+        const complaints = complaintsIn(ran.text);
+        const made = repair(known, complaints, ran.to);
+        if (made.calls.length > 0) {
+          const thought = `The check fails. It names ${several(complaints.length, "thing")} to change.`;
+          return { kind: "call", calls: batch(made.calls), thought, progress: before };
+        }
+        fixed.push(...made.fixed);
+        at = made.to;
+        if (made.fixed.length === 0) {
+          const why = made.why ?? "it says nothing that I understand";
+          const text = `\`${command}\` still fails, and ${why}:\n\n\`\`\`\n${ran.text.trim().slice(-1_500)}\n\`\`\``;
+          return { kind: "answer", text, to: at, progress: before };
+        }
+      }
+      const text = `\`${command}\` still fails after ${ROUNDS_MAX} rounds. I stop here.`;
+      return { kind: "answer", text, to: at, progress: before };
+    },
+  };
+}
+
+function repair(known: Known, changes: readonly Change[], from: number) {
+  const calls: Wanted[] = [];
+  const fixed: string[] = [];
+  let to = from;
+  let why: string | undefined;
+  for (const change of changes) {
+    const standing = standingOf(known, change, { from });
+    if (standing.state === "ask") {
+      calls.push(...standing.calls);
+      continue;
+    }
+    to = Math.max(to, standing.to);
+    if (standing.state === "reached" && standing.changed) fixed.push(change.path);
+    if (standing.state === "hopeless") why = `${change.path} was not changed: ${standing.why}`;
+  }
+  return { calls, fixed, to, why };
+}
+
+/** One for each file: changes of one file do not run at the same time. */
+function complaintsIn(text: string): Change[] {
+  const changes = new Map<string, Change>();
+  for (const found of text.matchAll(/^\s*(\S+?)(?::\d+)*:\s*expected "(.+?)" but found "(.+?)"/gm)) {
+    const path = found[1]!;
+    if (!changes.has(path)) changes.set(path, { kind: "replace", path, old: found[3]!, new: found[2]! });
+  }
+  return [...changes.values()];
+}
+
+function passedText(command: string, fixed: readonly string[]): string {
+  if (fixed.length === 0) return `\`${command}\` passes.`;
+  return `\`${command}\` passes now. Changed: ${[...new Set(fixed)].map((path) => `\`${path}\``).join(", ")}.`;
+}
+
+/** "delegate: <task>": a sub-agent for each task, all at once. */
+export function delegateJob(prompts: readonly string[]): Job {
+  return {
+    title: `delegate ${several(prompts.length, "task")}`,
+    next(known, from, before): Step {
+      const answers = { ...(before["answers"] as Record<string, string> | undefined) };
+      const calls: Wanted[] = [];
+      let to = from;
+      for (const prompt of prompts) {
+        if (prompt in answers) continue;
+        const asked = askOf(known, prompt, from);
+        if (asked === null) {
+          calls.push({ name: "task", input: { prompt } });
+          continue;
+        }
+        to = Math.max(to, asked.to);
+        answers[prompt] = asked.text;
+      }
+      const progress = { answers };
+      if (calls.length > 0) {
+        const thought = `I hand ${several(calls.length, "task")} to agents of their own.`;
+        return { kind: "call", calls: batch(calls), thought, progress };
+      }
+      const text = prompts.map((prompt) => `**${oneLine(prompt)}**\n\n${answers[prompt] ?? ""}`).join("\n\n");
+      return { kind: "answer", text, to, progress };
+    },
+  };
+}
+
+/** Null: it is to be asked. A sub-agent goes by what it finds, as this model does: asking it again is safe. */
+function askOf(known: Known, prompt: string, from: number): { readonly text: string; readonly to: number } | null {
+  if (!has(known, "task")) return { text: "Not done: there is no tool to delegate with.", to: from };
+  let failed = 0;
+  let interrupted = 0;
+  for (let at = from; at < known.calls.length; at++) {
+    const { name, input, outcome } = known.calls[at]!;
+    if (name !== "task" || input["prompt"] !== prompt) continue;
+    const to = at + 1;
+    if (outcome.kind === "done" || outcome.kind === "forgotten") return { text: outcome.text.slice(0, 2_000), to };
+    if (outcome.kind === "denied") return { text: `Not done: ${denied(outcome.text)}.`, to };
+    if (outcome.kind === "failed" && ++failed >= FAILED_MAX) {
+      return { text: `Not done: ${oneLine(outcome.text)}`, to };
+    }
+    if (outcome.kind !== "failed" && ++interrupted >= 60) return { text: "Not done: interrupted too often.", to };
+  }
+  return null;
+}

@@ -1,0 +1,103 @@
+import { standingOf } from "../change.ts";
+import { batch, type Job, type Step, several, stringsIn } from "../job.ts";
+import { has, type Known, look, lookAt, samePath, type Wanted } from "../known.ts";
+import { countOf, filesListed } from "../output.ts";
+import { sameLook } from "./files.ts";
+
+/** What is counted in each file. */
+interface Row {
+  readonly lines: number;
+  readonly words: number;
+}
+
+/** "count words in docs": reads all files in parallel, writes a report, answers with the table. */
+export function countJob(folder: string, report: string): Job {
+  return {
+    title: `count words and lines in ${folder}`,
+    next(known, from, before): Step {
+      const listed = filesIn(known, folder, from, stringsIn(before["files"]));
+      if (listed.state === "ask") {
+        return { kind: "call", calls: listed.calls, thought: `First I see what is in ${folder}.`, progress: before };
+      }
+      if (listed.state === "hopeless") {
+        const text = `I could not see what is in ${folder}: ${listed.why}.`;
+        return { kind: "answer", text, to: listed.to, progress: before };
+      }
+      // The report is not counted: after an interruption it may be there already.
+      const files = listed.files.filter((path) => !samePath(path, report));
+      return count(known, files, report, from, listed.to, before);
+    },
+  };
+}
+
+function count(
+  known: Known,
+  files: readonly string[],
+  report: string,
+  from: number,
+  listedTo: number,
+  before: Step["progress"],
+): Step {
+  const rows = { ...(before["rows"] as Record<string, Row> | undefined) };
+  const left = { ...(before["left"] as Record<string, string> | undefined) };
+  const calls: Wanted[] = [];
+  let to = listedTo;
+  for (const path of files) {
+    if (path in rows || path in left) continue;
+    const found = lookAt(known, path, from);
+    if (found.state === "ask") {
+      calls.push(...found.calls);
+      continue;
+    }
+    to = Math.max(to, found.to);
+    if (found.state === "known") rows[path] = countOf(found.text);
+    else left[path] = found.state === "missing" ? "it is gone" : found.why;
+  }
+  const progress = { files, rows, left };
+  if (calls.length > 0) {
+    const done = Object.keys(rows).length;
+    const thought = `${several(files.length, "file")} to count, ${done} done. I read the next ones at once.`;
+    return { kind: "call", calls: batch(calls), thought, progress };
+  }
+  const table = tableOf(rows, left);
+  const change = { kind: "write", path: report, content: `${table}\n` } as const;
+  const standing = standingOf(known, change, { from });
+  if (standing.state === "ask") {
+    const thought = "Everything is counted. I write the report.";
+    return { kind: "call", calls: standing.calls, thought, progress };
+  }
+  const where =
+    standing.state === "reached"
+      ? `The report is in \`${report}\`.`
+      : `There is no report in \`${report}\`: ${standing.why}.`;
+  return { kind: "answer", text: `${table}\n\n${where}`, to: Math.max(to, standing.to), progress };
+}
+
+function tableOf(rows: Readonly<Record<string, Row>>, left: Readonly<Record<string, string>>): string {
+  const out = ["| file | lines | words |", "|---|---:|---:|"];
+  let lines = 0;
+  let words = 0;
+  for (const [path, row] of Object.entries(rows).sort(([a], [b]) => (a < b ? -1 : 1))) {
+    out.push(`| ${path} | ${row.lines} | ${row.words} |`);
+    lines += row.lines;
+    words += row.words;
+  }
+  out.push(`| **together** | ${lines} | ${words} |`);
+  for (const [path, why] of Object.entries(left)) out.push("", `Not counted: ${path}, since ${why}.`);
+  return out.join("\n");
+}
+
+type Listed =
+  | { readonly state: "known"; readonly files: readonly string[]; readonly to: number }
+  | { readonly state: "hopeless"; readonly why: string; readonly to: number }
+  | { readonly state: "ask"; readonly calls: readonly Wanted[] };
+
+function filesIn(known: Known, folder: string, from: number, carried: readonly string[]): Listed {
+  if (carried.length > 0) return { state: "known", files: carried, to: from };
+  if (!has(known, "list")) return { state: "hopeless", why: 'there is no tool "list"', to: from };
+  const wanted: Wanted = { name: "list", input: { path: folder } };
+  const found = look(known, wanted, ({ input }) => sameLook(input, wanted.input), from);
+  if (found.state === "missing") return { state: "hopeless", why: "there is no such folder", to: found.to };
+  if (found.state !== "known") return found;
+  return { state: "known", files: filesListed(found.text, folder), to: found.to };
+}

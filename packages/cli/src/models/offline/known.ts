@@ -1,0 +1,104 @@
+import type { PastCall } from "./talk.ts";
+
+/** A call that is to be made. */
+export interface Wanted {
+  readonly name: string;
+  readonly input: Readonly<Record<string, unknown>>;
+}
+
+/** What has been found out so far, and what may be called. The past is asked, never kept: the same messages give the same answers. */
+export interface Known {
+  readonly calls: readonly PastCall[];
+  /** The tools that the request offers; null: any (a summary is asked for, and nothing is called). */
+  readonly tools: ReadonlySet<string> | null;
+}
+
+/** Where a question stands: answered at an index of the calls, hopeless, or to be asked. */
+export type Finding =
+  | { readonly state: "known"; readonly text: string; readonly to: number }
+  | { readonly state: "missing"; readonly to: number }
+  | { readonly state: "hopeless"; readonly why: string; readonly to: number }
+  | { readonly state: "ask"; readonly calls: readonly Wanted[] };
+
+/** A call that is interrupted again and again is given up: something kills the agent each time. */
+const INTERRUPTED_MAX = 60;
+/** The same call that fails is not made more often than this. */
+export const FAILED_MAX = 2;
+
+export function has(known: Known, tool: string): boolean {
+  return known.tools === null || known.tools.has(tool);
+}
+
+export function samePath(a: unknown, b: unknown): boolean {
+  return typeof a === "string" && typeof b === "string" && plainPath(a) === plainPath(b);
+}
+
+export function plainPath(path: string): string {
+  const plain = path
+    .trim()
+    .replace(/^(\.\/+)+/, "")
+    .replace(/(?<=.)\/+$/, "");
+  return plain === "" ? "." : plain;
+}
+
+/** A tool that only looks: asked again until it has answered. */
+export function look(known: Known, wanted: Wanted, matches: (call: PastCall) => boolean, from: number): Finding {
+  if (!has(known, wanted.name)) return { state: "hopeless", why: `there is no tool "${wanted.name}"`, to: from };
+  let interrupted = 0;
+  let failed = 0;
+  for (let at = known.calls.length - 1; at >= from; at--) {
+    const call = known.calls[at]!;
+    if (call.name !== wanted.name || !matches(call)) continue;
+    const { kind, text } = call.outcome;
+    if (kind === "done") return { state: "known", text, to: at + 1 };
+    if (kind === "denied") return { state: "hopeless", why: denied(text), to: at + 1 };
+    if (kind === "failed" && isMissing(text)) return { state: "missing", to: at + 1 };
+    if (kind === "failed" && ++failed >= FAILED_MAX) return { state: "hopeless", why: oneLine(text), to: at + 1 };
+    if (kind !== "failed" && ++interrupted >= INTERRUPTED_MAX) {
+      return { state: "hopeless", why: "it was interrupted too often", to: at + 1 };
+    }
+  }
+  return { state: "ask", calls: [wanted] };
+}
+
+/** The text of a file as it is now: a read counts only if nothing tried to change the file after it. */
+export function lookAt(known: Known, path: string, from: number): Finding {
+  const changedAt = known.calls.findLastIndex((call) => isChangeOf(call, path) && mayHaveRun(call));
+  return look(
+    known,
+    { name: "read", input: { path } },
+    ({ input }) => samePath(input["path"], path) && input["offset"] === undefined,
+    Math.max(from, changedAt + 1),
+  );
+}
+
+export function isChangeOf(call: PastCall, path: string): boolean {
+  return (call.name === "write" || call.name === "edit") && samePath(call.input["path"], path);
+}
+
+export function mayHaveRun({ outcome }: PastCall): boolean {
+  return outcome.kind !== "not-run" && outcome.kind !== "denied";
+}
+
+export function wasInterruptedTooOften(calls: readonly PastCall[]): boolean {
+  return calls.length >= INTERRUPTED_MAX;
+}
+
+export function denied(reason: string): string {
+  return reason === "" ? "it was not allowed" : `it was not allowed (${oneLine(reason)})`;
+}
+
+export function oneLine(text: string): string {
+  const line = text.replace(/\s+/g, " ").trim();
+  return line.length > 160 ? `${line.slice(0, 160)}…` : line;
+}
+
+/** What a tool says of a path that is not there. */
+function isMissing(text: string): boolean {
+  return /ENOENT|no such file|not found|does not exist|is not there|there is no/i.test(text);
+}
+
+/** Two texts of a file: tools differ in whether they show the last line break. */
+export function sameText(a: string, b: string): boolean {
+  return a === b || a.replace(/\n$/, "") === b.replace(/\n$/, "");
+}

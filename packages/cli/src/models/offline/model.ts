@@ -1,0 +1,102 @@
+import type {
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4Content,
+  LanguageModelV4FinishReason,
+  LanguageModelV4Usage,
+} from "@ai-sdk/provider";
+import { brokenConnection, statusError, windowError } from "./failures.ts";
+import { type Reply, replyTo } from "./reply.ts";
+import { streamOf } from "./stream.ts";
+
+export interface OfflineOptions {
+  /** Before each delta. */
+  readonly delayMs?: number;
+  /** More than this is refused, as a provider does. */
+  readonly windowTokens?: number;
+}
+
+const CHARACTERS_PER_TOKEN = 4;
+
+/**
+ * The model that needs neither key nor network: a pure function of the messages it is sent. It understands a few kinds of task (docs/guides/offline-model.md), and works through them with the agent's tools by what those answer.
+ */
+export function offlineModel({ delayMs = 0, windowTokens = 32_000 }: OfflineOptions = {}): LanguageModelV4 {
+  const prepare = async (
+    options: LanguageModelV4CallOptions,
+  ): Promise<{ reply: Reply; usage: LanguageModelV4Usage }> => {
+    options.abortSignal?.throwIfAborted();
+    const reply = replyTo(options);
+    const usage = usageOf(options, reply);
+    const tokens = usage.inputTokens.total ?? 0;
+    // A summary is what helps against a full window: it is never refused.
+    if (tokens > windowTokens && !reply.isSummary) throw await windowError(tokens, windowTokens);
+    if (reply.failure?.kind === "status") throw await statusError(reply.failure.status);
+    if (reply.failure?.kind === "unreachable") throw brokenConnection("ECONNREFUSED");
+    return { reply, usage };
+  };
+  return {
+    specificationVersion: "v4",
+    provider: "offline",
+    modelId: "offline",
+    supportedUrls: {},
+    doGenerate: async (options) => {
+      const { reply, usage } = await prepare(options);
+      if (reply.failure?.kind === "hang") await never(options.abortSignal);
+      if (reply.failure && reply.failure.kind !== "refuse" && reply.failure.kind !== "empty") {
+        throw brokenConnection("UND_ERR_SOCKET");
+      }
+      return { content: contentOf(reply), finishReason: finishOf(reply), usage, warnings: [] };
+    },
+    doStream: async (options) => {
+      const { reply, usage } = await prepare(options);
+      return {
+        stream: streamOf(reply, { usage, finishReason: finishOf(reply), delayMs, signal: options.abortSignal }),
+      };
+    },
+  };
+}
+
+function contentOf(reply: Reply): LanguageModelV4Content[] {
+  if (reply.failure) return [];
+  const content: LanguageModelV4Content[] = [];
+  if (reply.reasoning !== "") content.push({ type: "reasoning", text: reply.reasoning });
+  if (reply.text !== "") content.push({ type: "text", text: reply.text });
+  for (const { id, name, input } of reply.calls) {
+    content.push({ type: "tool-call", toolCallId: id, toolName: name, input: JSON.stringify(input) });
+  }
+  return content;
+}
+
+function finishOf({ calls, failure }: Reply): LanguageModelV4FinishReason {
+  if (failure?.kind === "refuse") return { unified: "content-filter", raw: "refusal" };
+  if (failure?.kind === "error") return { unified: "error", raw: "error" };
+  return calls.length > 0 ? { unified: "tool-calls", raw: "tool_use" } : { unified: "stop", raw: "end_turn" };
+}
+
+/** Guessed from the characters: good enough to see a window fill. */
+function usageOf({ prompt, tools }: LanguageModelV4CallOptions, reply: Reply): LanguageModelV4Usage {
+  const input = tokensOf(JSON.stringify(prompt)) + tokensOf(JSON.stringify(tools ?? []));
+  const reasoning = tokensOf(reply.reasoning);
+  const text = tokensOf(reply.text) + reply.calls.reduce((sum, { input }) => sum + tokensOf(JSON.stringify(input)), 0);
+  return {
+    inputTokens: { total: input, noCache: input, cacheRead: 0, cacheWrite: 0 },
+    outputTokens: { total: text + reasoning, text, reasoning },
+  };
+}
+
+function tokensOf(text: string): number {
+  return Math.ceil(text.length / CHARACTERS_PER_TOKEN);
+}
+
+/** Until it is aborted. */
+export function never(signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_, reject) => {
+    // A promise alone keeps no process alive: a server that hangs has an open connection.
+    const alive = setInterval(() => {}, 60_000);
+    signal?.addEventListener("abort", () => {
+      clearInterval(alive);
+      reject(signal.reason);
+    });
+  });
+}

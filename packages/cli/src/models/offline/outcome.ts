@@ -1,0 +1,61 @@
+import type { LanguageModelV4ToolResultOutput } from "@ai-sdk/provider";
+
+/**
+ * What is known of a call. `unknown`: it may have taken effect. `not-run`: it certainly did not, and may be made again. `forgotten`: it was done, but what it answered was left out of the conversation since.
+ */
+export interface Outcome {
+  readonly kind: "done" | "failed" | "denied" | "not-run" | "unknown" | "forgotten";
+  readonly text: string;
+}
+
+/** A call that nobody answered: nothing is known of it. */
+export const UNANSWERED: Outcome = { kind: "unknown", text: "" };
+
+/** The words of Holdfast's repair (session/words.ts): they only stand in results that the journal does not have. */
+const NOT_RUN = /^Not run( yet)?: /;
+const UNKNOWN =
+  /^(Started, then .*: outcome unknown|Was running when .*may have taken effect|No result was recorded: .*This call may have run|Still running: there is no result)/s;
+const DENIED = /^This call was not approved|^(Denied|Permission denied by)\b/;
+/** The agent shortens old results when it asks for a summary. */
+const SHORTENED = /\n\[shortened\]$/;
+/** The tool itself was stopped in mid-work, and says so. */
+const STOPPED = /^(The operation was aborted|This operation was aborted|Stopped\b|Aborted\b)/i;
+
+export function outcomeOf(output: LanguageModelV4ToolResultOutput): Outcome {
+  switch (output.type) {
+    case "execution-denied":
+      return { kind: "denied", text: output.reason ?? "" };
+    case "error-text":
+    case "error-json":
+      return classified(textOf(output.value), "failed");
+    case "text":
+    case "json":
+      return classified(textOf(output.value), "done");
+    case "content":
+      return classified(output.value.map((part) => (part.type === "text" ? part.text : "")).join("\n"), "done");
+  }
+}
+
+function classified(text: string, otherwise: "done" | "failed"): Outcome {
+  if (SHORTENED.test(text)) return { kind: "forgotten", text };
+  // What a tool answered in order is its own words, whatever they look like: only errors are read for repairs.
+  if (otherwise === "done") return { kind: "done", text };
+  if (NOT_RUN.test(text)) return { kind: "not-run", text };
+  if (UNKNOWN.test(text) || STOPPED.test(text)) return { kind: "unknown", text };
+  if (DENIED.test(text)) return { kind: "denied", text };
+  return { kind: "failed", text };
+}
+
+/** Tools may answer an object: its text is in one of these members. */
+const TEXTS = ["content", "text", "output", "stdout", "result"];
+
+function textOf(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (typeof value === "object" && value !== null) {
+    for (const member of TEXTS) {
+      const text = (value as Record<string, unknown>)[member];
+      if (typeof text === "string") return text;
+    }
+  }
+  return JSON.stringify(value) ?? "";
+}

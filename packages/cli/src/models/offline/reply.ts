@@ -1,0 +1,135 @@
+import { createHash } from "node:crypto";
+import type { LanguageModelV4CallOptions, LanguageModelV4Prompt } from "@ai-sdk/provider";
+import { carriedText } from "./carried.ts";
+import { type Failure, failureIn } from "./failures.ts";
+import type { Job, Step } from "./job.ts";
+import type { Known, Wanted } from "./known.ts";
+import { readTalk, type Talk } from "./talk.ts";
+import { jobOf } from "./tasks.ts";
+
+/** What the model answers. */
+export interface Reply {
+  readonly reasoning: string;
+  readonly text: string;
+  readonly calls: readonly MadeCall[];
+  readonly failure: Failure | null;
+  readonly isSummary: boolean;
+}
+
+export interface MadeCall extends Wanted {
+  readonly id: string;
+}
+
+/** A task that has taken so many calls is given up: something is wrong that more of them will not mend. */
+const CALLS_MAX = 3_000;
+
+/** A pure function of the request: the same messages and tools, the same answer. */
+export function replyTo({ prompt, tools, toolChoice }: LanguageModelV4CallOptions): Reply {
+  const talk = readTalk(prompt);
+  if (talk.isSummaryAsked) return said(summaryOf(talk), "I sum up what matters for going on.", true);
+  const offered = toolChoice?.type === "none" ? [] : (tools ?? []).map(({ name }) => name);
+  const failure = failureAsked(talk);
+  if (failure)
+    return {
+      ...said("This answer is about to fail, since the prompt asks for it. It never gets to its end.", ""),
+      failure,
+    };
+  if (talk.calls.length > CALLS_MAX) return said(`I stop here: this task has taken ${talk.calls.length} calls.`, "");
+  const { answers, step } = work(talk, { calls: talk.calls, tools: new Set(offered) });
+  if (step?.kind === "call") {
+    const ids = callIds(prompt, step.calls.length);
+    const calls = step.calls.map((call, index) => ({ ...call, id: ids[index]! }));
+    const thought = talk.interruptions > 0 ? `${resumedWords(talk)}${step.thought}` : step.thought;
+    return { reasoning: thought, text: step.text ?? "", calls, failure: null, isSummary: false };
+  }
+  return said(
+    answers.map(({ text }) => text).join("\n\n"),
+    answers
+      .map(({ thought }) => thought ?? "")
+      .join("\n")
+      .trim(),
+  );
+}
+
+function said(text: string, reasoning: string, isSummary = false): Reply {
+  return { reasoning, text, calls: [], failure: null, isSummary };
+}
+
+type Answer = Extract<Step, { kind: "answer" }>;
+
+interface Work {
+  readonly answers: readonly Answer[];
+  /** The first task that is not through; null: all are. */
+  readonly step: Step | null;
+  readonly tasks: readonly { readonly text: string; readonly progress: Step["progress"] }[];
+}
+
+/** The prompts one after the other, each by what is known since the one before it was through. */
+function work(talk: Talk, known: Known): Work {
+  const answers: Answer[] = [];
+  const tasks: { text: string; progress: Step["progress"] }[] = [];
+  let step: Step | null = null;
+  let from = 0;
+  for (const [index, text] of talk.prompts.entries()) {
+    const carried = talk.carried?.tasks[index];
+    const before = carried?.text === text ? carried.progress : {};
+    if (step) {
+      tasks.push({ text, progress: before });
+      continue;
+    }
+    const now = taskOf(text).next(known, from, before);
+    tasks.push({ text, progress: now.progress });
+    if (now.kind === "call") step = now;
+    else {
+      answers.push(now);
+      from = now.to;
+    }
+  }
+  if (talk.prompts.length === 0) answers.push(jobOf("hello").next(known, 0, {}) as Answer);
+  return { answers, step, tasks };
+}
+
+function taskOf(prompt: string): Job {
+  const asked = failureIn(prompt);
+  return jobOf(asked ? asked.task : prompt);
+}
+
+function failureAsked(talk: Talk): Failure | null {
+  const asked = failureIn(talk.prompts.at(-1) ?? "");
+  // With a task behind it, the failure is over when somebody has resumed the turn.
+  return asked && !(asked.task !== "" && talk.interruptions > 0) ? asked.failure : null;
+}
+
+function resumedWords({ calls, interruptions }: Talk): string {
+  const doubt = calls.filter(({ outcome }) => outcome.kind === "unknown").length;
+  const times = interruptions === 1 ? "once" : `${interruptions} times`;
+  return `This turn was interrupted ${times}, and ${doubt === 0 ? "nothing is in doubt" : `${doubt} of my calls came to an unknown end`}. I go by what is known. `;
+}
+
+/** For people first; the last line is for this model, so that the work goes on behind the summary. */
+function summaryOf(talk: Talk): string {
+  const { answers, step, tasks } = work(talk, { calls: talk.calls, tools: null });
+  const through = talk.calls.at(-1)?.id ?? talk.carried?.through;
+  const doubt = talk.calls.filter(({ outcome }) => outcome.kind === "unknown");
+  const lines = ["## The task", ""];
+  for (const { text } of tasks) lines.push(...text.split("\n").map((line) => `> ${line}`), "");
+  lines.push("## Done so far", "");
+  for (const { text } of answers) lines.push(text.slice(0, 1_000), "");
+  lines.push(`${talk.calls.length} calls were made since the task was stated.`, "");
+  if (doubt.length > 0) {
+    lines.push("## In doubt", "");
+    for (const { name, input } of doubt.slice(-10)) lines.push(`- ${name} ${JSON.stringify(input).slice(0, 120)}`);
+    lines.push("");
+  }
+  lines.push("## Still to be done", "");
+  lines.push(step?.kind === "call" ? step.thought : "Nothing: the last prompt is answered.", "");
+  const isOver = step === null;
+  lines.push(carriedText(through === undefined ? { tasks, isOver } : { tasks, isOver, through }));
+  return lines.join("\n");
+}
+
+/** Different in each request of a conversation, since it grows; the same if the same request is made again. */
+function callIds(prompt: LanguageModelV4Prompt, count: number): string[] {
+  const digest = createHash("sha256").update(JSON.stringify(prompt)).digest("hex").slice(0, 16);
+  return Array.from({ length: count }, (_, index) => `call_${digest}_${index + 1}`);
+}

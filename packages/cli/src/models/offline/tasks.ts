@@ -1,0 +1,188 @@
+import type { Change } from "./change.ts";
+import type { Job } from "./job.ts";
+import { delegateJob, fixJob, isRepeatable, runJob } from "./kinds/command.ts";
+import { countJob } from "./kinds/count.ts";
+import { changeJob, lookJob, readJob } from "./kinds/files.ts";
+import { renameJob } from "./kinds/rename.ts";
+import { stepsJob } from "./kinds/steps.ts";
+import { helpText, sayJob, story, thinkThought } from "./kinds/words.ts";
+import { plainPath } from "./known.ts";
+
+/** What a prompt asks for. Always something: what is not understood is answered with what would be. */
+export function jobOf(prompt: string): Job {
+  const text = prompt.trim().replace(/^please[,\s]+/i, "");
+  return delegated(text) ?? numbered(text) ?? single(text) ?? lineByLine(text) ?? sayJob("help", helpText(text));
+}
+
+/** A task that stands by itself, in the order in which the forms are tried. */
+function single(text: string): Job | null {
+  return (
+    fixed(text) ??
+    renamed(text) ??
+    counted(text) ??
+    (changesOnLines(text) ? null : changed(text)) ??
+    commanded(text) ??
+    told(text) ??
+    thought(text) ??
+    looked(text) ??
+    read(text)
+  );
+}
+
+/** Several lines, and each is a task. */
+function lineByLine(text: string): Job | null {
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  const jobs = lines.map((line) => single(line.trim()));
+  return lines.length > 1 && jobs.every((job) => job !== null) ? stepsJob(jobs) : null;
+}
+
+/** Text of several lines that follows "write a.txt:" is the file's, unless each line is a change of its own. */
+function changesOnLines(text: string): boolean {
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  return lines.length > 1 && lines.every((line) => single(line.trim()) !== null);
+}
+
+function numbered(text: string): Job | null {
+  const steps = itemsOf(text);
+  if (steps.length < 2) return null;
+  return stepsJob(steps.map((step) => single(step) ?? sayJob(step, `I do not know how to do this: ${step}`)));
+}
+
+/** "1. a 2. b", on one line or on several. Numbers must count up from 1, so that other numbers stay text. */
+function itemsOf(text: string): string[] {
+  const marks: { readonly start: number; readonly end: number }[] = [];
+  for (const found of text.matchAll(/(^|[\s:;])(\d+)[.)]\s+/g)) {
+    if (Number(found[2]) !== marks.length + 1) continue;
+    marks.push({ start: found.index, end: found.index + found[0].length });
+  }
+  return marks.map(({ end }, index) =>
+    text
+      .slice(end, marks[index + 1]?.start ?? text.length)
+      .trim()
+      .replace(/[;,]$/, ""),
+  );
+}
+
+function delegated(text: string): Job | null {
+  const found = /^delegate(?:\s+in parallel)?\s*:\s*([\s\S]+)$/i.exec(text);
+  if (!found) return null;
+  const items = itemsOf(found[1]!);
+  const lines = found[1]!.split("\n").flatMap((line) => /^\s*[-*]\s+(.+)$/.exec(line)?.[1] ?? []);
+  return delegateJob(items.length > 1 ? items : lines.length > 1 ? lines : [found[1]!.trim()]);
+}
+
+function fixed(text: string): Job | null {
+  if (!/^fix\b.*\b(tests?|checks?)\b/i.test(text)) return null;
+  const command = /`([^`]+)`/.exec(text)?.[1] ?? /\b(?:run|with|by)\s+(.+?)\s*$/i.exec(text)?.[1];
+  return fixJob(command?.trim() ?? "npm test");
+}
+
+function renamed(text: string): Job | null {
+  const found =
+    /^(?:rename|replace)\s+(.+?)\s+(?:to|with|by)\s+(.+?)\s+in\s+(?:the\s+)?(?:folder\s+)?(\S+?)[.\s]*$/i.exec(text);
+  if (!found) return null;
+  const [old, name, folder] = [bare(found[1]!), bare(found[2]!), plainPath(bare(found[3]!))];
+  if (old === name) return sayJob("rename", `"${old}" and "${name}" are the same: there is nothing to do.`);
+  return renameJob(old, name, folder);
+}
+
+function counted(text: string): Job | null {
+  const found =
+    /^count\s+(?:the\s+|all\s+)*(?:words|lines)(?:\s+and\s+(?:words|lines))?\s+(?:in|of)\s+(?:the\s+)?(?:files\s+in\s+)?(?:folder\s+)?(\S+?)(?:\s+(?:in)?to\s+(\S+?))?[.\s]*$/i.exec(
+      text,
+    );
+  if (!found) return null;
+  const folder = plainPath(bare(found[1]!));
+  const report = found[2] ? plainPath(bare(found[2])) : folder === "." ? "word-count.md" : `${folder}/word-count.md`;
+  return countJob(folder, report);
+}
+
+function changed(text: string): Job | null {
+  const change = changeOf(text);
+  return change && changeJob(change);
+}
+
+function changeOf(text: string): Change | null {
+  const edited =
+    /^(?:edit|in)\s+(\S+?):?\s+replace\s+(["'`])([\s\S]+?)\2\s+(?:with|by)\s+(["'`])([\s\S]*?)\4[.\s]*$/i.exec(text) ??
+    /^(?:edit|in)\s+(\S+?):?\s+replace\s+()(\S+)\s+(?:with|by)\s+()(\S+?)[.\s]*$/i.exec(text);
+  if (edited) return { kind: "replace", path: path(edited[1]!), old: edited[3]!, new: edited[5]! };
+  const written =
+    /^(?:write|create)\s+(?:the\s+)?(?:file\s+)?(\S+?)(?::[ \t]*|\s+(?:with|saying):?\s+)([\s\S]*)$/i.exec(text);
+  if (written) return { kind: "write", path: path(written[1]!), content: content(written[2]!) };
+  const appended = /^append\s+(?:to\s+)?(\S+?):\s*(.+)$/i.exec(text);
+  return appended ? { kind: "append", path: path(appended[1]!), line: bare(appended[2]!) } : null;
+}
+
+function commanded(text: string): Job | null {
+  const found = /^(?:run|execute)\b:?\s+([\s\S]+)$/i.exec(text);
+  if (!found) return null;
+  let rest = found[1]!.trim();
+  const makes = /\s*\(makes\s+(\S+?)\)\s*$/i.exec(rest);
+  if (makes) rest = rest.slice(0, makes.index);
+  const safe = /\s*\(safe to repeat\)\s*$/i.exec(rest);
+  if (safe) rest = rest.slice(0, safe.index);
+  const command = /^`([^`]+)`[.\s]*$/.exec(rest)?.[1] ?? rest;
+  const repeatable = safe !== null || isRepeatable(command);
+  return runJob(makes ? { command, repeatable, makes: path(makes[1]!) } : { command, repeatable });
+}
+
+const LINES_MAX = 200_000;
+
+function told(text: string): Job | null {
+  if (!/\b(story|poem|essay|tale)\b/i.test(text)) return null;
+  const size = /(\d[\d,_.]*)[\s-]+(lines?|words?)\b/i.exec(text);
+  const wanted = size ? Number(size[1]!.replace(/\D/g, "")) : 40;
+  const count = Math.max(1, Math.min(wanted, LINES_MAX));
+  const unit = size && /^word/i.test(size[2]!) ? "words" : "lines";
+  return sayJob("tell a story", story(count, unit), `A story of ${count} ${unit}, then.`);
+}
+
+function thought(text: string): Job | null {
+  const found = /^think\s+(?:hard\s+|long\s+)?(?:about|of|over)\s+([\s\S]+)$/i.exec(text);
+  if (!found) return null;
+  const about = found[1]!.replace(/\s+/g, " ").replace(/[.?!]+$/, "");
+  return sayJob(
+    "think",
+    `I thought about ${about}. I am the offline model, so nothing came of it but the thinking.`,
+    thinkThought(about),
+  );
+}
+
+function looked(text: string): Job | null {
+  const listed = /^(?:list|ls)(?:\s+(?:the\s+)?(?:files\s+in\s+)?(?:folder\s+)?(\S+?))?[.\s]*$/i.exec(text);
+  if (listed) {
+    const folder = listed[1] ? path(listed[1]) : ".";
+    return lookJob(`list ${folder}`, { name: "list", input: { path: folder } });
+  }
+  const searched = /^(?:search|grep|look)\s+(?:for\s+)?(.+?)(?:\s+in\s+(\S+?))?[.\s]*$/i.exec(text);
+  if (!searched || /^look\s+at\b/i.test(text)) return null;
+  const [pattern, folder] = [bare(searched[1]!), searched[2] ? path(searched[2]) : "."];
+  return lookJob(`search for ${pattern} in ${folder}`, { name: "search", input: { pattern, path: folder } });
+}
+
+function read(text: string): Job | null {
+  const found = /^(?:read|show|open|cat|look\s+at|summari[sz]e)\s+(?:the\s+)?(?:files?\s+)?(.+?)$/is.exec(text);
+  if (!found) return null;
+  const words = found[1]!.split(/[\s,;]+|\band\b/).filter((word) => word !== "");
+  const paths = words.map((word) => path(word.replace(/[.?!]+$/, "")));
+  const isPaths = paths.every((one) => /[./\\]|^[A-Z]+$|^\w+$/.test(one));
+  return paths.length > 0 && paths.length <= 200 && isPaths ? readJob([...new Set(paths)]) : null;
+}
+
+function path(text: string): string {
+  return plainPath(bare(text));
+}
+
+/** Without quotes around it. */
+function bare(text: string): string {
+  return /^(["'`])([\s\S]+)\1$/.exec(text.trim())?.[2] ?? text.trim();
+}
+
+/** A block of code is taken without its fence; on one line, \n is a line break. */
+function content(text: string): string {
+  const fenced = /^\s*```[^\n]*\n([\s\S]*?)\n?```\s*$/.exec(text);
+  if (fenced) return `${fenced[1]!}\n`;
+  const plain = bare(text);
+  return `${(plain.includes("\n") ? plain : plain.replaceAll("\\n", "\n")).replace(/\n$/, "")}\n`;
+}

@@ -1,0 +1,171 @@
+import type { LanguageModelV4, SharedV4ProviderOptions } from "@ai-sdk/provider";
+import { CommandError, EXIT } from "../exit.ts";
+import { windowTokensOf } from "./windows.ts";
+
+export interface ResolveOptions {
+  /** Of the server, in the place of the provider's own; needed for `compatible`. */
+  readonly baseUrl?: string;
+  /** In the place of what is known of the model. */
+  readonly windowTokens?: number;
+  /** Milliseconds that the offline model takes for each delta. */
+  readonly offlineDelayMs?: number;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** A model that can be asked. */
+export interface ResolvedModel {
+  /** `provider/name` */
+  readonly name: string;
+  readonly model: LanguageModelV4;
+  readonly provider: string;
+  readonly windowTokens: number;
+  /** What each request to it must say. */
+  readonly providerOptions?: SharedV4ProviderOptions;
+}
+
+interface Provider {
+  /** The variables that may hold the key, the usual one first. */
+  readonly keys: readonly string[];
+  readonly address: string;
+  readonly needsKey: boolean;
+  readonly example: string;
+  readonly providerOptions?: SharedV4ProviderOptions;
+  /** Loads the provider's package, which is slow: only when it is used. */
+  readonly load: (name: string, key: string | undefined, baseUrl: string | undefined) => Promise<LanguageModelV4>;
+}
+
+const PROVIDERS: Readonly<Record<string, Provider>> = {
+  anthropic: {
+    keys: ["ANTHROPIC_API_KEY"],
+    address: "ANTHROPIC_BASE_URL",
+    needsKey: true,
+    example: "anthropic/claude-sonnet-4-5",
+    load: async (name, key, baseUrl) => {
+      const { createAnthropic } = await import("@ai-sdk/anthropic");
+      return createAnthropic(settings(key, baseUrl)).languageModel(name);
+    },
+  },
+  openai: {
+    keys: ["OPENAI_API_KEY"],
+    address: "OPENAI_BASE_URL",
+    needsKey: true,
+    example: "openai/gpt-5",
+    // Nothing that the journal holds may depend on what OpenAI's servers keep (R4).
+    providerOptions: { openai: { store: false, include: ["reasoning.encrypted_content"] } },
+    load: async (name, key, baseUrl) => {
+      const { createOpenAI } = await import("@ai-sdk/openai");
+      return createOpenAI(settings(key, baseUrl)).responses(name);
+    },
+  },
+  google: {
+    keys: ["GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"],
+    address: "GOOGLE_BASE_URL",
+    needsKey: true,
+    example: "google/gemini-2.5-pro",
+    load: async (name, key, baseUrl) => {
+      const { createGoogle } = await import("@ai-sdk/google");
+      return createGoogle(settings(key, baseUrl)).languageModel(name);
+    },
+  },
+  compatible: {
+    keys: ["COMPATIBLE_API_KEY"],
+    address: "COMPATIBLE_BASE_URL",
+    needsKey: false,
+    example: "compatible/qwen3",
+    load: async (name, key, baseUrl) => {
+      const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
+      return createOpenAICompatible({
+        name: "compatible",
+        baseURL: baseUrl ?? "",
+        includeUsage: true,
+        ...(key ? { apiKey: key } : {}),
+      }).languageModel(name);
+    },
+  },
+};
+
+function settings(key: string | undefined, baseUrl: string | undefined): { apiKey?: string; baseURL?: string } {
+  return { ...(key ? { apiKey: key } : {}), ...(baseUrl ? { baseURL: baseUrl } : {}) };
+}
+
+/**
+ * The model of this name: `offline`, or `provider/name`. Asks nobody: a wrong name or key shows at the first request (`explainModelError`).
+ * Throws CommandError: MODEL_UNKNOWN for a provider that there is none of, MODEL_KEY without a key, MODEL_BASE_URL without an address or with one that is none.
+ */
+export async function resolveModel(name: string, options: ResolveOptions): Promise<ResolvedModel> {
+  const slash = name.indexOf("/");
+  const providerName = slash < 0 ? name : name.slice(0, slash);
+  const modelName = slash < 0 ? "" : name.slice(slash + 1);
+  if (providerName === "offline") return offline(modelName, options);
+  const provider = Object.hasOwn(PROVIDERS, providerName) ? PROVIDERS[providerName] : undefined;
+  if (!provider) {
+    const known = [...Object.values(PROVIDERS).map(({ example }) => example), "offline"].join(", ");
+    throw new CommandError(
+      EXIT.usage,
+      "MODEL_UNKNOWN",
+      `There is no provider "${providerName}". A model is named like these: ${known}.`,
+    );
+  }
+  if (modelName === "") {
+    throw new CommandError(
+      EXIT.usage,
+      "MODEL_UNKNOWN",
+      `"${name}" names a provider, but no model. Say which, as in --model ${provider.example}.`,
+    );
+  }
+  const key = provider.keys.map((variable) => options.env[variable]).find((value) => value);
+  if (!key && provider.needsKey) {
+    throw new CommandError(
+      EXIT.model,
+      "MODEL_KEY",
+      `${name} needs a key, and ${provider.keys[0]} is not set. Set it, or try --model offline, which needs none.`,
+    );
+  }
+  const baseUrl = options.baseUrl || options.env[provider.address] || undefined;
+  checkAddress(name, provider, baseUrl);
+  const model = await provider.load(modelName, key, baseUrl);
+  const { providerOptions } = provider;
+  return {
+    name,
+    model,
+    provider: providerName,
+    windowTokens: options.windowTokens ?? windowTokensOf(name),
+    ...(providerOptions ? { providerOptions } : {}),
+  };
+}
+
+function checkAddress(name: string, provider: Provider, baseUrl: string | undefined): void {
+  if (baseUrl === undefined && provider.needsKey) return;
+  if (baseUrl === undefined) {
+    throw new CommandError(
+      EXIT.usage,
+      "MODEL_BASE_URL",
+      `${name} needs the address of its server: --base-url http://localhost:11434/v1 (Ollama; LM Studio has port 1234, vLLM 8000), or ${provider.address}.`,
+    );
+  }
+  if (!/^https?:$/.test(URL.parse(baseUrl)?.protocol ?? "")) {
+    throw new CommandError(
+      EXIT.usage,
+      "MODEL_BASE_URL",
+      `"${baseUrl}" is not the address of a server. It begins with http:// or https://, and mostly ends with /v1.`,
+    );
+  }
+}
+
+async function offline(modelName: string, options: ResolveOptions): Promise<ResolvedModel> {
+  if (modelName !== "" && modelName !== "offline") {
+    throw new CommandError(
+      EXIT.usage,
+      "MODEL_UNKNOWN",
+      `There is one offline model, and its name is "offline": --model offline.`,
+    );
+  }
+  const { offlineModel } = await import("./offline/model.ts");
+  const windowTokens = options.windowTokens ?? windowTokensOf("offline/offline");
+  return {
+    name: "offline/offline",
+    model: offlineModel({ windowTokens, delayMs: options.offlineDelayMs ?? 0 }),
+    provider: "offline",
+    windowTokens,
+  };
+}
