@@ -4,8 +4,8 @@ import type { OpenCall, Session, Turn } from "holdfast";
 import type { Services } from "../host/services.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import type { ToolContext } from "../tools/context.ts";
-import { type Found, findAgain } from "../tools/found-again.ts";
 import { type Decision, decide, type Policy } from "../tools/permission.ts";
+import { type FoundProcess, findAgain } from "../tools/processes.ts";
 import { makeTools, REPLAY } from "../tools/tools.ts";
 import { instructions } from "./instructions.ts";
 import type { Verdict, Work } from "./loop.ts";
@@ -93,8 +93,8 @@ export class Equipment {
   }
 
   /** What became of the commands of calls that were started: they may have outlived their agent (R7b). */
-  async commands(calls: readonly OpenCall[]): Promise<Map<string, Found>> {
-    const found = new Map<string, Found>();
+  async commands(calls: readonly OpenCall[]): Promise<Map<string, FoundProcess>> {
+    const found = new Map<string, FoundProcess>();
     for (const { id, name, state, process } of calls) {
       if (name === "shell" && state === "outcome-unknown") found.set(id, await findAgain(this.outputs, id, process));
     }

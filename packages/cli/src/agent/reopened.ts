@@ -1,11 +1,11 @@
 import type { ModelMessage } from "ai";
 import type { OpenCall, Outcome, Session, Turn } from "holdfast";
-import { type Found, resultOf } from "../tools/found-again.ts";
+import type { FoundProcess } from "../tools/processes.ts";
 
 /** What is known of an open call beyond the journal, and what the rules say of running it. */
 export interface Knowledge {
   /** Of the command that the call ran (R7b). */
-  readonly command?: Found;
+  readonly command?: FoundProcess;
   /** Running it twice does no harm, by its nature: its work can be taken up where it was left (a sub-agent). */
   readonly isResumable?: boolean;
   /** The rules allow it now, or a person has approved this very call. */
@@ -20,10 +20,11 @@ export function fateOf(call: OpenCall, known: Knowledge): "close" | "keep" | Out
   if (call.state === "awaiting") return "keep";
   if (call.state === "provider") return "keep";
   const { command } = known;
-  const result = command ? resultOf(command) : null;
-  if (result !== null) return { value: result };
+  if (command?.kind === "ended") return { value: command.shown };
+  // How far it came is not known, but what it had printed is.
+  if (command && command.kind !== "not-begun") return { error: command.shown };
   if (!known.isAllowed) return "close";
-  if (call.state === "never-started" || command?.state === "not-begun") return "keep";
+  if (call.state === "never-started" || command?.kind === "not-begun") return "keep";
   return call.replay === "safe" || known.isResumable ? "keep" : "close";
 }
 

@@ -1,14 +1,14 @@
-import type { ModelMessage, TextStreamPart, ToolSet } from "ai";
+import type { ModelMessage } from "ai";
 import type { Queued, Session, Turn } from "holdfast";
 import { compact, estimateTokens } from "../agent/compaction.ts";
-import { Equipment, type Told } from "../agent/equipment.ts";
+import { Equipment } from "../agent/equipment.ts";
 import { type Worked, work } from "../agent/loop.ts";
 import { type Approval, openApprovals, resume } from "../agent/reopened.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
-import { waitFor } from "../tools/found-again.ts";
-import { stopGroup } from "../tools/processes.ts";
-import { changedItems, firstState, streamed, withOutput, withoutOutput, withRecorded } from "./chat-state.ts";
+import { stopGroup, waitFor } from "../tools/processes.ts";
+import { Board } from "./board.ts";
+import { firstState } from "./chat-state.ts";
 import type { Chat, ChatEvent, ChatState, PermissionAsk } from "./host.ts";
 import { Permissions } from "./permissions.ts";
 import { APP, type Services } from "./services.ts";
@@ -21,13 +21,11 @@ export class LocalChat implements Chat {
   readonly id: string;
   readonly #services: Services;
   readonly #onClosed: () => void;
-  readonly #listeners = new Set<(event: ChatEvent) => void>();
-  readonly #running = new Set<string>();
+  readonly #board: Board;
   readonly #permissions = new Permissions();
   #session: Session<Message>;
   #equipment: Equipment;
   #model: ResolvedModel;
-  #state: ChatState;
   #turn: Turn<Message> | null = null;
   /** The turns at work, one after the other, until nothing is left to do. */
   #work: Promise<void> | null = null;
@@ -42,12 +40,12 @@ export class LocalChat implements Chat {
     this.#model = model;
     this.#services = services;
     this.#onClosed = onClosed;
-    this.#equipment = new Equipment(session, services, this.#told());
-    this.#state = firstState(session, model.name, model.windowTokens);
+    this.#board = new Board(firstState(session, model.name, model.windowTokens), () => this.#session);
+    this.#equipment = new Equipment(session, services, this.#board.told());
   }
 
   get state(): ChatState {
-    return this.#state;
+    return this.#board.state;
   }
 
   /** What the last process left in flight, with what can be found out about its tools. */
@@ -55,21 +53,19 @@ export class LocalChat implements Chat {
     const { interruption } = this.#session;
     const commands = await this.#equipment.commands(interruption?.calls ?? []);
     const usedTokens = estimateTokens(this.#session.messages);
-    this.#state = {
-      ...this.#state,
+    this.#board.change({
       status: interruption ? "interrupted" : "idle",
       interruption: interruption && interruptionShown(interruption, commands),
-      window: { ...this.#state.window, usedTokens },
-    };
+      window: { ...this.#board.state.window, usedTokens },
+    });
   }
 
   subscribe(listener: (event: ChatEvent) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#board.subscribe(listener);
   }
 
   async settled(): Promise<void> {
-    while (this.#work && this.#state.asks.length === 0) {
+    while (this.#work && this.#board.state.asks.length === 0) {
       const { asked } = this.#permissions;
       await Promise.race([this.#work, asked]);
     }
@@ -82,7 +78,7 @@ export class LocalChat implements Chat {
     // Behind those that wait already: prompts are delivered in their order (C9).
     if (this.#work || this.#session.queue.length > 0) {
       const { id } = await this.#session.enqueue(message);
-      this.#record({ type: "queued", id, text });
+      this.#board.record({ type: "queued", id, text });
       // Nothing runs, or it was the last moment of the turn that ran: nobody else would begin it.
       if (!this.#work) await this.resumeQueue();
       return "queued";
@@ -94,7 +90,7 @@ export class LocalChat implements Chat {
   async withdraw(queued: string): Promise<void> {
     await this.#whole();
     await this.#session.dequeue(queued);
-    this.#record({ type: "dequeued", id: queued });
+    this.#board.record({ type: "dequeued", id: queued });
   }
 
   async finish({ processes = "wait" }: { readonly processes?: "wait" | "stop" } = {}): Promise<void> {
@@ -113,7 +109,7 @@ export class LocalChat implements Chat {
         if (!process || !commands.get(id)?.running) continue;
         if (processes === "stop") await stopGroup(process);
         else {
-          this.#tell({
+          this.#board.tell({
             type: "notice",
             level: "info",
             text: `Waiting for the process ${process.pid}, which outlived its agent.`,
@@ -126,7 +122,10 @@ export class LocalChat implements Chat {
   }
 
   leave(): void {
-    this.#change({ status: this.#work ? this.#state.status : "idle", interruption: null }, { type: "changed" });
+    this.#board.change(
+      { status: this.#work ? this.#board.state.status : "idle", interruption: null },
+      { type: "changed" },
+    );
   }
 
   async stop(by = "user"): Promise<void> {
@@ -145,12 +144,12 @@ export class LocalChat implements Chat {
   }
 
   async answer(call: string, word: "allow" | "always" | "deny", reason?: string): Promise<void> {
-    const ask = this.#state.asks.find((one) => one.call === call);
+    const ask = this.#board.state.asks.find((one) => one.call === call);
     if (!ask) throw new CommandError(EXIT.usage, "CALL_UNKNOWN", "That call does not wait for an answer.");
     if (word === "always") await this.#equipment.allow(ask.rule);
-    const asks = this.#state.asks.filter((one) => one !== ask);
+    const asks = this.#board.state.asks.filter((one) => one !== ask);
     const isAllowed = word !== "deny";
-    this.#change({ asks }, { type: "permission.answered", call, allowed: isAllowed, by: "user" });
+    this.#board.change({ asks }, { type: "permission.answered", call, allowed: isAllowed, by: "user" });
     this.#permissions.answer(call, isAllowed, reason);
   }
 
@@ -159,8 +158,8 @@ export class LocalChat implements Chat {
     await this.#whole();
     await this.#session.note("model", model.name);
     this.#model = model;
-    const window = { ...this.#state.window, maxTokens: model.windowTokens };
-    this.#change({ model: model.name, window }, { type: "changed" });
+    const window = { ...this.#board.state.window, maxTokens: model.windowTokens };
+    this.#board.change({ model: model.name, window }, { type: "changed" });
   }
 
   async compact(): Promise<void> {
@@ -186,7 +185,7 @@ export class LocalChat implements Chat {
     const { entries } = this.#session;
     const at = entries.findIndex(({ id }) => id === message);
     const entry = entries[at];
-    if (!entry || entry.message.role !== "user" || entry.synthetic)
+    if (entry?.message.role !== "user" || entry.synthetic)
       throw new CommandError(EXIT.usage, "MESSAGE_UNKNOWN", "Only a prompt of this conversation can be gone back to.");
     const kept = entries.slice(0, at).filter((one) => one.replacedBy === undefined);
     await this.#session.replace(kept, { reason: "rewind" });
@@ -197,7 +196,7 @@ export class LocalChat implements Chat {
   async rename(title: string): Promise<void> {
     await this.#whole();
     await this.#session.rename(title);
-    this.#record({ type: "changed" });
+    this.#board.record({ type: "changed" });
   }
 
   close(): Promise<void> {
@@ -224,11 +223,11 @@ export class LocalChat implements Chat {
     if (!this.#broken) return;
     await this.#work;
     this.#session = await this.#services.store.resume<Message>(this.id, { app: APP, intents: true });
-    this.#equipment = new Equipment(this.#session, this.#services, this.#told());
+    this.#equipment = new Equipment(this.#session, this.#services, this.#board.told());
     this.#broken = false;
-    this.#refresh();
+    this.#board.refresh();
     await this.look();
-    this.#change({ failure: null }, { type: "changed" });
+    this.#board.change({ failure: null }, { type: "changed" });
   }
 
   /** For what cannot be done while a turn runs. */
@@ -255,7 +254,7 @@ export class LocalChat implements Chat {
   }
 
   #startQueued(next: Queued<Message>): Promise<Turn<Message>> {
-    this.#tell({ type: "dequeued", id: next.id });
+    this.#board.tell({ type: "dequeued", id: next.id });
     return this.#session.startTurn(next, { model: this.#model.name });
   }
 
@@ -265,8 +264,8 @@ export class LocalChat implements Chat {
     let resumed = isResumed;
     while (turn) {
       this.#turn = turn;
-      this.#change({ status: "running", interruption: null, failure: null, canUndo: false });
-      this.#record({
+      this.#board.change({ status: "running", interruption: null, failure: null, canUndo: false });
+      this.#board.record({
         type: "turn.started",
         turn: turn.number,
         prompt: textOf(turn.prompt.message),
@@ -297,14 +296,14 @@ export class LocalChat implements Chat {
           waiting.length > 0
             ? { kind: "waiting", approvals: waiting }
             : await work(await this.#equipment.work(turn, this.#model), turn);
-        this.#change({ live: null });
-        this.#refresh();
+        this.#board.change({ live: null });
+        this.#board.refresh();
         if (worked.kind !== "waiting") return await this.#conclude(turn, worked);
         const next = await this.#permitted(turn, worked.approvals);
         if (!next) return false;
         turn = next;
         this.#turn = turn;
-        this.#change({ status: "running" });
+        this.#board.change({ status: "running" });
       }
     } catch (error) {
       await this.#breakOff(error);
@@ -317,15 +316,15 @@ export class LocalChat implements Chat {
     switch (worked.kind) {
       case "completed":
         await turn.end();
-        this.#change({ status: "idle" });
-        this.#record({ type: "turn.ended", outcome: "completed", denied });
+        this.#board.change({ status: "idle" });
+        this.#board.record({ type: "turn.ended", outcome: "completed", denied });
         return true;
       case "aborted": {
         // `stop` has recorded it; if something else fired the signal, this does.
         await turn.abort({ by: "user" });
         const how = this.#session.interruption?.how;
-        this.#change({ status: "idle" });
-        this.#record({
+        this.#board.change({ status: "idle" });
+        this.#board.record({
           type: "turn.ended",
           outcome: "aborted",
           denied,
@@ -345,9 +344,9 @@ export class LocalChat implements Chat {
         if (isStoreFailure(error)) throw error;
         const failure = failureShown(error, this.#model.name);
         await turn.fail(failure.message);
-        this.#change({ status: "interrupted", failure });
+        this.#board.change({ status: "interrupted", failure });
         await this.look();
-        this.#record({ type: "turn.ended", outcome: "failed", error: failure, denied });
+        this.#board.record({ type: "turn.ended", outcome: "failed", error: failure, denied });
         return false;
       }
     }
@@ -362,21 +361,23 @@ export class LocalChat implements Chat {
       if (verdict === "allow") words.set(call, { approved: true });
       else if (verdict === "deny" || this.#services.asks === "nobody") {
         words.set(call, { approved: false, reason: denial });
-        this.#tell({ type: "permission.answered", call, allowed: false, by: "rules" });
+        this.#board.tell({ type: "permission.answered", call, allowed: false, by: "rules" });
       } else undecided.push({ call, name, input, summary, rule });
     }
     if (undecided.length > 0) {
       await turn.suspend({ reason: "permission", calls: undecided.map(({ call }) => call) });
       this.#turn = null;
-      this.#change({ status: "waiting", asks: undecided });
-      this.#refresh();
-      for (const ask of undecided) this.#tell({ type: "permission.asked", ask });
-      const answers = await this.#permissions.ask(undecided.map(({ call }) => call));
-      this.#change({ asks: [] });
+      this.#board.change({ status: "waiting", asks: undecided });
+      this.#board.refresh();
+      // Before anybody is told: the answer may come at once.
+      const answered = this.#permissions.ask(undecided.map(({ call }) => call));
+      for (const ask of undecided) this.#board.tell({ type: "permission.asked", ask });
+      const answers = await answered;
+      this.#board.change({ asks: [] });
       if (!answers) {
-        this.#change({ status: "interrupted" });
+        this.#board.change({ status: "interrupted" });
         await this.look();
-        this.#record({ type: "turn.ended", outcome: "waiting", denied: this.#deniedIn(turn.number) });
+        this.#board.record({ type: "turn.ended", outcome: "waiting", denied: this.#deniedIn(turn.number) });
         return null;
       }
       for (const [call, word] of answers) words.set(call, word);
@@ -387,7 +388,7 @@ export class LocalChat implements Chat {
       return { type: "tool-approval-response" as const, approvalId, approved, ...(reason ? { reason } : {}) };
     });
     await goesOn.append({ role: "tool", content });
-    this.#refresh();
+    this.#board.refresh();
     return goesOn;
   }
 
@@ -402,100 +403,23 @@ export class LocalChat implements Chat {
       // The first failure is the one to tell of; that the end could not be recorded is what `resume` is made for.
       if (!isStoreFailure(second)) throw second;
     }
-    this.#change({ status: "interrupted", live: null, asks: [], failure });
-    this.#tell({ type: "turn.ended", outcome: "failed", error: failure, denied: this.#deniedIn(number) });
+    this.#board.change({ status: "interrupted", live: null, asks: [], failure });
+    this.#board.tell({ type: "turn.ended", outcome: "failed", error: failure, denied: this.#deniedIn(number) });
   }
 
   #deniedIn(turn: number): number {
     const isDenied = (item: ChatState["items"][number]): boolean =>
       item.kind === "call" && item.turn === turn && item.state === "denied";
-    return this.#state.items.filter(isDenied).length;
-  }
-
-  #told(): Told {
-    return {
-      started: (call, name, input) => {
-        this.#running.add(call);
-        this.#record({ type: "tool.started", call, name, input });
-      },
-      ended: (call) => {
-        this.#running.delete(call);
-        this.#change(withoutOutput(this.#state, call));
-      },
-      output: (call, text) => this.#change(withOutput(this.#state, call, text), { type: "tool.output", call, text }),
-      denied: ({ toolName, input }, { suggestion, summary }) => {
-        const text = `Denied: ${summary || `${toolName} ${JSON.stringify(input)}`}. To allow it: --allow '${suggestion}'`;
-        this.#tell({ type: "notice", level: "warning", text });
-      },
-      show: (part) => this.#show(part),
-      compacted: ({ after }) => {
-        this.#change({ canUndo: false });
-        this.#record({ type: "replaced", reason: "compaction", items: after });
-      },
-      used: (usedTokens) => {
-        this.#change({ window: { ...this.#state.window, usedTokens } });
-        this.#record({ type: "usage", usage: this.#session.usage });
-      },
-    };
-  }
-
-  #show(part: TextStreamPart<ToolSet>): void {
-    const said = streamed(this.#state, part);
-    if (said) return this.#change(said.state, said.event);
-    switch (part.type) {
-      case "tool-call":
-      case "finish-step":
-        this.#change({ live: null });
-        this.#refresh();
-        return;
-      case "tool-result":
-      case "tool-error": {
-        if (part.type === "tool-result" && part.preliminary) return;
-        this.#refresh();
-        const { toolCallId: call, toolName: name } = part;
-        const item = this.#state.items.findLast((one) => one.kind === "call" && one.call === call);
-        const output = item?.kind === "call" ? (item.output ?? "") : "";
-        this.#tell({ type: "tool.ended", call, name, failed: part.type === "tool-error", output });
-        return;
-      }
-      default:
-        return;
-    }
+    return this.#board.state.items.filter(isDenied).length;
   }
 
   #replaced(reason: "compaction" | "clear" | "rewind" | "undo"): void {
     const usedTokens = estimateTokens(this.#session.messages);
-    this.#change({ canUndo: reason !== "undo", interruption: null, window: { ...this.#state.window, usedTokens } });
-    this.#record({ type: "replaced", reason, items: this.#session.messages.length });
-  }
-
-  /** Shows what is recorded, then tells. */
-  #record(event: ChatEvent): void {
-    this.#refresh();
-    this.#tell(event);
-  }
-
-  #refresh(): void {
-    const before = this.#state.items;
-    this.#state = withRecorded(this.#state, this.#session, this.#running);
-    for (const item of changedItems(before, this.#state.items)) this.#tell({ type: "item", item });
-  }
-
-  #change(change: Partial<ChatState>, event?: ChatEvent): void {
-    this.#state = { ...this.#state, ...change };
-    if (event) this.#tell(event);
-  }
-
-  #tell(event: ChatEvent): void {
-    for (const listener of this.#listeners) {
-      try {
-        listener(event);
-      } catch (error) {
-        // A screen that fails must not stop the work; that it failed must not be silent either.
-        queueMicrotask(() => {
-          throw error;
-        });
-      }
-    }
+    this.#board.change({
+      canUndo: reason !== "undo",
+      interruption: null,
+      window: { ...this.#board.state.window, usedTokens },
+    });
+    this.#board.record({ type: "replaced", reason, items: this.#session.messages.length });
   }
 }

@@ -2,14 +2,14 @@ import type { ModelMessage } from "ai";
 import { type Interruption, isHoldfastError, type Recovery } from "holdfast";
 import { CommandError } from "../exit.ts";
 import { explainModelError } from "../models/explain.ts";
-import type { Found } from "../tools/found-again.ts";
+import type { FoundProcess } from "../tools/processes.ts";
 import type { FailureShown, InterruptedCall, InterruptionShown } from "./host.ts";
 
 /** What a session is to people, as plain data. Pure. */
 
 export function interruptionShown(
   { turn, lastAt, resumes, how, prompt, answered, draft, calls }: Interruption<ModelMessage>,
-  commands: ReadonlyMap<string, Found>,
+  commands: ReadonlyMap<string, FoundProcess>,
 ): InterruptionShown {
   return {
     turn,
@@ -22,7 +22,7 @@ export function interruptionShown(
     calls: calls.map(({ id, name, input, state, process }): InterruptedCall => {
       const found = commands.get(id);
       // The command waits for its process to be recorded: without that it never began.
-      if (found?.state === "not-begun") return { call: id, name, input, state: "never-started" };
+      if (found?.kind === "not-begun") return { call: id, name, input, state: "never-started" };
       if (!process || !found) return { call: id, name, input, state };
       const exitCode = found.exitCode === undefined ? {} : { exitCode: found.exitCode };
       return { call: id, name, input, state, process: { pid: process.pid, running: found.running, ...exitCode } };

@@ -1,0 +1,114 @@
+import type { ModelMessage, TextStreamPart, ToolSet } from "ai";
+import type { Session } from "holdfast";
+import type { Told } from "../agent/equipment.ts";
+import { changedItems, streamed, withOutput, withoutOutput, withRecorded } from "./chat-state.ts";
+import type { ChatEvent, ChatState } from "./host.ts";
+
+/** What is known of a conversation now, and those who want to hear of it. */
+export class Board {
+  /** Calls whose tools run. */
+  readonly running = new Set<string>();
+  readonly #listeners = new Set<(event: ChatEvent) => void>();
+  readonly #session: () => Session<ModelMessage>;
+  #state: ChatState;
+
+  constructor(state: ChatState, session: () => Session<ModelMessage>) {
+    this.#state = state;
+    this.#session = session;
+  }
+
+  get state(): ChatState {
+    return this.#state;
+  }
+
+  subscribe(listener: (event: ChatEvent) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** What the agent tells while it works. */
+  told(): Told {
+    return {
+      started: (call, name, input) => {
+        this.running.add(call);
+        this.record({ type: "tool.started", call, name, input });
+      },
+      ended: (call) => {
+        this.running.delete(call);
+        this.change(withoutOutput(this.state, call));
+      },
+      output: (call, text) => this.change(withOutput(this.state, call, text), { type: "tool.output", call, text }),
+      denied: ({ toolName, input }, { suggestion, summary }) => {
+        const text = `Denied: ${summary || `${toolName} ${JSON.stringify(input)}`}. To allow it: --allow '${suggestion}'`;
+        this.tell({ type: "notice", level: "warning", text });
+      },
+      show: (part) => this.show(part),
+      compacted: ({ after }) => {
+        this.change({ canUndo: false });
+        this.record({ type: "replaced", reason: "compaction", items: after });
+      },
+      used: (usedTokens) => {
+        this.change({ window: { ...this.state.window, usedTokens } });
+        this.record({ type: "usage", usage: this.#session().usage });
+      },
+    };
+  }
+
+  /** A part of the stream, as it comes. */
+  show(part: TextStreamPart<ToolSet>): void {
+    const said = streamed(this.#state, part);
+    if (said) {
+      this.change(said.state, said.event);
+      return;
+    }
+    switch (part.type) {
+      case "tool-call":
+      case "finish-step":
+        this.change({ live: null });
+        this.refresh();
+        return;
+      case "tool-result":
+      case "tool-error": {
+        if (part.type === "tool-result" && part.preliminary) return;
+        this.refresh();
+        const { toolCallId: call, toolName: name } = part;
+        const item = this.#state.items.findLast((one) => one.kind === "call" && one.call === call);
+        const output = item?.kind === "call" ? (item.output ?? "") : "";
+        this.tell({ type: "tool.ended", call, name, failed: part.type === "tool-error", output });
+        return;
+      }
+      default:
+        return;
+    }
+  }
+
+  /** Shows what is recorded, then tells. */
+  record(event: ChatEvent): void {
+    this.refresh();
+    this.tell(event);
+  }
+
+  refresh(): void {
+    const before = this.#state.items;
+    this.#state = withRecorded(this.#state, this.#session(), this.running);
+    for (const item of changedItems(before, this.#state.items)) this.tell({ type: "item", item });
+  }
+
+  change(change: Partial<ChatState>, event?: ChatEvent): void {
+    this.#state = { ...this.#state, ...change };
+    if (event) this.tell(event);
+  }
+
+  tell(event: ChatEvent): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener(event);
+      } catch (error) {
+        // A screen that fails must not stop the work; that it failed must not be silent either.
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
+    }
+  }
+}
