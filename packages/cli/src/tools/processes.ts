@@ -1,166 +1,88 @@
-import { execFile } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as passed } from "node:timers/promises";
 import type { ToolProcess } from "holdfast";
+import { isRunning, membersOf } from "./groups.ts";
+import { exitOf, outputFiles, outputOf } from "./outputs.ts";
 
-/** How long a group may take to end by itself before it is killed. */
-const GRACE_MS = 3000;
-const LOOK_MS = 25;
+export { endProcesses, identify, isRunning, stopGroup } from "./groups.ts";
 
-/** A process, told apart from every other that has or will have its pid. */
-interface Member {
-  readonly pid: number;
-  readonly group: number;
-  readonly started: string;
-}
-
-/** When this pid started, in a form that no later process of the same pid has; null if there is none that runs, or nobody can say. */
-export async function identify(pid: number): Promise<string | null> {
-  if (!Number.isSafeInteger(pid) || pid <= 0) return null;
-  if (process.platform === "linux") return procStat(pid)?.started ?? null;
-  return (await table()).find((one) => one.pid === pid)?.started ?? null;
-}
-
-/** The very process that was recorded, not another that came to have its pid. */
-export async function isRunning(recorded: ToolProcess): Promise<boolean> {
-  return (await identify(recorded.pid)) === recorded.started;
-}
-
-/** Those of a process group that run; what has ended and waits for its parent does not count. */
-export async function membersOf(group: number): Promise<Member[]> {
-  return (await table()).filter((one) => one.group === group);
+/** A command whose agent died: what is known of it now (R7b). */
+export interface FoundProcess {
+  /** `not-begun`: it is known that the command never ran. `unknown`: it was killed too, or its traces are gone: nobody can say how far it came. */
+  readonly kind: "running" | "ended" | "not-begun" | "unknown";
+  readonly running: boolean;
+  readonly pid?: number;
+  /** Of one that has ended. */
+  readonly exitCode?: number;
+  /** What it has printed so far, bounded for the model. */
+  readonly output: string;
+  /** For the model. Of one that has ended: the very text that the call would have been answered with. Otherwise what is known, in words. */
+  readonly shown: string;
 }
 
 /**
- * Ends the recorded process and its group: SIGTERM, and SIGKILL for what is still there after a grace. Only if the recorded process itself, or one of `known` (others of its group), still runs: as long as one of them does, its
- * group is the one that was recorded. Answers whether there was anything to end.
+ * Looks for the command of a call by the process that was recorded for it. Without one, the command never began: it waits until its process is recorded (shell.ts). On Windows there is no such gate, so then nothing is known.
  */
-export async function stopGroup(
-  recorded: ToolProcess,
-  { known = [], graceMs = GRACE_MS }: { readonly known?: readonly Member[]; readonly graceMs?: number } = {},
-): Promise<boolean> {
+export async function findAgain(
+  outputs: string,
+  call: string,
+  recorded: ToolProcess | undefined,
+): Promise<FoundProcess> {
+  if (!recorded) {
+    return process.platform === "win32"
+      ? { kind: "unknown", running: false, output: "", shown: LOST }
+      : { kind: "not-begun", running: false, output: "", shown: NOT_BEGUN };
+  }
   const { pid } = recorded;
-  const isOurs = async (): Promise<boolean> => {
-    if (await isRunning(recorded)) return true;
-    const members = await membersOf(pid);
-    return members.some((one) => known.some((other) => other.pid === one.pid && other.started === one.started));
-  };
-  if (pid <= 1 || !(await isOurs())) return false;
-  // Seen before the first signal: they stand for the group when its leader has ended.
-  const before = await membersOf(pid);
-  await send(recorded, "SIGTERM");
-  const end = performance.now() + graceMs;
-  let left = await stillThere(recorded, before);
-  while (left.length > 0 && performance.now() < end) {
-    await passed(LOOK_MS);
-    left = await stillThere(recorded, left);
+  const files = outputFiles(outputs, call, pid);
+  // In this order: one that ends in between has written its status by the time that it is seen to be gone.
+  const running = await isRunning(recorded);
+  const exitCode = exitOf(files);
+  if (exitCode === "not-begun") return { kind: "not-begun", running: false, pid, output: "", shown: NOT_BEGUN };
+  const output = outputOf(files);
+  // The status is there before the wrapper itself has ended.
+  if (exitCode !== null) {
+    const background = (await membersOf(pid)).some((one) => one.pid !== pid);
+    return { kind: "ended", running: false, pid, exitCode, output, shown: ended(output, { exitCode, background }) };
   }
-  if (left.length === 0) return true;
-  await send(recorded, "SIGKILL");
-  for (let tries = 0; left.length > 0 && tries < 200; tries++) {
-    await passed(LOOK_MS);
-    left = await stillThere(recorded, left);
-  }
-  return true;
+  const words = running ? RUNNING : LOST;
+  return { kind: running ? "running" : "unknown", running, pid, output, shown: `${words} ${printed(output)}` };
 }
 
-/** The group as it is now; nobody, if none of those that were in it is. */
-async function stillThere({ pid, group }: ToolProcess, before: readonly Member[]): Promise<Member[]> {
-  const now = group ? await membersOf(pid) : (await table()).filter((one) => one.pid === pid);
-  const isContinued = now.some((one) => before.some((other) => other.pid === one.pid && other.started === one.started));
-  return isContinued ? now : [];
-}
+const NOT_BEGUN = "The command never began: the agent was gone before it could. It is safe to run it.";
+const RUNNING = "The agent was ended while the command ran, and the command still runs.";
+const LOST =
+  "The command began, and was ended without a trace of how far it came. Check what it has done before you repeat it.";
 
-async function send({ pid, group }: ToolProcess, signal: "SIGTERM" | "SIGKILL"): Promise<void> {
-  if (process.platform === "win32") {
-    await output("taskkill", ["/pid", String(pid), "/t", "/f"]);
-    return;
-  }
-  try {
-    process.kill(group ? -pid : pid, signal);
-  } catch (error) {
-    // It has ended meanwhile.
-    if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
+/** Until the command has ended. Rejects with the signal's reason if that fires first: the command goes on. */
+export async function waitFor(
+  outputs: string,
+  call: string,
+  recorded: ToolProcess,
+  { signal, lookMs = 100 }: { readonly signal?: AbortSignal; readonly lookMs?: number } = {},
+): Promise<FoundProcess> {
+  for (;;) {
+    signal?.throwIfAborted();
+    const found = await findAgain(outputs, call, recorded);
+    if (!found.running) return found;
+    await passed(lookMs, undefined, signal ? { signal } : {}).catch((error: unknown) => {
+      signal?.throwIfAborted();
+      throw error;
+    });
   }
 }
 
-interface Started {
-  readonly process: ToolProcess;
-  /** What the command left running in the background. */
-  known: readonly Member[];
+/** A command that has ended by itself. */
+export function ended(output: string, { exitCode, background }: { exitCode: number; background: boolean }): string {
+  const notes = [
+    ...(exitCode === 0 ? [] : [`exit status ${exitCode}`]),
+    ...(output === "" ? ["no output"] : []),
+    ...(background ? ["processes that it started in the background still run, until the agent ends"] : []),
+  ];
+  if (notes.length === 0) return output;
+  const lineEnd = output === "" || output.endsWith("\n") ? "" : "\n";
+  return `${output}${lineEnd}[${notes.join("; ")}]`;
 }
 
-const ours = new Set<Started>();
-
-/** From now on `endProcesses` ends it. */
-export function keepTrack(process: ToolProcess): { leftBehind(known: readonly Member[]): void; forget(): void } {
-  const started: Started = { process, known: [] };
-  ours.add(started);
-  return {
-    leftBehind: (known) => {
-      started.known = known;
-    },
-    forget: () => {
-      ours.delete(started);
-    },
-  };
-}
-
-/** Ends every process group that this agent started and that still runs, what commands left in the background too. For the agent's own end: SIGTERM, SIGHUP, close. */
-export async function endProcesses(options: { readonly graceMs?: number } = {}): Promise<void> {
-  const all = [...ours];
-  for (const one of all) ours.delete(one);
-  await Promise.all(all.map(({ process, known }) => stopGroup(process, { ...options, known })));
-}
-
-async function table(): Promise<Member[]> {
-  if (process.platform === "linux") {
-    return readdirSync("/proc").flatMap((name) => (/^\d+$/u.test(name) ? (procStat(Number(name)) ?? []) : []));
-  }
-  if (process.platform === "win32") return windowsTable();
-  const text = await output("ps", ["-A", "-o", "pid=,pgid=,stat=,lstart="]);
-  return text.split("\n").flatMap((line) => {
-    const [, pid, group, state, started] = /^\s*(\d+)\s+(\d+)\s+(\S+)\s+(.+?)\s*$/u.exec(line) ?? [];
-    if (state === undefined || state.startsWith("Z")) return [];
-    return [{ pid: Number(pid), group: Number(group), started: started! }];
-  });
-}
-
-/** There are no process groups: each process counts as its own. */
-async function windowsTable(): Promise<Member[]> {
-  const command =
-    'Get-Process | ForEach-Object { try { "$($_.Id) $($_.StartTime.ToUniversalTime().Ticks)" } catch {} }';
-  const text = await output("powershell", ["-NoProfile", "-NonInteractive", "-Command", command]);
-  return text.split("\n").flatMap((line) => {
-    const [, pid, started] = /^(\d+) (\d+)\s*$/u.exec(line) ?? [];
-    return pid && started ? [{ pid: Number(pid), group: Number(pid), started }] : [];
-  });
-}
-
-function output(command: string, given: readonly string[]): Promise<string> {
-  // Times are compared as text, so they are asked for in one language and one zone.
-  const env = { ...process.env, LC_ALL: "C", TZ: "UTC" };
-  return new Promise((resolve) => {
-    execFile(command, given, { env, maxBuffer: 16 * 1024 * 1024, windowsHide: true }, (_error, stdout) =>
-      resolve(stdout),
-    );
-  });
-}
-
-let bootId: string | null = null;
-
-/** The pid alone comes again soon, the tick of its start does not before the next boot. Null if it has ended. */
-function procStat(pid: number): Member | null {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name, in brackets, may hold anything.
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    const [state, , group] = fields;
-    if (state === "Z" || state === "X") return null;
-    bootId ??= readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
-    return { pid, group: Number(group), started: `${bootId}/${fields[19]}` };
-  } catch (error) {
-    if (error instanceof Error && "code" in error) return null;
-    throw error;
-  }
+export function printed(output: string): string {
+  return output === "" ? "It had printed nothing." : `What it had printed:\n${output}`;
 }

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import type { Writable } from "node:stream";
 import type { ToolProcess } from "holdfast";
 import type { ToolContext } from "./context.ts";
-import { ended } from "./found-again.ts";
+import { identify, keepTrack, membersOf, stopGroup } from "./groups.ts";
 import { type OutputFiles, outputFiles, outputOf, safeName } from "./outputs.ts";
-import { identify, keepTrack, membersOf, stopGroup } from "./processes.ts";
+import { ended, printed } from "./processes.ts";
 import { tail } from "./tail.ts";
 
 export const TIMEOUT_SECONDS = 120;
@@ -82,10 +82,6 @@ export async function runShell(
     if (background.length > 0) tracked.leftBehind(background);
     else tracked.forget();
   }
-}
-
-function printed(output: string): string {
-  return output === "" ? "It had printed nothing." : `What it had printed:\n${output}`;
 }
 
 /** Ends the group, once, for the first reason that there is. */
