@@ -1,5 +1,6 @@
 import { gateway, type LanguageModel, type LanguageModelMiddleware, wrapLanguageModel } from "ai";
 import type { Delta } from "holdfast";
+import { inCallOrder } from "./call-order.ts";
 import { privately } from "./openai.ts";
 import type { RunState } from "./run.ts";
 
@@ -16,7 +17,8 @@ export function recordedModel(given: LanguageModel, run: RunState): Model {
       specificationVersion: "v4",
       transformParams: async ({ params, model }) => {
         const signal = joined(params.abortSignal, run.live().signal, run.stopped);
-        return privately({ ...params, ...(signal ? { abortSignal: signal } : {}) }, model.provider);
+        const prompt = inCallOrder(params.prompt);
+        return privately({ ...params, prompt, ...(signal ? { abortSignal: signal } : {}) }, model.provider);
       },
       wrapGenerate: async ({ doGenerate, params, model }) => {
         const asked = await run.ask("generate", params, model);
