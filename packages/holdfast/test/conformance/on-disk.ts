@@ -39,7 +39,14 @@ class DiskPlace implements Place {
   }
 
   writeAndDie(id: string, steps: readonly Step[]): Promise<void> {
-    const args = ["--conditions=holdfast-source", WRITER, this.#kind, join(this.#folder, "store"), id, JSON.stringify(steps)];
+    const args = [
+      "--conditions=holdfast-source",
+      WRITER,
+      this.#kind,
+      join(this.#folder, "store"),
+      id,
+      JSON.stringify(steps),
+    ];
     return new Promise((resolve, reject) => {
       execFile(process.execPath, args, (error, _, stderr) => {
         if (error?.signal === "SIGKILL") resolve();

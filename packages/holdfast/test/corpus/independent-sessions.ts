@@ -55,6 +55,7 @@ const NEEDED: Record<string, Record<string, (value: Any) => boolean>> = {
   "queue.put": { id: isText, prompt: (value) => value !== undefined },
   "queue.take": { id: isText },
   "tool.started": { turn: isCount, call: isText, name: isText },
+  "tool.process": { turn: isCount, call: isText, pid: (value) => isCount(value) && value > 0, started: isText },
   "tool.ended": { id: isText, turn: isCount, call: isText, name: isText },
   note: { name: isText, value: (value) => value !== undefined },
 };
@@ -162,8 +163,8 @@ export class SessionReader {
   turn: { number: number; resumes: number; ended?: Any; suspended?: Any; signal?: Any; writers: Set<Writer> } | null =
     null;
   #writer: Writer = { starts: false };
-  #starts = new Map<string, true>();
-  #strays = new Map<string, { ended: Any }>();
+  #starts = new Map<string, { process?: Any }>();
+  #strays = new Map<string, { ended: Any; process?: Any }>();
   #over = new Set<string>();
   #early = new Map<string, Any[]>();
   #head = 0;
@@ -192,7 +193,7 @@ export class SessionReader {
     return "killed";
   }
 
-  get open(): { id: string; message: string | null; state: string }[] {
+  get open(): { id: string; message: string | null; state: string; process?: Any }[] {
     const recorded = this.turn !== null && [...this.turn.writers].every(({ starts }) => starts);
     const calls = this.turn?.suspended?.calls;
     const waiting: Any[] = Array.isArray(calls) ? calls.filter(isText) : [];
@@ -201,11 +202,12 @@ export class SessionReader {
       .map(({ id, by, message, index }) => {
         const isLast = this.items.find((item) => item.id === message)!.turn === this.turns;
         const unstarted = waiting.includes(id) ? "awaiting" : recorded && isLast ? "never-started" : "unrecorded";
-        const isStarted = this.#starts.has(`${index} ${message}`);
-        return { id, message, state: by === "provider" ? "provider" : isStarted ? "outcome-unknown" : unstarted };
+        const start = this.#starts.get(`${index} ${message}`);
+        const state = by === "provider" ? "provider" : start ? "outcome-unknown" : unstarted;
+        return { id, message, state, process: start?.process };
       });
     const strays = [...this.#strays].filter(([, { ended }]) => !ended);
-    return [...open, ...strays.map(([id]) => ({ id, message: null, state: "outcome-unknown" }))];
+    return [...open, ...strays.map(([id, { process }]) => ({ id, message: null, state: "outcome-unknown", process }))];
   }
 
   #apply(record: Any): void {
@@ -241,8 +243,11 @@ export class SessionReader {
       case "tool.started":
         if (record.intents === true) this.#writer.starts = true;
         if (isText(record.message))
-          this.#starts.set(`${isCount(record.index) ? record.index : 0} ${record.message}`, true);
+          this.#starts.set(`${isCount(record.index) ? record.index : 0} ${record.message}`, {});
         else this.#strays.set(record.call, { ended: null });
+        return;
+      case "tool.process":
+        this.#runsIn(record);
         return;
       case "tool.ended":
         this.#ended(record);
@@ -332,7 +337,7 @@ export class SessionReader {
       if (!stray) continue;
       this.#strays.delete(call.id);
       if (stray.ended) this.#ended({ ...stray.ended, message: id, index });
-      else this.#starts.set(`${index} ${id}`, true);
+      else this.#starts.set(`${index} ${id}`, { process: stray.process });
     }
   }
 
@@ -344,6 +349,21 @@ export class SessionReader {
       const same = calls.filter((call) => call.id === id);
       return same.length > 0 ? same.every(({ answer }) => answer?.from === "repair") : past.has(id);
     });
+  }
+
+  #runsIn(record: Any): void {
+    const { pid, started } = record;
+    const process = record.group === true ? { pid, started, group: true } : { pid, started };
+    let start: { process?: Any } | undefined;
+    if (isText(record.message))
+      start = this.#starts.get(`${isCount(record.index) ? record.index : 0} ${record.message}`);
+    else if (this.#strays.has(record.call)) start = this.#strays.get(record.call);
+    else {
+      const { calls } = sectionOf(this.items);
+      const open = calls.some(({ id }) => id === record.call) ? openBy(calls, record.call) : undefined;
+      start = open && this.#starts.get(`${open.index} ${open.message}`);
+    }
+    if (start) start.process = process;
   }
 
   #ended(record: Any): void {
@@ -365,7 +385,8 @@ export class SessionReader {
     const call = place && calls.find((one) => one.by === "agent" && isAt(one));
     // There are no words for what it came to: it ran, and that is all.
     if (record.shown === null) {
-      if (place) this.#starts.set(`${place.index} ${place.message}`, true);
+      const at = place && `${place.index} ${place.message}`;
+      if (at && !this.#starts.has(at)) this.#starts.set(at, {});
       return;
     }
     if (place) this.#starts.delete(`${place.index} ${place.message}`);

@@ -47,6 +47,7 @@ function storedMessages(voice: Voice): fc.Arbitrary<unknown> {
 /** Records in any order, of which some are not what they should be. */
 export function anyRecords(voice: Voice): fc.Arbitrary<Written[]> {
   const message = storedMessages(voice);
+  const pid = fc.nat(3);
   const usage = fc.record({
     inputTokens: fc.nat(9),
     cost: fc.record({ amount: fc.nat(9), currency: fc.constant("EUR") }),
@@ -78,6 +79,7 @@ export function anyRecords(voice: Voice): fc.Arbitrary<Written[]> {
     },
     draft: { id, turn, n: fc.nat(2), parts, discarded: fc.constantFrom(undefined, undefined, "retry") },
     "tool.started": { turn, call: callId, message: fc.option(id), index: fc.nat(2), name, intents: yes },
+    "tool.process": { turn, call: callId, message: fc.option(id), index: fc.nat(2), pid, started: words, group: yes },
     "tool.ended": {
       id: fc.constantFrom("t1", "t2", "t3", "a1"),
       turn,
@@ -127,6 +129,7 @@ export function anyRecords(voice: Voice): fc.Arbitrary<Written[]> {
               index: fc.nat(2),
               name,
               startedAt: fc.constant("2026"),
+              process: fc.option(fc.record({ pid, started: words }), { nil: undefined }),
             }),
             { maxLength: 2 },
           ),
@@ -145,6 +148,7 @@ export function anyRecords(voice: Voice): fc.Arbitrary<Written[]> {
     message: 24,
     "tool.ended": 6,
     "tool.started": 5,
+    "tool.process": 3,
     "turn.started": 4,
     repair: 3,
   };

@@ -29,7 +29,9 @@ const codeOf = async (promise: Promise<unknown>): Promise<string> => {
 
 /** Can another process take the lease now? */
 async function probe(root: string, id: string): Promise<string> {
-  const child = fork(join(import.meta.dirname, "lease-probe.ts"), [root, id], { execArgv: ["--conditions=holdfast-source"] });
+  const child = fork(join(import.meta.dirname, "lease-probe.ts"), [root, id], {
+    execArgv: ["--conditions=holdfast-source"],
+  });
   const [answer] = await new Promise<[string]>((resolve, reject) => {
     child.once("message", (message) => resolve([String(message)]));
     child.once("error", reject);

@@ -296,7 +296,9 @@ describe.each(onDisk)("the end of a turn (%s store)", (kind) => {
 
 describe("several processes", () => {
   const run = (...args: string[]) => {
-    const child = fork(join(import.meta.dirname, "search-process.ts"), args, { execArgv: ["--conditions=holdfast-source"] });
+    const child = fork(join(import.meta.dirname, "search-process.ts"), args, {
+      execArgv: ["--conditions=holdfast-source"],
+    });
     const counts: unknown[] = [];
     child.on("message", (message) => counts.push(message));
     return new Promise<{ counts: unknown[]; ended: number | string | null }>((resolve, reject) => {

@@ -166,9 +166,13 @@ describe("closing a session", () => {
       }
       await store.close();
     `;
-    const run = promisify(execFile)(process.execPath, ["--conditions=holdfast-source", "--input-type=module", "-e", code], {
-      cwd: import.meta.dirname,
-    });
+    const run = promisify(execFile)(
+      process.execPath,
+      ["--conditions=holdfast-source", "--input-type=module", "-e", code],
+      {
+        cwd: import.meta.dirname,
+      },
+    );
     expect((await run).stderr).toBe("");
   });
 });

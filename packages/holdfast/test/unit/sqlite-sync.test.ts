@@ -231,7 +231,9 @@ describe("S10: group commit", () => {
       await expect.poll(() => journal.durable, { timeout: 10_000 }).toBe(last);
     }
     const writer = join(import.meta.dirname, "sqlite-writer.ts");
-    const child = spawnSync(process.execPath, ["--conditions=holdfast-source", writer, "exit", file, id], { encoding: "utf8" });
+    const child = spawnSync(process.execPath, ["--conditions=holdfast-source", writer, "exit", file, id], {
+      encoding: "utf8",
+    });
     expect([child.stdout, child.stderr, child.status]).toEqual(["1 sync at the end", "", 0]);
   });
 });

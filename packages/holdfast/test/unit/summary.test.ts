@@ -274,6 +274,7 @@ describe("on every append", () => {
       "segment",
       "draft",
       "tool.started",
+      "tool.process",
       "tool.ended",
       "patch",
       "usage",
