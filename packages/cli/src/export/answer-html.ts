@@ -1,0 +1,60 @@
+import { Marked, type Tokens } from "marked";
+
+/** Longer texts are shown as they are: nobody reads the formatting of so much, and taking it apart costs time. */
+const MARKDOWN_MAX = 50_000;
+
+export function escapeHtml(text: string): string {
+  return text
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replaceAll('"', "&quot;")
+    .replaceAll("'", "&#39;");
+}
+
+/** Only what a reader can follow without running anything. */
+export function isSafeLink(href: string): boolean {
+  return /^(?:https?:\/\/|mailto:)[^\s\p{Cc}]+$/iu.test(href);
+}
+
+const markdown = new Marked({
+  async: false,
+  gfm: true,
+  renderer: {
+    // Raw HTML is shown, never used.
+    html: ({ raw }: Tokens.HTML | Tokens.Tag) => escapeHtml(raw),
+    // The page has headings of its own above these.
+    heading({ tokens, depth }: Tokens.Heading) {
+      const level = Math.min(6, depth + 3);
+      return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>\n`;
+    },
+    code: ({ text, lang }: Tokens.Code) =>
+      `<pre tabindex="0"${lang ? ` data-language="${escapeHtml(lang)}"` : ""}><code>${escapeHtml(text)}</code></pre>\n`,
+    codespan: ({ text }: Tokens.Codespan) => `<code>${escapeHtml(text)}</code>`,
+    link({ href, tokens }: Tokens.Link) {
+      const text = this.parser.parseInline(tokens);
+      if (!isSafeLink(href)) return `${text} <span class="address">(${escapeHtml(href)})</span>`;
+      return `<a href="${escapeHtml(href)}" rel="noopener noreferrer nofollow">${text}</a>`;
+    },
+    // A page that is opened asks no other machine for anything.
+    image: ({ href, text }: Tokens.Image) =>
+      `<span class="image">[image: ${escapeHtml(text || "without a name")} <span class="address">(${escapeHtml(href.slice(0, 300))})</span>]</span>`,
+    checkbox: ({ checked }: Tokens.Checkbox) => (checked ? "☑ " : "☐ "),
+  },
+});
+
+/** What a model wrote, as HTML that can do nothing. */
+export function answerHtml(text: string): string {
+  if (text.length > MARKDOWN_MAX) return verbatim(text);
+  try {
+    return markdown.parse(text) as string;
+  } catch (error) {
+    // Nesting can be deeper than the stack: then it is shown as it was written.
+    if (error instanceof RangeError) return verbatim(text);
+    throw error;
+  }
+}
+
+export function verbatim(text: string): string {
+  return `<pre class="words">${escapeHtml(text)}</pre>`;
+}

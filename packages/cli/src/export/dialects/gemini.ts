@@ -1,0 +1,46 @@
+import type { ShownFile } from "../../transcript/item.ts";
+import type { ModelResult } from "../steps.ts";
+import { fileWords, type Writer } from "./writer.ts";
+
+type Part = { readonly [member: string]: unknown };
+
+/** Reasoning is left out: thoughts are bound to the signatures of the model that had them. */
+export const geminiWriter: Writer = {
+  user: (parts) => [
+    { role: "user", parts: parts.map((part) => (part.type === "text" ? { text: part.text } : filePart(part.file))) },
+  ],
+  model: (parts) => {
+    const made = parts.flatMap((part): Part[] => {
+      if (part.type === "text") return [{ text: part.text }];
+      if (part.type === "file") return [filePart(part.file)];
+      if (part.type === "reasoning") return [];
+      return [{ functionCall: { id: part.id, name: part.name, args: part.input } }];
+    });
+    return made.length > 0 ? [{ role: "model", parts: made }] : [];
+  },
+  results: (calls) => [
+    {
+      role: "user",
+      parts: calls.map(({ id, name, result }) => {
+        const parts = result.files.flatMap(({ mediaType, data }) =>
+          data ? [{ inlineData: { mimeType: mediaType, data } }] : [],
+        );
+        return {
+          functionResponse: { id, name, response: responseOf(result), ...(parts.length > 0 ? { parts } : {}) },
+        };
+      }),
+    },
+  ],
+};
+
+function responseOf({ failed, text, json, files }: ModelResult): Part {
+  if (failed) return { error: text };
+  const words = [text, ...files.filter(({ data }) => !data).map(fileWords)].filter((one) => one !== "").join("\n");
+  return { output: json === undefined ? words : json };
+}
+
+function filePart(file: ShownFile): Part {
+  const { mediaType, data, url } = file;
+  if (data) return { inlineData: { mimeType: mediaType, data } };
+  return url ? { fileData: { fileUri: url, mimeType: mediaType } } : { text: fileWords(file) };
+}

@@ -1,0 +1,35 @@
+import type { ShownFile } from "../../transcript/item.ts";
+import type { ModelCall, ModelPart, SpokenPart } from "../steps.ts";
+
+/** How a step is said in a dialect. What the provider wants of order, ids and emptiness, the dialect's own `arrange` sees to. */
+export interface Writer {
+  user(parts: readonly SpokenPart[]): unknown[];
+  /** Without it, the text is said in the user's role: not every model of that provider takes a system message in a conversation. */
+  system?(text: string): unknown[];
+  model(parts: readonly ModelPart[]): unknown[];
+  results(calls: readonly ModelCall[]): unknown[];
+}
+
+export const callsIn = (parts: readonly ModelPart[]): ModelCall[] =>
+  parts.filter((part): part is ModelCall => part.type === "call");
+
+/** In the place of a file that a provider would refuse. */
+export function fileWords({ mediaType, name, bytes, url }: ShownFile): string {
+  const size = bytes === undefined ? "" : `, ${bytes} bytes`;
+  return `[File${name ? ` ${name}` : ""}: ${mediaType}${size}${url ? `, ${url}` : ""}]`;
+}
+
+export const isWeb = (url: string | undefined): url is string => url !== undefined && /^https?:\/\//i.test(url);
+
+/** Rasters that all providers take. */
+export const isRaster = (type: string): boolean => /^image\/(png|jpeg|gif|webp)$/.test(type);
+
+export const dataUrl = ({ mediaType, data }: ShownFile): string => `data:${mediaType};base64,${data}`;
+
+export const textIn = ({ data }: ShownFile): string => Buffer.from(data ?? "", "base64").toString();
+
+/** The text of a result for an API that has no mark for an error. */
+export function markedText({ text, failed }: ModelCall["result"]): string {
+  if (!failed || /^Error\b/.test(text)) return text;
+  return `Error: ${text.trim() === "" ? "failed without a message" : text}`;
+}

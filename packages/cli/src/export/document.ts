@@ -1,0 +1,81 @@
+import type { Interruption, Reading, Usage } from "holdfast";
+import { damageLines } from "../store/damage.ts";
+import type { Item } from "../transcript/item.ts";
+import { itemsOf } from "../transcript/items.ts";
+
+/** What an export for people shows: the same in every format. */
+export interface Document {
+  readonly title: string;
+  /** What is known of the session, for the head of the page. */
+  readonly facts: readonly (readonly [name: string, value: string])[];
+  /** What a reader must know: it was interrupted, it is being written to, something is damaged. */
+  readonly warnings: readonly string[];
+  readonly items: readonly Item[];
+  /** Prompts that wait for their turn. */
+  readonly queued: readonly Item[];
+}
+
+/** Pure: the time is given. */
+export function documentOf(reading: Reading<unknown>, exportedAt: string): Document {
+  const { attributes, entries, usage, queue, interruption, holder } = reading;
+  const items = itemsOf(reading);
+  const models = [...new Set(items.flatMap((item) => ("model" in item && item.model ? [item.model] : [])))];
+  const facts: [string, string][] = [["Session", reading.id]];
+  const add = (name: string, value: string | undefined): void => {
+    if (value) facts.push([name, value]);
+  };
+  add("Folder", attributes.cwd);
+  add("Begun", entries[0] && timeWords(entries[0].at));
+  add("Last entry", entries.length > 1 ? timeWords(entries.at(-1)!.at) : undefined);
+  add("Turns", String(new Set(entries.map(({ turn }) => turn)).size));
+  add("Models", models.join(", "));
+  add("Tokens", tokenWords(usage));
+  add("Cost", costWords(usage));
+  add("Application", attributes.app);
+  add("Messages in", attributes.dialect);
+  for (const [name, value] of Object.entries(attributes.labels)) add(`Label ${name}`, value);
+  add("Part of", attributes.parent?.session);
+  add("Forked from", attributes.forkedFrom?.session);
+  add("Exported", timeWords(exportedAt));
+  const warnings = [
+    ...(interruption ? [interruptionWords(interruption)] : []),
+    ...(holder && !interruption ? ["The session is open elsewhere: there may be more of it by now."] : []),
+    ...damageLines(reading.recovery, false),
+  ];
+  const waiting = queue.map(({ id, prompt, at, metadata }, index) => ({
+    ...{ id, seq: index + 1, at, turn: 0, step: id, message: prompt, metadata },
+  }));
+  const queued = itemsOf({ entries: waiting, interruption: null, attributes });
+  return { title: attributes.title || "Untitled session", facts, warnings, items, queued };
+}
+
+export function timeWords(at: string): string {
+  return `${at.slice(0, 10)} ${at.slice(11, 19)} UTC`;
+}
+
+function interruptionWords({ turn, how, draft, calls, answered }: Interruption<unknown>): string {
+  const why = HOW[how.kind](how as never);
+  if (how.kind === "suspended") return `Turn ${turn} waits for a person: ${how.reason}.`;
+  const cut = draft && draft.text.trim() !== "" ? " The last answer is incomplete." : "";
+  const open =
+    calls.length === 0 ? "" : ` ${calls.length} ${calls.length === 1 ? "call has" : "calls have"} no result.`;
+  return `Turn ${turn} was interrupted: ${why}.${answered ? " The model had answered." : " It is not complete."}${cut}${open}`;
+}
+
+type How = Interruption<unknown>["how"];
+const HOW: { readonly [K in How["kind"]]: (how: Extract<How, { kind: K }>) => string } = {
+  killed: () => "the process died",
+  signal: ({ signal }) => `the process was ended by ${signal}`,
+  aborted: ({ by, reason }) => `${by || "somebody"} stopped it${reason ? ` (${reason})` : ""}`,
+  failed: ({ error }) => `it failed${error ? ` (${error})` : ""}`,
+  suspended: ({ reason }) => `it waits for a person (${reason})`,
+};
+
+function tokenWords({ inputTokens, outputTokens }: Usage): string {
+  if (inputTokens === undefined && outputTokens === undefined) return "";
+  return `${inputTokens ?? 0} in, ${outputTokens ?? 0} out`;
+}
+
+function costWords({ cost, otherCosts = [] }: Usage): string {
+  return [...(cost ? [cost] : []), ...otherCosts].map(({ amount, currency }) => `${amount} ${currency}`).join(", ");
+}

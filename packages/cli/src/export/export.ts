@@ -1,0 +1,87 @@
+import { type DialectName, dialects, type Entry, openJournalStore, type Reading, type Store } from "holdfast";
+import { documentOf } from "./document.ts";
+import type { Format } from "./format.ts";
+import { redacted } from "./redact.ts";
+import { toDialect } from "./to-dialect.ts";
+
+export interface ExportOptions {
+  readonly format: Format;
+  /** Credentials are replaced in all texts. */
+  readonly redact?: boolean;
+}
+
+/**
+ * A session in a format, piece by piece. Only reads, without the lease: whoever writes to it is not disturbed (C16). Throws SESSION_NOT_FOUND, DIALECT_UNKNOWN, FORMAT_NEWER.
+ */
+export async function* exported(
+  store: Store,
+  id: string,
+  { format, redact = false }: ExportOptions,
+): AsyncGenerator<string, void, undefined> {
+  if (format === "jsonl") {
+    yield* journalLines(store, id, redact);
+    return;
+  }
+  const reading = await store.read(id);
+  if (format === "markdown" || format === "html") {
+    const document = documentOf(reading, new Date().toISOString());
+    const { markdownOf } = format === "markdown" ? await import("./markdown.ts") : { markdownOf: null };
+    const write = markdownOf ?? (await import("./html.ts")).htmlOf;
+    yield* write(redact ? redacted(document) : document);
+    return;
+  }
+  yield* messageLines(reading, format === "messages" ? null : format, redact);
+}
+
+/** Every record of the whole journal, as it stands there, up to its end as it is now. A record that was redacted has lost its checksum. */
+async function* journalLines(store: Store, id: string, redact: boolean): AsyncGenerator<string, void, undefined> {
+  await using journals = await openJournalStore(store.url);
+  for await (const record of journals.history(id)) {
+    if (!redact) {
+      yield `${JSON.stringify(record)}\n`;
+      continue;
+    }
+    const { crc, ...rest } = record;
+    const safe = redacted(rest);
+    yield `${JSON.stringify(safe === rest ? record : safe)}\n`;
+  }
+}
+
+/** A JSON array, one message on each line. */
+function* messageLines(reading: Reading<unknown>, name: DialectName | null, redact: boolean): Generator<string> {
+  const own = reading.attributes.dialect;
+  const asked = name === null || name === own ? reading.messages : toDialect(reading, name);
+  const messages = redact ? redactedMessages(asked, name ?? own) : asked;
+  let before = "[\n";
+  for (const message of messages) {
+    yield before + JSON.stringify(plainJson(message));
+    before = ",\n";
+  }
+  yield before === "[\n" ? "[]\n" : "\n]\n";
+}
+
+/** Nobody knows what was signed behind a changed text: that reasoning is left out, so that the provider still accepts the rest (R1). */
+export function redactedMessages(messages: readonly unknown[], name: string): readonly unknown[] {
+  const safe = redacted(messages);
+  const first = messages.findIndex((message, index) => safe[index] !== message);
+  const dialect = Object.hasOwn(dialects, name) ? dialects[name as DialectName] : null;
+  if (first < 0 || !dialect) return safe;
+  const entries = safe.map(
+    (message, index): Entry<unknown> => ({
+      ...{ id: `${index}`, seq: index + 1, at: "", turn: 1, step: `${index}`, message, metadata: {} },
+    }),
+  );
+  const next = dialect.role(safe.at(-1)) === "assistant" ? "prompt" : "model";
+  return dialect.arrange(entries, { changedAt: null, redactedAt: `${first}`, next });
+}
+
+/** Bytes as base64 and addresses as texts, as the SDKs take them too. */
+function plainJson(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (value instanceof URL) return value.href;
+  if (value instanceof ArrayBuffer) return Buffer.from(value).toString("base64");
+  if (ArrayBuffer.isView(value))
+    return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("base64");
+  if (Array.isArray(value)) return value.map(plainJson);
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, plainJson(member)]));
+}

@@ -1,0 +1,41 @@
+import type { DialectName } from "holdfast";
+import { CommandError, EXIT } from "../exit.ts";
+
+/** `messages`: in the session's own dialect. */
+export type Format = "markdown" | "html" | "jsonl" | "messages" | DialectName;
+
+/** Named here, so that a command line can be checked without loading the library. */
+export const formats: readonly Format[] = [
+  ...(["markdown", "html", "jsonl", "messages"] as const),
+  ...(["ai-sdk", "anthropic", "openai-chat", "openai-responses", "gemini", "acp"] as const),
+];
+
+const BY_EXTENSION = new Map<string, Format>([
+  ["md", "markdown"],
+  ["markdown", "markdown"],
+  ["html", "html"],
+  ["htm", "html"],
+  ["jsonl", "jsonl"],
+  ["ndjson", "jsonl"],
+  ["json", "messages"],
+]);
+
+/** What is asked for, else what the file's name says, else Markdown. Throws CommandError USAGE. */
+export function formatFor(given: string | undefined, output: string | undefined): Format {
+  if (given !== undefined) {
+    const found = given === "md" ? "markdown" : formats.find((one) => one === given.toLowerCase());
+    if (found) return found;
+    throw usage(`There is no format "${given.slice(0, 40)}". The formats are ${formats.join(", ")}.`);
+  }
+  if (output === undefined) return "markdown";
+  const extension = /\.([^./\\]+)$/.exec(output)?.[1]?.toLowerCase();
+  const format = BY_EXTENSION.get(extension ?? "");
+  if (format) return format;
+  throw usage(
+    `What format is "${output.slice(-80)}" to have? Its name does not tell: give --format, one of ${formats.join(", ")}.`,
+  );
+}
+
+function usage(message: string): CommandError {
+  return new CommandError(EXIT.usage, "USAGE", `${message} Nothing was written.`);
+}

@@ -1,0 +1,100 @@
+import { randomBytes } from "node:crypto";
+import { type FileHandle, link, lstat, open, rename, unlink } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { CommandError, EXIT } from "../exit.ts";
+
+/** Collected to about so much, so that a write is worth its system call. */
+const CHUNK_CHARS = 1 << 20;
+
+/**
+ * Writes a file that is there as a whole or not at all, for this user alone (C24): under another name first, which takes the name at the end. One that is there already is replaced only
+ * with `force`. Throws CommandError OUTPUT_EXISTS, OUTPUT_FAILED.
+ */
+export async function writeOutput(
+  path: string,
+  chunks: Iterable<string> | AsyncIterable<string>,
+  { force = false }: { readonly force?: boolean } = {},
+): Promise<void> {
+  const target = resolve(path);
+  // Before the work: the same is found out for certain at the end.
+  if (!force && (await isThere(target))) throw exists(path);
+  const temporary = join(dirname(target), `.${basename(target).slice(0, 100)}.${randomBytes(6).toString("hex")}.tmp`);
+  try {
+    const file = await open(temporary, "wx", 0o600);
+    try {
+      // Whatever the umask has taken.
+      await file.chmod(0o600);
+      await writeAll(file, chunks);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    if (force) await rename(temporary, target);
+    else await takeName(temporary, target, path);
+  } catch (error) {
+    await unlink(temporary).catch((gone: NodeJS.ErrnoException) => {
+      if (gone.code !== "ENOENT" && gone.code !== "ENOTDIR") throw gone;
+    });
+    throw worded(error, path);
+  }
+}
+
+async function writeAll(file: FileHandle, chunks: Iterable<string> | AsyncIterable<string>): Promise<void> {
+  let waiting: string[] = [];
+  let chars = 0;
+  const flush = async (): Promise<void> => {
+    await file.writeFile(waiting.join(""));
+    waiting = [];
+    chars = 0;
+  };
+  for await (const chunk of chunks) {
+    waiting.push(chunk);
+    chars += chunk.length;
+    if (chars >= CHUNK_CHARS) await flush();
+  }
+  if (chars > 0) await flush();
+}
+
+/** A name that is taken in the meantime stays with whoever took it: unlike a rename, a link never replaces. */
+async function takeName(temporary: string, target: string, path: string): Promise<void> {
+  try {
+    await link(temporary, target);
+    await unlink(temporary);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST") throw exists(path);
+    // File systems without hard links: the name is taken by an empty file, which the rename replaces.
+    if (code !== "EPERM" && code !== "ENOTSUP" && code !== "EOPNOTSUPP" && code !== "ENOSYS") throw error;
+    const reserved = await open(target, "wx", 0o600).catch((taken: NodeJS.ErrnoException) => {
+      throw taken.code === "EEXIST" ? exists(path) : taken;
+    });
+    await reserved.close();
+    await rename(temporary, target);
+  }
+}
+
+async function isThere(target: string): Promise<boolean> {
+  try {
+    await lstat(target);
+    return true;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") return false;
+    throw worded(error, target);
+  }
+}
+
+function exists(path: string): CommandError {
+  return new CommandError(
+    EXIT.usage,
+    "OUTPUT_EXISTS",
+    `${path} is there already, and was not touched. Give another name, or --force to replace it.`,
+  );
+}
+
+/** What the system said of the file, in words. Errors of the store stay what they are. */
+function worded(error: unknown, path: string): unknown {
+  if (!(error instanceof Error) || !("syscall" in error)) return error;
+  const message = `${path} could not be written: ${error.message}. Nothing was left there, and the session was not touched.`;
+  return new CommandError(EXIT.failed, "OUTPUT_FAILED", message, error);
+}

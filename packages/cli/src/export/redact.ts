@@ -1,0 +1,77 @@
+import { credentials } from "holdfast";
+import { parsedJson } from "../transcript/parts/shape.ts";
+
+/** Deeper than any journal holds (S5). */
+const DEPTH_MAX = 1000;
+/** Longer values do not become a secret by the name that they are assigned to. */
+const NAMED_MAX = 4096;
+/** Members that hold bytes; what is shorter than this may be anything. */
+const BYTES = new Set(["data", "image", "blob", "base64", "file_data", "b64_json", "result", "partial_image_b64"]);
+const ENCODED_MIN = 256;
+const BASE64 = /^[A-Za-z0-9+/=\s]*$/;
+/** What a provider signed or encrypted: no text, and without a meaning when it is changed. */
+const SEALED = /^(?:signature|thought_?signature|redactedData|fingerprint|crc)$|^encrypted|EncryptedContent$/i;
+/** JSON in a text, which what reads it must still be able to parse. */
+const JSON_TEXT = new Set(["input", "args", "arguments"]);
+
+/**
+ * Any value with the credentials in its texts replaced, as `credentials` does it: also where only the name of a member tells what its value is (`{"password":"…"}`), and inside
+ * JSON that is in a text. The very same value if there was nothing to replace.
+ */
+export function redacted<T>(value: T): T {
+  return ofValue(value, 0) as T;
+}
+
+function ofValue(value: unknown, depth: number): unknown {
+  if (typeof value === "string") return ofText(value);
+  if (value instanceof URL) {
+    const href = ofText(value.href);
+    return href === value.href ? value : URL.canParse(href) ? new URL(href) : new URL("redacted:");
+  }
+  if (typeof value !== "object" || value === null || depth > DEPTH_MAX || isBinary(value)) return value;
+  if (Array.isArray(value)) {
+    let changed = false;
+    const items = value.map((item: unknown) => {
+      const next = ofValue(item, depth + 1);
+      changed ||= next !== item;
+      return next;
+    });
+    return changed ? items : value;
+  }
+  let copy: Record<string, unknown> | null = null;
+  for (const [name, member] of Object.entries(value)) {
+    const next = ofMember(name, member, depth);
+    if (next === member) continue;
+    copy ??= { ...value };
+    // Not by assignment: a member may be called __proto__.
+    Object.defineProperty(copy, name, { value: next, enumerable: true, writable: true, configurable: true });
+  }
+  return copy ?? value;
+}
+
+function ofMember(name: string, member: unknown, depth: number): unknown {
+  if (typeof member !== "string") return ofValue(member, depth + 1);
+  if (SEALED.test(name)) return member;
+  if (BYTES.has(name) && member.length >= ENCODED_MIN && BASE64.test(member)) return member;
+  if (JSON_TEXT.has(name)) {
+    const parsed = parsedJson(member);
+    if (typeof parsed === "object" && parsed !== null) {
+      const next = ofValue(parsed, depth + 1);
+      return next === parsed ? member : JSON.stringify(next);
+    }
+  }
+  const text = ofText(member);
+  if (text !== member || member.length > NAMED_MAX || !/^[\w.-]{1,64}$/.test(name)) return text;
+  const start = `${name}=`;
+  const assignment = credentials(start + member);
+  return assignment.startsWith(start) ? assignment.slice(start.length) : member;
+}
+
+function ofText(text: string): string {
+  const isBytes = text.startsWith("data:") && /^data:[^,\s]{0,256};base64,/i.test(text.slice(0, 300));
+  return text === "" || isBytes ? text : credentials(text);
+}
+
+function isBinary(value: object): boolean {
+  return ArrayBuffer.isView(value) || value instanceof ArrayBuffer;
+}

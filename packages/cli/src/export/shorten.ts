@@ -1,0 +1,15 @@
+import { bytesWords } from "../terminal/bytes.ts";
+
+/** More than anybody reads of one text. */
+const CHARS_MAX = 200_000;
+const END_CHARS = 20_000;
+
+/** A text that is too long for a page, without its middle (C28). What was left out is in the formats for machines. */
+export function shortened(text: string, max = CHARS_MAX): string {
+  if (text.length <= max) return text;
+  const end = Math.min(END_CHARS, Math.floor(max / 10));
+  const left = text.length - max;
+  const note = `[… ${bytesWords(left)} left out here: "holdfast export --format jsonl" has all of it …]`;
+  // Not inside a character of two units.
+  return `${text.slice(0, max - end).toWellFormed()}\n\n${note}\n\n${text.slice(-end).toWellFormed()}`;
+}

@@ -1,0 +1,121 @@
+import { validateAiSdk, validateAnthropic } from "@holdfast/testkit";
+import fc from "fast-check";
+import { type DialectName, dialects, type Entry } from "holdfast";
+import { describe, expect, test } from "vitest";
+import { pair } from "../../../holdfast/src/dialects/pairing.ts";
+import { holds, seedOf } from "../../../holdfast/test/seed.ts";
+import {
+  entry,
+  frozen,
+  type Happening,
+  happenings,
+  spoken,
+} from "../../../holdfast/test/unit/dialect-conversations.ts";
+import { type Voice, voices } from "../../../holdfast/test/unit/dialect-voices.ts";
+import { judges } from "../../../holdfast/test/unit/provider-judges.ts";
+import { stepsOf } from "../../src/export/steps.ts";
+import { toDialect } from "../../src/export/to-dialect.ts";
+import { itemsOf } from "../../src/transcript/items.ts";
+import { saidIn } from "../../src/transcript/parts/index.ts";
+
+const seed = seedOf(import.meta.url, "unit");
+const names = Object.keys(dialects) as DialectName[];
+
+/** As the sessions layer shows it: repaired, and with a prompt behind it. */
+function shown({ dialect }: Voice, entries: readonly Entry<unknown>[]): readonly unknown[] {
+  const repaired = [...entries];
+  for (const { call, answer } of pair(repaired, dialect).sections.at(-1)!.calls) {
+    const message = answer || call.by === "provider" ? null : dialect.result(call, { error: "outcome unknown" });
+    if (message) repaired.push(entry(message, repaired.length, { synthetic: "outcome-unknown" }));
+  }
+  repaired.push(entry(dialect.boundary("and now?"), repaired.length));
+  return frozen(dialect.arrange(repaired, { changedAt: null, next: "model" }));
+}
+
+const read = (messages: readonly unknown[], dialect: string) => ({
+  messages,
+  attributes: { title: "", dialect, labels: {}, notes: {} },
+});
+const callsIn = (messages: readonly unknown[], dialect: string) =>
+  stepsOf(messages, dialect).flatMap((step) => step.parts.flatMap((part) => (part.type === "call" ? [part] : [])));
+const userTexts = (messages: readonly unknown[], dialect: string): string =>
+  messages
+    .filter((message) => saidIn(message, dialect).role !== "assistant")
+    .flatMap((message) => saidIn(message, dialect).parts.flatMap((part) => (part.type === "text" ? [part.text] : [])))
+    .join("\n");
+
+describe.each(voices.map((voice) => ({ from: voice.dialect.name as DialectName, voice })))(
+  "from $from",
+  ({ from, voice }) => {
+    test.each(names)("any conversation, said in %s, is accepted by its provider, with every call and result", (to) => {
+      const property = fc.property(happenings, (happened: Happening[]) => {
+        const messages = shown(voice, spoken(voice, [{ kind: "user", text: "go" }, ...happened]));
+        const out = toDialect(read(messages, from), to);
+        if (from === to) {
+          expect(out).toBe(messages);
+          return;
+        }
+        expect(judges[to]!.judge(out)).toEqual([]);
+        // Also by models that take no system messages in a conversation.
+        if (to === "anthropic") expect(validateAnthropic(out)).toEqual([]);
+        if (to === "ai-sdk") expect(validateAiSdk(out)).toEqual([]);
+        for (const message of out) expect(dialects[to].check(message)).toBeNull();
+        const before = callsIn(messages, from);
+        const after = callsIn(out, to);
+        expect(after.map(({ name, input }) => ({ name, input }))).toEqual(
+          before.map(({ name, input }) => ({ name, input })),
+        );
+        for (const [index, { result }] of after.entries()) expect(result.text).toContain(before[index]!.result.text);
+        expect(after.map(({ result }) => result.failed)).toEqual(before.map(({ result }) => result.failed));
+        const said = userTexts(out, to);
+        for (const text of userTexts(messages, from).split("\n")) expect(said).toContain(text.trim());
+      });
+      holds(property, seed, 60);
+    });
+
+    test("items are made of anything, each call once, and the same again for the same entries", () => {
+      const property = fc.property(happenings, (happened) => {
+        const entries = frozen(spoken(voice, happened));
+        const reading = { entries, interruption: null, attributes: read([], from).attributes };
+        const items = itemsOf(reading);
+        const again = itemsOf(reading);
+        expect(again.length).toBe(items.length);
+        for (const [index, item] of items.entries()) expect(again[index]).toBe(item);
+        expect(new Set(items.map(({ id }) => id)).size).toBe(items.length);
+        const made = entries.flatMap(({ message }) => dialects[from].calls(message)).length;
+        expect(items.filter((item) => item.kind === "call" && item.aside !== "its call is not recorded").length).toBe(
+          made,
+        );
+      });
+      holds(property, seed, 60);
+    });
+  },
+);
+
+test.each(names)("items of %s are made of messages that are nonsense", (dialect) => {
+  const message = fc.oneof(
+    fc.jsonValue(),
+    fc.record({
+      role: fc.constantFrom("user", "assistant", "tool", "model"),
+      content: fc.jsonValue(),
+      parts: fc.jsonValue(),
+    }),
+    fc.record({
+      type: fc.constantFrom("message", "function_call", "function_call_output", "reasoning"),
+      call_id: fc.jsonValue(),
+      content: fc.jsonValue(),
+    }),
+    fc.record({
+      sessionUpdate: fc.constantFrom("tool_call", "tool_call_update", "plan"),
+      toolCallId: fc.jsonValue(),
+      content: fc.jsonValue(),
+    }),
+  );
+  const property = fc.property(fc.array(message), (messages) => {
+    const entries = messages.map((one, at) => entry(one, at));
+    expect(Array.isArray(itemsOf({ entries, interruption: null, attributes: read([], dialect).attributes }))).toBe(
+      true,
+    );
+  });
+  holds(property, seed, 50);
+});
