@@ -1,0 +1,55 @@
+import { type Command, Option } from "commander";
+import { loadConfig } from "../config.ts";
+import { CommandError, EXIT } from "../exit.ts";
+import { modelOptions } from "./model-options.ts";
+
+interface Options {
+  readonly model?: string;
+  readonly continue?: true;
+  readonly resume?: string | true;
+  readonly title?: string;
+}
+
+export function register(program: Command): void {
+  const command = program
+    .command("chat")
+    .summary("the agent, to talk with")
+    .description(
+      "A conversation with the agent in the terminal. Whatever happens to this process or its terminal, what was said and done stays: the next chat opens with what was interrupted, and offers to finish it.",
+    )
+    .addOption(
+      new Option("--resume [id]", "in this session (its id, or the beginning of it); without an id: choose").conflicts(
+        "continue",
+      ),
+    )
+    .option("--continue", "in the latest session of this folder")
+    .option("--title <title>", "what a new session is called");
+  modelOptions(command)
+    .addHelpText(
+      "after",
+      `
+Examples:
+  holdfast chat
+  holdfast chat --continue
+  holdfast chat --resume 0199 --model anthropic/claude-sonnet-4-5
+  holdfast chat --allow 'write(src/**)' --allow 'shell(npm test)'
+
+In the chat /help shows its commands and keys. Esc stops a turn, Ctrl+D leaves; everything is kept.`,
+    )
+    .action(async (options: Options, command: Command) => {
+      needTerminal("chat");
+      const { chat } = await import("../screen/chat.ts");
+      await chat(options, loadConfig(command.optsWithGlobals()));
+    });
+}
+
+/** A screen needs somebody who looks at it. */
+export function needTerminal(name: string): void {
+  if (process.stdin.isTTY && process.stdout.isTTY) return;
+  const which = process.stdin.isTTY ? "Standard output" : "Standard input";
+  throw new CommandError(
+    EXIT.usage,
+    "NO_TERMINAL",
+    `${which} is not a terminal, and "holdfast ${name}" needs one. For scripts: holdfast run "prompt", with --continue or --resume <id> to go on, and holdfast ls --json to list. Nothing was touched.`,
+  );
+}

@@ -1,0 +1,39 @@
+import { Static, Text, useApp, useCursor, useInput, usePaste, useWindowSize } from "ink";
+import { type ReactNode, useEffect, useSyncExternalStore } from "react";
+import type { Controller } from "./controller.ts";
+import { keysOf } from "./keys.ts";
+
+/** How long a process that was told to stop may go on before it is plain that nobody stops it. */
+const STOPPED_MS = 100;
+
+/** The controller's pictures on the terminal: what is finished goes above, once, and only the live part is drawn anew. */
+export function App({ controller }: { readonly controller: Controller }): ReactNode {
+  const { drawing } = controller;
+  const { written, live, cursor } = useSyncExternalStore(drawing.subscribe, () => drawing.picture);
+  const { columns, rows } = useWindowSize();
+  const { suspendTerminal } = useApp();
+  const { setCursorPosition } = useCursor();
+
+  useEffect(() => drawing.resize({ columns, rows }), [drawing, columns, rows]);
+  useInput((input, key) => {
+    for (const one of keysOf(input, key)) {
+      if (one.name === "suspend") void suspendTerminal(toShell);
+      else controller.key(one);
+    }
+  });
+  usePaste((text) => controller.key({ name: "paste", text }));
+  setCursorPosition(cursor ?? undefined);
+
+  return (
+    <>
+      <Static items={written as string[]}>{(piece, i) => <Text key={i}>{piece}</Text>}</Static>
+      <Text>{live}</Text>
+    </>
+  );
+}
+
+/** Ctrl+Z. The timer fires when the shell has continued the process, or soon, where no shell is there to stop it. */
+async function toShell(): Promise<void> {
+  process.kill(process.pid, "SIGTSTP");
+  await new Promise((resolve) => setTimeout(resolve, STOPPED_MS));
+}

@@ -1,0 +1,56 @@
+import type { Config } from "../config.ts";
+import { CommandError, EXIT } from "../exit.ts";
+import { exported, formatFor, writeOutput } from "../export/index.ts";
+import { type LocalHost, openLocalHost } from "../host/local.ts";
+import { resolveId } from "../store/session-id.ts";
+import { plainLine } from "../terminal/index.ts";
+import { runScreen, type ScreenOptions } from "./index.tsx";
+import { shortId } from "./words.ts";
+
+export interface ChatCommandOptions {
+  readonly model?: string;
+  readonly continue?: true;
+  /** true: choose. */
+  readonly resume?: string | true;
+  readonly title?: string;
+}
+
+/** `holdfast chat` and `holdfast resume`. */
+export async function chat(options: ChatCommandOptions, config: Config): Promise<void> {
+  const host = await openLocalHost({ config, asks: "person" });
+  let last: string | null = null;
+  try {
+    const begin = await beginning(host, options);
+    const left = await runScreen({ host, begin, exportTo: (id, file) => exportTo(host, id, file) });
+    if (left !== null && left.state.items.length > 0) last = left.id;
+  } finally {
+    await host.close();
+  }
+  if (last !== null) process.stdout.write(`Everything is kept. To go on: holdfast resume ${shortId(last)}\n`);
+}
+
+async function beginning(host: LocalHost, options: ChatCommandOptions): Promise<ScreenOptions["begin"]> {
+  const model = options.model === undefined ? {} : { model: options.model };
+  const cwd = process.cwd();
+  if (options.resume === true) return null;
+  if (options.resume !== undefined) {
+    return { chat: await host.open(await resolveId(host.sessions, options.resume), model), resumed: true };
+  }
+  if (options.continue) {
+    const found = await host.latest(cwd, model);
+    if (found !== null) return { chat: found, resumed: true };
+    throw new CommandError(
+      EXIT.notFound,
+      "SESSION_NOT_FOUND",
+      `There is no session of this folder (${plainLine(cwd)}) that is not in use. Leave --continue out to begin one, or choose with "holdfast resume".`,
+    );
+  }
+  const title = options.title === undefined ? {} : { title: options.title };
+  return { chat: await host.create({ cwd, ...model, ...title }), resumed: false };
+}
+
+async function exportTo(host: LocalHost, id: string, file: string | undefined): Promise<string> {
+  const path = file ?? `holdfast-${id.slice(0, 13)}.md`;
+  await writeOutput(path, exported(host.sessions, id, { format: formatFor(undefined, path) }));
+  return path;
+}

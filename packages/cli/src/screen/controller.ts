@@ -1,0 +1,321 @@
+import type { Chat, ChatEvent, Host } from "../host/host.ts";
+import { type Commands, commandsOn } from "./commands.ts";
+import { Desk } from "./desk.ts";
+import { Drawing } from "./drawing.ts";
+import { continued, EDITOR, type Editor, edit, sent, withText } from "./editor.ts";
+import { interruptionDetails } from "./interruption.ts";
+import type { Key } from "./keys.ts";
+import { type Act, type Panel, panelOf } from "./panel.ts";
+import { pickKey } from "./picker.ts";
+import { pickerView } from "./picker-view.ts";
+import { Picking } from "./picking.ts";
+import { completed, parse } from "./slash.ts";
+import { editorColumns, type Size, type View } from "./view.ts";
+import { errorWords } from "./words.ts";
+
+export interface Surroundings {
+  readonly host: Host;
+  readonly colour: boolean;
+  readonly now: () => number;
+  /** Writes the conversation to a file, and answers its path. */
+  readonly exportTo: (id: string, file: string | undefined) => Promise<string>;
+}
+
+/** Keys and events in, pictures out. All that decides or lays out is in pure functions; here is what happens in time. */
+export class Controller {
+  readonly drawing: Drawing;
+  readonly #around: Surroundings;
+  readonly #desk: Desk;
+  readonly #picking: Picking;
+  readonly #commands: Commands;
+  readonly #later = new Set<string>();
+  readonly #left = Promise.withResolvers<Chat | null>();
+  #editor: Editor = EDITOR;
+  /** What is chosen in the panel, as long as it is about the same. */
+  #selection = { about: "", at: 0 };
+  /** The next Ctrl+C leaves. */
+  #armed = false;
+  #busy: string | null = null;
+
+  constructor(around: Surroundings, size: Size) {
+    this.#around = around;
+    this.drawing = new Drawing(size, around.colour, () => ({
+      view: this.#view(),
+      active: this.#busy !== null || this.#desk.state?.status === "running",
+    }));
+    this.#desk = new Desk(around.host, (event, current) => this.#heard(event, current), around.now);
+    this.#picking = new Picking(around.host, around.now, () => this.drawing.soon());
+    this.#commands = commandsOn({
+      around,
+      desk: this.#desk,
+      picking: this.#picking,
+      drawing: this.drawing,
+      show: (chat, resumed) => this.show(chat, resumed),
+      during: (words, work) => this.#during(words, work),
+      put: (text) => {
+        this.#editor = withText(this.#editor, text);
+      },
+      leave: () => this.leave(),
+    });
+  }
+
+  /** Resolves when the person has left, with the chat that was on the screen. */
+  get left(): Promise<Chat | null> {
+    return this.#left.promise;
+  }
+
+  /** A conversation comes onto the screen. */
+  show(chat: Chat, resumed: boolean): void {
+    const first = this.#desk.current === null;
+    this.#desk.show(chat);
+    this.drawing.open(chat.state, resumed, !first);
+    if (first) for (const words of this.#around.host.warnings) this.drawing.notice("warning", words);
+    this.drawing.now();
+  }
+
+  /** The list of sessions, to choose one from. */
+  pick(): void {
+    this.#commands.run("sessions", "");
+    this.drawing.now();
+  }
+
+  leave(): void {
+    this.drawing.stop();
+    this.#desk.release();
+    this.#left.resolve(this.#desk.current);
+  }
+
+  key(key: Key): void {
+    const armed = this.#armed;
+    this.#armed = false;
+    if (this.#picking.picker !== null) this.#pressPicker(key);
+    else if (key.name === "interrupt") this.#interrupt(armed);
+    else if (this.#desk.current !== null) this.#press(key);
+    this.drawing.now();
+  }
+
+  #press(key: Key): void {
+    if (this.#pressPanel(key)) return;
+    const empty = this.#editor.text === "";
+    switch (key.name) {
+      case "escape":
+        if (!this.#stopTurn()) this.#editor = withText(this.#editor, "");
+        return;
+      case "tab":
+        this.#editor = withText(this.#editor, completed(this.#editor.text));
+        return;
+      case "enter":
+        this.#enter();
+        return;
+      case "endOfInput":
+        if (empty) this.leave();
+        else this.#edit({ name: "delete" });
+        return;
+      case "up":
+        if (!empty || !this.#takeBack()) this.#edit(key);
+        return;
+      default:
+        this.#edit(key);
+    }
+  }
+
+  #edit(key: Key): void {
+    this.#editor = edit(this.#editor, key, editorColumns(this.drawing.size.columns)) ?? this.#editor;
+  }
+
+  #pressPicker(key: Key): void {
+    const { kind } = this.#picking.picker!;
+    const picked = pickKey(this.#picking.picker!, key, Math.max(1, this.drawing.size.rows - 8));
+    if (picked.kind === "open") {
+      this.#picking.change(picked.picker);
+      return;
+    }
+    this.#picking.close();
+    if (picked.kind === "chosen") this.#commands.chosen(kind, picked.id);
+    // Without a conversation behind the list there is nothing to go back to.
+    else if (this.#desk.current === null) this.leave();
+  }
+
+  /** Was it a key for what waits for a word? */
+  #pressPanel(key: Key): boolean {
+    const panel = this.#panel();
+    if (panel === null || this.#editor.text !== "") return false;
+    const { choices, about } = panel;
+    const at = this.#selectedIn(panel);
+    const by = key.name === "up" ? -1 : key.name === "down" || key.name === "tab" ? 1 : 0;
+    if (by !== 0) {
+      this.#selection = { about, at: (at + by + choices.length) % choices.length };
+      return true;
+    }
+    const byLetter = key.name === "text" ? choices.find((one) => one.key === key.text) : undefined;
+    const choice = key.name === "enter" ? choices[at] : byLetter;
+    if (choice === undefined) return false;
+    this.#act(choice.act, this.#desk.current!);
+    return true;
+  }
+
+  #act(act: Act, chat: Chat): void {
+    switch (act.do) {
+      case "answer":
+        this.#try(() => chat.answer(act.call, act.word));
+        return;
+      case "finish":
+        this.#try(() => chat.finish(act.processes === undefined ? {} : { processes: act.processes }));
+        return;
+      case "leave":
+        chat.leave();
+        return;
+      case "show":
+        this.drawing.write(interruptionDetails(chat.state.interruption!, this.drawing.size.columns));
+        return;
+      case "sendQueue":
+        this.#try(() => chat.resumeQueue());
+        return;
+      case "withdrawQueue":
+        this.#try(async () => {
+          const { queue } = chat.state;
+          for (const { id } of queue) await chat.withdraw(id);
+          this.#editor = withText(this.#editor, queue.map(({ text }) => text).join("\n"));
+        });
+        return;
+      case "later":
+        this.#later.add(act.about);
+    }
+  }
+
+  /** Stops what runs, or empties the line; the second one leaves. */
+  #interrupt(armed: boolean): void {
+    if (armed) {
+      this.leave();
+      return;
+    }
+    this.#armed = true;
+    if (!this.#stopTurn()) this.#editor = withText(this.#editor, "");
+  }
+
+  #stopTurn(): boolean {
+    const chat = this.#desk.current;
+    if (chat === null || (chat.state.status !== "running" && chat.state.status !== "waiting")) return false;
+    this.#try(() => chat.stop("user"));
+    return true;
+  }
+
+  /** The prompt that was queued last comes back into the editor. */
+  #takeBack(): boolean {
+    const chat = this.#desk.current!;
+    const last = chat.state.queue.at(-1);
+    if (last === undefined) return false;
+    this.#try(async () => {
+      await chat.withdraw(last.id);
+      this.#editor = withText(this.#editor, last.text);
+    });
+    return true;
+  }
+
+  #enter(): void {
+    const more = continued(this.#editor);
+    const { text } = this.#editor;
+    const parsed = parse(text);
+    if (more !== null) this.#editor = more;
+    else if (parsed.kind === "unknown")
+      this.drawing.notice("warning", `There is no /${parsed.name}. /help lists the commands.`);
+    else if (text.trim() !== "") {
+      this.#editor = sent(this.#editor);
+      if (parsed.kind === "command") this.#commands.run(parsed.name, parsed.argument);
+      else this.#try(() => this.#prompt(text));
+    }
+  }
+
+  async #prompt(text: string): Promise<void> {
+    try {
+      await this.#desk.current!.prompt(text);
+    } catch (error) {
+      // What could not be recorded is not lost either: it can be sent again.
+      if (this.#editor.text === "") this.#editor = withText(this.#editor, text);
+      throw error;
+    }
+  }
+
+  #try(work: () => Promise<unknown>): void {
+    void (async () => {
+      try {
+        await work();
+      } catch (error) {
+        const words = errorWords(error);
+        // A failure of the chat is told by its state already.
+        if (words !== this.#desk.state?.failure?.message) this.drawing.notice("error", words);
+      }
+      this.drawing.soon();
+    })();
+  }
+
+  #during(words: string, work: () => Promise<unknown>): void {
+    if (this.#busy !== null) {
+      this.drawing.notice("warning", `Not now (${this.#busy}): ask again in a moment.`);
+      return;
+    }
+    this.#busy = words;
+    this.#try(async () => {
+      try {
+        await work();
+      } finally {
+        this.#busy = null;
+      }
+    });
+  }
+
+  #heard(event: ChatEvent, current: boolean): void {
+    if (current) {
+      if (event.type === "notice") this.drawing.notice(event.level, event.text);
+      if (event.type === "replaced") this.drawing.notice("info", REPLACED[event.reason]);
+      if (event.type === "turn.ended" && event.outcome === "aborted") {
+        // Behind what was produced, which the next picture finishes.
+        this.drawing.now();
+        this.drawing.notice("info", `stopped by ${event.by ?? "somebody"}; what was produced is kept`);
+      }
+    }
+    this.drawing.soon();
+  }
+
+  #panel(): Panel | null {
+    const { state } = this.#desk;
+    return state === null ? null : panelOf(state, this.#later);
+  }
+
+  #selectedIn(panel: Panel): number {
+    return this.#selection.about === panel.about ? Math.min(this.#selection.at, panel.choices.length - 1) : 0;
+  }
+
+  #view(): View {
+    const { state } = this.#desk;
+    const { columns, rows } = this.drawing.size;
+    const panel = this.#panel();
+    const behind: View =
+      state === null
+        ? { lines: [], cursor: null }
+        : this.drawing.conversation({
+            state,
+            editor: this.#editor,
+            panel,
+            selected: panel === null ? 0 : this.#selectedIn(panel),
+            status: {
+              frame: this.drawing.frame,
+              elapsedMs: this.#desk.elapsedMs(state.id),
+              busy: this.#busy,
+              hint: this.#armed ? "Ctrl+C again leaves" : state.status === "running" ? "Esc stops" : "",
+              elsewhere: this.#desk.elsewhere,
+            },
+            now: this.#around.now(),
+          });
+    const { picker } = this.#picking;
+    if (picker === null) return behind;
+    return pickerView(picker, this.#picking.preview(columns), columns, Math.max(4, rows - 1));
+  }
+}
+
+const REPLACED = {
+  compaction: "The conversation was summed up. /undo brings it back, until the next prompt.",
+  clear: "The conversation begins anew. /undo brings it back, until the next prompt.",
+  rewind: "Back to before that prompt. /undo brings back what followed, until the next prompt.",
+  undo: "Undone: the conversation is what it was before.",
+};

@@ -1,0 +1,82 @@
+import type { Chat, ChatEvent, ChatState, Host } from "../host/host.ts";
+import { excerpt } from "./words.ts";
+
+/** The chats that are open, one of them on the screen. All of them may be at work: each records into its own session. */
+export class Desk {
+  readonly #host: Host;
+  readonly #open = new Map<string, { readonly chat: Chat; readonly unsubscribe: () => void }>();
+  readonly #startedAt = new Map<string, number>();
+  readonly #elsewhere = new Map<string, string>();
+  readonly #heard: (event: ChatEvent, current: boolean) => void;
+  readonly #now: () => number;
+  #current: Chat | null = null;
+
+  constructor(host: Host, heard: (event: ChatEvent, current: boolean) => void, now: () => number) {
+    this.#host = host;
+    this.#heard = heard;
+    this.#now = now;
+  }
+
+  get current(): Chat | null {
+    return this.#current;
+  }
+
+  get state(): ChatState | null {
+    return this.#current?.state ?? null;
+  }
+
+  /** How long the turn of this chat has been running. */
+  elapsedMs(id: string): number {
+    const startedAt = this.#startedAt.get(id);
+    return startedAt === undefined ? 0 : this.#now() - startedAt;
+  }
+
+  /** The latest word from other sessions; empty if there is none. */
+  get elsewhere(): string {
+    return [...this.#elsewhere.values()].at(-1) ?? "";
+  }
+
+  /** Takes a chat onto the screen. The one that was there stays open and goes on. */
+  show(chat: Chat): void {
+    this.#current = chat;
+    this.#elsewhere.delete(chat.id);
+    if (chat.state.status === "running" && !this.#startedAt.has(chat.id)) this.#startedAt.set(chat.id, this.#now());
+    if (this.#open.has(chat.id)) return;
+    const unsubscribe = chat.subscribe((event) => this.#hear(chat, event));
+    this.#open.set(chat.id, { chat, unsubscribe });
+  }
+
+  /** The chat of a session, opened if it is not. */
+  async open(id: string): Promise<Chat> {
+    return this.#open.get(id)?.chat ?? (await this.#host.open(id));
+  }
+
+  release(): void {
+    for (const { unsubscribe } of this.#open.values()) unsubscribe();
+    this.#open.clear();
+  }
+
+  #hear(chat: Chat, event: ChatEvent): void {
+    if (event.type === "turn.started") this.#startedAt.set(chat.id, this.#now());
+    const current = chat === this.#current;
+    if (!current) {
+      const words = elsewhereWords(chat.state, event);
+      if (words !== null) {
+        this.#elsewhere.delete(chat.id);
+        this.#elsewhere.set(chat.id, words);
+      }
+    }
+    this.#heard(event, current);
+  }
+}
+
+function elsewhereWords({ title, id }: ChatState, event: ChatEvent): string | null {
+  const name = `"${excerpt(title || id, 24)}"`;
+  if (event.type === "permission.asked") return `${name} asks for permission`;
+  if (event.type !== "turn.ended") return null;
+  return event.outcome === "failed"
+    ? `${name} failed`
+    : event.outcome === "waiting"
+      ? `${name} waits`
+      : `${name} is done`;
+}

@@ -1,0 +1,135 @@
+import type { Token, Tokens } from "marked";
+import { BLANK, type Line, lineText, type Style } from "./line.ts";
+import { blockLines, blocksOf, readable } from "./markdown.ts";
+
+/** A line that has not ended yet is taken as it stands when it is longer than this. */
+const LINE_CHARS_MAX = 4_000;
+/** Rows of code do not change once they are complete: they need not wait for the end of their block. */
+const CODE_LINES_MAX = 8;
+
+/**
+ * Markdown that is still being streamed, cut into what is finished and what may still change. Blocks are finished when another one has begun; a block that is long is finished piece by piece, so that the cost of each step does
+ * not grow with the length of the answer. A value: each step answers the next one.
+ */
+export interface Flow {
+  /** How much of the text has been taken in, in characters. */
+  readonly taken: number;
+  /** Taken in, made readable, and not finished. */
+  readonly pending: string;
+  /** What the rest of a cut block must begin with to be read as what it is. */
+  readonly prefix: string;
+  /** The next rows go on with the block of the last ones: no blank line between. */
+  readonly joined: boolean;
+  /** Were any rows finished? */
+  readonly begun: boolean;
+}
+
+export const FLOW: Flow = { taken: 0, pending: "", prefix: "", joined: false, begun: false };
+
+export interface FlowStep {
+  readonly flow: Flow;
+  /** Rows that do not change any more. */
+  readonly finished: readonly Line[];
+  /** Rows of what may still change. */
+  readonly live: readonly Line[];
+}
+
+/** `text` is all that was streamed so far, `rowsMax` what may stay unfinished. */
+export function advance(before: Flow, text: string, columns: number, rowsMax: number, style: Style = {}): FlowStep {
+  const taken = endOfTaken(text, before.taken);
+  let flow: Flow = { ...before, taken, pending: before.pending + readable(text.slice(before.taken, taken)) };
+  const rest = readable(text.slice(taken));
+  const finished: Line[] = [];
+  const emit = (tokens: readonly Token[], joined: boolean): void => {
+    const rows = rowsOf(tokens, flow, columns, style);
+    if (rows.length === 0) return;
+    finished.push(...rows);
+    flow = { ...flow, begun: true, joined };
+  };
+
+  let tokens = blocksOf(flow.prefix + flow.pending + rest);
+  const settled = tokens.slice(0, openAt(tokens));
+  if (settled.length > 0) {
+    emit(settled, false);
+    flow = { ...flow, ...skip(flow, lengthOf(settled)), prefix: "", joined: false };
+    tokens = tokens.slice(settled.length);
+  }
+  const open = tokens.find((token) => token.type !== "space");
+  const lines = flow.pending.split("\n").length - 1;
+  const linesMax = open?.type === "code" ? CODE_LINES_MAX : Math.max(4, rowsMax);
+  if (open !== undefined && lines > linesMax) {
+    const piece = pieceOf(open, flow);
+    if (piece !== null) {
+      emit(blocksOf(piece.text), true);
+      flow = { ...flow, ...skip(flow, piece.text.length), prefix: piece.prefix, joined: true };
+      tokens = blocksOf(flow.prefix + flow.pending + rest);
+    }
+  }
+  return { flow, finished, live: rowsOf(tokens, flow, columns, style) };
+}
+
+/** All that is left, as rows that do not change any more. */
+export function finish(before: Flow, text: string, columns: number, style: Style = {}): readonly Line[] {
+  const all = before.prefix + before.pending + readable(text.slice(before.taken));
+  return rowsOf(blocksOf(all.trimEnd()), before, columns, style);
+}
+
+function endOfTaken(text: string, from: number): number {
+  const end = text.lastIndexOf("\n") + 1;
+  const taken = Math.max(from, end);
+  if (text.length - taken <= LINE_CHARS_MAX) return taken;
+  const space = text.lastIndexOf(" ");
+  return space > taken ? space + 1 : taken;
+}
+
+/** The last block may still grow; those before it may not. */
+function openAt(tokens: readonly Token[]): number {
+  return Math.max(
+    0,
+    tokens.findLastIndex((token) => token.type !== "space"),
+  );
+}
+
+function lengthOf(tokens: readonly Token[]): number {
+  return tokens.reduce((sum, { raw }) => sum + raw.length, 0);
+}
+
+/** `length` counts the prefix too, which was never pending. */
+function skip(flow: Flow, length: number): { readonly pending: string } {
+  return { pending: flow.pending.slice(Math.max(0, length - flow.prefix.length)) };
+}
+
+function rowsOf(tokens: readonly Token[], flow: Flow, columns: number, style: Style): Line[] {
+  const rows = blockLines(tokens, columns, style);
+  const own = flow.prefix === "" ? rows : rows.slice(prefixRows(tokens, rows));
+  return own.length > 0 && flow.begun && !flow.joined ? [BLANK, ...own] : own;
+}
+
+/** How many rows come from the prefix: the name of the language, or the head of a table with its rule. */
+function prefixRows(tokens: readonly Token[], rows: readonly Line[]): number {
+  const first = tokens.find((token) => token.type !== "space");
+  if (first?.type === "code") return (first as Tokens.Code).lang?.trim() ? 1 : 0;
+  if (first?.type === "table") return rows.findIndex((row) => /^[─┼]+$/u.test(lineText(row))) + 1;
+  return 0;
+}
+
+/** The part of an open block that can be finished now; null if it cannot be cut. */
+function pieceOf(open: Token, flow: Flow): { readonly text: string; readonly prefix: string } | null {
+  const whole = flow.prefix + flow.pending;
+  const upTo = whole.lastIndexOf("\n") + 1;
+  if (open.type === "code") {
+    const fence = /^ {0,3}(`{3,}|~{3,})[^\n]*\n/u.exec(whole.trimStart());
+    return fence === null ? null : { text: whole.slice(0, upTo), prefix: fence[0] };
+  }
+  if (open.type === "table") {
+    const head = /^[^\n]*\n[^\n]*\n/u.exec(whole.trimStart());
+    return head === null ? null : { text: whole.slice(0, upTo), prefix: head[0] };
+  }
+  if (open.type === "list") {
+    const { items } = open as Tokens.List;
+    const last = items.at(-1)!.raw.length;
+    const text = whole.slice(0, Math.max(0, whole.indexOf(open.raw)) + open.raw.length - last);
+    if (items.length > 1 && text.length <= upTo) return { text, prefix: "" };
+  }
+  return upTo > 0 ? { text: whole.slice(0, upTo), prefix: "" } : null;
+}

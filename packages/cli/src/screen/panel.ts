@@ -1,0 +1,148 @@
+import type { ChatState, PermissionAsk } from "../host/host.ts";
+import { plain, plainLine } from "../terminal/index.ts";
+import { interruptionLines } from "./interruption.ts";
+import { cut, type Line, line, span, untab, wrap } from "./line.ts";
+import { excerpt } from "./words.ts";
+
+/** What a person may decide now. */
+export interface Panel {
+  /** What it is about: a selection holds as long as this is the same. */
+  readonly about: string;
+  readonly choices: readonly Choice[];
+  /** What stands above the choices. */
+  readonly lines: (columns: number, rowsMax: number, now: number) => Line[];
+}
+
+export interface Choice {
+  /** Chooses it at once, while nothing is written in the editor. */
+  readonly key: string;
+  readonly label: string;
+  readonly act: Act;
+}
+
+export type Act =
+  | { readonly do: "answer"; readonly call: string; readonly word: "allow" | "always" | "deny" }
+  | { readonly do: "finish"; readonly processes?: "wait" | "stop" }
+  | { readonly do: "leave" }
+  | { readonly do: "show" }
+  | { readonly do: "sendQueue" }
+  | { readonly do: "withdrawQueue" }
+  | { readonly do: "later"; readonly about: string };
+
+/** The most urgent one; null if nothing waits for a word. `later`: what the person has put off. */
+export function panelOf(state: ChatState, later: ReadonlySet<string>): Panel | null {
+  const ask = state.asks[0];
+  if (ask !== undefined) return askPanel(ask, state.asks.length - 1);
+  if (state.status === "running") return null;
+  if (state.interruption !== null) return interruptionPanel(state);
+  const about = `queue:${state.queue.map(({ id }) => id).join()}`;
+  return state.queue.length > 0 && state.status === "idle" && !later.has(about) ? queuePanel(state, about) : null;
+}
+
+function askPanel(ask: PermissionAsk, others: number): Panel {
+  return {
+    about: `ask:${ask.call}`,
+    choices: [
+      { key: "y", label: "allow once", act: { do: "answer", call: ask.call, word: "allow" } },
+      {
+        key: "a",
+        label: `always in this session (${plainLine(ask.rule)})`,
+        act: { do: "answer", call: ask.call, word: "always" },
+      },
+      { key: "n", label: "deny", act: { do: "answer", call: ask.call, word: "deny" } },
+    ],
+    lines: (columns, rowsMax) => {
+      const more = others > 0 ? ` (${others} more behind it)` : "";
+      const head: Line = [
+        span("? ", { colour: "yellow", bold: true }),
+        span(`May it run ${plainLine(ask.name)}?${more}`, { bold: true }),
+      ];
+      const what = wrap(line(plainLine(ask.summary)), columns, { first: [span("  ")], rest: [span("  ")] });
+      const rows = [cut(head, columns), ...what.slice(0, 4), ...inputLines(ask.input, columns)];
+      return rows.slice(0, Math.max(2, rowsMax));
+    },
+  };
+}
+
+/** The texts of an input that say more than the summary does: what would be written, what would be replaced. */
+function inputLines(input: unknown, columns: number): Line[] {
+  if (typeof input !== "object" || input === null) return [];
+  return Object.entries(input).flatMap(([name, value]) => {
+    if (typeof value !== "string" || !value.includes("\n")) return [];
+    const lines = untab(plain(value)).trimEnd().split("\n");
+    const shown = lines
+      .slice(0, 8)
+      .map((one) => cut([span("  │ ", { colour: "grey" }), span(one, { dim: true })], columns));
+    const more = lines.length - shown.length;
+    return [
+      line(`  ${plainLine(name)}:`, { dim: true }),
+      ...shown,
+      ...(more > 0 ? [line(`  │ … ${more} more lines`, { dim: true })] : []),
+    ];
+  });
+}
+
+function interruptionPanel(state: ChatState): Panel {
+  const found = state.interruption!;
+  const running = found.calls.find((call) => call.process?.running);
+  const pid = running?.process?.pid;
+  const finish: Choice[] =
+    pid === undefined
+      ? [{ key: "f", label: "finish it", act: { do: "finish" } }]
+      : [
+          { key: "f", label: `finish it: wait for process ${pid}`, act: { do: "finish", processes: "wait" } },
+          { key: "k", label: `finish it: stop process ${pid} first`, act: { do: "finish", processes: "stop" } },
+        ];
+  return {
+    about: `interruption:${found.turn}:${found.resumes}`,
+    choices: [
+      ...finish,
+      { key: "l", label: "leave it: the model is told with your next prompt", act: { do: "leave" } },
+      { key: "s", label: "show it", act: { do: "show" } },
+    ],
+    lines: (columns, rowsMax, now) => [
+      ...interruptionLines(found, columns, rowsMax - state.queue.length, now),
+      ...waiting(state.queue, columns),
+    ],
+  };
+}
+
+function queuePanel(state: ChatState, about: string): Panel {
+  const one = state.queue.length === 1;
+  return {
+    about,
+    choices: [
+      { key: "s", label: one ? "send it" : "send them, one after the other", act: { do: "sendQueue" } },
+      { key: "w", label: one ? "take it back into the editor" : "withdraw them", act: { do: "withdrawQueue" } },
+      { key: "l", label: "later", act: { do: "later", about } },
+    ],
+    lines: (columns) => [
+      line(one ? "A prompt waits for its turn:" : `${state.queue.length} prompts wait for their turn:`, {
+        bold: true,
+        colour: "yellow",
+      }),
+      ...waiting(state.queue, columns),
+    ],
+  };
+}
+
+function waiting(queue: ChatState["queue"], columns: number): Line[] {
+  return queue.slice(0, 4).map(({ text }) => line(`  queued: ${excerpt(text, columns - 10)}`, { dim: true }));
+}
+
+/** The choices, one a row, or all in one where they fit. */
+export function choiceLines(panel: Panel, selected: number, active: boolean, columns: number): Line[] {
+  const rows = panel.choices.map(({ key, label }, i): Line => {
+    const on = active && i === selected;
+    return cut(
+      [
+        span(on ? "▸ " : "  ", { colour: "cyan", bold: true }),
+        span(key, { colour: "cyan", bold: true }),
+        span(`  ${label}`, on ? { bold: true } : {}),
+      ],
+      columns,
+    );
+  });
+  if (active) return rows;
+  return [...rows, cut(line("  empty the line below (Ctrl+U) to choose", { dim: true }), columns)];
+}

@@ -1,0 +1,111 @@
+import type { ChatState } from "../host/host.ts";
+import type { CallItem, Item } from "../transcript/item.ts";
+import { advance, FLOW, type Flow, finish } from "./flow.ts";
+import { cutOffLine, itemLines, reasoningLines } from "./item-lines.ts";
+import { BLANK, type Line, line } from "./line.ts";
+
+/** So many items of a conversation are written out when it is opened; the rest is a command away. */
+const ITEMS_MAX = 60;
+
+/**
+ * What of a conversation stands in the terminal's scrollback, where nothing can be changed any more. Each step takes the state of the chat and answers the rows to add: items that are finished, and the finished part of the
+ * answer that is being streamed. An answer that was written out while it was streamed is not written again when it is recorded.
+ */
+export class Scrollback {
+  readonly #ids = new Set<string>();
+  #flow: Flow = FLOW;
+  /** The streamed text that `#flow` has seen. */
+  #streamed = "";
+  /** The answer that was recorded last: until the next one begins it may still be told as streamed. */
+  #recorded = "";
+  /** The thoughts that were written out before their record came. */
+  #thought = "";
+
+  /** The end of the conversation as it was when it was opened. */
+  open(state: ChatState, columns: number): Line[] {
+    const finished = state.items.slice(0, pendingAt(state));
+    const skipped = finished.slice(0, -ITEMS_MAX);
+    for (const { id } of skipped) this.#ids.add(id);
+    const rows = finished.slice(skipped.length).flatMap((item) => this.#add(item, columns));
+    return skipped.length === 0
+      ? rows
+      : [line(`… ${skipped.length} earlier items: holdfast show ${state.id}`, { dim: true }), ...rows];
+  }
+
+  /** Rows to add, and rows of the streamed answer that may still change. */
+  step(state: ChatState, columns: number, rowsMax: number): { finished: Line[]; live: readonly Line[] } {
+    const finished: Line[] = [];
+    for (const item of state.items.slice(0, pendingAt(state))) {
+      if (!this.#ids.has(item.id)) finished.push(...this.#add(item, columns));
+    }
+    const live = this.#stream(state, columns, rowsMax, finished);
+    return { finished, live };
+  }
+
+  #add(item: Item, columns: number): Line[] {
+    this.#ids.add(item.id);
+    if (item.kind === "reasoning" && this.#thought !== "" && this.#thought.includes(item.text.trim())) return [];
+    if (item.kind !== "answer") return itemLines(item, columns);
+    const { taken } = this.#flow;
+    this.#recorded = this.#streamed;
+    if (taken > item.text.length && this.#streamed.startsWith(item.text)) {
+      // Several texts of one message were streamed as one: this one is written out, and the next goes on behind it.
+      this.#streamed = this.#streamed.slice(item.text.length);
+      this.#flow = { ...this.#flow, taken: taken - item.text.length };
+      return item.incomplete ? [cutOffLine()] : [];
+    }
+    if (taken === 0 || !item.text.startsWith(this.#streamed.slice(0, taken))) {
+      this.#forget();
+      return itemLines(item, columns);
+    }
+    const rest = finish(this.#flow, item.text, columns);
+    const head = this.#flow.begun ? [] : [BLANK];
+    this.#forget();
+    return [...head, ...rest, ...(item.incomplete ? [cutOffLine()] : [])];
+  }
+
+  #stream(state: ChatState, columns: number, rowsMax: number, finished: Line[]): readonly Line[] {
+    const text = state.live?.text ?? "";
+    if (text === "" || text === this.#recorded) return [];
+    if (!text.startsWith(this.#streamed)) {
+      // The request is made again: what stands in the scrollback cannot be taken back, but it can be called void.
+      if (this.#flow.begun) finished.push(line("… broken off: the request is made again", { dim: true }));
+      this.#forget();
+    }
+    const thought = state.live?.reasoning ?? "";
+    if (this.#streamed === "" && thought.trim() !== "" && this.#thought === "") {
+      this.#thought = thought;
+      const rows = reasoningLines(thought, columns);
+      if (rows.length > 0) finished.push(BLANK, ...rows);
+    }
+    this.#streamed = text;
+    const begun = this.#flow.begun;
+    const step = advance(this.#flow, text, columns, rowsMax);
+    this.#flow = step.flow;
+    if (step.finished.length > 0) finished.push(...(begun ? [] : [BLANK]), ...step.finished);
+    return step.flow.begun || step.live.length === 0 ? step.live : [BLANK, ...step.live];
+  }
+
+  #forget(): void {
+    this.#flow = FLOW;
+    this.#streamed = "";
+    this.#thought = "";
+  }
+}
+
+/** The first item that still changes: a call of the turn that is running. What follows waits for it, so that the order holds. */
+function pendingAt(state: ChatState): number {
+  if (state.status !== "running" && state.status !== "waiting") return state.items.length;
+  const prompt = state.items.findLastIndex(({ kind }) => kind === "prompt");
+  const at = state.items.findIndex((item, i) => i > prompt && item.kind === "call" && unfinished(item));
+  return at === -1 ? state.items.length : at;
+}
+
+function unfinished({ state }: CallItem): boolean {
+  return state === "open" || state === "waiting" || state === "running";
+}
+
+/** Items that are shown in the live part, since they may still change. */
+export function pendingItems(state: ChatState): readonly Item[] {
+  return state.items.slice(pendingAt(state));
+}

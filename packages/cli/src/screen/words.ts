@@ -1,0 +1,62 @@
+import { homedir } from "node:os";
+import { fit, plainLine } from "../terminal/index.ts";
+import type { CallState } from "../transcript/item.ts";
+import { callWords } from "../transcript/words.ts";
+import type { Colour } from "./line.ts";
+
+const SUMMARY_COLUMNS_MAX = 200;
+
+/** What a call does, on one line, without the name of the tool. */
+export function callSummary(call: { readonly name: string; readonly input: unknown }): string {
+  const words = callWords(call, SUMMARY_COLUMNS_MAX);
+  return words.startsWith(call.name) ? words.slice(call.name.length).replace(/^:? /u, "") : words;
+}
+
+export const CALL_STATES: Record<
+  CallState,
+  { readonly mark: string; readonly words: string; readonly colour: Colour }
+> = {
+  open: { mark: "○", words: "to come", colour: "grey" },
+  waiting: { mark: "?", words: "waits for your word", colour: "yellow" },
+  running: { mark: "●", words: "running", colour: "cyan" },
+  done: { mark: "✓", words: "", colour: "green" },
+  failed: { mark: "✗", words: "failed", colour: "red" },
+  denied: { mark: "⊘", words: "denied", colour: "yellow" },
+  unknown: { mark: "!", words: "started, outcome unknown", colour: "yellow" },
+  "not-run": { mark: "–", words: "did not run", colour: "grey" },
+};
+
+/** A folder as people write it. */
+export function folderWords(cwd: string, columns: number, home: string = homedir()): string {
+  const short = cwd === home ? "~" : cwd.startsWith(`${home}/`) ? `~${cwd.slice(home.length)}` : cwd;
+  const harmless = plainLine(short);
+  if (harmless.length <= columns) return harmless;
+  // The end of a path says more than its beginning.
+  return `…${harmless.slice(harmless.length - columns + 1)}`;
+}
+
+/** The beginning of a text, on one line. */
+export function excerpt(text: string, columns: number): string {
+  return fit(plainLine(text.slice(0, columns * 8)), columns);
+}
+
+export function tokensWords(count: number): string {
+  if (count < 1_000) return String(count);
+  if (count < 999_500) return `${(count / 1_000).toFixed(count < 9_950 ? 1 : 0)}k`;
+  return `${(count / 1_000_000).toFixed(1)}M`;
+}
+
+export function elapsedWords(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1_000));
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+}
+
+/** The first letters of an id that tell it from others at a glance. A UUIDv7 begins with the time: its end differs more. */
+export function shortId(id: string): string {
+  return id.slice(0, 13);
+}
+
+/** An error in words: its own, which say what to do. */
+export function errorWords(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
