@@ -53,7 +53,10 @@ export class Equipment {
   }
 
   decide(name: string, input: unknown): Decision {
-    return decide({ name, input }, { cwd: this.cwd, policy: this.policy, store: this.#services.store.url });
+    const decision = decide({ name, input }, { cwd: this.cwd, policy: this.policy, store: this.#services.store.url });
+    // A sub-agent is judged by the same rules, call by call: to begin one gives nothing away.
+    const isHarmless = name === DELEGATE && decision.verdict === "ask" && decision.rule === undefined;
+    return isHarmless ? { ...decision, verdict: "allow" } : decision;
   }
 
   async allow(rule: string): Promise<void> {

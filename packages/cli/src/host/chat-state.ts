@@ -50,10 +50,13 @@ export function withRecorded(
   };
 }
 
-/** Items that are new, or that changed. */
+/** Items that are new, or that changed. An item that was made anew, because its neighbour changed, has not. */
 export function changedItems(before: readonly Item[], after: readonly Item[]): Item[] {
-  const known = new Set(before);
-  return after.filter((item) => !known.has(item));
+  const known = new Map(before.map((item) => [item.id, item]));
+  return after.filter((item) => {
+    const old = known.get(item.id);
+    return old !== item && (old === undefined || JSON.stringify(old) !== JSON.stringify(item));
+  });
 }
 
 /** What a part of the stream adds to what is being said, and what to tell of it; null if it is not of that kind. */
