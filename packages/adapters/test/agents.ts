@@ -1,6 +1,6 @@
 import { generateText, isStepCount, type ModelMessage, streamText, ToolLoopAgent, type ToolSet } from "ai";
 import type { JournalRecord, Session } from "holdfast";
-import { openStore } from "holdfast";
+import { newId, openStore } from "holdfast";
 import type { Durable, Run } from "../src/ai-sdk/index.ts";
 import type { scripted } from "./scripted-model.ts";
 
@@ -69,10 +69,11 @@ export async function begun(): Promise<{ session: Session<ModelMessage> } & Asyn
 /** All records so far. */
 export async function recordsOf(session: Session<ModelMessage>): Promise<JournalRecord[]> {
   await session.flush();
-  await session.note("mark", 0);
+  const mark = newId();
+  await session.note("mark", mark);
   const records: JournalRecord[] = [];
   for await (const record of session.follow()) {
-    if (record.kind === "note") break;
+    if (record.kind === "note" && record["value"] === mark) break;
     records.push(record);
   }
   return records;
@@ -81,7 +82,7 @@ export async function recordsOf(session: Session<ModelMessage>): Promise<Journal
 /** The kinds of the records of a turn, with the call of those that have one. */
 export function outline(records: readonly JournalRecord[]): string[] {
   return records
-    .filter(({ kind }) => !["segment", "session", "opened", "usage", "draft"].includes(kind))
+    .filter(({ kind }) => !["segment", "session", "opened", "usage", "draft", "note"].includes(kind))
     .map(({ kind, call, message }) => {
       if (kind === "message") return `message ${(message as { role: string }).role}`;
       return typeof call === "string" ? `${kind} ${call}` : kind;

@@ -1,14 +1,14 @@
 import type { ModelMessage, ToolSet } from "ai";
 import type { Session } from "holdfast";
 import { finishAs, outcomeOf } from "./outcome.ts";
-import type { RunState } from "./run.ts";
 import { runOpen } from "./run-open.ts";
+import { Runs } from "./runs.ts";
 import type { Durable, DurableOptions } from "./surface.ts";
 import { wrapped } from "./wrap.ts";
 
 /**
- * Makes the runs of an AI SDK agent durable in this session. Its dialect is `ai-sdk`; create or resume it with `intents: true`, since every start is recorded. One for each session, or one for each run: it keeps nothing
- * that is not in the session, but for which run is the newest.
+ * Makes the runs of an AI SDK agent durable in this session. Its dialect is `ai-sdk`; create or resume it with `intents: true`, since every start is recorded. It keeps nothing that is not in the session, but for
+ * which runs have begun.
  */
 export function durable(session: Session<ModelMessage>, options: DurableOptions = {}): Durable {
   const { dialect } = session.attributes;
@@ -17,7 +17,7 @@ export function durable(session: Session<ModelMessage>, options: DurableOptions 
       `The session is in the dialect "${dialect}". The AI SDK's messages fit the dialect "ai-sdk": create the session with it.`,
     );
   }
-  let newest: RunState | null = null;
+  const runs = new Runs();
   const messages = (): ModelMessage[] => session.messages.map((message) => structuredClone(message));
   const self: Durable = {
     wrap: (settings) =>
@@ -25,18 +25,14 @@ export function durable(session: Session<ModelMessage>, options: DurableOptions 
         session,
         options,
         messages,
-        begun: (run) => {
-          newest = run;
-        },
+        begun: (run) => runs.add(run),
       }),
     messages,
     runOpen: (tools: ToolSet) => runOpen(session, tools, options),
-    outcome: (run) => outcomeOf(run, newest),
+    outcome: (run) => outcomeOf(run, runs.claim(session.turn)),
     finish: async (run) => {
-      const state = newest;
-      const opened = session.turn;
-      const outcome = await outcomeOf(run, state);
-      const turn = state?.turn ?? opened;
+      const { turn } = session;
+      const outcome = await outcomeOf(run, runs.claim(turn));
       if (turn) await finishAs(outcome, turn);
       return outcome;
     },

@@ -3,14 +3,23 @@ import { isHoldfastError, type Turn } from "holdfast";
 import type { RunState } from "./run.ts";
 import type { Run, RunOutcome } from "./surface.ts";
 
-type Streamed = Extract<Run, { consumeStream: unknown }> & { readonly finalStep?: PromiseLike<unknown> };
-type Ended = { readonly step?: unknown; readonly thrown?: { readonly error: unknown } };
+interface Streamed {
+  consumeStream(options?: { onError?: (error: unknown) => void }): PromiseLike<void>;
+  readonly stream?: AsyncIterable<{ readonly type: string; readonly error?: unknown; readonly reason?: unknown }>;
+  readonly finalStep?: PromiseLike<unknown>;
+}
 
-/** What a run came to. `state`: the run that it is. Rejects with what the store failed with. */
-export async function outcomeOf(run: Run, state: RunState | null): Promise<RunOutcome> {
+interface Ended {
+  readonly step?: unknown;
+  readonly thrown?: { readonly error: unknown } | null;
+}
+
+/** What a run came to. `stateOf`: the run that it is, once it is over. Rejects with what the store failed with. */
+export async function outcomeOf(run: Run, stateOf: () => RunState | null): Promise<RunOutcome> {
   const { step, thrown } = await ended(run);
+  const state = stateOf();
   if (state?.failure) throw state.failure.error;
-  const stopped = stoppedBy(state, thrown);
+  const stopped = stoppedBy(state, thrown?.error);
   if (stopped) {
     if (isHoldfastError(stopped.reason) && stopped.reason.code !== "SESSION_CLOSED") throw stopped.reason;
     return isTimeout(stopped.reason) ? { kind: "failed", error: stopped.reason } : { kind: "aborted" };
@@ -39,23 +48,19 @@ export async function finishAs(outcome: RunOutcome, turn: Turn<ModelMessage>): P
   }
 }
 
-/** A reader's cancel tells nobody anything: so the stream is read here. */
+/** A reader's cancel tells nobody anything: so the stream is read here. Most errors are parts of it, and are thrown by nobody. */
 async function ended(run: Run): Promise<Ended> {
+  let thrown: Ended["thrown"] = null;
   try {
     if (!isStreamed(run)) {
       const result = await run;
       return isStreamed(result) ? await ended(result) : { step: (result as { finalStep?: unknown } | null)?.finalStep };
     }
-    let thrown: Ended["thrown"];
-    await run.consumeStream({
-      onError: (error) => {
-        thrown ??= { error };
-      },
-    });
-    if (thrown) return { thrown };
-    return { step: await run.finalStep };
+    if (run.stream) for await (const { type, error } of run.stream) if (type === "error") thrown ??= { error };
+    await run.consumeStream();
+    return { step: await run.finalStep, thrown };
   } catch (error) {
-    return { thrown: { error } };
+    return { thrown: thrown ?? { error } };
   }
 }
 
@@ -63,11 +68,10 @@ function isStreamed(run: unknown): run is Streamed {
   return typeof (run as Partial<Streamed> | null)?.consumeStream === "function";
 }
 
-function stoppedBy(state: RunState | null, thrown: Ended["thrown"]): { readonly reason: unknown } | null {
+function stoppedBy(state: RunState | null, error: unknown): { readonly reason: unknown } | null {
   const signals = [state?.turn?.signal, state?.asked?.params.abortSignal];
   const fired = signals.find((signal) => signal?.aborted === true);
   if (fired) return { reason: fired.reason };
-  const error = thrown?.error;
   const isAbort = error instanceof Error && (error.name === "AbortError" || isTimeout(error));
   return isAbort && !state?.asked?.isAnswered ? { reason: error } : null;
 }

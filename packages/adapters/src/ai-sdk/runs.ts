@@ -1,0 +1,33 @@
+import type { ModelMessage } from "ai";
+import type { Turn } from "holdfast";
+import type { RunState } from "./run.ts";
+
+/** More than are ever under way at once. */
+const KEPT = 32;
+
+/**
+ * Which run a result of the SDK belongs to: the result does not say, and a call of an agent begins its run only after it has handed out a promise. It is the first run that asked the model in the turn that was open, was not claimed
+ * by another result, and did not begin before the newest one of that time.
+ */
+export class Runs {
+  readonly #begun: RunState[] = [];
+  readonly #claimed = new WeakSet<RunState>();
+
+  add(run: RunState): void {
+    this.#begun.push(run);
+    if (this.#begun.length > KEPT) this.#begun.shift();
+  }
+
+  /** To be asked when the run is over. */
+  claim(turn: Turn<ModelMessage> | null): () => RunState | null {
+    const from = this.#begun.at(-1);
+    return () => {
+      const at = from ? this.#begun.indexOf(from) : 0;
+      const free = this.#begun.slice(Math.max(0, at)).filter((run) => !this.#claimed.has(run));
+      const own = free.filter((run) => turn === null || run.turn === turn);
+      const found = own.find(({ asked, failure }) => asked || failure) ?? own.at(-1) ?? null;
+      if (found) this.#claimed.add(found);
+      return found;
+    };
+  }
+}

@@ -1,0 +1,338 @@
+import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
+import { validateAiSdk } from "@holdfast/testkit";
+import { APICallError, jsonSchema, type ModelMessage, streamText, tool } from "ai";
+import { openStore, type Session } from "holdfast";
+import { describe, expect, test, vi } from "vitest";
+import { place } from "../../../holdfast/test/place.ts";
+import { durable } from "../../src/ai-sdk/index.ts";
+import { begun, everyWay, outline, PROMPT, recordsOf, streamingWays } from "../agents.ts";
+import { FailingDisk } from "../failing-disk.ts";
+import { call, finished, promptOf, scripted, streamOf, text } from "../scripted-model.ts";
+
+const any = jsonSchema<object>({ type: "object" });
+const NEXT: ModelMessage = { role: "user", content: "And now?" };
+const free = tool({ inputSchema: any, execute: async () => "done" });
+
+function deferred<T = void>(): { promise: Promise<T>; resolve: (value: T) => void; reject: (error: unknown) => void } {
+  return Promise.withResolvers<T>();
+}
+
+/** A stream that goes on when the test says so, and ends when it is aborted, as that of a provider does. */
+function held(
+  parts: LanguageModelV4StreamPart[],
+  signal: AbortSignal | undefined,
+): ReadableStream<LanguageModelV4StreamPart> {
+  return new ReadableStream({
+    start(controller) {
+      for (const part of parts) controller.enqueue(part);
+      signal?.addEventListener("abort", () => controller.error(signal.reason));
+    },
+  });
+}
+
+const words = (delta: string, id = "t"): LanguageModelV4StreamPart[] => [
+  { type: "text-start", id },
+  { type: "text-delta", id, delta },
+];
+
+async function draftText(session: Session<ModelMessage>): Promise<string | undefined> {
+  await session.flush();
+  return session.interruption?.draft?.text;
+}
+
+describe.each(streamingWays)("%s", (_, start) => {
+  test.each(["the application's signal", "turn.abort"])(
+    "C12: stopped in mid-text by %s, the text stays",
+    async (by) => {
+      await using here = await begun();
+      const { session } = here;
+      const agent = durable(session);
+      const shown = deferred();
+      const model = scripted(({ abortSignal }) => {
+        queueMicrotask(shown.resolve);
+        return { stream: held([...words("Once upon"), ...words(" a time")], abortSignal) };
+      });
+      const controller = new AbortController();
+      const { run } = start(agent, { model, abortSignal: controller.signal });
+      const outcome = agent.finish(run);
+      await shown.promise;
+      await vi.waitFor(async () => expect((await recordsOf(session)).some(({ kind }) => kind === "draft")).toBe(true));
+      if (by === "turn.abort") await session.turn!.abort({ by: "user" });
+      else controller.abort();
+      expect(await outcome).toEqual({ kind: "aborted" });
+      expect(session.turn).toBe(null);
+      expect(await draftText(session)).toBe("Once upon a time");
+      await session.startTurn(NEXT);
+      expect(JSON.stringify(session.messages)).toContain("Once upon a time");
+      expect(validateAiSdk(session.messages)).toEqual([]);
+    },
+  );
+
+  test("C36: a stream that fails and is retried leaves nothing of its words behind", async () => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const model = scripted(
+      { stream: streamOf([...words("A wrong beginning"), { type: "error", error: new Error("overloaded") }]) },
+      () =>
+        Promise.reject(
+          new APICallError({ message: "busy", url: "", requestBodyValues: {}, statusCode: 503, isRetryable: true }),
+        ),
+      [text("The right one.")],
+    );
+    const { run } = start(agent, { model, streamRetries: 1, maxRetries: 1 });
+    expect(await agent.finish(run)).toEqual({ kind: "completed" });
+    const records = await recordsOf(session);
+    expect(session.messages).toEqual([
+      PROMPT,
+      { role: "assistant", content: [{ type: "text", text: "The right one." }] },
+    ]);
+    expect(outline(records)).toEqual(["turn.started", "message user", "message assistant", "turn.ended"]);
+    expect(records.some((record) => record.kind === "draft" && record["discarded"] !== undefined)).toBe(true);
+  });
+
+  test("an error in mid-stream: the run failed, the words are kept as a draft, and no tool runs", async () => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const error = new Error("overloaded");
+    const ran: string[] = [];
+    const tools = { free: tool({ inputSchema: any, execute: async () => ran.push("free") }) };
+    const parts = [
+      ...words("Half an"),
+      call("a", "free") as LanguageModelV4StreamPart,
+      { type: "error" as const, error },
+    ];
+    const model = scripted({ stream: streamOf([...parts, finished("error")]) });
+    const outcome = await agent.finish(start(agent, { model, tools }).run);
+    expect(outcome).toEqual({ kind: "failed", error });
+    expect(ran).toEqual([]);
+    expect(session.interruption).toMatchObject({ how: { kind: "failed" }, draft: { text: "Half an" }, calls: [] });
+  });
+
+  test("a stream that ends without an end is not an answer", async () => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const model = scripted({ stream: streamOf([...words("Half an"), { type: "text-end", id: "t" }]) });
+    const outcome = await agent.finish(start(agent, { model }).run);
+    expect(outcome).toMatchObject({
+      kind: "failed",
+      error: { message: expect.stringContaining("before it was complete") },
+    });
+    expect(await draftText(session)).toBe("Half an");
+    expect(session.messages).toEqual([PROMPT]);
+  });
+
+  test("parallel tool inputs that interleave are kept apart in the draft", async () => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const model = scripted({
+      stream: streamOf([
+        { type: "reasoning-start", id: "r" },
+        { type: "reasoning-delta", id: "r", delta: "hm" },
+        { type: "tool-input-start", id: "a", toolName: "free" },
+        { type: "tool-input-start", id: "b", toolName: "free" },
+        { type: "tool-input-delta", id: "a", delta: '{"a"' },
+        { type: "tool-input-delta", id: "b", delta: '{"b"' },
+        { type: "tool-input-delta", id: "a", delta: ":1" },
+        { type: "error", error: new Error("cut") },
+      ]),
+    });
+    await agent.finish(start(agent, { model, tools: { free } }).run);
+    expect(session.interruption?.draft).toMatchObject({
+      reasoning: "hm",
+      calls: [
+        { id: "a", name: "free", input: '{"a":1' },
+        { id: "b", name: "free", input: '{"b"' },
+      ],
+    });
+  });
+});
+
+describe.each(everyWay)("%s", (_, start) => {
+  test("the model cannot be reached: the run failed with its error, and the turn can be resumed", async () => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const error = new Error("no route");
+    const outcome = await agent.finish(start(agent, { model: scripted(() => Promise.reject(error)) }).run);
+    expect(outcome).toMatchObject({ kind: "failed", error });
+    await session.resumeTurn();
+    expect(await agent.finish(start(agent, { model: scripted([text("Now.")]) }).run)).toEqual({ kind: "completed" });
+  });
+
+  test("C11, C14: stopped while a tool runs, its late result is recorded with its own turn, and the run touches no other", async () => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const running = deferred();
+    const release = deferred<string>();
+    const tools = {
+      free,
+      slow: tool({
+        inputSchema: any,
+        execute: () => {
+          running.resolve();
+          return release.promise;
+        },
+      }),
+    };
+    const controller = new AbortController();
+    const model = scripted([text("Both."), call("a", "free"), call("b", "slow")], [text("I go on regardless.")]);
+    const { run } = start(agent, { model, tools, abortSignal: controller.signal });
+    const outcome = agent.finish(run);
+    await running.promise;
+    await vi.waitFor(async () => expect(outline(await recordsOf(session))).toContain("tool.ended a"));
+    controller.abort();
+    await session.turn!.abort({ by: "user" });
+    const second = await session.startTurn(NEXT);
+    release.resolve("late, but done");
+    expect(await outcome).toEqual({ kind: "aborted" });
+    await vi.waitFor(async () => expect(outline(await recordsOf(session))).toContain("tool.ended b"));
+    const late = (await recordsOf(session)).find(({ kind, call }) => kind === "tool.ended" && call === "b");
+    expect(late).toMatchObject({ turn: 1, value: "late, but done" });
+    expect(session.turn).toBe(second);
+    expect(await agent.finish(start(agent, { model: scripted([text("Fine.")]) }).run)).toEqual({ kind: "completed" });
+    const spoken = (await recordsOf(session)).filter(
+      ({ kind, message }) => kind === "message" && JSON.stringify(message).includes("regardless"),
+    );
+    expect(spoken, "the stopped run says nothing more, in no turn").toEqual([]);
+    expect(validateAiSdk([...session.messages, NEXT])).toEqual([]);
+  });
+
+  test("C14: two sessions at once keep their records to themselves", async () => {
+    await using one = await begun();
+    await using two = await begun();
+    const both = [one.session, two.session].map((session, at) => {
+      const agent = durable(session);
+      const tools = { name: tool({ inputSchema: any, execute: async () => `of ${at}` }) };
+      const model = scripted([text(`I am ${at}.`), call("call_0", "name")], [text(`Still ${at}.`)]);
+      return agent.finish(start(agent, { model, tools }).run);
+    });
+    expect(await Promise.all(both)).toEqual([{ kind: "completed" }, { kind: "completed" }]);
+    for (const [at, { session }] of [one, two].entries()) {
+      const said = JSON.stringify(session.messages);
+      expect(said).toContain(`I am ${at}.`);
+      expect(said).toContain(`of ${at}`);
+      expect(said).not.toContain(`I am ${1 - at}.`);
+    }
+  });
+
+  test("C19: whichever write or sync fails, no tool runs that is not on disk as started, and the run says what failed", async () => {
+    for (let n = 1, isOver = false; !isOver; n++) {
+      using folder = place();
+      const disk = new FailingDisk();
+      const store = await disk.open(folder.path);
+      const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true, draftMs: 0 });
+      await session.startTurn(PROMPT);
+      const ran: string[] = [];
+      const mark = tool({
+        inputSchema: any,
+        execute: async (_, { toolCallId }) => {
+          ran.push(toolCallId);
+          return toolCallId;
+        },
+      });
+      const agent = durable(session);
+      const model = scripted(
+        [text("Now."), call("a", "mark"), call("b", "mark")],
+        [call("c", "mark")],
+        [text("Done.")],
+      );
+      disk.countdown = n;
+      const outcome = await agent
+        .outcome(start(agent, { model, tools: { mark } }).run)
+        .catch((error: unknown) => error);
+      disk.countdown = 0;
+      isOver = disk.failed === 0;
+      if (isOver) expect(outcome).toEqual({ kind: "completed" });
+      // A draft that could not be written and was followed by an answer that could is no loss.
+      else expect(outcome, `operation ${n}`).toMatchObject({ code: expect.stringMatching(/^(STORE|SYNC)_/) });
+      await session.close().catch(() => {});
+      await store.close().catch(() => {});
+
+      await using again = await openStore(folder.path);
+      const resumed = await again.resume<ModelMessage>(session.id, { intents: true });
+      const started = outline(await recordsOf(resumed)).filter((line) => line.startsWith("tool.started"));
+      for (const id of ran) expect(started, `operation ${n}`).toContain(`tool.started ${id}`);
+      if (resumed.interruption) await resumed.resumeTurn();
+      expect(validateAiSdk(isOver ? [...resumed.messages, NEXT] : resumed.messages), `operation ${n}`).toEqual([]);
+    }
+  });
+
+  test("callbacks of the application's own are called, and theirs is theirs to fail", async () => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const heard: string[] = [];
+    const listen = (name: string) => () => {
+      heard.push(name);
+      throw new Error("mine");
+    };
+    const names = [
+      "onLanguageModelCallStart",
+      "onLanguageModelCallEnd",
+      "onToolExecutionStart",
+      "onToolExecutionEnd",
+      "onStepEnd",
+      "onEnd",
+    ];
+    const callbacks = Object.fromEntries(names.map((name) => [name, listen(name)]));
+    const model = scripted([call("a", "free")], [text("Done.")]);
+    expect(await agent.finish(start(agent, { model, tools: { free }, ...callbacks }).run)).toEqual({
+      kind: "completed",
+    });
+    expect(new Set(heard)).toEqual(new Set(names));
+    expect(outline(await recordsOf(session)).filter((line) => line === "message assistant").length).toBe(2);
+  });
+
+  test("an answer that the SDK refuses is not recorded as said", async () => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const model = scripted([text("I would rather talk.")]);
+    const outcome = await agent.finish(start(agent, { model, tools: { free }, toolChoice: "required" }).run);
+    expect(outcome).toMatchObject({ kind: "failed", error: { name: "AI_ToolChoiceViolationError" } });
+    expect(session.messages).toEqual([PROMPT]);
+  });
+
+  test("an answer without content, and one that was cut off at its limit", async () => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    expect(await agent.outcome(start(agent, { model: scripted([]) }).run)).toEqual({ kind: "completed" });
+    expect(session.messages).toEqual([PROMPT]);
+    expect(session.usage).toMatchObject({
+      inputTokens: 7,
+      outputTokens: 5,
+      cacheReadTokens: 2,
+      cacheWriteTokens: 1,
+      reasoningTokens: 2,
+    });
+    const ran: string[] = [];
+    const tools = { free: tool({ inputSchema: any, execute: async () => ran.push("free") }) };
+    const model = scripted({ content: [text("Too lo"), call("a", "free")], finish: "length" });
+    expect(await agent.finish(start(agent, { model, tools }).run)).toEqual({ kind: "completed" });
+    expect(ran, "the SDK does not run calls of an answer that was cut off").toEqual([]);
+    await session.startTurn(NEXT);
+    expect(validateAiSdk(session.messages)).toEqual([]);
+    expect(JSON.stringify(session.messages)).toContain("never started");
+  });
+});
+
+test("a reader that cancels fires nothing: the run is read to its end, and recorded", async () => {
+  await using here = await begun();
+  const { session } = here;
+  const agent = durable(session);
+  const model = scripted([text("One."), call("a", "free")], [text("Two.")]);
+  const run = streamText(agent.wrap({ model, tools: { free }, stopWhen: [] }));
+  const finished = agent.finish(run);
+  const reader = run.textStream.getReader();
+  await reader.read();
+  await reader.cancel();
+  expect(await finished).toEqual({ kind: "completed" });
+  expect(JSON.stringify(session.messages)).toContain("Two.");
+  expect(await promptOf([...session.messages, NEXT])).toHaveLength(5);
+});
