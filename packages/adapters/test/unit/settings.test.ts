@@ -1,0 +1,239 @@
+import {
+  generateText,
+  isStepCount,
+  jsonSchema,
+  type ModelMessage,
+  streamText,
+  ToolLoopAgent,
+  type ToolSet,
+  tool,
+} from "ai";
+import { openStore } from "holdfast";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { durable } from "../../src/ai-sdk/index.ts";
+import { begun, outline, PROMPT, recordsOf } from "../agents.ts";
+import { call, scripted, text } from "../scripted-model.ts";
+
+const any = jsonSchema<object>({ type: "object" });
+const free = tool({ inputSchema: any, execute: async () => "done" });
+const NEXT: ModelMessage = { role: "user", content: "And now?" };
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+});
+
+describe("which model is asked", () => {
+  test("one that is given by its name is looked up as the SDK does it", async () => {
+    await using here = await begun();
+    const model = scripted([text("By name.")]);
+    vi.stubGlobal("AI_SDK_DEFAULT_PROVIDER", { languageModel: (id: string) => (id === "maker/one" ? model : null) });
+    const agent = durable(here.session);
+    expect(await agent.finish(generateText(agent.wrap({ model: "maker/one" })))).toEqual({ kind: "completed" });
+    expect(here.session.entries.at(-1)).toMatchObject({
+      model: "scripted-1",
+      metadata: { provider: "scripted.test", model: "scripted-1" },
+    });
+  });
+
+  test("one that prepareStep chooses records too", async () => {
+    await using here = await begun();
+    const agent = durable(here.session);
+    const other = scripted([text("I am the other.")]);
+    const run = streamText(
+      agent.wrap({
+        model: scripted([call("a", "free")]),
+        tools: { free },
+        stopWhen: isStepCount(3),
+        prepareStep: ({ stepNumber }: { stepNumber: number }) => (stepNumber === 1 ? { model: other } : {}),
+      }),
+    );
+    expect(await agent.finish(run)).toEqual({ kind: "completed" });
+    expect(JSON.stringify(here.session.messages)).toContain("I am the other.");
+  });
+
+  test.each([
+    ["openai.responses", undefined, { openai: { store: false } }],
+    ["azure.responses", { azure: { user: "me" } }, { azure: { user: "me", store: false } }],
+    ["openai.responses", { openai: { store: true } }, { openai: { store: true } }],
+    ["openai.responses", { openai: { previousResponseId: "r1" } }, { openai: { previousResponseId: "r1" } }],
+    ["openai.chat", undefined, undefined],
+  ])("R4: %s with %j is asked with %j", async (provider, given, expected) => {
+    await using here = await begun();
+    const agent = durable(here.session);
+    const model = Object.assign(scripted([text("Yes.")]), { provider });
+    await agent.finish(generateText(agent.wrap({ model, ...(given ? { providerOptions: given as never } : {}) })));
+    expect(model.doGenerateCalls[0]!.providerOptions).toEqual(expected);
+  });
+});
+
+describe("which turn it belongs to", () => {
+  test("without an open turn nothing is asked, and the reason is said", async () => {
+    const store = await openStore("memory:");
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
+    const agent = durable(session);
+    const model = scripted([text("Unheard.")]);
+    const run = generateText(agent.wrap({ model, messages: [PROMPT], maxRetries: 0 }));
+    await expect(run).rejects.toThrow("No turn is open");
+    expect(model.prompts).toEqual([]);
+  });
+
+  test("settings that were wrapped for one turn are refused in the next", async () => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const settings = agent.wrap({ model: scripted([text("One.")], [text("Two.")]), maxRetries: 0 });
+    await agent.finish(generateText(settings));
+    await session.startTurn(NEXT);
+    await expect(generateText(settings)).rejects.toThrow("Turn 1, which this run belongs to, is over");
+  });
+
+  test("an agent is wrapped once, and each of its calls sees the session as it is then", async () => {
+    const store = await openStore("memory:");
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    const agent = durable(session);
+    const model = scripted([text("One.")], [call("a", "free")], [text("Two.")]);
+    const prepared: unknown[] = [];
+    const loop = new ToolLoopAgent(
+      agent.wrap({
+        model,
+        tools: { free },
+        prepareCall: (options: { model: unknown }) => {
+          prepared.push(options.model);
+          return { ...options, temperature: 0.5 } as never;
+        },
+      }),
+    );
+    await session.startTurn(PROMPT);
+    expect(await agent.finish(loop.generate({} as never))).toEqual({ kind: "completed" });
+    await session.startTurn(NEXT);
+    expect(await agent.finish(loop.stream({} as never))).toEqual({ kind: "completed" });
+    expect(model.prompts.map((prompt) => prompt.length)).toEqual([1, 3, 5]);
+    expect(prepared).toEqual([model, model]);
+    expect(model.doGenerateCalls[0]!.temperature).toBe(0.5);
+    const turns = (await recordsOf(session)).filter(({ kind }) => kind === "message").map(({ turn }) => turn);
+    expect(turns).toEqual([1, 1, 2, 2, 2]);
+  });
+
+  test("a session in another dialect is refused in words", async () => {
+    const store = await openStore("memory:");
+    const session = await store.create<ModelMessage>({ dialect: "anthropic" as never });
+    expect(() => durable(session)).toThrow('The AI SDK\'s messages fit the dialect "ai-sdk"');
+  });
+});
+
+describe("calls that were left open", () => {
+  /** A session that died when its calls were on disk, and nothing else. */
+  async function died(...calls: ReturnType<typeof call>[]) {
+    const store = await openStore("memory:");
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    const turn = await session.startTurn(PROMPT);
+    const content = calls.map((part) => ({ ...part, input: {} }));
+    await turn.append({ role: "assistant", content: content as never });
+    await session.close();
+    return store.resume<ModelMessage>(session.id, { intents: true });
+  }
+
+  test("are run before the model is asked again, each once, and those that nobody can run are answered", async () => {
+    const session = await died(call("a", "free"), call("b", "fails"), call("c", "gone"), call("d", "streams"));
+    const ran: string[] = [];
+    const tools = {
+      free: tool({
+        inputSchema: any,
+        execute: async (_, { toolCallId }) => ran.push(toolCallId),
+        toModelOutput: () => ({ type: "text" as const, value: "seen" }),
+      }),
+      fails: tool({
+        inputSchema: any,
+        execute: async (): Promise<string> => {
+          throw new Error("not this time");
+        },
+      }),
+      streams: tool({
+        inputSchema: any,
+        execute: async function* () {
+          yield 1;
+          yield 2;
+        },
+      }),
+    };
+    await session.resumeTurn({ calls: "rerun" });
+    const agent = durable(session, { replay: { free: "safe" } });
+    await agent.runOpen(tools);
+    expect(ran).toEqual(["a"]);
+    const model = scripted([text("Done.")]);
+    expect(await agent.finish(generateText(agent.wrap({ model, tools })))).toEqual({ kind: "completed" });
+    expect(ran).toEqual(["a"]);
+    const results = model.prompts[0]!.at(-1)!.content as unknown as { output: unknown }[];
+    expect(results.map(({ output }) => output)).toEqual([
+      { type: "text", value: "seen" },
+      { type: "error-text", value: "Error: not this time" },
+      { type: "error-text", value: expect.stringContaining('no tool of the name "gone"') },
+      { type: "json", value: 2 },
+    ]);
+    const started = (await recordsOf(session)).filter(({ kind }) => kind === "tool.started");
+    expect(started.map(({ call, replay }) => [call, replay])).toEqual([
+      ["a", "safe"],
+      ["b", undefined],
+      ["d", undefined],
+    ]);
+  });
+
+  test("of tools that the application runs itself, are left to it", async () => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const tools: ToolSet = { free, ask: tool({ inputSchema: any }) as never };
+    const outcome = await agent.outcome(
+      generateText(
+        agent.wrap({ model: scripted([call("a", "free"), call("b", "ask")]), tools, stopWhen: isStepCount(3) }),
+      ),
+    );
+    expect(outcome).toEqual({ kind: "completed" });
+    const turn = session.turn!;
+    expect(turn.open.map(({ id }) => id)).toEqual(["b"]);
+    await agent.runOpen(tools);
+    const output = { type: "text" as const, value: "Blue." };
+    await turn.append({ role: "tool", content: [{ type: "tool-result", toolCallId: "b", toolName: "ask", output }] });
+    const model = scripted([text("Blue it is.")]);
+    expect(await agent.finish(generateText(agent.wrap({ model, tools })))).toEqual({ kind: "completed" });
+    expect(outline(await recordsOf(session)).filter((line) => line.startsWith("tool."))).toEqual([
+      "tool.started a",
+      "tool.ended a",
+    ]);
+    expect(JSON.stringify(model.prompts[0]!.at(-1))).toMatch(/done.*Blue/);
+  });
+});
+
+test("what a tool shows the model is made once, and is what the SDK sends", async () => {
+  await using here = await begun();
+  const agent = durable(here.session);
+  let made = 0;
+  const shows = tool({
+    inputSchema: any,
+    execute: async () => ({ big: true }),
+    toModelOutput: () => ({ type: "text" as const, value: `shown ${++made}` }),
+  });
+  const model = scripted([call("a", "shows")], [text("Done.")]);
+  await agent.finish(generateText(agent.wrap({ model, tools: { shows }, stopWhen: isStepCount(3) })));
+  expect(made).toBe(1);
+  expect(JSON.stringify(model.prompts[1])).toContain("shown 1");
+  expect(JSON.stringify(here.session.messages)).toContain("shown 1");
+});
+
+test("what cannot be shown stops the SDK, and the tool is on disk as run", async () => {
+  await using here = await begun();
+  const agent = durable(here.session);
+  const shows = tool({
+    inputSchema: any,
+    execute: async () => "effect",
+    toModelOutput: () => {
+      throw new Error("cannot be shown");
+    },
+  });
+  const outcome = await agent.finish(
+    generateText(agent.wrap({ model: scripted([call("a", "shows")]), tools: { shows } })),
+  );
+  expect(outcome).toMatchObject({ kind: "failed", error: { message: "cannot be shown" } });
+  const ended = (await recordsOf(here.session)).find(({ kind }) => kind === "tool.ended");
+  expect(ended).toMatchObject({ call: "a", value: "effect" });
+});
