@@ -2,8 +2,13 @@
 export interface Carried {
   /** The prompts at work, in the user's words, and how far each has come. */
   readonly tasks: readonly { readonly text: string; readonly progress: Progress }[];
-  /** The id of the last call that it tells of. */
-  readonly through?: string;
+  /** The last message that it tells of, since the newest ones may stand behind it once more: the last call, how many messages came after that, and a digest of the last one's words. */
+  readonly through: { readonly call: string; readonly since: number; readonly last: string };
+  /** How often the turn at work was interrupted. */
+  readonly interruptions: number;
+  /** Calls that were made before it, and summaries, this one included. */
+  readonly made: number;
+  readonly summaries: number;
   /** The last prompt had been answered. */
   readonly isOver: boolean;
 }
@@ -30,8 +35,14 @@ export function carriedIn(text: string): Carried | null {
     const tasks = value.tasks.flatMap((task: { text?: unknown; progress?: unknown } | null) =>
       typeof task?.text === "string" ? [{ text: task.text, progress: (task.progress ?? {}) as Progress }] : [],
     );
-    const isOver = value.isOver === true;
-    return typeof value.through === "string" ? { tasks, isOver, through: value.through } : { tasks, isOver };
+    return {
+      tasks,
+      through: { call: "", since: 0, last: "", ...value.through },
+      interruptions: Number(value.interruptions ?? 0),
+      made: Number(value.made ?? 0),
+      summaries: Number(value.summaries ?? 1),
+      isOver: value.isOver === true,
+    };
   } catch {
     // Somebody shortened the summary: then it is a text like any other.
     return null;

@@ -31,17 +31,26 @@ export type Step = (
   readonly progress: Progress;
 };
 
-/** So many calls at once. */
-export const PARALLEL_MAX = 8;
+/**
+ * Where a task stands that others come after: it was through at the first instant at which it had an answer, whatever was called later.
+ */
+export function settled(job: Job, known: Known, from: number, before: Progress): Step {
+  for (let end = from; end < known.calls.length; end++) {
+    const then = job.next({ ...known, calls: known.calls.slice(0, end) }, from, before);
+    if (then.kind === "answer") return { ...then, to: end };
+  }
+  return job.next(known, from, before);
+}
 
-export function batch(calls: readonly Wanted[]): Wanted[] {
+/** As many as may be made at once, each once. */
+export function batch(known: Known, calls: readonly Wanted[]): Wanted[] {
   const seen = new Set<string>();
   return calls
     .filter((call) => {
       const key = JSON.stringify(call);
       return !seen.has(key) && seen.add(key);
     })
-    .slice(0, PARALLEL_MAX);
+    .slice(0, known.parallelMax);
 }
 
 export function several(count: number, thing: string): string {

@@ -1,3 +1,5 @@
+import { textRead } from "./output.ts";
+import { samePath } from "./path.ts";
 import type { PastCall } from "./talk.ts";
 
 /** A call that is to be made. */
@@ -11,6 +13,8 @@ export interface Known {
   readonly calls: readonly PastCall[];
   /** The tools that the request offers; null: any (a summary is asked for, and nothing is called). */
   readonly tools: ReadonlySet<string> | null;
+  /** So many calls at once. */
+  readonly parallelMax: number;
 }
 
 /** Where a question stands: answered at an index of the calls, hopeless, or to be asked. */
@@ -27,18 +31,6 @@ export const FAILED_MAX = 2;
 
 export function has(known: Known, tool: string): boolean {
   return known.tools === null || known.tools.has(tool);
-}
-
-export function samePath(a: unknown, b: unknown): boolean {
-  return typeof a === "string" && typeof b === "string" && plainPath(a) === plainPath(b);
-}
-
-export function plainPath(path: string): string {
-  const plain = path
-    .trim()
-    .replace(/^(\.\/+)+/, "")
-    .replace(/(?<=.)\/+$/, "");
-  return plain === "" ? "." : plain;
 }
 
 /** A tool that only looks: asked again until it has answered. */
@@ -64,12 +56,15 @@ export function look(known: Known, wanted: Wanted, matches: (call: PastCall) => 
 /** The text of a file as it is now: a read counts only if nothing tried to change the file after it. */
 export function lookAt(known: Known, path: string, from: number): Finding {
   const changedAt = known.calls.findLastIndex((call) => isChangeOf(call, path) && mayHaveRun(call));
-  return look(
+  const found = look(
     known,
     { name: "read", input: { path } },
     ({ input }) => samePath(input["path"], path) && input["offset"] === undefined,
     Math.max(from, changedAt + 1),
   );
+  if (found.state !== "known") return found;
+  const text = textRead(found.text);
+  return text === null ? { state: "hopeless", why: "it is not a text", to: found.to } : { ...found, text };
 }
 
 export function isChangeOf(call: PastCall, path: string): boolean {
@@ -95,7 +90,7 @@ export function oneLine(text: string): string {
 
 /** What a tool says of a path that is not there. */
 function isMissing(text: string): boolean {
-  return /ENOENT|no such file|not found|does not exist|is not there|there is no/i.test(text);
+  return /ENOENT|no such file|does not exist/i.test(text);
 }
 
 /** Two texts of a file: tools differ in whether they show the last line break. */

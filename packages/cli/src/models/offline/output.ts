@@ -1,49 +1,43 @@
-import { plainPath } from "./known.ts";
+import { plainPath } from "./path.ts";
 
-/** What the tools answer, read back. They answer text for a model, and this is one. */
+/** What the agent's tools answer (src/tools), read back: they answer text for a model, and this is one. */
 
-/** The tool left something out. */
+/** The tool did not show all of it. */
 export function isPart(text: string): boolean {
-  return /\n\[… .*left out here; .*\]\n|\n\[[^\]\n]*(more lines|read on|offset)[^\]\n]*\]\s*$/i.test(text);
+  return /\n\[Lines \d+ to \d+ of \d+[^\]\n]*\]$|\n\[… \d+ \w+ left out here; .*\]\n/.test(text);
 }
 
-/** The files that a list names: one on each line; folders end with a slash, and notes stand in brackets. */
-export function filesListed(text: string, folder: string): string[] {
-  const files = text
-    .split("\n")
-    .map((line) => line.trim().replace(/\s+\(.*\)$/, ""))
-    .filter(
-      (line) => line !== "" && !line.endsWith("/") && !/^[[(]|:$/.test(line) && !/^(no|there are no) /i.test(line),
-    );
-  return sorted(files.map((file) => within(folder, file)));
+/** The text of a file, of which `read` says in words that it is empty; null: it is not text. */
+export function textRead(answer: string): string | null {
+  if (/^\[[^\n]* is empty\.\]$/.test(answer)) return "";
+  return /^\[[^\n]* This tool shows text only\.\]$/.test(answer) ? null : answer;
 }
 
-/** The files that a search names: path:line: text. */
-export function filesFound(text: string, folder: string): string[] {
-  const files = text.split("\n").flatMap((line) => {
-    const found = /^(.+?):\d+:/.exec(line);
-    return found ? [within(folder, found[1]!)] : [];
-  });
-  return sorted(files);
+/** The files that `list` names: one on each line, from the folder that was listed; other things end with a mark, notes stand in brackets. */
+export function filesListed(answer: string, folder: string): string[] {
+  const home = plainPath(folder);
+  const names = answer.split("\n").filter((line) => line.trim() !== "" && !/[/@]$|^\[.*\]$/.test(line));
+  return sorted(names.map((name) => (home === "." ? name : `${home}/${name}`)));
 }
 
-/** Whether a command succeeded, by what the tool says of its exit status. */
-export function hasPassed(text: string): boolean {
-  const status = /\b(?:exit(?:ed)?(?: with)?(?: (?:code|status))?|status)[:= ]+(?:was )?(\d+)/i.exec(text);
-  if (status) return status[1] === "0";
-  return !/\b(killed by|ended by|timed out after)\b/i.test(text);
+/** The files that `search` names, as path:line: text, from the working folder. */
+export function filesFound(answer: string): string[] {
+  return sorted(answer.split("\n").flatMap((line) => /^(.+?):\d+:/.exec(line)?.[1] ?? []));
+}
+
+/** There is more than the tool showed. */
+export function isCut(answer: string): boolean {
+  return /\[[^\]\n]*only the first \d+ [^\]\n]*\]$/.test(answer);
+}
+
+/** `shell` tells the exit status in its last line, if it is not 0. */
+export function hasPassed(answer: string): boolean {
+  return !/\[exit status [1-9]\d*[^\]\n]*\]\s*$/.test(answer);
 }
 
 export function countOf(text: string): { readonly lines: number; readonly words: number } {
   const lines = text === "" ? 0 : text.replace(/\n$/, "").split("\n").length;
   return { lines, words: text.split(/\s+/).filter((word) => word !== "").length };
-}
-
-/** Tools name files from the working folder, or from the folder that was asked for. */
-function within(folder: string, file: string): string {
-  const [home, path] = [plainPath(folder), plainPath(file)];
-  if (home === "." || path.startsWith("/") || path.startsWith(`${home}/`) || path === home) return path;
-  return `${home}/${path}`;
 }
 
 function sorted(paths: readonly string[]): string[] {

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { LanguageModelV4CallOptions, LanguageModelV4Prompt } from "@ai-sdk/provider";
 import { carriedText } from "./carried.ts";
 import { type Failure, failureIn } from "./failures.ts";
-import type { Job, Step } from "./job.ts";
+import { type Job, type Step, settled } from "./job.ts";
 import type { Known, Wanted } from "./known.ts";
 import { readTalk, type Talk } from "./talk.ts";
 import { jobOf } from "./tasks.ts";
@@ -34,8 +34,9 @@ export function replyTo({ prompt, tools, toolChoice }: LanguageModelV4CallOption
       ...said("This answer is about to fail, since the prompt asks for it. It never gets to its end.", ""),
       failure,
     };
-  if (talk.calls.length > CALLS_MAX) return said(`I stop here: this task has taken ${talk.calls.length} calls.`, "");
-  const { answers, step } = work(talk, { calls: talk.calls, tools: new Set(offered) });
+  const made = talk.calls.length + (talk.carried?.made ?? 0);
+  if (made > CALLS_MAX) return said(`I stop here: this task has taken ${made} calls.`, "");
+  const { answers, step } = work(talk, known(talk, new Set(offered)));
   if (step?.kind === "call") {
     const ids = callIds(prompt, step.calls.length);
     const calls = step.calls.map((call, index) => ({ ...call, id: ids[index]! }));
@@ -55,6 +56,13 @@ function said(text: string, reasoning: string, isSummary = false): Reply {
   return { reasoning, text, calls: [], failure: null, isSummary };
 }
 
+const PARALLEL_MAX = 8;
+
+/** Where results had to be summed up, fewer at once: else the same ones would not fit into the window again. */
+function known({ calls, carried }: Talk, tools: ReadonlySet<string> | null): Known {
+  return { calls, tools, parallelMax: Math.max(1, PARALLEL_MAX >> (carried?.summaries ?? 0)) };
+}
+
 type Answer = Extract<Step, { kind: "answer" }>;
 
 interface Work {
@@ -65,7 +73,7 @@ interface Work {
 }
 
 /** The prompts one after the other, each by what is known since the one before it was through. */
-function work(talk: Talk, known: Known): Work {
+function work(talk: Talk, past: Known): Work {
   const answers: Answer[] = [];
   const tasks: { text: string; progress: Step["progress"] }[] = [];
   let step: Step | null = null;
@@ -77,7 +85,9 @@ function work(talk: Talk, known: Known): Work {
       tasks.push({ text, progress: before });
       continue;
     }
-    const now = taskOf(text).next(known, from, before);
+    const job = taskOf(text);
+    const isLast = index === talk.prompts.length - 1;
+    const now = isLast ? job.next(past, from, before) : settled(job, past, from, before);
     tasks.push({ text, progress: now.progress });
     if (now.kind === "call") step = now;
     else {
@@ -85,7 +95,7 @@ function work(talk: Talk, known: Known): Work {
       from = now.to;
     }
   }
-  if (talk.prompts.length === 0) answers.push(jobOf("hello").next(known, 0, {}) as Answer);
+  if (talk.prompts.length === 0) answers.push(jobOf("hello").next(past, 0, {}) as Answer);
   return { answers, step, tasks };
 }
 
@@ -108,8 +118,7 @@ function resumedWords({ calls, interruptions }: Talk): string {
 
 /** For people first; the last line is for this model, so that the work goes on behind the summary. */
 function summaryOf(talk: Talk): string {
-  const { answers, step, tasks } = work(talk, { calls: talk.calls, tools: null });
-  const through = talk.calls.at(-1)?.id ?? talk.carried?.through;
+  const { answers, step, tasks } = work(talk, known(talk, null));
   const doubt = talk.calls.filter(({ outcome }) => outcome.kind === "unknown");
   const lines = ["## The task", ""];
   for (const { text } of tasks) lines.push(...text.split("\n").map((line) => `> ${line}`), "");
@@ -123,8 +132,10 @@ function summaryOf(talk: Talk): string {
   }
   lines.push("## Still to be done", "");
   lines.push(step?.kind === "call" ? step.thought : "Nothing: the last prompt is answered.", "");
-  const isOver = step === null;
-  lines.push(carriedText(through === undefined ? { tasks, isOver } : { tasks, isOver, through }));
+  const made = talk.calls.length + (talk.carried?.made ?? 0);
+  const { through, interruptions, isOver } = talk;
+  const summaries = (talk.carried?.summaries ?? 0) + 1;
+  lines.push(carriedText({ tasks, through, interruptions, made, summaries, isOver }));
   return lines.join("\n");
 }
 

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from "@ai-sdk/provider";
 import { type Carried, carriedIn } from "./carried.ts";
 import { type Outcome, outcomeOf, UNANSWERED } from "./outcome.ts";
@@ -22,8 +23,10 @@ export interface Talk {
   readonly interruptions: number;
   /** The last message asks for a summary of the conversation. */
   readonly isSummaryAsked: boolean;
-  /** The last words that the assistant said before. */
-  readonly lastAnswer: string;
+  /** The assistant has answered them. */
+  readonly isOver: boolean;
+  /** Where the messages end: a summary tells of all up to here. */
+  readonly through: Carried["through"];
 }
 
 /** Holdfast's boundaries (session/words.ts), and what a dialect puts before a conversation that begins with the assistant. */
@@ -33,7 +36,8 @@ const BEGINNING = "(The conversation starts here.)";
 const SUMMARY = /^\[Summary of the conversation so far\]/;
 /** A prompt that only means: the task before this one. */
 const CONTINUE = /^(please\s+)?(continue|go on|carry on|keep going|resume|finish( it| the task)?|proceed)[.!\s]*$/i;
-const SUMMARISE = /\bsummar(y|ise|ize)\b/i;
+const SUMMARISE =
+  /^\W*(please\s+)?(summari[sz]e\b|compact\b|(write|give|create|provide|make)\s(?!\S+:).{0,40}\bsummary\b)/i;
 const OF_THE_TALK = /\b(conversation|context|session|transcript|so far|compact)/i;
 
 interface Reading {
@@ -43,47 +47,72 @@ interface Reading {
   interruptions: number;
   /** The assistant answered without calling anything, or the turn was left: the next prompt begins anew. */
   isOver: boolean;
-  lastAnswer: string;
 }
 
 export function readTalk(prompt: LanguageModelV4Prompt): Talk {
   const asksAt = summaryAskedAt(prompt);
   const messages = asksAt === null ? prompt : prompt.filter((_, index) => index !== asksAt);
   const results = resultsIn(messages);
-  const reading: Reading = {
-    prompts: [],
-    calls: [],
-    carried: null,
-    interruptions: 0,
-    isOver: true,
-    lastAnswer: "",
-  };
-  for (const message of messages) {
+  const reading: Reading = { prompts: [], calls: [], carried: null, interruptions: 0, isOver: true };
+  for (const message of withoutCovered(messages)) {
     if (message.role === "user") for (const text of textsOf(message)) userSaid(reading, text);
     if (message.role === "assistant") assistantSaid(reading, message, results);
   }
-  const { prompts, carried, interruptions, lastAnswer } = reading;
-  return {
-    prompts,
-    calls: callsAfter(reading.calls, carried?.through),
-    carried,
-    interruptions,
-    isSummaryAsked: asksAt !== null,
-    lastAnswer,
-  };
+  const { prompts, calls, carried, interruptions, isOver } = reading;
+  const through = endOf(messages);
+  return { prompts, calls, carried, interruptions, isOver, isSummaryAsked: asksAt !== null, through };
+}
+
+/** The newest messages may stand behind a summary that tells of them already. */
+function withoutCovered(messages: readonly LanguageModelV4Message[]): readonly LanguageModelV4Message[] {
+  const summaryAt = messages.findLastIndex((message) => carriedOf(message) !== null);
+  if (summaryAt < 0) return messages;
+  const behind = messages.slice(summaryAt + 1);
+  const { call, since, last } = carriedOf(messages[summaryAt]!)!.through;
+  const called = call === "" ? -1 : behind.findLastIndex((message) => idsIn(message).includes(call));
+  // Without that call among them, nothing that it tells of has calls.
+  const firstCall = behind.findIndex((message) => idsIn(message).length > 0);
+  const plain = firstCall < 0 ? behind : behind.slice(0, firstCall);
+  const end = called < 0 ? plain.findLastIndex((message) => digestOf(message) === last) : called + since;
+  return [...messages.slice(0, summaryAt + 1), ...behind.slice(end + 1)];
+}
+
+function carriedOf(message: LanguageModelV4Message): Carried | null {
+  return message.role === "user" ? carriedIn(textsOf(message).join("\n")) : null;
+}
+
+/** By what nobody shortens: the last call, and how many messages came after it. Without a call among the newest, by the words of the last. */
+function endOf(messages: readonly LanguageModelV4Message[]): Carried["through"] {
+  const at = messages.findLastIndex((message) => idsIn(message).length > 0);
+  const call = at < 0 ? "" : idsIn(messages[at]!).at(-1)!;
+  const last = messages.length > 0 ? digestOf(messages.at(-1)!) : "";
+  return { call, since: messages.length - 1 - at, last };
+}
+
+function idsIn(message: LanguageModelV4Message): string[] {
+  if (message.role !== "assistant" && message.role !== "tool") return [];
+  return message.content.flatMap((part) =>
+    part.type === "tool-call" || part.type === "tool-result" ? [part.toolCallId] : [],
+  );
+}
+
+function digestOf({ role, content }: LanguageModelV4Message): string {
+  const words = typeof content === "string" ? content : content.map((part) => (part.type === "text" ? part.text : ""));
+  return createHash("sha256")
+    .update(JSON.stringify([role, words]))
+    .digest("hex")
+    .slice(0, 16);
 }
 
 function summaryAskedAt(prompt: LanguageModelV4Prompt): number | null {
   const last = prompt.at(-1);
-  if (last?.role === "user") {
-    const text = textsOf(last).join("\n");
-    // A summary that is handed on is not asked for.
-    if (!SUMMARY.test(text) && SUMMARISE.test(text) && OF_THE_TALK.test(text)) return prompt.length - 1;
-  }
+  if (last?.role === "user" && asksForSummary(textsOf(last).join("\n"))) return prompt.length - 1;
   const first = prompt[0];
-  if (first?.role !== "system") return null;
-  const beginning = first.content.slice(0, 300);
-  return /^\W*(please\s+)?summar(ise|ize)\b/i.test(beginning) && OF_THE_TALK.test(beginning) ? 0 : null;
+  return first?.role === "system" && asksForSummary(first.content) ? 0 : null;
+}
+
+function asksForSummary(text: string): boolean {
+  return SUMMARISE.test(text) && OF_THE_TALK.test(text.slice(0, 300));
 }
 
 function userSaid(reading: Reading, said: string): void {
@@ -95,6 +124,7 @@ function userSaid(reading: Reading, said: string): void {
     reading.prompts = [...carried.tasks.map((task) => task.text)];
     reading.calls = [];
     reading.isOver = carried.isOver;
+    reading.interruptions = carried.interruptions;
     return;
   }
   if (SUMMARY.test(text)) return;
@@ -104,11 +134,12 @@ function userSaid(reading: Reading, said: string): void {
     return;
   }
   if (LEFT.test(text)) {
+    reading.interruptions++;
     reading.isOver = true;
     return;
   }
   // Behind a summary the prompt of the turn at work stands once more.
-  if (reading.carried && reading.calls.length === 0 && reading.prompts.includes(text)) return;
+  if (reading.carried && !reading.isOver && reading.calls.length === 0 && reading.prompts.includes(text)) return;
   if (CONTINUE.test(text) && reading.prompts.length > 0) {
     reading.isOver = false;
     return;
@@ -127,9 +158,7 @@ type AssistantMessage = Extract<LanguageModelV4Message, { role: "assistant" }>;
 
 function assistantSaid(reading: Reading, message: AssistantMessage, results: ReadonlyMap<string, Outcome>): void {
   let hasCalls = false;
-  const words: string[] = [];
   for (const part of message.content) {
-    if (part.type === "text") words.push(part.text);
     if (part.type !== "tool-call") continue;
     hasCalls = true;
     reading.calls.push({
@@ -140,7 +169,6 @@ function assistantSaid(reading: Reading, message: AssistantMessage, results: Rea
     });
   }
   reading.isOver = !hasCalls;
-  if (!hasCalls) reading.lastAnswer = words.join("");
 }
 
 function resultsIn(messages: readonly LanguageModelV4Message[]): Map<string, Outcome> {
@@ -152,12 +180,6 @@ function resultsIn(messages: readonly LanguageModelV4Message[]): Map<string, Out
     }
   }
   return results;
-}
-
-/** The newest messages stand behind a summary that tells of them already. */
-function callsAfter(calls: readonly PastCall[], through: string | undefined): readonly PastCall[] {
-  const at = through === undefined ? -1 : calls.findIndex(({ id }) => id === through);
-  return at < 0 ? calls : calls.slice(at + 1);
 }
 
 function textsOf(message: Extract<LanguageModelV4Message, { role: "user" }>): string[] {

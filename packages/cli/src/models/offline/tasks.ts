@@ -6,7 +6,7 @@ import { changeJob, lookJob, readJob } from "./kinds/files.ts";
 import { renameJob } from "./kinds/rename.ts";
 import { stepsJob } from "./kinds/steps.ts";
 import { helpText, sayJob, story, thinkThought } from "./kinds/words.ts";
-import { plainPath } from "./known.ts";
+import { plainPath } from "./path.ts";
 
 /** What a prompt asks for. Always something: what is not understood is answered with what would be. */
 export function jobOf(prompt: string): Job {

@@ -112,7 +112,7 @@ export function fixJob(command: string): Job {
         const made = repair(known, complaints, ran.to);
         if (made.calls.length > 0) {
           const thought = `The check fails. It names ${several(complaints.length, "thing")} to change.`;
-          return { kind: "call", calls: batch(made.calls), thought, progress: before };
+          return { kind: "call", calls: batch(known, made.calls), thought, progress: before };
         }
         fixed.push(...made.fixed);
         at = made.to;
@@ -182,7 +182,7 @@ export function delegateJob(prompts: readonly string[]): Job {
       const progress = { answers };
       if (calls.length > 0) {
         const thought = `I hand ${several(calls.length, "task")} to agents of their own.`;
-        return { kind: "call", calls: batch(calls), thought, progress };
+        return { kind: "call", calls: batch(known, calls), thought, progress };
       }
       const text = prompts.map((prompt) => `**${oneLine(prompt)}**\n\n${answers[prompt] ?? ""}`).join("\n\n");
       return { kind: "answer", text, to, progress };

@@ -1,7 +1,8 @@
 import { standingOf } from "../change.ts";
 import { batch, type Job, type Step, several, stringsIn } from "../job.ts";
-import { has, type Known, look, lookAt, samePath, type Wanted } from "../known.ts";
-import { countOf, filesListed } from "../output.ts";
+import { has, type Known, look, lookAt, type Wanted } from "../known.ts";
+import { countOf, filesListed, isPart } from "../output.ts";
+import { samePath } from "../path.ts";
 import { sameLook } from "./files.ts";
 
 /** What is counted in each file. */
@@ -50,14 +51,15 @@ function count(
       continue;
     }
     to = Math.max(to, found.to);
-    if (found.state === "known") rows[path] = countOf(found.text);
+    if (found.state === "known" && isPart(found.text)) left[path] = "it is too long for me";
+    else if (found.state === "known") rows[path] = countOf(found.text);
     else left[path] = found.state === "missing" ? "it is gone" : found.why;
   }
   const progress = { files, rows, left };
   if (calls.length > 0) {
     const done = Object.keys(rows).length;
     const thought = `${several(files.length, "file")} to count, ${done} done. I read the next ones at once.`;
-    return { kind: "call", calls: batch(calls), thought, progress };
+    return { kind: "call", calls: batch(known, calls), thought, progress };
   }
   const table = tableOf(rows, left);
   const change = { kind: "write", path: report, content: `${table}\n` } as const;

@@ -1,7 +1,8 @@
 import { type Change, standingOf } from "../change.ts";
 import { batch, type Job, type Step, several, stringsIn } from "../job.ts";
-import { look, lookAt, oneLine, samePath, type Wanted } from "../known.ts";
+import { look, lookAt, oneLine, type Wanted } from "../known.ts";
 import { countOf } from "../output.ts";
+import { samePath } from "../path.ts";
 
 /** "write a.txt: hello", "append log.md: a line", "edit a.txt: replace "x" with "y"". */
 export function changeJob(change: Change): Job {
@@ -79,7 +80,12 @@ export function readJob(paths: readonly string[]): Job {
       }
       const progress = { rows };
       if (calls.length > 0) {
-        return { kind: "call", calls: batch(calls), thought: `I read ${several(calls.length, "file")}.`, progress };
+        return {
+          kind: "call",
+          calls: batch(known, calls),
+          thought: `I read ${several(calls.length, "file")}.`,
+          progress,
+        };
       }
       return { kind: "answer", text: rows.join("\n"), to, progress };
     },

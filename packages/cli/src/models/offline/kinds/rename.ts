@@ -76,10 +76,15 @@ function change(
       changed.size + edits.length === 0
         ? `"${old}" occurs in ${several(files.length, "file")}. I read before I change.`
         : `I look whether the changes came true (${where} so far).`;
-    return { kind: "call", calls: batch(reads), thought, progress };
+    return { kind: "call", calls: batch(known, reads), thought, progress };
   }
   if (edits.length > 0) {
-    return { kind: "call", calls: batch(edits), thought: `I change "${old}" to "${name}" (${where} done).`, progress };
+    return {
+      kind: "call",
+      calls: batch(known, edits),
+      thought: `I change "${old}" to "${name}" (${where} done).`,
+      progress,
+    };
   }
   const text = answer({ old, name, folder }, [...changed], failed);
   return { kind: "answer", text, to, thought: "Everything is checked. I sum up.", progress };
@@ -103,7 +108,7 @@ function findFiles(known: Known, old: string, folder: string, from: number, carr
   );
   if (at >= 0) {
     const { text } = known.calls[at]!.outcome;
-    return { state: "known", files: isSearch ? filesFound(text, folder) : filesListed(text, folder), to: at + 1 };
+    return { state: "known", files: isSearch ? filesFound(text) : filesListed(text, folder), to: at + 1 };
   }
   const found = look(known, wanted, ({ input }) => sameLook(input, wanted.input), from);
   if (found.state === "missing") return { state: "hopeless", why: "there is no such folder", to: found.to };

@@ -1,5 +1,5 @@
 import type { Progress } from "../carried.ts";
-import type { Job, Step } from "../job.ts";
+import { type Job, type Step, settled } from "../job.ts";
 
 /** "1. write a.txt: x 2. run …": one after the other, with a list of what is done. */
 export function stepsJob(steps: readonly Job[]): Job {
@@ -12,7 +12,8 @@ export function stepsJob(steps: readonly Job[]): Job {
       let at = from;
       for (const [index, step] of steps.entries()) {
         if (index < told.length) continue;
-        const now = step.next(known, at, inner);
+        const isLast = index === steps.length - 1;
+        const now = isLast ? step.next(known, at, inner) : settled(step, known, at, inner);
         if (now.kind === "call") {
           return {
             kind: "call",
