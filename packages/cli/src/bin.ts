@@ -16,5 +16,23 @@ function start(): void {
     import("./version.ts").then(({ version }) => console.log(version));
     return;
   }
+  keepCompiled();
   import("./main.ts").then(({ main }) => main(process.argv.slice(2)));
+}
+
+/**
+ * Node keeps what it has compiled for the next time, which saves a fifth of the start. In a folder of the user's own: in the temporary folder, where Node would do it, others could put theirs. A folder that cannot be
+ * made is no reason to fail: then nothing is kept.
+ */
+function keepCompiled(): void {
+  const { env, platform } = process;
+  const home = env["HOME"] || env["USERPROFILE"];
+  if (env["NODE_COMPILE_CACHE"] || !home) return;
+  const caches =
+    platform === "win32"
+      ? env["LOCALAPPDATA"] || `${home}/AppData/Local`
+      : platform === "darwin"
+        ? `${home}/Library/Caches`
+        : env["XDG_CACHE_HOME"] || `${home}/.cache`;
+  process.getBuiltinModule("node:module").enableCompileCache(`${caches}/holdfast/compiled`);
 }

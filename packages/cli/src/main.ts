@@ -1,14 +1,18 @@
 import { existsSync } from "node:fs";
 import { Command, CommanderError } from "commander";
+import { register as registerChat } from "./commands/chat.ts";
 import { register as registerCompletion } from "./commands/completion.ts";
 import { register as registerConfig } from "./commands/config.ts";
+import { register as registerExport } from "./commands/export.ts";
 import { register as registerFork } from "./commands/fork.ts";
 import { register as registerGc } from "./commands/gc.ts";
 import { register as registerLs } from "./commands/ls.ts";
 import { register as registerPack } from "./commands/pack.ts";
 import { register as registerRename } from "./commands/rename.ts";
 import { register as registerRepair } from "./commands/repair.ts";
+import { register as registerResume } from "./commands/resume.ts";
 import { register as registerRm } from "./commands/rm.ts";
+import { register as registerRun } from "./commands/run.ts";
 import { register as registerSearch } from "./commands/search.ts";
 import { register as registerShow } from "./commands/show.ts";
 import { register as registerTail } from "./commands/tail.ts";
@@ -49,12 +53,15 @@ export async function makeProgram(): Promise<Command> {
     .showHelpAfterError("Try --help.")
     .exitOverride();
   program.addHelpText("after", () => `\n${exitCodeLines().join("\n")}`);
-  for (const name of ["chat", "run", "resume", "demo"]) await registerIfThere(program, name);
+  registerChat(program);
+  registerRun(program);
+  registerResume(program);
+  await registerIfThere(program, "demo");
   registerLs(program);
   registerSearch(program);
   registerShow(program);
   registerTail(program);
-  await registerIfThere(program, "export");
+  registerExport(program);
   registerFork(program);
   registerRename(program);
   registerRm(program);
@@ -95,7 +102,9 @@ export function report(error: unknown): void {
   const { exitCode, code, message, hints } = failureOf(error);
   const paint = paintFor(process.stderr);
   process.exitCode = exitCode;
-  process.stderr.write(`${paint("bad", "holdfast:")} ${message} ${paint("faint", `[${code}]`)}\n`);
+  const [first, ...rest] = message.split("\n");
+  process.stderr.write(`${paint("bad", "holdfast:")} ${first} ${paint("faint", `[${code}]`)}\n`);
+  for (const line of rest) process.stderr.write(`${line}\n`);
   for (const hint of hints) process.stderr.write(`  ${hint}\n`);
   const { HOLDFAST_DEBUG } = process.env;
   if (HOLDFAST_DEBUG && HOLDFAST_DEBUG !== "0") console.error(error);

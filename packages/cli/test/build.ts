@@ -1,26 +1,48 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { bundle, bundleFolder } from "../../../scripts/bundle.ts";
 
 const root = join(import.meta.dirname, "../../..");
 
-/** Before tests that run the command: compiles it if a source is newer than what was compiled. */
-export function setup(): void {
-  const packages = ["holdfast", "adapters", "testkit", "cli"].map((name) => join(root, "packages", name));
-  const newest = Math.max(...packages.map((path) => newestIn(join(path, "src"))));
-  const built = statSync(join(root, "packages/cli/dist/.tsbuildinfo"), { throwIfNoEntry: false })?.mtimeMs ?? 0;
-  if (built > newest) return;
+/** Before tests that run the command: makes what is installed anew, if a source is newer. */
+export async function setup(): Promise<void> {
+  compileTestkit();
+  const command = join(bundleFolder, "bin.js");
+  if (timeOf(command) > newestOf("holdfast", "adapters", "cli")) return;
+  try {
+    // What is there is left in place: somebody may be running it.
+    await bundle();
+  } catch (error) {
+    // A source that cannot be read is for `npm run build` to complain of: others go on with what there was.
+    if (!existsSync(command)) throw error;
+    console.error(error);
+  }
+}
+
+/** The laboratory starts its processes from files of its own, so `torture` needs them compiled. */
+function compileTestkit(): void {
+  const built = timeOf(join(root, "packages/testkit/dist/.tsbuildinfo"));
+  if (built > newestOf("holdfast", "testkit")) return;
   const tsc = join(root, "node_modules/typescript/bin/tsc");
-  const { status, stdout } = spawnSync(process.execPath, [tsc, "-b", "packages/cli"], { cwd: root, encoding: "utf8" });
-  if (status === 0) return;
-  // What is wrong with the types is for `npm run build` to say: the tests run with what was emitted.
-  console.error(stdout);
-  if (!existsSync(join(root, "packages/cli/dist/bin.js"))) throw new Error("packages/cli could not be compiled");
+  const { status, stdout } = spawnSync(process.execPath, [tsc, "-b", "packages/testkit"], {
+    cwd: root,
+    encoding: "utf8",
+  });
+  if (status !== 0) console.error(stdout);
+}
+
+function newestOf(...packages: readonly string[]): number {
+  return Math.max(...packages.map((name) => newestIn(join(root, "packages", name, "src"))));
 }
 
 function newestIn(folder: string): number {
   return readdirSync(folder, { recursive: true, encoding: "utf8" }).reduce(
-    (newest, name) => Math.max(newest, statSync(join(folder, name), { throwIfNoEntry: false })?.mtimeMs ?? 0),
+    (newest, name) => Math.max(newest, timeOf(join(folder, name))),
     0,
   );
+}
+
+function timeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }

@@ -3,8 +3,11 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** The compiled command (`build.ts` sees to it that it is there). */
-export const bin = join(import.meta.dirname, "../dist/bin.js");
+/** The command as it is installed (`build.ts` sees to it that it is there). */
+export const bin = join(import.meta.dirname, "../bundle/bin.js");
+
+/** What Node compiled of it, for all tests: a home of its own would begin with nothing. */
+const compiled = join(import.meta.dirname, "../../../node_modules/.cache/holdfast-command");
 
 export interface Ended {
   readonly code: number | null;
@@ -32,7 +35,13 @@ export async function holdfast(args: readonly string[], options: RunOptions = {}
 export function startHoldfast(args: readonly string[], options: RunOptions = {}): ChildProcessWithoutNullStreams {
   const { env = {}, cwd, uid } = options;
   return spawn(process.execPath, [bin, ...args], {
-    env: { PATH: process.env["PATH"], HOLDFAST_CONFIG: "", HOLDFAST_OFFLINE_DELAY_MS: "0", ...env },
+    env: {
+      PATH: process.env["PATH"],
+      NODE_COMPILE_CACHE: compiled,
+      HOLDFAST_CONFIG: "",
+      HOLDFAST_OFFLINE_DELAY_MS: "0",
+      ...env,
+    },
     ...(cwd === undefined ? {} : { cwd }),
     ...(uid === undefined ? {} : { uid, gid: uid }),
   });

@@ -7,6 +7,8 @@ import { resolveId } from "../store/session-id.ts";
 import { paintFor } from "../terminal/colour.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { transcriptLines } from "../terminal/transcript.ts";
+import { fit } from "../terminal/width.ts";
+import type { Item } from "../transcript/item.ts";
 
 interface Options {
   readonly full?: true;
@@ -39,7 +41,7 @@ export function register(program: Command): void {
         }
         const paint = paintFor(process.stdout);
         const { attributes, interruption, queue, recovery, holder } = reading;
-        const lines = [paint("heading", plainLine(attributes.title) || "(no title)"), paint("faint", `session ${id}`)];
+        const lines = [paint("heading", titleOf(attributes.title, items)), paint("faint", `session ${id}`)];
         if (attributes.cwd !== undefined) lines.push(paint("faint", `folder  ${plainLine(attributes.cwd)}`));
         if (holder)
           lines.push(paint("faint", plainLine(`open in ${holder.app}, process ${holder.pid} on ${holder.host}`)));
@@ -51,14 +53,8 @@ export function register(program: Command): void {
         if (interruption) lines.push("", ...interruptionLines(interruption).map((line) => paint("warning", line)));
         if (interruption && !holder)
           lines.push(paint("warning", `Finish it with: holdfast run --resume ${id} --finish`));
-        if (queue.length > 0)
-          lines.push(
-            "",
-            paint(
-              "warning",
-              `${queue.length === 1 ? "One prompt waits" : `${queue.length} prompts wait`} for its turn.`,
-            ),
-          );
+        if (queue.length === 1) lines.push("", paint("warning", "A prompt waits for its turn."));
+        if (queue.length > 1) lines.push("", paint("warning", `${queue.length} prompts wait for their turns.`));
         process.stdout.write(`${lines.join("\n")}\n`);
       }),
     );
@@ -67,4 +63,9 @@ export function register(program: Command): void {
 function aboutOf(reading: Reading<unknown>): object {
   const { id, attributes, interruption, queue, usage, recovery, holder } = reading;
   return { id, ...attributes, holder, interruption, queue, usage, health: healthOf(recovery), recovery };
+}
+
+function titleOf(title: string, items: readonly Item[]): string {
+  const first = items.find((item) => item.kind === "prompt");
+  return plainLine(title) || fit(plainLine(first?.text.slice(0, 1000) ?? ""), 80) || "(no prompt yet)";
 }

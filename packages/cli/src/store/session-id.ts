@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import type { Store, Summary } from "holdfast";
 import { CommandError, EXIT } from "../exit.ts";
 import { plainLine } from "../terminal/plain.ts";
@@ -27,12 +28,12 @@ export async function resolveId(store: Store, given: string): Promise<string> {
   const wanted = given.trim().toLowerCase();
   if (WHOLE.test(wanted)) {
     if (await store.has(wanted)) return wanted;
-    throw notFound(`There is no session ${wanted} in ${store.url}.`);
+    throw notFound(`There is no session ${wanted} in ${placeOf(store)}.`);
   }
   if (wanted === "latest" || wanted === "-") {
     const { sessions } = await store.list({ limit: 1 });
     if (sessions[0]) return sessions[0].id;
-    throw notFound(`There are no sessions in ${store.url} yet.`);
+    throw notFound(`There are no sessions in ${placeOf(store)} yet.`);
   }
   if (wanted.length < CHARACTERS_MIN || !/^[0-9a-f-]+$/.test(wanted))
     throw notFound(
@@ -46,10 +47,12 @@ export async function resolveId(store: Store, given: string): Promise<string> {
   }
   const found = begins.length > 0 ? begins : ends;
   if (found.length === 1) return found[0]!.id;
-  if (found.length === 0) throw notFound(`No session in ${store.url} begins or ends with "${wanted}".`);
+  if (found.length === 0) throw notFound(`No session in ${placeOf(store)} begins or ends with "${wanted}".`);
   const lines = found
     .slice(0, CANDIDATES_MAX)
-    .map(({ id, title, at }) => `  ${id}  ${plainLine(title).slice(0, 50)} (${ago(at, Date.now())})`);
+    .map(
+      ({ id, title, at }) => `  ${id}  ${plainLine(title).slice(0, 50) || "(no prompt yet)"} (${ago(at, Date.now())})`,
+    );
   const more = found.length > CANDIDATES_MAX ? [`  and ${found.length - CANDIDATES_MAX} more`] : [];
   throw new CommandError(
     EXIT.notFound,
@@ -63,6 +66,11 @@ export function shortIds(ids: readonly string[]): Map<string, string> {
   const times = new Map<string, number>();
   for (const id of ids) times.set(id.slice(0, SHORT), (times.get(id.slice(0, SHORT)) ?? 0) + 1);
   return new Map(ids.map((id) => [id, times.get(id.slice(0, SHORT)) === 1 ? id.slice(0, SHORT) : id]));
+}
+
+/** As people name it: a folder by its path. */
+function placeOf({ url }: Store): string {
+  return plainLine(url.startsWith("file:") ? fileURLToPath(url) : url);
 }
 
 function notFound(message: string): CommandError {

@@ -20,9 +20,10 @@ export async function forEach(ids: readonly string[], work: (id: string) => Prom
     try {
       await work(id);
     } catch (error) {
-      const { exitCode, code, message } = failureOf(error);
+      const { exitCode, code, message, hints } = failureOf(error);
       if (code === "UNEXPECTED") throw error;
       process.stderr.write(`holdfast: ${message} [${code}]\n`);
+      for (const hint of hints) process.stderr.write(`  ${hint}\n`);
       process.exitCode = exitCode;
       failed++;
     }

@@ -6,6 +6,8 @@ const EMOJI = /^\p{Emoji_Presentation}|^\p{Emoji}(?:\ufe0f|\p{Emoji_Modifier})/u
 /** Takes no column: combining marks and what only joins. */
 const NOTHING = /^[\p{Mn}\p{Me}\p{Cf}\p{Cc}]+$/u;
 const ASCII = /^[ -~]*$/;
+/** What belongs to the character before it, or joins it to the next: only there a character can be more than one code point. (Half of a flag, a conjoining Jamo, a Brahmic vowel sign too.) */
+const JOINED = /[\p{M}\p{Cf}\p{Emoji_Modifier}\u{1f1e6}-\u{1f1ff}\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff]/u;
 
 /** Made when it is needed: that takes as long as loading a dozen modules. */
 let segmenter: Intl.Segmenter | null = null;
@@ -14,10 +16,12 @@ let segmenter: Intl.Segmenter | null = null;
 export function* graphemes(text: string): Generator<readonly [grapheme: string, columns: number], void, undefined> {
   if (ASCII.test(text)) {
     for (const character of text) yield [character, 1];
-    return;
+  } else if (!JOINED.test(text)) {
+    for (const character of text) yield [character, columnsOf(character)];
+  } else {
+    segmenter ??= new Intl.Segmenter("en", { granularity: "grapheme" });
+    for (const { segment } of segmenter.segment(text)) yield [segment, columnsOf(segment)];
   }
-  segmenter ??= new Intl.Segmenter("en", { granularity: "grapheme" });
-  for (const { segment } of segmenter.segment(text)) yield [segment, columnsOf(segment)];
 }
 
 /** How many columns of a terminal a line takes. It is to be plain: no control characters. */

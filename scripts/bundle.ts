@@ -1,0 +1,41 @@
+import { chmodSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { rolldown } from "rolldown";
+
+/**
+ * The command as it is installed: the modules of packages/cli and of the packages of this repository that it needs, in a few files. Node takes longer to find and link two hundred small files than
+ * the command takes to do its work. What others wrote stays outside, and so does the testkit, whose processes are started from its own files.
+ */
+
+const root = join(import.meta.dirname, "..");
+const cli = join(root, "packages/cli");
+export const bundleFolder = join(cli, "bundle");
+
+const OUTSIDE = [/^node:/, /^commander$/, /^(?:ai|ink|marked|react|zod)(?:\/|$)/, /^@ai-sdk\//, /^@holdfast\/testkit/];
+
+export async function bundle(): Promise<void> {
+  const build = await rolldown({
+    input: { bin: join(cli, "src/bin.ts"), "search-worker": join(cli, "src/tools/search-worker.ts") },
+    platform: "node",
+    // A module that one command loads late may be loaded early by another: that is as it should be.
+    checks: { ineffectiveDynamicImport: false },
+    external: OUTSIDE,
+    tsconfig: join(root, "tsconfig.base.json"),
+    resolve: { conditionNames: ["holdfast-source", "node", "import", "default"] },
+    transform: { target: "node24", jsx: "react-jsx" },
+  });
+  // No folders: the modules look for what stands beside them, and for package.json above them.
+  await build.write({
+    dir: bundleFolder,
+    format: "esm",
+    entryFileNames: "[name].js",
+    chunkFileNames: "[name]-[hash].js",
+  });
+  await build.close();
+  chmodSync(join(bundleFolder, "bin.js"), 0o755);
+}
+
+if (import.meta.main) {
+  rmSync(bundleFolder, { recursive: true, force: true });
+  await bundle();
+}
