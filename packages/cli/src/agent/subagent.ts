@@ -1,7 +1,7 @@
 import { type ModelMessage, type ToolSet, tool } from "ai";
 import type { Session, Store } from "holdfast";
 import { z } from "zod";
-import { type Services, SUB_AGENT_APP } from "../host/services.ts";
+import { APP, type Services } from "../host/services.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { Equipment, type Told } from "./equipment.ts";
 import { work } from "./loop.ts";
@@ -54,10 +54,10 @@ async function delegate(
   const found = await findChild(store, parent.id, call);
   const { cwd } = parent.attributes;
   await using session = found
-    ? await store.resume<ModelMessage>(found, { app: SUB_AGENT_APP, intents: true })
+    ? await store.resume<ModelMessage>(found, { app: APP, intents: true })
     : await store.create<ModelMessage>({
         dialect: "ai-sdk",
-        app: SUB_AGENT_APP,
+        app: APP,
         intents: true,
         parent: { session: parent.id, call },
         ...(cwd === undefined ? {} : { cwd }),

@@ -14,6 +14,3 @@ export interface Services {
 }
 
 export const APP = "holdfast";
-
-/** Sessions of sub-agents are not what a user means by "the latest". */
-export const SUB_AGENT_APP = "holdfast-task";
