@@ -33,7 +33,9 @@ export class Calls {
   readonly #byName = new Map<string, { readonly calls: FoundCall[]; from: number }>();
   readonly #byApproval = new Map<string, FoundCall>();
 
-  add(entry: Entry<unknown>, { parts }: Said): void {
+  /** Answers the entries of whose calls something is known now that was not before. */
+  add(entry: Entry<unknown>, { parts }: Said): Set<string> {
+    const touched = new Set<string>();
     let index = 0;
     for (const part of parts) {
       switch (part.type) {
@@ -41,18 +43,21 @@ export class Calls {
           this.#call(entry, part);
           break;
         case "result":
-          this.#result(entry, part, index++);
+          this.#result(entry, part, index++, touched);
           break;
         case "progress":
-          this.#progress(entry, part);
+          this.#progress(entry, part, touched);
           break;
         case "approval": {
           const found = this.#byApproval.get(part.approval);
-          if (found) found.approved ??= part.approved;
+          if (!found) break;
+          found.approved ??= part.approved;
+          touched.add(found.entry.id);
           break;
         }
       }
     }
+    return touched;
   }
 
   #call(entry: Entry<unknown>, part: CallPart): void {
@@ -69,11 +74,12 @@ export class Calls {
     if (approval !== undefined && !this.#byApproval.has(approval)) this.#byApproval.set(approval, found);
   }
 
-  #result(entry: Entry<unknown>, part: ResultPart, index: number): void {
+  #result(entry: Entry<unknown>, part: ResultPart, index: number, touched: Set<string>): void {
     const found = this.#answeredBy(entry, part, index);
     if (!found) push(this.orphans, entry.id, { entry, part });
     else if (!found.answer || (found.answer.entry.synthetic !== undefined && entry.synthetic === undefined)) {
       found.answer = { entry, part };
+      touched.add(found.entry.id);
     }
   }
 
@@ -104,13 +110,16 @@ export class Calls {
     return null;
   }
 
-  #progress(entry: Entry<unknown>, part: ProgressPart): void {
+  #progress(entry: Entry<unknown>, part: ProgressPart, touched: Set<string>): void {
     const found = this.#byId.get(part.call)?.at(-1);
     if (!found) {
       const { call: id, name = id, input } = part;
       this.#call(entry, { type: "call", id, name, input, by: "agent" });
       this.#byId.get(id)!.at(-1)!.progress.push(part);
-    } else if (!found.answer) found.progress.push(part);
+    } else if (!found.answer) {
+      found.progress.push(part);
+      touched.add(found.entry.id);
+    }
   }
 }
 
@@ -141,6 +150,11 @@ export class OpenOnes {
   of({ entry, part }: FoundCall): OpenCall | undefined {
     return this.#calls.size === 0 ? undefined : this.#calls.get(`${entry.id} ${part.id}`);
   }
+}
+
+/** Only another record can change what is known of it. */
+export function isOver({ answer }: FoundCall): boolean {
+  return answer !== null && answer.entry.synthetic !== "running";
 }
 
 export function stateOf(found: FoundCall, open: OpenCall | undefined, isLive: boolean, now: Now): CallState {

@@ -38,6 +38,8 @@ const read = (messages: readonly unknown[], dialect: string) => ({
 });
 const callsIn = (messages: readonly unknown[], dialect: string) =>
   stepsOf(messages, dialect).flatMap((step) => step.parts.flatMap((part) => (part.type === "call" ? [part] : [])));
+const filesIn = (messages: readonly unknown[], dialect: string): unknown[] =>
+  stepsOf(messages, dialect).flatMap(({ parts }) => parts.flatMap((part) => (part.type === "file" ? [part.file] : [])));
 const userTexts = (messages: readonly unknown[], dialect: string): string =>
   messages
     .filter((message) => saidIn(message, dialect).role !== "assistant")
@@ -67,8 +69,29 @@ describe.each(voices.map((voice) => ({ from: voice.dialect.name as DialectName, 
         );
         for (const [index, { result }] of after.entries()) expect(result.text).toContain(before[index]!.result.text);
         expect(after.map(({ result }) => result.failed)).toEqual(before.map(({ result }) => result.failed));
+        expect(filesIn(out, to)).toEqual(filesIn(messages, from));
         const said = userTexts(out, to);
         for (const text of userTexts(messages, from).split("\n")) expect(said).toContain(text.trim());
+      });
+      holds(property, seed, 60);
+    });
+
+    test("items that grew with the entries are those that are made at once", () => {
+      const property = fc.property(happenings, fc.nat(), (happened, cut) => {
+        const { attributes } = read([], from);
+        let turn = 0;
+        const entries = spoken(voice, happened).map((one) => {
+          if (dialects[from].role(one.message) === "user") turn += 1;
+          return { ...one, turn };
+        });
+        const copies = entries.map((one) => ({ ...one }));
+        for (let end = 1; end <= entries.length; end++) {
+          // Now and then an entry is replaced, as by a patch.
+          if (end % 5 === cut % 5) entries[cut % end] = { ...entries[cut % end]! };
+          itemsOf({ entries: entries.slice(0, end), interruption: null, attributes });
+        }
+        const grown = itemsOf({ entries, interruption: null, attributes });
+        expect(grown).toEqual(itemsOf({ entries: copies, interruption: null, attributes }));
       });
       holds(property, seed, 60);
     });

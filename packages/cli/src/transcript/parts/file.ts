@@ -33,7 +33,7 @@ function addressed(address: string, type: string, named: { name?: string }): Sho
   if (found) {
     const content = address.slice(found[0].length);
     const isBase64 = found[2]?.toLowerCase().endsWith(";base64") === true;
-    return embedded(isBase64 ? content : percentDecoded(content), type || found[1] || "text/plain", named);
+    return embedded(isBase64 ? content : percentDecoded(content), fullType(type) ?? (found[1] || "text/plain"), named);
   }
   if (/^[a-z][a-z0-9+.-]*:/i.test(address.slice(0, 50)))
     return { mediaType: type || typeByName(address), ...named, url: address };
