@@ -19,6 +19,7 @@ export interface Told {
   readonly output: (call: string, text: string) => void;
   readonly denied: (call: { readonly toolName: string; readonly input: unknown }, decision: Decision) => void;
   readonly show: Work["show"];
+  readonly compacting: Work["compacting"];
   readonly compacted: Work["compacted"];
   readonly used: Work["used"];
 }
@@ -67,7 +68,7 @@ export class Equipment {
   /** For one turn: what its tools record belongs to it, whatever happens meanwhile (C14). */
   async work(turn: Turn<ModelMessage>, model: ResolvedModel): Promise<Work> {
     const { session, durable } = this;
-    const { show, compacted, used } = this.#told;
+    const { show, compacting, compacted, used } = this.#told;
     return {
       session,
       durable,
@@ -76,6 +77,7 @@ export class Equipment {
       instructions: await instructions(this.cwd),
       approve: (call) => this.#verdict(call),
       show,
+      compacting,
       compacted,
       used,
     };

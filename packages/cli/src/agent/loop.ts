@@ -19,6 +19,8 @@ export interface Work {
   readonly approve: (call: { readonly toolName: string; readonly input: unknown }) => Verdict;
   /** Each part of the stream, as the SDK gives it out. */
   readonly show: (part: TextStreamPart<ToolSet>) => void;
+  /** The window is nearly full: a summary is asked for, which takes a while. */
+  readonly compacting: () => void;
   readonly compacted: (change: { readonly before: number; readonly after: number }) => void;
   /** What the last request and its answer cost. */
   readonly used: (tokens: number) => void;
@@ -79,6 +81,7 @@ export async function work(work: Work, turn: Turn<ModelMessage>): Promise<Worked
 
 async function compacting(work: Work, turn: Turn<ModelMessage>): Promise<Worked | null> {
   try {
+    work.compacting();
     work.compacted(await compact(work.session, work.model, turn.signal));
     return null;
   } catch (error) {

@@ -43,6 +43,7 @@ export class Board {
         this.tell({ type: "notice", level: "warning", text });
       },
       show: (part) => this.show(part),
+      compacting: () => this.tell({ type: "compacting" }),
       compacted: ({ after }) => {
         this.change({ canUndo: false });
         this.record({ type: "replaced", reason: "compaction", items: after });

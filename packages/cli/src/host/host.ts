@@ -172,6 +172,8 @@ export type ChatEvent =
   | { readonly type: "permission.answered"; readonly call: string; readonly allowed: boolean; readonly by: string }
   | { readonly type: "queued"; readonly id: string; readonly text: string }
   | { readonly type: "dequeued"; readonly id: string }
+  /** The window is nearly full, and the conversation is being summed up; `replaced` follows. */
+  | { readonly type: "compacting" }
   | { readonly type: "replaced"; readonly reason: "compaction" | "clear" | "rewind" | "undo"; readonly items: number }
   | { readonly type: "usage"; readonly usage: Usage }
   | {

@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import type {
   LanguageModelV4,
   LanguageModelV4CallOptions,
@@ -42,6 +43,8 @@ export function offlineModel({ delayMs = 0, windowTokens = 32_000 }: OfflineOpti
     supportedUrls: {},
     doGenerate: async (options) => {
       const { reply, usage } = await prepare(options);
+      // As long as it would take to stream it.
+      if (delayMs > 0) await setTimeout(delayMs * deltasOf(reply), undefined, signalOf(options));
       if (reply.failure?.kind === "hang") await never(options.abortSignal);
       if (reply.failure && reply.failure.kind !== "refuse" && reply.failure.kind !== "empty") {
         throw brokenConnection("UND_ERR_SOCKET");
@@ -55,6 +58,17 @@ export function offlineModel({ delayMs = 0, windowTokens = 32_000 }: OfflineOpti
       };
     },
   };
+}
+
+/** More than this it need not be: a summary is long, and nobody watches it come. */
+const DELTAS_MAX = 60;
+
+function deltasOf({ reasoning, text }: Reply): number {
+  return Math.min(DELTAS_MAX, `${reasoning} ${text}`.split(" ").length);
+}
+
+function signalOf({ abortSignal }: LanguageModelV4CallOptions): { signal?: AbortSignal } {
+  return abortSignal ? { signal: abortSignal } : {};
 }
 
 function contentOf(reply: Reply): LanguageModelV4Content[] {

@@ -45,7 +45,9 @@ function changesOnLines(text: string): boolean {
 function numbered(text: string): Job | null {
   const steps = itemsOf(text);
   if (steps.length < 2) return null;
-  return stepsJob(steps.map((step) => single(step) ?? sayJob(step, `I do not know how to do this: ${step}`)));
+  return stepsJob(
+    steps.map((step) => delegated(step) ?? single(step) ?? sayJob(step, `I do not know how to do this: ${step}`)),
+  );
 }
 
 /** "1. a 2. b", on one line or on several. Numbers must count up from 1, so that other numbers stay text. */
