@@ -66,7 +66,10 @@ type How = Interruption<unknown>["how"];
 const HOW: { readonly [K in How["kind"]]: (how: Extract<How, { kind: K }>) => string } = {
   killed: () => "the process died",
   signal: ({ signal }) => `the process was ended by ${signal}`,
-  aborted: ({ by, reason }) => `${by || "somebody"} stopped it${reason ? ` (${reason})` : ""}`,
+  aborted: ({ by, reason }) => {
+    if (by === "close") return "the program was closed";
+    return `${by === "user" ? "the user" : by || "somebody"} stopped it${reason ? ` (${reason})` : ""}`;
+  },
   failed: ({ error }) => `it failed${error ? ` (${error})` : ""}`,
   suspended: ({ reason }) => `it waits for a person (${reason})`,
 };

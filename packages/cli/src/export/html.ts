@@ -44,11 +44,14 @@ export function* htmlOf({ title, facts, warnings, items, queued }: Document): Ge
   for (const warning of warnings) yield `<p class="warning" role="note">${line(warning)}</p>\n`;
   yield "</header>\n<main>\n";
   let turn: number | null = null;
+  // Of their own: what came late may stand in a turn that was over.
+  let sections = 0;
   for (const item of items) {
     if (item.turn !== turn) {
       if (turn !== null) yield "</section>\n";
       turn = item.turn;
-      yield `<section aria-labelledby="turn-${turn}">\n<h2 id="turn-${turn}">Turn ${turn}</h2>\n`;
+      sections += 1;
+      yield `<section aria-labelledby="s${sections}">\n<h2 id="s${sections}">Turn ${turn}</h2>\n`;
     }
     yield itemHtml(item);
   }

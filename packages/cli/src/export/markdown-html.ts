@@ -1,5 +1,5 @@
 /**
- * Markdown in which HTML is shown instead of used (C25). Where it is in doubt whether something is code, it counts as text, and is escaped: then a reader sees `&lt;` for `<`, and no
+ * Markdown in which HTML is shown instead of used, and an image is a link to it: opening the file is to ask no other machine for anything (C25). Other links are left to the reader's program. Where it is in doubt whether something is code, it counts as text, and is escaped: then a reader sees `&lt;` for `<`, and no
  * more comes of it. So only what every reader takes for code is left alone: fences at the beginning of a line, and code spans on one line that is no row of a table.
  */
 export function escapedHtml(markdown: string): {
@@ -30,7 +30,7 @@ function withSafeInfo(line: string, fence: string): string {
 }
 
 function escapedLine(line: string): string {
-  if (!line.includes("<")) return line;
+  if (!line.includes("<") && !line.includes("![")) return line;
   if (line.includes("|")) return escaped(line);
   let out = "";
   let text = 0;
@@ -62,5 +62,6 @@ function closingTicks(line: string, from: number, ticks: number): number {
 }
 
 function escaped(text: string): string {
-  return text.replaceAll("<", "&lt;");
+  const shown = text.replaceAll("<", "&lt;");
+  return shown.replaceAll("![", (found, at: number) => (isEscaped(shown, at) ? found : `\\${found}`));
 }

@@ -68,6 +68,7 @@ const EVIL = [
   "[x](javascript:alert(1)) [y](vbscript:x) [z](data:text/html,<script>alert(1)</script>)",
   "[x](JaVaScRiPt&colon;alert(1)) [y](&#106;avascript:alert(1)) [z](java\nscript:alert(1))",
   "![i](https://evil.example/pixel.png) ![j](javascript:alert(1))",
+  "\\![i](https://evil.example/a.png) \\\\![j](https://evil.example/b.png) ![k][l]\n\n[l]: https://evil.example/c.png",
   '<a href="javascript:alert(1)">x</a> <iframe srcdoc="<script>alert(1)</script>">',
   '[a](https://x.example/"onmouseover="alert(1))',
   '![a"onerror="alert(1)](x)',
@@ -110,7 +111,7 @@ describe("C25: what a message holds can do nothing in a page", () => {
     const rendered = new Marked({ async: false }).parse(
       markdown(documentWith(prompt(text), answer(text), call({ command: text }, text))),
     ) as string;
-    expect(rendered).not.toMatch(/<(?:script|svg|iframe|img src=x)/i);
+    expect(rendered).not.toMatch(/<(?:script|svg|iframe|img)/i);
   });
 
   test("escape sequences and what turns the direction of writing are in no format for people", () => {
