@@ -4,6 +4,8 @@ const WORDS: Readonly<Record<string, string>> = {
   EPERM: "may not be changed by this user",
   EISDIR: "is a folder",
   ENOTDIR: "leads through something that is not a folder",
+  // Of a folder that was to be made.
+  EEXIST: "leads through something that is not a folder, or is being written by somebody else",
   ENOSPC: "could not be written: there is no space left on the disk",
   EDQUOT: "could not be written: the user's share of the disk is used up",
   EROFS: "could not be written: the disk is read-only",

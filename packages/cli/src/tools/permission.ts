@@ -195,7 +195,7 @@ function forbids(text: string, judged: Judged): boolean {
   const rule = parseRule(text);
   // A rule that was meant to forbid, and cannot be read, forbids all that it could have meant.
   if (!rule) {
-    const tool = /^\s*([A-Za-z_][\w-]*)\s*\(/u.exec(text)?.[1];
+    const tool = /^\s*([A-Za-z_][\w.:/-]*)\s*\(/u.exec(text)?.[1];
     return tool === undefined || tool === judged.name;
   }
   if (rule.tool === "*") return true;
@@ -227,11 +227,15 @@ function allows(rule: Rule | null, judged: Judged): boolean {
 }
 
 function suggestionFor({ name, path, command }: Judged, cwd: string): string {
-  const text = command === null ? (path === null ? null : shownPath(cwd, path)) : command.trim();
+  const text = command === null ? (path === null ? null : ruled(shownPath(cwd, path))) : command.trim();
   if (text === null || text === "") return name;
-  const needsMark =
-    text.includes("*") || text.startsWith("=") || text !== text.trim() || (command === null && text.startsWith("~"));
+  const needsMark = text.includes("*") || text.startsWith("=") || text !== text.trim();
   return `${name}(${needsMark ? "=" : ""}${text})`;
+}
+
+/** A name that begins so is not the home folder. */
+function ruled(path: string): string {
+  return path.startsWith("~") ? `./${path}` : path;
 }
 
 const SUMMARY_CHARS_MAX = 200;
@@ -244,7 +248,10 @@ function summaryOf({ name, path, command, input }: Judged, cwd: string): string 
         ? `${name} ${shownPath(cwd, path)}${aside(name, input)}`
         : `${name} ${asJson(input)}`;
   // What a model wrote must not move the cursor of who reads it.
-  const line = what.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " ").trim();
+  const line = what
+    .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " ")
+    .replaceAll(/ +/gu, " ")
+    .trim();
   return line.length <= SUMMARY_CHARS_MAX ? line : `${line.slice(0, SUMMARY_CHARS_MAX - 1).toWellFormed()}…`;
 }
 

@@ -16,14 +16,14 @@ export interface Rule {
 
 /** Null if it is none. */
 export function parseRule(text: string): Rule | null {
-  const [, tool, , pattern] = /^\s*([A-Za-z_][\w-]*|\*)\s*(\(([\s\S]*)\))?\s*$/u.exec(text) ?? [];
+  const [, tool, , pattern] = /^\s*([A-Za-z_][\w.:/-]*|\*)\s*(\(([\s\S]*)\))?\s*$/u.exec(text) ?? [];
   if (tool === undefined) return null;
   if (pattern === undefined) return { text, tool, pattern: null, isExact: false };
   if (tool === "*" || pattern.trim() === "") return null;
   if (pattern.startsWith("=")) return { text, tool, pattern: pattern.slice(1), isExact: true };
   if (tool === "shell" && pattern.includes("*") && shellPattern(pattern) === null) return null;
   if (PATH_TOOLS.has(tool) && pathPattern(pattern, "/", "/") === null) return null;
-  return { text, tool, pattern, isExact: !pattern.includes("*") };
+  return { text, tool, pattern: pattern.trim(), isExact: !pattern.includes("*") };
 }
 
 export const PATH_TOOLS: ReadonlySet<string> = new Set(["read", "write", "edit", "list", "search"]);
@@ -62,7 +62,7 @@ function segments(path: string): string[] {
 }
 
 function based(pattern: string, cwd: string, home: string): { base: string[]; names: string[] } {
-  const names = pattern.trim().split(sep === "/" ? "/" : /[/\\]/u);
+  const names = pattern.split(sep === "/" ? "/" : /[/\\]/u);
   if (names[0] === "~") return { base: segments(home), names: names.slice(1) };
   if (names[0] === "") return { base: [], names };
   return /^[A-Za-z]:$/u.test(names[0]!) && sep === "\\" ? { base: [], names } : { base: segments(cwd), names };
@@ -75,7 +75,7 @@ function literal(pattern: string, cwd: string, home: string): Segment[] {
 
 /** Null: `..` behind a wildcard leads nobody knows where. */
 function pathPattern(pattern: string, cwd: string, home: string): Segment[] | null {
-  const { base, names } = based(pattern, cwd, home);
+  const { base, names } = based(pattern.trim(), cwd, home);
   const firstWild = names.findIndex((name) => name.includes("*"));
   if (firstWild >= 0 && names.slice(firstWild).includes("..")) return null;
   const parsed = names.map((name): Segment => (name === DEEP ? DEEP : name.split("*")));

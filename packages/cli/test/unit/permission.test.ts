@@ -1,0 +1,321 @@
+import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { place } from "../../../holdfast/test/place.ts";
+import {
+  allowFlag,
+  type Circumstances,
+  checkRule,
+  type Decision,
+  decide,
+  type Policy,
+  passedOver,
+  refusal,
+} from "../../src/tools/permission.ts";
+import { simpleCommands } from "../../src/tools/shell-words.ts";
+
+const here = place();
+const root = realpathSync(here.path);
+const cwd = join(root, "work");
+const home = join(root, "home");
+for (const folder of ["work/src/deep", "work/.git", "other", "home/.ssh"])
+  mkdirSync(join(root, folder), { recursive: true });
+writeFileSync(join(cwd, ".env"), "KEY=1");
+symlinkSync("../../other", join(cwd, "src/out"));
+symlinkSync("../../other/new", join(cwd, "src/dangling"));
+symlinkSync(".env", join(cwd, "harmless.txt"));
+symlinkSync("loop", join(cwd, "loop"));
+afterAll(() => here[Symbol.dispose]());
+
+const judge = (
+  name: string,
+  input: unknown,
+  policy: Partial<Policy> = {},
+  more: Partial<Circumstances> = {},
+): Decision => decide({ name, input }, { cwd, home, policy: { allow: [], ask: [], deny: [], ...policy }, ...more });
+const verdict = (...of: Parameters<typeof judge>): string => judge(...of).verdict;
+const shell = (command: string, policy: Partial<Policy>): string => verdict("shell", { command }, policy);
+
+describe("by default", () => {
+  test.each([
+    ["read", { path: "src/a.ts" }, "allow"],
+    ["read", { path: "none/at/all" }, "allow"],
+    ["list", {}, "allow"],
+    ["list", undefined, "allow"],
+    ["search", { pattern: "x" }, "allow"],
+    ["search", { pattern: "x", path: "src" }, "allow"],
+    ["read", { path: cwd }, "allow"],
+    ["read", { path: "src/../src/a.ts" }, "allow"],
+    ["write", { path: "src/a.ts", content: "" }, "ask"],
+    ["edit", { path: "src/a.ts", old: "a", new: "b" }, "ask"],
+    ["shell", { command: "true" }, "ask"],
+    ["delegate", { task: "x" }, "ask"],
+    ["read", { path: "../other/a" }, "ask"],
+    ["read", { path: "/etc/passwd" }, "ask"],
+    ["read", { path: "src/out/a" }, "ask"],
+    ["read", { path: "src/out/../a" }, "ask"],
+    ["read", { path: "src/dangling" }, "ask"],
+    ["list", { path: ".." }, "ask"],
+    ["search", { pattern: "x", path: "/" }, "ask"],
+    ["read", { path: ".env" }, "ask"],
+    ["read", { path: "src/.ENV.local" }, "ask"],
+    ["read", { path: "harmless.txt" }, "ask"],
+    ["read", { path: "keys/server.pem" }, "ask"],
+    ["read", { path: ".env.example" }, "allow"],
+    ["read", { path: "environment.ts" }, "allow"],
+    ["read", { path: "loop" }, "ask"],
+    ["read", { path: "a\0b" }, "ask"],
+    ["read", {}, "ask"],
+    ["read", { path: 5 }, "ask"],
+    ["read", null, "ask"],
+    ["shell", {}, "ask"],
+  ])("%s %j: %s", (name, input, wanted) => {
+    expect(verdict(name, input)).toBe(wanted);
+  });
+
+  test("the store itself is asked for, by whatever address it is known", () => {
+    for (const store of [join(cwd, "state"), `folder:${join(cwd, "state")}`, `file://${join(cwd, "state")}`]) {
+      expect(verdict("read", { path: "state/sessions/1" }, {}, { store }), store).toBe("ask");
+      expect(verdict("read", { path: "stateless.ts" }, {}, { store })).toBe("allow");
+    }
+    const store = `sqlite:${join(cwd, "s.db")}`;
+    for (const path of ["s.db", "s.db-wal"])
+      expect(verdict("read", { path }, { allow: ["read"] }, { store })).toBe("ask");
+  });
+});
+
+describe("rules for paths", () => {
+  test.each([
+    ["write", "src/a.ts", "write", "allow"],
+    ["write", "src/a.ts", "write(src/**)", "allow"],
+    ["write", "src/deep/a.ts", "write(src/**)", "allow"],
+    ["write", "src/deep/a.ts", "write(src/*)", "ask"],
+    ["write", "src/a.ts", "write(src/*.ts)", "allow"],
+    ["write", "src/a.js", "write(src/*.ts)", "ask"],
+    ["write", "src/deep/a.test.ts", "write(**/*.test.ts)", "allow"],
+    ["write", "srcx/a.ts", "write(src/**)", "ask"],
+    ["write", "src/../package.json", "write(src/**)", "ask"],
+    ["write", "src/out/a", "write(src/**)", "ask"],
+    ["write", "src/dangling", "write(src/**)", "ask"],
+    ["write", "../other/a", "write", "ask"],
+    ["write", "../other/a", "write(../other/**)", "allow"],
+    ["write", "src/out/a", "write(../other/*)", "allow"],
+    ["write", "src/a.ts", "edit(src/**)", "ask"],
+    ["write", ".git/hooks/pre-commit", "write", "ask"],
+    ["write", ".git/config", "write(**)", "ask"],
+    ["write", ".git/config", "write(.git/config)", "allow"],
+    ["read", ".git/config", "read(src/**)", "allow"],
+    ["read", ".env", "read", "ask"],
+    ["read", ".env", "read(**)", "ask"],
+    ["read", ".env", "read(.env)", "allow"],
+    ["read", ".env", "*", "allow"],
+    ["read", "harmless.txt", "read(harmless.txt)", "ask"],
+    ["read", "/etc/passwd", "read", "ask"],
+    ["read", "/etc/passwd", "read(/etc/*)", "allow"],
+    ["read", "/etc/passwd", "*", "allow"],
+    ["list", "/etc", "list(/etc)", "allow"],
+    ["list", "/etc", "list(/*)", "ask"],
+    ["list", "/etc", "list(/etc/**)", "allow"],
+    ["search", "/etc/ssl", "search(/etc/**)", "allow"],
+    ["write", "a*b", "write(=a*b)", "allow"],
+    ["write", "axb", "write(=a*b)", "ask"],
+    ["write", "src/a.ts", "write(src/**", "ask"],
+    ["write", "src/a.ts", "write()", "ask"],
+    ["write", "src/a.ts", "write(src/**/../x)", "ask"],
+  ])("%s %s with --allow %s: %s", (name, path, rule, wanted) => {
+    expect(verdict(name, { path, pattern: "x", content: "" }, { allow: [rule] })).toBe(wanted);
+  });
+
+  test("a rule for the home folder, and a file below it", () => {
+    const notes = { allow: ["read(~/notes/**)"] };
+    expect(verdict("read", { path: join(home, "notes/a") }, notes)).toBe("allow");
+    expect(verdict("read", { path: "~/notes/a" }, notes), "the tools know no ~: this is a folder of that name").toBe(
+      "allow",
+    );
+    expect(verdict("read", { path: join(home, ".ssh/id_ed25519") }, { allow: ["read(~/**)"] })).toBe("ask");
+  });
+
+  test("deny is stronger than ask, ask than allow; and both see through links, case and the name that was used", () => {
+    const all = { allow: ["*"], ask: ["read(src/**)"], deny: ["read(src/deep/**)", "read(../other/**)"] };
+    expect(judge("read", { path: "src/deep/a" }, all)).toMatchObject({ verdict: "deny", rule: "read(src/deep/**)" });
+    expect(judge("read", { path: "src/a" }, all)).toMatchObject({ verdict: "ask", rule: "read(src/**)" });
+    expect(judge("read", { path: "b" }, all)).toMatchObject({ verdict: "allow", rule: "*" });
+    expect(verdict("read", { path: "src/out/a" }, all), "where it leads").toBe("deny");
+    expect(verdict("read", { path: "SRC/Deep/A" }, all)).toBe("deny");
+    expect(verdict("read", { path: "src/out/a" }, { allow: ["*"], deny: ["read(src/out/*)"] }), "its name").toBe(
+      "deny",
+    );
+    for (const deny of [["*"], ["read"], ["read("], ["??"]])
+      expect(verdict("read", { path: "b" }, { deny })).toBe("deny");
+    expect(verdict("list", {}, { deny: ["read"] })).toBe("allow");
+  });
+});
+
+describe("rules for the shell", () => {
+  test.each([
+    ["git status", "shell(git status)", "allow"],
+    ["  git   status ", "shell(git status)", "allow"],
+    ["'git' \"status\"", "shell(git status)", "allow"],
+    ["git status 2>&1", "shell(git status)", "allow"],
+    ["git status 2>/dev/null", "shell(git status)", "allow"],
+    ["git status -s", "shell(git status)", "ask"],
+    ["git status -s", "shell(git status *)", "allow"],
+    ["git stash", "shell(git status *)", "ask"],
+    ["npm test", "shell(npm *)", "allow"],
+    ["npm", "shell(npm *)", "allow"],
+    ["npmx test", "shell(npm *)", "ask"],
+    ["npm run test:unit", "shell(npm run test:*)", "allow"],
+    ["npm run build", "shell(npm run test:*)", "ask"],
+    ["rm build/a", "shell(rm build/*)", "allow"],
+    ["rm build/*", "shell(rm build/*)", "allow"],
+    ["rm build/../src", "shell(rm build/*)", "ask"],
+    ["rm build/..", "shell(rm build/*)", "ask"],
+    ["rm build/a /etc/b", "shell(rm build/*)", "ask"],
+    ["anything at all", "shell(*)", "allow"],
+    ["a && b", "shell(*)", "allow"],
+    ["a $(b)", "shell(*)", "ask"],
+    ["a $(b)", "shell", "allow"],
+    ["a $(b)", "*", "allow"],
+    ["a $(b)", "shell(=a $(b))", "allow"],
+    ["a $(b)", "shell(a $(b))", "allow"],
+    ["a && b", "shell(a && b)", "allow"],
+    ["a && b", "shell(a && *)", "ask"],
+    ["rm *", "shell(=rm *)", "allow"],
+    ["rm x", "shell(=rm *)", "ask"],
+    ["grep '*' x", "shell(=grep * x)", "ask"],
+  ])("%s with --allow %s: %s", (command, rule, wanted) => {
+    expect(shell(command, { allow: [rule] })).toBe(wanted);
+  });
+
+  test.each([
+    "npm test; rm -rf /",
+    "npm test && rm -rf /",
+    "npm test || rm -rf /",
+    "npm test | sh",
+    "npm test |& sh",
+    "npm test & rm -rf /",
+    "npm test\nrm -rf /",
+    "npm test $(rm -rf /)",
+    "npm test `rm -rf /`",
+    'npm test "$(rm -rf /)"',
+    'npm test "`rm -rf /`"',
+    "npm test > /etc/passwd",
+    "npm test >/dev/null>x",
+    "npm test >/dev/nullx",
+    "npm test 2> x",
+    "npm test < /etc/shadow",
+    "npm test <<EOF\nEOF",
+    "npm test <(rm x)",
+    "npm $X",
+    `npm ${"$"}{X}`,
+    "(npm test)",
+    "{ npm test; }",
+    "! npm test",
+    "if npm test; then rm x; fi",
+    "X=1 npm test",
+    "PATH=/tmp npm test",
+    "npm test # comment",
+    "npm 'test",
+    'npm "test',
+    "npm test \\",
+    "npm {a,b}",
+    "n*m test",
+    "~/npm test",
+    "./npm test",
+    "/tmp/npm test",
+    "\u00a0npm test",
+    "npm\0 test",
+    "",
+    "   ",
+  ])("%j is not what shell(npm *) allows", (command) => {
+    expect(shell(command, { allow: ["shell(npm *)"] })).toBe("ask");
+  });
+
+  test("each command of a line may be allowed by another rule", () => {
+    const allow = ["shell(npm *)", "shell(git status)", "shell(wc *)"];
+    expect(judge("shell", { command: "npm ci && git status | wc -l" }, { allow })).toMatchObject({
+      verdict: "allow",
+      rule: "shell(npm *), shell(git status), shell(wc *)",
+    });
+    expect(shell("npm ci && git push", { allow })).toBe("ask");
+  });
+
+  test("a rule that forbids sees every command of a line; what cannot be taken apart is not allowed beside it", () => {
+    const policy = { allow: ["shell"], deny: ["shell(git push *)"] };
+    for (const command of [
+      "git push",
+      "git push --force",
+      "true; git push",
+      "ls | git push",
+      "/usr/bin/git push",
+      "git 'push' x",
+    ])
+      expect(shell(command, policy), command).toBe("deny");
+    expect(shell("git pull && npm test", policy)).toBe("allow");
+    for (const command of ["echo $(git push)", "if true; then git push; fi", "X=1 git push", "git push > log"])
+      expect(shell(command, policy), command).toBe("ask");
+    expect(shell("echo $(git push)", { ...policy, allow: ["*"] })).toBe("ask");
+    expect(shell("echo $(git push)", { allow: ["shell"], ask: ["shell(git push)"] })).toBe("ask");
+    expect(shell("echo $(date)", { ...policy, allow: ["shell(=echo $(date))"] }), "somebody has read it").toBe("allow");
+  });
+
+  test("a line is taken apart as the shell does it", () => {
+    expect(simpleCommands('a \'b c\' "d \\" e" f\\ g; h\\\ni|j\n\nk && l || m;')).toEqual([
+      ["a", "b c", 'd " e', "f g"],
+      ["hi"],
+      ["j"],
+      ["k"],
+      ["l"],
+      ["m"],
+    ]);
+    expect(simpleCommands("a '' x#y 3>&1 2>>/dev/null </dev/null b")).toEqual([["a", "", "x#y", "b"]]);
+    expect(simpleCommands("a *.ts '*.ts'")).toEqual([["a", "\0*.ts", "*.ts"]]);
+  });
+});
+
+describe("words", () => {
+  test("a summary on one line, whatever the input", () => {
+    expect(judge("shell", { command: "npm test" }).summary).toBe("run npm test");
+    expect(judge("write", { path: "src/a.ts", content: "12345" }).summary).toBe("write src/a.ts (5 characters)");
+    expect(judge("search", { pattern: "x+", path: "src" }).summary).toBe("search src for x+");
+    expect(judge("read", { path: "src/out/a" }).summary, "where it leads").toBe(`read ${join(root, "other/a")}`);
+    expect(judge("delegate", { task: "x" }).summary).toBe('delegate {"task":"x"}');
+    const hostile = judge("shell", { command: `\u001b[2J\r\n\u202e${"x".repeat(1000)}` }).summary;
+    expect(hostile).toMatch(/^run \[2J x+…$/u);
+    expect(hostile.length).toBeLessThanOrEqual(200);
+    const round: { self?: unknown } = {};
+    round.self = round;
+    expect(judge("other", round).verdict).toBe("ask");
+  });
+
+  test("what is not allowed says which flag would allow it, and that flag does", () => {
+    const { denial, suggestion } = judge("shell", { command: "git commit -m 'x'" });
+    expect(suggestion).toBe("shell(git commit -m 'x')");
+    expect(denial).toContain(`--allow 'shell(git commit -m '\\''x'\\'')'`);
+    expect(allowFlag("read(a)")).toBe("--allow 'read(a)'");
+    expect(judge("shell", { command: "x" }, { deny: ["shell"] }).denial).toContain("the user's rules deny it (shell)");
+  });
+
+  test("a person's no", () => {
+    expect(refusal()).toContain("it did not run. Do not try");
+    expect(refusal("use git mv")).toContain("it did not run: use git mv. Do not try");
+  });
+
+  test("rules that are none are said to be", () => {
+    for (const rule of ["*", "read", "write(src/**)", "shell(npm *)", "shell(a && b)", "delegate", "shell(=a; *)"])
+      expect(checkRule(rule), rule).toBeNull();
+    for (const rule of ["", "read(", "read()", "*(x)", "shell(a && *)", "shell($X *)", "read(**/..)", "1x"])
+      expect(checkRule(rule), rule).toContain("is not a rule of permission");
+  });
+});
+
+test("a search passes over what would need a word to be read", () => {
+  const skips = (path: string, policy: Partial<Policy> = {}): boolean =>
+    passedOver({ cwd, home, policy: { allow: [], ask: [], deny: [], ...policy } })(path);
+  expect(skips(join(cwd, "src/a.ts"))).toBe(false);
+  expect(skips("/etc/passwd"), "somebody has allowed a search there").toBe(false);
+  expect(skips(join(cwd, ".env"))).toBe(true);
+  expect(skips(join(cwd, "src/deep/x"), { deny: ["read(src/deep/**)"] })).toBe(true);
+  expect(skips(join(cwd, "src/deep/x"), { ask: ["search(src/deep/**)"] })).toBe(true);
+  expect(skips(join(cwd, "src/deep/x"), { deny: ["write(src/deep/**)"] })).toBe(false);
+});
