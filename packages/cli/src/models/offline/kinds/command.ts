@@ -60,11 +60,14 @@ function runOf(known: Known, wanted: Command, from: number, isInDoubt = false): 
     .filter(({ call }) => call.name === "shell" && call.input["command"] === command);
   const refused = mine.find(({ call }) => call.outcome.kind === "denied");
   if (refused) return { state: "hopeless", why: denied(refused.call.outcome.text), to: refused.to };
-  const last = mine.findLast(({ call }) => call.outcome.kind !== "not-run");
-  if (last && last.call.outcome.kind !== "unknown") {
-    const { kind, text } = last.call.outcome;
-    return { state: "ran", text, passed: kind !== "failed" && hasPassed(text), to: last.to };
+  const tries = mine.filter(({ call }) => call.outcome.kind !== "not-run");
+  // The first one that came to an end: a later one is another step's.
+  const first = tries.find(({ call }) => call.outcome.kind !== "unknown");
+  if (first) {
+    const { kind, text } = first.call.outcome;
+    return { state: "ran", text, passed: kind !== "failed" && hasPassed(text), to: first.to };
   }
+  const last = tries.at(-1);
   if (wasInterruptedTooOften(mine.map(({ call }) => call))) {
     return { state: "hopeless", why: "it was interrupted too often", to: last?.to ?? from };
   }
@@ -109,7 +112,7 @@ export function fixJob(command: string): Job {
         }
         if (ran.passed) return { kind: "answer", text: passedText(command, fixed), to: ran.to, progress: before };
         const complaints = complaintsIn(ran.text);
-        const made = repair(known, complaints, ran.to);
+        const made = repair(untilNextRun(known, command, ran.to), complaints, ran.to);
         if (made.calls.length > 0) {
           const thought = `The check fails. It names ${several(complaints.length, "thing")} to change.`;
           return { kind: "call", calls: batch(known, made.calls), thought, progress: before };
@@ -126,6 +129,14 @@ export function fixJob(command: string): Job {
       return { kind: "answer", text, to: at, progress: before };
     },
   };
+}
+
+/** What is changed after the next run of the check belongs to what that one finds. */
+function untilNextRun(known: Known, command: string, from: number): Known {
+  const end = known.calls.findIndex(
+    ({ name, input }, at) => at >= from && name === "shell" && input["command"] === command,
+  );
+  return end < 0 ? known : { ...known, calls: known.calls.slice(0, end) };
 }
 
 function repair(known: Known, changes: readonly Change[], from: number) {
