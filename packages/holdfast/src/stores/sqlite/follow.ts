@@ -1,13 +1,14 @@
 import { dirname } from "node:path";
 import type { Disk } from "../../disk/disk.ts";
 import { isHoldfastError } from "../../errors.ts";
+import { recordOf } from "../../journal/account.ts";
 import type { FollowOptions } from "../../journal/contract.ts";
 import { TRAILER_BYTES, TRAILER_START } from "../../journal/decode.ts";
 import type { JournalRecord } from "../../journal/record.ts";
 import { cursorStale, sessionNotFound } from "../../journal/refusals.ts";
 import { Wake, watchOrPoll } from "../wake.ts";
 import type { Database } from "./database.ts";
-import { readChunks, recordOf } from "./reader.ts";
+import { readChunks } from "./reader.ts";
 import type { Rows } from "./rows.ts";
 
 /** A watch can miss changes, so followers look this often as well (S19). */

@@ -1,7 +1,7 @@
+import { recordOf } from "../../journal/account.ts";
 import type { Listed, ListOptions, Summariser } from "../../journal/contract.ts";
 import type { Json } from "../../journal/record.ts";
 import { listCursor, parseListCursor } from "../page.ts";
-import { recordOf } from "./reader.ts";
 import type { Rows, SessionRow } from "./rows.ts";
 
 /** Later than any time. */

@@ -1,5 +1,6 @@
 import type { StatementSync } from "node:sqlite";
 import { HoldfastError } from "../../errors.ts";
+import type { Line, Segment } from "../../journal/account.ts";
 import type { Json } from "../../journal/record.ts";
 import type { Database } from "./database.ts";
 
@@ -8,12 +9,6 @@ const SEQ_MAX = 0xffff_ffff;
 /** What is read from the database in one go, by whichever limit is met first. */
 const CHUNK_BYTES = 1024 * 1024;
 const CHUNK_ROWS = 512;
-
-/** A line as it stands in the database, without its newline. */
-export interface Line {
-  readonly seq: number;
-  readonly bytes: Buffer;
-}
 
 /** Lines with consecutive places; `end` if there are no more of them now. */
 export interface Chunk {
@@ -29,13 +24,6 @@ export interface SessionRow {
   readonly head: number;
   readonly closed: boolean;
   readonly summary: Json;
-}
-
-export interface Segment {
-  readonly number: number;
-  readonly epoch: number;
-  /** The seq of its first record. */
-  readonly first: number;
 }
 
 /** Every statement of the store, prepared once. Each call is one statement: transactions are the caller's. */

@@ -1,6 +1,7 @@
 import { dirname, resolve } from "node:path";
 import type { Disk } from "../../disk/disk.ts";
 import { nodeDisk } from "../../disk/node-disk.ts";
+import { Account, recordOf } from "../../journal/account.ts";
 import type * as contract from "../../journal/contract.ts";
 import { assertId } from "../../journal/id.ts";
 import { Ledger } from "../../journal/ledger.ts";
@@ -13,7 +14,7 @@ import { sqliteFailure } from "./failure.ts";
 import { Followers, followSession } from "./follow.ts";
 import { SqliteJournal } from "./journal.ts";
 import { listSessions } from "./list.ts";
-import { Account, type Found, findJournal, readChunks, recordOf } from "./reader.ts";
+import { type Found, findJournal, readChunks } from "./reader.ts";
 import { Rows } from "./rows.ts";
 import { collectGarbage } from "./trash.ts";
 import { Turns } from "./turns.ts";

@@ -1,8 +1,9 @@
+import type { Segment } from "../../journal/account.ts";
 import type { Ledger, Prepared } from "../../journal/ledger.ts";
 import { segmentRecord } from "../../journal/lifecycle.ts";
 import type { NewRecord } from "../../journal/record.ts";
 import type { Database } from "./database.ts";
-import type { Rows, Segment, SessionRow } from "./rows.ts";
+import type { Rows, SessionRow } from "./rows.ts";
 
 const NEWLINE = 0x0a;
 

@@ -1,0 +1,22 @@
+/**
+ * For authors of stores (`holdfast/kit`): the parts of a journal that are the same wherever its lines are kept. What a store promises is in `JournalStore`; the conformance suite of `@holdfast/testkit` shows whether it does.
+ * Unlike the rest of the library, these may change with a minor version.
+ */
+export { Account, type Line, recordOf, type Segment } from "./journal/account.ts";
+export { decodeLine, TRAILER_BYTES, TRAILER_START } from "./journal/decode.ts";
+export { assertId } from "./journal/id.ts";
+export { Ledger, type Prepared } from "./journal/ledger.ts";
+export { assertFormat, closedRecord, openedRecord, segmentRecord } from "./journal/lifecycle.ts";
+export { FORMAT_MAJOR, FORMAT_MINOR } from "./journal/record.ts";
+export {
+  cursorStale,
+  journalClosed,
+  notSupported,
+  sessionBusy,
+  sessionExists,
+  sessionNotFound,
+  storeClosed,
+} from "./journal/refusals.ts";
+export { tellAll } from "./stores/listeners.ts";
+export { listCursor, parseListCursor } from "./stores/page.ts";
+export { Wake } from "./stores/wake.ts";
