@@ -52,9 +52,13 @@ export class LocalHost implements Host {
     // SIGTERM and SIGHUP are recorded first; then the tools' processes are ended; then the process ends by that signal, as its parent expects (C6).
     const unguard = guard(store);
     const undo = (["SIGTERM", "SIGHUP"] as const).map((signal) => {
+      let isEnding = false;
       const listener = (): void => {
-        process.off(signal, listener);
+        // It stays while it works: a terminal that is closed sends SIGHUP twice, and the second one would end the process before its tools.
+        if (isEnding) return;
+        isEnding = true;
         void endProcesses().finally(() => {
+          process.off(signal, listener);
           unguard();
           process.kill(process.pid, signal);
         });
