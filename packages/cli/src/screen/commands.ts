@@ -6,6 +6,7 @@ import { helpLines } from "./opening.ts";
 import type { Picker } from "./picker.ts";
 import type { Picking } from "./picking.ts";
 import type { CommandName } from "./slash.ts";
+import { chatName } from "./words.ts";
 
 /** What the slash commands may do to the screen. */
 export interface Hands {
@@ -49,13 +50,9 @@ export function commandsOn(hands: Hands): Commands {
     sessions: () => void hands.during("looking", () => picking.sessions(desk.current?.id)),
     fork: () =>
       hands.during("forking", async () => {
-        const from = here().state.title;
-        const chat = await around.host.fork(here().id);
-        hands.show(chat, true);
-        drawing.notice(
-          "info",
-          `A fork${from === "" ? "" : ` of "${from}"`}. The other session stays as it is: /sessions.`,
-        );
+        const from = chatName(here().state, 40);
+        hands.show(await around.host.fork(here().id), true);
+        drawing.notice("info", `A fork of "${from}", which stays as it is: /sessions.`);
       }),
     rewind: () => {
       picking.rewind(here().state);

@@ -10,7 +10,7 @@ import { pickKey } from "./picker.ts";
 import { pickerView } from "./picker-view.ts";
 import { Picking } from "./picking.ts";
 import { completed, parse } from "./slash.ts";
-import { editorColumns, type Size, type View } from "./view.ts";
+import { editorColumns, type Size, textColumns, type View } from "./view.ts";
 import { errorWords } from "./words.ts";
 
 export interface Surroundings {
@@ -80,7 +80,7 @@ export class Controller {
   }
 
   leave(): void {
-    this.drawing.stop();
+    this.drawing.end();
     this.#desk.release();
     this.#left.resolve(this.#desk.current);
   }
@@ -166,7 +166,7 @@ export class Controller {
         chat.leave();
         return;
       case "show":
-        this.drawing.write(interruptionDetails(chat.state.interruption!, this.drawing.size.columns));
+        this.drawing.write(interruptionDetails(chat.state.interruption!, textColumns(this.drawing.size.columns)));
         return;
       case "sendQueue":
         this.#try(() => chat.resumeQueue());

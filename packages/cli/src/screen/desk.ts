@@ -1,5 +1,5 @@
 import type { Chat, ChatEvent, ChatState, Host } from "../host/host.ts";
-import { excerpt } from "./words.ts";
+import { chatName } from "./words.ts";
 
 /** The chats that are open, one of them on the screen. All of them may be at work: each records into its own session. */
 export class Desk {
@@ -70,8 +70,8 @@ export class Desk {
   }
 }
 
-function elsewhereWords({ title, id }: ChatState, event: ChatEvent): string | null {
-  const name = `"${excerpt(title || id, 24)}"`;
+function elsewhereWords(state: ChatState, event: ChatEvent): string | null {
+  const name = `"${chatName(state, 24)}"`;
   if (event.type === "permission.asked") return `${name} asks for permission`;
   if (event.type !== "turn.ended") return null;
   return event.outcome === "failed"

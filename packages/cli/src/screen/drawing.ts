@@ -2,7 +2,7 @@ import type { ChatState } from "../host/host.ts";
 import { ansiOf, type Line } from "./line.ts";
 import { headLines, type Level, noticeLines, ruleLine } from "./opening.ts";
 import { pendingItems, Scrollback } from "./scrollback.ts";
-import { answerRowsMax, type Shown, type Size, type View, viewOf } from "./view.ts";
+import { answerRowsMax, type Shown, type Size, textColumns, type View, viewOf } from "./view.ts";
 
 /** Deltas come by the thousand: the screen follows at this pace. */
 const FRAME_MS = 33;
@@ -27,6 +27,7 @@ export class Drawing {
   /** Rows that wait for the next picture. */
   #rows: Line[] = [];
   #failure = "";
+  #ended = false;
   #frame = 0;
   #soon: NodeJS.Timeout | null = null;
   #spinning: NodeJS.Timeout | null = null;
@@ -62,7 +63,7 @@ export class Drawing {
   }
 
   notice(level: Level, text: string): void {
-    this.write(noticeLines(level, text, this.#size.columns));
+    this.write(noticeLines(level, text, textColumns(this.#size.columns)));
   }
 
   /** Another conversation comes onto the screen. */
@@ -73,7 +74,7 @@ export class Drawing {
     this.write([
       ...(behindAnother ? [ruleLine(columns)] : []),
       ...headLines(state, columns, resumed),
-      ...this.#scrollback.open(state, columns),
+      ...this.#scrollback.open(state, textColumns(columns)),
     ]);
   }
 
@@ -86,21 +87,22 @@ export class Drawing {
   /** The live part of a conversation; what is finished of it goes into the scrollback. */
   conversation(shown: Omit<Shown, "answer" | "pending">): View {
     const { state } = shown;
-    const { finished, live } = this.#scrollback.step(state, this.#size.columns, answerRowsMax(this.#size));
+    const { finished, live } = this.#scrollback.step(state, textColumns(this.#size.columns), answerRowsMax(this.#size));
     this.#rows.push(...finished);
     const failure = state.failure?.message ?? "";
     if (failure !== "" && failure !== this.#failure) {
-      this.#rows.push(...noticeLines("error", failure, this.#size.columns));
+      this.#rows.push(...noticeLines("error", failure, textColumns(this.#size.columns)));
     }
     this.#failure = failure;
     return viewOf({ ...shown, answer: live, pending: pendingItems(state) }, this.#size);
   }
 
   soon(): void {
-    this.#soon ??= setTimeout(() => this.now(), FRAME_MS);
+    if (!this.#ended) this.#soon ??= setTimeout(() => this.now(), FRAME_MS);
   }
 
   now(): void {
+    if (this.#ended) return;
     if (this.#soon !== null) clearTimeout(this.#soon);
     this.#soon = null;
     const { view, active } = this.#look(this);
@@ -116,10 +118,13 @@ export class Drawing {
     for (const listener of this.#listeners) listener();
   }
 
-  stop(): void {
-    if (this.#soon !== null) clearTimeout(this.#soon);
-    this.#soon = null;
+  /** The live part goes; what was written stays in the terminal. */
+  end(): void {
+    this.now();
+    this.#ended = true;
     this.#spin(false);
+    this.#picture = { ...this.#picture, live: "", cursor: null };
+    for (const listener of this.#listeners) listener();
   }
 
   /** Only while there is something to wait for: a screen that stands still costs nothing. */

@@ -46,10 +46,8 @@ export function callWords(call: InterruptedCall): string {
 
 /** In brief: what was asked, what had been said, which tools were in which state. */
 export function interruptionLines(found: InterruptionShown, columns: number, rowsMax: number, now: number): Line[] {
-  const again =
-    found.resumes > 0 ? ` It was resumed ${found.resumes === 1 ? "once" : `${found.resumes} times`} before.` : "";
   const rows: Line[] = wrap(
-    line(`${howWords(found.how)}, ${ago(found.at, now)}.${again}`, { ...WARNING, bold: true }),
+    line(`${howWords(found.how)}, ${ago(found.at, now)}.`, { ...WARNING, bold: true }),
     columns,
   );
   rows.push(fact("you asked", excerpt(found.prompt, columns), columns));
@@ -65,6 +63,8 @@ export function interruptionLines(found: InterruptionShown, columns: number, row
 export function interruptionDetails(found: InterruptionShown, columns: number): Line[] {
   const rows: Line[] = [BLANK, line(`── turn ${found.turn}, cut off at ${found.at}`, FAINT)];
   rows.push(...wrap(line(`${howWords(found.how)}.`, WARNING), columns));
+  // Also after each permission: it is no alarm by itself.
+  if (found.resumes > 0) rows.push(line(`It had been gone on with ${found.resumes} times.`, FAINT));
   rows.push(BLANK, line("What you asked:", FAINT));
   rows.push(
     ...untab(plain(found.prompt))

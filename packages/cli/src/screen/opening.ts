@@ -2,7 +2,7 @@ import type { ChatState } from "../host/host.ts";
 import { plainLine } from "../terminal/index.ts";
 import { BLANK, cut, type Line, line, type Style, span, wrap } from "./line.ts";
 import { COMMANDS } from "./slash.ts";
-import { folderWords, shortId } from "./words.ts";
+import { chatName, folderWords, shortId } from "./words.ts";
 
 export type Level = "info" | "warning" | "error";
 
@@ -20,13 +20,12 @@ export function noticeLines(level: Level, text: string, columns: number): Line[]
 
 /** What stands above a conversation when it comes onto the screen. */
 export function headLines(state: ChatState, columns: number, resumed: boolean): Line[] {
-  const title = plainLine(state.title);
   const facts = [shortId(state.id), plainLine(state.model), folderWords(state.cwd, 60)].join(" · ");
   const rows: Line[] = [
     cut(
       [
         span("holdfast ", { bold: true, colour: "cyan" }),
-        span(resumed ? title || "(no title)" : "new session", { bold: true }),
+        span(resumed ? chatName(state, 60) : "new session", { bold: true }),
       ],
       columns,
     ),
@@ -38,7 +37,7 @@ export function headLines(state: ChatState, columns: number, resumed: boolean): 
 
 /** Between two conversations in one scrollback. */
 export function ruleLine(columns: number): Line {
-  return line("━".repeat(columns), { colour: "grey" });
+  return line("━".repeat(Math.min(columns, 60)), { colour: "grey" });
 }
 
 const KEYS: readonly (readonly [string, string])[] = [

@@ -15,15 +15,19 @@ export interface PickerView {
 export function pickerView(picker: Picker, preview: readonly Line[], columns: number, rowsMax: number): PickerView {
   const filter = `filter: ${picker.filter}`;
   const head: Line[] = [
+    BLANK,
     cut([span(picker.title, { bold: true, colour: "cyan" }), span(countWords(picker), { dim: true })], columns),
     cut([span("filter: ", { dim: true }), span(picker.filter)], columns),
   ];
   const foot: Line[] = [cut(line("↑↓ choose · Enter take · type to filter · Esc back", { dim: true }), columns)];
   const room = Math.max(2, rowsMax - head.length - foot.length - 1);
-  const body = columns >= WIDE_COLUMNS ? beside(picker, preview, columns, room) : below(picker, preview, columns, room);
+  const body =
+    columns >= WIDE_COLUMNS && preview.length > 0
+      ? beside(picker, preview, columns, room)
+      : below(picker, preview, columns, room);
   return {
     lines: [...head, ...body, BLANK, ...foot].slice(0, rowsMax),
-    cursor: { x: Math.min(columns - 1, lineWidth([span(filter)])), y: 1 },
+    cursor: { x: Math.min(columns - 1, lineWidth([span(filter)])), y: 2 },
   };
 }
 

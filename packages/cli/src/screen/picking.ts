@@ -82,7 +82,9 @@ export class Picking {
     const found = row === undefined ? undefined : this.#peeked.get(row.id);
     if (found === undefined) return [];
     if (typeof found === "string") return [line(found, { colour: "yellow" })];
-    return found.slice(-PREVIEW_ITEMS).flatMap((item) => itemLines(item, previewColumns(columns)));
+    const rows = found.slice(-PREVIEW_ITEMS).flatMap((item) => itemLines(item, previewColumns(columns)));
+    // The blank line before the first item separates it from nothing.
+    return rows.slice(1);
   }
 
   #peek(): void {

@@ -16,7 +16,7 @@ export class Scrollback {
   #flow: Flow = FLOW;
   /** The streamed text that `#flow` has seen. */
   #streamed = "";
-  /** The answer that was recorded last: until the next one begins it may still be told as streamed. */
+  /** What was told as streamed when an answer was recorded: until the next one begins, that may still be it. */
   #recorded = "";
   /** The thoughts that were written out before their record came. */
   #thought = "";
@@ -36,7 +36,9 @@ export class Scrollback {
   step(state: ChatState, columns: number, rowsMax: number): { finished: Line[]; live: readonly Line[] } {
     const finished: Line[] = [];
     for (const item of state.items.slice(0, pendingAt(state))) {
-      if (!this.#ids.has(item.id)) finished.push(...this.#add(item, columns));
+      if (this.#ids.has(item.id)) continue;
+      finished.push(...this.#add(item, columns));
+      if (item.kind === "answer") this.#recorded = state.live?.text ?? "";
     }
     const live = this.#stream(state, columns, rowsMax, finished);
     return { finished, live };
@@ -47,7 +49,6 @@ export class Scrollback {
     if (item.kind === "reasoning" && this.#thought !== "" && this.#thought.includes(item.text.trim())) return [];
     if (item.kind !== "answer") return itemLines(item, columns);
     const { taken } = this.#flow;
-    this.#recorded = this.#streamed;
     if (taken > item.text.length && this.#streamed.startsWith(item.text)) {
       // Several texts of one message were streamed as one: this one is written out, and the next goes on behind it.
       this.#streamed = this.#streamed.slice(item.text.length);
@@ -93,16 +94,18 @@ export class Scrollback {
   }
 }
 
-/** The first item that still changes: a call of the turn that is running. What follows waits for it, so that the order holds. */
+/** The first item that still changes: a call of the last turn. What follows waits for it, so that the order holds. */
 function pendingAt(state: ChatState): number {
-  if (state.status !== "running" && state.status !== "waiting") return state.items.length;
+  const working = state.status === "running" || state.status === "waiting";
   const prompt = state.items.findLastIndex(({ kind }) => kind === "prompt");
-  const at = state.items.findIndex((item, i) => i > prompt && item.kind === "call" && unfinished(item));
+  const at = state.items.findIndex((item, i) => i > prompt && item.kind === "call" && mayChange(item, working));
   return at === -1 ? state.items.length : at;
 }
 
-function unfinished({ state }: CallItem): boolean {
-  return state === "open" || state === "waiting" || state === "running";
+/** While a turn works, an outcome that is not known is one that is being recorded. After its end only a tool that has not stopped yet has one to come. */
+function mayChange({ state }: CallItem, working: boolean): boolean {
+  if (state === "running") return true;
+  return working && (state === "open" || state === "waiting" || state === "unknown");
 }
 
 /** Items that are shown in the live part, since they may still change. */

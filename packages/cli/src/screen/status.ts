@@ -1,7 +1,7 @@
 import type { ChatState } from "../host/host.ts";
 import { plainLine } from "../terminal/index.ts";
 import { cut, type Line, lineWidth, type Span, span } from "./line.ts";
-import { elapsedWords, folderWords, tokensWords } from "./words.ts";
+import { elapsedWords, excerpt, folderWords, tokensWords } from "./words.ts";
 
 const SPINNER = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
@@ -22,25 +22,22 @@ export function spinner(frame: number): string {
   return SPINNER[frame % SPINNER.length]!;
 }
 
-/** One row: state at the left, where we are at the right. What does not fit goes, the least important first. */
+/** One row: the state, then where we are. What does not fit goes, the least important first. */
 export function statusLine(state: ChatState, facts: StatusFacts, columns: number): Line {
-  const left: Span[] = [...stateSpans(state, facts)];
-  if (facts.elsewhere !== "") left.push(span(`  ${facts.elsewhere}`, { colour: "yellow" }));
-  if (facts.hint !== "") left.push(span(`  ${facts.hint}`, { dim: true }));
-  const room = columns - 2;
+  const spans: Span[] = stateSpans(state, facts);
+  if (facts.hint !== "") spans.push(span(` · ${facts.hint}`, { dim: true }));
+  if (facts.elsewhere !== "") spans.push(span(` · ${facts.elsewhere}`, { colour: "yellow" }));
   const pieces = [
-    windowWords(state.window),
     plainLine(state.model),
-    folderWords(state.cwd, Math.max(12, Math.floor(columns / 4))),
-    state.title === "" ? "" : plainLine(state.title).slice(0, 40),
-  ].filter((piece) => piece !== "");
-  let right = "";
+    windowWords(state.window),
+    folderWords(state.cwd, Math.max(12, Math.floor(columns / 3))),
+    excerpt(state.title, 40),
+  ];
   for (const piece of pieces) {
-    const longer = right === "" ? piece : `${right} · ${piece}`;
-    if (lineWidth(left) + longer.length + 2 <= room) right = longer;
+    const next = span(` · ${piece}`, { dim: true });
+    if (piece !== "" && lineWidth([...spans, next]) <= columns) spans.push(next);
   }
-  const gap = Math.max(2, columns - lineWidth(left) - lineWidth([span(right)]));
-  return cut([...left, ...(right === "" ? [] : [span(" ".repeat(gap)), span(right, { dim: true })])], columns);
+  return cut(spans, columns);
 }
 
 function stateSpans(state: ChatState, { frame, elapsedMs, busy }: StatusFacts): Span[] {

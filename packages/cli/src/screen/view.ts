@@ -35,6 +35,13 @@ export interface Shown {
 
 const PROMPT = "❯ ";
 const OUTPUT_ROWS = 3;
+/** A terminal that is made narrower breaks what is wider, and nobody can know into how many rows: what is drawn anew stays short where it can. */
+const RULE_COLUMNS = 60;
+
+/** Longer rows are hard to read, however wide the screen is. */
+export function textColumns(columns: number): number {
+  return Math.min(columns, 120);
+}
 
 /** How many columns the editor has for its text. */
 export function editorColumns(columns: number): number {
@@ -62,7 +69,7 @@ export function viewOf(shown: Shown, { columns, rows }: Size): View {
   left -= work.length;
   const answer = left > 0 ? answerPart(shown, columns).slice(-left) : [];
   const above = [...answer, ...work, ...panel, ...queued];
-  const rule = line("─".repeat(columns), { colour: "grey" });
+  const rule = line("─".repeat(Math.min(columns, RULE_COLUMNS)), { colour: "grey" });
   const lines = [...above, rule, ...editor.lines, ...hints, status].slice(-height);
   const dropped = above.length + 1 + editor.lines.length + hints.length + 1 - lines.length;
   return { lines, cursor: { x: editor.cursor.x, y: above.length + 1 + editor.cursor.y - dropped } };
@@ -97,9 +104,12 @@ function workPart({ state, pending, status }: Shown, columns: number): Line[] {
     );
   }
   for (const item of pending) {
-    if (item.kind !== "call") continue;
-    const mark = item.state === "running" ? spinner(status.frame) : undefined;
-    rows.push(callLine(item.name, callSummary(item), item.state, columns, mark));
+    // What it is asked about stands in the panel.
+    if (item.kind !== "call" || item.call === state.asks[0]?.call) continue;
+    // Its outcome is on the way into the journal.
+    const shown = item.state === "unknown" ? "running" : item.state;
+    const mark = shown === "running" ? spinner(status.frame) : undefined;
+    rows.push(callLine(item.name, callSummary(item), shown, columns, mark));
     rows.push(...outputTail(state.outputs[item.call] ?? "", columns, OUTPUT_ROWS));
   }
   return rows.length === 0 ? [] : [BLANK, ...rows];

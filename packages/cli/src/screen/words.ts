@@ -1,4 +1,5 @@
 import { homedir } from "node:os";
+import type { ChatState } from "../host/host.ts";
 import { fit, plainLine } from "../terminal/index.ts";
 import type { CallState } from "../transcript/item.ts";
 import { callWords } from "../transcript/words.ts";
@@ -33,6 +34,12 @@ export function folderWords(cwd: string, columns: number, home: string = homedir
   if (harmless.length <= columns) return harmless;
   // The end of a path says more than its beginning.
   return `…${harmless.slice(harmless.length - columns + 1)}`;
+}
+
+/** What people know a session by: its title, else how it began. */
+export function chatName({ title, items, id }: Pick<ChatState, "title" | "items" | "id">, columns: number): string {
+  const first = items.find((item) => item.kind === "prompt");
+  return excerpt(title || (first?.kind === "prompt" ? first.text : "") || shortId(id), columns);
 }
 
 /** The beginning of a text, on one line. */
