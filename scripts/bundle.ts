@@ -1,4 +1,4 @@
-import { chmodSync, rmSync } from "node:fs";
+import { chmodSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { rolldown } from "rolldown";
 
@@ -13,7 +13,8 @@ export const bundleFolder = join(cli, "bundle");
 
 const OUTSIDE = [/^node:/, /^commander$/, /^(?:ai|ink|marked|react|zod)(?:\/|$)/, /^@ai-sdk\//, /^@holdfast\/testkit/];
 
-export async function bundle(): Promise<void> {
+/** Answers the names of its files. Others that are there stay: somebody may be running them. */
+export async function bundle(): Promise<readonly string[]> {
   const build = await rolldown({
     input: { bin: join(cli, "src/bin.ts"), "search-worker": join(cli, "src/tools/search-worker.ts") },
     platform: "node",
@@ -25,7 +26,7 @@ export async function bundle(): Promise<void> {
     transform: { target: "node24", jsx: "react-jsx" },
   });
   // No folders: the modules look for what stands beside them, and for package.json above them.
-  await build.write({
+  const { output } = await build.write({
     dir: bundleFolder,
     format: "esm",
     entryFileNames: "[name].js",
@@ -33,9 +34,10 @@ export async function bundle(): Promise<void> {
   });
   await build.close();
   chmodSync(join(bundleFolder, "bin.js"), 0o755);
+  return output.map(({ fileName }) => fileName);
 }
 
 if (import.meta.main) {
-  rmSync(bundleFolder, { recursive: true, force: true });
-  await bundle();
+  const files = new Set(await bundle());
+  for (const name of readdirSync(bundleFolder)) if (!files.has(name)) rmSync(join(bundleFolder, name));
 }

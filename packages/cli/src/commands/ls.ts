@@ -33,7 +33,7 @@ export function register(program: Command): void {
     .option("--app <name>", "only those of this program")
     .option("--since <time>", "only those written to since: a date, or an age such as 2h, 7d", timeOf)
     .option("--limit <n>", "at most so many", countOf, 50)
-    .option("--all", "all of them, also those without a turn")
+    .option("--all", "all of them, also those without a turn and those of sub-agents")
     .option("--json", "one JSON object for each, on a line of its own")
     .addHelpText(
       "after",
@@ -53,6 +53,8 @@ export function register(program: Command): void {
           after = page.next;
           for (const session of page.sessions) {
             if (options.status && shownStatus(session) !== options.status) continue;
+            // What works for another session is found there.
+            if (session.parent && !options.all) continue;
             if (found.length >= max) {
               more = true;
               break;

@@ -9,6 +9,9 @@ import { CommandError, EXIT } from "../exit.ts";
 import { paintFor } from "../terminal/colour.ts";
 import { progressOn } from "../terminal/progress.ts";
 
+/** The sums, and some faults: one is enough to know that a store is broken. */
+const LINES_MAX = 12;
+
 interface Options {
   readonly kills: number;
   readonly conversations: number;
@@ -60,7 +63,8 @@ async function torture(options: Options): Promise<void> {
       await killAgents(module, folder, options, shared, stores.length),
     ]) {
       if (!receipt) continue;
-      for (const line of receipt.lines) tell(line);
+      for (const line of receipt.lines.slice(0, LINES_MAX)) tell(line);
+      if (receipt.lines.length > LINES_MAX) tell(`  and ${receipt.lines.length - LINES_MAX} more faults`);
       sums.push({ store: module, ...receipt.sums });
       faults += receipt.faults;
     }

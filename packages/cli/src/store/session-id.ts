@@ -22,7 +22,7 @@ export async function* allSessions(store: Store): AsyncGenerator<Summary, void, 
 }
 
 /**
- * The session that a user means: an id, its beginning or its end (four characters or more), or `latest` (`-`) for the one last written to. Throws CommandError SESSION_NOT_FOUND, SESSION_AMBIGUOUS.
+ * The session that a user means: an id, its beginning or its end (four characters or more), or `latest` (`-`) for the one last written to that is no sub-agent's. Throws CommandError SESSION_NOT_FOUND, SESSION_AMBIGUOUS.
  */
 export async function resolveId(store: Store, given: string): Promise<string> {
   const wanted = given.trim().toLowerCase();
@@ -31,8 +31,7 @@ export async function resolveId(store: Store, given: string): Promise<string> {
     throw notFound(`There is no session ${wanted} in ${placeOf(store)}.`);
   }
   if (wanted === "latest" || wanted === "-") {
-    const { sessions } = await store.list({ limit: 1 });
-    if (sessions[0]) return sessions[0].id;
+    for await (const { id, turns, queued, parent } of allSessions(store)) if (!parent && turns + queued > 0) return id;
     throw notFound(`There are no sessions in ${placeOf(store)} yet.`);
   }
   if (wanted.length < CHARACTERS_MIN || !/^[0-9a-f-]+$/.test(wanted))
