@@ -1,4 +1,5 @@
 import { type DialectName, dialects, type Entry, openJournalStore, type Reading, type Store } from "holdfast";
+import { shapesOf } from "../transcript/parts/shape.ts";
 import { documentOf } from "./document.ts";
 import type { Format } from "./format.ts";
 import { redacted } from "./redact.ts";
@@ -42,9 +43,18 @@ async function* journalLines(store: Store, id: string, redact: boolean): AsyncGe
       continue;
     }
     const { crc, ...rest } = record;
-    const safe = redacted(rest);
+    const safe = redacted(rest.kind === "draft" ? withoutPieces(rest) : rest);
     yield `${JSON.stringify(safe === rest ? record : safe)}\n`;
   }
+}
+
+/** A secret that was streamed is in pieces, of which none looks like one: the words of a draft are in the message that it became. */
+function withoutPieces<T extends { readonly [member: string]: unknown }>(draft: T): T {
+  const parts = shapesOf(draft["parts"]).map((part) => {
+    const said = ["text", "reasoning", "input"].filter((name) => typeof part[name] === "string");
+    return { ...part, ...Object.fromEntries(said.map((name) => [name, "[redacted:draft]"])) };
+  });
+  return parts.length > 0 ? { ...draft, parts } : draft;
 }
 
 /** A JSON array, one message on each line. */
