@@ -169,7 +169,8 @@ function networkCode(link: Shape): string | undefined {
   const code = textOf(link["code"]);
   if (UNREACHABLE.has(code)) return code;
   const message = textOf(link["message"]);
-  if (/^(terminated|other side closed|fetch failed|failed to fetch)$/i.test(message)) return "the connection broke";
+  if (/^(terminated|other side closed|fetch failed|failed to fetch|bad port)$/i.test(message))
+    return "the connection broke";
   return undefined;
 }
 

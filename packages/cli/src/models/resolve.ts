@@ -50,8 +50,8 @@ const PROVIDERS: Readonly<Record<string, Provider>> = {
     address: "OPENAI_BASE_URL",
     needsKey: true,
     example: "openai/gpt-5",
-    // Nothing that the journal holds may depend on what OpenAI's servers keep (R4).
-    providerOptions: { openai: { store: false, include: ["reasoning.encrypted_content"] } },
+    // Nothing that the journal holds may depend on what OpenAI's servers keep (R4). The package then asks for encrypted reasoning by itself, of models that reason.
+    providerOptions: { openai: { store: false } },
     load: async (name, key, baseUrl) => {
       const { createOpenAI } = await import("@ai-sdk/openai");
       return createOpenAI(settings(key, baseUrl)).responses(name);

@@ -84,7 +84,7 @@ function contentOf(reply: Reply): LanguageModelV4Content[] {
 
 function finishOf({ calls, failure }: Reply): LanguageModelV4FinishReason {
   if (failure?.kind === "refuse") return { unified: "content-filter", raw: "refusal" };
-  if (failure?.kind === "error") return { unified: "error", raw: "error" };
+  if (failure?.kind === "error" || failure?.kind === "malformed") return { unified: "error", raw: "error" };
   return calls.length > 0 ? { unified: "tool-calls", raw: "tool_use" } : { unified: "stop", raw: "end_turn" };
 }
 

@@ -64,7 +64,9 @@ function* failing({ text, failure }: Reply): Generator<LanguageModelV4StreamPart
     case "cut":
       throw brokenConnection("UND_ERR_SOCKET");
     case "malformed":
-      throw new SyntaxError("Unexpected token in the stream (this failure was asked for)");
+      // The provider packages hand on what they could not parse, and read on.
+      yield { type: "error", error: new SyntaxError("Unexpected token in the stream (this failure was asked for)") };
+      return;
     case "error":
       yield { type: "error", error: { type: "overloaded_error", message: "overloaded (this failure was asked for)" } };
       return;
