@@ -28,12 +28,21 @@ export function estimateTokens(messages: readonly unknown[]): number {
  */
 export async function compact(
   session: Session<ModelMessage>,
-  { model, windowTokens }: Pick<ResolvedModel, "model" | "windowTokens">,
+  { model, windowTokens, providerOptions }: Pick<ResolvedModel, "model" | "windowTokens" | "providerOptions">,
   signal?: AbortSignal,
 ): Promise<{ readonly before: number; readonly after: number }> {
   const before = session.messages.length;
   const messages = [...fitting(session.messages, windowTokens), { role: "user", content: SUMMARISE } as const];
-  const { text } = await generateText({ model, messages, maxRetries: 3, ...(signal ? { abortSignal: signal } : {}) });
+  const { text } = await generateText({
+    model,
+    messages,
+    maxRetries: 3,
+    ...(providerOptions ? { providerOptions } : {}),
+    ...(signal ? { abortSignal: signal } : {}),
+  });
+  if (text.trim() === "") {
+    throw new Error("the model gave a summary with nothing in it, and the conversation was left as it is");
+  }
   const summary: ModelMessage = { role: "user", content: `[Summary of the conversation so far]\n\n${text}` };
   const prompt = session.turn?.prompt;
   const tail = newest(session.entries, windowTokens * KEPT * CHARACTERS_PER_TOKEN);
@@ -42,15 +51,19 @@ export async function compact(
   return { before, after: session.messages.length };
 }
 
-/** The newest entries that the model sees, up to this many characters; none behind one that does not fit. */
-export function newest<M>(entries: readonly Entry<M>[], charactersMax: number): Entry<M>[] {
-  const kept: Entry<M>[] = [];
+/** The newest entries that the model sees, up to this many characters; none behind one that does not fit. A response stays with all of its results, or goes with them: `replace` keeps them together, and would bring the large ones back. */
+export function newest(entries: readonly Entry<ModelMessage>[], charactersMax: number): Entry<ModelMessage>[] {
+  const kept: Entry<ModelMessage>[] = [];
+  let results: Entry<ModelMessage>[] = [];
   let characters = 0;
   for (const entry of entries.toReversed()) {
     if (entry.replacedBy || entry.metadata.hiddenFromModel || entry.late) continue;
     characters += JSON.stringify(entry.message).length;
     if (characters > charactersMax) break;
-    kept.unshift(entry);
+    results.unshift(entry);
+    if (entry.message.role === "tool") continue;
+    kept.unshift(...results);
+    results = [];
   }
   return kept;
 }

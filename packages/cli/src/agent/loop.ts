@@ -40,14 +40,14 @@ export type Worked = RunOutcome | { readonly kind: "limit"; readonly steps: numb
 export async function work(work: Work, turn: Turn<ModelMessage>): Promise<Worked> {
   const { session, durable, model, tools } = work;
   await durable.runOpen(tools);
-  let usedTokens = estimateTokens(session.messages);
+  let usedTokens = estimateTokens([work.instructions, ...session.messages]);
   let isCompacted = false;
   for (let step = 0; step < STEPS_MAX; step++) {
     if (turn.signal.aborted) return { kind: "aborted" };
     if (isNearlyFull(usedTokens, model.windowTokens) && !isCompacted) {
       const failed = await compacting(work, turn);
       if (failed) return failed;
-      usedTokens = estimateTokens(session.messages);
+      usedTokens = estimateTokens([work.instructions, ...session.messages]);
       isCompacted = true;
     }
     const run = streamText(
@@ -71,10 +71,16 @@ export async function work(work: Work, turn: Turn<ModelMessage>): Promise<Worked
     }
     if (outcome.kind !== "completed") return outcome;
     const { inputTokens = 0, outputTokens = 0 } = await run.usage;
-    usedTokens = inputTokens + outputTokens || estimateTokens(session.messages);
-    isCompacted &&= isNearlyFull(usedTokens, model.windowTokens);
+    usedTokens = inputTokens + outputTokens || estimateTokens([work.instructions, ...session.messages]);
     work.used(usedTokens);
-    if (session.messages.at(-1)?.role !== "tool") return outcome;
+    // By what it called, not by what stands last: an answer with nothing in it leaves no message.
+    const { toolCalls } = await run.finalStep;
+    if (!toolCalls.some((call) => !call.providerExecuted)) return outcome;
+    isCompacted &&= isNearlyFull(usedTokens, model.windowTokens);
+    // What the tools answered was not in that request, and will be in the next.
+    usedTokens += estimateTokens(
+      session.messages.slice(session.messages.findLastIndex(({ role }) => role !== "tool") + 1),
+    );
   }
   return { kind: "limit", steps: STEPS_MAX };
 }

@@ -1,0 +1,75 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { ModelMessage } from "ai";
+import type { Entry } from "holdfast";
+import { expect, test } from "vitest";
+import { newest } from "../../src/agent/compaction.ts";
+import { call, heard, Stage, text } from "./host-stage.ts";
+
+test("an answer with nothing in it ends the turn, also behind results: the model is not asked for ever", async () => {
+  await using stage = new Stage();
+  writeFileSync(join(stage.work, "a.txt"), "a\n");
+  const chat = await stage.chat([[call("c1", "read", { path: "a.txt" })], [], [text("too much")]]);
+  const { events } = heard(chat);
+  await chat.prompt("read a.txt");
+  await chat.settled();
+  expect(chat.model.prompts).toHaveLength(2);
+  expect(events.at(-1)).toMatchObject({ type: "turn.ended", outcome: "completed" });
+});
+
+function entry(id: string, message: ModelMessage): Entry<ModelMessage> {
+  return { id, message, step: id, seq: 1, turn: 1, at: "", metadata: {} } as unknown as Entry<ModelMessage>;
+}
+
+const result = (id: string, characters: number): ModelMessage => ({
+  role: "tool",
+  content: [
+    { type: "tool-result", toolCallId: id, toolName: "read", output: { type: "text", value: "x".repeat(characters) } },
+  ],
+});
+const asked = (...ids: string[]): ModelMessage => ({
+  role: "assistant",
+  content: ids.map((toolCallId) => ({ type: "tool-call", toolCallId, toolName: "read", input: {} })),
+});
+
+test("compaction keeps a response with all of its results, or nothing of it: else the results that do not fit come back with the one that does", () => {
+  const entries = [
+    entry("p", { role: "user", content: "read" }),
+    entry("a", asked("c1", "c2")),
+    entry("r1", result("c1", 900)),
+    entry("r2", result("c2", 100)),
+  ];
+  expect(newest(entries, 700).map(({ id }) => id)).toEqual([]);
+  expect(newest(entries, 2000).map(({ id }) => id)).toEqual(["p", "a", "r1", "r2"]);
+  expect(newest([...entries, entry("b", asked("c3")), entry("r3", result("c3", 10))], 700).map(({ id }) => id)).toEqual(
+    ["b", "r3"],
+  );
+});
+
+test("results that fill the window are noticed before the model is asked, not by its refusal", async () => {
+  await using stage = new Stage();
+  writeFileSync(join(stage.work, "a.txt"), `${"word ".repeat(100)}\n`.repeat(80));
+  const chat = await stage.chat(
+    [[call("c1", "read", { path: "a.txt" })], [text("The task: read a.txt. It was read.")], [text("done")]],
+    { windowTokens: 10_000 },
+  );
+  const { events } = heard(chat);
+  await chat.prompt("read a.txt");
+  await chat.settled();
+  expect(events.filter(({ type }) => type === "replaced")).toHaveLength(1);
+  expect(JSON.stringify(chat.model.prompts[2])).not.toContain("word word");
+  expect(JSON.stringify(chat.model.prompts[2])).toContain("It was read.");
+  expect(events.at(-1)).toMatchObject({ type: "turn.ended", outcome: "completed" });
+});
+
+test("a summary with nothing in it replaces nothing", async () => {
+  await using stage = new Stage();
+  const chat = await stage.chat([[text("hello")], [], [text("again")]]);
+  await chat.prompt("hello");
+  await chat.settled();
+  await expect(chat.compact()).rejects.toThrow(/summary/);
+  expect(chat.state.items.map((item) => item.kind)).toEqual(["prompt", "answer"]);
+  await chat.prompt("more");
+  await chat.settled();
+  expect(JSON.stringify(chat.model.prompts.at(-1))).toContain("hello");
+});
