@@ -39,8 +39,9 @@ export async function findAgain(
   const exitCode = exitOf(files);
   if (exitCode === "not-begun") return { kind: "not-begun", running: false, pid, output: "", shown: NOT_BEGUN };
   const output = outputOf(files);
-  // The status is there before the wrapper itself has ended.
   if (exitCode !== null) {
+    // The status is there a moment before the wrapper itself has ended: what is in its group then is its own.
+    for (let tries = 0; tries < 200 && (await isRunning(recorded)); tries++) await passed(5);
     const background = (await membersOf(pid)).some((one) => one.pid !== pid);
     return { kind: "ended", running: false, pid, exitCode, output, shown: ended(output, { exitCode, background }) };
   }
