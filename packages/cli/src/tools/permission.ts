@@ -10,7 +10,7 @@ export { checkRule } from "./rules.ts";
 /**
  * What the agent may do by itself. A call is judged by the first of these that says something: a rule that denies, a rule that asks, what is guarded, a rule that allows, the default.
  *
- * By default, reading, listing and searching inside of the working folder is allowed, and everything else is asked for. Guarded are files that look like secrets, the store itself, and writing below `.git`: only a rule
+ * By default, reading, listing and searching inside of the working folder is allowed, and reading what a command has printed; everything else is asked for. Guarded are files that look like secrets, the store itself, and writing below `.git`: only a rule
  * that names that very path allows it, or `*`. Rules judge where a path leads in truth, and never a part of what a call does: each command of a line must be allowed. A line that cannot be taken apart into simple commands
  * (substitutions, redirections, loops) is allowed only by its exact text, by `shell` and by `*`, and by those two only if no rule forbids or asks for some commands.
  *
@@ -33,6 +33,8 @@ export interface Circumstances {
   readonly policy: Policy;
   /** The address of the store: the agent does not touch its own journal unasked. */
   readonly store?: string;
+  /** Where the whole output of commands is kept: the agent may read what its tools have printed. */
+  readonly outputs?: string;
   readonly home?: string;
   /** Where a path leads; that of the file system, unless told. */
   readonly realPath?: (cwd: string, path: string) => string;
@@ -104,9 +106,10 @@ class Judged {
   /** Of the command; null if it cannot be taken apart. */
   readonly commands: readonly (readonly string[])[] | null = null;
   readonly isGuarded: boolean = false;
+  readonly isOwnOutput: boolean = false;
 
   constructor({ name, input }: JudgedCall, options: Circumstances) {
-    const { cwd, home = homedir(), store } = options;
+    const { cwd, home = homedir(), store, outputs } = options;
     this.name = name;
     this.input = input;
     this.places = { cwd, home };
@@ -118,7 +121,12 @@ class Judged {
     const path = textOf(input, "path") ?? (hasDefaultPath(name, input) ? "." : null);
     if (path === null) return;
     this.given = resolve(cwd, path.replaceAll("\0", "\uFFFD"));
-    this.path = leadsTo(options.realPath ?? realPath, cwd, path);
+    const real = options.realPath ?? realPath;
+    this.path = leadsTo(real, cwd, path);
+    const printed = outputs === undefined ? null : leadsTo(real, cwd, outputs);
+    const isReading = name === "read" || name === "search";
+    this.isOwnOutput = isReading && printed !== null && this.path !== null && isInside(printed, this.path);
+    if (this.isOwnOutput) return;
     const isWriting = name === "write" || name === "edit";
     const guarded = (one: string): boolean =>
       isSecret(one) || isOfStore(one, store) || (isWriting && one.toLowerCase().split(sep).includes(".git"));
@@ -172,7 +180,8 @@ function verdictOf(judged: Judged, { policy }: Circumstances): { verdict: Decisi
   const together = judged.commands === null ? null : eachAllowed(policy.allow, judged.commands);
   if (together !== null) return { verdict: "allow", rule: together };
   const isReading = judged.name === "read" || judged.name === "list" || judged.name === "search";
-  return { verdict: isReading && judged.isInside && !judged.isGuarded ? "allow" : "ask" };
+  const isFree = judged.isOwnOutput || (isReading && judged.isInside && !judged.isGuarded);
+  return { verdict: isFree ? "allow" : "ask" };
 }
 
 /** Several commands may be allowed by a rule each. */

@@ -24,7 +24,7 @@ const GATED = `
 tell() { printf '%s\\n' "$2" > "$1.$$.tmp" && mv -f "$1.$$.tmp" "$1.$$.exit"; }
 read -r word <&3 && [ "$word" = begin ] || { tell "$2" not-begun; exit 125; }
 exec 3<&-
-sh -c "$1"
+sh -c -- "$1"
 code=$?
 tell "$2" "$code"
 exit "$code"
@@ -47,7 +47,6 @@ export async function runShell(
 ): Promise<string> {
   if (signal?.aborted) throw new Error("The command was stopped before it began: it did not run.");
   if (command.includes("\0")) throw new Error("A command cannot hold a NUL character. It did not run.");
-  mkdirSync(context.outputs, { recursive: true, mode: 0o700 });
   const waiting = await spawnAtGate(context, call, command);
   const { process: started, files } = waiting;
   const stopping = new Stopping(started);
@@ -128,43 +127,59 @@ async function letBegin(context: ToolContext, call: string, waiting: AtGate, sto
   return true;
 }
 
-/** In a process group of its own, so that it can be ended as a whole and outlives the agent. What it prints goes straight to its log: nothing of that is lost with the agent. */
-async function spawnAtGate({ outputs, cwd }: ToolContext, call: string, command: string): Promise<AtGate> {
-  const isWindows = process.platform === "win32";
-  const unnamed = join(outputs, `${safeName(call)}.${randomBytes(6).toString("hex")}.new`);
-  const log = openSync(unnamed, "wx", 0o600);
-  const env = { ...process.env, ...UNATTENDED };
-  const child = isWindows
-    ? spawn("cmd", ["/d", "/s", "/c", `"${command}"`], {
-        ...{ cwd, env, windowsHide: true, windowsVerbatimArguments: true },
-        stdio: ["ignore", log, log],
-      })
-    : spawn("sh", ["-c", GATED, "holdfast", command, join(outputs, safeName(call))], {
-        ...{ cwd, env, detached: true },
-        stdio: ["ignore", log, log, "pipe"],
-      });
-  closeSync(log);
-  const exit = exitOf(child);
+/** Throws, in words, if there is no such process in the end: then the command did not run. */
+async function spawnAtGate(context: ToolContext, call: string, command: string): Promise<AtGate> {
+  const unnamed = join(context.outputs, `${safeName(call)}.${randomBytes(6).toString("hex")}.new`);
+  let child: ChildProcess | null = null;
   try {
+    mkdirSync(context.outputs, { recursive: true, mode: 0o700 });
+    child = spawnInto(unnamed, context, call, command);
+    const exit = exitOf(child);
     await once(child, "spawn");
-    const pid = child.pid!;
-    const files = outputFiles(outputs, call, pid);
-    // Of an earlier process that had this pid.
-    rmSync(files.exit, { force: true });
-    renameSync(unnamed, files.log);
-    const started = await identify(pid);
-    if (started === null) throw new Error("its process could not be identified (is there /proc, or ps?)");
-    if (isWindows) void exit.then(({ code }) => writeFileSync(files.exit, `${(code ?? 1) & 255}\n`, { mode: 0o600 }));
-    const gate = isWindows ? null : (child.stdio[3] as Writable);
-    // A shell that was killed at the gate: its exit says so.
-    gate?.on("error", () => gate.destroy());
-    return { process: isWindows ? { pid, started } : { pid, started, group: true }, files, gate, exit };
+    return await named(child, unnamed, outputFiles(context.outputs, call, child.pid!), exit);
   } catch (error) {
-    child.kill("SIGKILL");
-    rmSync(unnamed, { force: true });
+    child?.kill("SIGKILL");
+    if (child) rmSync(unnamed, { force: true });
     const why = error instanceof Error ? error.message : String(error);
     throw new Error(`The command could not begin: ${why}. It did not run.`, { cause: error });
   }
+}
+
+/** In a process group of its own, so that it can be ended as a whole and outlives the agent. What it prints goes straight to its log: nothing of that is lost with the agent. */
+function spawnInto(file: string, { outputs, cwd }: ToolContext, call: string, command: string): ChildProcess {
+  const log = openSync(file, "wx", 0o600);
+  const env = { ...process.env, ...UNATTENDED };
+  try {
+    if (process.platform === "win32") {
+      const options = { cwd, env, windowsHide: true, windowsVerbatimArguments: true };
+      return spawn("cmd", ["/d", "/s", "/c", `"${command}"`], { ...options, stdio: ["ignore", log, log] });
+    }
+    const given = ["-c", GATED, "holdfast", command, join(outputs, safeName(call))];
+    return spawn("sh", given, { cwd, env, detached: true, stdio: ["ignore", log, log, "pipe"] });
+  } catch (error) {
+    rmSync(file, { force: true });
+    throw error;
+  } finally {
+    closeSync(log);
+  }
+}
+
+/** Its files are found by its pid, and itself by the time of its start. */
+async function named(child: ChildProcess, log: string, files: OutputFiles, exit: AtGate["exit"]): Promise<AtGate> {
+  const pid = child.pid!;
+  // Of an earlier process that had this pid.
+  rmSync(files.exit, { force: true });
+  renameSync(log, files.log);
+  const started = await identify(pid);
+  if (started === null) throw new Error("its process could not be identified (is there /proc, or ps?)");
+  if (process.platform === "win32") {
+    void exit.then(({ code }) => writeFileSync(files.exit, `${(code ?? 1) & 255}\n`, { mode: 0o600 }));
+    return { process: { pid, started }, files, gate: null, exit };
+  }
+  const gate = child.stdio[3] as Writable;
+  // A shell that was killed at the gate: its exit says so.
+  gate.on("error", () => gate.destroy());
+  return { process: { pid, started, group: true }, files, gate, exit };
 }
 
 function exitOf(child: ChildProcess): AtGate["exit"] {

@@ -35,13 +35,23 @@ export function tail(log: string, tell: (text: string) => void, each: (size: num
     }
     each(size);
   };
-  const timer = setInterval(look, LOOK_MS);
+  let isWatched = true;
+  const watch = (): void => {
+    if (!isWatched) return;
+    try {
+      look();
+    } catch {
+      // Whoever watches has failed, or the log is gone. The command has not: it goes on, unwatched.
+      isWatched = false;
+    }
+  };
+  const timer = setInterval(watch, LOOK_MS);
   return {
     end: () => {
       if (isOver) return;
       isOver = true;
       clearInterval(timer);
-      look();
+      watch();
       closeSync(fd);
     },
   };

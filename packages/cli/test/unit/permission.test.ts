@@ -84,6 +84,18 @@ describe("by default", () => {
   });
 });
 
+test("what the agent's own commands have printed may be read, though it is kept beside the journal", () => {
+  const store = join(root, "state");
+  const outputs = join(root, "state/outputs/s1");
+  const judged = (name: string, path: string, policy: Partial<Policy> = {}): string =>
+    verdict(name, { path, pattern: "x", content: "" }, policy, { store, outputs });
+  expect(judged("read", join(outputs, "c.1.log"))).toBe("allow");
+  expect(judged("search", join(outputs, "c.1.log"))).toBe("allow");
+  for (const path of [join(outputs, "../s2/c.1.log"), store]) expect(judged("read", path)).toBe("ask");
+  expect(judged("write", join(outputs, "c.1.log"), { allow: ["write(/**)"] })).toBe("ask");
+  expect(judged("read", join(outputs, "c.1.log"), { deny: ["read"] })).toBe("deny");
+});
+
 describe("rules for paths", () => {
   test.each([
     ["write", "src/a.ts", "write", "allow"],

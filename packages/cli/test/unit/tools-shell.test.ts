@@ -62,6 +62,7 @@ describe("what the model is answered", () => {
     ["echo one; echo two >&2", "one\ntwo\n"],
     ["printf x", "x"],
     ["true", "[no output]"],
+    ["-x", /\[exit status 127\]$/u],
     ["exit 3", "[exit status 3; no output]"],
     ["echo no; false", "no\n[exit status 1]"],
     ["kill -TERM $$ 2>/dev/null; echo never", /\[exit status 143[^\]]*\]$/u],
@@ -85,6 +86,22 @@ describe("what the model is answered", () => {
     expect(statSync(log!).mode & 0o777).toBe(0o600);
     expect(statSync(outputs).mode & 0o777).toBe(0o700);
     expect(context.said.endsWith("50000\n\0€")).toBe(true);
+  });
+
+  test("a watcher that fails does not disturb the command", async () => {
+    let told = 0;
+    const context = watched({
+      output: () => {
+        told += 1;
+        throw new Error("the screen is gone");
+      },
+    });
+    const command = "echo one; while [ ! -e go ]; do sleep 0.02; done; echo two";
+    const running = runShell(context, "c", { command });
+    await until("its words", () => told === 1);
+    writeFileSync(join(cwd, "go"), "");
+    expect(await running).toBe("one\ntwo\n");
+    expect(told, "it is not asked again").toBe(1);
   });
 
   test("what it prints is told while it runs", async () => {
@@ -139,7 +156,13 @@ describe("R7b: the gate", () => {
   test("what cannot begin says why", async () => {
     const lost = watched({ cwd: join(cwd, "gone") });
     expect(await failure(runShell(lost, "c", { command: "true" }))).toContain("could not begin");
+    expect(await failure(runShell(watched(), "c", { command: `true ${"x".repeat(3_000_000)}` }))).toContain(
+      "did not run",
+    );
     expect(readdirSync(outputs), "nothing is left of it").toEqual([]);
+    writeFileSync(join(cwd, "file"), "");
+    const closed = watched({ outputs: join(cwd, "file", "outputs") });
+    expect(await failure(runShell(closed, "c", { command: "true" }))).toContain("It did not run.");
     expect(await failure(runShell(watched(), "c", { command: "a\0b" }))).toContain("NUL");
   });
 });
