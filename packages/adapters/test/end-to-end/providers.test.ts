@@ -50,7 +50,7 @@ describe.each(Object.entries(providers))("%s", (_, { speech, model, options }) =
   async function undisturbed(): Promise<readonly unknown[]> {
     await using server = await loopback(speech, [first, second, last]);
     const run = streamText({
-      model: model(server.url),
+      model: await model(server.url),
       tools: toolbox([]),
       messages: [PROMPT],
       stopWhen: isStepCount(5),
@@ -71,7 +71,7 @@ describe.each(Object.entries(providers))("%s", (_, { speech, model, options }) =
     const agent = durable(session);
     await agent.runOpen(toolbox(ran));
     const all = {
-      model: model(url),
+      model: await model(url),
       tools: toolbox(ran),
       stopWhen: isStepCount(5),
       maxRetries: 0,

@@ -1,34 +1,26 @@
-import { createAnthropic } from "@ai-sdk/anthropic";
-import { createGoogle } from "@ai-sdk/google";
-import { createOpenAI } from "@ai-sdk/openai";
 import type { LanguageModel } from "ai";
 import { anthropic } from "./anthropic.ts";
 import { gemini } from "./gemini.ts";
+import { models, type ProviderName } from "./models.ts";
 import { openaiChat } from "./openai-chat.ts";
 import { openaiResponses } from "./openai-responses.ts";
 import type { Speech } from "./server.ts";
 
+export interface Provider {
+  readonly speech: Speech;
+  model(baseURL: string): Promise<LanguageModel>;
+  /** What the adapter asks for by itself, for a run without it. */
+  readonly options?: { readonly openai: { readonly store: false } };
+}
+
 /** The real packages, each with the server that speaks to it. */
-export const providers: Record<
-  "anthropic" | "openai-responses" | "openai-chat" | "gemini",
-  { readonly speech: Speech; model(baseURL: string): LanguageModel; readonly options?: { openai: { store: false } } }
-> = {
-  anthropic: {
-    speech: anthropic,
-    model: (baseURL) => createAnthropic({ baseURL, apiKey: "none" })("claude-sonnet-4-5"),
-  },
+export const providers: Record<ProviderName, Provider> = {
+  anthropic: { speech: anthropic, model: models.anthropic },
   "openai-responses": {
     speech: openaiResponses,
-    model: (baseURL) => createOpenAI({ baseURL, apiKey: "none" }).responses("gpt-5"),
-    // As the adapter asks for it by itself.
+    model: models["openai-responses"],
     options: { openai: { store: false } },
   },
-  "openai-chat": {
-    speech: openaiChat,
-    model: (baseURL) => createOpenAI({ baseURL, apiKey: "none" }).chat("gpt-4.1"),
-  },
-  gemini: {
-    speech: gemini,
-    model: (baseURL) => createGoogle({ baseURL, apiKey: "none" })("gemini-3-pro-preview"),
-  },
+  "openai-chat": { speech: openaiChat, model: models["openai-chat"] },
+  gemini: { speech: gemini, model: models.gemini },
 };
