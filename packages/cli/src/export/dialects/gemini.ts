@@ -23,7 +23,7 @@ export const geminiWriter: Writer = {
       role: "user",
       parts: calls.map(({ id, name, result }) => {
         const parts = result.files.flatMap(({ mediaType, data }) =>
-          data ? [{ inlineData: { mimeType: mediaType, data } }] : [],
+          data && TAKEN.test(mediaType) ? [{ inlineData: { mimeType: mediaType, data } }] : [],
         );
         return {
           functionResponse: { id, name, response: responseOf(result), ...(parts.length > 0 ? { parts } : {}) },
@@ -35,12 +35,18 @@ export const geminiWriter: Writer = {
 
 function responseOf({ failed, text, json, files }: ModelResult): Part {
   if (failed) return { error: text };
-  const words = [text, ...files.filter(({ data }) => !data).map(fileWords)].filter((one) => one !== "").join("\n");
+  const words = [text, ...files.filter(({ data, mediaType }) => !data || !TAKEN.test(mediaType)).map(fileWords)]
+    .filter((one) => one !== "")
+    .join("\n");
   return { output: json === undefined ? words : json };
 }
 
+/** What the API takes; it refuses a request with anything else. */
+const TAKEN = /^(?:image\/(?:png|jpeg|webp|heic|heif)$|audio\/|video\/|text\/|application\/pdf$)/;
+
 function filePart(file: ShownFile): Part {
   const { mediaType, data, url } = file;
+  if (!TAKEN.test(mediaType)) return { text: fileWords(file) };
   if (data) return { inlineData: { mimeType: mediaType, data } };
   return url ? { fileData: { fileUri: url, mimeType: mediaType } } : { text: fileWords(file) };
 }
