@@ -1,0 +1,76 @@
+import type { Command } from "commander";
+import { countOf } from "../arguments.ts";
+import { loadConfig } from "../config.ts";
+import { CommandError, EXIT } from "../exit.ts";
+
+interface Options {
+  readonly kills: number;
+  readonly seed?: number;
+  readonly loseOne?: true;
+  readonly keep?: true;
+  readonly json?: true;
+}
+
+const SEED_MAX = 1_000_000;
+
+export function register(program: Command): void {
+  program
+    .command("demo")
+    .summary("an agent is killed in mid-turn, again and again, and finishes")
+    .description(
+      "The main job in half a minute: starts the agent on a real task, kills it with SIGKILL in the middle of its turn (while text streams, while tools run, in a compaction, and at random instants), resumes it each time, and prints a receipt: what the agent had acknowledged, held against the reopened journal. Works in a temporary folder with a store of its own; needs no key and no network. Your own sessions are not touched. Exit code 1 if the receipt does not balance.",
+    )
+    .option("--kills <n>", "how often to kill it", countOf, 5)
+    .option("--seed <n>", "repeats the plan of an earlier run", countOf)
+    .option(
+      "--lose-one",
+      "take one acknowledged record out of the journal between two lives, as a bad store would: the receipt must say so",
+    )
+    .option("--keep", "leave the folder where it is, and say where")
+    .option("--json", "the receipt as JSON, and nothing else")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  holdfast demo\n  holdfast demo --kills 20 --seed 7\n  holdfast demo --lose-one; echo $?\n  holdfast demo --json | jq .acknowledged",
+    )
+    .action(async (options: Options, command: Command) => {
+      if (options.loseOne && options.kills < 2)
+        throw new CommandError(
+          EXIT.usage,
+          "USAGE",
+          "--lose-one needs --kills 2 or more: at the first kill there is no result of a tool to lose yet. Nothing was touched.",
+        );
+      await demo(options, loadConfig(command.optsWithGlobals()).offlineDelayMs);
+    });
+}
+
+async function demo({ kills, seed, loseOne, keep, json }: Options, delayMs: number): Promise<void> {
+  const { runDemo } = await import("../demo/demo.ts");
+  const { silentScreen, TextScreen } = await import("../demo/screen.ts");
+  const stop = new AbortController();
+  let signalled: NodeJS.Signals | null = null;
+  const onSignal = (signal: NodeJS.Signals): void => {
+    signalled ??= signal;
+    stop.abort();
+  };
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, onSignal);
+  try {
+    const receipt = await runDemo(
+      {
+        kills,
+        seed: seed ?? Math.floor(Math.random() * SEED_MAX) + 1,
+        loseOne: loseOne === true,
+        keep: keep === true,
+        delayMs,
+        signal: stop.signal,
+      },
+      json ? silentScreen(process.stdout) : new TextScreen(process.stdout),
+    );
+    process.exitCode = receipt.verdict === "kept" ? EXIT.done : EXIT.failed;
+  } catch (error) {
+    if (!stop.signal.aborted) throw error;
+  } finally {
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.off(signal, onSignal);
+  }
+  // Everything is cleared away; the parent is to see what ended it.
+  if (signalled !== null) process.kill(process.pid, signalled);
+}

@@ -1,0 +1,96 @@
+import { readdirSync, watch } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as passed } from "node:timers/promises";
+import type { ChatEvent } from "../host/host.ts";
+import type { Acknowledged } from "./acknowledged.ts";
+import { aimAt } from "./aim.ts";
+import { Child, type Death } from "./child.ts";
+import type { Room } from "./place.ts";
+import type { Aim } from "./plan.ts";
+import type { Task } from "./task.ts";
+
+export interface Life {
+  readonly number: number;
+  readonly pid: number;
+  readonly death: Death;
+  /** The moment of the kill, in words; null if it ended by itself. */
+  readonly shot: string | null;
+  /** The text and the thoughts that streamed in since the last message was recorded. */
+  readonly streamed: string;
+  readonly stderr: string;
+}
+
+export interface LifeOptions {
+  readonly number: number;
+  readonly task: Task;
+  readonly room: Room;
+  /** The session to go on with; null: a new one. */
+  readonly session: string | null;
+  readonly delayMs: number;
+  readonly aim: Aim | null;
+  readonly acknowledged: Acknowledged;
+  readonly started: (child: Child) => void;
+  /** Each event up to the kill. */
+  readonly onEvent: (event: ChatEvent) => void;
+  readonly onKill: (where: string) => void;
+}
+
+/** One process of the agent, from its start to its end. */
+export async function live(options: LifeOptions): Promise<Life> {
+  const { number, task, room, session, delayMs, aim, acknowledged } = options;
+  const sight = aim && aimAt(aim);
+  let id = session;
+  let shot: string | null = null;
+  let streamed = "";
+  const watching = new AbortController();
+  const shoot = (where: string): void => {
+    if (shot !== null) return;
+    shot = where;
+    child.kill();
+    options.onKill(where);
+  };
+  const child = new Child({ args: argsOf(task, session), store: room.store, cwd: room.work, delayMs }, (event) => {
+    if (event.type === "session") id = event.session;
+    if (event.type === "text" || event.type === "reasoning") streamed += event.text;
+    if (event.type === "item" || event.type === "retry") streamed = "";
+    // What it says after the shot was on its way is part of what it said.
+    acknowledged.hear(event, number);
+    if (shot !== null) return;
+    options.onEvent(event);
+    const seen = sight?.(event);
+    if (!seen) return;
+    if ("watch" in seen) {
+      const folder = join(room.store, "sessions", id!);
+      const before = new Set(readdirSync(folder));
+      watch(folder, { signal: watching.signal }, (_, name) => {
+        if (name !== null && !before.has(name)) shoot(seen.watch);
+      });
+    } else if (seen.thenDeltas === 0) shoot(seen.shoot);
+    else void passed(seen.thenDeltas * delayMs).then(() => shoot(seen.shoot));
+  });
+  options.started(child);
+  const death = await child.died;
+  watching.abort();
+  return {
+    number,
+    pid: child.pid,
+    death,
+    // It may have been quicker than the shot.
+    shot: death.signal === "SIGKILL" ? shot : null,
+    streamed,
+    stderr: child.stderr,
+  };
+}
+
+export function argsOf(task: Task, session: string | null): string[] {
+  const shared = [
+    "--json",
+    "--model",
+    "offline",
+    "--window-tokens",
+    String(task.windowTokens),
+    ...task.allow.flatMap((rule) => ["--allow", rule]),
+  ];
+  if (session === null) return ["run", ...shared, "--title", "holdfast demo", task.prompt];
+  return ["run", ...shared, "--resume", session, "--finish"];
+}

@@ -1,0 +1,51 @@
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import type { Files } from "./receipt.ts";
+import type { Task } from "./task.ts";
+
+/** A folder of the demo's own, with two copies of the project and a store for each: one for the agent that is killed, one for the agent that is left alone. */
+export interface Place {
+  readonly path: string;
+  readonly here: Room;
+  readonly undisturbed: Room;
+  remove(): void;
+}
+
+export interface Room {
+  readonly work: string;
+  readonly store: string;
+}
+
+export function makePlace({ files }: Task): Place {
+  const path = realpathSync(mkdtempSync(join(tmpdir(), "holdfast-demo-")));
+  const room = (name: string): Room => {
+    const work = join(path, name, "project");
+    for (const [file, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(work, file)), { recursive: true });
+      writeFileSync(join(work, file), text);
+    }
+    return { work, store: join(path, name, "store") };
+  };
+  return {
+    path,
+    here: room("killed"),
+    undisturbed: room("undisturbed"),
+    remove: () => rmSync(path, { recursive: true, force: true, maxRetries: 5 }),
+  };
+}
+
+export function filesIn(folder: string): Files {
+  const paths = readdirSync(folder, { recursive: true, encoding: "utf8" });
+  const files = paths.filter((path) => statSync(join(folder, path)).isFile());
+  return Object.fromEntries(files.sort().map((path) => [path, readFileSync(join(folder, path), "utf8")]));
+}

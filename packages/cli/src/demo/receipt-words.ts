@@ -1,0 +1,88 @@
+import type { styleText } from "node:util";
+import type { Kill, Receipt } from "./receipt.ts";
+
+type Style = Parameters<typeof styleText>[0];
+
+/** What became of a call that was in flight. */
+export const STATES: Readonly<Record<string, { readonly words: string; readonly style: Style }>> = {
+  "never-started": { words: "never started", style: "green" },
+  "outcome-unknown": { words: "started, outcome unknown", style: "yellow" },
+  unrecorded: { words: "may have started", style: "yellow" },
+  awaiting: { words: "waits for permission", style: "green" },
+  provider: { words: "run by the provider", style: "yellow" },
+};
+
+/** Null if nothing was streaming. */
+export function streamedWords({ streamed: { heard, found } }: Kill): string | null {
+  if (heard === 0 && found === 0) return null;
+  const rest = heard - found;
+  if (rest <= 0) return `all ${found} characters of the answer that was streaming`;
+  return `${found} of the ${heard} characters that had been streamed; the rest was younger than 200 ms`;
+}
+
+export interface ReceiptLine {
+  readonly text: string;
+  /** Null: a heading. `-`: more of the line above. */
+  readonly mark: "yes" | "NO" | "-" | null;
+}
+
+const MORE_MAX = 8;
+
+/** The receipt in words. Pure. */
+export function receiptLines(receipt: Receipt): ReceiptLine[] {
+  const { acknowledged, there, lost, changed, strange, damage, calls, effects, requests, files, agents } = receipt;
+  const { records, messages, starts, results, compactions } = acknowledged;
+  const lines: ReceiptLine[] = [{ text: "Receipt", mark: null }];
+  const line = (isRight: boolean, text: string, more: readonly string[] = []): void => {
+    lines.push({ text, mark: isRight ? "yes" : "NO" });
+    for (const one of more.slice(0, MORE_MAX)) lines.push({ text: one, mark: "-" });
+    if (more.length > MORE_MAX) lines.push({ text: `and ${more.length - MORE_MAX} more`, mark: "-" });
+  };
+  line(
+    lost.length === 0,
+    `${there} of ${records} acknowledged records are there, with the same content (${count(messages, "message")}, ${count(starts, "start")} and ${count(results, "result")} of tools, ${count(compactions, "compaction")})`,
+    lost,
+  );
+  line(
+    changed.length === 0 && damage.length === 0,
+    changed.length === 0 && damage.length === 0
+      ? `the journal only grew: read after each of ${count(receipt.kills.length, "death")}, each time it began with all of the time before`
+      : "the journal did not only grow; the store itself noticed:",
+    [...damage, ...changed],
+  );
+  if (strange.length > 0) line(false, "words came back that nobody had streamed", strange);
+  const isOnce = effects.length > 0 && effects.every(({ times }) => times === 1) && calls.startedTwice.length === 0;
+  line(
+    isOnce,
+    isOnce
+      ? `no effect happened twice: ${effects.map(({ what }) => `"${what}"`).join(", ")} once; of ${calls.made} calls none was started again that is not safe to repeat`
+      : "an effect happened twice, or not at all",
+    [...effects.map(({ what, times }) => `"${what}": ${times} times`), ...calls.startedTwice].slice(
+      isOnce ? Number.POSITIVE_INFINITY : 0,
+    ),
+  );
+  line(
+    requests.violations.length === 0,
+    `${count(requests.checked, "conversation")} read after the deaths, each one valid by the provider's rules`,
+    requests.violations,
+  );
+  line(
+    files.different.length === 0,
+    `${count(files.compared, "file")}, ${files.different.length === 0 ? "all" : "not all"} as an undisturbed agent left them`,
+    files.different,
+  );
+  line(
+    receipt.completed && agents.unfinished === 0,
+    receipt.completed && agents.unfinished === 0
+      ? `the turn was completed, with ${count(agents.sessions, "sub-agent")}, in ${(receipt.ms / 1000).toFixed(1)} s`
+      : "the turn, or a sub-agent's, was not completed",
+  );
+  if (receipt.missed.length > 0) {
+    lines.push({ text: `not reached before the turn was over: ${receipt.missed.join(", ")}`, mark: "-" });
+  }
+  return lines;
+}
+
+function count(n: number, what: string): string {
+  return `${n} ${what}${n === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,210 @@
+import { isDeepStrictEqual } from "node:util";
+import type { JournalRecord } from "holdfast";
+import type { Item } from "../transcript/item.ts";
+import { callWords } from "../transcript/words.ts";
+import type { Acknowledged } from "./acknowledged.ts";
+import { type Recorded, recordedIn } from "./history.ts";
+
+/** A kill, and what the journal said when it was reopened. */
+export interface Kill {
+  readonly life: number;
+  readonly pid: number;
+  /** What was aimed at. */
+  readonly aim: string;
+  /** The moment, in words. */
+  readonly where: string;
+  readonly calls: readonly {
+    readonly what: string;
+    readonly state: string;
+    /** Of a command that outlived its agent. */
+    readonly pid?: number;
+  }[];
+  /** Calls of the same step that had their result already. */
+  readonly answered: number;
+  /** Characters of the answer that was streaming: heard, and found in the journal. */
+  readonly streamed: { readonly heard: number; readonly found: number };
+  /** Bytes of a record that was being written: nobody was told that it was there. */
+  readonly tornBytes: number;
+  /** In the compaction: which conversation counts. */
+  readonly compaction?: "old" | "new";
+}
+
+export interface Facts {
+  readonly seed: number;
+  readonly kills: readonly Kill[];
+  /** Kills that were asked for and never came about, since the turn was over: by what they aimed at. */
+  readonly missed: readonly string[];
+  readonly acknowledged: Acknowledged;
+  /** The records as they were after each death, and at the end. */
+  readonly readings: readonly (readonly JournalRecord[])[];
+  /** What the store itself said of damage. */
+  readonly damage: readonly string[];
+  /** Conversations that were held against the provider's rules, and what broke them. */
+  readonly requests: { readonly checked: number; readonly violations: readonly string[] };
+  /** What the journal found of a streamed answer was not what had been streamed. */
+  readonly strange: readonly string[];
+  /** Lines that the command wrote. */
+  readonly effects: readonly string[];
+  readonly files: { readonly here: Files; readonly undisturbed: Files };
+  /** Sessions of sub-agents, and those of them that did not come to their end. */
+  readonly agents: { readonly sessions: number; readonly unfinished: number };
+  readonly session: string;
+  readonly ms: number;
+}
+
+/** By path. */
+export type Files = Readonly<Record<string, string>>;
+
+export interface Receipt {
+  readonly verdict: "kept" | "broken";
+  readonly seed: number;
+  readonly session: string;
+  readonly kills: readonly Kill[];
+  readonly missed: readonly string[];
+  readonly acknowledged: {
+    readonly records: number;
+    readonly messages: number;
+    readonly starts: number;
+    readonly results: number;
+    readonly compactions: number;
+    readonly turns: number;
+  };
+  /** Of those: there, with the same content. */
+  readonly there: number;
+  readonly lost: readonly string[];
+  /** Records that were read after one death, and were gone or different after a later one. */
+  readonly changed: readonly string[];
+  readonly strange: readonly string[];
+  readonly damage: readonly string[];
+  readonly calls: { readonly made: number; readonly startedTwice: readonly string[] };
+  readonly effects: readonly { readonly what: string; readonly times: number }[];
+  readonly requests: { readonly checked: number; readonly violations: readonly string[] };
+  readonly files: { readonly compared: number; readonly different: readonly string[] };
+  readonly agents: { readonly sessions: number; readonly unfinished: number };
+  readonly completed: boolean;
+  readonly ms: number;
+}
+
+/** What was promised, held against what is there. Pure. */
+export function receiptOf(facts: Facts): Receipt {
+  const { acknowledged, readings, seed, session, kills, missed, damage, strange, requests, agents, ms } = facts;
+  const recorded = recordedIn(readings.at(-1) ?? []);
+  const lost = new Map<string, string>();
+  const messages = new Set<string>();
+  for (const { item, life } of acknowledged.items.values()) {
+    const message = item.id.replace(/\.\d+$/, "");
+    messages.add(message);
+    const found = recorded.items.get(item.id);
+    if (!found)
+      lost.set(`message ${message}`, `${itemWords(item)} (message ${message}, acknowledged in life ${life}): gone`);
+    else if (!isSame(item, found))
+      lost.set(
+        `message ${message}`,
+        `${itemWords(item)} (message ${message}, acknowledged in life ${life}): not the same`,
+      );
+  }
+  let starts = 0;
+  for (const [call, { words, times, life }] of acknowledged.starts) {
+    starts += times;
+    const there = recorded.starts.get(call) ?? 0;
+    for (let n = there; n < times; n++)
+      lost.set(`start ${call} ${n}`, `the start of "${words}" (${call}, acknowledged in life ${life}): gone`);
+  }
+  for (const [call, { words, output, failed, life }] of acknowledged.results) {
+    const found = recorded.results.get(call);
+    const what = `the result of "${words}" (${call}, acknowledged in life ${life})`;
+    if (!found || found.output !== output || found.failed !== failed)
+      lost.set(`result ${call}`, `${what}: ${found ? "not the same" : "gone"}`);
+  }
+  const { compactions } = acknowledged;
+  for (let n = recorded.compactions; n < compactions; n++) lost.set(`compaction ${n}`, `compaction ${n + 1}: gone`);
+  const turns = acknowledged.completed ? 1 : 0;
+  if (turns > 0 && !recorded.completed) lost.set("turn", "the end of the turn: gone");
+  const counts = { messages: messages.size, starts, results: acknowledged.results.size, compactions, turns };
+  const records = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  const changed = changedIn(readings);
+  const startedTwice = twiceIn(recorded);
+  const effects = [...Map.groupBy(facts.effects, (line) => line)].map(([what, { length: times }]) => ({ what, times }));
+  const different = differentIn(facts.files.here, facts.files.undisturbed);
+  const completed = acknowledged.completed && recorded.completed;
+  const isKept =
+    lost.size === 0 &&
+    changed.length === 0 &&
+    strange.length === 0 &&
+    damage.length === 0 &&
+    startedTwice.length === 0 &&
+    effects.length > 0 &&
+    effects.every(({ times }) => times === 1) &&
+    requests.violations.length === 0 &&
+    different.length === 0 &&
+    agents.unfinished === 0 &&
+    completed;
+  return {
+    verdict: isKept ? "kept" : "broken",
+    seed,
+    session,
+    kills,
+    missed,
+    acknowledged: { records, ...counts },
+    there: records - lost.size,
+    lost: [...lost.values()],
+    changed,
+    strange,
+    damage,
+    calls: { made: recorded.starts.size, startedTwice },
+    effects,
+    requests,
+    files: { compared: Object.keys(facts.files.undisturbed).length, different },
+    agents,
+    completed,
+    ms,
+  };
+}
+
+/** What never changes once it is acknowledged; how far a call has come does. */
+function isSame(said: Item, found: Item): boolean {
+  const content = (item: Item): unknown =>
+    item.kind === "call" ? [item.call, item.name, item.input] : [item.text, "files" in item ? item.files : undefined];
+  const kindOf = ({ kind }: Item): string => kind;
+  return kindOf(said) === kindOf(found) && isDeepStrictEqual(content(said), content(found));
+}
+
+function itemWords(item: Item): string {
+  if (item.kind === "call") return `the call "${callWords(item, 60)}"`;
+  const text = item.text.replaceAll(/\s+/g, " ");
+  return `the ${item.kind} "${text.length > 40 ? `${text.slice(0, 40)}…` : text}"`;
+}
+
+/** A journal only grows. */
+function changedIn(readings: readonly (readonly JournalRecord[])[]): string[] {
+  const words = new Map<number, string>();
+  for (let n = 1; n < readings.length; n++) {
+    const now = new Map(readings[n]!.map((record) => [record.seq, record]));
+    for (const before of readings[n - 1]!) {
+      const after = now.get(before.seq);
+      if (after && isDeepStrictEqual(before, after)) continue;
+      const how = after ? "was changed" : "is gone";
+      words.set(before.seq, `record ${before.seq} (${before.kind}) ${how} after death ${n}`);
+    }
+  }
+  return [...words.values()];
+}
+
+/** What is not safe to repeat must have been started once at most. */
+function twiceIn({ starts, safe, items }: Recorded): string[] {
+  const words = new Map<string, string>();
+  for (const item of items.values()) if (item.kind === "call") words.set(item.call, callWords(item, 60));
+  return [...starts].flatMap(([call, times]) =>
+    times > 1 && !safe.has(call) ? [`${words.get(call) ?? call}: ${times} times`] : [],
+  );
+}
+
+function differentIn(here: Files, undisturbed: Files): string[] {
+  const paths = new Set([...Object.keys(here), ...Object.keys(undisturbed)]);
+  return [...paths].sort().flatMap((path) => {
+    if (here[path] === undisturbed[path]) return [];
+    return [
+      here[path] === undefined ? `${path}: missing` : undisturbed[path] === undefined ? `${path}: too much` : path,
+    ];
+  });
+}
