@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { isStepCount, type ModelMessage, streamText } from "ai";
 import { openStore } from "holdfast";
-import { describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import { outline, recordsOf } from "../agents.ts";
 import type { ProviderName } from "../loopback/models.ts";
@@ -29,9 +29,27 @@ interface Verdict {
   readonly isUnknown: boolean;
 }
 
+/** What the children load, compiled: they start in half the time. */
+const compiled = place();
+beforeAll(async () => {
+  using folder = place();
+  await using server = await loopback(providers.anthropic.speech, reply);
+  const orders: Orders = {
+    folder: folder.path,
+    provider: "anthropic",
+    url: server.url,
+    effects: join(folder.path, "effects"),
+    asks: false,
+    killAfter: 0,
+  };
+  expect(await killed(orders)).toEqual({ lines: ["prompt", "completed"], signal: null });
+});
+afterAll(() => compiled[Symbol.dispose]());
+
 async function killed(orders: Orders): Promise<{ lines: string[]; signal: NodeJS.Signals | null }> {
   const child = spawn(process.execPath, ["--conditions=holdfast-source", AGENT, JSON.stringify(orders)], {
     stdio: ["ignore", "pipe", "inherit"],
+    env: { ...process.env, NODE_COMPILE_CACHE: compiled.path },
   });
   const ended = new Promise<NodeJS.Signals | null>((done) => child.once("close", (_, signal) => done(signal)));
   const out = await text(child.stdout);
