@@ -43,6 +43,17 @@ describe("tasks", () => {
     expect(answer).toContain("in 2 files");
   });
 
+  test("a search that shows only the first lines is not all: every file is looked at", () => {
+    const bench = new Workbench({ "src/a.ts": "tide", "src/b.ts": "tide", "src/c.ts": "none" });
+    const run = bench.run.bind(bench);
+    bench.run = (name, input) =>
+      name === "search"
+        ? "src/a.ts:1: tide\n[only the first 1 lines are shown: search for something rarer, or in a folder.]"
+        : run(name, input);
+    drive(bench, "rename tide to wave in src");
+    expect(Object.fromEntries(bench.files)).toEqual({ "src/a.ts": "wave", "src/b.ts": "wave", "src/c.ts": "none" });
+  });
+
   test("a count answers with a table and leaves it in a file", () => {
     const bench = new Workbench({ "docs/a.md": "one two\nthree\n", "docs/b.md": "" });
     const { answer } = drive(bench, "Count the words in docs to report.md");

@@ -29,6 +29,9 @@ const INTERRUPTED_MAX = 60;
 /** The same call that fails is not made more often than this. */
 export const FAILED_MAX = 2;
 
+/** Asking again would come to the same. */
+export const FORGOTTEN = "what it answers does not fit into my window";
+
 export function has(known: Known, tool: string): boolean {
   return known.tools === null || known.tools.has(tool);
 }
@@ -46,6 +49,10 @@ export function look(known: Known, wanted: Wanted, matches: (call: PastCall) => 
     if (kind === "denied") return { state: "hopeless", why: denied(text), to: at + 1 };
     if (kind === "failed" && isMissing(text)) return { state: "missing", to: at + 1 };
     if (kind === "failed" && ++failed >= FAILED_MAX) return { state: "hopeless", why: oneLine(text), to: at + 1 };
+    // Of a file less can be read at once; of these there is only the whole.
+    if (kind === "forgotten" && (wanted.name === "list" || wanted.name === "search")) {
+      return { state: "hopeless", why: FORGOTTEN, to: at + 1 };
+    }
     if (kind !== "failed" && ++interrupted >= INTERRUPTED_MAX) {
       return { state: "hopeless", why: "it was interrupted too often", to: at + 1 };
     }

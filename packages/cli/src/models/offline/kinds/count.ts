@@ -1,3 +1,4 @@
+import type { Progress } from "../carried.ts";
 import { standingOf } from "../change.ts";
 import { batch, type Job, type Step, several, stringsIn } from "../job.ts";
 import { has, type Known, look, lookAt, type Wanted } from "../known.ts";
@@ -16,13 +17,13 @@ export function countJob(folder: string, report: string): Job {
   return {
     title: `count words and lines in ${folder}`,
     next(known, from, before): Step {
-      const listed = filesIn(known, folder, from, stringsIn(before["files"]));
+      const listed = filesIn(known, folder, from, before);
       if (listed.state === "ask") {
         return { kind: "call", calls: listed.calls, thought: `First I see what is in ${folder}.`, progress: before };
       }
       if (listed.state === "hopeless") {
         const text = `I could not see what is in ${folder}: ${listed.why}.`;
-        return { kind: "answer", text, to: listed.to, progress: before };
+        return { kind: "answer", text, to: listed.to, progress: { ...before, hopeless: listed.why } };
       }
       // The report is not counted: after an interruption it may be there already.
       const files = listed.files.filter((path) => !samePath(path, report));
@@ -94,7 +95,9 @@ type Listed =
   | { readonly state: "hopeless"; readonly why: string; readonly to: number }
   | { readonly state: "ask"; readonly calls: readonly Wanted[] };
 
-function filesIn(known: Known, folder: string, from: number, carried: readonly string[]): Listed {
+function filesIn(known: Known, folder: string, from: number, before: Progress): Listed {
+  const carried = stringsIn(before["files"]);
+  if (typeof before["hopeless"] === "string") return { state: "hopeless", why: before["hopeless"], to: from };
   if (carried.length > 0) return { state: "known", files: carried, to: from };
   if (!has(known, "list")) return { state: "hopeless", why: 'there is no tool "list"', to: from };
   const wanted: Wanted = { name: "list", input: { path: folder } };

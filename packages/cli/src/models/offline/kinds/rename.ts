@@ -1,7 +1,18 @@
+import type { Progress } from "../carried.ts";
 import { standingOf } from "../change.ts";
 import { batch, type Job, type Step, several, stringsIn } from "../job.ts";
-import { has, isChangeOf, type Known, look, lookAt, mayHaveRun, type Wanted } from "../known.ts";
-import { filesFound, filesListed, isPart } from "../output.ts";
+import {
+  type Finding,
+  FORGOTTEN,
+  has,
+  isChangeOf,
+  type Known,
+  look,
+  lookAt,
+  mayHaveRun,
+  type Wanted,
+} from "../known.ts";
+import { filesFound, filesListed, isCut, isPart } from "../output.ts";
 import { sameLook } from "./files.ts";
 
 /**
@@ -11,14 +22,16 @@ export function renameJob(old: string, name: string, folder: string): Job {
   return {
     title: `rename ${old} to ${name} in ${folder}`,
     next(known, from, before): Step {
-      const found = findFiles(known, old, folder, from, stringsIn(before["files"]));
+      const found = findFiles(known, old, folder, from, before);
       if (found.state === "ask") {
         const thought = `First I look where "${old}" occurs in ${folder}.`;
-        return { kind: "call", calls: found.calls, thought, progress: before };
+        // Enough is known of the search not to make it again: it does not name all files.
+        const progress = found.calls[0]?.name === "list" ? { ...before, listing: true } : before;
+        return { kind: "call", calls: found.calls, thought, progress };
       }
       if (found.state === "hopeless") {
         const text = `I could not look for "${old}" in ${folder}: ${found.why}.`;
-        return { kind: "answer", text, to: found.to, progress: before };
+        return { kind: "answer", text, to: found.to, progress: { ...before, hopeless: found.why } };
       }
       return change(known, found.files, { old, name, folder }, found.to, from, before);
     },
@@ -43,10 +56,15 @@ function change(
   const untouched = new Set(stringsIn(before["untouched"]));
   const failed = { ...(before["failed"] as Record<string, string> | undefined) };
   const goals = { ...(before["goals"] as Record<string, string> | undefined) };
+  /** Read and to be changed: so much is kept over a summary that the file need not be read again. */
+  const ready = new Set<string>();
+  const wasReady = new Set(stringsIn(before["ready"]));
   const reads: Wanted[] = [];
   const edits: Wanted[] = [];
   let to = foundTo;
   for (const path of files) {
+    // A few files from reading to checking, then the next ones: what is in hand must fit into the window.
+    if (reads.length + edits.length >= known.parallelMax) break;
     if (changed.has(path) || untouched.has(path) || path in failed) continue;
     const isTried = known.calls.slice(from).some((call) => isChangeOf(call, path) && mayHaveRun(call));
     const view = isTried ? null : lookAt(known, path, from);
@@ -67,9 +85,23 @@ function change(
       continue;
     }
     if (standing.goal !== undefined) goals[path] = standing.goal;
+    const isEdit = standing.calls[0]?.name === "edit";
+    if (wasReady.has(path) && !isTried && !isEdit && !name.includes(old)) {
+      edits.push({ name: "edit", input: { path, old, new: name, all: true } });
+      ready.add(path);
+      continue;
+    }
+    if (isEdit) ready.add(path);
     for (const call of standing.calls) (call.name === "read" ? reads : edits).push(call);
   }
-  const progress = { files, changed: [...changed], untouched: [...untouched], failed, goals };
+  const progress = {
+    files,
+    changed: [...changed],
+    untouched: [...untouched],
+    failed,
+    goals,
+    ready: [...ready].filter((path) => !(path in goals)),
+  };
   const where = `${changed.size} of ${several(files.length, "file")}`;
   if (reads.length > 0) {
     const thought =
@@ -95,24 +127,32 @@ type Found =
   | { readonly state: "hopeless"; readonly why: string; readonly to: number }
   | { readonly state: "ask"; readonly calls: readonly Wanted[] };
 
-function findFiles(known: Known, old: string, folder: string, from: number, carried: readonly string[]): Found {
+/** Where it occurs; all files of the folder, if the search shows only the first lines, or cannot be asked. */
+function findFiles(known: Known, old: string, folder: string, from: number, before: Progress): Found {
+  const carried = stringsIn(before["files"]);
   if (carried.length > 0) return { state: "known", files: carried, to: from };
-  const isSearch = has(known, "search");
-  const wanted: Wanted = isSearch
-    ? { name: "search", input: { pattern: escaped(old), path: folder } }
-    : { name: "list", input: { path: folder } };
-  // The first answer counts: a later one would not name what is changed already.
-  const at = known.calls.findIndex(
-    (call, index) =>
-      index >= from && call.name === wanted.name && sameLook(call.input, wanted.input) && call.outcome.kind === "done",
-  );
-  if (at >= 0) {
-    const { text } = known.calls[at]!.outcome;
-    return { state: "known", files: isSearch ? filesFound(text) : filesListed(text, folder), to: at + 1 };
+  if (typeof before["hopeless"] === "string") return { state: "hopeless", why: before["hopeless"], to: from };
+  if (has(known, "search") && before["listing"] !== true) {
+    const found = firstAnswer(known, { name: "search", input: { pattern: escaped(old), path: folder } }, from);
+    if (found.state === "ask") return found;
+    if (found.state === "missing") return { state: "hopeless", why: "there is no such folder", to: found.to };
+    const isAll = found.state === "known" ? !isCut(found.text) : found.why !== FORGOTTEN;
+    if (isAll || !has(known, "list"))
+      return found.state === "known" ? { ...found, files: filesFound(found.text) } : found;
   }
-  const found = look(known, wanted, ({ input }) => sameLook(input, wanted.input), from);
+  const found = firstAnswer(known, { name: "list", input: { path: folder } }, from);
   if (found.state === "missing") return { state: "hopeless", why: "there is no such folder", to: found.to };
-  return found.state === "known" ? { state: "known", files: [], to: found.to } : found;
+  return found.state === "known" ? { ...found, files: filesListed(found.text, folder) } : found;
+}
+
+/** A later answer would not name what is changed already. */
+function firstAnswer(known: Known, wanted: Wanted, from: number): Finding {
+  const at = known.calls.findIndex(
+    ({ name, input, outcome }, index) =>
+      index >= from && name === wanted.name && sameLook(input, wanted.input) && outcome.kind === "done",
+  );
+  if (at >= 0) return { state: "known", text: known.calls[at]!.outcome.text, to: at + 1 };
+  return look(known, wanted, ({ input }) => sameLook(input, wanted.input), from);
 }
 
 function escaped(text: string): string {
