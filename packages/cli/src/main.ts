@@ -1,8 +1,8 @@
-import { existsSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { register as registerChat } from "./commands/chat.ts";
 import { register as registerCompletion } from "./commands/completion.ts";
 import { register as registerConfig } from "./commands/config.ts";
+import { register as registerDemo } from "./commands/demo.ts";
 import { register as registerExport } from "./commands/export.ts";
 import { register as registerFork } from "./commands/fork.ts";
 import { register as registerGc } from "./commands/gc.ts";
@@ -28,7 +28,7 @@ import { version } from "./version.ts";
 export async function main(args: readonly string[]): Promise<void> {
   endWithPipe();
   try {
-    const program = await makeProgram();
+    const program = makeProgram();
     await program.parseAsync(args.length > 0 ? args : [startOf(program)], { from: "user" });
   } catch (error) {
     if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? EXIT.done : EXIT.usage;
@@ -37,7 +37,7 @@ export async function main(args: readonly string[]): Promise<void> {
 }
 
 /** All commands, for the command line, completion and tests. */
-export async function makeProgram(): Promise<Command> {
+export function makeProgram(): Command {
   const program = new Command("holdfast")
     .description("An agent that cannot lose a turn, and all that a store of sessions needs.")
     .version(version, "-V, --version", "the version of this command")
@@ -56,7 +56,7 @@ export async function makeProgram(): Promise<Command> {
   registerChat(program);
   registerRun(program);
   registerResume(program);
-  await registerIfThere(program, "demo");
+  registerDemo(program);
   registerLs(program);
   registerSearch(program);
   registerShow(program);
@@ -77,14 +77,6 @@ export async function makeProgram(): Promise<Command> {
     .description(exitCodeLines().join("\n"))
     .action(() => void process.stdout.write(`${exitCodeLines().join("\n")}\n`));
   return program;
-}
-
-/** Until all commands are there. */
-async function registerIfThere(program: Command, name: string): Promise<void> {
-  const file = new URL(`./commands/${name}${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url);
-  if (!existsSync(file)) return;
-  const { register } = (await import(file.href)) as { register(program: Command): void };
-  register(program);
 }
 
 /** The command that is meant if none is named: chat where a person sits, else help. */

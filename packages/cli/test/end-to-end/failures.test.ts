@@ -1,0 +1,122 @@
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { crc32 } from "node:zlib";
+import { describe, expect, test } from "vitest";
+import { settings } from "../../src/config.ts";
+import { type Ended, temporaryHome } from "../command.ts";
+import { speakIn } from "../sessions.ts";
+
+const NOBODY = 65534;
+
+/** Words for a person: what happened, its code, no stack. */
+function expectKind({ stderr }: Ended, code: string): void {
+  expect(stderr).toMatch(/^holdfast: [A-Z"/]/);
+  expect(stderr).toContain(`[${code}]`);
+  expect(stderr).not.toMatch(/\n\s+at /);
+}
+
+describe("failure in the user's face, kindly", () => {
+  test("a store that this user may not read, and a folder in which none can be made", async () => {
+    using home = temporaryHome();
+    await speakIn(home.store, { prompt: "one" });
+    chmodSync(home.path, 0o755);
+    for (const store of [home.store, join(home.path, "new")]) {
+      const ran = await home.run(["ls"], {
+        uid: NOBODY,
+        env: { HOLDFAST_STORE: store, NODE_COMPILE_CACHE: undefined },
+      });
+      expect(ran).toMatchObject({ code: 5, stdout: "" });
+      expectKind(ran, "STORE_FORBIDDEN");
+      expect(ran.stderr).toContain(store);
+      expect(ran.stderr).toContain("holdfast config");
+    }
+  });
+
+  test("a store of which the disk is full: reading still works", async () => {
+    using home = temporaryHome();
+    const [id] = await speakIn(home.store, { prompt: "one" });
+    // A limit of the shell's on the size of files stands for a disk that takes no more; Node ignores its signal, and the write fails.
+    const limited = join(home.path, "limited.sh");
+    writeFileSync(limited, '#!/bin/sh\nulimit -f 0\nexec "$@"\n', { mode: 0o755 });
+    const { spawnSync } = await import("node:child_process");
+    const { bin } = await import("../command.ts");
+    const run = (...args: string[]) =>
+      spawnSync(limited, [process.execPath, bin, ...args], {
+        encoding: "utf8",
+        env: { PATH: process.env["PATH"], HOLDFAST_CONFIG: "", ...home.env },
+      });
+    const renamed = run("rename", id!, "x");
+    expect(renamed).toMatchObject({ status: 5, stdout: "" });
+    expect(renamed.stderr).toMatch(/^holdfast: .*\[STORE_(?:FULL|IO)\]/);
+    expect(renamed.stderr).not.toMatch(/\n\s+at /);
+    expect(run("show", id!)).toMatchObject({ status: 0 });
+  });
+
+  test("C21: a session of a newer format is listed, refused in words, and not written to", async () => {
+    using home = temporaryHome();
+    const [id, other] = await speakIn(home.store, { prompt: "one" }, { prompt: "two" });
+    const path = join(home.store, "sessions", id!, "000001.jsonl");
+    const [header, ...rest] = readFileSync(path, "utf8").split("\n");
+    const body = header!.replace('"format":"1.0"', '"format":"2.0"').replace(/,"crc":"[0-9a-f]{8}"}$/, "");
+    const newer = [`${body},"crc":"${crc32(body).toString(16).padStart(8, "0")}"}`, ...rest].join("\n");
+    writeFileSync(path, newer);
+    for (const args of [
+      ["show", id!],
+      ["rename", id!, "x"],
+      ["tail", id!],
+      ["fork", id!],
+    ]) {
+      const ran = await home.run(args);
+      expect(ran, args.join(" ")).toMatchObject({ code: 5, stdout: "" });
+      expectKind(ran, "FORMAT_NEWER");
+      expect(ran.stderr).toContain("npm install -g @holdfast/cli@latest");
+    }
+    expect((await home.run(["ls"])).stdout).toContain("two");
+    const verified = await home.run(["verify"]);
+    expect(verified).toMatchObject({ code: 1 });
+    expect(verified.stdout).toContain(`unreadable ${id}`);
+    expect(await home.run(["show", other!])).toMatchObject({ code: 0 });
+    expect(readFileSync(path, "utf8")).toBe(newer);
+  });
+
+  test("an id that is missing, too short, ambiguous, or a path", async () => {
+    using home = temporaryHome();
+    const empty = await home.run(["show", "latest"]);
+    expect(empty.code).toBe(3);
+    expectKind(empty, "SESSION_NOT_FOUND");
+    const ids = await speakIn(home.store, { prompt: "one" }, { prompt: "two" });
+    for (const given of ["feedface", "ab", "../../etc/passwd", "01890000-0000-7000-8000-000000000000"]) {
+      const ran = await home.run(["show", given]);
+      expect(ran).toMatchObject({ code: 3, stdout: "" });
+      expectKind(ran, "SESSION_NOT_FOUND");
+    }
+    const ambiguous = await home.run(["show", ids[0]!.slice(0, 5)]);
+    expect(ambiguous.code).toBe(3);
+    expectKind(ambiguous, "SESSION_AMBIGUOUS");
+    for (const id of ids) expect(ambiguous.stderr).toContain(id);
+  });
+
+  test("a wrong configuration is said with its path, and config shows where each value comes from", async () => {
+    using home = temporaryHome();
+    const path = join(home.path, ".config/holdfast/config.json");
+    mkdirSync(join(path, ".."), { recursive: true });
+    writeFileSync(path, '{"modell":"x"}');
+    const env = { HOLDFAST_CONFIG: undefined };
+    const ran = await home.run(["ls"], { env });
+    expect(ran).toMatchObject({ code: 2, stdout: "" });
+    expectKind(ran, "CONFIG_INVALID");
+    expect(ran.stderr).toContain(path);
+    writeFileSync(path, '{"model":"anthropic/claude"}');
+    const shown = JSON.parse(
+      (await home.run(["config", "--json"], { env: { ...env, HOLDFAST_ALLOW: "read" } })).stdout,
+    );
+    expect(shown.file).toBe(path);
+    expect(shown.settings).toMatchObject({
+      model: { value: "anthropic/claude", from: [path] },
+      store: { value: home.store, from: ["HOLDFAST_STORE"] },
+      allow: { value: ["read"], from: ["HOLDFAST_ALLOW"] },
+    });
+    const text = (await home.run(["config"], { env })).stdout;
+    for (const { key, env: name } of settings) expect(text).toMatch(new RegExp(`^${key} .*${name}`, "m"));
+  });
+});

@@ -1,0 +1,126 @@
+import { execFileSync, spawn } from "node:child_process";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { exitCodes } from "../../src/exit.ts";
+import { makeProgram } from "../../src/main.ts";
+import { bin, ended, temporaryHome } from "../command.ts";
+import { speakIn } from "../sessions.ts";
+
+const { version } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"));
+
+describe("starting the command", () => {
+  test("--version", async () => {
+    using home = temporaryHome();
+    for (const flag of ["--version", "-V"])
+      expect(await home.run([flag])).toEqual({ code: 0, signal: null, stdout: `${version}\n`, stderr: "" });
+  });
+
+  test("an old Node is told in one line, by a file that it can read", () => {
+    const text = readFileSync(bin, "utf8");
+    const pretended = `Object.defineProperty(process.versions,"node",{value:"18.20.0"});`;
+    const child = join(import.meta.dirname, "../../bundle/old-node.tmp.mjs");
+    writeFileSync(child, text.replace(/^(#!.*\n)/, `$1${pretended}`));
+    let failed: { status: number; stderr: string; stdout: string } | undefined;
+    try {
+      execFileSync(process.execPath, [child, "ls"], { encoding: "utf8", stdio: "pipe" });
+    } catch (error) {
+      failed = error as never;
+    }
+    expect(failed).toMatchObject({ status: 2, stdout: "" });
+    expect(failed!.stderr).toMatch(/^holdfast needs Node.js 24 or newer, and this is v[^\n]*\n$/);
+    expect(text).not.toMatch(/^import /m);
+    expect(text).not.toMatch(/\?\.|\?\?|\bawait\b/);
+  });
+
+  test("alone, where nobody sits at a terminal, it says what it can do", async () => {
+    using home = temporaryHome();
+    const { code, stdout, stderr } = await home.run([]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toMatch(/^Usage: holdfast/);
+    for (const [exit, meaning] of exitCodes) expect(stdout).toContain(`  ${exit}  ${meaning}`);
+  });
+
+  test("every command has a summary, and help with an example", () => {
+    const program = makeProgram();
+    const visible = program
+      .createHelp()
+      .visibleCommands(program)
+      .filter((command) => command.name() !== "help");
+    expect(visible.length).toBeGreaterThan(15);
+    for (const command of visible) {
+      let text = "";
+      command.configureOutput({
+        writeOut: (part) => {
+          text += part;
+        },
+      });
+      command.outputHelp();
+      expect(command.summary(), command.name()).not.toBe("");
+      expect(text, command.name()).toMatch(/Examples?:\n[\s\S]*holdfast /);
+      expect(text, command.name()).toContain("--store <address>");
+    }
+  });
+
+  test.each([
+    [["shw"], 2, /unknown command 'shw'\n\(Did you mean show\?\)/],
+    [["ls", "--limti", "3"], 2, /unknown option '--limti'\n\(Did you mean --limit\?\)/],
+    [["ls", "--limit", "many"], 2, /Give a whole number/],
+    [["ls", "--since", "yesterdayish"], 2, /Give a date, or an age/],
+    [["show"], 2, /missing required argument 'id'/],
+    [["gc", "--older-than", "long"], 2, /Give an age/],
+    [["--store", "mysql://x", "ls"], 2, /is not the address of a store/],
+  ])("a wrong argument is said without a stack trace: %j", async (args, code, words) => {
+    using home = temporaryHome();
+    const ran = await home.run(args);
+    expect(ran).toMatchObject({ code, stdout: "" });
+    expect(ran.stderr).toMatch(words);
+    expect(ran.stderr).toMatch(/^holdfast: /);
+    expect(ran.stderr).not.toMatch(/\n\s+at /);
+  });
+
+  test("HOLDFAST_DEBUG shows where it happened", async () => {
+    using home = temporaryHome();
+    const { stderr } = await home.run(["show", "abcd"], { env: { HOLDFAST_DEBUG: "1" } });
+    expect(stderr).toMatch(/\n\s+at /);
+  });
+
+  test("a pipe that closes ends it quietly", async () => {
+    using home = temporaryHome();
+    await speakIn(home.store, { prompt: "x".repeat(50), answer: "word ".repeat(200_000) });
+    const child = home.start(["show", "latest", "--full"]);
+    child.stdout.once("data", () => child.stdout.destroy());
+    child.stdin.end();
+    let stderr = "";
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      stderr += text;
+    });
+    const status = await new Promise((resolve) => child.once("close", (code, signal) => resolve({ code, signal })));
+    expect({ status, stderr }).toEqual({ status: { code: 0, signal: null }, stderr: "" });
+  });
+
+  test("colours only on a terminal, unless they are forced; NO_COLOR has the last word there", async () => {
+    using home = temporaryHome();
+    await speakIn(home.store, { prompt: "one" });
+    expect((await home.run(["ls"])).stdout).not.toContain("\x1b");
+    expect((await home.run(["ls"], { env: { FORCE_COLOR: "1" } })).stdout).toContain("\x1b[1m");
+    const inTerminal = async (env: Record<string, string>): Promise<string> => {
+      const command = `stty cols 60; exec '${process.execPath}' '${bin}' ls`;
+      const child = spawn("script", ["-qfec", command, "/dev/null"], {
+        env: { PATH: process.env["PATH"], TERM: "xterm", ...home.env, ...env },
+      });
+      child.stdin.end();
+      return (await ended(child)).stdout;
+    };
+    expect(await inTerminal({})).toContain("\x1b[1m");
+    expect(await inTerminal({ NO_COLOR: "1" })).not.toContain("\x1b");
+  });
+
+  test("what Node compiled is kept in the user's own cache, and a home that cannot be written is no failure", async () => {
+    using home = temporaryHome();
+    const env = { NODE_COMPILE_CACHE: undefined };
+    expect((await home.run(["config"], { env })).code).toBe(0);
+    expect(statSync(join(home.path, ".cache/holdfast/compiled")).isDirectory()).toBe(true);
+    expect((await home.run(["config"], { env: { ...env, HOME: "/dev/null" } })).code).toBe(0);
+  });
+});

@@ -1,0 +1,288 @@
+import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { openStore } from "holdfast";
+import { describe, expect, test } from "vitest";
+import { sessionOutputs } from "../../src/outputs.ts";
+import { type Home, temporaryHome } from "../command.ts";
+import { speak, speakIn } from "../sessions.ts";
+
+const lines = (text: string): string[] => text.trimEnd().split("\n");
+const json = (text: string): Record<string, unknown>[] => lines(text).map((line) => JSON.parse(line));
+const segment = (home: Home, id: string, name = "000001.jsonl"): string => join(home.store, "sessions", id, name);
+
+describe("ls", () => {
+  test("all folders, newest first, with the status of each", async () => {
+    using home = temporaryHome();
+    await using store = await openStore(home.store, { durability: "process" });
+    const idle = await speak(store, { prompt: "first \x1b[31mprompt\x1b[0m", cwd: home.work, app: "other" });
+    const cut = await speak(store, { prompt: "second", cut: true });
+    const queued = await speak(store, { prompt: "third", queued: ["later"] });
+    const running = await store.create({ dialect: "ai-sdk" });
+    const turn = await running.startTurn({ role: "user", content: "fourth" });
+    const waiting = await store.create({ dialect: "ai-sdk" });
+    await (await waiting.startTurn({ role: "user", content: "fifth" })).suspend({ reason: "permission" });
+    const empty = await store.create({ dialect: "ai-sdk" });
+    const child = await store.create({ dialect: "ai-sdk", parent: { session: idle } });
+    await (await child.startTurn({ role: "user", content: "sub" })).end();
+
+    const shown = json((await home.run(["ls", "--json"])).stdout);
+    expect(shown.map(({ id, status }) => [id, status])).toEqual([
+      [waiting.id, "waiting"],
+      [running.id, "running"],
+      [queued, "queued"],
+      [cut, "interrupted"],
+      [idle, "idle"],
+    ]);
+    const text = (await home.run(["ls"])).stdout;
+    expect(lines(text)).toHaveLength(6);
+    expect(text).toContain("first prompt");
+    expect(text).not.toContain("\x1b");
+
+    const ids = async (...args: string[]) => {
+      const { stdout } = await home.run(["ls", "--json", ...args]);
+      return stdout === "" ? [] : json(stdout).map(({ id }) => id);
+    };
+    expect(await ids("--here")).toEqual([idle]);
+    expect(await ids("--status", "queued")).toEqual([queued]);
+    expect(await ids("--status", "idle")).toEqual([idle]);
+    expect(await ids("--app", "other")).toEqual([idle]);
+    expect(await ids("--since", "0s")).toEqual([]);
+    expect(await ids("--limit", "2")).toEqual([waiting.id, running.id]);
+    expect(new Set(await ids("--all"))).toEqual(
+      new Set([idle, cut, queued, running.id, waiting.id, empty.id, child.id]),
+    );
+    expect((await home.run(["ls", "--limit", "2"])).stdout).toContain("There are more");
+    await turn.end();
+  });
+});
+
+describe("reading", () => {
+  test("search finds what was said, in all folders or here; nothing is exit code 1", async () => {
+    using home = temporaryHome();
+    const [a, b] = await speakIn(
+      home.store,
+      { prompt: "the flaky test", cwd: home.work },
+      { prompt: "flaky again", answer: "a flaky answer" },
+    );
+    const { stdout } = await home.run(["search", "flaky", "--json"]);
+    expect(new Set(json(stdout).map(({ session }) => session))).toEqual(new Set([a, b]));
+    expect(
+      json((await home.run(["search", "flaky", "--here", "--json"])).stdout).map(({ session }) => session),
+    ).toEqual([a]);
+    expect((await home.run(["search", "flaky", "te"])).stdout).toContain(a);
+    expect(await home.run(["search", "nowhere"])).toMatchObject({ code: 1, stdout: "", stderr: "Nothing found.\n" });
+  });
+
+  test("C25: show is a readable transcript, harmless, shortened, or whole", async () => {
+    using home = temporaryHome();
+    const [id] = await speakIn(home.store, {
+      prompt: "do\x1b]0;x\x07 it",
+      answer: "**done**\u202e",
+      title: "A title",
+      queued: ["more"],
+    });
+    const { stdout } = await home.run(["show", id!.slice(-8)]);
+    expect(stdout).toContain(`A title\nsession ${id}`);
+    expect(stdout).toContain("> do it");
+    expect(stdout).toContain("~ let me look");
+    expect(stdout).toContain("* shell: ls -la  done\n  line 0\n");
+    expect(stdout).toContain("… 18 more lines (--full)");
+    expect(stdout).toContain("**done**\n");
+    expect(stdout).toContain("A prompt waits for its turn.");
+    expect((await home.run(["show", id!, "--full"])).stdout).toContain("  line 29\n");
+    const [whole] = json((await home.run(["show", id!, "--json"])).stdout);
+    expect(whole).toMatchObject({ id, title: "A title", health: "whole", interruption: null });
+    expect((whole!["items"] as { kind: string }[]).map(({ kind }) => kind)).toEqual([
+      "prompt",
+      "reasoning",
+      "call",
+      "answer",
+    ]);
+    expect((whole!["items"] as { text: string }[])[0]!.text).toBe("do\x1b]0;x\x07 it");
+  });
+
+  test("P5: show says what was interrupted, and how to go on", async () => {
+    using home = temporaryHome();
+    const [id] = await speakIn(home.store, { prompt: "work", cut: true });
+    const { stdout } = await home.run(["show", "latest"]);
+    expect(stdout).toContain("Turn 1 was stopped by user.");
+    expect(stdout).toContain(`holdfast run --resume ${id} --finish`);
+  });
+
+  test("C18: tail -f gives out every record of a live session once, in order, from any process", async () => {
+    using home = temporaryHome();
+    await using store = await openStore(home.store, { durability: "process" });
+    const session = await store.create({ dialect: "ai-sdk" });
+    const turn = await session.startTurn({ role: "user", content: "hello \x1b[2Jthere" });
+    const child = home.start(["tail", "-f", "-n", "100", "--json", session.id]);
+    child.stdin.end();
+    const seen: Record<string, unknown>[] = [];
+    const last = new Promise<void>((resolve) => {
+      let rest = "";
+      child.stdout.setEncoding("utf8").on("data", (text: string) => {
+        const pieces = (rest + text).split("\n");
+        rest = pieces.pop()!;
+        for (const piece of pieces) seen.push(JSON.parse(piece));
+        if (seen.some(({ kind }) => kind === "turn.ended")) resolve();
+      });
+    });
+    for (let i = 0; i < 20; i++) await session.note("tick", i);
+    await turn.append({ role: "assistant", content: "answer" });
+    await turn.end();
+    await last;
+    child.kill("SIGTERM");
+    expect(seen.map(({ seq }) => seq)).toEqual(seen.map((_, i) => i + 1));
+    const text = (await home.run(["tail", session.id, "-n", "3"])).stdout;
+    expect(lines(text)).toHaveLength(3);
+    expect(text).toMatch(/note tick 19\n.* message assistant: answer\n.* turn\.ended 1 completed\n$/);
+    expect((await home.run(["tail", session.id, "-n", "100"])).stdout).toContain("message user: hello there\n");
+  });
+});
+
+describe("changing", () => {
+  test("fork prints the id of the copy, and leaves the other alone, which may be in use", async () => {
+    using home = temporaryHome();
+    await using store = await openStore(home.store, { durability: "process" });
+    const id = await speak(store, { prompt: "one" });
+    await using _open = await store.resume(id);
+    const before = readFileSync(segment(home, id));
+    const { code, stdout } = await home.run(["fork", "latest", "--title", "Copy"]);
+    expect(code).toBe(0);
+    const reading = await store.read(stdout.trim());
+    expect(reading.attributes).toMatchObject({ title: "Copy", forkedFrom: { session: id } });
+    expect(reading.entries.map((entry) => entry.id)).toEqual((await store.read(id)).entries.map((entry) => entry.id));
+    expect(readFileSync(segment(home, id))).toEqual(before);
+  });
+
+  test("rename keeps an interruption as it is", async () => {
+    using home = temporaryHome();
+    const [id] = await speakIn(home.store, { prompt: "one", cut: true });
+    expect(await home.run(["rename", "latest", "Another", "title"])).toMatchObject({ code: 0, stderr: "" });
+    expect(json((await home.run(["ls", "--json"])).stdout)[0]).toMatchObject({
+      id,
+      title: "Another title",
+      status: "interrupted",
+    });
+    expect(await home.run(["rename", id!, " "])).toMatchObject({ code: 2 });
+  });
+
+  test("rm moves to the trash, gc removes after the grace time, with the kept outputs of tools", async () => {
+    using home = temporaryHome();
+    const [a, b] = await speakIn(home.store, { prompt: "one" }, { prompt: "two" });
+    for (const id of [a!, b!]) writeFileSync(join(sessionOutputs(home.store, id)!, "c1.log"), "output");
+    // A name that is wrong: nothing at all is removed.
+    expect(await home.run(["rm", a!, "feedface"])).toMatchObject({ code: 3 });
+    expect(readdirSync(join(home.store, "trash"))).toEqual([]);
+    expect(await home.run(["rm", a!])).toMatchObject({ code: 0, stdout: `${a} is in the trash.\n` });
+    expect(await home.run(["gc"])).toMatchObject({ code: 0, stdout: "Nothing to remove.\n" });
+    expect(existsSync(join(home.store, "outputs", a!))).toBe(true);
+    expect((await home.run(["gc", "--older-than", "0s"])).stdout).toBe(
+      "Removed 1 session, and 6 bytes of kept outputs of tools.\n",
+    );
+    expect(readdirSync(join(home.store, "trash"))).toEqual([]);
+    expect(readdirSync(join(home.store, "outputs"))).toEqual([b]);
+    expect(json((await home.run(["ls", "--json"])).stdout).map(({ id }) => id)).toEqual([b]);
+  });
+
+  test("C16: rename, rm, pack and repair of a session that is in use: busy, by whom, and nothing touched", async () => {
+    using home = temporaryHome();
+    await using store = await openStore(home.store, { durability: "process", app: "my-agent" });
+    const id = await speak(store, { prompt: "one", compacted: true });
+    const free = await speak(store, { prompt: "two", compacted: true });
+    await using _open = await store.resume(id);
+    const before = readFileSync(segment(home, id, "000002.jsonl"));
+    for (const args of [
+      ["rename", id, "x"],
+      ["rm", id],
+      ["pack", id],
+    ]) {
+      const { code, stderr } = await home.run(args);
+      expect(code).toBe(4);
+      expect(stderr).toContain(`my-agent (process ${process.pid} on `);
+      expect(stderr).toContain(`holdfast fork ${id}`);
+    }
+    expect(readFileSync(segment(home, id, "000002.jsonl"))).toEqual(before);
+    // One that is busy does not keep the others from it.
+    expect(await home.run(["pack", "--all", "--json"])).toMatchObject({ code: 0 });
+    expect(existsSync(segment(home, free, "000001.jsonl.zst"))).toBe(true);
+    expect((await home.run(["rm", id, free])).code).toBe(4);
+    expect(await store.has(free)).toBe(false);
+    expect(await store.has(id)).toBe(true);
+  });
+});
+
+describe("verify and repair", () => {
+  test("whole, torn and corrupt, and where; repair sets aside what was never acknowledged", async () => {
+    using home = temporaryHome();
+    const [whole, torn, corrupt] = (await speakIn(
+      home.store,
+      { prompt: "one" },
+      { prompt: "two" },
+      { prompt: "three" },
+    )) as [string, string, string];
+    expect(await home.run(["verify"])).toMatchObject({ code: 0, stdout: "3 sessions: 3 whole.\n" });
+    appendFileSync(segment(home, torn), '{"seq":99,"torn');
+    const bytes = readFileSync(segment(home, corrupt));
+    const at = bytes.indexOf('"turn.started"') + 3;
+    bytes[at] = bytes[at]! ^ 1;
+    writeFileSync(segment(home, corrupt), bytes);
+
+    const verified = await home.run(["verify", "--all"]);
+    expect(verified.code).toBe(1);
+    expect(verified.stdout).toContain(`torn       ${torn}`);
+    expect(verified.stdout).toContain("15 bytes at the end were never acknowledged");
+    expect(verified.stdout).toMatch(
+      new RegExp(`corrupt    ${corrupt}[^\\n]*\\n +000001.jsonl, byte \\d+: \\d+ bytes damaged, record 4`),
+    );
+    expect(verified.stdout).not.toContain(whole);
+    expect(verified.stdout).toMatch(/3 sessions: 1 whole, 1 torn, 1 corrupt\.\n$/);
+    expect(await home.run(["verify", whole])).toMatchObject({ code: 0 });
+    const healths = json((await home.run(["verify", "--json"])).stdout).map(({ id, health }) => [id, health]);
+    expect(new Map(healths as [string, string][])).toEqual(
+      new Map([
+        [whole, "whole"],
+        [torn, "torn"],
+        [corrupt, "corrupt"],
+      ]),
+    );
+
+    const shown = await home.run(["show", corrupt]);
+    expect(shown).toMatchObject({ code: 0 });
+    expect(shown.stdout).toContain("This session is damaged.");
+    expect(shown.stdout).toContain("> three");
+
+    const repaired = await home.run(["repair", "--json"]);
+    expect(repaired.code).toBe(1);
+    const healed = json(repaired.stdout).find(({ id }) => id === torn)!;
+    expect(readFileSync(healed["quarantine"] as string, "utf8")).toBe('{"seq":99,"torn');
+    expect(await home.run(["verify", torn])).toMatchObject({ code: 0 });
+    expect(await home.run(["repair", torn])).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining("1 whole, 0 repaired"),
+    });
+    // What is corrupt stays as it is, byte by byte.
+    expect(readFileSync(segment(home, corrupt))).toEqual(bytes);
+  });
+});
+
+describe("sqlite", () => {
+  test("the same commands on a store that is one file", async () => {
+    using home = temporaryHome();
+    const url = `sqlite:${join(home.path, "db.sqlite")}`;
+    const [id] = await speakIn(url, { prompt: "one", compacted: true });
+    const run = (...args: string[]) => home.run(["--store", url, ...args]);
+    expect(json((await run("ls", "--json")).stdout)[0]).toMatchObject({ id });
+    for (const args of [
+      ["show", id!],
+      ["tail", id!],
+      ["search", "one"],
+      ["verify"],
+      ["repair"],
+      ["rename", id!, "x"],
+      ["fork", id!],
+      ["rm", id!],
+      ["gc", "--older-than", "0s"],
+    ])
+      expect(await run(...args), args.join(" ")).toMatchObject({ code: 0, stderr: "" });
+  });
+});

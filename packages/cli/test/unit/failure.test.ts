@@ -1,0 +1,33 @@
+import { errorCodes, HoldfastError } from "holdfast";
+import { expect, test } from "vitest";
+import { CommandError, EXIT, exitCodes } from "../../src/exit.ts";
+import { exitCodeOf, failureOf } from "../../src/failure.ts";
+
+test("each code of the library has an exit code of the table", () => {
+  for (const code of errorCodes) expect(exitCodes.map(([exit]) => exit)).toContain(exitCodeOf(code));
+  expect(exitCodeOf("SESSION_NOT_FOUND")).toBe(EXIT.notFound);
+  expect(exitCodeOf("SESSION_BUSY")).toBe(EXIT.busy);
+  for (const code of ["STORE_FULL", "STORE_FORBIDDEN", "FORMAT_NEWER", "STORE_IO"])
+    expect(exitCodeOf(code)).toBe(EXIT.store);
+});
+
+test("every exit code is in the table once", () => {
+  expect(exitCodes.map(([code]) => code)).toEqual(Object.values(EXIT));
+});
+
+test("a busy session: who has it, and what one can do", () => {
+  const error = new HoldfastError("SESSION_BUSY", "Session x is being written by app (process 7).", { session: "x" });
+  const { exitCode, hints } = failureOf(error);
+  expect(exitCode).toBe(EXIT.busy);
+  expect(hints.join()).toMatch(/tail -f x.*fork x/);
+});
+
+test("C25: what an error quotes is harmless", () => {
+  expect(failureOf(new CommandError(2, "USAGE", "no \x1b[2Jsuch")).message).toBe("no such");
+});
+
+test("a fault of our own says so; one of the system is said in its words", () => {
+  expect(failureOf(new TypeError("x is not a function"))).toMatchObject({ exitCode: 1, code: "UNEXPECTED" });
+  const system = Object.assign(new Error("ENOENT: no such file, open 'a'"), { code: "ENOENT", syscall: "open" });
+  expect(failureOf(system)).toMatchObject({ exitCode: 1, code: "ENOENT" });
+});

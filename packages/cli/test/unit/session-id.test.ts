@@ -1,0 +1,106 @@
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openStore, type Store } from "holdfast";
+import { describe, expect, test } from "vitest";
+import { outputsFolder, sessionOutputs, sweepOutputs, touchOutputs } from "../../src/outputs.ts";
+import { resolveId, shortIds } from "../../src/store/session-id.ts";
+
+async function spoken(store: Store, text: string): Promise<string> {
+  await using session = await store.create({ dialect: "anthropic" });
+  const turn = await session.startTurn({ role: "user", content: text });
+  await turn.end();
+  return session.id;
+}
+
+describe("the session that a user means", () => {
+  test("by its id, its beginning, its end, or as the latest; sub-agents and empty ones are not the latest", async () => {
+    await using store = await openStore("memory:");
+    const first = await spoken(store, "one");
+    const last = await spoken(store, "two");
+    await (await store.create({ dialect: "anthropic" })).close();
+    await using child = await store.create({ dialect: "anthropic", parent: { session: last } });
+    await (await child.startTurn({ role: "user", content: "sub" })).end();
+    expect(await resolveId(store, first)).toBe(first);
+    expect(await resolveId(store, first.toUpperCase())).toBe(first);
+    expect(await resolveId(store, first.slice(-6))).toBe(first);
+    expect(await resolveId(store, first.slice(0, -1))).toBe(first);
+    expect(await resolveId(store, "latest")).toBe(last);
+    expect(await resolveId(store, "-")).toBe(last);
+  });
+
+  test("an end that fits several names none, and lists them; what names nothing is said", async () => {
+    await using store = await openStore("memory:");
+    await expect(resolveId(store, "latest")).rejects.toMatchObject({ exitCode: 3, code: "SESSION_NOT_FOUND" });
+    const ids = [await spoken(store, "one\x1b[2J"), await spoken(store, "two")];
+    const shared = ids[0]!.slice(0, 6);
+    const error = await resolveId(store, shared).catch((thrown: Error) => thrown);
+    expect(error).toMatchObject({ exitCode: 3, code: "SESSION_AMBIGUOUS" });
+    for (const id of ids) expect((error as Error).message).toContain(id);
+    expect((error as Error).message).not.toContain("\x1b");
+    for (const none of ["ab", "zzzz", "../../etc/passwd", "ffffffff", "01890000-0000-7000-8000-000000000000"])
+      await expect(resolveId(store, none)).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
+  });
+
+  test("as much of an id is shown as tells it apart", () => {
+    const ids = [
+      "0199aaaa-0001-7aaa-8000-000000000001",
+      "0199aaaa-0001-7bbb-8000-000000000002",
+      "0199aaaa-0002-7ccc-8000-000000000003",
+    ];
+    expect([...shortIds(ids).values()]).toEqual([ids[0], ids[1], "0199aaaa-0002"]);
+  });
+});
+
+describe("outputs of tools", () => {
+  const place = (): Disposable & { path: string } => {
+    const path = mkdtempSync(join(tmpdir(), "holdfast-outputs-"));
+    return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
+  };
+
+  test("live beside the store, for its user alone (C24)", async () => {
+    using folder = place();
+    await using store = await openStore(join(folder.path, "s"));
+    await using database = await openStore(`sqlite:${join(folder.path, "db.sqlite")}`);
+    expect(outputsFolder(store.url)).toBe(join(folder.path, "s", "outputs"));
+    expect(outputsFolder(database.url)).toBe(join(folder.path, "db.sqlite.outputs"));
+    expect(outputsFolder("memory:")).toBeNull();
+    expect(outputsFolder("postgres://u:secret@h/d", { XDG_DATA_HOME: "/data" })).toMatch(
+      /^\/data\/holdfast-outputs\/[0-9a-f]{16}$/,
+    );
+    const before = process.umask(0);
+    try {
+      const own = sessionOutputs(store.url, "01890000-0000-7000-8000-000000000000")!;
+      for (const path of [own, join(own, "..")]) expect(statSync(path).mode & 0o777).toBe(0o700);
+    } finally {
+      process.umask(before);
+    }
+    expect(() => sessionOutputs(store.url, "../../etc")).toThrow(/not an id/);
+  });
+
+  test("are swept when their session is gone for good, and not while it is in the trash", async () => {
+    using folder = place();
+    const [there, gone, trashed, old] = [1, 2, 3, 4].map((n) => `01890000-0000-7000-8000-00000000000${n}`) as [
+      string,
+      string,
+      string,
+      string,
+    ];
+    for (const id of [there, gone, trashed, old])
+      writeFileSync(join(sessionOutputs(folder.path, id)!, "a.log"), "12345");
+    mkdirSync(join(folder.path, "outputs", "not-a-session"));
+    for (const id of [there, gone, trashed, old]) utimesSync(join(folder.path, "outputs", id), 1000, 1000);
+    touchOutputs(folder.path, trashed);
+    touchOutputs(folder.path, "01890000-0000-7000-8000-000000000009");
+    const isThere = async (id: string) => id === there;
+    expect(await sweepOutputs(folder.path, { isThere, removed: new Set([gone]), before: 500_000 })).toEqual({
+      sessions: 1,
+      bytes: 5,
+    });
+    expect(await sweepOutputs(folder.path, { isThere, removed: new Set(), before: 2_000_000 })).toEqual({
+      sessions: 1,
+      bytes: 5,
+    });
+    expect(readdirSync(join(folder.path, "outputs")).sort()).toEqual([there, trashed, "not-a-session"].sort());
+  });
+});
