@@ -4,7 +4,7 @@ import { Acknowledged } from "./acknowledged.ts";
 import { Child } from "./child.ts";
 import { argsOf, type Life, live } from "./lives.ts";
 import { type Look, look } from "./look.ts";
-import { loseOne } from "./lose.ts";
+import { loseOne, type Taken } from "./lose.ts";
 import { filesIn, makePlace, type Place } from "./place.ts";
 import { type Aim, chance, planKills } from "./plan.ts";
 import { type Kill, type Receipt, receiptOf } from "./receipt.ts";
@@ -54,7 +54,7 @@ class Demo {
   readonly #kills: Kill[] = [];
   readonly #strange: string[] = [];
   #session = "";
-  #hasLost = false;
+  #taken: Taken | null = null;
 
   constructor(options: DemoOptions, task: Task, place: Place, screen: Screen) {
     this.#options = options;
@@ -81,10 +81,9 @@ class Demo {
       if (life.shot === null) break;
       this.#died(life, aim!, now);
       next += 1;
-      if (!this.#options.loseOne || this.#hasLost) continue;
-      const taken = loseOne(this.#place.here.store, this.#session, below);
-      this.#hasLost = taken !== null;
-      if (taken) this.#screen.lost(taken);
+      if (!this.#options.loseOne || this.#taken) continue;
+      this.#taken = loseOne(this.#place.here.store, this.#session, below);
+      if (this.#taken) this.#screen.lost(this.#taken);
     }
     this.#screen.wait();
     await undisturbed;
@@ -212,6 +211,7 @@ class Demo {
       effects: (files[EFFECTS] ?? "").split("\n").filter((line) => line !== ""),
       files: { here: files, undisturbed: filesIn(undisturbed.work) },
       agents: last.agents,
+      taken: this.#taken,
       session: this.#session,
       ms: Math.round(ms),
     });

@@ -31,6 +31,8 @@ export async function look(address: string, session: string): Promise<Look> {
   const processes = processesIn(records);
   for (const id of [session, ...children.map((child) => child.id)]) {
     const { messages } = id === session ? reading : await store.read<ModelMessage>(id);
+    // A sub-agent that had not come to its first prompt has nothing to send.
+    if (messages.length === 0) continue;
     requests.checked += 1;
     requests.violations.push(...(await violationsIn(messages)));
     if (id !== session) processes.push(...processesIn(await Array.fromAsync(store.history(id))));

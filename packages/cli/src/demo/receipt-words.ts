@@ -16,6 +16,7 @@ export const STATES: Readonly<Record<string, { readonly words: string; readonly 
 export function streamedWords({ streamed: { heard, found } }: Kill): string | null {
   if (heard === 0 && found === 0) return null;
   const rest = heard - found;
+  if (found === 0) return `none of the ${heard} characters that had been streamed: they were younger than 200 ms`;
   if (rest <= 0) return `all ${found} characters of the answer that was streaming`;
   return `${found} of the ${heard} characters that had been streamed; the rest was younger than 200 ms`;
 }

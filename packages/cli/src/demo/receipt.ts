@@ -4,6 +4,7 @@ import type { Item } from "../transcript/item.ts";
 import { callWords } from "../transcript/words.ts";
 import type { Acknowledged } from "./acknowledged.ts";
 import { type Recorded, recordedIn } from "./history.ts";
+import type { Taken } from "./lose.ts";
 
 /** A kill, and what the journal said when it was reopened. */
 export interface Kill {
@@ -48,6 +49,8 @@ export interface Facts {
   readonly files: { readonly here: Files; readonly undisturbed: Files };
   /** Sessions of sub-agents, and those of them that did not come to their end. */
   readonly agents: { readonly sessions: number; readonly unfinished: number };
+  /** What `--lose-one` took away. */
+  readonly taken: Taken | null;
   readonly session: string;
   readonly ms: number;
 }
@@ -82,6 +85,8 @@ export interface Receipt {
   readonly files: { readonly compared: number; readonly different: readonly string[] };
   readonly agents: { readonly sessions: number; readonly unfinished: number };
   readonly completed: boolean;
+  /** What was taken away on purpose, to see whether the receipt notices. */
+  readonly taken?: Taken;
   readonly ms: number;
 }
 
@@ -120,16 +125,21 @@ export function receiptOf(facts: Facts): Receipt {
   for (let n = recorded.compactions; n < compactions; n++) lost.set(`compaction ${n}`, `compaction ${n + 1}: gone`);
   const turns = acknowledged.completed ? 1 : 0;
   if (turns > 0 && !recorded.completed) lost.set("turn", "the end of the turn: gone");
+  const changed = changedIn(readings);
+  for (const [record, words] of changed) {
+    // It may have been made anew since: the one that was acknowledged is lost all the same.
+    const key = keyOf(record);
+    if (!lost.has(key) && wasAcknowledged(record, acknowledged)) lost.set(key, words);
+  }
   const counts = { messages: messages.size, starts, results: acknowledged.results.size, compactions, turns };
   const records = Object.values(counts).reduce((sum, count) => sum + count, 0);
-  const changed = changedIn(readings);
   const startedTwice = twiceIn(recorded);
   const effects = [...Map.groupBy(facts.effects, (line) => line)].map(([what, { length: times }]) => ({ what, times }));
   const different = differentIn(facts.files.here, facts.files.undisturbed);
   const completed = acknowledged.completed && recorded.completed;
   const isKept =
     lost.size === 0 &&
-    changed.length === 0 &&
+    changed.size === 0 &&
     strange.length === 0 &&
     damage.length === 0 &&
     startedTwice.length === 0 &&
@@ -148,7 +158,7 @@ export function receiptOf(facts: Facts): Receipt {
     acknowledged: { records, ...counts },
     there: records - lost.size,
     lost: [...lost.values()],
-    changed,
+    changed: [...changed.values()],
     strange,
     damage,
     calls: { made: recorded.starts.size, startedTwice },
@@ -157,6 +167,7 @@ export function receiptOf(facts: Facts): Receipt {
     files: { compared: Object.keys(facts.files.undisturbed).length, different },
     agents,
     completed,
+    ...(facts.taken ? { taken: facts.taken } : {}),
     ms,
   };
 }
@@ -175,19 +186,33 @@ function itemWords(item: Item): string {
   return `the ${item.kind} "${text.length > 40 ? `${text.slice(0, 40)}…` : text}"`;
 }
 
-/** A journal only grows. */
-function changedIn(readings: readonly (readonly JournalRecord[])[]): string[] {
-  const words = new Map<number, string>();
+/** A journal only grows: what was read after one death, and is gone or different after a later one. */
+function changedIn(readings: readonly (readonly JournalRecord[])[]): Map<JournalRecord, string> {
+  const words = new Map<JournalRecord, string>();
+  const known = new Set<number>();
   for (let n = 1; n < readings.length; n++) {
     const now = new Map(readings[n]!.map((record) => [record.seq, record]));
     for (const before of readings[n - 1]!) {
       const after = now.get(before.seq);
-      if (after && isDeepStrictEqual(before, after)) continue;
-      const how = after ? "was changed" : "is gone";
-      words.set(before.seq, `record ${before.seq} (${before.kind}) ${how} after death ${n}`);
+      if ((after && isDeepStrictEqual(before, after)) || known.has(before.seq)) continue;
+      known.add(before.seq);
+      words.set(before, `record ${before.seq} (${before.kind}) ${after ? "was changed" : "is gone"} after death ${n}`);
     }
   }
-  return [...words.values()];
+  return words;
+}
+
+/** The name under which the loss of a record is booked. */
+function keyOf({ kind, seq, id, call }: JournalRecord): string {
+  if (kind === "message") return `message ${String(id)}`;
+  return kind === "tool.ended" ? `result ${String(call)}` : `record ${seq}`;
+}
+
+/** Whether somebody was told of it in so many words. */
+function wasAcknowledged({ kind, id, call }: JournalRecord, { items, starts, results }: Acknowledged): boolean {
+  if (kind === "message") return items.has(String(id));
+  if (kind === "tool.ended") return results.has(String(call));
+  return kind === "tool.started" && starts.has(String(call));
 }
 
 /** What is not safe to repeat must have been started once at most. */

@@ -157,7 +157,7 @@ export class TextScreen implements Screen {
   }
 
   lost({ seq, name }: Taken): void {
-    const words = `--lose-one: record ${seq}, the acknowledged result of a ${name}, is taken out of the file now, as a bad store would.`;
+    const words = `--lose-one: record ${seq}, the acknowledged result of "${name}", is taken out of the file now, as a bad store would.`;
     this.#words("red", words);
   }
 
@@ -180,12 +180,12 @@ export class TextScreen implements Screen {
       isKept ? ["green", "bold"] : ["red", "bold"],
       isKept
         ? `${receipt.kills.length} kills, one turn, and nothing acknowledged is lost.`
-        : "THE RECEIPT DOES NOT BALANCE.",
+        : `THE RECEIPT DOES NOT BALANCE. ${receipt.taken ? "So it should be: --lose-one took a record away." : "This is a bug: please report it with all of the above."}`,
       "",
     );
     this.#words(
       "dim",
-      `Again: holdfast demo --kills ${receipt.kills.length + receipt.missed.length} --seed ${receipt.seed}`,
+      `Again: holdfast demo --kills ${receipt.kills.length + receipt.missed.length} --seed ${receipt.seed}${receipt.taken ? " --lose-one" : ""}`,
       "",
     );
   }
