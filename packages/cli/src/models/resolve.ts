@@ -3,7 +3,7 @@ import { CommandError, EXIT } from "../exit.ts";
 import { windowTokensOf } from "./windows.ts";
 
 export interface ResolveOptions {
-  /** Of the server, in the place of the provider's own; needed for `compatible`. */
+  /** Of the server of a `compatible` model. Not taken for other providers: their keys must not go to it. */
   readonly baseUrl?: string;
   /** In the place of what is known of the model. */
   readonly windowTokens?: number;
@@ -121,7 +121,7 @@ export async function resolveModel(name: string, options: ResolveOptions): Promi
       `${name} needs a key, and ${provider.keys[0]} is not set. Set it, or try --model offline, which needs none.`,
     );
   }
-  const baseUrl = options.baseUrl || options.env[provider.address] || undefined;
+  const baseUrl = (provider.needsKey ? undefined : options.baseUrl) || options.env[provider.address] || undefined;
   checkAddress(name, provider, baseUrl);
   const model = await provider.load(modelName, key, baseUrl);
   const { providerOptions } = provider;

@@ -14,6 +14,11 @@ const KEYS = {
   GEMINI_API_KEY: "AIzaSecret0123456789",
 };
 
+/** As tests, and people behind a proxy, point the providers elsewhere. */
+function addresses(url: string): Record<string, string> {
+  return { ANTHROPIC_BASE_URL: url, OPENAI_BASE_URL: url, GOOGLE_BASE_URL: url, COMPATIBLE_BASE_URL: url };
+}
+
 /** Answers every request in the same way; tells what was asked. */
 async function server(answer: (response: ServerResponse) => void): Promise<{ url: string; asked: string[] }> {
   const asked: string[] = [];
@@ -117,6 +122,17 @@ describe("resolveModel", () => {
     expect(asked).toEqual(["POST /v1/chat/completions", "POST /v1/chat/completions"]);
   });
 
+  test("the key of a provider does not go to the address of a server of one's own", async () => {
+    const own = await server(json(500, {}));
+    const theirs = await server(json(500, {}));
+    for (const name of ["anthropic/x", "openai/x", "google/x"]) {
+      const { model } = await resolveModel(name, { env: { ...KEYS, ...addresses(theirs.url) }, baseUrl: own.url });
+      await failing({ model, prompt: "hello", maxRetries: 0 });
+    }
+    expect(theirs.asked).toHaveLength(3);
+    expect(own.asked).toEqual([]);
+  });
+
   test("the windows of known families", () => {
     expect(windowTokensOf("anthropic/claude-sonnet-4-5")).toBe(200_000);
     expect(windowTokensOf("openai/gpt-5-mini")).toBe(400_000);
@@ -129,7 +145,7 @@ describe("explainModelError: what the provider packages throw", () => {
   const NAMES = ["anthropic/claude-x", "openai/gpt-x", "google/gemini-x", "compatible/m"];
 
   async function failureOf(name: string, baseUrl: string, maxRetries = 0): Promise<unknown> {
-    const { model } = await resolveModel(name, { env: KEYS, baseUrl });
+    const { model } = await resolveModel(name, { env: { ...KEYS, ...addresses(baseUrl) } });
     return failing({ model, prompt: "hello", maxRetries });
   }
 

@@ -5,6 +5,7 @@ import type { LanguageModelV4Message, LanguageModelV4Prompt, LanguageModelV4Stre
 import { stepCountIs, streamText } from "ai";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { boundaryWords, closingWords } from "../../../holdfast/src/session/words.ts";
+import { SUMMARISE } from "../../src/agent/compaction.ts";
 import { isWindowError } from "../../src/models/explain.ts";
 import { ABILITIES } from "../../src/models/offline/kinds/words.ts";
 import { offlineModel } from "../../src/models/offline/model.ts";
@@ -194,6 +195,21 @@ describe("after an interruption", () => {
       expect(steps).toBeLessThan(8);
       expect(answer).toContain("the disk is full");
     }
+  });
+
+  test("a file that never fits into the window ends the task, and not in circles", () => {
+    const bench = new Workbench({ "a.txt": "long\n" });
+    const prompt = user("append a.txt: x");
+    let messages: LanguageModelV4Prompt = [prompt];
+    let reply = replyTo(request(messages));
+    let rounds = 0;
+    for (; reply.calls.length > 0 && rounds < 50; rounds++) {
+      messages = [...messages, ...answered(reply, outputOf(bench, reply.calls[0]!)), user(SUMMARISE)];
+      messages = [user(`[Summary of the conversation so far]\n\n${replyTo(request(messages, [])).text}`), prompt];
+      reply = replyTo(request(messages));
+    }
+    expect(rounds).toBeLessThan(50);
+    expect(reply.text).toContain("does not fit into my window");
   });
 
   test("a new prompt leaves the old task; `continue` takes it up", () => {

@@ -9,6 +9,8 @@ export interface Carried {
   /** Calls that were made before it, and summaries, this one included. */
   readonly made: number;
   readonly summaries: number;
+  /** How many summaries in a row told the same: nothing was achieved between them. */
+  readonly idle: number;
   /** The last prompt had been answered. */
   readonly isOver: boolean;
 }
@@ -41,6 +43,7 @@ export function carriedIn(text: string): Carried | null {
       interruptions: Number(value.interruptions ?? 0),
       made: Number(value.made ?? 0),
       summaries: Number(value.summaries ?? 1),
+      idle: Number(value.idle ?? 0),
       isOver: value.isOver === true,
     };
   } catch {

@@ -104,7 +104,7 @@ function tokensOf(text: string): number {
 }
 
 /** Until it is aborted. */
-export function never(signal: AbortSignal | undefined): Promise<never> {
+function never(signal: AbortSignal | undefined): Promise<never> {
   return new Promise((_, reject) => {
     // A promise alone keeps no process alive: a server that hangs has an open connection.
     const alive = setInterval(() => {}, 60_000);

@@ -23,6 +23,9 @@ export interface MadeCall extends Wanted {
 /** A task that has taken so many calls is given up: something is wrong that more of them will not mend. */
 const CALLS_MAX = 3_000;
 
+/** Summaries in a row without anything achieved in between. */
+const IDLE_MAX = 12;
+
 /** A pure function of the request: the same messages and tools, the same answer. */
 export function replyTo({ prompt, tools, toolChoice }: LanguageModelV4CallOptions): Reply {
   const talk = readTalk(prompt);
@@ -36,6 +39,9 @@ export function replyTo({ prompt, tools, toolChoice }: LanguageModelV4CallOption
     };
   const made = talk.calls.length + (talk.carried?.made ?? 0);
   if (made > CALLS_MAX) return said(`I stop here: this task has taken ${made} calls.`, "");
+  if ((talk.carried?.idle ?? 0) >= IDLE_MAX) {
+    return said("I stop here: what this task needs to know does not fit into my window, and I go in circles.", "");
+  }
   const { answers, step } = work(talk, known(talk, new Set(offered)));
   if (step?.kind === "call") {
     const ids = callIds(prompt, step.calls.length);
@@ -134,8 +140,10 @@ function summaryOf(talk: Talk): string {
   lines.push(step?.kind === "call" ? step.thought : "Nothing: the last prompt is answered.", "");
   const made = talk.calls.length + (talk.carried?.made ?? 0);
   const { through, interruptions, isOver } = talk;
+  const isIdle = JSON.stringify(tasks) === JSON.stringify(talk.carried?.tasks);
+  const idle = isIdle ? talk.carried!.idle + 1 : 0;
   const summaries = (talk.carried?.summaries ?? 0) + 1;
-  lines.push(carriedText({ tasks, through, interruptions, made, summaries, isOver }));
+  lines.push(carriedText({ tasks, through, interruptions, made, summaries, idle, isOver }));
   return lines.join("\n");
 }
 
