@@ -1,14 +1,7 @@
 /** What a tool answers at most, in characters; what the model reads is paid for at every step from then on. */
 export const RESULT_CHARS_MAX = 32 * 1024;
 
-/** The beginning and the end. `rest`: where the whole is, or how to come by it. */
-export function bounded(text: string, rest: string, max: number = RESULT_CHARS_MAX): string {
-  if (text.length <= max) return text;
-  const half = Math.floor(max / 2);
-  return joined(text.slice(0, half), text.slice(-half), text.length - 2 * half, "characters", rest);
-}
-
-/** Around what was left out. Half a character at a cut is dropped. */
+/** The beginning and the end, around what was left out. Half a character at a cut is dropped. `rest`: where the whole is. */
 export function joined(head: string, tail: string, leftOut: number, unit: string, rest: string): string {
   const first = head.replace(/[\uD800-\uDBFF]$/u, "");
   const last = tail.replace(/^[\uDC00-\uDFFF]/u, "");

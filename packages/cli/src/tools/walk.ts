@@ -1,9 +1,9 @@
 import type { Dirent } from "node:fs";
 import { readdir } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { TEMPORARY } from "./write.ts";
 
-export const IGNORED: ReadonlySet<string> = new Set([".git", "node_modules"]);
+const IGNORED: ReadonlySet<string> = new Set([".git", "node_modules"]);
 
 export interface Walked {
   /** Breadth first, sorted by name in each folder: what is near comes before what is deep. */
@@ -69,8 +69,4 @@ export function notes({ passed, closed }: Walked): string[] {
 /** A name on one line: file names may hold line ends and escape sequences. */
 export function oneLine(path: string): string {
   return path.replaceAll(/\p{Cc}/gu, "\uFFFD");
-}
-
-export function isIgnored(path: string): boolean {
-  return IGNORED.has(basename(path));
 }

@@ -252,6 +252,9 @@ test("whatever a line is made of, what shell(ok *) allows runs ok alone, and wri
       "\\\n",
       "\0",
       "{evil,x}",
+      "`evil`",
+      "$(evil)",
+      '"`evil`"',
       "ok;",
       "ok\n",
       "2",
@@ -261,9 +264,15 @@ test("whatever a line is made of, what shell(ok *) allows runs ok alone, and wri
       "time ",
     ],
   );
+  const pieces = fc.array(piece, { maxLength: 3 });
   const line = fc
-    .tuple(fc.constantFrom("ok ", "ok", "", " ok "), fc.array(piece, { maxLength: 8 }))
-    .map(([first, all]) => first + all.join(""));
+    .tuple(
+      fc.constantFrom("ok ", "ok", "ok a", " ok "),
+      pieces,
+      fc.constantFrom("evil", "evil ", " evil", "a", ""),
+      pieces,
+    )
+    .map(([first, glue, other, rest]) => first + glue.join("") + other + rest.join(""));
   let carriedOut = 0;
   holds(
     fc.property(line, (command) => {

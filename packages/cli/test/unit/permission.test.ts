@@ -182,6 +182,8 @@ describe("rules for the shell", () => {
     ["rm build/*", "shell(rm build/*)", "allow"],
     ["rm build/../src", "shell(rm build/*)", "ask"],
     ["rm build/..", "shell(rm build/*)", "ask"],
+    ["rm build/a/b", "shell(rm build/*)", "ask"],
+    ["rm build/~", "shell(rm *)", "allow"],
     ["rm build/a /etc/b", "shell(rm build/*)", "ask"],
     ["anything at all", "shell(*)", "allow"],
     ["a && b", "shell(*)", "allow"],
