@@ -17,9 +17,10 @@ describe("starting the command", () => {
   });
 
   test("an old Node is told in one line, by a file that it can read", () => {
+    using home = temporaryHome();
     const text = readFileSync(bin, "utf8");
     const pretended = `Object.defineProperty(process.versions,"node",{value:"18.20.0"});`;
-    const child = join(import.meta.dirname, "../../bundle/old-node.tmp.mjs");
+    const child = join(home.path, "old-node.mjs");
     writeFileSync(child, text.replace(/^(#!.*\n)/, `$1${pretended}`));
     let failed: { status: number; stderr: string; stdout: string } | undefined;
     try {
