@@ -51,6 +51,8 @@ class Builder {
   readonly #ids = new Set<string>();
   readonly #isChunked: boolean;
   #parts: (Exclude<ModelPart, ModelCall> | Open)[] = [];
+  /** The model's steps since somebody else spoke. */
+  readonly #since: (Exclude<ModelPart, ModelCall> | Open)[][] = [];
   #isAnswered = false;
 
   constructor(isChunked: boolean) {
@@ -62,7 +64,7 @@ class Builder {
       if (role === "assistant") for (const part of parts) this.#modelPart(part);
       else this.#others(role, parts);
     }
-    this.#endStep();
+    this.#endTurn();
     return this.#steps;
   }
 
@@ -98,31 +100,46 @@ class Builder {
         spoken.push(part as SpokenPart);
     }
     if (spoken.length === 0 || role === "other") return;
-    this.#endStep();
+    this.#endTurn();
     const kind = role === "system" ? "system" : "user";
     this.#steps.push({ kind, parts: spoken });
   }
 
   #result({ call, text, json, failed, denied, files }: ResultPart): void {
-    const open = this.#parts.find(
-      (part): part is Open => part.type === "call" && part.known === call && part.result === null,
-    );
+    const open = this.#openCall(call);
     if (!open) return;
+    // What is said from here on is said knowing it.
     this.#isAnswered = true;
     open.result = { text, ...(json === undefined ? {} : { json }), failed, ...(denied ? { denied } : {}), files };
   }
 
+  /** Of several with one id, the newest step's first. */
+  #openCall(call: string): Open | null {
+    for (const step of [this.#parts, ...this.#since.toReversed()]) {
+      for (const part of step) if (part.type === "call" && part.known === call && part.result === null) return part;
+    }
+    return null;
+  }
+
   #endStep(): void {
-    const parts = this.#parts.flatMap((part): ModelPart[] => {
-      if (part.type !== "call") return [part];
-      const { id, name, input, result, by } = part;
-      if (result === null && by === "provider") return [];
-      return [{ type: "call", id, name, input, result: result ?? NO_RESULT }];
-    });
-    const isSaid = parts.some((part) => part.type === "call" || part.type === "file" || part.text.trim() !== "");
-    if (isSaid) this.#steps.push({ kind: "model", parts });
+    if (this.#parts.length > 0) this.#since.push(this.#parts);
     this.#parts = [];
     this.#isAnswered = false;
+  }
+
+  /** Until somebody else speaks, a call may still get its result: ACP's agents speak while their tools run. */
+  #endTurn(): void {
+    this.#endStep();
+    for (const step of this.#since.splice(0)) {
+      const parts = step.flatMap((part): ModelPart[] => {
+        if (part.type !== "call") return [part];
+        const { id, name, input, result, by } = part;
+        if (result === null && by === "provider") return [];
+        return [{ type: "call", id, name, input, result: result ?? NO_RESULT }];
+      });
+      const isSaid = parts.some((part) => part.type === "call" || part.type === "file" || part.text.trim() !== "");
+      if (isSaid) this.#steps.push({ kind: "model", parts });
+    }
   }
 
   /** Ids may be missing, or repeat (R9). */

@@ -2,6 +2,7 @@ import type { Entry } from "holdfast";
 import type { FoundCall, Orphan } from "./calls.ts";
 import type { AnswerItem, CallItem, CallState, Item, ShownFile } from "./item.ts";
 import type { ProgressPart, Said } from "./parts/index.ts";
+import { SUMMARY_HEAD } from "./summary.ts";
 
 /** A message, and what is in it. */
 export interface Shown {
@@ -54,7 +55,8 @@ function spokenItems(entry: Entry<unknown>, role: Said["role"], parts: Said["par
   const text = parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join(isChunked ? "" : "\n");
   const files = parts.flatMap((part) => (part.type === "file" ? [part.file] : []));
   if (text.trim() === "" && files.length === 0) return [];
-  const isPrompt = (role === "user" || role === "tool") && entry.synthetic === undefined;
+  const isMadeUp = entry.synthetic !== undefined || text.startsWith(SUMMARY_HEAD);
+  const isPrompt = (role === "user" || role === "tool") && !isMadeUp;
   if (!isPrompt) return [{ kind: "note", text }];
   return [{ kind: "prompt", text, ...(files.length > 0 ? { files } : {}) }];
 }

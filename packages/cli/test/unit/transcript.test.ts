@@ -4,6 +4,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import type { CallItem, Item } from "../../src/transcript/item.ts";
 import { itemsOf } from "../../src/transcript/items.ts";
+import { SUMMARY_HEAD } from "../../src/transcript/summary.ts";
 import { callWords, oneLine } from "../../src/transcript/words.ts";
 
 const opened: AsyncDisposable[] = [];
@@ -188,6 +189,19 @@ describe("a conversation as people read it", () => {
       ["answer", "hidden from the model"],
       ["note", undefined],
       ["answer", "replaced"],
+    ]);
+  });
+
+  test("the summary that a compaction put in the place of a conversation is a note, not a prompt", async () => {
+    const store = await storeAt(somewhere());
+    const session = await store.create<AiSdkMessage>({ dialect: "ai-sdk" });
+    const turn = await session.startTurn(user("one"));
+    await turn.append({ role: "assistant", content: "two" });
+    await turn.end();
+    await session.replace([user(`${SUMMARY_HEAD}\n\nit began`), session.entries.at(-1)!], { reason: "compaction" });
+    expect(itemsOf(session)).toMatchObject([
+      { kind: "note", text: expect.stringContaining("it began") },
+      { kind: "answer" },
     ]);
   });
 
