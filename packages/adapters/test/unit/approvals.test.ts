@@ -179,6 +179,25 @@ describe.each(everyWay)("%s", (_, start) => {
     expect((await promptOf([...session.messages, NEXT])).slice(0, model.prompts[0]!.length)).toEqual(model.prompts[0]);
   });
 
+  test.each([true, false])("answered at once, in the turn that is open (approved: %s)", async (approved) => {
+    const { ran, tools } = counting();
+    const store = await openStore("memory:");
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    const turn = await session.startTurn(PROMPT);
+    const agent = durable(session);
+    const first = scripted([call("a", "asks"), call("b", "free")]);
+    const waiting = await agent.outcome(start(agent, { model: first, tools: tools() }).run);
+    expect(session.turn).toBe(turn);
+    await turn.append(answer((waiting as Waiting).approvals, approved, "because"));
+    const model = scripted([text("Done.")]);
+    expect(await agent.finish(start(agent, { model, tools: tools() }).run)).toEqual({ kind: "completed" });
+    expect(ran).toEqual(approved ? ["b", "a"] : ["b"]);
+    const results = model.prompts[0]!.at(-1)!.content as unknown as { output: unknown }[];
+    const shown = approved ? { type: "text", value: "ran a" } : { type: "execution-denied", reason: "because" };
+    expect(results.map(({ output }) => output)).toEqual([shown, { type: "text", value: "ran b" }]);
+    expect((await promptOf([...session.messages, NEXT])).slice(0, model.prompts[0]!.length)).toEqual(model.prompts[0]);
+  });
+
   test("the application's rule is asked once for each call", async () => {
     const store = await openStore("memory:");
     const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });

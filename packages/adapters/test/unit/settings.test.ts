@@ -12,7 +12,7 @@ import { openStore } from "holdfast";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { durable } from "../../src/ai-sdk/index.ts";
 import { begun, outline, PROMPT, recordsOf } from "../agents.ts";
-import { call, scripted, text } from "../scripted-model.ts";
+import { call, promptOf, scripted, text } from "../scripted-model.ts";
 
 const any = jsonSchema<object>({ type: "object" });
 const free = tool({ inputSchema: any, execute: async () => "done" });
@@ -236,4 +236,30 @@ test("what cannot be shown stops the SDK, and the tool is on disk as run", async
   expect(outcome).toMatchObject({ kind: "failed", error: { message: "cannot be shown" } });
   const ended = (await recordsOf(here.session)).find(({ kind }) => kind === "tool.ended");
   expect(ended).toMatchObject({ call: "a", value: "effect" });
+});
+
+test("steering: what is recorded while it runs is sent with the next step, and stays where it was seen", async () => {
+  await using here = await begun();
+  const { session } = here;
+  const agent = durable(session);
+  const steered = tool({
+    inputSchema: any,
+    execute: async () => {
+      await session.turn!.append({ role: "user", content: "Faster, please." });
+      return "done";
+    },
+  });
+  const model = scripted([call("a", "steered")], [call("b", "free")], [text("Done.")]);
+  const run = streamText(
+    agent.wrap({
+      model,
+      tools: { steered, free },
+      stopWhen: isStepCount(4),
+      prepareStep: () => ({ messages: agent.messages() }),
+    }),
+  );
+  expect(await agent.finish(run)).toEqual({ kind: "completed" });
+  expect(model.prompts[1]!.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "user"]);
+  expect(model.prompts[2]!.slice(0, 4)).toEqual(model.prompts[1]);
+  expect((await promptOf([...session.messages, NEXT])).slice(0, 6)).toEqual(model.prompts[2]);
 });
