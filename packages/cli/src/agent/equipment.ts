@@ -5,7 +5,7 @@ import type { Services } from "../host/services.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import type { ToolContext } from "../tools/context.ts";
 import { type Decision, decide, type Policy } from "../tools/permission.ts";
-import { type FoundProcess, findAgain } from "../tools/processes.ts";
+import { type FoundProcess, findAgain, stopGroup, waitFor } from "../tools/processes.ts";
 import { makeTools, REPLAY } from "../tools/tools.ts";
 import { instructions } from "./instructions.ts";
 import type { Verdict, Work } from "./loop.ts";
@@ -17,7 +17,12 @@ export interface Told {
   readonly started: (call: string, name: string, input: unknown) => void;
   readonly ended: (call: string) => void;
   readonly output: (call: string, text: string) => void;
-  readonly denied: (call: { readonly toolName: string; readonly input: unknown }, decision: Decision) => void;
+  /** `isBelow`: it was a sub-agent's. */
+  readonly denied: (
+    call: { readonly toolName: string; readonly input: unknown },
+    decision: Decision,
+    isBelow?: boolean,
+  ) => void;
   readonly show: Work["show"];
   readonly compacting: Work["compacting"];
   readonly compacted: Work["compacted"];
@@ -73,6 +78,7 @@ export class Equipment {
       session,
       durable,
       model,
+      signal: AbortSignal.any([turn.signal, this.#services.ending]),
       tools: this.#tools(turn, model),
       instructions: await instructions(this.cwd),
       approve: (call) => this.#verdict(call),
@@ -106,6 +112,38 @@ export class Equipment {
     return found;
   }
 
+  /** Waits for the commands that outlived their agent, or stops them. False if that was stopped: then they go on. */
+  async outlived(
+    calls: readonly OpenCall[],
+    {
+      processes = "wait",
+      signal,
+      waits = () => {},
+    }: {
+      readonly processes?: "wait" | "stop";
+      readonly signal?: AbortSignal | undefined;
+      readonly waits?: (pid: number) => void;
+    },
+  ): Promise<boolean> {
+    const commands = await this.commands(calls);
+    for (const { id, process } of calls) {
+      if (signal?.aborted) return false;
+      if (!process || !commands.get(id)?.running) continue;
+      if (processes === "stop") {
+        await stopGroup(process);
+        continue;
+      }
+      waits(process.pid);
+      try {
+        await waitFor(this.outputs, id, process, signal ? { signal } : {});
+      } catch (error) {
+        if (signal?.aborted) return false;
+        throw error;
+      }
+    }
+    return true;
+  }
+
   /** By call: the session of the sub-agent that works on it. */
   child(call: string): Promise<string | null> {
     return findChild(this.#services.store, this.session.id, call);
@@ -134,7 +172,7 @@ export class Equipment {
       output: this.#told.output,
     };
     const tools: ToolSet = { ...makeTools(context) };
-    if (!this.#isSubAgent) tools[DELEGATE] = subAgentTool(this.#services, session, model);
+    if (!this.#isSubAgent) tools[DELEGATE] = subAgentTool(this.#services, session, model, this.#told);
     for (const [name, tool] of Object.entries(tools)) tools[name] = this.#telling(name, tool);
     return tools;
   }

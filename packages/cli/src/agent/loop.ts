@@ -1,6 +1,6 @@
 import type { Durable, RunOutcome } from "@holdfast/adapters/ai-sdk";
 import { type ModelMessage, streamText, type TextStreamPart, type ToolSet } from "ai";
-import type { Session, Turn } from "holdfast";
+import type { Session } from "holdfast";
 import { isWindowError } from "../models/explain.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { compact, estimateTokens, isNearlyFull } from "./compaction.ts";
@@ -13,6 +13,8 @@ export interface Work {
   readonly session: Session<ModelMessage>;
   readonly durable: Durable;
   readonly model: ResolvedModel;
+  /** Fires when the turn is stopped, and when the process was told to end. */
+  readonly signal: AbortSignal;
   readonly tools: ToolSet;
   readonly instructions: string;
   /** Judges a call before it may start (R7). */
@@ -37,15 +39,16 @@ export type Worked = RunOutcome | { readonly kind: "limit"; readonly steps: numb
  * Works on a turn until the model has nothing left to do, a person stops it, it fails, or it waits for a person. It holds nothing that a kill could take: what the model said is recorded before a tool starts, each start before its tool runs, each
  * result when it is there; and each request is made from what is recorded.
  */
-export async function work(work: Work, turn: Turn<ModelMessage>): Promise<Worked> {
-  const { session, durable, model, tools } = work;
+export async function work(work: Work): Promise<Worked> {
+  const { session, durable, model, tools, signal } = work;
+  if (signal.aborted) return { kind: "aborted" };
   await durable.runOpen(tools);
   let usedTokens = estimateTokens([work.instructions, ...session.messages]);
   let isCompacted = false;
   for (let step = 0; step < STEPS_MAX; step++) {
-    if (turn.signal.aborted) return { kind: "aborted" };
+    if (signal.aborted) return { kind: "aborted" };
     if (isNearlyFull(usedTokens, model.windowTokens) && !isCompacted) {
-      const failed = await compacting(work, turn);
+      const failed = await compacting(work);
       if (failed) return failed;
       usedTokens = estimateTokens([work.instructions, ...session.messages]);
       isCompacted = true;
@@ -58,7 +61,7 @@ export async function work(work: Work, turn: Turn<ModelMessage>): Promise<Worked
         messages: durable.messages(),
         toolApproval: ({ toolCall }) => work.approve(toolCall),
         maxRetries: 3,
-        abortSignal: turn.signal,
+        abortSignal: signal,
         ...(model.providerOptions ? { providerOptions: model.providerOptions } : {}),
         // Failures are told by `outcome`; without this the SDK prints them.
         onError: () => {},
@@ -85,13 +88,13 @@ export async function work(work: Work, turn: Turn<ModelMessage>): Promise<Worked
   return { kind: "limit", steps: STEPS_MAX };
 }
 
-async function compacting(work: Work, turn: Turn<ModelMessage>): Promise<Worked | null> {
+async function compacting(work: Work): Promise<Worked | null> {
   try {
     work.compacting();
-    work.compacted(await compact(work.session, work.model, turn.signal));
+    work.compacted(await compact(work.session, work.model, work.signal));
     return null;
   } catch (error) {
-    return turn.signal.aborted ? { kind: "aborted" } : { kind: "failed", error };
+    return work.signal.aborted ? { kind: "aborted" } : { kind: "failed", error };
   }
 }
 

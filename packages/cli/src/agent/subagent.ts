@@ -22,21 +22,31 @@ const SILENT: Told = {
 };
 
 /** Hands a part of the work to an agent with a session of its own, which is linked to the call. The parent's conversation gets only its answer. */
-export function subAgentTool(services: Services, parent: Session<ModelMessage>, model: ResolvedModel): ToolSet[string] {
+export function subAgentTool(
+  services: Services,
+  parent: Session<ModelMessage>,
+  model: ResolvedModel,
+  told: Pick<Told, "denied">,
+): ToolSet[string] {
   return tool({
     description:
       "Hands a part of the task to another agent, which works in the same folder with the same tools and the same permissions, and answers once. It knows nothing of this conversation: say all that it needs. It cannot ask the user.",
     inputSchema: z.object({ prompt: z.string().min(1).describe("The whole task, with all that it needs to know.") }),
-    execute: ({ prompt }, { toolCallId, abortSignal }) =>
-      delegate(services, parent, model, { call: toolCallId, prompt, ...(abortSignal ? { signal: abortSignal } : {}) }),
+    execute: ({ prompt }, { toolCallId: call, abortSignal }) =>
+      delegate(services, parent, model, { call, prompt, told, signal: abortSignal }),
   });
 }
 
-/** The session of the sub-agent that was begun for a call; null if there is none. */
-export async function findChild(store: Store, parent: string, call: string): Promise<string | null> {
+/** The session of the sub-agent that was begun for a call; null if there is none. `message`: the one that makes the call, since some servers repeat their ids (R9). */
+export async function findChild(store: Store, parent: string, call: string, message?: string): Promise<string | null> {
   let after: string | undefined;
   do {
-    const page = await store.list({ parent, empty: true, ...(after === undefined ? {} : { after }) });
+    const page = await store.list({
+      parent,
+      empty: true,
+      ...(message === undefined ? {} : { labels: { message } }),
+      ...(after === undefined ? {} : { after }),
+    });
     const found = page.sessions.find((session) => session.parent?.call === call);
     if (found) return found.id;
     after = page.next;
@@ -44,36 +54,39 @@ export async function findChild(store: Store, parent: string, call: string): Pro
   return null;
 }
 
+interface Delegated {
+  readonly call: string;
+  readonly prompt: string;
+  readonly told: Pick<Told, "denied">;
+  readonly signal: AbortSignal | undefined;
+}
+
 /** Taken up where it was left if it was begun before: so it can be run again without harm. */
 async function delegate(
   services: Services,
   parent: Session<ModelMessage>,
   model: ResolvedModel,
-  { call, prompt, signal }: { readonly call: string; readonly prompt: string; readonly signal?: AbortSignal },
+  { call, prompt, told, signal }: Delegated,
 ): Promise<string> {
-  const { store } = services;
-  const found = await findChild(store, parent.id, call);
-  const { cwd } = parent.attributes;
-  await using session = found
-    ? await store.resume<ModelMessage>(found, { app: APP, intents: true })
-    : await store.create<ModelMessage>({
-        dialect: "ai-sdk",
-        app: APP,
-        intents: true,
-        parent: { session: parent.id, call },
-        ...(cwd === undefined ? {} : { cwd }),
-      });
+  const { store, ending } = services;
+  await using session = await childOf(store, parent, call);
   const { interruption } = session;
   if (!interruption && session.entries.length > 0) return answerIn(session);
-  const equipment = new Equipment(session, services, SILENT, true);
+  const denied: Told["denied"] = (denied, decision) => told.denied(denied, decision, true);
+  const equipment = new Equipment(session, services, { ...SILENT, denied }, true);
+  if (interruption && !(await equipment.outlived(interruption.calls, { signal }))) throw stopped();
   const turn = interruption
     ? await resume(session, await equipment.know(interruption.calls))
     : await session.startTurn({ role: "user", content: prompt });
-  const stop = () => void turn.abort({ by: "the agent that asked for it" }).catch(() => {});
+  // When the process is told to end, the turn stays open: whoever finishes the parent's takes it up.
+  const stop = (): void => {
+    if (!ending.aborted) turn.abort({ by: BY }).catch((error: Error) => process.emitWarning(error));
+  };
   if (signal?.aborted) stop();
   signal?.addEventListener("abort", stop, { once: true });
   try {
-    const worked = await work(await equipment.work(turn, model), turn);
+    const worked = await work(await equipment.work(turn, model));
+    if (ending.aborted) await new Promise<never>(() => {});
     switch (worked.kind) {
       case "completed":
         await turn.end();
@@ -87,12 +100,41 @@ async function delegate(
           `The sub-agent was not done after ${worked.steps} steps. What it did stands in the session ${session.id}.`,
         );
       default:
-        await turn.abort({ by: "the agent that asked for it" });
-        throw new Error("The sub-agent was stopped.");
+        await turn.abort({ by: BY });
+        throw stopped();
     }
   } finally {
     signal?.removeEventListener("abort", stop);
   }
+}
+
+const BY = "the agent that asked for it";
+
+function stopped(): Error {
+  return new Error("The sub-agent was stopped.");
+}
+
+async function childOf(store: Store, parent: Session<ModelMessage>, call: string): Promise<Session<ModelMessage>> {
+  const message = parent.entries.findLast((entry) => makes(entry.message, call))?.id;
+  const found = await findChild(store, parent.id, call, message);
+  if (found) return store.resume<ModelMessage>(found, { app: APP, intents: true });
+  const { cwd } = parent.attributes;
+  return store.create<ModelMessage>({
+    dialect: "ai-sdk",
+    app: APP,
+    intents: true,
+    parent: { session: parent.id, call },
+    ...(message === undefined ? {} : { labels: { message } }),
+    ...(cwd === undefined ? {} : { cwd }),
+  });
+}
+
+function makes({ role, content }: ModelMessage, call: string): boolean {
+  return (
+    role === "assistant" &&
+    typeof content !== "string" &&
+    content.some((part) => part.type === "tool-call" && part.toolCallId === call)
+  );
 }
 
 /** What the sub-agent said last. */

@@ -8,6 +8,8 @@ import type { ChatEvent, ChatState } from "./host.ts";
 export class Board {
   /** Calls whose tools run. */
   readonly running = new Set<string>();
+  /** Calls of sub-agents that were denied in this turn. */
+  deniedBelow = 0;
   readonly #listeners = new Set<(event: ChatEvent) => void>();
   readonly #session: () => Session<ModelMessage>;
   #state: ChatState;
@@ -26,6 +28,11 @@ export class Board {
     return () => this.#listeners.delete(listener);
   }
 
+  /** Another turn. */
+  begin(): void {
+    this.deniedBelow = 0;
+  }
+
   /** What the agent tells while it works. */
   told(): Told {
     return {
@@ -38,8 +45,10 @@ export class Board {
         this.change(withoutOutput(this.state, call));
       },
       output: (call, text) => this.change(withOutput(this.state, call, text), { type: "tool.output", call, text }),
-      denied: ({ toolName, input }, { suggestion, summary }) => {
-        const text = `Denied: ${summary || `${toolName} ${JSON.stringify(input)}`}. To allow it: --allow '${suggestion}'`;
+      denied: ({ toolName, input }, { suggestion, summary }, isBelow) => {
+        if (isBelow) this.deniedBelow++;
+        const what = summary || `${toolName} ${JSON.stringify(input)}`;
+        const text = `Denied${isBelow ? " to a sub-agent" : ""}: ${what}. To allow it: --allow '${suggestion}'`;
         this.tell({ type: "notice", level: "warning", text });
       },
       show: (part) => this.show(part),
@@ -106,9 +115,7 @@ export class Board {
         listener(event);
       } catch (error) {
         // A screen that fails must not stop the work; that it failed must not be silent either.
-        queueMicrotask(() => {
-          throw error;
-        });
+        process.emitWarning(error instanceof Error ? error : String(error));
       }
     }
   }

@@ -6,13 +6,13 @@ import { type Worked, work } from "../agent/loop.ts";
 import { type Approval, openApprovals, resume } from "../agent/reopened.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
-import { stopGroup, waitFor } from "../tools/processes.ts";
 import { Board } from "./board.ts";
 import { firstState } from "./chat-state.ts";
 import type { Chat, ChatEvent, ChatState, PermissionAsk } from "./host.ts";
-import { Permissions } from "./permissions.ts";
+import { answerTo, byRules, Permissions } from "./permissions.ts";
 import { APP, type Services } from "./services.ts";
-import { failureShown, interruptionShown, isStoreFailure, textOf } from "./shown.ts";
+import { Shift } from "./shift.ts";
+import { failureShown, interruptionShown, isStoreFailure, textOf, tooManySteps } from "./shown.ts";
 
 type Message = ModelMessage;
 
@@ -28,13 +28,22 @@ export class LocalChat implements Chat {
   #model: ResolvedModel;
   #turn: Turn<Message> | null = null;
   /** The turns at work, one after the other, until nothing is left to do. */
-  #work: Promise<void> | null = null;
-  /** Why nothing can be recorded until the session is opened anew. */
+  readonly #shift = new Shift();
+  /** Nothing can be recorded until the session is opened anew. */
   #broken = false;
-  #isPaused = false;
+  #mending: Promise<void> | null = null;
+  /** Begun here, and nothing has happened in it yet. */
+  #isUnused: boolean;
   #closing: Promise<void> | null = null;
 
-  constructor(session: Session<Message>, model: ResolvedModel, services: Services, onClosed: () => void) {
+  constructor(
+    session: Session<Message>,
+    model: ResolvedModel,
+    services: Services,
+    onClosed: () => void,
+    { isNew = false }: { readonly isNew?: boolean } = {},
+  ) {
+    this.#isUnused = isNew;
     this.id = session.id;
     this.#session = session;
     this.#model = model;
@@ -65,22 +74,23 @@ export class LocalChat implements Chat {
   }
 
   async settled(): Promise<void> {
-    while (this.#work && this.#board.state.asks.length === 0) {
+    while (this.#shift.over && this.#board.state.asks.length === 0) {
       const { asked } = this.#permissions;
-      await Promise.race([this.#work, asked]);
+      await Promise.race([this.#shift.over, asked]);
     }
   }
 
   async prompt(text: string): Promise<"started" | "queued"> {
     const message: Message = { role: "user", content: text };
     await this.#whole();
-    this.#isPaused = false;
+    this.#isUnused = false;
+    this.#shift.isPaused = false;
     // Behind those that wait already: prompts are delivered in their order (C9).
-    if (this.#work || this.#session.queue.length > 0) {
+    if (this.#shift.over || this.#session.queue.length > 0) {
       const { id } = await this.#session.enqueue(message);
       this.#board.record({ type: "queued", id, text });
       // Nothing runs, or it was the last moment of the turn that ran: nobody else would begin it.
-      if (!this.#work) await this.resumeQueue();
+      if (!this.#shift.over) await this.resumeQueue();
       return "queued";
     }
     await this.#begin(() => this.#session.startTurn(message, { model: this.#model.name }));
@@ -95,52 +105,42 @@ export class LocalChat implements Chat {
 
   async finish({ processes = "wait" }: { readonly processes?: "wait" | "stop" } = {}): Promise<void> {
     await this.#whole();
-    if (this.#work) throw new CommandError(EXIT.usage, "TURN_OPEN", "A turn is running: there is nothing to finish.");
+    if (this.#shift.over)
+      throw new CommandError(EXIT.usage, "TURN_OPEN", "A turn is running: there is nothing to finish.");
     const { interruption } = this.#session;
     if (!interruption)
-      throw new CommandError(
-        EXIT.failed,
-        "NOTHING_TO_RESUME",
-        "The last turn was completed: there is nothing to finish.",
-      );
-    await this.#begin(async () => {
-      const commands = await this.#equipment.commands(interruption.calls);
-      for (const { id, process } of interruption.calls) {
-        if (!process || !commands.get(id)?.running) continue;
-        if (processes === "stop") await stopGroup(process);
-        else {
-          this.#board.tell({
-            type: "notice",
-            level: "info",
-            text: `Waiting for the process ${process.pid}, which outlived its agent.`,
-          });
-          await waitFor(this.#equipment.outputs, id, process);
-        }
-      }
-      return resume(this.#session, await this.#equipment.know(interruption.calls));
+      throw new CommandError(EXIT.failed, "NOTHING_TO_RESUME", "The last turn completed: nothing is to be finished.");
+    await this.#begin(async (signal) => {
+      const waits = (pid: number): void => {
+        const text = `Waiting for the process ${pid}, which outlived its agent.`;
+        this.#board.tell({ type: "notice", level: "info", text });
+      };
+      const isOver = await this.#equipment.outlived(interruption.calls, { processes, signal, waits });
+      return isOver ? resume(this.#session, await this.#equipment.know(interruption.calls)) : null;
     }, true);
   }
 
   leave(): void {
     this.#board.change(
-      { status: this.#work ? this.#board.state.status : "idle", interruption: null },
+      { status: this.#shift.over ? this.#board.state.status : "idle", interruption: null },
       { type: "changed" },
     );
   }
 
   async stop(by = "user"): Promise<void> {
-    if (!this.#work) return;
-    this.#isPaused = true;
+    const { over } = this.#shift;
+    if (!over) return;
+    this.#shift.stop(by);
     this.#permissions.withdraw();
     await this.#turn?.abort({ by });
-    await this.#work;
+    await over;
   }
 
   async resumeQueue(): Promise<void> {
     await this.#whole();
-    this.#isPaused = false;
+    this.#shift.isPaused = false;
     const [next] = this.#session.queue;
-    if (!this.#work && next) await this.#begin(() => this.#startQueued(next));
+    if (!this.#shift.over && next) await this.#begin(() => this.#startQueued(next));
   }
 
   async answer(call: string, word: "allow" | "always" | "deny", reason?: string): Promise<void> {
@@ -164,20 +164,30 @@ export class LocalChat implements Chat {
 
   async compact(): Promise<void> {
     await this.#between();
-    await compact(this.#session, this.#model);
-    this.#replaced("compaction");
+    // What is queued already waits on; a prompt that comes meanwhile is begun behind it.
+    this.#shift.isPaused = true;
+    await this.#begin(async (signal) => {
+      try {
+        await compact(this.#session, this.#model, signal);
+      } catch (error) {
+        const { code, message } = failureShown(error, this.#model.name);
+        throw signal.aborted || isStoreFailure(error) ? error : new CommandError(EXIT.model, code, message, error);
+      }
+      await this.#replaced("compaction");
+      return null;
+    });
   }
 
   async clear(): Promise<void> {
     await this.#between();
     await this.#session.replace([], { reason: "clear" });
-    this.#replaced("clear");
+    await this.#replaced("clear");
   }
 
   async undo(): Promise<void> {
     await this.#between();
     await this.#session.undo();
-    this.#replaced("undo");
+    await this.#replaced("undo");
   }
 
   async rewind(message: string): Promise<string> {
@@ -189,12 +199,13 @@ export class LocalChat implements Chat {
       throw new CommandError(EXIT.usage, "MESSAGE_UNKNOWN", "Only a prompt of this conversation can be gone back to.");
     const kept = entries.slice(0, at).filter((one) => one.replacedBy === undefined);
     await this.#session.replace(kept, { reason: "rewind" });
-    this.#replaced("rewind");
+    await this.#replaced("rewind");
     return textOf(entry.message);
   }
 
   async rename(title: string): Promise<void> {
     await this.#whole();
+    this.#isUnused = false;
     await this.#session.rename(title);
     this.#board.record({ type: "changed" });
   }
@@ -205,14 +216,15 @@ export class LocalChat implements Chat {
   }
 
   async #close(): Promise<void> {
-    this.#isPaused = true;
+    const { over } = this.#shift;
+    this.#shift.stop("close");
     this.#permissions.withdraw();
-    const isEmpty = this.#session.entries.length === 0 && this.#session.queue.length === 0 && !this.#turn;
     try {
-      await this.#session.close();
-      await this.#work;
+      // What a failed store could not record is told already.
+      if (!this.#broken) await this.#session.close();
+      await over;
       // Nobody has said anything in it: it would only be in the way.
-      if (isEmpty && !this.#session.attributes.forkedFrom) await this.#services.store.delete(this.id);
+      if (this.#isUnused) await this.#services.store.delete(this.id);
     } finally {
       this.#onClosed();
     }
@@ -220,8 +232,16 @@ export class LocalChat implements Chat {
 
   /** Opens the session anew if the store had failed: what was recorded is there, and the turn that was cut off can be finished (P8). */
   async #whole(): Promise<void> {
+    if (this.#closing) throw new CommandError(EXIT.usage, "SESSION_CLOSED", "This conversation was closed here.");
     if (!this.#broken) return;
-    await this.#work;
+    this.#mending ??= this.#mend().finally(() => {
+      this.#mending = null;
+    });
+    await this.#mending;
+  }
+
+  async #mend(): Promise<void> {
+    await this.#shift.over;
     this.#session = await this.#services.store.resume<Message>(this.id, { app: APP, intents: true });
     this.#equipment = new Equipment(this.#session, this.#services, this.#board.told());
     this.#broken = false;
@@ -233,37 +253,54 @@ export class LocalChat implements Chat {
   /** For what cannot be done while a turn runs. */
   async #between(): Promise<void> {
     await this.#whole();
-    if (this.#work) throw new CommandError(EXIT.usage, "TURN_OPEN", "A turn is running: stop it first.");
+    if (this.#shift.over) throw new CommandError(EXIT.usage, "TURN_OPEN", "A turn is running: stop it first.");
   }
 
-  async #begin(start: () => Promise<Turn<Message>>, resumed = false): Promise<void> {
-    const { promise: done, resolve: end } = Promise.withResolvers<void>();
-    this.#work = done;
-    const finished = () => {
-      this.#work = null;
-      end();
-    };
+  /** Begins a turn, or does what must not happen beside one (then `start` answers null). Rejects with what `start` says. */
+  async #begin(start: (stopped: AbortSignal) => Promise<Turn<Message> | null>, resumed = false): Promise<void> {
+    this.#shift.begin();
     try {
-      const turn = await start();
-      void this.#workOn(turn, resumed).finally(finished);
+      const turn = await start(this.#shift.signal);
+      void this.#workOn(turn, resumed);
     } catch (error) {
-      finished();
       if (isStoreFailure(error)) await this.#breakOff(error);
+      void this.#workOn(null, false);
       throw error;
     }
   }
 
-  #startQueued(next: Queued<Message>): Promise<Turn<Message>> {
-    this.#board.tell({ type: "dequeued", id: next.id });
-    return this.#session.startTurn(next, { model: this.#model.name });
+  async #startQueued(next: Queued<Message>): Promise<Turn<Message>> {
+    const turn = await this.#session.startTurn(next, { model: this.#model.name });
+    this.#board.record({ type: "dequeued", id: next.id });
+    return turn;
   }
 
   /** Works on this turn, and on those that are queued behind it. */
-  async #workOn(first: Turn<Message>, isResumed: boolean): Promise<void> {
-    let turn: Turn<Message> | null = first;
+  async #workOn(first: Turn<Message> | null, isResumed: boolean): Promise<void> {
+    let turn = first;
     let resumed = isResumed;
-    while (turn) {
-      this.#turn = turn;
+    for (;;) {
+      if (turn) await this.#toItsEnd(turn, resumed);
+      this.#turn = null;
+      turn = null;
+      resumed = false;
+      const [next] = this.#session.queue;
+      if (!next || this.#shift.isPaused || this.#broken) break;
+      this.#shift.next();
+      try {
+        turn = await this.#startQueued(next);
+      } catch (error) {
+        await this.#brokenOff(error);
+      }
+    }
+    // At one instant with the look at the queue: who queues a prompt after it sees that nothing runs, and begins it.
+    this.#shift.end();
+  }
+
+  async #toItsEnd(first: Turn<Message>, resumed: boolean): Promise<void> {
+    let turn = first;
+    try {
+      this.#board.begin();
       this.#board.change({ status: "running", interruption: null, failure: null, canUndo: false });
       this.#board.record({
         type: "turn.started",
@@ -271,111 +308,84 @@ export class LocalChat implements Chat {
         prompt: textOf(turn.prompt.message),
         ...(resumed ? { resumed: true as const } : {}),
       });
-      const isOver = await this.#toItsEnd(turn);
-      this.#turn = null;
-      turn = null;
-      resumed = false;
-      const [next] = this.#session.queue;
-      if (isOver && next && !this.#isPaused && !this.#broken) {
-        try {
-          turn = await this.#startQueued(next);
-        } catch (error) {
-          await this.#breakOff(error);
-        }
-      }
-    }
-  }
-
-  /** True if the turn completed. */
-  async #toItsEnd(first: Turn<Message>): Promise<boolean> {
-    let turn = first;
-    try {
       for (;;) {
+        await this.#take(turn);
         const waiting = openApprovals(this.#session.messages);
         const worked: Worked =
           waiting.length > 0
             ? { kind: "waiting", approvals: waiting }
-            : await work(await this.#equipment.work(turn, this.#model), turn);
+            : await work(await this.#equipment.work(turn, this.#model));
+        await this.#unlessEnding();
         this.#board.change({ live: null });
         this.#board.refresh();
-        if (worked.kind !== "waiting") return await this.#conclude(turn, worked);
+        if (worked.kind !== "waiting") {
+          await this.#conclude(turn, worked);
+          return;
+        }
         const next = await this.#permitted(turn, worked.approvals);
-        if (!next) return false;
+        if (!next) return;
         turn = next;
-        this.#turn = turn;
         this.#board.change({ status: "running" });
       }
     } catch (error) {
-      await this.#breakOff(error);
-      return false;
+      await this.#brokenOff(error);
     }
   }
 
-  async #conclude(turn: Turn<Message>, worked: Exclude<Worked, { kind: "waiting" }>): Promise<boolean> {
+  /** From here on `stop` finds it; one that came before stops it now. */
+  async #take(turn: Turn<Message>): Promise<void> {
+    this.#turn = turn;
+    const by = this.#shift.stoppedBy;
+    if (by !== null) await turn.abort({ by });
+  }
+
+  /** The process was told to end, which is recorded, and its turn with it: nothing more is to be done in the time that is left. */
+  async #unlessEnding(): Promise<void> {
+    if (this.#services.ending.aborted) await new Promise<never>(() => {});
+  }
+
+  async #conclude(turn: Turn<Message>, worked: Exclude<Worked, { kind: "waiting" }>): Promise<void> {
     const denied = this.#deniedIn(turn.number);
     switch (worked.kind) {
       case "completed":
         await turn.end();
         this.#board.change({ status: "idle" });
         this.#board.record({ type: "turn.ended", outcome: "completed", denied });
-        return true;
+        return;
       case "aborted": {
         // `stop` has recorded it; if something else fired the signal, this does.
-        await turn.abort({ by: "user" });
+        await turn.abort({ by: this.#shift.stoppedBy ?? "user" });
         const how = this.#session.interruption?.how;
         this.#board.change({ status: "idle" });
-        this.#board.record({
-          type: "turn.ended",
-          outcome: "aborted",
-          denied,
-          ...(how?.kind === "aborted" ? { by: how.by } : {}),
-        });
-        return false;
+        const by = how?.kind === "aborted" ? { by: how.by } : {};
+        this.#board.record({ type: "turn.ended", outcome: "aborted", denied, ...by });
+        return;
       }
       default: {
-        const error =
-          worked.kind === "limit"
-            ? new CommandError(
-                EXIT.failed,
-                "STEPS",
-                `The turn was stopped after ${worked.steps} steps. What was done is recorded: ask it to go on, if it was on its way.`,
-              )
-            : worked.error;
+        const error = worked.kind === "limit" ? tooManySteps(worked.steps) : worked.error;
         if (isStoreFailure(error)) throw error;
         const failure = failureShown(error, this.#model.name);
+        // What is queued behind it was meant to follow its success.
+        this.#shift.isPaused = true;
         await turn.fail(failure.message);
-        this.#board.change({ status: "interrupted", failure });
         await this.look();
+        this.#board.change({ status: "interrupted", failure });
         this.#board.record({ type: "turn.ended", outcome: "failed", error: failure, denied });
-        return false;
       }
     }
   }
 
   /** A person decides on each of the calls; the turn waits, if need be until another process goes on with it (R7, C37). Null if nobody did. */
   async #permitted(turn: Turn<Message>, approvals: readonly Approval[]): Promise<Turn<Message> | null> {
-    const undecided: PermissionAsk[] = [];
-    const words = new Map<string, { readonly approved: boolean; readonly reason?: string }>();
-    for (const { toolCallId: call, toolName: name, input } of approvals) {
-      const { verdict, suggestion: rule, summary, denial } = this.#equipment.decide(name, input);
-      if (verdict === "allow") words.set(call, { approved: true });
-      else if (verdict === "deny" || this.#services.asks === "nobody") {
-        words.set(call, { approved: false, reason: denial });
-        this.#board.tell({ type: "permission.answered", call, allowed: false, by: "rules" });
-      } else undecided.push({ call, name, input, summary, rule });
+    const decide = (name: string, input: unknown) => this.#equipment.decide(name, input);
+    const { words, undecided, denied } = byRules(approvals, decide, this.#services.asks);
+    for (const { call, decision } of denied) {
+      this.#board.told().denied(call, decision);
+      this.#board.tell({ type: "permission.answered", call: call.toolCallId, allowed: false, by: "rules" });
     }
     if (undecided.length > 0) {
-      await turn.suspend({ reason: "permission", calls: undecided.map(({ call }) => call) });
-      this.#turn = null;
-      this.#board.change({ status: "waiting", asks: undecided });
-      this.#board.refresh();
-      // Before anybody is told: the answer may come at once.
-      const answered = this.#permissions.ask(undecided.map(({ call }) => call));
-      for (const ask of undecided) this.#board.tell({ type: "permission.asked", ask });
-      const answers = await answered;
-      this.#board.change({ asks: [] });
+      const answers = await this.#answers(turn, undecided);
       if (!answers) {
-        this.#board.change({ status: "interrupted" });
         await this.look();
         this.#board.record({ type: "turn.ended", outcome: "waiting", denied: this.#deniedIn(turn.number) });
         return null;
@@ -383,43 +393,56 @@ export class LocalChat implements Chat {
       for (const [call, word] of answers) words.set(call, word);
     }
     const goesOn = undecided.length > 0 ? await this.#session.resumeTurn({ calls: () => "keep" }) : turn;
-    const content = approvals.map(({ approvalId, toolCallId }) => {
-      const { approved, reason } = words.get(toolCallId)!;
-      return { type: "tool-approval-response" as const, approvalId, approved, ...(reason ? { reason } : {}) };
-    });
-    await goesOn.append({ role: "tool", content });
+    await goesOn.append(answerTo(approvals, words));
     this.#board.refresh();
     return goesOn;
   }
 
+  /** Null if the questions were withdrawn. */
+  async #answers(turn: Turn<Message>, asks: readonly PermissionAsk[]): ReturnType<Permissions["ask"]> {
+    const calls = asks.map(({ call }) => call);
+    await turn.suspend({ reason: "permission", calls });
+    this.#turn = null;
+    if (this.#shift.signal.aborted) return null;
+    this.#board.change({ status: "waiting", asks });
+    this.#board.refresh();
+    // Before anybody is told: the answer may come at once.
+    const answered = this.#permissions.ask(calls);
+    for (const ask of asks) this.#board.tell({ type: "permission.asked", ask });
+    const answers = await answered;
+    this.#board.change({ asks: [] });
+    return answers;
+  }
+
   /** The store failed: nothing more is done on the strength of what could not be recorded. `finish` or a prompt opens the session anew. */
   async #breakOff(error: unknown): Promise<void> {
-    const failure = failureShown(error, this.#model.name);
     this.#broken = true;
-    const number = this.#turn?.number ?? 0;
     try {
       await this.#session.close();
     } catch (second) {
       // The first failure is the one to tell of; that the end could not be recorded is what `resume` is made for.
-      if (!isStoreFailure(second)) throw second;
+      if (!isStoreFailure(second)) process.emitWarning(second as Error);
     }
-    this.#board.change({ status: "interrupted", live: null, asks: [], failure });
-    this.#board.tell({ type: "turn.ended", outcome: "failed", error: failure, denied: this.#deniedIn(number) });
+    const failure = failureShown(error, this.#model.name);
+    this.#board.change({ status: "interrupted", live: null, asks: [], failure }, { type: "changed" });
+  }
+
+  /** In the middle of a turn, or between two. */
+  async #brokenOff(error: unknown): Promise<void> {
+    const denied = this.#deniedIn(this.#turn?.number ?? 0);
+    await this.#breakOff(error);
+    this.#board.tell({ type: "turn.ended", outcome: "failed", error: this.#board.state.failure!, denied });
   }
 
   #deniedIn(turn: number): number {
     const isDenied = (item: ChatState["items"][number]): boolean =>
       item.kind === "call" && item.turn === turn && item.state === "denied";
-    return this.#board.state.items.filter(isDenied).length;
+    return this.#board.state.items.filter(isDenied).length + this.#board.deniedBelow;
   }
 
-  #replaced(reason: "compaction" | "clear" | "rewind" | "undo"): void {
-    const usedTokens = estimateTokens(this.#session.messages);
-    this.#board.change({
-      canUndo: reason !== "undo",
-      interruption: null,
-      window: { ...this.#board.state.window, usedTokens },
-    });
+  async #replaced(reason: "compaction" | "clear" | "rewind" | "undo"): Promise<void> {
+    await this.look();
+    this.#board.change({ canUndo: reason !== "undo", failure: null });
     this.#board.record({ type: "replaced", reason, items: this.#session.messages.length });
   }
 }

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { ModelMessage } from "ai";
 import { guard, type ListQuery, openStore, type Session, type Store, type Summary } from "holdfast";
 import type { Config } from "../config.ts";
+import { CommandError, EXIT } from "../exit.ts";
 import { type ResolvedModel, resolveModel } from "../models/resolve.ts";
 import { sessionOutputs } from "../outputs.ts";
 import { endProcesses } from "../tools/processes.ts";
@@ -35,6 +36,7 @@ export class LocalHost implements Host {
   readonly #unguard: () => void;
 
   constructor(store: Store, config: Config, asks: "person" | "nobody") {
+    const ending = new AbortController();
     this.#store = store;
     this.#services = {
       store,
@@ -47,6 +49,7 @@ export class LocalHost implements Host {
           ...(config.baseUrl === undefined ? {} : { baseUrl: config.baseUrl }),
           ...(config.windowTokens === undefined ? {} : { windowTokens: config.windowTokens }),
         }),
+      ending: ending.signal,
       outputs: outputsIn(store.url),
     };
     // SIGTERM and SIGHUP are recorded first; then the tools' processes are ended; then the process ends by that signal, as its parent expects (C6).
@@ -57,6 +60,7 @@ export class LocalHost implements Host {
         // It stays while it works: a terminal that is closed sends SIGHUP twice, and the second one would end the process before its tools.
         if (isEnding) return;
         isEnding = true;
+        ending.abort(new DOMException(signal, "AbortError"));
         void endProcesses().finally(() => {
           process.off(signal, listener);
           unguard();
@@ -104,13 +108,17 @@ export class LocalHost implements Host {
       ...(title === undefined ? {} : { title }),
       ...(labels === undefined ? {} : { labels }),
     });
-    return this.#keep(session, model);
+    return this.#keep(session, () => model, true);
   }
 
-  async open(id: string, options: ChatOptions = {}): Promise<Chat> {
+  open(id: string, options: ChatOptions = {}): Promise<Chat> {
     const open = this.#chats.get(id);
     if (open) return open;
-    return this.#opened(await this.#store.resume<ModelMessage>(id, { app: APP, intents: true }), options);
+    const opening = this.#store
+      .resume<ModelMessage>(id, { app: APP, intents: true })
+      .then((session) => this.#opened(session, options));
+    this.#remember(id, opening);
+    return opening;
   }
 
   async latest(cwd: string, options: ChatOptions = {}): Promise<Chat | null> {
@@ -137,27 +145,45 @@ export class LocalHost implements Host {
     }
   }
 
-  async #opened(session: Session<ModelMessage>, { model: wanted }: ChatOptions): Promise<Chat> {
-    try {
-      const { model: last } = session.attributes.notes;
-      const name = wanted ?? (typeof last === "string" ? last : this.#services.config.model);
-      return await this.#keep(session, await this.#services.model(name));
-    } catch (error) {
-      await session.close();
-      throw error;
-    }
+  async #opened(session: Session<ModelMessage>, { model: wanted }: ChatOptions): Promise<LocalChat> {
+    return this.#keep(session, () => {
+      const { notes, dialect, app } = session.attributes;
+      if (dialect !== "ai-sdk") {
+        const message = `Session ${session.id} holds messages in the dialect "${dialect}"${app ? `, of ${app}` : ""}: this agent cannot go on with it. Nothing was touched. "holdfast show" reads it, "holdfast export" translates it.`;
+        throw new CommandError(EXIT.usage, "DIALECT_UNKNOWN", message);
+      }
+      const { model: last } = notes;
+      return this.#services.model(wanted ?? (typeof last === "string" ? last : this.#services.config.model));
+    });
   }
 
-  #keep(session: Session<ModelMessage>, model: ResolvedModel): Promise<LocalChat> {
+  #keep(
+    session: Session<ModelMessage>,
+    modelOf: () => ResolvedModel | Promise<ResolvedModel>,
+    isNew = false,
+  ): Promise<LocalChat> {
+    const { id } = session;
     const kept = (async () => {
-      const chat = new LocalChat(session, model, this.#services, () => this.#chats.delete(session.id));
-      if (session.attributes.notes["model"] !== model.name) await session.note("model", model.name);
-      await chat.look();
-      return chat;
+      try {
+        const model = await modelOf();
+        const chat = new LocalChat(session, model, this.#services, () => this.#chats.delete(id), { isNew });
+        if (session.attributes.notes["model"] !== model.name) await session.note("model", model.name);
+        await chat.look();
+        return chat;
+      } catch (error) {
+        await session.close();
+        throw error;
+      }
     })();
-    this.#chats.set(session.id, kept);
-    kept.catch(() => this.#chats.delete(session.id));
+    this.#remember(id, kept);
     return kept;
+  }
+
+  #remember(id: string, chat: Promise<LocalChat>): void {
+    this.#chats.set(id, chat);
+    chat.catch(() => {
+      if (this.#chats.get(id) === chat) this.#chats.delete(id);
+    });
   }
 }
 

@@ -9,6 +9,8 @@ export interface Services {
   /** Who decides on a call that no rule allows: a person; or nobody, and it is denied. */
   readonly asks: "person" | "nobody";
   readonly model: (name: string) => Promise<ResolvedModel>;
+  /** Fires when the process was told to end by a signal: nothing new is begun in the time that is left. */
+  readonly ending: AbortSignal;
   /** Where the whole outputs of a session's tools are kept. */
   readonly outputs: (session: string) => string;
 }

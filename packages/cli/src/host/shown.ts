@@ -1,6 +1,6 @@
 import type { ModelMessage } from "ai";
 import { type Interruption, isHoldfastError, type Recovery } from "holdfast";
-import { CommandError } from "../exit.ts";
+import { CommandError, EXIT } from "../exit.ts";
 import { explainModelError } from "../models/explain.ts";
 import type { FoundProcess } from "../tools/processes.ts";
 import type { FailureShown, InterruptedCall, InterruptionShown } from "./host.ts";
@@ -50,6 +50,14 @@ export function damageShown({ damaged, missing, cutBytes, quarantine }: Recovery
 export function failureShown(error: unknown, model: string): FailureShown {
   if (error instanceof CommandError || isHoldfastError(error)) return { code: error.code, message: error.message };
   return explainModelError(error, model);
+}
+
+export function tooManySteps(steps: number): CommandError {
+  return new CommandError(
+    EXIT.failed,
+    "STEPS",
+    `The turn was stopped after ${steps} steps. What was done is recorded: ask it to go on, if it was on its way.`,
+  );
 }
 
 /** Nothing more can be recorded in this session until it is opened anew. */

@@ -58,7 +58,7 @@ export class Stage implements AsyncDisposable {
       asks: options.asks ?? "nobody",
       model: async () => resolved,
       outputs: () => join(this.folder, "outputs"),
-      ...({ ending: new AbortController().signal } as object),
+      ending: new AbortController().signal,
     };
     const session = options.id
       ? await store.resume<ModelMessage>(options.id, { app: APP, intents: true })

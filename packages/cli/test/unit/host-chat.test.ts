@@ -1,0 +1,239 @@
+import { validateAiSdk } from "@holdfast/testkit";
+import { expect, test } from "vitest";
+import { call, heard, Stage, text } from "./host-stage.ts";
+
+/** What was called has begun, and waits for the disk or the model. */
+const begun = async (): Promise<void> => {
+  for (let n = 0; n < 5; n++) await null;
+};
+
+/** A model that says nothing until it is stopped. */
+const untilStopped = (signal: AbortSignal | undefined): Promise<never> =>
+  new Promise((_, reject) => {
+    const stop = (): void => reject(signal?.reason);
+    if (signal?.aborted) stop();
+    signal?.addEventListener("abort", stop);
+  });
+
+/** A promise, and what settles it. */
+const gate = (): PromiseWithResolvers<void> => Promise.withResolvers<void>();
+
+test("C11: stop at the very beginning of a turn stops it", async () => {
+  await using stage = new Stage();
+  const chat = await stage.chat([[text("never")]]);
+  const { events } = heard(chat);
+  const prompted = chat.prompt("hello");
+  await begun();
+  await chat.stop();
+  await prompted;
+  await chat.settled();
+  expect(chat.model.prompts).toHaveLength(0);
+  expect(events.at(-1)).toMatchObject({ type: "turn.ended", outcome: "aborted", by: "user" });
+});
+
+test("a prompt that is given while a stopped turn comes to its end is worked on, not left in the queue", async () => {
+  await using stage = new Stage();
+  const asked = gate();
+  const chat = await stage.chat([
+    async ({ abortSignal }) => {
+      asked.resolve();
+      return untilStopped(abortSignal);
+    },
+    [text("second")],
+  ]);
+  await chat.prompt("first");
+  await asked.promise;
+  const stopped = chat.stop();
+  const prompted = chat.prompt("second");
+  await Promise.all([stopped, prompted]);
+  await chat.settled();
+  expect(chat.state.queue).toEqual([]);
+  expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "second" });
+});
+
+test("C9: prompts that were queued before a stop wait until the next prompt, and come before it", async () => {
+  await using stage = new Stage();
+  const asked = gate();
+  const chat = await stage.chat([
+    async ({ abortSignal }) => {
+      asked.resolve();
+      return untilStopped(abortSignal);
+    },
+    [text("two")],
+    [text("three")],
+  ]);
+  await chat.prompt("one");
+  await asked.promise;
+  expect(await chat.prompt("two")).toBe("queued");
+  await chat.stop();
+  expect(chat.state.queue.map((one) => one.text)).toEqual(["two"]);
+  expect(await chat.prompt("three")).toBe("queued");
+  await chat.settled();
+  const said = chat.state.items.flatMap((item) =>
+    item.kind === "prompt" || item.kind === "answer" ? [item.text] : [],
+  );
+  expect(said).toEqual(["one", "two", "two", "three", "three"]);
+});
+
+test("C9: prompts that arrive at the very end of a turn are begun", async () => {
+  await using stage = new Stage();
+  const prompts = Array.from({ length: 20 }, (_, n) => `prompt ${n}`);
+  const chat = await stage.chat(prompts.map((prompt) => [text(`answer to ${prompt}`)]));
+  chat.subscribe((event) => {
+    if (event.type !== "usage") return;
+    const next = prompts.shift();
+    if (next !== undefined) void chat.prompt(next);
+  });
+  await chat.prompt(prompts.shift()!);
+  while (chat.model.prompts.length < 20) await chat.settled();
+  await chat.settled();
+  expect(chat.state.queue).toEqual([]);
+  expect(chat.state.items.filter(({ kind }) => kind === "answer")).toHaveLength(20);
+});
+
+test("a listener that throws disturbs nobody, and is told of", async () => {
+  await using stage = new Stage();
+  const chat = await stage.chat([[text("hello")]]);
+  const warned = new Promise<Error>((resolve) => process.once("warning", resolve));
+  let isFirst = true;
+  chat.subscribe(() => {
+    if (!isFirst) return;
+    isFirst = false;
+    throw new Error("this screen is broken");
+  });
+  const { events } = heard(chat);
+  await chat.prompt("hello");
+  await chat.settled();
+  expect(events.at(-1)).toMatchObject({ type: "turn.ended", outcome: "completed" });
+  expect((await warned).message).toContain("this screen is broken");
+});
+
+test("a cleared conversation is not thrown away when it is closed", async () => {
+  await using stage = new Stage();
+  const chat = await stage.chat([[text("hello")]]);
+  await chat.prompt("hello");
+  await chat.settled();
+  await chat.clear();
+  await chat.close();
+  expect(await chat.store.has(chat.id)).toBe(true);
+});
+
+test("a new conversation in which nothing was said is not kept; one that was opened is", async () => {
+  await using stage = new Stage();
+  const host = await stage.host();
+  const chat = await host.create({ cwd: stage.work });
+  await chat.close();
+  expect(await host.sessions.has(chat.id)).toBe(false);
+  const session = await host.sessions.create({ dialect: "ai-sdk", app: "holdfast", cwd: stage.work });
+  await session.close();
+  await (await host.open(session.id)).close();
+  expect(await host.sessions.has(session.id)).toBe(true);
+});
+
+test("opened twice at the same time it is the same chat", async () => {
+  await using stage = new Stage();
+  const first = await stage.host();
+  const { id } = await (async () => {
+    const chat = await first.create({ cwd: stage.work });
+    await chat.prompt("hello");
+    await chat.settled();
+    await chat.close();
+    return chat;
+  })();
+  const [one, two] = await Promise.all([first.open(id), first.open(id)]);
+  expect(one).toBe(two);
+});
+
+test("while a summary is made a prompt waits for it, and stop ends it", async () => {
+  await using stage = new Stage();
+  const asked = gate();
+  const goOn = gate();
+  const chat = await stage.chat([
+    [text("hello")],
+    async () => {
+      asked.resolve();
+      await goOn.promise;
+      return [text("They said hello.")];
+    },
+    [text("second")],
+    ({ abortSignal }) => untilStopped(abortSignal),
+  ]);
+  await chat.prompt("hello");
+  await chat.settled();
+  const compacted = chat.compact();
+  await asked.promise;
+  expect(await chat.prompt("second")).toBe("queued");
+  goOn.resolve();
+  await compacted;
+  await chat.settled();
+  expect(JSON.stringify(chat.model.prompts.at(-1))).toContain("They said hello.");
+  expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "second" });
+  const before = chat.state.items;
+  const second = chat.compact();
+  second.catch(() => {});
+  await begun();
+  await chat.stop();
+  await expect(second).rejects.toThrow();
+  expect(chat.state.items).toEqual(before);
+});
+
+test("a session of another dialect is refused in words", async () => {
+  await using stage = new Stage();
+  const host = await stage.host();
+  const session = await host.sessions.create({ dialect: "anthropic", app: "other", cwd: stage.work });
+  await session.close();
+  await expect(host.open(session.id)).rejects.toMatchObject({
+    name: "CommandError",
+    message: expect.stringContaining("anthropic"),
+  });
+  // Nobody holds it.
+  await (await host.sessions.resume(session.id)).close();
+});
+
+test("after a clear or a rewind of what was interrupted nothing is interrupted any more; undo brings it back", async () => {
+  await using stage = new Stage();
+  const chat = await stage.chat([[text("one")], new Error("broken") as never]);
+  await chat.prompt("first");
+  await chat.settled();
+  await chat.prompt("second");
+  await chat.settled();
+  expect(chat.state.status).toBe("interrupted");
+  const second = chat.state.items.findLast(({ kind }) => kind === "prompt")!;
+  expect(await chat.rewind(second.id)).toBe("second");
+  expect(chat.state).toMatchObject({ status: "idle", interruption: null, canUndo: true });
+  await expect(chat.finish()).rejects.toMatchObject({ code: "NOTHING_TO_RESUME" });
+  await chat.undo();
+  expect(chat.state).toMatchObject({ status: "interrupted", canUndo: false });
+  expect(chat.state.items.findLast(({ kind }) => kind === "prompt")).toMatchObject({ text: "second" });
+});
+
+test("C14: what a tool of a stopped turn answers late stays with its turn, while another chat works", async () => {
+  await using stage = new Stage();
+  const chat = await stage.chat(
+    [[call("slow", "shell", { command: "trap '' TERM; sleep 0.4; echo late" })], [text("next")]],
+    {
+      config: { allow: ["shell"] },
+    },
+  );
+  const other = await stage.chat([[text("other")]]);
+  const { until } = heard(chat);
+  const started = until("tool.started");
+  await chat.prompt("slow");
+  await started;
+  const stopped = chat.stop();
+  await other.prompt("other");
+  await Promise.all([stopped, other.settled()]);
+  await chat.prompt("next");
+  await chat.settled();
+  const found: { seq: number; turn?: unknown; call?: unknown }[] = [];
+  for await (const record of chat.store.follow(chat.id)) {
+    found.push(record);
+    if (record.kind === "tool.ended") break;
+  }
+  expect(found.at(-1)).toMatchObject({ call: "slow", turn: 1 });
+  expect(JSON.stringify(other.state.items)).not.toContain("slow");
+  const reading = await chat.store.read(chat.id);
+  expect(JSON.stringify(reading.messages)).not.toContain("The command was stopped");
+  expect(validateAiSdk({ messages: reading.messages }, { prefill: true })).toEqual([]);
+  expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "next", turn: 2 });
+});
