@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
 
-const conditions = ["holdfast-source", "node", "import", "module", "default"];
+const conditions = ["holdfast-source", "node", "default"];
 
 /** One project per layer of proof (DESIGN.md, section 8): each can be run by itself with `npx vitest run --project <layer>`. */
 const layer = (name: string, timeoutMs: number, globalSetup: string[] = []) => ({

@@ -124,6 +124,8 @@ export interface Appended {
   readonly seq: number;
   /** Seq of its last record. */
   readonly last: number;
+  /** When it was written, by a store that writes later than inside the call. */
+  readonly at?: string;
 }
 
 export interface FollowOptions {

@@ -125,6 +125,29 @@ export class Ledger {
     if (prepared.key !== undefined) this.#keys.set(prepared.key, { seq: prepared.seq, last: prepared.last });
   }
 
+  /** Remembers where the journal stands: what is returned brings it back there, for a store that learns only later that nothing was written. */
+  mark(): () => void {
+    const head = this.#head;
+    const durable = this.#durable;
+    const marked = this.#marked;
+    const row = this.#row;
+    const unadded = [...this.#unadded];
+    const bytesSinceRow = this.#bytesSinceRow;
+    const lastAt = this.#lastAt;
+    const keys = [...this.#keys];
+    return () => {
+      this.#head = head;
+      this.#durable = durable;
+      this.#marked = marked;
+      this.#row = row;
+      this.#unadded = unadded;
+      this.#bytesSinceRow = bytesSinceRow;
+      this.#lastAt = lastAt;
+      this.#keys.clear();
+      for (const [key, appended] of keys) this.#keys.set(key, appended);
+    };
+  }
+
   /** The newest keys, for the header of a segment that begins an epoch. */
   keysToCarry(): Json {
     return [...this.#keys].slice(-KEYS_CARRIED).map(([key, { seq, last }]) => [key, seq, last]);

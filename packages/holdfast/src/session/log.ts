@@ -154,7 +154,7 @@ export class Log<M> {
   }
 
   #settle(waiting: Waiting, done: Appended | null): void {
-    if (done) waiting.written = { last: done.last, at: waiting.at ?? this.journal.at };
+    if (done) waiting.written = { last: done.last, at: done.at ?? waiting.at ?? this.journal.at };
     else this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
     this.#drain();
   }

@@ -1,0 +1,168 @@
+import type { Json, Listed, ListOptions, Summariser } from "holdfast";
+import { type Ledger, listCursor, parseListCursor, recordOf } from "holdfast/kit";
+import type { Database, Row } from "./database.ts";
+import type { Lease } from "./leases.ts";
+import type { Lines } from "./lines.ts";
+
+interface Found extends Listed {
+  readonly place: string;
+}
+
+/** The rows that lists show. They are derived, and less than a second behind their journals while these are written (S20). */
+export class Catalogue {
+  readonly #database: Database;
+  readonly #lines: Lines;
+  readonly #summariser: Summariser | undefined;
+  /** By place: what a row was last saved for, by this worker. */
+  readonly #saved = new Map<string, number>();
+  #mayOnlyRead = false;
+
+  constructor(database: Database, lines: Lines, summariser: Summariser | undefined) {
+    this.#database = database;
+    this.#lines = lines;
+    this.#summariser = summariser;
+  }
+
+  isBehind(place: string, head: number): boolean {
+    return this.#saved.get(place) !== head;
+  }
+
+  /** A writer has begun, or ended. */
+  forget(place: string): void {
+    this.#saved.delete(place);
+  }
+
+  async save(place: string, { at, head, row }: Ledger, closed: boolean): Promise<void> {
+    await this.#database.query(
+      "save the row of the list",
+      `UPDATE ${this.#database.schema}.catalogue SET at = $2, head = $3, closed = $4, summary = $5 WHERE place = $1 AND head <= $3`,
+      [place, at, head, closed, jsonb(row)],
+    );
+    this.#saved.set(place, head);
+  }
+
+  /** Commits something of no meaning, and waits for the disk: all that was committed before is durable then. False if the lease is gone. */
+  async sync({ place, owner, fence }: Lease): Promise<boolean> {
+    const { rowCount } = await this.#database.query(
+      "make the journal durable",
+      `WITH slow AS (SELECT set_config('synchronous_commit', 'on', true))
+      UPDATE ${this.#database.schema}.heads AS h SET fence = h.fence FROM slow WHERE place = $1 AND owner = $2 AND h.fence = $3`,
+      [place, owner, fence],
+    );
+    return rowCount === 1;
+  }
+
+  /** Newest first. Rows that their writers have left behind, because they are at work or have died, are shown as they would be if they had been saved just now. */
+  async list(options: ListOptions): Promise<{ readonly sessions: readonly Listed[]; readonly next?: string }> {
+    const after = options.after === undefined ? null : parseListCursor(options.after);
+    const limit = options.limit ?? Number.POSITIVE_INFINITY;
+    const carried = (await this.#carryOn()).filter((row) => fits(row, after, options.where));
+    const values: unknown[] = [];
+    const value = (given: unknown): string => `$${values.push(given)}`;
+    const conditions = ["h.trashed IS NULL", `c.place <> ALL (${value(carried.map(({ place }) => place))}::uuid[])`];
+    if (after) conditions.push(`(c.at, c.id) < (${value(after.at)}, ${value(after.id)}::uuid)`);
+    conditions.push(...whereOf(options.where ?? {}, value));
+    const { rows } = await this.#database.query(
+      "list the sessions",
+      `SELECT c.place, c.id, c.at, c.head, c.closed, c.summary
+      FROM ${this.#database.schema}.catalogue AS c JOIN ${this.#database.schema}.heads AS h USING (place)
+      WHERE ${conditions.join(" AND ")} ORDER BY c.at DESC, c.id DESC ${limit === Number.POSITIVE_INFINITY ? "" : `LIMIT ${value(limit + 1)}`}`,
+      values,
+    );
+    const found = [...rows.map(listedOf), ...carried].sort(newestFirst);
+    const sessions = found.slice(0, limit).map(({ place: _, ...listed }) => listed);
+    const last = sessions.at(-1);
+    return last && found.length > sessions.length ? { sessions, next: listCursor(last) } : { sessions };
+  }
+
+  /** Saves what it can; what it may not save, as a mere reader, is returned. */
+  async #carryOn(): Promise<Found[]> {
+    const { schema } = this.#database;
+    const { rows } = await this.#database.query(
+      "list the sessions",
+      `SELECT c.place, c.id, c.at, c.head, c.closed, c.summary, h.head AS newest
+      FROM ${schema}.catalogue AS c JOIN ${schema}.heads AS h USING (place) WHERE NOT c.closed AND h.head > c.head AND h.trashed IS NULL`,
+    );
+    const unsaved: Found[] = [];
+    for (const row of rows) {
+      const carried = await this.#carried(listedOf(row), Number(row["newest"]));
+      if (!(await this.#saveForOther(carried))) unsaved.push(carried);
+    }
+    return unsaved;
+  }
+
+  async #carried(row: Found, newest: number): Promise<Found> {
+    let { at, head, closed, summary } = row;
+    for await (const lines of this.#lines.read(row.place, head + 1, newest)) {
+      for (const line of lines) {
+        head = line.seq;
+        const record = recordOf(line);
+        if (!record) continue;
+        at = record.at;
+        closed = record.kind === "closed";
+        if (record.summary !== undefined) summary = record.summary;
+        else if (this.#summariser) summary = this.#summariser.add(summary, record);
+      }
+    }
+    return { ...row, at, head, closed, summary };
+  }
+
+  async #saveForOther({ place, at, head, closed, summary }: Found): Promise<boolean> {
+    if (this.#mayOnlyRead) return false;
+    try {
+      await this.#database.once(
+        `UPDATE ${this.#database.schema}.catalogue SET at = $2, head = $3, closed = $4, summary = $5 WHERE place = $1 AND head < $3`,
+        [place, at, head, closed, jsonb(summary)],
+      );
+      return true;
+    } catch {
+      // A reader, or a standby: the row stays behind, and is carried on again.
+      this.#mayOnlyRead = true;
+      return false;
+    }
+  }
+}
+
+/** Without what JSON can say and `jsonb` cannot: a NUL, and half of a surrogate pair. Rows are derived; the journal has it all. */
+export function jsonb(row: Json): string {
+  return JSON.stringify(row).replace(/(?<!\\)((?:\\\\)*)\\u(?:0000|d[89a-f][0-9a-f]{2})/g, "$1\\ufffd");
+}
+
+function fits(
+  row: Found,
+  after: { readonly at: string; readonly id: string } | null,
+  where: ListOptions["where"],
+): boolean {
+  if (after && newestFirst(row, { ...row, ...after }) <= 0) return false;
+  const { summary } = row;
+  const members = typeof summary === "object" && summary !== null ? (summary as Readonly<Record<string, Json>>) : {};
+  return Object.entries(where ?? {}).every(
+    ([name, wanted]) => (Object.hasOwn(members, name) ? members[name] : null) === wanted,
+  );
+}
+
+function newestFirst(a: Found, b: Found): number {
+  if (a.at !== b.at) return a.at < b.at ? 1 : -1;
+  return a.id === b.id ? 0 : a.id < b.id ? 1 : -1;
+}
+
+/** A missing member counts as null. */
+function whereOf(where: NonNullable<ListOptions["where"]>, value: (given: unknown) => string): string[] {
+  const present = Object.entries(where).filter(([, wanted]) => wanted !== null);
+  const absent = Object.keys(where).filter((name) => where[name] === null);
+  return [
+    ...(present.length > 0 ? [`c.summary @> ${value(JSON.stringify(Object.fromEntries(present)))}::jsonb`] : []),
+    ...absent.map((name) => `coalesce(c.summary -> ${value(name)}::text, 'null') = 'null'`),
+  ];
+}
+
+function listedOf(row: Row): Found {
+  return {
+    place: String(row["place"]),
+    id: String(row["id"]),
+    at: String(row["at"]),
+    head: Number(row["head"]),
+    closed: row["closed"] === true,
+    summary: (row["summary"] ?? null) as Json,
+  };
+}

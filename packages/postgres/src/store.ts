@@ -1,0 +1,465 @@
+import { randomUUID } from "node:crypto";
+import type {
+  Capabilities,
+  FollowOptions,
+  Holder,
+  HoldfastError,
+  Journal,
+  JournalRecord,
+  JournalStore,
+  JournalStoreOptions,
+  Listed,
+  ListOptions,
+  NewRecord,
+  Opened,
+  Recovery,
+  Snapshot,
+  Verification,
+  WriterOptions,
+} from "holdfast";
+import {
+  Account,
+  assertFormat,
+  assertId,
+  FORMAT_MAJOR,
+  FORMAT_MINOR,
+  Ledger,
+  notSupported,
+  openedRecord,
+  recordOf,
+  type Segment,
+  segmentRecord,
+  sessionBusy,
+  sessionExists,
+  sessionNotFound,
+  storeClosed,
+} from "holdfast/kit";
+import pg from "pg";
+import { type Address, parseAddress, quoted } from "./address.ts";
+import { Batch } from "./batch.ts";
+import { Catalogue } from "./catalogue.ts";
+import { Database } from "./database.ts";
+import { Direct } from "./direct.ts";
+import { Followers, followSession } from "./follow.ts";
+import { PostgresJournal } from "./journal.ts";
+import { type Lease, Leases, lockKey } from "./leases.ts";
+import { Lines } from "./lines.ts";
+import { type Place, Places } from "./places.ts";
+import { migrate, partitionsAhead } from "./schema.ts";
+
+export interface PostgresStoreOptions extends JournalStoreOptions {
+  /**
+   * The address of the server itself, where `url` is that of a pooler: for the one connection of a worker that must be its own (S26). Null: there is no way to it; then a dead worker's sessions are free only after `leaseMs`, and
+   * followers look once a second. Default: the same address.
+   */
+  readonly directUrl?: string | null;
+  /** The schema that the tables are in; default `holdfast`, or what the address says (`?schema=`). */
+  readonly schema?: string;
+  /** A lease that its worker does not extend is free after this time. Default 15 seconds. */
+  readonly leaseMs?: number;
+  /** How long a statement is sent again while the server is away. Default 30 seconds. */
+  readonly patienceMs?: number;
+  /** Connections of the pool, if it is made here. Default 6. */
+  readonly connections?: number;
+  readonly clock?: () => number;
+}
+
+const WEEK_MS = 7 * 24 * 3600 * 1000;
+const PATIENCE_MS = 30_000;
+const CONNECTIONS = 6;
+const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
+
+/**
+ * Opens a store in a PostgreSQL database, by its address or by a pool that the application has already (then `directUrl` should be given, or leases are freed by time alone). Makes the tables if they are not there.
+ * Throws STORE_URL_INVALID, STORE_FORBIDDEN, STORE_IO, FORMAT_NEWER.
+ */
+export async function openPostgresStore(
+  place: string | pg.Pool,
+  options: PostgresStoreOptions = {},
+): Promise<JournalStore> {
+  const address: Address =
+    typeof place === "string"
+      ? parseAddress(place)
+      : { url: "", name: "postgres:(a pool)", schema: quoted("holdfast") };
+  const schema = options.schema === undefined ? address.schema : quoted(options.schema);
+  const own =
+    typeof place === "string"
+      ? new pg.Pool({
+          connectionString: address.url,
+          max: options.connections ?? CONNECTIONS,
+          application_name: options.app ?? "holdfast",
+        })
+      : null;
+  // A connection that is lost while it is idle is replaced when the next is needed.
+  own?.on("error", () => undefined);
+  const pool = own ?? (place as pg.Pool);
+  const patienceMs = options.patienceMs ?? PATIENCE_MS;
+  const database = new Database(pool, { name: address.name, schema, patienceMs });
+  const directUrl = options.directUrl === undefined ? address.url || null : options.directUrl;
+  try {
+    await migrate(database, (options.clock ?? Date.now)());
+    return await PostgresStore.open({ database, own, directUrl, patienceMs, options });
+  } catch (error) {
+    await own?.end();
+    throw error;
+  }
+}
+
+interface Parts {
+  readonly database: Database;
+  /** The pool, if it is ours to end. */
+  readonly own: pg.Pool | null;
+  readonly directUrl: string | null;
+  readonly patienceMs: number;
+  readonly options: PostgresStoreOptions;
+}
+
+class PostgresStore implements JournalStore {
+  readonly url: string;
+  readonly capabilities: Capabilities = {
+    durability: "power",
+    lease: "fenced",
+    sync: false,
+    shared: true,
+    pack: false,
+  };
+  readonly warnings: readonly string[];
+  readonly searchFile = null;
+  readonly #parts: Parts;
+  readonly #database: Database;
+  readonly #leases: Leases;
+  readonly #lines: Lines;
+  readonly #places: Places;
+  readonly #catalogue: Catalogue;
+  readonly #batch: Batch;
+  readonly #followers = new Followers();
+  readonly #live = new Map<string, PostgresJournal>();
+  readonly #ending = new AbortController();
+  #direct: Direct | null = null;
+  #closing: Promise<void> | null = null;
+
+  private constructor(parts: Parts, warnings: readonly string[]) {
+    const { database, directUrl, options } = parts;
+    this.url = database.name;
+    this.warnings = warnings;
+    this.#parts = parts;
+    this.#database = database;
+    this.#leases = new Leases(database, randomUUID(), {
+      isWatched: directUrl !== null,
+      ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
+    });
+    this.#lines = new Lines(database);
+    this.#places = new Places(database);
+    this.#catalogue = new Catalogue(database, this.#lines, options.summariser);
+    this.#batch = new Batch(database);
+  }
+
+  static async open(parts: Parts): Promise<PostgresStore> {
+    const store = new PostgresStore(parts, await warningsOf(parts.database));
+    const { directUrl } = parts;
+    if (directUrl !== null) {
+      store.#direct = await parts.database.retry("connect to the database", () =>
+        Direct.open({
+          connect: async () => {
+            const client = new pg.Client({
+              connectionString: directUrl,
+              application_name: parts.options.app ?? "holdfast",
+              keepAlive: true,
+            });
+            await client.connect();
+            return client;
+          },
+          lock: lockKey(store.#leases.owner),
+          schema: parts.database.schema,
+          onNews: (id) => store.#followers.wake(id),
+        }),
+      );
+    }
+    return store;
+  }
+
+  async create(id: string, records: readonly NewRecord[], options: WriterOptions = {}): Promise<Journal> {
+    this.#assertOpen();
+    assertId(id);
+    const { app = this.#app } = options;
+    const ledger = this.#ledger();
+    // Encoded inside the call: what the caller changes later changes nothing stored.
+    const prepared = ledger.prepareSegment([segmentRecord({ session: id, segment: 1, epoch: 1 }), ...records]);
+    const lines = prepared.bytes.toString("utf8", 0, prepared.bytes.length - 1);
+    ledger.commit(prepared);
+    const lease = await this.#places.create(id, this.#leases, {
+      app,
+      count: prepared.last,
+      lines,
+      at: ledger.at,
+      row: ledger.row,
+    });
+    if (!lease) throw sessionExists(id);
+    ledger.setDurable(ledger.head);
+    const segment = { number: 1, epoch: 1, first: 1 };
+    return this.#journal(id, lease, ledger, segment, options, { unclean: false, created: true, startSegment: false });
+  }
+
+  async open(id: string, options: WriterOptions = {}): Promise<Opened> {
+    this.#assertOpen();
+    assertId(id);
+    const live = this.#live.get(id);
+    if (live) throw sessionBusy(id, (await this.#leases.holder(id)) ?? unknownHolder(), true);
+    const lease = await this.#leases.take(id, options.app ?? this.#app);
+    try {
+      const found = await this.#found(id);
+      const account = await this.#readEpoch({ ...found, head: Math.max(found.head, lease.head) });
+      const ledger = this.#ledger();
+      for (const record of account.records) ledger.absorb(record);
+      ledger.skipTo(account.next);
+      // What an earlier worker wrote with `process` may not be on the disk yet, and is to be durable when it is shown.
+      await this.#catalogue.sync(lease);
+      ledger.setDurable(account.next - 1);
+      const recovery = account.recovery();
+      const state = { unclean: recovery.unclean, created: false, startSegment: account.format !== FORMAT };
+      const journal = this.#journal(id, lease, ledger, newestOf(found), options, state);
+      return { id, records: account.records, recovery, journal };
+    } catch (error) {
+      await this.#leases.release(lease);
+      throw error;
+    }
+  }
+
+  async read(id: string): Promise<Snapshot> {
+    const account = await this.#readEpoch(await this.#find(id));
+    return { id, records: account.records, recovery: await this.#recovery(id, account) };
+  }
+
+  async *history(id: string, from = 1): AsyncGenerator<JournalRecord> {
+    const { place, head, segments } = await this.#find(id);
+    const headers = new Set(segments.map(({ first }) => first));
+    for await (const lines of this.#lines.read(place, Math.max(1, from), head)) {
+      for (const line of lines) {
+        const record = recordOf(line);
+        if (record && headers.has(record.seq)) assertFormat(record);
+        if (record) yield record;
+      }
+    }
+  }
+
+  async *follow(id: string, options: FollowOptions = {}): AsyncGenerator<JournalRecord> {
+    this.#assertOpen();
+    assertId(id);
+    const ends = this.#ending.signal;
+    const signal = options.signal ? AbortSignal.any([options.signal, ends]) : ends;
+    const source = {
+      places: this.#places,
+      lines: this.#lines,
+      followers: this.#followers,
+      acknowledged: (of: string) => this.#live.get(of)?.head ?? Number.POSITIVE_INFINITY,
+    };
+    yield* followSession(source, id, { ...options, signal });
+  }
+
+  async has(id: string): Promise<boolean> {
+    this.#assertOpen();
+    assertId(id);
+    return (await this.#places.find(id)) !== null;
+  }
+
+  async holder(id: string): Promise<Holder | null> {
+    this.#assertOpen();
+    assertId(id);
+    return this.#leases.holder(id);
+  }
+
+  async list(options: ListOptions = {}): Promise<{ readonly sessions: readonly Listed[]; readonly next?: string }> {
+    this.#assertOpen();
+    return this.#catalogue.list(options);
+  }
+
+  async delete(id: string): Promise<void> {
+    this.#assertOpen();
+    assertId(id);
+    const lease = await this.#leases.take(id, this.#app);
+    if (!(await this.#places.trash(lease))) throw sessionNotFound(id);
+    this.#tell(id, lease.head);
+  }
+
+  async verify(id: string): Promise<Verification> {
+    const found = await this.#find(id);
+    const account = new Account(segmentsOf(found), { keep: false });
+    for await (const lines of this.#lines.read(found.place, 1, found.head)) account.add(lines);
+    account.end(found.head);
+    const beingWritten = account.recovery().unclean && (await this.#leases.holder(id)) !== null;
+    const recovery = account.recovery();
+    return {
+      id,
+      records: account.count,
+      bytes: account.bytes,
+      segments: segmentsOf(found).length,
+      beingWritten,
+      ...recovery,
+      unclean: recovery.unclean && !beingWritten,
+    };
+  }
+
+  async pack(): Promise<never> {
+    this.#assertOpen();
+    throw notSupported("pack", this.url, "PostgreSQL compresses long lines by itself.");
+  }
+
+  /** Also makes the partitions of the months to come, if this role may. */
+  async gc({
+    graceMs = WEEK_MS,
+  }: {
+    readonly graceMs?: number;
+  } = {}): Promise<{ readonly removed: readonly string[] }> {
+    this.#assertOpen();
+    const removed = await this.#places.emptyTrash(graceMs);
+    for (const statement of partitionsAhead(this.#database.schema, this.#now())) {
+      try {
+        await this.#database.once(statement);
+      } catch {
+        // A worker's role may not; and a month whose first lines are in the default partition stays there. Both are as good.
+        break;
+      }
+    }
+    return { removed };
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #close(): Promise<void> {
+    const results = await Promise.allSettled([...this.#live.values()].map((journal) => journal.close()));
+    this.#ending.abort();
+    await this.#leases.close();
+    await this.#direct?.close();
+    this.#database.close();
+    await this.#parts.own?.end();
+    for (const result of results) if (result.status === "rejected") throw result.reason;
+  }
+
+  get #app(): string {
+    return this.#parts.options.app ?? "holdfast";
+  }
+
+  #journal(
+    id: string,
+    lease: Lease,
+    ledger: Ledger,
+    segment: Segment,
+    options: WriterOptions,
+    found: { readonly unclean: boolean; readonly created: boolean; readonly startSegment: boolean },
+  ): PostgresJournal {
+    // The store may have been closed while this one waited for the database.
+    this.#assertOpen();
+    const { app = this.#app, opened: extra } = options;
+    const journal: PostgresJournal = new PostgresJournal({
+      id,
+      url: this.url,
+      lease,
+      ledger,
+      batch: this.#batch,
+      lines: this.#lines,
+      catalogue: this.#catalogue,
+      database: this.#database,
+      durability: this.#parts.options.durability ?? "power",
+      opened: openedRecord({ app, unclean: found.unclean, cutBytes: 0, extra }),
+      created: found.created,
+      segment,
+      startSegment: found.startSegment,
+      patienceMs: this.#parts.patienceMs,
+      follow: (followOptions) => this.follow(id, followOptions),
+      onAcknowledged: (head) => this.#tell(id, head),
+      release: async () => {
+        this.#live.delete(id);
+        this.#catalogue.forget(lease.place);
+        await this.#leases.release(lease);
+      },
+    });
+    this.#live.set(id, journal);
+    this.#leases.keep(id, lease, (error: HoldfastError) => journal.fail(error));
+    return journal;
+  }
+
+  #tell(id: string, head: number): void {
+    this.#followers.wake(id);
+    this.#direct?.tell(id, head);
+  }
+
+  async #recovery(id: string, account: Account): Promise<Recovery> {
+    const recovery = account.recovery();
+    const beingWritten = recovery.unclean && (await this.#leases.holder(id)) !== null;
+    return beingWritten ? { ...recovery, unclean: false } : recovery;
+  }
+
+  async #find(id: string): Promise<Place> {
+    this.#assertOpen();
+    assertId(id);
+    return this.#found(id);
+  }
+
+  async #found(id: string): Promise<Place> {
+    const found = await this.#places.find(id);
+    if (!found) throw sessionNotFound(id);
+    return found;
+  }
+
+  /** The current epoch, and nothing older (P7). */
+  async #readEpoch(found: Place): Promise<Account> {
+    const { place, head } = found;
+    const { epoch } = newestOf(found);
+    const current = segmentsOf(found).filter(({ number }) => number >= epoch);
+    const account = new Account(current, { keep: true });
+    for await (const lines of this.#lines.read(place, current[0]!.first, head)) account.add(lines);
+    account.end(head);
+    return account;
+  }
+
+  #ledger(): Ledger {
+    const { summariser } = this.#parts.options;
+    return new Ledger({ clock: () => this.#now(), summariser });
+  }
+
+  #now(): number {
+    return (this.#parts.options.clock ?? Date.now)();
+  }
+
+  #assertOpen(): void {
+    if (this.#closing) throw storeClosed(this.url);
+  }
+}
+
+function segmentsOf({ segments }: Place): readonly Segment[] {
+  return segments.length > 0 ? segments : [{ number: 1, epoch: 1, first: 1 }];
+}
+
+function newestOf(found: Place): Segment {
+  return segmentsOf(found).at(-1)!;
+}
+
+function unknownHolder(): Holder {
+  return { pid: process.pid, host: "", app: "", since: "" };
+}
+
+/** What this server cannot promise. */
+async function warningsOf(database: Database): Promise<string[]> {
+  const { rows } = await database.query(
+    "look at the database",
+    "SELECT current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS commit",
+  );
+  const { fsync, commit } = rows[0] ?? {};
+  const warnings: string[] = [];
+  if (fsync === "off")
+    warnings.push(
+      `${database.name} runs with fsync = off: after a power cut of its machine it may have lost anything, so P1 is not promised there.`,
+    );
+  if (commit === "off")
+    warnings.push(
+      `${database.name} has synchronous_commit = off: a crash of its machine can take the last moments, so "power" is not promised there.`,
+    );
+  return warnings;
+}
