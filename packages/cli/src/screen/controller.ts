@@ -241,9 +241,9 @@ export class Controller {
       try {
         await work();
       } catch (error) {
-        const words = errorWords(error);
         // A failure of the chat is told by its state already.
-        if (words !== this.#desk.state?.failure?.message) this.drawing.notice("error", words);
+        const told = error instanceof Error && error.message === this.#desk.state?.failure?.message;
+        if (!told) this.drawing.notice("error", errorWords(error));
       }
       this.drawing.soon();
     })();

@@ -44,10 +44,16 @@ export function callWords(call: InterruptedCall): string {
   }
 }
 
-/** In brief: what was asked, what had been said, which tools were in which state. */
-export function interruptionLines(found: InterruptionShown, columns: number, rowsMax: number, now: number): Line[] {
+/** In brief: what was asked, what had been said, which tools were in which state. `told`: why it failed stands above already. */
+export function interruptionLines(
+  found: InterruptionShown,
+  columns: number,
+  rowsMax: number,
+  now: number,
+  told = false,
+): Line[] {
   const rows: Line[] = wrap(
-    line(`${howWords(found.how)}, ${ago(found.at, now)}.`, { ...WARNING, bold: true }),
+    line(`${told ? "The turn failed" : howWords(found.how)}, ${ago(found.at, now)}.`, { ...WARNING, bold: true }),
     columns,
   );
   rows.push(fact("you asked", excerpt(found.prompt, columns), columns));

@@ -35,6 +35,7 @@ export function panelOf(state: ChatState, later: ReadonlySet<string>): Panel | n
   if (ask !== undefined) return askPanel(ask, state.asks.length - 1);
   if (state.status === "running") return null;
   if (state.interruption !== null) return interruptionPanel(state);
+  if (state.status === "interrupted") return brokenPanel(state);
   const about = `queue:${state.queue.map(({ id }) => id).join()}`;
   return state.queue.length > 0 && state.status === "idle" && !later.has(about) ? queuePanel(state, about) : null;
 }
@@ -101,9 +102,25 @@ function interruptionPanel(state: ChatState): Panel {
       { key: "s", label: "show it", act: { do: "show" } },
     ],
     lines: (columns, rowsMax, now) => [
-      ...interruptionLines(found, columns, rowsMax - state.queue.length, now),
+      ...interruptionLines(found, columns, rowsMax - state.queue.length, now, state.failure !== null),
       ...waiting(state.queue, columns),
     ],
+  };
+}
+
+/** Nothing can be recorded, so nothing is known of the turn but that it did not end. What happened stands above. */
+function brokenPanel(state: ChatState): Panel {
+  return {
+    about: `broken:${state.failure?.message ?? ""}`,
+    choices: [
+      { key: "f", label: "finish it, once that is put right", act: { do: "finish" } },
+      { key: "l", label: "leave it: the model is told with your next prompt", act: { do: "leave" } },
+    ],
+    lines: (columns) =>
+      wrap(
+        line("The turn was broken off. What was recorded before is safe.", { bold: true, colour: "yellow" }),
+        columns,
+      ),
   };
 }
 

@@ -1,5 +1,5 @@
 import type { ChatState } from "../host/host.ts";
-import type { CallItem, Item } from "../transcript/item.ts";
+import type { CallItem, CallState, Item } from "../transcript/item.ts";
 import { advance, FLOW, type Flow, finish } from "./flow.ts";
 import { cutOffLine, itemLines, reasoningLines } from "./item-lines.ts";
 import { BLANK, type Line, line } from "./line.ts";
@@ -12,7 +12,8 @@ const ITEMS_MAX = 60;
  * answer that is being streamed. An answer that was written out while it was streamed is not written again when it is recorded.
  */
 export class Scrollback {
-  readonly #ids = new Set<string>();
+  /** By id, with the state that a call was written out in. */
+  readonly #written = new Map<string, CallState | null>();
   #flow: Flow = FLOW;
   /** The streamed text that `#flow` has seen. */
   #streamed = "";
@@ -25,7 +26,7 @@ export class Scrollback {
   open(state: ChatState, columns: number): Line[] {
     const finished = state.items.slice(0, pendingAt(state));
     const skipped = finished.slice(0, -ITEMS_MAX);
-    for (const { id } of skipped) this.#ids.add(id);
+    for (const item of skipped) this.#written.set(item.id, stateOf(item));
     const rows = finished.slice(skipped.length).flatMap((item) => this.#add(item, columns));
     return skipped.length === 0
       ? rows
@@ -36,7 +37,7 @@ export class Scrollback {
   step(state: ChatState, columns: number, rowsMax: number): { finished: Line[]; live: readonly Line[] } {
     const finished: Line[] = [];
     for (const item of state.items.slice(0, pendingAt(state))) {
-      if (this.#ids.has(item.id)) continue;
+      if (!this.#isNew(item)) continue;
       finished.push(...this.#add(item, columns));
       if (item.kind === "answer") this.#recorded = state.live?.text ?? "";
     }
@@ -44,8 +45,15 @@ export class Scrollback {
     return { finished, live };
   }
 
+  /** A call that was written out before anybody knew its end is written again with it, as after an interruption. */
+  #isNew(item: Item): boolean {
+    const before = this.#written.get(item.id);
+    if (before === undefined) return true;
+    return before !== null && !isFinal(before) && isFinal(stateOf(item)!);
+  }
+
   #add(item: Item, columns: number): Line[] {
-    this.#ids.add(item.id);
+    this.#written.set(item.id, stateOf(item));
     if (item.kind === "reasoning" && this.#thought !== "" && this.#thought.includes(item.text.trim())) return [];
     if (item.kind !== "answer") return itemLines(item, columns);
     const { taken } = this.#flow;
@@ -106,6 +114,14 @@ function pendingAt(state: ChatState): number {
 function mayChange({ state }: CallItem, working: boolean): boolean {
   if (state === "running") return true;
   return working && (state === "open" || state === "waiting" || state === "unknown");
+}
+
+function stateOf(item: Item): CallState | null {
+  return item.kind === "call" ? item.state : null;
+}
+
+function isFinal(state: CallState): boolean {
+  return state === "done" || state === "failed" || state === "denied" || state === "not-run";
 }
 
 /** Items that are shown in the live part, since they may still change. */

@@ -1,6 +1,6 @@
 import type { ChatState } from "../host/host.ts";
 import { plain, plainLine } from "../terminal/index.ts";
-import type { Item } from "../transcript/item.ts";
+import type { CallState, Item } from "../transcript/item.ts";
 import { cursorAt, type Editor, rowsOf } from "./editor.ts";
 import { callLine, outputTail } from "./item-lines.ts";
 import { BLANK, cut, type Line, line, type Span, span, untab, wrap } from "./line.ts";
@@ -106,13 +106,18 @@ function workPart({ state, pending, status }: Shown, columns: number): Line[] {
   for (const item of pending) {
     // What it is asked about stands in the panel.
     if (item.kind !== "call" || item.call === state.asks[0]?.call) continue;
-    // Its outcome is on the way into the journal.
-    const shown = item.state === "unknown" ? "running" : item.state;
+    const shown = stateNow(item.state, state.status);
     const mark = shown === "running" ? spinner(status.frame) : undefined;
     rows.push(callLine(item.name, callSummary(item), shown, columns, mark));
     rows.push(...outputTail(state.outputs[item.call] ?? "", columns, OUTPUT_ROWS));
   }
   return rows.length === 0 ? [] : [BLANK, ...rows];
+}
+
+/** While a turn works, an outcome that is not known is on its way into the journal; when the turn was broken off, it never came there. */
+function stateNow(state: CallState, status: ChatState["status"]): CallState {
+  if (status === "interrupted") return state === "running" ? "unknown" : state;
+  return state === "unknown" ? "running" : state;
 }
 
 function panelPart({ panel, selected, editor, now }: Shown, columns: number, rowsMax: number): Line[] {

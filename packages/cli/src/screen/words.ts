@@ -1,4 +1,5 @@
 import { homedir } from "node:os";
+import { failureOf } from "../failure.ts";
 import type { ChatState } from "../host/host.ts";
 import { fit, plainLine } from "../terminal/index.ts";
 import type { CallState } from "../transcript/item.ts";
@@ -63,7 +64,8 @@ export function shortId(id: string): string {
   return id.slice(0, 13);
 }
 
-/** An error in words: its own, which say what to do. */
+/** An error in words that say what to do. */
 export function errorWords(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  const { message, hints } = failureOf(error);
+  return [message, ...hints].join(" ");
 }

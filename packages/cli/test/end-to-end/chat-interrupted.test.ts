@@ -1,0 +1,148 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { temporaryHome } from "../command.ts";
+import { answered, chat } from "../screen/chat.ts";
+import type { Terminal } from "../screen/terminal.ts";
+
+describe.concurrent("chat after an unclean death", () => {
+  test("C3, C9, R7b: SIGKILL with a tool in flight and a prompt queued: the next chat says what was interrupted, shows it, and finishes it", async (context) => {
+    using home = temporaryHome();
+    const allow = ["--allow", "shell", "--allow", "write"];
+    {
+      await using terminal = await chat(context, home, allow);
+      await terminal.say("1. write a.txt: one 2. run sleep 300 3. write b.txt: two");
+      await terminal.until(/shell sleep 300 {2}running/);
+      await terminal.say("think about rivers");
+      await terminal.until("queued: think about rivers");
+      await terminal.signal("SIGKILL");
+      expect(await terminal.ended()).toEqual({ code: null, signal: "SIGKILL" });
+    }
+    await using terminal = await chat(context, home, ["--continue", ...allow]);
+    const screen = await terminal.until(/The last process was killed in the middle of a turn, just now\./);
+    expect(screen).toMatch(/you asked: 1\. write a\.txt: one 2\. run sleep 300/);
+    expect(screen).toMatch(/• shell sleep 300 {2}still running as process \d+/);
+    expect(screen).toContain("queued: think about rivers");
+    await terminal.keys("s");
+    await terminal.until(/── turn 1, cut off at [\s\S]*"command": "sleep 300"/);
+    await terminal.keys("k");
+    await answered(terminal, "❯ think about rivers");
+    expect(readFileSync(join(home.work, "b.txt"), "utf8")).toBe("two\n");
+    expect(await terminal.all()).toMatch(/✓ write b\.txt[\s\S]*❯ think about rivers/);
+  });
+
+  test("C2: SIGKILL while it streams: its words are shown, and it can be left", async (context) => {
+    using home = temporaryHome();
+    {
+      await using terminal = await chat(context, home, [], { env: { HOLDFAST_OFFLINE_DELAY_MS: "15" } });
+      await terminal.say("tell me a story of 400 lines");
+      await terminal.until(/line 12\)/);
+      await terminal.signal("SIGKILL");
+      await terminal.ended();
+    }
+    await using terminal = await chat(context, home, ["--continue"]);
+    expect(await terminal.screen()).toMatch(/it had said: …/);
+    await terminal.keys("s");
+    await terminal.until(/[\s\S]*cut off here[\s\S]*it had said/);
+    await terminal.until((screen) => !screen.startsWith("holdfast"));
+    expect(await terminal.all()).toMatch(/What had been streamed:[\s\S]*line 10\)[\s\S]*… cut off here/);
+    await terminal.keys("l");
+    await terminal.until(/^ready\b/m);
+    await terminal.say("think about rivers");
+    await answered(terminal, "❯ think about rivers");
+  });
+
+  test("R7: a call that waited for permission comes back as waiting, has not run, and is asked about again", async (context) => {
+    using home = temporaryHome();
+    {
+      await using terminal = await chat(context, home);
+      await terminal.say("write a.txt: one");
+      await terminal.until("May it run write?");
+      await terminal.signal("SIGKILL");
+      await terminal.ended();
+    }
+    await using terminal = await chat(context, home, ["--continue"]);
+    expect(await terminal.screen()).toMatch(/• write a\.txt {2}waits for your word, has not run/);
+    await terminal.keys("f");
+    await terminal.until("May it run write?");
+    await terminal.keys("y");
+    await answered(terminal, "✓ write a.txt");
+    expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("one\n");
+  });
+});
+
+/** What the chat does when it is told to end. */
+const states: readonly { readonly name: string; readonly begin: (terminal: Terminal) => Promise<void> }[] = [
+  { name: "idle", begin: async () => undefined },
+  {
+    name: "streaming",
+    begin: async (terminal) => {
+      await terminal.say("tell me a story of 4000 lines");
+      await terminal.until(/line 12\)/);
+    },
+  },
+  {
+    name: "a tool in flight",
+    begin: async (terminal) => {
+      await terminal.say("run echo $$ > tool.pid; exec sleep 300");
+      await terminal.until(/shell .* running/);
+    },
+  },
+];
+
+describe.concurrent("C6: chat is told to end", () => {
+  for (const { name, begin } of states) {
+    test(`SIGHUP, the terminal is closed, ${name}: everything is kept, and it ends by SIGHUP`, async (context) => {
+      using home = temporaryHome();
+      await using terminal = await chat(context, home, ["--allow", "shell"], {
+        env: { HOLDFAST_OFFLINE_DELAY_MS: "15" },
+      });
+      await begin(terminal);
+      await terminal.hangUp();
+      expect(await terminal.ended()).toEqual({ code: null, signal: "SIGHUP" });
+      if (name === "idle") return;
+      const { stdout } = await home.run(["show", "latest"]);
+      expect(stdout).toContain("cut off by SIGHUP");
+      if (name === "streaming") expect(stdout).toMatch(/\d+ characters of an answer had been streamed|line 10\)/);
+      else expect(alive(Number(readFileSync(join(home.work, "tool.pid"), "utf8")))).toBe(false);
+    });
+
+    test(`SIGTERM, ${name}: it ends by SIGTERM, and the terminal is as it was`, async (context) => {
+      using home = temporaryHome();
+      await using terminal = await chat(context, home, ["--allow", "shell"], {
+        env: { HOLDFAST_OFFLINE_DELAY_MS: "15" },
+      });
+      await begin(terminal);
+      await terminal.signal("SIGTERM");
+      expect(await terminal.ended()).toEqual({ code: null, signal: "SIGTERM" });
+      // The shell behind it: the line is echoed and edited again, and the cursor is there.
+      await terminal.say("stty -a | tr ';' '\\n' | grep -ow -e '-*icanon' -e '-*echo'; echo said=$((40+2))");
+      const screen = await terminal.until("said=42");
+      expect(screen).toMatch(/^icanon$/m);
+      expect(screen).toMatch(/^echo$/m);
+      expect(await terminal.fact("cursor_flag")).toBe("1");
+      if (name !== "idle") expect((await home.run(["show", "latest"])).stdout).toContain("cut off by SIGTERM");
+    });
+  }
+
+  test("Ctrl+Z gives the terminal to the shell, and fg brings the screen back", async (context) => {
+    using home = temporaryHome();
+    await using terminal = await chat(context, home, [], { inShell: true });
+    await terminal.type("kept");
+    await terminal.until("❯ kept");
+    await terminal.keys("C-z");
+    await terminal.until(/Stopped/);
+    await terminal.say("echo said=$((40+2))");
+    await terminal.until("said=42");
+    await terminal.say("fg");
+    await terminal.until((screen) => screen.lastIndexOf("❯ kept") > screen.indexOf("said=42"));
+    await terminal.type(" on");
+    await terminal.until("❯ kept on");
+  });
+});
+
+/** Dead, and also not waiting to be buried: nobody may be there to do it. */
+function alive(pid: number): boolean {
+  const path = `/proc/${pid}/stat`;
+  return existsSync(path) && !/\) [ZX] /.test(readFileSync(path, "utf8"));
+}

@@ -1,0 +1,268 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { temporaryHome } from "../command.ts";
+import { answered, chat } from "../screen/chat.ts";
+
+describe.concurrent("chat in a real terminal", () => {
+  for (const [columns, rows] of [
+    [80, 24],
+    [200, 60],
+  ] as const) {
+    test(`streams headings, lists and code at ${columns} × ${rows}: each line once, none wider than the screen`, async (context) => {
+      using home = temporaryHome();
+      await using terminal = await chat(context, home, [], { columns, rows });
+      await terminal.say("tell me a story of 40 lines");
+      await answered(terminal, "line: 35 });");
+      const all = await terminal.all();
+      expect(all).toContain("❯ tell me a story of 40 lines");
+      expect(all).toContain("# Chapter 2: ");
+      expect(all).toContain("│ const chapter2 = await journal.append({ line: 35 });");
+      expect(all).toMatch(/^• .+ \(line 30\)$/m);
+      expect(all).toContain("👩‍🚀 Somebody waved.");
+      const numbers = [...all.matchAll(/\(line (\d+)\)/g)].map(([, number]) => Number(number));
+      expect(numbers).toEqual([10, 11, 12, 30, 31, 32]);
+      expect(all.match(/^ready · offline\/offline · \d+% of \S+ · ~\/work$/gm)).toHaveLength(1);
+    });
+  }
+
+  test("a call asks before it runs: allow once, always, deny; what it would do is shown", async (context) => {
+    using home = temporaryHome();
+    await using terminal = await chat(context, home);
+    await terminal.say("1. write a.txt: one 2. write b.txt: two 3. append b.txt: three");
+    const ask = await terminal.until(/May it run write\?[\s\S]*▸ y {2}allow once[\s\S]*n {2}deny/);
+    expect(ask).toContain("write a.txt");
+    expect(ask).toContain("│ one");
+    expect(existsSync(join(home.work, "a.txt"))).toBe(false);
+    await terminal.keys("y");
+    await terminal.until(/✓ write a\.txt[\s\S]*May it run[\s\S]*b\.txt/);
+    expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("one\n");
+    // With the arrows too.
+    await terminal.keys("Down", "Down", "Enter");
+    await terminal.until(/⊘ write b\.txt {2}denied/);
+    await terminal.until(/^(ready|\? waits)\b/m);
+    expect(existsSync(join(home.work, "b.txt"))).toBe(false);
+  });
+
+  test("what is always allowed is not asked about again in this session", async (context) => {
+    using home = temporaryHome();
+    await using terminal = await chat(context, home);
+    await terminal.say("write a.txt: one");
+    await terminal.until("May it run write?");
+    await terminal.keys("a");
+    await answered(terminal, "✓ write a.txt");
+    await terminal.say("write a.txt: again");
+    await terminal.until((screen) => (screen.match(/✓ write a\.txt/g) ?? []).length === 2);
+    expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("again\n");
+  });
+
+  test("prompts are queued while it works, shown, taken back, and delivered; Esc keeps what was produced (C11, C12)", async (context) => {
+    using home = temporaryHome();
+    writeFileSync(join(home.work, "a.txt"), "the text of a\n");
+    await using terminal = await chat(context, home, ["--allow", "shell"]);
+    await terminal.say("run echo begun; sleep 60");
+    await terminal.until(/shell echo begun; sleep 60 {2}running\n {2}│ begun/);
+    await terminal.say("read a.txt");
+    await terminal.say("taken back 日本");
+    await terminal.until(/queued: read a\.txt\n {2}queued: taken back 日本/);
+    await terminal.keys("Up");
+    await terminal.until((screen) => screen.includes("❯ taken back 日本") && !screen.includes("queued: taken"));
+    await terminal.keys("C-u", "Escape");
+    await terminal.until(/stopped by user; what was produced is kept/);
+    await terminal.until(/A prompt waits for its turn:\n {2}queued: read a\.txt/);
+    await terminal.keys("s");
+    await answered(terminal, "a.txt: 1 line");
+    const all = await terminal.all();
+    expect(all).toMatch(/shell echo begun; sleep 60[\s\S]*❯ read a\.txt[\s\S]*✓ read a\.txt/);
+    expect(all).not.toContain("❯ taken back");
+  });
+
+  test("Esc in the middle of an answer: its words stay, marked as cut off (C12)", async (context) => {
+    using home = temporaryHome();
+    await using terminal = await chat(context, home, [], { env: { HOLDFAST_OFFLINE_DELAY_MS: "15" } });
+    await terminal.say("tell me a story of 400 lines");
+    await terminal.until(/line 10\)/);
+    await terminal.keys("Escape");
+    await answered(terminal, "stopped by user");
+    const { stdout } = await home.run(["show", "latest"]);
+    expect(stdout).toContain("line 10)");
+    const all = await terminal.all();
+    expect(all).toMatch(/line 10\)[\s\S]*… cut off here/);
+    // What is on the screen is what is recorded: nothing was shown twice.
+    expect(all.match(/\(line 10\)/g)).toHaveLength(1);
+    await terminal.keys("C-c");
+    await terminal.until("Ctrl+C again leaves");
+    await terminal.keys("C-c");
+    expect(await terminal.ended()).toEqual({ code: 0, signal: null });
+    await terminal.until("Everything is kept. To go on: holdfast resume ");
+  });
+
+  test("the editor: several lines, a paste, wide characters, history, cursor keys", async (context) => {
+    using home = temporaryHome();
+    await using terminal = await chat(context, home);
+    await terminal.type("eins 日本");
+    await terminal.keys("M-Enter");
+    await terminal.type("zwei\\");
+    await terminal.keys("Enter");
+    await terminal.paste("drei 👩‍🚀\nvier\nfünf");
+    await terminal.until(/❯ eins 日本\n {2}zwei\n {2}drei 👩‍🚀\n {2}vier\n {2}fünf/);
+    expect(await terminal.fact("cursor_x")).toBe("6");
+    await terminal.keys("Up", "Up", "Up", "Up", "End");
+    await terminal.until(() => true);
+    await terminal.keys("BSpace");
+    await terminal.type("語");
+    await terminal.until("❯ eins 日語");
+    expect(await terminal.fact("cursor_x")).toBe(String(2 + "eins ".length + 4));
+    await terminal.keys("Enter");
+    await answered(terminal, 'I did not understand "eins 日語 zwei drei 👩‍🚀 vier fünf"');
+    await terminal.keys("Up");
+    await terminal.until((screen) => (screen.match(/❯ eins 日語\n {2}zwei/g) ?? []).length >= 1);
+    await terminal.keys("C-c");
+    await terminal.type("x".repeat(100));
+    await terminal.until(/❯ x{77}\n {2}x{23}\n/);
+  });
+
+  test("commands are completed by Tab and explained; an unknown one is not sent to the model", async (context) => {
+    using home = temporaryHome();
+    await using terminal = await chat(context, home);
+    await terminal.type("/re");
+    await terminal.until(/\/rewind +back to before a prompt[\s\S]*\/rename <title> +what this session is called/);
+    await terminal.type("n");
+    await terminal.keys("Tab");
+    await terminal.until("❯ /rename");
+    await terminal.say("A name of mine");
+    await terminal.until(/^ready .* · A name of mine$/m);
+    await terminal.say("/nonsense");
+    await terminal.until("There is no /nonsense. /help lists the commands.");
+    await terminal.keys("C-u");
+    await terminal.say("/help");
+    await terminal.until(/\/sessions +go to another session/);
+    await terminal.say("/model nosuch/x");
+    await terminal.until('There is no provider "nosuch"');
+    await terminal.say("think about rivers");
+    await answered(terminal, "rivers");
+    await terminal.say("/export talk.html");
+    await terminal.until("Written to talk.html.");
+    expect(readFileSync(join(home.work, "talk.html"), "utf8")).toContain("think about rivers");
+    await terminal.keys("C-d");
+    expect(await terminal.ended()).toEqual({ code: 0, signal: null });
+  });
+
+  test("/rewind brings the prompt back to be edited; /undo, /clear, /compact and /fork work on it", async (context) => {
+    using home = temporaryHome();
+    writeFileSync(join(home.work, "a.txt"), "one\n");
+    await using terminal = await chat(context, home, [], { rows: 40 });
+    await terminal.say("read a.txt");
+    await answered(terminal, "a.txt: 1 line");
+    await terminal.say("think about rivers");
+    await answered(terminal, "❯ think about rivers");
+    await terminal.say("/rewind");
+    await terminal.until(/Back to before which prompt\?[\s\S]*▸ think about rivers/);
+    await terminal.type("read");
+    await terminal.until(/filter: read\n▸ read a\.txt/);
+    await terminal.keys("Escape");
+    await terminal.until(/▸ think about rivers/);
+    await terminal.keys("Enter");
+    await terminal.until(
+      (screen) => /Back to before that prompt/.test(screen) && /❯ think about rivers\nready/.test(screen),
+    );
+    await terminal.keys("C-u");
+    await terminal.say("/undo");
+    await terminal.until("Undone: the conversation is what it was before.");
+    await terminal.say("/fork");
+    await terminal.until(/A fork of "read a\.txt", which stays as it is/);
+    await terminal.say("/clear");
+    await terminal.until("The conversation begins anew.");
+    await terminal.say("/undo");
+    await terminal.until((screen) => (screen.match(/Undone/g) ?? []).length >= 2);
+    await terminal.say("/compact");
+    await terminal.until("The conversation was summed up.");
+    const { stdout } = await home.run(["ls", "--json"]);
+    expect(stdout.trim().split("\n").length).toBeGreaterThanOrEqual(2);
+  });
+
+  test("C14: /sessions goes to another session while a turn runs; each records into its own", async (context) => {
+    using home = temporaryHome();
+    await home.run(["run", "think about rivers"]);
+    await using terminal = await chat(context, home, ["--allow", "shell", "--allow", "write"], { rows: 40 });
+    await terminal.say("1. run until test -e go; do sleep 0.05; done 2. write done.txt: yes");
+    await terminal.until(/shell until test .* running/);
+    await terminal.say("/sessions");
+    await terminal.until(/running, here [\s\S]*think about rivers/);
+    await terminal.type("rivers");
+    await terminal.until(/▸ think about rivers/);
+    await terminal.keys("Enter");
+    await terminal.until(/holdfast think about rivers[\s\S]*^ready/m);
+    await terminal.say("think about lakes");
+    await answered(terminal, "❯ think about lakes");
+    writeFileSync(join(home.work, "go"), "");
+    await terminal.until(/"1\. run until test .*" is done/);
+    expect(readFileSync(join(home.work, "done.txt"), "utf8")).toBe("yes\n");
+    const other = (await home.run(["show", "latest"])).stdout;
+    expect(other).toContain("write done.txt");
+    expect(other).not.toContain("lakes");
+    await terminal.say("/sessions");
+    await terminal.until(/▸ (?!.*here)1\. run until/);
+    await terminal.keys("Enter");
+    await terminal.until(/holdfast 1\. run until[\s\S]*✓ write done\.txt/);
+    const all = await terminal.all();
+    expect(all.indexOf("lakes")).toBeLessThan(all.lastIndexOf("done.txt"));
+  });
+
+  test("after a resize, both ways: one status line, one editor, nothing left over", async (context) => {
+    using home = temporaryHome();
+    await using terminal = await chat(context, home, [], { columns: 200, rows: 60 });
+    await terminal.say("think about rivers");
+    await answered(terminal, "❯ think about rivers");
+    await terminal.type("half a prompt");
+    for (const [columns, rows] of [
+      [80, 24],
+      [200, 60],
+      [66, 20],
+    ] as const) {
+      await terminal.resize(columns, rows);
+      const mark = `${columns}`;
+      await terminal.type(mark);
+      const screen = await terminal.until((shown) => new RegExp(`❯ half a prompt\\d*${mark}$`, "m").test(shown));
+      expect(screen.match(/^ready/gm)).toHaveLength(1);
+      expect(screen.match(/^─+$/gm)).toHaveLength(1);
+      expect(screen.match(/half a prompt/g)).toHaveLength(1);
+    }
+  });
+
+  test("C25: escape sequences, a title, bidirectional controls in a tool's output change nothing on the screen", async (context) => {
+    using home = temporaryHome();
+    const evil =
+      "\u001b[2J\u001b[H\u001b]0;OWNED\u0007\u001b[31mred\u001b[0m \u202eabc\u202c 日本 👩‍🚀\u0007 \u009b5mend";
+    writeFileSync(join(home.work, "evil.txt"), `${evil}\n`);
+    await using terminal = await chat(context, home, ["--allow", "shell"]);
+    const title = await terminal.fact("pane_title");
+    await terminal.say("run cat evil.txt; sleep 0.3");
+    await answered(terminal, "✓ shell cat evil.txt; sleep 0.3");
+    const all = await terminal.all();
+    expect(all).toContain("❯ run cat evil.txt");
+    expect(all).toMatch(/│ red abc 日本 👩‍🚀/);
+    for (const character of ["\u001b", "\u202e", "\u009b", "\u0007"]) expect(all).not.toContain(character);
+    expect(await terminal.fact("pane_title")).toBe(title);
+    // Verbatim where it is kept.
+    const { stdout } = await home.run(["export", "latest", "--format", "messages"]);
+    expect(stdout).toContain("\\u001b[2J");
+  });
+
+  test("a reply of 10,000 lines: all of it, once, in order; keys are answered while it streams", async (context) => {
+    using home = temporaryHome();
+    await using terminal = await chat(context, home);
+    await terminal.say("tell me a story of 10000 lines");
+    await terminal.until(/line: 1\d\d /);
+    await terminal.type("typed meanwhile");
+    const screen = await terminal.until("❯ typed meanwhile");
+    expect(screen).toMatch(/^. working /mu);
+    await terminal.until(/^ready\b/m, 60_000);
+    const all = await terminal.all();
+    const numbers = [...all.matchAll(/\(line (\d+)\)/g)].map(([, number]) => Number(number));
+    expect(numbers).toHaveLength(1500);
+    expect(numbers).toEqual(numbers.toSorted((a, b) => a - b));
+    expect(new Set(numbers).size).toBe(1500);
+    expect(all).toContain("❯ tell me a story of 10000 lines");
+  });
+});

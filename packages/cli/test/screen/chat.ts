@@ -1,0 +1,31 @@
+import type { TestContext } from "vitest";
+import type { Home } from "../command.ts";
+import { Terminal, type TerminalOptions, whyNoTerminal } from "./terminal.ts";
+
+/** A command with a screen in a terminal of its own, working in the folder of this home. */
+export async function inTerminal(
+  { skip }: TestContext,
+  home: Home,
+  args: readonly string[],
+  options: Partial<TerminalOptions> = {},
+): Promise<Terminal> {
+  if (whyNoTerminal !== null) skip(whyNoTerminal);
+  return await Terminal.open(args, { cwd: home.work, ...options, env: { ...home.env, ...options.env } });
+}
+
+/** `holdfast chat`, ready to be talked to. */
+export async function chat(
+  context: TestContext,
+  home: Home,
+  args: readonly string[] = [],
+  options: Partial<TerminalOptions> = {},
+): Promise<Terminal> {
+  const terminal = await inTerminal(context, home, ["chat", ...args], options);
+  await terminal.until(/^(ready|! interrupted|\? waits)\b/m);
+  return terminal;
+}
+
+/** Waits until this has been said, and the turn has ended. */
+export async function answered(terminal: Terminal, said: string): Promise<string> {
+  return await terminal.until((screen) => screen.includes(said) && /^ready\b/m.test(screen));
+}

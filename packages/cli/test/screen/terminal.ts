@@ -1,0 +1,190 @@
+import { execFile, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { promisify } from "node:util";
+import { bin } from "../command.ts";
+
+const run = promisify(execFile);
+const POLL_MS = 40;
+const WAIT_MS_MAX = 30_000;
+
+/** Why no terminal can be driven here, or null. */
+export const whyNoTerminal: string | null = spawnSync("tmux", ["-V"]).error ? "not run: tmux is missing" : null;
+
+export interface TerminalOptions {
+  readonly columns?: number;
+  readonly rows?: number;
+  readonly cwd: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Started by hand in a shell with job control, and not by something that waits for its end. */
+  readonly inShell?: boolean;
+}
+
+/** How the command ended, as its parent saw it. */
+export interface WaitStatus {
+  readonly code: number | null;
+  readonly signal: string | null;
+}
+
+/** The command in a real terminal: keys in, the screen's text out. One tmux server for each, so that none sees another. */
+export class Terminal implements AsyncDisposable {
+  readonly #socket: string;
+  readonly #folder: string;
+
+  private constructor(socket: string, folder: string) {
+    this.#socket = socket;
+    this.#folder = folder;
+  }
+
+  static async open(args: readonly string[], options: TerminalOptions): Promise<Terminal> {
+    const { columns = 80, rows = 24, cwd, env = {} } = options;
+    const folder = mkdtempSync(join(tmpdir(), "holdfast-screen-"));
+    const terminal = new Terminal(join(folder, "socket"), folder);
+    const parent = join(import.meta.dirname, "parent.ts");
+    const compiled = join(import.meta.dirname, "../../../../node_modules/.cache/holdfast-command");
+    const all = {
+      NODE_COMPILE_CACHE: compiled,
+      LC_ALL: "C.UTF-8",
+      HOLDFAST_CONFIG: "",
+      HOLDFAST_OFFLINE_DELAY_MS: "0",
+      ...env,
+    };
+    const own = options.inShell ? [] : [parent, join(folder, "status")];
+    const words = [process.execPath, ...own, bin, ...args].map(quoted).join(" ");
+    // The shell stays behind the command, so that what it leaves in the terminal can be seen.
+    const shell = options.inShell ? `cd ${quoted(cwd)} && exec bash --norc` : `cd ${quoted(cwd)} && ${words}; exec sh`;
+    await terminal.#tmux(
+      ...["-f", join(import.meta.dirname, "tmux.conf"), "new-session", "-d", "-x", `${columns}`, "-y", `${rows}`],
+      ...Object.entries(all).flatMap(([name, value]) => ["-e", `${name}=${value}`]),
+      shell,
+    );
+    if (options.inShell) await terminal.say(`clear; ${words}`);
+    return terminal;
+  }
+
+  /** By their names: `Enter`, `Escape`, `C-c`, `M-Enter`. */
+  async keys(...names: string[]): Promise<void> {
+    await this.#tmux("send-keys", ...names);
+  }
+
+  /** As if typed. */
+  async type(text: string): Promise<void> {
+    await this.#tmux("send-keys", "-l", text);
+  }
+
+  /** A prompt, or a command with a slash. */
+  async say(text: string): Promise<void> {
+    await this.type(text);
+    await this.keys("Enter");
+  }
+
+  /** As a terminal pastes: in brackets, if the program has asked for them. */
+  async paste(text: string): Promise<void> {
+    await this.#tmux("set-buffer", text);
+    await this.#tmux("paste-buffer", "-p");
+  }
+
+  /** What stands on the screen now, without the blank rows at its end. */
+  async screen(): Promise<string> {
+    return (await this.#tmux("capture-pane", "-p")).trimEnd();
+  }
+
+  /** The same with all that has scrolled away. */
+  async all(): Promise<string> {
+    return (await this.#tmux("capture-pane", "-p", "-S", "-")).trimEnd();
+  }
+
+  async resize(columns: number, rows: number): Promise<void> {
+    await this.#tmux("resize-window", "-x", `${columns}`, "-y", `${rows}`);
+  }
+
+  /** One of tmux's own facts, such as `cursor_flag`. */
+  async fact(name: string): Promise<string> {
+    return (await this.#tmux("display-message", "-p", `#{${name}}`)).trim();
+  }
+
+  /** Waits until the screen shows it; answers the screen. */
+  async until(what: RegExp | string | ((screen: string) => boolean), msMax = WAIT_MS_MAX): Promise<string> {
+    const shows =
+      typeof what === "function"
+        ? what
+        : typeof what === "string"
+          ? (screen: string) => screen.includes(what)
+          : (screen: string) => what.test(screen);
+    let screen = "";
+    for (const end = Date.now() + msMax; Date.now() < end; await pause(POLL_MS)) {
+      screen = await this.screen();
+      if (shows(screen)) return screen;
+    }
+    throw new Error(`The screen does not show ${String(what)}:\n${screen}`);
+  }
+
+  /** The process of the command itself. */
+  async pid(): Promise<number> {
+    const path = join(this.#folder, "status.pid");
+    await untilTrue(() => existsSync(path), "the process of the command");
+    return Number(readFileSync(path, "utf8"));
+  }
+
+  async signal(signal: NodeJS.Signals): Promise<void> {
+    process.kill(await this.pid(), signal);
+  }
+
+  /** Closes the terminal, as a window is closed or a connection drops. */
+  async hangUp(): Promise<void> {
+    await this.#tmux("kill-session");
+  }
+
+  /** Waits for the end of the command. */
+  async ended(): Promise<WaitStatus> {
+    const path = join(this.#folder, "status");
+    await untilTrue(
+      () => existsSync(path),
+      "the end of the command",
+      async () => {
+        return existsSync(this.#socket) ? await this.screen().catch(String) : "(the terminal is closed)";
+      },
+    );
+    return JSON.parse(readFileSync(path, "utf8"));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    // Not there any more after hangUp.
+    await this.#tmux("kill-server").catch(() => undefined);
+    const { pid } = this.#ids();
+    if (pid !== null && !existsSync(join(this.#folder, "status"))) killed(pid);
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  #ids(): { readonly pid: number | null } {
+    const path = join(this.#folder, "status.pid");
+    return { pid: existsSync(path) ? Number(readFileSync(path, "utf8")) : null };
+  }
+
+  async #tmux(...args: string[]): Promise<string> {
+    return (await run("tmux", ["-S", this.#socket, "-u", ...args], { maxBuffer: 1 << 28 })).stdout;
+  }
+}
+
+async function untilTrue(
+  holds: () => boolean,
+  what: string,
+  seen: () => Promise<string> = () => Promise.resolve(""),
+): Promise<void> {
+  for (const end = Date.now() + WAIT_MS_MAX; Date.now() < end; await pause(POLL_MS)) if (holds()) return;
+  throw new Error(`Waited in vain for ${what}. ${await seen()}`);
+}
+
+function killed(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
+
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", `'\\''`)}'`;
+}
