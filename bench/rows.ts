@@ -4,6 +4,7 @@ import type { Results } from "./figure.ts";
 import { ageRow } from "./rows/age.ts";
 import { powerInFlight, powerRow, processRow } from "./rows/append.ts";
 import { bytesRow } from "./rows/bytes.ts";
+import { commandRow } from "./rows/command.ts";
 import { followRow } from "./rows/follow.ts";
 import { listRow } from "./rows/list.ts";
 import { openEpochRow, openLongRow } from "./rows/open.ts";
@@ -70,5 +71,6 @@ export const rows: readonly Row[] = [
   { name: "session-resume", measure: sessionResumeRow },
   { name: "session-sync", measure: sessionSyncRow },
   { name: "session-repair", measure: sessionRepairRow },
+  { name: "command", measure: commandRow },
   { name: "peers", measure: peersRow },
 ];
