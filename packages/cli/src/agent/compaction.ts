@@ -1,6 +1,7 @@
 import { generateText, type ModelMessage } from "ai";
 import type { Entry, Session } from "holdfast";
 import type { ResolvedModel } from "../models/resolve.ts";
+import { SUMMARY_HEAD } from "../transcript/summary.ts";
 
 /** Beyond this part of the window the conversation is summed up before the model is asked again. */
 const FULL = 0.8;
@@ -43,7 +44,7 @@ export async function compact(
   if (text.trim() === "") {
     throw new Error("the model gave a summary with nothing in it, and the conversation was left as it is");
   }
-  const summary: ModelMessage = { role: "user", content: `[Summary of the conversation so far]\n\n${text}` };
+  const summary: ModelMessage = { role: "user", content: `${SUMMARY_HEAD}\n\n${text}` };
   const prompt = session.turn?.prompt;
   const tail = newest(session.entries, windowTokens * KEPT * CHARACTERS_PER_TOKEN);
   const isKept = !prompt || tail.some(({ id }) => id === prompt.id);

@@ -4,7 +4,7 @@ import type { OpenCall, Session, Turn } from "holdfast";
 import type { Services } from "../host/services.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import type { ToolContext } from "../tools/context.ts";
-import { type Decision, decide, type Policy } from "../tools/permission.ts";
+import { type Circumstances, type Decision, decide, type Policy, passedOver } from "../tools/permission.ts";
 import { type FoundProcess, findAgain, stopGroup, waitFor } from "../tools/processes.ts";
 import { makeTools, REPLAY } from "../tools/tools.ts";
 import { instructions } from "./instructions.ts";
@@ -59,7 +59,7 @@ export class Equipment {
   }
 
   decide(name: string, input: unknown): Decision {
-    const decision = decide({ name, input }, { cwd: this.cwd, policy: this.policy, store: this.#services.store.url });
+    const decision = decide({ name, input }, this.#circumstances);
     // A sub-agent is judged by the same rules, call by call: to begin one gives nothing away.
     const isHarmless = name === DELEGATE && decision.verdict === "ask" && decision.rule === undefined;
     return isHarmless ? { ...decision, verdict: "allow" } : decision;
@@ -149,6 +149,10 @@ export class Equipment {
     return findChild(this.#services.store, this.session.id, call);
   }
 
+  get #circumstances(): Circumstances {
+    return { cwd: this.cwd, policy: this.policy, store: this.#services.store.url, outputs: this.outputs };
+  }
+
   #allowed(): string[] {
     const { allow } = this.session.attributes.notes;
     return Array.isArray(allow) ? allow.filter((rule) => typeof rule === "string") : [];
@@ -170,6 +174,7 @@ export class Equipment {
       outputs: this.outputs,
       process: (call, process) => turn.toolProcess(call, process),
       output: this.#told.output,
+      passOver: passedOver(this.#circumstances),
     };
     const tools: ToolSet = { ...makeTools(context) };
     if (!this.#isSubAgent) tools[DELEGATE] = subAgentTool(this.#services, session, model, this.#told);

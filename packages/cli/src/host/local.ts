@@ -7,6 +7,7 @@ import type { Config } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { type ResolvedModel, resolveModel } from "../models/resolve.ts";
 import { sessionOutputs } from "../outputs.ts";
+import { checkRule } from "../tools/permission.ts";
 import { endProcesses } from "../tools/processes.ts";
 import type { Item } from "../transcript/item.ts";
 import { itemsOf } from "../transcript/items.ts";
@@ -25,6 +26,11 @@ export interface LocalHostOptions {
 
 /** Opens the store, and runs the agent in this process. */
 export async function openLocalHost({ config, asks }: LocalHostOptions): Promise<LocalHost> {
+  // A rule that means nothing to us may mean a lot to the user: nothing is done until it is right.
+  for (const rule of [...config.allow, ...config.ask, ...config.deny]) {
+    const wrong = checkRule(rule);
+    if (wrong !== null) throw new CommandError(EXIT.usage, "RULE_INVALID", `${wrong} Nothing was touched.`);
+  }
   const store = await openStore(config.store, { app: APP });
   return new LocalHost(store, config, asks);
 }
