@@ -1,5 +1,6 @@
 import type { ModelMessage, ToolSet } from "ai";
 import type { Session } from "holdfast";
+import { copied } from "./copied.ts";
 import { finishAs, outcomeOf } from "./outcome.ts";
 import { runOpen } from "./run-open.ts";
 import { Runs } from "./runs.ts";
@@ -18,7 +19,7 @@ export function durable(session: Session<ModelMessage>, options: DurableOptions 
     );
   }
   const runs = new Runs();
-  const messages = (): ModelMessage[] => session.messages.map((message) => structuredClone(message));
+  const messages = (): ModelMessage[] => session.messages.map(copied);
   const self: Durable = {
     wrap: (settings) =>
       wrapped(settings, {

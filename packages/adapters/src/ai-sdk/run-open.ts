@@ -1,6 +1,7 @@
 import type { ModelMessage, ToolSet } from "ai";
 import { dialects, type OpenCall, type Session, type Turn } from "holdfast";
 import { errorOutput, ownTool } from "./content.ts";
+import { copied } from "./copied.ts";
 import type { DurableOptions } from "./surface.ts";
 import { recordedTools } from "./tools.ts";
 
@@ -21,7 +22,7 @@ export async function runOpen(session: Session<ModelMessage>, tools: ToolSet, op
   };
   const recorded = recordedTools(tools, gate, options);
   const asked = approvalsAsked(session);
-  const messages = session.messages.map((message) => structuredClone(message));
+  const messages = session.messages.map(copied);
   await Promise.all(
     turn.open
       .filter(({ state, id }) => state !== "awaiting" && state !== "provider" && !asked.has(id))

@@ -116,12 +116,8 @@ export class RunState {
         await asked.draft.discard("the SDK refused it: it does not keep to the tool choice");
         return;
       }
-      const messages = await responseMessages(
-        content,
-        this.#settings.tools,
-        await this.#decisions(calls),
-        asked.kind === "stream",
-      );
+      const messages = await this.#made(asked, content, calls);
+      if (!messages) return;
       await this.#commit(asked, messages, usageOf(usage));
       for (const part of calls) this.#calls.set(part.toolCallId, { turn: asked.turn, part });
       asked.isAnswered = true;
@@ -129,6 +125,21 @@ export class RunState {
       // After an abort there is nothing to be said: the turn has its marker.
       if (asked.turn.signal.aborted) this.#stop.abort(asked.turn.signal.reason);
       else this.fail(error);
+    }
+  }
+
+  /** Null if the application's own functions failed on it: then the SDK fails on them too, and nothing is known of which calls wait for whom. */
+  async #made(asked: Asked, content: readonly Part[], calls: readonly CallPart[]): Promise<ModelMessage[] | null> {
+    try {
+      return await responseMessages(
+        content,
+        this.#settings.tools,
+        await this.#decisions(calls),
+        asked.kind === "stream",
+      );
+    } catch (error) {
+      asked.error = error;
+      return null;
     }
   }
 

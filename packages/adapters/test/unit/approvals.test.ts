@@ -198,6 +198,23 @@ describe.each(everyWay)("%s", (_, start) => {
     expect((await promptOf([...session.messages, NEXT])).slice(0, model.prompts[0]!.length)).toEqual(model.prompts[0]);
   });
 
+  test("a rule that throws fails the run: nothing runs, and nothing looks free to run", async () => {
+    const { ran, tools } = counting();
+    const store = await openStore("memory:");
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    await session.startTurn(PROMPT);
+    const agent = durable(session);
+    const error = new Error("the rule is broken");
+    const toolApproval = (): Promise<never> => Promise.reject(error);
+    const model = scripted([call("a", "free")]);
+    expect(await agent.finish(start(agent, { model, tools: tools(), toolApproval }).run)).toEqual({
+      kind: "failed",
+      error,
+    });
+    expect(ran).toEqual([]);
+    expect(session.interruption).toMatchObject({ how: { kind: "failed" }, calls: [] });
+  });
+
   test("the application's rule is asked once for each call", async () => {
     const store = await openStore("memory:");
     const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });

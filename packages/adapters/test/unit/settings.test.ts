@@ -1,3 +1,4 @@
+import { validateAiSdk } from "@holdfast/testkit";
 import {
   generateText,
   isStepCount,
@@ -262,4 +263,49 @@ test("steering: what is recorded while it runs is sent with the next step, and s
   expect(model.prompts[1]!.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "user"]);
   expect(model.prompts[2]!.slice(0, 4)).toEqual(model.prompts[1]);
   expect((await promptOf([...session.messages, NEXT])).slice(0, 6)).toEqual(model.prompts[2]);
+});
+
+test("R9: ids of calls that come again in each step are told apart", async () => {
+  await using here = await begun();
+  const { session } = here;
+  const agent = durable(session);
+  let n = 0;
+  const counts = tool({ inputSchema: any, execute: async () => `result ${++n}` });
+  const same = call("call_0", "counts");
+  const run = streamText(
+    agent.wrap({
+      model: scripted([same], [same, call("call_1", "counts")], [text("Done.")]),
+      tools: { counts },
+      stopWhen: isStepCount(4),
+    }),
+  );
+  expect(await agent.finish(run)).toEqual({ kind: "completed" });
+  const results = session.messages
+    .filter(({ role }) => role === "tool")
+    .flatMap(({ content }) => content as { output: unknown }[]);
+  expect(results.map(({ output }) => output)).toEqual([1, 2, 3].map((at) => ({ type: "text", value: `result ${at}` })));
+  expect(validateAiSdk([...session.messages, NEXT])).toEqual([]);
+});
+
+test("C39: images and bytes in the conversation reach the model as they were", async () => {
+  await using here = await begun();
+  const { session } = here;
+  await session.turn!.end();
+  const image = new Uint8Array([1, 2, 3]);
+  await session.startTurn({
+    role: "user",
+    content: [
+      { type: "file", mediaType: "image/png", data: image },
+      { type: "file", mediaType: "image/png", data: new URL("https://example.org/a.png") },
+    ],
+  });
+  const agent = durable(session);
+  const model = scripted([text("Pretty.")]);
+  Object.defineProperty(model, "supportedUrls", { value: { "image/*": [/.*/] } });
+  const changed = agent.messages();
+  (changed[1]!.content as unknown[]).length = 0;
+  expect(await agent.finish(generateText(agent.wrap({ model })))).toEqual({ kind: "completed" });
+  expect(model.prompts[0]!.at(-1)).toMatchObject({
+    content: [{ data: { type: "data" } }, { data: { type: "url", url: new URL("https://example.org/a.png") } }],
+  });
 });

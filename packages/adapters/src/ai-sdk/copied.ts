@@ -1,0 +1,13 @@
+/** A copy that may be changed. What the session hands out is frozen, and `structuredClone` refuses URLs, which messages may hold. */
+export function copied<T>(value: T): T {
+  return copy(value) as T;
+}
+
+function copy(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(copy);
+  if (value instanceof URL) return new URL(value);
+  if (Buffer.isBuffer(value)) return Buffer.from(value);
+  if (value instanceof Uint8Array || value instanceof ArrayBuffer) return value.slice(0);
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, copy(member)]));
+}
