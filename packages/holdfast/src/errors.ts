@@ -62,9 +62,10 @@ export class HoldfastError extends Error {
   }
 }
 
-/** Is it a HoldfastError, of one of these codes if any are given? */
+/** Is it a HoldfastError, of one of these codes if any are given? Known by its name: a program may hold the library twice, once in a bundle. */
 export function isHoldfastError(error: unknown, ...codes: ErrorCode[]): error is HoldfastError {
-  return error instanceof HoldfastError && (codes.length === 0 || codes.includes(error.code));
+  if (!(error instanceof Error) || error.name !== "HoldfastError" || !("code" in error)) return false;
+  return codes.length === 0 || codes.includes(error.code as ErrorCode);
 }
 
 /** The `code` of a system error (`ENOSPC`), or undefined. */

@@ -31,6 +31,8 @@ export async function openLocalHost({ config, asks }: LocalHostOptions): Promise
     const wrong = checkRule(rule);
     if (wrong !== null) throw new CommandError(EXIT.usage, "RULE_INVALID", `${wrong} Nothing was touched.`);
   }
+  // What the SDK would print in the middle of an answer; it is for those who look for a fault.
+  if (!config.debug) globalThis.AI_SDK_LOG_WARNINGS = false;
   const store = await openStore(config.store, { app: APP });
   return new LocalHost(store, config, asks);
 }
