@@ -1,6 +1,7 @@
 import type { Durable, RunOutcome } from "@holdfast/adapters/ai-sdk";
 import { type ModelMessage, streamText, type TextStreamPart, type ToolSet } from "ai";
 import type { Session } from "holdfast";
+import { CommandError, EXIT } from "../exit.ts";
 import { isWindowError } from "../models/explain.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { compact, estimateTokens, isNearlyFull } from "./compaction.ts";
@@ -76,6 +77,7 @@ export async function work(work: Work): Promise<Worked> {
     const { inputTokens = 0, outputTokens = 0 } = await run.usage;
     usedTokens = inputTokens + outputTokens || estimateTokens([work.instructions, ...session.messages]);
     work.used(usedTokens);
+    if ((await run.finishReason) === "content-filter") return { kind: "failed", error: refusedToAnswer(model.name) };
     // By what it called, not by what stands last: an answer with nothing in it leaves no message.
     const { toolCalls } = await run.finalStep;
     if (!toolCalls.some((call) => !call.providerExecuted)) return outcome;
@@ -86,6 +88,11 @@ export async function work(work: Work): Promise<Worked> {
     );
   }
   return { kind: "limit", steps: STEPS_MAX };
+}
+
+function refusedToAnswer(model: string): CommandError {
+  const message = `${model} refused to answer. Everything up to here is recorded. Change the prompt, or take another model.`;
+  return new CommandError(EXIT.model, "MODEL_REFUSED", message);
 }
 
 async function compacting(work: Work): Promise<Worked | null> {
