@@ -62,7 +62,10 @@ export class HoldfastError extends Error {
   }
 }
 
-/** Is it a HoldfastError, of one of these codes if any are given? Known by its name: a program may hold the library twice, once in a bundle. */
+/**
+ * Is it a HoldfastError, of one of these codes if any are given? Known by its name and not by its class: a process may have the library twice (in a bundle, and beneath a store that is a package of its own), and an error of the one
+ * is an error for the other.
+ */
 export function isHoldfastError(error: unknown, ...codes: ErrorCode[]): error is HoldfastError {
   if (!(error instanceof Error) || error.name !== "HoldfastError" || !("code" in error)) return false;
   return codes.length === 0 || codes.includes(error.code as ErrorCode);

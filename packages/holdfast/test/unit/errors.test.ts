@@ -33,6 +33,16 @@ describe("HoldfastError", () => {
     expect("cause" in new HoldfastError("STORE_IO", "x")).toBe(false);
   });
 
+  test("of a second copy of the library is one too", () => {
+    class HoldfastError extends Error {
+      override readonly name = "HoldfastError";
+      readonly code = "SESSION_BUSY";
+    }
+    expect(isHoldfastError(new HoldfastError("x"), "SESSION_BUSY")).toBe(true);
+    expect(isHoldfastError(new HoldfastError("x"), "STORE_IO")).toBe(false);
+    expect(isHoldfastError({ name: "HoldfastError", code: "SESSION_BUSY" })).toBe(false);
+  });
+
   test("is told by its code", () => {
     expect(isHoldfastError(error)).toBe(true);
     expect(isHoldfastError(error, "STORE_IO", "STORE_FULL")).toBe(true);
