@@ -76,7 +76,14 @@ describe.each(streamingWays)("%s", (_, start) => {
       { stream: streamOf([...words("A wrong beginning"), { type: "error", error: new Error("overloaded") }]) },
       () =>
         Promise.reject(
-          new APICallError({ message: "busy", url: "", requestBodyValues: {}, statusCode: 503, isRetryable: true }),
+          new APICallError({
+            message: "busy",
+            url: "",
+            requestBodyValues: {},
+            statusCode: 503,
+            responseHeaders: { "retry-after-ms": "1" },
+            isRetryable: true,
+          }),
         ),
       [text("The right one.")],
     );
