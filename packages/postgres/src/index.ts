@@ -1,1 +1,2 @@
+export { openStore } from "./sessions.ts";
 export { openPostgresStore, type PostgresStoreOptions } from "./store.ts";

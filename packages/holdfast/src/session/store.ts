@@ -23,7 +23,7 @@ import { sessionSummariser } from "./summary.ts";
 import type * as surface from "./surface.ts";
 
 /**
- * Opens a store of sessions: the address given, else HOLDFAST_STORE, else the user's data folder. An address is a folder, a `file:` URL, `sqlite:` and a file, or `memory:`.
+ * Opens a store of sessions: the address given, else HOLDFAST_STORE, else the user's data folder. An address is a folder, a `file:` URL, `sqlite:` and a file, `postgres:` and where a database is, or `memory:`.
  * Throws STORE_URL_INVALID, STORE_FORBIDDEN, STORE_IO, FORMAT_NEWER.
  */
 export function openStore(url?: string, options: surface.StoreOptions = {}): Promise<surface.Store> {

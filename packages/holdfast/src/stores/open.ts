@@ -14,8 +14,11 @@ export interface JournalStoreOptions {
   readonly app?: string;
 }
 
+/** Not a dependency: whoever keeps sessions in a database installs it beside the library. */
+const POSTGRES = "@holdfast/postgres";
+
 /**
- * Opens a store by its address: a path or `file:` URL of a folder, `sqlite:` and the path of a database file, or `memory:`. Throws
+ * Opens a store by its address: a path or `file:` URL of a folder, `sqlite:` and the path of a database file, `postgres:` and where a database is (with `@holdfast/postgres` installed), or `memory:`. Throws
  * STORE_URL_INVALID, and what opening such a store throws.
  */
 export async function openJournalStore(
@@ -38,9 +41,33 @@ export async function openJournalStore(
     }
     case "memory":
       return openMemoryStore(options);
+    case "postgres":
+    case "postgresql":
+      return (await postgres()).openPostgresStore(text, options);
     default:
       throw invalid(text, `no store is known by "${scheme}:"`);
   }
+}
+
+interface Postgres {
+  openPostgresStore(url: string, options: JournalStoreOptions): Promise<JournalStore>;
+}
+
+/** The name is computed, so that neither a compiler nor a bundler takes it for a dependency. */
+async function postgres(name: string = POSTGRES): Promise<Postgres> {
+  try {
+    return (await import(/* @vite-ignore */ name)) as Postgres;
+  } catch (error) {
+    // Something else may be wrong with it: that is told as it is.
+    const isMissing = isCode(error, "ERR_MODULE_NOT_FOUND") && String(error).includes(name);
+    if (!isMissing) throw error;
+    const message = `A store in PostgreSQL needs the package ${name}, which is not installed beside the library. Nothing was touched. Install it: "npm install ${name}".`;
+    throw new HoldfastError("STORE_URL_INVALID", message, { missing: name }, error);
+  }
+}
+
+function isCode(error: unknown, code: string): boolean {
+  return typeof error === "object" && error !== null && "code" in error && error.code === code;
 }
 
 function pathOf(url: string): string {
@@ -52,7 +79,12 @@ function pathOf(url: string): string {
 }
 
 function invalid(address: string, why: string, cause?: unknown): HoldfastError {
-  const shown = JSON.stringify(address.slice(0, 80));
-  const message = `${shown} is not the address of a store: ${why}. Nothing was touched. Give a folder, "sqlite:" and a file, or "memory:".`;
-  return new HoldfastError("STORE_URL_INVALID", message, { address: address.slice(0, 80) }, cause);
+  const shown = withoutPassword(address).slice(0, 80);
+  const message = `${JSON.stringify(shown)} is not the address of a store: ${why}. Nothing was touched. Give a folder, "sqlite:" and a file, "postgres:" and where a database is, or "memory:".`;
+  return new HoldfastError("STORE_URL_INVALID", message, { address: shown }, cause);
+}
+
+/** Errors are shown and kept in logs, also those of an address that was mistyped. */
+function withoutPassword(address: string): string {
+  return address.replace(/^([a-z][a-z0-9+.-]*:\/\/[^/:@]*):[^@]*@/i, "$1@").replace(/([?&]password=)[^&]*/gi, "$1…");
 }

@@ -1,6 +1,7 @@
-import { existsSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { cpSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { newId, openJournalStore } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { place, treeOf } from "../place.ts";
@@ -38,4 +39,25 @@ describe("the address of a store", () => {
       }
     },
   );
+
+  test("postgres: without its package says what to install, and shows no password", async () => {
+    using here = place();
+    // A copy of the library that stands alone.
+    const source = fileURLToPath(new URL("../../src", import.meta.url));
+    cpSync(source, join(here.path, "src"), { recursive: true });
+    writeFileSync(join(here.path, "package.json"), '{ "type": "module" }');
+    writeFileSync(
+      join(here.path, "try.ts"),
+      `import { openJournalStore } from "./src/stores/open.ts";
+      try { await openJournalStore("postgres://me:secret@127.0.0.1/db"); } catch (error) { console.log(error.code, error.message); }`,
+    );
+    const said = execFileSync(process.execPath, [join(here.path, "try.ts")], { encoding: "utf8" });
+    expect(said).toMatch(/^STORE_URL_INVALID .*npm install @holdfast\/postgres/);
+    expect(said).not.toContain("secret");
+  });
+
+  test("an address that is mistyped is shown without its password", async () => {
+    const refused = openJournalStore("postgress://me:secret@127.0.0.1/db?password=secret");
+    await expect(refused).rejects.toThrow(/^(?!.*secret).*postgress:\/\/me@127/);
+  });
 });
