@@ -91,6 +91,10 @@ function hintsFor({ code, facts }: LibraryError): string[] {
       ];
     case "FORMAT_NEWER":
       return ["Install the newer holdfast: npm install -g @holdfast/cli@latest"];
+    case "DIALECT_UNKNOWN":
+      return [
+        'Another program wrote it, in messages of its own. Its records can be read: "holdfast tail <id>", "holdfast export <id> --format jsonl".',
+      ];
     case "JOURNAL_UNREADABLE":
       return [`"holdfast verify ${id}" says what is wrong, and where.`];
     default:

@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from "node:child_process";
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { exitCodes } from "../../src/exit.ts";
@@ -123,5 +123,27 @@ describe("starting the command", () => {
     expect((await home.run(["config"], { env })).code).toBe(0);
     expect(statSync(join(home.path, ".cache/holdfast/compiled")).isDirectory()).toBe(true);
     expect((await home.run(["config"], { env: { ...env, HOME: "/dev/null" } })).code).toBe(0);
+  });
+
+  test("nothing phones home: no command looks up a name or opens a connection, nor does a turn of the offline model", async () => {
+    using home = temporaryHome();
+    const told = join(home.path, "told");
+    const watch = join(home.path, "watch.mjs");
+    writeFileSync(
+      watch,
+      `import dns from "node:dns"; import net from "node:net"; import fs from "node:fs";
+       const tell = (what) => fs.appendFileSync(${JSON.stringify(told)}, what + "\\n");
+       for (const name of ["lookup", "resolve", "resolve4"]) dns[name] = () => tell(name);
+       const connect = net.Socket.prototype.connect;
+       net.Socket.prototype.connect = function (...args) { tell("connect"); return connect.apply(this, args); };
+       if (process.argv.includes("--probe")) net.connect(9, "127.0.0.1").on("error", () => {});`,
+    );
+    const env = { NODE_OPTIONS: `--import=${watch}` };
+    for (const args of [["run", "hello"], ["ls"], ["show", "latest"], ["verify"], ["config"], ["--help"]])
+      expect(await home.run(args, { env }), args.join(" ")).toMatchObject({ code: 0 });
+    expect(existsSync(told)).toBe(false);
+    // The watch would have seen it.
+    await home.run(["ls", "--probe"], { env });
+    expect(readFileSync(told, "utf8")).toContain("connect");
   });
 });
