@@ -24,6 +24,7 @@ export interface Told {
     isBelow?: boolean,
   ) => void;
   readonly show: Work["show"];
+  readonly retrying: Work["retrying"];
   readonly compacting: Work["compacting"];
   readonly compacted: Work["compacted"];
   readonly used: Work["used"];
@@ -73,7 +74,7 @@ export class Equipment {
   /** For one turn: what its tools record belongs to it, whatever happens meanwhile (C14). */
   async work(turn: Turn<ModelMessage>, model: ResolvedModel): Promise<Work> {
     const { session, durable } = this;
-    const { show, compacting, compacted, used } = this.#told;
+    const { show, retrying, compacting, compacted, used } = this.#told;
     return {
       session,
       durable,
@@ -83,6 +84,7 @@ export class Equipment {
       instructions: await instructions(this.cwd),
       approve: (call) => this.#verdict(call),
       show,
+      retrying,
       compacting,
       compacted,
       used,

@@ -5,6 +5,7 @@ import { CommandError, EXIT } from "../exit.ts";
 import { isWindowError } from "../models/explain.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { compact, estimateTokens, isNearlyFull } from "./compaction.ts";
+import { RETRIES_MAX, withPatience } from "./patience.ts";
 
 /** A turn that takes more steps than this is stopped: it is most probably going in circles. */
 const STEPS_MAX = 200;
@@ -22,6 +23,8 @@ export interface Work {
   readonly approve: (call: { readonly toolName: string; readonly input: unknown }) => Verdict;
   /** Each part of the stream, as the SDK gives it out. */
   readonly show: (part: TextStreamPart<ToolSet>) => void;
+  /** A request failed, and is about to be made again. */
+  readonly retrying: (reason: string) => void;
   /** The window is nearly full: a summary is asked for, which takes a while. */
   readonly compacting: () => void;
   readonly compacted: (change: { readonly before: number; readonly after: number }) => void;
@@ -56,12 +59,12 @@ export async function work(work: Work): Promise<Worked> {
     }
     const run = streamText(
       durable.wrap({
-        model: model.model,
+        model: withPatience(model.model, work.retrying),
         tools,
         instructions: work.instructions,
         messages: durable.messages(),
         toolApproval: ({ toolCall }) => work.approve(toolCall),
-        maxRetries: 3,
+        maxRetries: RETRIES_MAX,
         abortSignal: signal,
         ...(model.providerOptions ? { providerOptions: model.providerOptions } : {}),
         // Failures are told by `outcome`; without this the SDK prints them.

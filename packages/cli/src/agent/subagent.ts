@@ -16,6 +16,7 @@ const SILENT: Told = {
   output: () => {},
   denied: () => {},
   show: () => {},
+  retrying: () => {},
   compacting: () => {},
   compacted: () => {},
   used: () => {},

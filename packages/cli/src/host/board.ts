@@ -52,6 +52,7 @@ export class Board {
         this.tell({ type: "notice", level: "warning", text });
       },
       show: (part) => this.show(part),
+      retrying: (reason) => this.change({ live: null }, { type: "retry", reason }),
       compacting: () => this.tell({ type: "compacting" }),
       compacted: ({ after }) => {
         this.change({ canUndo: false });

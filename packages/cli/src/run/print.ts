@@ -34,7 +34,7 @@ class TextPrinter implements Printer {
         this.#answer(event.text);
         break;
       case "retry":
-        this.#say("warning", `The answer broke off (${event.reason}): asking again.`);
+        this.#say("warning", `The model did not answer (${event.reason}): asking again.`);
         break;
       case "tool.started":
         this.#say("faint", `${event.name === "shell" ? "$" : "·"} ${callWords(event)}`);
