@@ -48,7 +48,7 @@ export function advance(before: Flow, text: string, columns: number, rowsMax: nu
   };
 
   let tokens = blocksOf(flow.prefix + flow.pending + rest);
-  const settled = tokens.slice(0, openAt(tokens));
+  const settled = tokens.slice(0, settledIn(tokens, flow.prefix.length + flow.pending.length));
   if (settled.length > 0) {
     emit(settled, false);
     flow = { ...flow, ...skip(flow, lengthOf(settled)), prefix: "", joined: false };
@@ -57,11 +57,11 @@ export function advance(before: Flow, text: string, columns: number, rowsMax: nu
   const open = tokens.find((token) => token.type !== "space");
   const lines = flow.pending.split("\n").length - 1;
   const linesMax = open?.type === "code" ? CODE_LINES_MAX : Math.max(4, rowsMax);
-  if (open !== undefined && lines > linesMax) {
+  if (open !== undefined && (lines > linesMax || flow.pending.length > LINE_CHARS_MAX)) {
     const piece = pieceOf(open, flow);
     if (piece !== null) {
-      emit(blocksOf(piece.text), true);
-      flow = { ...flow, ...skip(flow, piece.text.length), prefix: piece.prefix, joined: true };
+      emit(blocksOf(piece.text), piece.joined);
+      flow = { ...flow, ...skip(flow, piece.text.length), prefix: piece.prefix, joined: piece.joined };
       tokens = blocksOf(flow.prefix + flow.pending + rest);
     }
   }
@@ -82,15 +82,18 @@ function endOfTaken(text: string, from: number): number {
   return space > taken ? space + 1 : taken;
 }
 
-/** The last block may still grow; those before it may not. */
-function openAt(tokens: readonly Token[]): number {
-  return Math.max(
-    0,
-    tokens.findLastIndex((token) => token.type !== "space"),
-  );
+/** How many blocks cannot change any more: not the last one, and none that reaches into a line that has not ended. */
+function settledIn(tokens: readonly Token[], length: number): number {
+  const last = tokens.findLastIndex((token) => token.type !== "space");
+  let end = 0;
+  const beyond = tokens.findIndex(({ raw }) => {
+    end += raw.length;
+    return end > length;
+  });
+  return Math.max(0, beyond === -1 ? last : Math.min(last, beyond));
 }
 
-function lengthOf(tokens: readonly Token[]): number {
+function lengthOf(tokens: readonly { readonly raw: string }[]): number {
   return tokens.reduce((sum, { raw }) => sum + raw.length, 0);
 }
 
@@ -100,9 +103,14 @@ function skip(flow: Flow, length: number): { readonly pending: string } {
 }
 
 function rowsOf(tokens: readonly Token[], flow: Flow, columns: number, style: Style): Line[] {
-  const rows = blockLines(tokens, columns, style);
-  const own = flow.prefix === "" ? rows : rows.slice(prefixRows(tokens, rows));
-  return own.length > 0 && flow.begun && !flow.joined ? [BLANK, ...own] : own;
+  const first = tokens.findIndex((token) => token.type !== "space");
+  // Nothing but the end of a block whose code has been written out.
+  const emptied = flow.prefix !== "" && tokens[first]?.type === "code" && (tokens[first] as Tokens.Code).text === "";
+  const shown = emptied ? tokens.slice(first + 1) : tokens;
+  const rows = blockLines(shown, columns, style);
+  const own = flow.prefix === "" || emptied ? rows : rows.slice(prefixRows(shown, rows));
+  const apart = flow.begun && (!flow.joined || emptied);
+  return own.length > 0 && apart ? [BLANK, ...own] : own;
 }
 
 /** How many rows come from the prefix: the name of the language, or the head of a table with its rule. */
@@ -113,23 +121,45 @@ function prefixRows(tokens: readonly Token[], rows: readonly Line[]): number {
   return 0;
 }
 
+interface Piece {
+  readonly text: string;
+  readonly prefix: string;
+  /** The block goes on behind it. */
+  readonly joined: boolean;
+}
+
 /** The part of an open block that can be finished now; null if it cannot be cut. */
-function pieceOf(open: Token, flow: Flow): { readonly text: string; readonly prefix: string } | null {
+function pieceOf(open: Token, flow: Flow): Piece | null {
   const whole = flow.prefix + flow.pending;
-  const upTo = whole.lastIndexOf("\n") + 1;
+  const lineEnd = whole.lastIndexOf("\n") + 1;
+  const upTo = whole.length - lineEnd > LINE_CHARS_MAX / 2 ? whole.length : lineEnd;
   if (open.type === "code") {
     const fence = /^ {0,3}(`{3,}|~{3,})[^\n]*\n/u.exec(whole.trimStart());
-    return fence === null ? null : { text: whole.slice(0, upTo), prefix: fence[0] };
+    if (fence === null) return null;
+    const text = whole.slice(0, upTo);
+    return isClosed(text.trimStart().slice(fence[0].length), fence[1]!)
+      ? { text, prefix: "", joined: false }
+      : { text, prefix: fence[0], joined: true };
   }
   if (open.type === "table") {
     const head = /^[^\n]*\n[^\n]*\n/u.exec(whole.trimStart());
-    return head === null ? null : { text: whole.slice(0, upTo), prefix: head[0] };
+    return head === null ? null : { text: whole.slice(0, upTo), prefix: head[0], joined: true };
   }
   if (open.type === "list") {
-    const { items } = open as Tokens.List;
-    const last = items.at(-1)!.raw.length;
-    const text = whole.slice(0, Math.max(0, whole.indexOf(open.raw)) + open.raw.length - last);
-    if (items.length > 1 && text.length <= upTo) return { text, prefix: "" };
+    // Before its last item, which may still grow: what is cut off is read as a list again.
+    const tokens = blocksOf(whole);
+    const at = tokens.findLastIndex((token) => token.type === "list");
+    const items = (tokens[at] as Tokens.List | undefined)?.items ?? [];
+    if (items.length > 1) {
+      const end = lengthOf(tokens.slice(0, at)) + lengthOf(items.slice(0, -1));
+      return { text: whole.slice(0, end), prefix: "", joined: true };
+    }
   }
-  return upTo > 0 ? { text: whole.slice(0, upTo), prefix: "" } : null;
+  return upTo > 0 ? { text: whole.slice(0, upTo), prefix: "", joined: true } : null;
+}
+
+/** Does this code end with the fence that it began with? */
+function isClosed(code: string, fence: string): boolean {
+  const last = code.trimEnd().split("\n").at(-1)!.trim();
+  return last.startsWith(fence) && last.replaceAll(fence[0]!, "") === "";
 }

@@ -59,7 +59,7 @@ export function viewOf(shown: Shown, { columns, rows }: Size): View {
   const status = statusLine(shown.state, shown.status, columns);
   const editor = editorPart(shown, columns, Math.max(1, Math.min(10, Math.floor(height / 3))));
   const queue = shown.panel === null ? queuePart(shown.state, columns) : [];
-  const hints = suggestionPart(shown, columns);
+  const hints = suggestionPart(shown, columns).slice(0, Math.max(0, height - editor.lines.length - 3));
   let left = height - editor.lines.length - 1 - hints.length - 1;
   const panel = panelPart(shown, columns, Math.max(0, left));
   left -= panel.length;
@@ -124,14 +124,15 @@ function panelPart({ panel, selected, editor, now }: Shown, columns: number, row
   if (panel === null) return [];
   const choices = choiceLines(panel, selected, editor.text === "", columns);
   const about = panel.lines(columns, Math.max(2, rowsMax - choices.length - 1), now);
-  return [BLANK, ...about, ...choices].slice(-Math.max(1, rowsMax));
+  return [BLANK, ...about.map((row) => cut(row, columns)), ...choices].slice(-Math.max(1, rowsMax));
 }
 
 function queuePart({ queue }: ChatState, columns: number): Line[] {
   if (queue.length === 0) return [];
   const shown = queue.slice(0, 3).map(({ text }) => line(`  queued: ${excerpt(text, columns - 12)}`, { dim: true }));
   const more = queue.length > 3 ? [line(`  … and ${queue.length - 3} more`, { dim: true })] : [];
-  return [BLANK, ...shown, ...more, cut(line("  ↑ takes the last one back", { dim: true }), columns)];
+  const rows = [...shown, ...more, line("  ↑ takes the last one back", { dim: true })];
+  return [BLANK, ...rows.map((row) => cut(row, columns))];
 }
 
 function editorPart(

@@ -118,7 +118,7 @@ describe.concurrent("C6: chat is told to end", () => {
       // The shell behind it: the line is echoed and edited again, and the cursor is there.
       await terminal.say("stty -a | tr ';' '\\n' | grep -ow -e '-*icanon' -e '-*echo'; echo said=$((40+2))");
       const screen = await terminal.until("said=42");
-      expect(screen).toMatch(/^icanon$/m);
+      expect(screen).toMatch(/(^|[#$] )icanon$/m);
       expect(screen).toMatch(/^echo$/m);
       expect(await terminal.fact("cursor_flag")).toBe("1");
       if (name !== "idle") expect((await home.run(["show", "latest"])).stdout).toContain("cut off by SIGTERM");
@@ -138,6 +138,9 @@ describe.concurrent("C6: chat is told to end", () => {
     await terminal.until((screen) => screen.lastIndexOf("❯ kept") > screen.indexOf("said=42"));
     await terminal.type(" on");
     await terminal.until("❯ kept on");
+    await terminal.keys("C-u", "C-d");
+    await terminal.say("echo left=$((40+3))");
+    await terminal.until("left=43");
   });
 });
 

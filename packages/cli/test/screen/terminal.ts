@@ -150,17 +150,17 @@ export class Terminal implements AsyncDisposable {
     return JSON.parse(readFileSync(path, "utf8"));
   }
 
+  /** Everything that was started here is gone when it resolves: nobody writes into a folder that is about to be removed. */
   async [Symbol.asyncDispose](): Promise<void> {
+    const own = join(this.#folder, "status.pid");
+    const status = join(this.#folder, "status");
+    if (existsSync(own) && !existsSync(status)) {
+      killed(Number(readFileSync(own, "utf8")));
+      await untilTrue(() => existsSync(status), "the end of the command");
+    }
     // Not there any more after hangUp.
     await this.#tmux("kill-server").catch(() => undefined);
-    const { pid } = this.#ids();
-    if (pid !== null && !existsSync(join(this.#folder, "status"))) killed(pid);
     rmSync(this.#folder, { recursive: true, force: true });
-  }
-
-  #ids(): { readonly pid: number | null } {
-    const path = join(this.#folder, "status.pid");
-    return { pid: existsSync(path) ? Number(readFileSync(path, "utf8")) : null };
   }
 
   async #tmux(...args: string[]): Promise<string> {

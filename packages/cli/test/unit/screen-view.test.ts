@@ -1,0 +1,217 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { holds, seedOf } from "../../../holdfast/test/seed.ts";
+import type { ChatState } from "../../src/host/host.ts";
+import { EDITOR, withText } from "../../src/screen/editor.ts";
+import { type Line, lineText, lineWidth } from "../../src/screen/line.ts";
+import { panelOf } from "../../src/screen/panel.ts";
+import { openPicker, passing, pickKey, withRows } from "../../src/screen/picker.ts";
+import { pickerView } from "../../src/screen/picker-view.ts";
+import { pendingItems, Scrollback } from "../../src/screen/scrollback.ts";
+import { sessionRows } from "../../src/screen/session-rows.ts";
+import { type Shown, viewOf } from "../../src/screen/view.ts";
+import type { CallState, Item } from "../../src/transcript/item.ts";
+
+const seed = seedOf(import.meta.url, "unit");
+const AT = "2026-11-15T10:00:00.000Z";
+const NOW = Date.parse(AT) + 90_000;
+
+const BASE: ChatState = {
+  ...{ id: "0199aaaa-0000-7000-8000-000000000000", title: "", cwd: "/tmp/x", model: "offline/offline", status: "idle" },
+  ...{ items: [], live: null, outputs: {}, asks: [], queue: [], interruption: null, usage: {}, failure: null },
+  ...{ window: { usedTokens: 10, maxTokens: 1000 }, damage: [], canUndo: false },
+};
+
+const prompt = (id: string, text = id): Item => ({ kind: "prompt", id, at: AT, turn: 1, text });
+const answer = (id: string, text: string): Item => ({ kind: "answer", id, at: AT, turn: 1, text });
+const call = (id: string, state: CallState, output?: string): Item => ({
+  ...{ kind: "call", id, at: AT, turn: 1, call: id, name: "shell", input: { command: `run ${id}` }, state },
+  ...(output === undefined ? {} : { output }),
+});
+const live = (text: string, reasoning = ""): ChatState["live"] => ({ text, reasoning, calls: [] });
+const text = (lines: readonly Line[]): string => lines.map(lineText).join("\n");
+
+describe("the scrollback", () => {
+  test("an answer that was streamed is not written again when it is recorded, whenever that is told", () => {
+    const back = new Scrollback();
+    const whole = "One.\n\nTwo.\n\nThree.";
+    const running: ChatState = { ...BASE, status: "running", items: [prompt("p")] };
+    let written = "";
+    for (let at = 1; at <= whole.length; at += 3) {
+      written += `${text(back.step({ ...running, live: live(whole.slice(0, at)) }, 80, 10).finished)}\n`;
+    }
+    // Recorded, and still told as streamed; then only recorded.
+    const items = [prompt("p"), answer("a", whole)];
+    written += text(back.step({ ...running, items, live: live(whole) }, 80, 10).finished);
+    written += text(back.step({ ...running, items }, 80, 10).finished);
+    for (const word of ["One.", "Two.", "Three."]) expect(written.split(word)).toHaveLength(2);
+  });
+
+  test("what is asked for again is called void, and written anew", () => {
+    const back = new Scrollback();
+    const running: ChatState = { ...BASE, status: "running", items: [prompt("p")] };
+    back.step({ ...running, live: live("Old one.\n\nOld two") }, 80, 10);
+    const { finished } = back.step({ ...running, live: live("New one.\n\nNew two") }, 80, 10);
+    expect(text(finished)).toContain("the request is made again");
+    expect(text(finished)).toContain("New one.");
+  });
+
+  test("calls go up in their order, when they have ended; one whose end comes after an interruption is written again", () => {
+    const back = new Scrollback();
+    const running: ChatState = { ...BASE, status: "running" };
+    const step = (...items: Item[]): string => text(back.step({ ...running, items }, 80, 10).finished);
+    expect(step(prompt("p"), call("1", "running"), call("2", "done", "second"))).not.toContain("second");
+    expect(pendingItems({ ...running, items: [prompt("p"), call("1", "running"), call("2", "done")] })).toHaveLength(2);
+    const both = step(prompt("p"), call("1", "done", "first"), call("2", "done", "second"));
+    expect(both.indexOf("first")).toBeLessThan(both.indexOf("second"));
+    const after = new Scrollback();
+    expect(text(after.open({ ...BASE, status: "interrupted", items: [call("3", "waiting")] }, 80))).toContain("waits");
+    expect(text(after.step({ ...running, items: [call("3", "done", "ended")] }, 80, 10).finished)).toContain("ended");
+  });
+
+  test("an outcome that is being recorded is not called unknown", () => {
+    const back = new Scrollback();
+    const items = [prompt("p"), call("1", "unknown")];
+    expect(text(back.step({ ...BASE, status: "running", items }, 80, 10).finished)).not.toContain("unknown");
+    expect(text(back.step({ ...BASE, status: "idle", items }, 80, 10).finished)).toContain("outcome unknown");
+  });
+
+  test("a long conversation is written out from its end, with the way to the rest", () => {
+    const items = Array.from({ length: 500 }, (_, i) => prompt(`p${i}`));
+    const rows = text(new Scrollback().open({ ...BASE, items }, 80));
+    expect(rows).toContain("… 440 earlier items: holdfast show");
+    expect(rows).toContain("p499");
+    expect(rows).not.toContain("p100\n");
+  });
+});
+
+describe("the live part", () => {
+  const ask = { call: "c", name: "write", input: { content: "a\n".repeat(50) }, summary: "write x", rule: "write(x)" };
+  const states: ChatState[] = [
+    BASE,
+    {
+      ...BASE,
+      status: "running",
+      items: [prompt("p"), ...Array.from({ length: 30 }, (_, i) => call(`${i}`, "running"))],
+    },
+    { ...BASE, status: "waiting", asks: [ask] },
+    {
+      ...BASE,
+      status: "interrupted",
+      queue: Array.from({ length: 9 }, (_, i) => ({ id: `${i}`, text: `queued ${i}` })),
+      interruption: {
+        ...{ turn: 1, at: AT, resumes: 3, how: { kind: "killed" }, prompt: "do it 日本".repeat(40), answered: false },
+        text: "words ".repeat(300),
+        calls: Array.from({ length: 30 }, (_, i) => ({
+          ...{ call: `${i}`, name: "shell", input: { command: "x".repeat(200) }, state: "outcome-unknown" as const },
+          ...(i === 0 ? { process: { pid: 4, running: true } } : {}),
+        })),
+      },
+    },
+    { ...BASE, queue: [{ id: "q", text: "later" }] },
+  ];
+
+  test("whatever there is to show, it fits into the screen, leaves one row, and has its cursor and status line", () => {
+    holds(
+      fc.property(
+        fc.constantFrom(...states),
+        fc.integer({ min: 20, max: 200 }),
+        fc.integer({ min: 8, max: 60 }),
+        fc.constantFrom("", "a", "/", "日本 ".repeat(200), "one\ntwo\nthree\n".repeat(10)),
+        fc.integer({ min: 0, max: 80 }),
+        (state, columns, rows, typed, answerRows) => {
+          const shown: Shown = {
+            ...{ state, editor: withText(EDITOR, typed), panel: panelOf(state, new Set()), selected: 0, now: NOW },
+            answer: Array.from({ length: answerRows }, () => [{ text: "row" }]),
+            pending: pendingItems(state),
+            status: { frame: 3, elapsedMs: 61_000, busy: null, hint: "Esc stops", elsewhere: '"other" is done' },
+          };
+          const view = viewOf(shown, { columns, rows });
+          expect(view.lines.length).toBeLessThan(rows);
+          for (const row of view.lines) expect(lineWidth(row)).toBeLessThanOrEqual(columns);
+          expect(view.cursor!.y).toBeGreaterThanOrEqual(0);
+          expect(view.cursor!.y).toBeLessThan(view.lines.length);
+          expect(view.cursor!.x).toBeLessThan(columns);
+          expect(lineText(view.lines.at(-1)!)).toMatch(/^(ready|. working|\? waits|! interrupted)/u);
+        },
+      ),
+      seed,
+      300,
+    );
+  });
+
+  test("what waits for a word offers it: permission before all, then an interruption, then the queue", () => {
+    const keys = (state: ChatState): string =>
+      panelOf(state, new Set())
+        ?.choices.map(({ key }) => key)
+        .join("") ?? "";
+    expect(keys(BASE)).toBe("");
+    expect(keys(states[2]!)).toBe("yan");
+    expect(keys(states[3]!)).toBe("fkls");
+    expect(keys({ ...states[3]!, interruption: { ...states[3]!.interruption!, calls: [] } })).toBe("fls");
+    expect(keys({ ...BASE, status: "interrupted", failure: { code: "STORE_FULL", message: "full" } })).toBe("fl");
+    expect(keys(states[4]!)).toBe("swl");
+    expect(keys({ ...states[4]!, status: "running" })).toBe("");
+    expect(panelOf(states[4]!, new Set(["queue:q"]))).toBeNull();
+  });
+});
+
+describe("the list of sessions", () => {
+  const summary = (id: string, title: string, status: "idle" | "interrupted" | "running") => ({
+    ...{ id: `0199${id}-0000-7000-8000-000000000000`, title, cwd: "/tmp/x", at: AT, turns: 1, queued: 0, status },
+  });
+  const sessions = [
+    summary("0001", "newest", "idle"),
+    { ...summary("0002", "a sub-agent", "idle"), parent: { session: "x" } },
+    summary("0003", "broken off \u001b[31m日本", "interrupted"),
+    summary("0004", "at work", "running"),
+  ];
+
+  test("interrupted ones first, no sub-agents, nothing harmful", () => {
+    const rows = sessionRows(sessions, NOW);
+    expect(rows.map(({ title }) => title)).toEqual(["broken off 日本", "newest", "at work"]);
+    expect(rows[0]!.mark).toBe("interrupted");
+  });
+
+  test("typing filters by all words; what is chosen stays chosen when more come", () => {
+    let picker = openPicker("sessions", "Sessions", sessionRows(sessions, NOW));
+    const type = (text: string) => {
+      const picked = pickKey(picker, { name: "text", text }, 5);
+      if (picked.kind === "open") picker = picked.picker;
+      return passing(picker).map(({ title }) => title);
+    };
+    expect(type("work ")).toEqual(["at work"]);
+    expect(type("run")).toEqual(["at work"]);
+    expect(type("zzz")).toEqual([]);
+    expect(pickKey(picker, { name: "enter" }, 5).kind).toBe("open");
+    const cleared = pickKey(picker, { name: "escape" }, 5);
+    expect(cleared).toMatchObject({ kind: "open", picker: { filter: "" } });
+    expect(pickKey(openPicker("sessions", "", []), { name: "escape" }, 5).kind).toBe("cancelled");
+    const second = { ...openPicker("sessions", "", sessionRows(sessions, NOW)), selected: 1 };
+    const more = withRows(
+      second,
+      sessionRows([summary("0005", "also broken", "interrupted"), ...sessions], NOW),
+      false,
+    );
+    expect(passing(more)[more.selected]!.title).toBe("newest");
+  });
+
+  test("it fits into any screen", () => {
+    holds(
+      fc.property(
+        fc.integer({ min: 20, max: 220 }),
+        fc.integer({ min: 6, max: 60 }),
+        fc.nat(60),
+        (columns, rows, height) => {
+          const picker = openPicker("sessions", "Sessions", sessionRows(sessions, NOW));
+          const preview: Line[] = Array.from({ length: height }, () => [{ text: "日本 word ".repeat(3) }]);
+          const view = pickerView(picker, preview, columns, rows);
+          expect(view.lines.length).toBeLessThanOrEqual(rows);
+          for (const row of view.lines) expect(lineWidth(row)).toBeLessThanOrEqual(columns);
+        },
+      ),
+      seed,
+      200,
+    );
+  });
+});
