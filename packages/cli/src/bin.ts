@@ -33,6 +33,8 @@ function keepCompiled(): void {
       ? env["LOCALAPPDATA"] || `${home}/AppData/Local`
       : platform === "darwin"
         ? `${home}/Library/Caches`
-        : env["XDG_CACHE_HOME"] || `${home}/.cache`;
+        : (env["XDG_CACHE_HOME"] || "").startsWith("/")
+          ? env["XDG_CACHE_HOME"]
+          : `${home}/.cache`;
   process.getBuiltinModule("node:module").enableCompileCache(`${caches}/holdfast/compiled`);
 }
