@@ -19,6 +19,7 @@ export type {
   Journal,
   JournalStore,
   Listed,
+  ListHints,
   ListOptions,
   Opened,
   Recovery,

@@ -1,8 +1,11 @@
-import type { Json, Listed, ListOptions, Summariser } from "holdfast";
+import type { Json, Listed, ListHints, ListOptions, Summariser } from "holdfast";
 import { type Ledger, listCursor, parseListCursor, recordOf } from "holdfast/kit";
 import type { Database, Row } from "./database.ts";
-import type { Lease } from "./leases.ts";
+import { holderOf, IS_FREE, type Lease } from "./leases.ts";
 import type { Lines } from "./lines.ts";
+
+/** In this order: a lock is tried only where there is one. */
+const HELD = `CASE WHEN h.owner IS NULL THEN false ELSE NOT (${IS_FREE}) END AS held`;
 
 interface Found extends Listed {
   readonly place: string;
@@ -61,12 +64,15 @@ export class Catalogue {
     const value = (given: unknown): string => `$${values.push(given)}`;
     const conditions = ["h.trashed IS NULL", `c.place <> ALL (${value(carried.map(({ place }) => place))}::uuid[])`];
     if (after) conditions.push(`(c.at, c.id) < (${value(after.at)}, ${value(after.id)}::uuid)`);
-    conditions.push(...whereOf(options.where ?? {}, value));
+    conditions.push(...whereOf(options.where ?? {}, value), ...hintsOf(options.hints ?? {}, value));
+    // Whether a worker lives is asked for those of the page alone.
     const { rows } = await this.#database.query(
       "list the sessions",
-      `SELECT c.place, c.id, c.at, c.head, c.closed, c.summary
-      FROM ${this.#database.schema}.catalogue AS c JOIN ${this.#database.schema}.heads AS h USING (place)
-      WHERE ${conditions.join(" AND ")} ORDER BY c.at DESC, c.id DESC ${limit === Number.POSITIVE_INFINITY ? "" : `LIMIT ${value(limit + 1)}`}`,
+      `SELECT page.*, ${HELD} FROM (
+        SELECT c.place, c.id, c.at, c.head, c.closed, c.summary, h.owner, h.holder, h.expires, h.watched
+        FROM ${this.#database.schema}.catalogue AS c JOIN ${this.#database.schema}.heads AS h USING (place)
+        WHERE ${conditions.join(" AND ")} ORDER BY c.at DESC, c.id DESC ${limit === Number.POSITIVE_INFINITY ? "" : `LIMIT ${value(limit + 1)}`}
+      ) AS page, LATERAL (SELECT page.owner, page.expires, page.watched) AS h`,
       values,
     );
     const found = [...rows.map(listedOf), ...carried].sort(newestFirst);
@@ -80,7 +86,7 @@ export class Catalogue {
     const { schema } = this.#database;
     const { rows } = await this.#database.query(
       "list the sessions",
-      `SELECT c.place, c.id, c.at, c.head, c.closed, c.summary, h.head AS newest
+      `SELECT c.place, c.id, c.at, c.head, c.closed, c.summary, h.holder, ${HELD}, h.head AS newest
       FROM ${schema}.catalogue AS c JOIN ${schema}.heads AS h USING (place) WHERE NOT c.closed AND h.head > c.head AND h.trashed IS NULL`,
     );
     const unsaved: Found[] = [];
@@ -151,8 +157,26 @@ function whereOf(where: NonNullable<ListOptions["where"]>, value: (given: unknow
   const present = Object.entries(where).filter(([, wanted]) => wanted !== null);
   const absent = Object.keys(where).filter((name) => where[name] === null);
   return [
-    ...(present.length > 0 ? [`c.summary @> ${value(JSON.stringify(Object.fromEntries(present)))}::jsonb`] : []),
+    ...(present.length > 0 ? [`c.summary @> ${value(jsonb(Object.fromEntries(present)))}::jsonb`] : []),
     ...absent.map((name) => `coalesce(c.summary -> ${value(name)}::text, 'null') = 'null'`),
+  ];
+}
+
+/** None of these leaves out what fits; the rest is up to whoever asks. */
+function hintsOf({ since, until, within, noneOf, anyOf }: ListHints, value: (given: unknown) => string): string[] {
+  return [
+    ...(since === undefined ? [] : [`c.at >= ${value(since)}`]),
+    ...(until === undefined ? [] : [`c.at < ${value(until)}`]),
+    ...(within === undefined ? [] : [`c.summary @> ${value(jsonb(within))}::jsonb`]),
+    ...Object.entries(noneOf ?? {}).map(
+      ([name, values]) => `coalesce(c.summary ->> ${value(name)}::text, '') <> ALL (${value(values)}::text[])`,
+    ),
+    ...(anyOf === undefined
+      ? []
+      : [
+          `EXISTS (SELECT 1 FROM unnest(${value(anyOf)}::text[]) AS name
+            WHERE coalesce(c.summary -> name, 'null') NOT IN ('null', 'false', '0', '""', '[]', '{}'))`,
+        ]),
   ];
 }
 
@@ -164,5 +188,6 @@ function listedOf(row: Row): Found {
     head: Number(row["head"]),
     closed: row["closed"] === true,
     summary: (row["summary"] ?? null) as Json,
+    holder: row["held"] === true ? holderOf(row) : null,
   };
 }

@@ -31,7 +31,7 @@ export function lockKey(owner: string): bigint {
 const LOCK_OF = (column: string): string => `('x' || right(replace(${column}::text, '-', ''), 16))::bit(64)::bigint`;
 
 /** As a condition on a row `h` of `heads`. A worker without a direct connection has no lock: only time frees what it had. */
-const IS_FREE = `h.owner IS NULL OR h.expires <= now() OR (h.watched AND pg_try_advisory_xact_lock_shared(${LOCK_OF("h.owner")}))`;
+export const IS_FREE = `h.owner IS NULL OR h.expires <= now() OR (h.watched AND pg_try_advisory_xact_lock_shared(${LOCK_OF("h.owner")}))`;
 
 /** The leases of one worker. A lease is free when it has expired, or when its owner's advisory lock can be had, since that one ends with its owner's connection (S26). */
 export class Leases {
@@ -175,7 +175,7 @@ export function holderNow(app: string): Holder {
   return { pid: process.pid, host: hostname(), app, since: new Date().toISOString() };
 }
 
-function holderOf(row: Row): Holder {
+export function holderOf(row: Row): Holder {
   const found = (row["holder"] ?? {}) as Partial<Holder>;
   return { pid: found.pid ?? 0, host: found.host ?? "", app: found.app ?? "", since: found.since ?? "" };
 }

@@ -95,14 +95,32 @@ export interface Listed {
   readonly closed: boolean;
   /** What the summariser made of the records; without one, the newest that stands in the journal, or null. */
   readonly summary: Json;
+  /** Who writes to it now, by a store that knows it while it lists; null: nobody. Where it is missing, `holder` tells. */
+  readonly holder?: Holder | null;
 }
 
 export interface ListOptions {
   /** Members of the summary that must have these values. */
   readonly where?: Readonly<Record<string, string | number | boolean | null>>;
+  /** What else is wanted: a store that can leave out by this what nobody wants, cheaply, does. */
+  readonly hints?: ListHints;
   readonly limit?: number;
   /** The `next` of the page before. */
   readonly after?: string;
+}
+
+/** A store leaves out nothing that fits all of them; whether it leaves out what does not is its own affair, so whoever asks looks again. */
+export interface ListHints {
+  /** The newest record was written at this time, or later. */
+  readonly since?: string;
+  /** It was written before this time. */
+  readonly until?: string;
+  /** Members of the summary that are objects, and have these members. */
+  readonly within?: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  /** Members of the summary that have none of these values. */
+  readonly noneOf?: Readonly<Record<string, readonly string[]>>;
+  /** At least one of these members is there, and neither null, false, 0, nor empty. */
+  readonly anyOf?: readonly string[];
 }
 
 export interface WriterOptions {

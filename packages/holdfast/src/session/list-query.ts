@@ -1,5 +1,5 @@
 import { HoldfastError } from "../errors.ts";
-import type { ListOptions } from "../journal/contract.ts";
+import type { ListHints, ListOptions } from "../journal/contract.ts";
 import type { SessionRow } from "./summary-row.ts";
 import type { ListQuery, Summary } from "./surface.ts";
 
@@ -12,6 +12,8 @@ const NEVER = "\uffff";
 export interface Wanted {
   /** What the store filters by. */
   readonly where: NonNullable<ListOptions["where"]>;
+  /** What it may filter by. */
+  readonly hints: ListHints;
   readonly status: Summary["status"] | undefined;
   /** The states of rows that can come to that status. */
   readonly states: readonly SessionRow["state"][];
@@ -49,7 +51,7 @@ export function checkQuery(query: ListQuery, realPath: (path: string) => string)
   const states = status === undefined ? ALL_STATES : STATES[status];
   // Both are rare among many sessions, and the store passes over the others faster.
   if (status === "running" || status === "waiting") where["state"] = states[0]!;
-  return {
+  const wanted = {
     where,
     status,
     states,
@@ -58,6 +60,22 @@ export function checkQuery(query: ListQuery, realPath: (path: string) => string)
     until: until === undefined ? NEVER : time("until", until),
     empty,
     limit,
+  };
+  return { ...wanted, hints: hintsOf(wanted) };
+}
+
+/** Something was said in it, or waits to be: one of these says so. */
+const CONTENT = ["turns", "queued", "queue", "filled"];
+
+/** The same in the terms of a store. A row that says a state that is not known here counts as idle: so the other states are what is not wanted. */
+function hintsOf({ states, labels, since, until, empty }: Omit<Wanted, "hints">): ListHints {
+  const others = ALL_STATES.filter((state) => !states.includes(state));
+  return {
+    ...(since === EVER ? {} : { since }),
+    ...(until === NEVER ? {} : { until }),
+    ...(labels.length === 0 ? {} : { within: { labels: Object.fromEntries(labels) } }),
+    ...(others.length === 0 ? {} : { noneOf: { state: others } }),
+    ...(empty ? {} : { anyOf: CONTENT }),
   };
 }
 

@@ -26,7 +26,7 @@ export async function listSessions(
   let after = query.after;
   let size = wanted.limit;
   for (;;) {
-    const page = await store.list(pageOptions(wanted.where, size, after));
+    const page = await store.list(pageOptions(wanted, size, after));
     const found = await choose(store, page.sessions, wanted, wanted.limit - sessions.length);
     if (found.seen < page.sessions.length && !found.isOver) {
       // More than fits. Only the store makes cursors, and only for the end of a page: so this one is to end here.
@@ -51,18 +51,18 @@ export async function* latest(
   realPath: (path: string) => string,
 ): AsyncGenerator<string, void, undefined> {
   const { cwd, app } = query;
-  const { where } = checkQuery(
+  const { where, hints } = checkQuery(
     { ...(cwd === undefined ? {} : { cwd }), ...(app === undefined ? {} : { app }) },
     realPath,
   );
   let after: string | undefined;
   let size = PAGE_MIN;
   do {
-    const page = await store.list(pageOptions({ ...where, parentSession: null }, size, after));
+    const page = await store.list(pageOptions({ where: { ...where, parentSession: null }, hints }, size, after));
     for (const listed of page.sessions) {
       if (isEmpty(rowOf(listed.summary))) continue;
       // The last record of one that is not in use is `closed`, or its writer died (S14).
-      if (!listed.closed && (await store.holder(listed.id)) !== null) continue;
+      if (!listed.closed && (await isHeld(store, listed))) continue;
       yield listed.id;
     }
     after = page.next;
@@ -70,8 +70,12 @@ export async function* latest(
   } while (after !== undefined);
 }
 
-function pageOptions(where: ListOptions["where"] & object, limit: number, after: string | undefined): ListOptions {
-  return after === undefined ? { where, limit } : { where, limit, after };
+function pageOptions(
+  { where, hints }: Pick<Wanted, "where" | "hints">,
+  limit: number,
+  after: string | undefined,
+): ListOptions {
+  return after === undefined ? { where, hints, limit } : { where, hints, limit, after };
 }
 
 /** The rows that fit, up to a number of them; how many were looked at for that; and whether all later ones are too old. */
@@ -89,7 +93,7 @@ async function choose(
     seen++;
     const row = rowOf(listed.summary);
     if (!fits(listed, row, wanted)) continue;
-    const status = await statusOf(store, listed.id, row);
+    const status = await statusOf(store, listed, row);
     if (wanted.status === undefined || wanted.status === status) chosen.push(summaryOf(listed, row, status));
   }
   return { chosen, seen, isOver: false };
@@ -108,15 +112,20 @@ function isEmpty(row: SessionRow): boolean {
 }
 
 /** Whether an open turn is running is known to the lock alone (S14): nothing else is worth a look at it. */
-async function statusOf(store: JournalStore, id: string, row: SessionRow): Promise<Summary["status"]> {
+async function statusOf(store: JournalStore, listed: Listed, row: SessionRow): Promise<Summary["status"]> {
   switch (row.state) {
     case "open":
-      return (await store.holder(id)) !== null ? "running" : "interrupted";
+      return (await isHeld(store, listed)) ? "running" : "interrupted";
     case "cut":
       return "interrupted";
     default:
       return row.state;
   }
+}
+
+/** Some stores have said so already. */
+async function isHeld(store: JournalStore, { id, holder }: Listed): Promise<boolean> {
+  return (holder === undefined ? await store.holder(id) : holder) !== null;
 }
 
 function summaryOf(listed: Listed, row: SessionRow, status: Summary["status"]): Summary {

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { JournalStore, Json, Listed, ListOptions } from "holdfast";
+import type { Holder, JournalStore, Json, Listed, ListHints, ListOptions } from "holdfast";
 import type { OpenInMemory } from "../memory-subject.ts";
 import { type BrokenStore, perMemory, stores } from "./wrap.ts";
 
@@ -22,6 +22,22 @@ function rows(change: (listed: Listed) => Listed): OpenInMemory {
 function matches(listed: Listed, where: ListOptions["where"] = {}): boolean {
   const row = (listed.summary ?? {}) as Record<string, Json>;
   return Object.entries(where).every(([name, value]) => String(row[name]) === String(value));
+}
+
+/** Leaves out by hints, as `fits` sees them. */
+function hinted(fits: (listed: Listed, hints: ListHints) => boolean): OpenInMemory {
+  return lists(async (list, { limit, after, ...options }) => {
+    const { sessions } = await list(options);
+    const all = sessions.filter((listed) => fits(listed, options.hints ?? {}));
+    const start = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1;
+    const page = all.slice(start, limit === undefined ? undefined : start + limit);
+    return start + page.length < all.length ? { sessions: page, next: page.at(-1)!.id } : { sessions: page };
+  });
+}
+
+function members(listed: Listed, name: string): Record<string, Json> {
+  const value = ((listed.summary ?? {}) as Record<string, Json>)[name];
+  return (value ?? {}) as Record<string, Json>;
 }
 
 const catalogue = perMemory(() => new Map<string, Json>());
@@ -89,6 +105,40 @@ export const brokenListing: readonly BrokenStore[] = [
         async list(options) {
           first ??= await store.list(options);
           return first;
+        },
+      };
+    }),
+  },
+  {
+    name: "takes the hint of a time for one after which",
+    open: hinted(({ at }, { since }) => since === undefined || at > since),
+  },
+  {
+    name: "takes the hint of members for all the members",
+    open: hinted((listed, { within = {} }) =>
+      Object.entries(within).every(([name, wanted]) => isDeepStrictEqual(members(listed, name), wanted)),
+    ),
+  },
+  {
+    name: "takes the hint that one of several is there for all of them",
+    open: hinted((listed, { anyOf = [] }) =>
+      anyOf.every((name) => Boolean(((listed.summary ?? {}) as Record<string, Json>)[name])),
+    ),
+  },
+  {
+    name: "lists the holder that a session once had",
+    open: stores((store) => {
+      const had = new Map<string, Holder>();
+      return {
+        async list(options) {
+          const page = await store.list(options);
+          const sessions: Listed[] = [];
+          for (const listed of page.sessions) {
+            const holder = had.get(listed.id) ?? (await store.holder(listed.id));
+            if (holder) had.set(listed.id, holder);
+            sessions.push({ ...listed, holder });
+          }
+          return { ...page, sessions };
         },
       };
     }),

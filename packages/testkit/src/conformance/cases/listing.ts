@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type JournalStore, type Listed, type ListOptions, newId } from "holdfast";
+import { type JournalStore, type Listed, type ListHints, type ListOptions, newId, type Summariser } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, epoch, note, noteSummariser, notes, title } from "../notes.ts";
 import { steppingClock, type Trial } from "../trial.ts";
@@ -42,6 +42,21 @@ async function makeSessions(store: JournalStore, count: number): Promise<string[
 function cold(trial: Trial): Promise<JournalStore> {
   return trial.open({ summariser: noteSummariser });
 }
+
+/** A row with a member that has members: each note is one, of the value "there". */
+const tagSummariser: Summariser = {
+  add(row, record) {
+    const before = (row ?? { title: "", tags: {}, notes: 0 }) as {
+      title: string;
+      tags: Record<string, string>;
+      notes: number;
+    };
+    if (record.kind === "title") return { ...before, title: String(record["text"]) };
+    if (record.kind !== "note") return { ...before };
+    return { ...before, notes: before.notes + 1, tags: { ...before.tags, [String(record["text"])]: "there" } };
+  },
+  carries: () => false,
+};
 
 export const listing: readonly Case[] = [
   conformanceCase("list: an empty store has an empty list", [], async (trial) => {
@@ -209,6 +224,62 @@ export const listing: readonly Case[] = [
       assert.deepEqual(await find({ where: { title: "neither" } }), []);
       assert.deepEqual(await find({ where: { notes: "0" } }), []);
     }
+  }),
+
+  conformanceCase("list: a hint leaves out nothing that fits it", ["P7"], async (trial) => {
+    const store = await trial.open({ summariser: tagSummariser, clock: steppingClock() });
+    const ids = await makeSessions(store, 9);
+    const { journal } = await store.open(ids[4]!);
+    await journal.append([note("with \u0000 in it"), note('and "quotes" % _')]);
+    const rows = await pages(store);
+    const middle = rows[4]!.at;
+    const asked: [ListHints, (listed: Listed, row: { title: string; notes: number; tags: object }) => boolean][] = [
+      [{ since: middle }, ({ at }) => at >= middle],
+      [{ until: middle }, ({ at }) => at < middle],
+      [{ within: { tags: { "note 1": "there" } } }, (_, { notes }) => notes > 0],
+      [{ within: { tags: { 'and "quotes" % _': "there" } } }, ({ id }) => id === ids[4]],
+      [{ within: { tags: { "with \u0000 in it": "there" } } }, ({ id }) => id === ids[4]],
+      [{ within: { tags: {} } }, () => true],
+      [{ noneOf: { title: ["odd", "neither"] } }, (_, { title: found }) => found === "even"],
+      [{ noneOf: { missing: ["odd"] } }, () => true],
+      [{ anyOf: ["missing", "notes"] }, (_, { notes }) => notes > 0],
+      [{ anyOf: ["tags", "notes"] }, (_, { notes }) => notes > 0],
+      [{ anyOf: ["title"] }, () => true],
+      [{ since: middle, noneOf: { title: ["even"] } }, ({ at }, row) => at >= middle && row.title === "odd"],
+    ];
+    for (const reader of [store, await trial.open({ summariser: tagSummariser })]) {
+      for (const [hints, fits] of asked) {
+        const expected = rows.filter((listed) => fits(listed, listed.summary as never));
+        for (const limit of [100, 2]) {
+          const found = (await pages(reader, { hints, limit })).filter((listed) =>
+            fits(listed, listed.summary as never),
+          );
+          assert.deepEqual(idsOf(found), idsOf(expected), `${JSON.stringify(hints)} in pages of ${limit}`);
+        }
+      }
+    }
+  }),
+
+  conformanceCase("list: a row that tells the holder tells what holder() tells", ["S14"], async (trial) => {
+    const store = await trial.open();
+    const other = await trial.open();
+    const id = newId();
+    const check = async () => {
+      for (const reader of [store, other]) {
+        const listed = await row(reader, id);
+        if (listed.holder !== undefined) assert.deepEqual(listed.holder, await reader.holder(id));
+      }
+    };
+    const journal = await store.create(id, [], { app: "first" });
+    await check();
+    await journal.append(note("a"));
+    await check();
+    await journal.close();
+    await check();
+    const { journal: second } = await other.open(id, { app: "second" });
+    await check();
+    await second.append(note("b"));
+    await check();
   }),
 
   conformanceCase(
