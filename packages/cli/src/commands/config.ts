@@ -1,3 +1,4 @@
+import { homedir } from "node:os";
 import type { Command } from "commander";
 import { configPath, explainConfig } from "../config.ts";
 import { plainLine } from "../terminal/plain.ts";
@@ -12,10 +13,15 @@ export function register(program: Command): void {
     )
     .option("--json", "as JSON")
     .addHelpText("after", "\nExample:\n  HOLDFAST_MODEL=anthropic/claude-sonnet-5 holdfast config")
-    .action((_options: object, command: Command) => {
+    .action(async (_options: object, command: Command) => {
       const flags = command.optsWithGlobals();
       const path = configPath();
-      const rows = explainConfig(flags);
+      const { defaultAddress } = await import("holdfast");
+      const rows = explainConfig(flags).map((row) =>
+        row.setting.key === "store" && row.value === undefined
+          ? { ...row, value: defaultAddress(process.env, process.platform, homedir) }
+          : row,
+      );
       if (flags["json"]) {
         const values = rows.map(({ setting, value, from }) => [
           setting.key,

@@ -116,6 +116,14 @@ describe("failure in the user's face, kindly", () => {
       store: { value: home.store, from: ["HOLDFAST_STORE"] },
       allow: { value: ["read"], from: ["HOLDFAST_ALLOW"] },
     });
+    const elsewhere = await home.run(["config", "--json"], { env: { ...env, HOLDFAST_STORE: undefined } });
+    expect(JSON.parse(elsewhere.stdout).settings.store).toMatchObject({
+      value: join(
+        home.path,
+        process.platform === "darwin" ? "Library/Application Support/Holdfast" : ".local/share/holdfast",
+      ),
+      from: ["default"],
+    });
     const text = (await home.run(["config"], { env })).stdout;
     for (const { key, env: name } of settings) expect(text).toMatch(new RegExp(`^${key} .*${name}`, "m"));
   });
