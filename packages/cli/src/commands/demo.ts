@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { countOf } from "../arguments.ts";
 import { loadConfig } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
+import { outlivePipe } from "../terminal/pipe.ts";
 
 interface Options {
   readonly kills: number;
@@ -53,6 +54,9 @@ async function demo({ kills, seed, loseOne, keep, json }: Options, delayMs: numb
     stop.abort();
   };
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, onSignal);
+  // Nobody looks any more: everything is cleared away first, then it ends.
+  outlivePipe();
+  process.stdout.on("error", () => stop.abort());
   try {
     const receipt = await runDemo(
       {

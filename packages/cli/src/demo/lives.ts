@@ -43,8 +43,9 @@ export async function live(options: LifeOptions): Promise<Life> {
   let shot: string | null = null;
   let streamed = "";
   const watching = new AbortController();
+  let isOver = false;
   const shoot = (where: string): void => {
-    if (shot !== null) return;
+    if (shot !== null || isOver) return;
     shot = where;
     child.kill();
     options.onKill(where);
@@ -70,6 +71,7 @@ export async function live(options: LifeOptions): Promise<Life> {
   });
   options.started(child);
   const death = await child.died;
+  isOver = true;
   watching.abort();
   return {
     number,

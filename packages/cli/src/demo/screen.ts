@@ -179,7 +179,7 @@ export class TextScreen implements Screen {
     this.#words(
       isKept ? ["green", "bold"] : ["red", "bold"],
       isKept
-        ? `${receipt.kills.length} kills, one turn, and nothing acknowledged is lost.`
+        ? `${receipt.kills.length === 1 ? "1 kill" : `${receipt.kills.length} kills`}, one turn, and nothing acknowledged is lost.`
         : `THE RECEIPT DOES NOT BALANCE. ${receipt.taken ? "So it should be: --lose-one took a record away." : "This is a bug: please report it with all of the above."}`,
       "",
     );

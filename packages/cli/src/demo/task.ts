@@ -17,7 +17,7 @@ const COMMAND = "sh release.sh";
 /** It takes effect at once, and comes back late: the worst moment to die in. */
 const RELEASE = `echo "2.4 released" >> ${EFFECTS}
 echo "uploading 2.4 ..."
-sleep 1
+sleep 2
 echo "uploaded"
 echo 2.4 > released.txt
 `;

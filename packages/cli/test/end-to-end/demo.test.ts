@@ -7,7 +7,7 @@ import { bin, ended, type Home, temporaryHome } from "../command.ts";
 
 const ESCAPE = "\x1b";
 /** Quick, and still slow enough to be hit. */
-const PACE = { HOLDFAST_OFFLINE_DELAY_MS: "4" };
+const PACE = { HOLDFAST_OFFLINE_DELAY_MS: "6" };
 
 function around(home: Home): { readonly tmp: string; readonly env: Record<string, string> } {
   const tmp = join(home.path, "tmp");
@@ -99,16 +99,19 @@ describe("holdfast demo", () => {
     expect(processesIn(tmp)).toEqual([]);
   });
 
-  test.concurrent("--keep leaves the folder, and says how to look into it", async () => {
+  test.concurrent("a reader that goes away ends it: no process and no folder is left", async () => {
     using home = temporaryHome();
     const { tmp, env } = around(home);
-    const { code, stdout } = await home.run(["demo", "--kills", "1", "--keep"], { env });
-    expect(code).toBe(0);
-    const path = join(tmp, readdirSync(tmp)[0]!);
-    const store = /--store (\S+) ls/.exec(stdout.replaceAll(/\n +/g, " "))?.[1];
-    expect(store).toBe(join(path, "killed/store"));
-    const listed = await home.run(["--store", store!, "ls", "--all"], { env });
-    expect(listed.stdout).toContain("holdfast demo");
+    const child = home.start(["demo"], { env });
+    let heard = "";
+    child.stdout.on("data", (text: Buffer) => {
+      heard += text;
+      if (/The plan/.test(heard)) child.stdout.destroy();
+    });
+    const { code, stderr } = await ended(child);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(readdirSync(tmp)).toEqual([]);
+    expect(processesIn(tmp)).toEqual([]);
   });
 
   test.concurrent.each([["--kills", "0"], ["--seed", "x"], ["--lose-one", "--kills", "1"], ["--kil"]])(
@@ -121,15 +124,20 @@ describe("holdfast demo", () => {
     },
   );
 
-  test.concurrent("npm start: from source, without a build", async () => {
+  test.concurrent("npm start: from source, without a build; --keep leaves the folder, and says how to look into it", async () => {
     using home = temporaryHome();
-    const { env } = around(home);
+    const { tmp, env } = around(home);
     const source = join(import.meta.dirname, "../../src/bin.ts");
-    const args = ["--conditions=holdfast-source", source, "demo", "--kills", "1", "--json"];
+    const args = ["--conditions=holdfast-source", source, "demo", "--kills", "1", "--keep"];
     const child = spawn(process.execPath, args, { env: { PATH: process.env["PATH"], ...home.env, ...env } });
     child.stdin.end();
     const { code, stdout, stderr } = await ended(child);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    expect(JSON.parse(stdout)).toMatchObject({ verdict: "kept", kills: [{ aim: "text" }] });
+    expect(stdout).toContain("1 kill, one turn, and nothing acknowledged is lost.");
+    const path = join(tmp, readdirSync(tmp)[0]!);
+    const store = /--store (\S+) ls/.exec(stdout.replaceAll(/\n +/g, " "))?.[1];
+    expect(store).toBe(join(path, "killed/store"));
+    const listed = await home.run(["--store", store!, "ls", "--all"], { env });
+    expect(listed.stdout).toContain("holdfast demo");
   });
 });
