@@ -27,7 +27,7 @@ export class Ledger {
   readonly #encoder = new Encoder();
   readonly #summariser: Summariser | undefined;
   readonly #clock: () => number;
-  readonly #keys = new Map<string, Appended>();
+  #keys = new Map<string, Appended>();
   #head = 0;
   #durable = 0;
   /** The newest mark that stands in the journal (S7). */
@@ -125,26 +125,29 @@ export class Ledger {
     if (prepared.key !== undefined) this.#keys.set(prepared.key, { seq: prepared.seq, last: prepared.last });
   }
 
-  /** Remembers where the journal stands: what is returned brings it back there, for a store that learns only later that nothing was written. */
+  /**
+   * Remembers where the journal stands: what is returned brings it back there, for a store that learns only later that nothing was written. What became durable meanwhile stays durable: only what came
+   * before can have.
+   */
   mark(): () => void {
     const head = this.#head;
-    const durable = this.#durable;
     const marked = this.#marked;
     const row = this.#row;
     const unadded = [...this.#unadded];
     const bytesSinceRow = this.#bytesSinceRow;
     const lastAt = this.#lastAt;
-    const keys = [...this.#keys];
+    const keys = this.#keys;
+    const keyCount = keys.size;
     return () => {
       this.#head = head;
-      this.#durable = durable;
       this.#marked = marked;
       this.#row = row;
-      this.#unadded = unadded;
+      this.#unadded = [...unadded];
       this.#bytesSinceRow = bytesSinceRow;
       this.#lastAt = lastAt;
-      this.#keys.clear();
-      for (const [key, appended] of keys) this.#keys.set(key, appended);
+      // A key is only ever added, at the end; and those of an old epoch stay as they were.
+      this.#keys = keys;
+      for (const key of [...keys.keys()].slice(keyCount)) keys.delete(key);
     };
   }
 
@@ -155,9 +158,8 @@ export class Ledger {
 
   /** Only the carried keys are remembered from now on. */
   forgetOldKeys(): void {
-    const carried = [...this.#keys].slice(-KEYS_CARRIED);
-    this.#keys.clear();
-    for (const [key, appended] of carried) this.#keys.set(key, appended);
+    // A new map: the old one may have to come back.
+    this.#keys = new Map([...this.#keys].slice(-KEYS_CARRIED));
   }
 
   #encode(

@@ -244,6 +244,44 @@ describe("S20: the summary", () => {
   });
 });
 
+describe("a mark", () => {
+  test("brings back the number, the row, the time and the keys of where it was made, and the next append is as if nothing had been", () => {
+    const ledger = newLedger(counting);
+    append(ledger, { kind: "a" }, "first");
+    const rewind = ledger.mark();
+    const wanted = append(ledger, { kind: "b", title: "t" }, "second");
+    append(ledger, [{ kind: "c" }, { kind: "turn.ended" }]);
+    rewind();
+    expect(ledger.head).toBe(1);
+    expect(ledger.row).toEqual({ count: 1, title: null });
+    expect(ledger.find("second")).toBeUndefined();
+    expect(ledger.find("first")).toMatchObject({ seq: 1 });
+    expect(append(ledger, { kind: "b", title: "t" }, "second")).toEqual(wanted);
+  });
+
+  test("leaves durable what became durable meanwhile", () => {
+    const ledger = newLedger();
+    append(ledger, { kind: "a" });
+    const rewind = ledger.mark();
+    append(ledger, { kind: "b" });
+    ledger.setDurable(1);
+    rewind();
+    expect(ledger.durable).toBe(1);
+  });
+
+  test("brings back the keys that an epoch forgot", () => {
+    const ledger = newLedger();
+    for (let i = 0; i < 300; i++) append(ledger, { kind: "a" }, `key-${i}`);
+    const rewind = ledger.mark();
+    append(ledger, { kind: "b" }, "late");
+    ledger.forgetOldKeys();
+    expect(ledger.find("key-0")).toBeUndefined();
+    rewind();
+    expect(ledger.find("key-0")).toMatchObject({ seq: 1 });
+    expect(ledger.find("late")).toBeUndefined();
+  });
+});
+
 describe("C23: the clock", () => {
   test("set back an hour: order unchanged, and the record says what the clock said", () => {
     let now = NOON;
