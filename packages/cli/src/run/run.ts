@@ -4,6 +4,7 @@ import { CommandError, EXIT } from "../exit.ts";
 import { exitCodeOf } from "../failure.ts";
 import type { Chat, ChatEvent, FailureShown } from "../host/host.ts";
 import { type LocalHost, openLocalHost } from "../host/local.ts";
+import { isStoreFailure } from "../host/shown.ts";
 import { resolveId } from "../store/session-id.ts";
 import { outlivePipe } from "../terminal/pipe.ts";
 import { askPerson } from "./ask.ts";
@@ -26,6 +27,8 @@ export async function run(options: RunOptions, config: Config): Promise<void> {
   const prompt = options.finish ? null : await promptOf(options.prompt);
   // A reader that goes away is not a cancel: the turn goes on, and is recorded to its end (C13).
   outlivePipe();
+  // Until it is known better: a process that runs out of things to wait for has not done its work.
+  process.exitCode = EXIT.failed;
   const isAtTerminal = process.stdin.isTTY === true && process.stderr.isTTY === true && !options.json;
   const host = await openLocalHost({ config, asks: isAtTerminal ? "person" : "nobody" });
   let isInterrupted = false;
@@ -35,7 +38,9 @@ export async function run(options: RunOptions, config: Config): Promise<void> {
       // The second one has its default effect.
       process.off("SIGINT", onInterrupt);
       isInterrupted = true;
-      void chat.stop("user");
+      chat.stop("user").catch((error: unknown) => {
+        if (!isStoreFailure(error)) process.emitWarning(error as Error);
+      });
     };
     process.on("SIGINT", onInterrupt);
     process.exitCode = await inChat(chat, prompt, options, isAtTerminal);
@@ -49,6 +54,7 @@ export async function run(options: RunOptions, config: Config): Promise<void> {
 async function inChat(chat: Chat, prompt: string | null, options: RunOptions, isAtTerminal: boolean): Promise<number> {
   const printer = printerFor(options);
   const ends: (ChatEvent & { type: "turn.ended" })[] = [];
+  let unanswered: { readonly error: unknown } | null = null;
   const { state } = chat;
   printer.event({
     type: "session",
@@ -61,7 +67,12 @@ async function inChat(chat: Chat, prompt: string | null, options: RunOptions, is
   chat.subscribe((event) => {
     printer.event(event);
     if (event.type === "turn.ended") ends.push(event);
-    if (event.type === "permission.asked" && isAtTerminal) void askPerson(chat, event.ask);
+    if (event.type !== "permission.asked" || !isAtTerminal) return;
+    // An answer that cannot be recorded decides nothing: the call waits on.
+    askPerson(chat, event.ask).catch((error: unknown) => {
+      unanswered ??= { error };
+      return chat.stop();
+    });
   });
   if (prompt === null) await chat.finish({ processes: options.stopProcesses ? "stop" : "wait" });
   else {
@@ -77,6 +88,7 @@ async function inChat(chat: Chat, prompt: string | null, options: RunOptions, is
   // Questions that are put to a person are part of the turn.
   while (chat.state.asks.length > 0) await answered(chat);
   printer.end(chat.id);
+  if (unanswered) throw (unanswered as { readonly error: unknown }).error;
   return codeOf(ends);
 }
 
