@@ -9,16 +9,15 @@ import { recordedTools } from "./tools.ts";
 export async function runOpen(session: Session<ModelMessage>, tools: ToolSet, options: DurableOptions): Promise<void> {
   const { turn } = session;
   if (!turn) throw new Error("No turn is open: call session.resumeTurn first.");
-  let failure: { readonly error: unknown } | null = null;
+  const failed = new AbortController();
   const gate = {
     callOf: () => {
-      if (failure) throw failure.error;
+      failed.signal.throwIfAborted();
       turn.signal.throwIfAborted();
       return { turn, part: null };
     },
-    fail: (error: unknown) => {
-      failure ??= { error };
-    },
+    fail: (error: unknown) => failed.abort(error),
+    stopped: failed.signal,
   };
   const recorded = recordedTools(tools, gate, options);
   const asked = approvalsAsked(session);
@@ -28,7 +27,7 @@ export async function runOpen(session: Session<ModelMessage>, tools: ToolSet, op
       .filter(({ state, id }) => state !== "awaiting" && state !== "provider" && !asked.has(id))
       .map((call) => runCall(call, recorded, turn, messages, gate.fail)),
   );
-  if (failure) throw (failure as { error: unknown }).error;
+  failed.signal.throwIfAborted();
 }
 
 /** The SDK runs those by itself once they are approved, and checks the approval first. */

@@ -17,6 +17,8 @@ export interface Gate {
     readonly part: { readonly providerMetadata?: unknown } | null;
   };
   fail(error: unknown): void;
+  /** Fires when the store has failed: what still runs had better stop. */
+  readonly stopped: AbortSignal;
 }
 
 /** The same tools, with a start that is durable before they run, and an outcome that is recorded when they return. Those without `execute` are left as they are. */
@@ -51,7 +53,7 @@ function recordedTool(name: string, tool: Tool, gate: Gate, replay: "safe" | "ne
     const { turn, part } = gate.callOf(toolCallId);
     options.abortSignal?.throwIfAborted();
     await storing(gate, turn.toolStarted(toolCallId, { replay }));
-    const signal = joined(options.abortSignal, turn.signal);
+    const signal = joined(options.abortSignal, turn.signal, gate.stopped);
     const metadata = part?.providerMetadata;
     const end = async (outcome: Outcome, output: Output | null): Promise<void> => {
       const shown = output && shownAs(toolCallId, name, outcome, output, metadata);

@@ -17,6 +17,14 @@ function deferred<T = void>(): { promise: Promise<T>; resolve: (value: T) => voi
   return Promise.withResolvers<T>();
 }
 
+/** What a tool does that waits, and gives up when it is told to. */
+function aborted(signal: AbortSignal | undefined, running: () => void): Promise<string> {
+  const { promise, reject } = deferred<string>();
+  signal?.addEventListener("abort", () => reject(signal.reason));
+  running();
+  return promise;
+}
+
 /** A stream that goes on when the test says so, and ends when it is aborted, as that of a provider does. */
 function held(
   parts: LanguageModelV4StreamPart[],
@@ -209,6 +217,48 @@ describe.each(everyWay)("%s", (_, start) => {
     expect(validateAiSdk([...session.messages, NEXT])).toEqual([]);
   });
 
+  test("a tool hears of turn.abort, and what it comes to is recorded", async () => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const running = deferred();
+    const tools = {
+      waits: tool({ inputSchema: any, execute: (_, { abortSignal }) => aborted(abortSignal, running.resolve) }),
+    };
+    const outcome = agent.finish(start(agent, { model: scripted([call("a", "waits")]), tools }).run);
+    await running.promise;
+    await session.turn!.abort({ by: "user" });
+    expect(await outcome).toEqual({ kind: "aborted" });
+    await vi.waitFor(async () => expect(outline(await recordsOf(session))).toContain("tool.ended a"));
+    const ended = (await recordsOf(session)).find(({ kind }) => kind === "tool.ended");
+    expect(ended).toMatchObject({ turn: 1, error: expect.stringContaining("stopped by user") });
+  });
+
+  test("C19: a result that cannot be recorded stops the tools beside it", async () => {
+    using folder = place();
+    const disk = new FailingDisk();
+    await using store = await disk.open(folder.path);
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    await session.startTurn(PROMPT);
+    const agent = durable(session);
+    const running = deferred();
+    const tools = {
+      waits: tool({ inputSchema: any, execute: (_, { abortSignal }) => aborted(abortSignal, running.resolve) }),
+      fills: tool({
+        inputSchema: any,
+        execute: async () => {
+          await running.promise;
+          disk.countdown = 1;
+          return "the disk is full";
+        },
+      }),
+    };
+    const run = start(agent, { model: scripted([call("a", "waits"), call("b", "fills")]), tools }).run;
+    await expect(agent.outcome(run)).rejects.toMatchObject({ code: "STORE_FULL" });
+    expect(session.turn, "there is space again: the turn can be ended, or gone on with").not.toBe(null);
+    await session.turn!.fail("the disk was full");
+  });
+
   test("C14: two sessions at once keep their records to themselves", async () => {
     await using one = await begun();
     await using two = await begun();
@@ -327,6 +377,21 @@ describe.each(everyWay)("%s", (_, start) => {
     expect(validateAiSdk(session.messages)).toEqual([]);
     expect(JSON.stringify(session.messages)).toContain("never started");
   });
+});
+
+test("C19: where the application puts its own callback over the recorder's, no tool runs", async () => {
+  await using here = await begun();
+  const { session } = here;
+  const agent = durable(session);
+  const ran: string[] = [];
+  const tools = { free: tool({ inputSchema: any, execute: async () => ran.push("free") }) };
+  const settings = agent.wrap({ model: scripted([call("a", "free")]), tools });
+  const run = streamText({ ...settings, onLanguageModelCallEnd: () => {} });
+  expect(await agent.finish(run)).toMatchObject({ kind: "failed" });
+  expect(ran).toEqual([]);
+  expect(String((await run.finalStep).content.find(({ type }) => type === "tool-error")?.["error" as never])).toContain(
+    "was not recorded",
+  );
 });
 
 test("a reader that cancels fires nothing: the run is read to its end, and recorded", async () => {
