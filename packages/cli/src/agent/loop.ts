@@ -49,6 +49,8 @@ export async function work(work: Work): Promise<Worked> {
   await durable.runOpen(tools);
   let usedTokens = estimateTokens([work.instructions, ...session.messages]);
   let isCompacted = false;
+  /** No request has been answered since: if this one is too long, to sum up once more would not help. */
+  let isFresh = false;
   for (let step = 0; step < STEPS_MAX; step++) {
     if (signal.aborted) return { kind: "aborted" };
     if (isNearlyFull(usedTokens, model.windowTokens) && !isCompacted) {
@@ -56,6 +58,7 @@ export async function work(work: Work): Promise<Worked> {
       if (failed) return failed;
       usedTokens = estimateTokens([work.instructions, ...session.messages]);
       isCompacted = true;
+      isFresh = true;
     }
     const run = streamText(
       durable.wrap({
@@ -72,11 +75,13 @@ export async function work(work: Work): Promise<Worked> {
       }),
     );
     const [outcome] = await Promise.all([durable.outcome(run), showAll(run.stream, work.show)]);
-    if (outcome.kind === "failed" && isWindowError(outcome.error) && !isCompacted) {
+    if (outcome.kind === "failed" && isWindowError(outcome.error) && !isFresh) {
+      isCompacted = false;
       usedTokens = Number.POSITIVE_INFINITY;
       continue;
     }
     if (outcome.kind !== "completed") return outcome;
+    isFresh = false;
     const { inputTokens = 0, outputTokens = 0 } = await run.usage;
     usedTokens = inputTokens + outputTokens || estimateTokens([work.instructions, ...session.messages]);
     work.used(usedTokens);

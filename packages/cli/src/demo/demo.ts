@@ -147,7 +147,7 @@ class Demo {
       throw new CommandError(
         EXIT.failed,
         "DEMO_AGENT",
-        `The agent ended by itself (${how}) before its turn was completed. What it said:\n${life.stderr.trim() || "(nothing)"}\nYour own sessions are not touched.`,
+        `The agent ended by itself (${how}) before its turn was completed. What it said:\n${life.said}\nYour own sessions are not touched.`,
       );
     }
     return life;

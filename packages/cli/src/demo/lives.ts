@@ -17,7 +17,8 @@ export interface Life {
   readonly shot: string | null;
   /** The text and the thoughts that streamed in since the last message was recorded. */
   readonly streamed: string;
-  readonly stderr: string;
+  /** Why it failed, in its own words. */
+  readonly said: string;
 }
 
 export interface LifeOptions {
@@ -42,6 +43,7 @@ export async function live(options: LifeOptions): Promise<Life> {
   let id = session;
   let shot: string | null = null;
   let streamed = "";
+  let failure = "";
   const watching = new AbortController();
   let isOver = false;
   const shoot = (where: string): void => {
@@ -54,6 +56,7 @@ export async function live(options: LifeOptions): Promise<Life> {
     if (event.type === "session") id = event.session;
     if (event.type === "text" || event.type === "reasoning") streamed += event.text;
     if (event.type === "item" || event.type === "retry") streamed = "";
+    if (event.type === "turn.ended" && event.error) failure = `${event.error.message} [${event.error.code}]`;
     // What it says after the shot was on its way is part of what it said.
     acknowledged.hear(event, number);
     if (shot !== null) return;
@@ -80,7 +83,7 @@ export async function live(options: LifeOptions): Promise<Life> {
     // It may have been quicker than the shot.
     shot: death.signal === "SIGKILL" ? shot : null,
     streamed,
-    stderr: child.stderr,
+    said: failure || child.stderr.trim() || "(nothing)",
   };
 }
 
