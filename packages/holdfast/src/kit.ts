@@ -17,6 +17,9 @@ export {
   sessionNotFound,
   storeClosed,
 } from "./journal/refusals.ts";
+export type { TextBehind, TextChange, TextFound, TextMark, TextQuery, TextTables } from "./journal/texts.ts";
+export { phrasesOf, tokensOf, withMarks } from "./session/search/tokens.ts";
+export { searchable, stretchesOf } from "./session/search/words.ts";
 export { tellAll } from "./stores/listeners.ts";
 export { listCursor, parseListCursor } from "./stores/page.ts";
 export { Wake } from "./stores/wake.ts";

@@ -1,5 +1,6 @@
 import type { HoldfastError } from "../errors.ts";
 import type { JournalRecord, Json, NewRecord } from "./record.ts";
+import type { TextTables } from "./texts.ts";
 
 /**
  * What a store promises, and all that the layers above may know of one. A store keeps records, in order, safely; it knows
@@ -196,6 +197,8 @@ export interface JournalStore extends AsyncDisposable {
   readonly warnings: readonly string[];
   /** Where the layer above may keep an index of its own, which is derived: it may be deleted at any time. Null: nowhere but in memory. */
   readonly searchFile: string | null;
+  /** The same, in tables of the store's own that all who open it share. */
+  readonly texts?: TextTables | null;
   /** A new session that begins with `records`, encoded inside the call. It is there after a power cut when this resolves. ID_INVALID, SESSION_EXISTS. */
   create(id: string, records: readonly NewRecord[], options?: WriterOptions): Promise<Journal>;
   /** Takes the lease, heals, and returns the records of the current epoch, all durable (but for a final `closed`). SESSION_NOT_FOUND, SESSION_BUSY { holder, sameProcess }, FORMAT_NEWER. */

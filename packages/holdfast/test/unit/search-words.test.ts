@@ -1,5 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { excerptOf, queryOf, searchable, stretchesOf } from "../../src/session/search/words.ts";
+import { excerptOf, ftsOf, searchable, stretchesOf, wordsOf } from "../../src/session/search/words.ts";
+
+const queryOf = (text: string): string | null => {
+  const words = wordsOf(text);
+  return words && ftsOf(words);
+};
 
 describe("a query", () => {
   test.each<[text: string, query: string | null]>([

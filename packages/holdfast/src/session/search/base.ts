@@ -3,7 +3,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import type { Disk, DiskStat } from "../../disk/disk.ts";
 import { sqliteCode } from "../../disk/node-disk.ts";
-import { errnoOf } from "../../errors.ts";
+import { errnoOf, isHoldfastError } from "../../errors.ts";
+import type { Answer, TextTables } from "../../journal/texts.ts";
 import { SCHEMA, SCHEMA_VERSION, Tables } from "./tables.ts";
 
 const PERM = 3;
@@ -38,22 +39,26 @@ interface OpenFile {
   readonly identity: DiskStat;
 }
 
-/** Where an index is: a file that several processes share, or memory. */
+/** Where an index is: a file that several processes share, tables of the store's own, or memory. */
 export class Base {
-  readonly tables: Tables;
-  readonly #database: DatabaseSync;
+  readonly tables: TextTables;
+  readonly #database: DatabaseSync | null;
   readonly #file: OpenFile | null;
 
-  private constructor(database: DatabaseSync, file: OpenFile | null) {
+  private constructor(tables: TextTables, database: DatabaseSync | null, file: OpenFile | null) {
+    this.tables = tables;
     this.#database = database;
     this.#file = file;
-    this.tables = new Tables(database);
+  }
+
+  static inStore(tables: TextTables): Base {
+    return new Base(tables, null, null);
   }
 
   static inMemory(): Base {
     const database = new DatabaseSync(":memory:");
     database.exec(SCHEMA);
-    return new Base(database, null);
+    return new Base(new Tables(database), database, null);
   }
 
   /** Throws what SQLite and the disk throw. */
@@ -69,7 +74,7 @@ export class Base {
       database.exec(`PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=${WAL_BYTES_KEPT}`);
       prepareSchema(database);
       if (!isInPlace(file)) throw stale(path);
-      return new Base(database, file);
+      return new Base(new Tables(database), database, file);
     } catch (error) {
       database?.close();
       throw isInPlace(file) ? error : stale(path, error);
@@ -80,13 +85,17 @@ export class Base {
     return this.#file !== null;
   }
 
+  get isInStore(): boolean {
+    return this.#database === null;
+  }
+
   /** Does the name still lead to the file that is open? Somebody may have deleted it: it is derived (C22). */
   isInPlace(): boolean {
     return this.#file === null || isInPlace(this.#file);
   }
 
   close(): void {
-    if (this.#database.isOpen) this.#database.close();
+    if (this.#database?.isOpen) this.#database.close();
   }
 }
 
@@ -106,12 +115,13 @@ function stale(path: string, cause?: unknown): Error {
 }
 
 /** Tries again while another process is writing, for so long, without blocking this one. Throws IndexFailure for what is the index's own; all else stays what it is. */
-export async function patiently<T>(patienceMs: number, work: () => T): Promise<T> {
+export async function patiently<T>(patienceMs: number, work: () => Answer<T>): Promise<T> {
   const until = performance.now() + patienceMs;
   for (;;) {
     try {
-      return work();
+      return await work();
     } catch (error) {
+      if (isHoldfastError(error)) throw error;
       if (sqliteCode(error) === undefined && errnoOf(error) === undefined) throw error;
       const failure = new IndexFailure(error);
       if (failure.why !== "busy" || performance.now() >= until) throw failure;

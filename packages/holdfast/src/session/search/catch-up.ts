@@ -1,7 +1,7 @@
 import { setImmediate as breathe } from "node:timers/promises";
-import type { JournalStore, Listed } from "../../journal/contract.ts";
+import type { JournalStore } from "../../journal/contract.ts";
+import type { TextMark as Mark, TextBehind } from "../../journal/texts.ts";
 import { type Base, patiently } from "./base.ts";
-import type { Mark } from "./tables.ts";
 import { type Change, type DialectNamed, TextReader } from "./texts.ts";
 
 /** A transaction takes no more than about this much at once: a few milliseconds. */
@@ -18,7 +18,7 @@ export interface Source {
 }
 
 /** Is there nothing to read, by what a list says of the session? Its time is compared too: after a power cut other records can have the same seqs. */
-export function isFresh(mark: Mark | undefined, { head, at }: Listed, dialectNamed: DialectNamed): boolean {
+export function isFresh(mark: Mark | undefined, { head, at }: TextBehind, dialectNamed: DialectNamed): boolean {
   return mark !== undefined && mark.head === head && mark.at === at && !seesMore(mark, dialectNamed);
 }
 
@@ -28,7 +28,7 @@ function seesMore({ blind, dialect }: Mark, dialectNamed: DialectNamed): boolean
 }
 
 /** Indexes what is new in a session, in small transactions. Throws IndexFailure, and what the store throws. */
-export async function catchUp(source: Source, base: Base, id: string, listed?: Listed): Promise<void> {
+export async function catchUp(source: Source, base: Base, id: string, listed?: TextBehind): Promise<void> {
   const { patienceMs, dialectNamed } = source;
   while (!source.isOver()) {
     const mark = await patiently(patienceMs, () => base.tables.mark(id));
@@ -44,7 +44,7 @@ async function readOn(
   base: Base,
   id: string,
   from: Mark | null,
-  listed: Listed | undefined,
+  listed: TextBehind | undefined,
 ): Promise<"done" | "changed" | "overtaken"> {
   const reader = new TextReader(source.dialectNamed, from ?? undefined);
   let mark = from;

@@ -2,14 +2,14 @@ import { setImmediate as breathe } from "node:timers/promises";
 import type { Disk } from "../../disk/disk.ts";
 import { nodeDisk } from "../../disk/node-disk.ts";
 import { isHoldfastError } from "../../errors.ts";
-import type { JournalStore, Listed } from "../../journal/contract.ts";
+import type { JournalStore } from "../../journal/contract.ts";
 import { storeClosed } from "../../journal/refusals.ts";
+import type { Answer, TextBehind, TextFound, TextTables } from "../../journal/texts.ts";
 import type { SearchHit } from "../surface.ts";
 import { Base, IndexFailure, patiently, removeIndex } from "./base.ts";
 import { catchUp, isFresh } from "./catch-up.ts";
-import type { Found, Tables } from "./tables.ts";
 import type { DialectNamed } from "./texts.ts";
-import { excerptOf, queryOf } from "./words.ts";
+import { excerptOf, wordsOf } from "./words.ts";
 
 export interface SearchIndexOptions {
   /** Finds a dialect by the name that a session has; null if it is not known here: then only titles are found. */
@@ -34,7 +34,7 @@ const REPLACED_MAX = 50;
 
 /**
  * The full text of a store's sessions (S20). It is filled when turns end and completed by each search, never by a list. It is derived: whatever happens to its file, the answers are the same
- * (C22). Where no file can be kept or written (memory stores, a read-only folder, a full disk, a process that stands still while it writes), an index in memory takes its place until `close`.
+ * (C22). A store may have tables for it. Where neither they nor a file can be kept or written (memory stores, a read-only folder, a full disk, a process that stands still while it writes), an index in memory takes its place until `close`.
  */
 export class SearchIndex {
   readonly #store: JournalStore;
@@ -42,8 +42,10 @@ export class SearchIndex {
   readonly #disk: Disk;
   readonly #delayMs: number;
   readonly #patienceMs: number;
-  /** Null: in memory. */
+  /** Null: not in a file. */
   #path: string | null;
+  /** Null: not in the store. With neither, it is in memory. */
+  #texts: TextTables | null;
   #base: Base | null = null;
   #opening: Promise<Base> | null = null;
   readonly #noted = new Set<string>();
@@ -60,6 +62,7 @@ export class SearchIndex {
     this.#delayMs = options.delayMs ?? DELAY_MS;
     this.#patienceMs = options.patienceMs ?? PATIENCE_MS;
     this.#path = store.searchFile;
+    this.#texts = store.texts ?? null;
   }
 
   /** Why the last session that was noted could not be indexed; null if it was. It is no one's error: the next search makes up for it. */
@@ -72,7 +75,7 @@ export class SearchIndex {
    * disk is full, the process ends first) is left to the next search.
    */
   note(id: string): void {
-    if (this.#closed || this.#path === null) return;
+    if (this.#closed || (this.#path === null && !this.#texts)) return;
     this.#noted.add(id);
     this.#schedule();
   }
@@ -91,10 +94,10 @@ export class SearchIndex {
     text: string,
     wanted: (session: string) => boolean | Promise<boolean> = () => true,
   ): AsyncGenerator<SearchHit, void, undefined> {
-    const query = queryOf(text);
+    const query = wordsOf(text);
     if (query === null) return;
     let complete: Base | null = null;
-    const ask = <T>(question: (tables: Tables) => T): Promise<T> =>
+    const ask = <T>(question: (tables: TextTables) => Answer<T>): Promise<T> =>
       this.#using(async (base) => {
         // Also in the middle of a search: the file may have been deleted since the last page.
         if (base !== complete) await this.#heal(base);
@@ -108,7 +111,7 @@ export class SearchIndex {
       if (!(await wanted(session))) continue;
       for (let before: number | null = null, more = true; more; ) {
         const from: number | null = before;
-        const page: Found[] = await ask((tables) => tables.hits(session, query, from, HITS_PER_PAGE));
+        const page: TextFound[] = await ask((tables) => tables.hits(session, query, from, HITS_PER_PAGE));
         for (const { seq, message, marked } of page) {
           // A long message has several rows.
           if (seq === before) continue;
@@ -133,6 +136,13 @@ export class SearchIndex {
 
   /** Everything that the store has is in the index, and nothing else. */
   async #heal(base: Base): Promise<void> {
+    if (base.tables.behind) {
+      const { sessions, gone } = await base.tables.behind();
+      for (const one of sessions) await this.#index(base, one.id, this.#patienceMs, one);
+      for (const id of gone) await base.tables.forget(id);
+      while (await base.tables.sweep()) await breathe();
+      return;
+    }
     // In one piece: a session that is written to moves to the front, and between two pages it would be passed over.
     const { sessions } = await this.#store.list();
     const marks = await patiently(this.#patienceMs, () => base.tables.marks());
@@ -150,7 +160,7 @@ export class SearchIndex {
     while (await patiently(this.#patienceMs, () => base.tables.sweep())) await breathe();
   }
 
-  async #index(base: Base, id: string, patienceMs: number, listed?: Listed): Promise<void> {
+  async #index(base: Base, id: string, patienceMs: number, listed?: TextBehind): Promise<void> {
     const source = {
       store: this.#store,
       dialectNamed: this.#dialectNamed,
@@ -190,7 +200,7 @@ export class SearchIndex {
     try {
       base = await this.#ready();
       // An index in memory is for those who search: it is filled when they do.
-      if (base.isFile) for (const id of ids) await this.#index(base, id, 0);
+      if (base.isFile || base.isInStore) for (const id of ids) await this.#index(base, id, 0);
     } catch (error) {
       this.#failure = error;
       if (base && error instanceof IndexFailure && error.why !== "busy") this.#abandon(base, error, 1);
@@ -206,6 +216,12 @@ export class SearchIndex {
       try {
         return await use(base);
       } catch (error) {
+        if (base.isInStore && isHoldfastError(error, "STORE_FORBIDDEN") && !this.#closed) {
+          // One who may only read: the answers are the same, from memory.
+          this.#texts = null;
+          if (base === this.#base) this.#base = null;
+          continue;
+        }
         if (!(error instanceof IndexFailure)) throw error;
         if (!base.isFile && !this.#closed) throw error.cause;
         this.#abandon(base, error, tries);
@@ -249,6 +265,7 @@ export class SearchIndex {
   }
 
   async #make(): Promise<Base> {
+    if (this.#texts) return Base.inStore(this.#texts);
     for (let tries = 1; this.#path !== null; tries++) {
       const path = this.#path;
       try {

@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { TextFound, TextMark, TextQuery, TextTables } from "../../journal/texts.ts";
 import type { Change } from "./texts.ts";
-import { HIT_BEGINS, HIT_ENDS, searchable, stretchesOf } from "./words.ts";
+import { ftsOf, HIT_BEGINS, HIT_ENDS, searchable, stretchesOf } from "./words.ts";
 
 export const SCHEMA_VERSION = 1;
 
@@ -24,29 +25,11 @@ export const SCHEMA = `
   CREATE VIRTUAL TABLE texts USING fts5 (text, message UNINDEXED, tokenize = 'unicode61 remove_diacritics 2');
   PRAGMA user_version = ${SCHEMA_VERSION}`;
 
-/** How far a session is indexed. */
-export interface Mark {
-  /** The last record that was read, and its checksum: after a power cut another one can have its seq. */
-  readonly seq: number;
-  readonly crc: string;
-  /** What a list said of the session then: while it says the same, there is nothing to read. */
-  readonly head: number;
-  readonly at: string;
-  readonly dialect: string | null;
-  /** There are messages whose dialect was not known to who indexed them. */
-  readonly blind: boolean;
-}
-
-export interface Found {
-  readonly seq: number;
-  /** Empty for the title. */
-  readonly message: string;
-  /** The stretch, with marks around each hit. */
-  readonly marked: string;
-}
+type Mark = TextMark;
+type Found = TextFound;
 
 /** The tables of an index, in a file or in memory. Every call is one transaction, inside the call, and throws what SQLite throws. */
-export class Tables {
+export class Tables implements TextTables {
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
 
@@ -64,7 +47,6 @@ export class Tables {
     return row ? markOf(row as unknown as MarkRow) : null;
   }
 
-  /** Adds what follows `before`. False, and nothing is done, if somebody else has indexed the session meanwhile. */
   add(
     id: string,
     before: Mark | null,
@@ -83,7 +65,6 @@ export class Tables {
     });
   }
 
-  /** The session is no longer found. Its rows, which can be many, are removed by `sweep`. */
   forget(id: string): void {
     this.#transaction(() => {
       this.#run("INSERT INTO gone SELECT key FROM sessions WHERE id = ?", id);
@@ -91,7 +72,6 @@ export class Tables {
     });
   }
 
-  /** Removes some rows of forgotten sessions. False if there are none. */
   sweep(): boolean {
     const key = this.#get("SELECT key FROM gone LIMIT 1")?.["key"] as number | undefined;
     if (key === undefined) return false;
@@ -104,15 +84,13 @@ export class Tables {
     return true;
   }
 
-  /** The ids of the sessions with a hit, the newest first. */
-  sessionsWith(query: string): string[] {
+  sessionsWith(query: TextQuery): string[] {
     const keys = `SELECT DISTINCT rowid >> ${KEY_SHIFT} FROM texts WHERE texts MATCH ?`;
-    const rows = this.#all(`SELECT id FROM sessions WHERE key IN (${keys}) ORDER BY at DESC, id DESC`, query);
+    const rows = this.#all(`SELECT id FROM sessions WHERE key IN (${keys}) ORDER BY at DESC, id DESC`, ftsOf(query));
     return rows.map((row) => row["id"] as string);
   }
 
-  /** The next hits in a session: its title, then its messages, the newest first; those before the seq `before`. */
-  hits(id: string, query: string, before: number | null, limit: number): Found[] {
+  hits(id: string, query: TextQuery, before: number | null, limit: number): Found[] {
     const key = this.#key(id);
     if (key === null) return [];
     const rows = this.#all(
@@ -122,7 +100,7 @@ export class Tables {
         AND NOT EXISTS (SELECT 1 FROM messages AS said JOIN messages AS hid ON hid.session = ?2 AND hid.step = said.step AND hid.hidden = 1
           WHERE said.session = ?2 AND said.id = texts.message)
       ORDER BY rowid DESC LIMIT ?4`,
-      query,
+      ftsOf(query),
       key,
       before ?? SEQ_MAX + 1,
       limit,

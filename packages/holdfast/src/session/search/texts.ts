@@ -1,25 +1,12 @@
 import type { Dialect } from "../../dialects/dialect.ts";
 import type { JournalRecord, Json } from "../../journal/record.ts";
+import type { TextChange } from "../../journal/texts.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
 export type DialectNamed = (name: string) => Dialect<any> | null;
 
 /** What a record means for a search. */
-export type Change =
-  | { readonly kind: "title"; readonly title: string }
-  | {
-      readonly kind: "message";
-      readonly id: string;
-      readonly seq: number;
-      /** Hiding works on whole steps (C34). */
-      readonly step: string;
-      /** Empty if it is not to be found. */
-      readonly text: string;
-      readonly hidden: boolean;
-      /** What an epoch brings along has its metadata as they are by then. */
-      readonly carried: boolean;
-    }
-  | { readonly kind: "hiding"; readonly id: string; readonly hidden: boolean };
+export type Change = TextChange;
 
 /**
  * Reads the records of one session, in order. What is found later is the titles, and what the user and the model said in messages: not tool traffic, reasoning, instructions to the

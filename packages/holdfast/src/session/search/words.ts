@@ -7,6 +7,8 @@
  * character is made a word of its own, and a query in them is a phrase: any part of a word is found, from one character on.
  */
 
+import type { TextQuery } from "../../journal/texts.ts";
+
 /** Parts the characters of such scripts. It is no letter, takes no room, and is taken out again from excerpts. */
 const GAP = "\u200B";
 const SCRIPTS = ["Han", "Hiragana", "Katakana", "Hangul", "Thai", "Lao", "Khmer", "Myanmar"];
@@ -39,18 +41,21 @@ export function searchable(text: string): string {
   return HAS_UNSPACED.test(line) ? line.replace(BETWEEN_UNSPACED, GAP) : line;
 }
 
-/**
- * A query for all the words of a text, the last of them perhaps unfinished; null if there is no word in it. Each is quoted, so that nothing that a user types is
- * syntax: what stands between the letters of one (`foo_bar`, `src/index.ts`) makes a phrase of it. Words after the 256th are not looked for.
- */
-export function queryOf(text: string): string | null {
+/** The words of a text that is looked for, the last of them perhaps unfinished; null if there is no word in it. Words after the 256th are not looked for. */
+export function wordsOf(text: string): TextQuery | null {
   const words = searchable(text)
     .split(" ")
     .filter((word) => IN_WORDS.test(word))
     .slice(0, QUERY_WORDS_MAX);
   const last = words.pop();
-  if (last === undefined) return null;
-  return `${[...new Set(words), last].map((word) => `"${word.replaceAll('"', '""')}"`).join(" ")}*`;
+  return last === undefined ? null : [...new Set(words), last];
+}
+
+/**
+ * The same as FTS5 reads it. Each is quoted, so that nothing that a user types is syntax: what stands between the letters of one (`foo_bar`, `src/index.ts`) makes a phrase of it.
+ */
+export function ftsOf(words: TextQuery): string {
+  return `${words.map((word) => `"${word.replaceAll('"', '""')}"`).join(" ")}*`;
 }
 
 /**
