@@ -71,7 +71,9 @@ function recordedTool(name: string, tool: Tool, gate: Gate, replay: "safe" | "ne
         }
       } else value = await made;
     } catch (error) {
-      await end({ error: error ?? "unknown error" }, errorOutput(error));
+      // It could not record something of its own (the process that it runs in, a sub-agent's session): that is no outcome.
+      if (isStoreFailure(error)) gate.fail(error);
+      else await end({ error: error ?? "unknown error" }, errorOutput(error));
       throw error;
     }
     // What cannot be shown stops the SDK by itself; that the tool has run is recorded all the same.
@@ -108,6 +110,18 @@ async function storing(gate: Gate, recorded: Promise<void>): Promise<void> {
     }
     throw error;
   }
+}
+
+function isStoreFailure(error: unknown): boolean {
+  return isHoldfastError(
+    error,
+    "STORE_FULL",
+    "STORE_IO",
+    "SYNC_FAILED",
+    "FILE_REPLACED",
+    "LEASE_LOST",
+    "JOURNAL_CLOSED",
+  );
 }
 
 /** Null where the dialect would phrase it in the same way: then it is not stored twice. */

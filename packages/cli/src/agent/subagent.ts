@@ -67,10 +67,23 @@ async function delegate(
   services: Services,
   parent: Session<ModelMessage>,
   model: ResolvedModel,
-  { call, prompt, told, signal }: Delegated,
+  delegated: Delegated,
 ): Promise<string> {
-  const { store, ending } = services;
-  await using session = await childOf(store, parent, call);
+  const session = await childOf(services.store, parent, delegated.call);
+  // Not `await using`: if the store fails, that is what the caller must see, as it is.
+  try {
+    return await workIn(session, services, model, delegated);
+  } finally {
+    await session.close();
+  }
+}
+
+async function workIn(
+  session: Session<ModelMessage>,
+  services: Services,
+  model: ResolvedModel,
+  { prompt, told, signal }: Delegated,
+): Promise<string> {
   const { interruption } = session;
   if (!interruption && session.entries.length > 0) return answerIn(session);
   const denied: Told["denied"] = (denied, decision) => told.denied(denied, decision, true);
@@ -81,13 +94,13 @@ async function delegate(
     : await session.startTurn({ role: "user", content: prompt });
   // When the process is told to end, the turn stays open: whoever finishes the parent's takes it up.
   const stop = (): void => {
-    if (!ending.aborted) turn.abort({ by: BY }).catch((error: Error) => process.emitWarning(error));
+    if (!services.ending.aborted) turn.abort({ by: BY }).catch((error: Error) => process.emitWarning(error));
   };
   if (signal?.aborted) stop();
   signal?.addEventListener("abort", stop, { once: true });
   try {
     const worked = await work(await equipment.work(turn, model));
-    if (ending.aborted) await new Promise<never>(() => {});
+    if (services.ending.aborted) await new Promise<never>(() => {});
     switch (worked.kind) {
       case "completed":
         await turn.end();

@@ -1,0 +1,214 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { validateAiSdk } from "@holdfast/testkit";
+import type { ModelMessage } from "ai";
+import { expect, test } from "vitest";
+import { call, heard, Stage, text } from "./host-stage.ts";
+
+const untilStopped = (signal: AbortSignal | undefined): Promise<never> =>
+  new Promise((_, reject) => {
+    const stop = (): void => reject(signal?.reason);
+    if (signal?.aborted) stop();
+    signal?.addEventListener("abort", stop);
+  });
+
+test("C9: queued prompts are there after a restart, in order, and are delivered once", async () => {
+  await using stage = new Stage();
+  const asked = Promise.withResolvers<void>();
+  const first = await stage.chat([
+    ({ abortSignal }) => {
+      asked.resolve();
+      return untilStopped(abortSignal);
+    },
+  ]);
+  await first.prompt("one");
+  await asked.promise;
+  expect(await first.prompt("two")).toBe("queued");
+  expect(await first.prompt("three")).toBe("queued");
+  await first.prompt("four");
+  await first.withdraw(first.state.queue.at(-1)!.id);
+  await first.close();
+  await first.store.close();
+  const second = await stage.chat([[text("1")], [text("2")], [text("3")]], { id: first.id });
+  expect(second.state.queue.map((one) => one.text)).toEqual(["two", "three"]);
+  expect(second.state).toMatchObject({
+    status: "interrupted",
+    interruption: { how: { kind: "aborted", by: "close" } },
+  });
+  await second.finish();
+  await second.settled();
+  const said = second.state.items.flatMap((item) =>
+    item.kind === "prompt" || item.kind === "answer" ? [item.text] : [],
+  );
+  expect(said).toEqual(["one", "1", "two", "2", "three", "3"]);
+  expect(second.state.queue).toEqual([]);
+});
+
+test("C12: stop in the middle of the text keeps it, marked as incomplete, and the next prompt is told", async () => {
+  await using stage = new Stage();
+  const chat = await stage.chat([
+    {
+      stream: new ReadableStream({
+        start(controller) {
+          controller.enqueue({ type: "stream-start", warnings: [] });
+          controller.enqueue({ type: "text-start", id: "t" });
+          controller.enqueue({ type: "text-delta", id: "t", delta: "half of an answ" });
+        },
+      }),
+    },
+    [text("next")],
+  ]);
+  const { until } = heard(chat);
+  const said = until("text");
+  await chat.prompt("tell");
+  await said;
+  await chat.stop();
+  expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "half of an answ", incomplete: true });
+  await chat.prompt("go on");
+  await chat.settled();
+  const sent = JSON.stringify(chat.model.prompts.at(-1));
+  expect(sent).toContain("half of an answ");
+  expect(sent).toContain("user stopped it");
+});
+
+test("setModel is remembered over a restart; a flag counts more", async () => {
+  await using stage = new Stage();
+  const env = process.env["COMPATIBLE_BASE_URL"];
+  process.env["COMPATIBLE_BASE_URL"] = "http://127.0.0.1:1/v1";
+  try {
+    const first = await stage.host();
+    const chat = await first.create({ cwd: stage.work });
+    await chat.prompt("hello");
+    await chat.settled();
+    await chat.setModel("compatible/one");
+    await expect(chat.setModel("nobody/x")).rejects.toMatchObject({ code: "MODEL_UNKNOWN" });
+    await first.close();
+    const second = await stage.host();
+    expect((await second.open(chat.id)).state.model).toBe("compatible/one");
+    await second.close();
+    const third = await stage.host();
+    expect((await third.open(chat.id, { model: "offline" })).state.model).toBe("offline/offline");
+  } finally {
+    if (env === undefined) delete process.env["COMPATIBLE_BASE_URL"];
+    else process.env["COMPATIBLE_BASE_URL"] = env;
+  }
+});
+
+test("two chats at once, each with its own records; close ends both, and they can be gone on with", async () => {
+  await using stage = new Stage();
+  const host = await stage.host("nobody", { allow: ["write", "shell"], offlineDelayMs: 1 });
+  const [one, two] = await Promise.all([host.create({ cwd: stage.work }), host.create({ cwd: stage.work })]);
+  await Promise.all([one.prompt("write one.txt: one"), two.prompt("write two.txt: two")]);
+  await Promise.all([one.settled(), two.settled()]);
+  expect(JSON.stringify(one.state.items)).not.toContain("two.txt");
+  expect(JSON.stringify(two.state.items)).not.toContain("one.txt");
+  const started = heard(one).until("tool.started");
+  await Promise.all([one.prompt("run sleep 30"), two.prompt("tell me a story of 4000 lines")]);
+  await started;
+  await host.close();
+  const again = await stage.host();
+  for (const { id } of [one, two]) {
+    const chat = await again.open(id);
+    expect(chat.state.interruption?.how).toEqual({ kind: "aborted", by: "close" });
+    const { messages } = await again.sessions.read<ModelMessage>(id);
+    expect(validateAiSdk({ messages })).toEqual([]);
+  }
+});
+
+test("C33: fork, clear, undo, rewind: what is shown is what the model sees", async () => {
+  await using stage = new Stage();
+  const host = await stage.host();
+  const chat = await host.create({ cwd: stage.work, title: "mine" });
+  for (const word of ["one", "two", "three"]) {
+    await chat.prompt(`think about ${word}`);
+    await chat.settled();
+  }
+  const prompts = chat.state.items.filter(({ kind }) => kind === "prompt");
+  const answer = chat.state.items.find(({ kind }) => kind === "answer")!;
+  const fork = await host.fork(chat.id, answer.id.replace(/\.\d+$/, ""));
+  expect(fork.state.items.map(({ id }) => id)).toEqual(
+    chat.state.items.slice(0, fork.state.items.length).map(({ id }) => id),
+  );
+  expect(fork.state.items.filter(({ kind }) => kind === "prompt")).toHaveLength(1);
+  expect(fork.state.model).toBe(chat.state.model);
+  await chat.clear();
+  expect(chat.state).toMatchObject({ items: [], canUndo: true });
+  await chat.undo();
+  expect(chat.state.items.filter(({ kind }) => kind === "prompt")).toHaveLength(3);
+  await expect(chat.undo()).rejects.toMatchObject({ code: "UNDO_TOO_LATE" });
+  expect(await chat.rewind(prompts[1]!.id)).toBe("think about two");
+  expect(chat.state.items.filter(({ kind }) => kind === "prompt")).toHaveLength(1);
+  await expect(chat.rewind("nonsense")).rejects.toMatchObject({ code: "MESSAGE_UNKNOWN" });
+  await chat.prompt("think about four");
+  await expect(chat.rewind(prompts[0]!.id)).rejects.toMatchObject({ code: "TURN_OPEN" });
+  await chat.settled();
+  expect(JSON.stringify(chat.state.items)).not.toContain("three");
+  // An empty fork is not thrown away when it is closed, and the source is as it was.
+  await fork.close();
+  expect(await host.sessions.has(fork.id)).toBe(true);
+});
+
+test("R7: while it waits, a prompt is queued, stop leaves the call waiting, and the answer in another process runs it once", async () => {
+  await using stage = new Stage();
+  const steps = [[call("c1", "shell", { command: "echo ran >> log.txt" })]];
+  const first = await stage.chat(steps, { asks: "person" });
+  const { until } = heard(first);
+  const asked = until("permission.asked");
+  await first.prompt("run it");
+  const { ask } = await asked;
+  await first.settled();
+  expect(first.state).toMatchObject({ status: "waiting", asks: [{ call: "c1", name: "shell" }] });
+  expect(await first.prompt("and then?")).toBe("queued");
+  await first.stop();
+  expect(first.state).toMatchObject({ status: "interrupted", asks: [] });
+  await expect(first.answer(ask.call, "allow")).rejects.toMatchObject({ code: "CALL_UNKNOWN" });
+  expect((await first.store.list()).sessions).toMatchObject([{ status: "waiting", queued: 1 }]);
+  await first.close();
+  await first.store.close();
+  const second = await stage.chat([[text("done")], [text("nothing more")]], { asks: "person", id: first.id });
+  const again = heard(second).until("permission.asked");
+  await second.finish();
+  await again;
+  await second.answer("c1", "allow");
+  await second.settled();
+  expect(readFileSync(join(stage.work, "log.txt"), "utf8")).toBe("ran\n");
+  expect(second.state.items.at(-1)).toMatchObject({ kind: "answer", text: "nothing more" });
+  for (const prompt of second.model.prompts) expect(JSON.stringify(prompt).match(/"tool-result"/g)).toHaveLength(1);
+});
+
+test("R7: some allowed, some denied, by a person, of one response: each gets its own word, and one result each", async () => {
+  await using stage = new Stage();
+  const chat = await stage.chat(
+    [
+      [
+        call("c1", "write", { path: "a.txt", content: "a" }),
+        call("c2", "write", { path: "b.txt", content: "b" }),
+        call("c3", "read", { path: "c.txt" }),
+      ],
+      [text("done")],
+    ],
+    { asks: "person" },
+  );
+  chat.subscribe((event) => {
+    if (event.type !== "permission.asked") return;
+    void chat.answer(event.ask.call, event.ask.call === "c1" ? "allow" : "deny", "not that one");
+  });
+  const { events } = heard(chat);
+  await chat.prompt("go");
+  while (chat.state.status !== "idle") await chat.settled();
+  expect(existsSync(join(stage.work, "a.txt"))).toBe(true);
+  expect(existsSync(join(stage.work, "b.txt"))).toBe(false);
+  expect(events.at(-1)).toMatchObject({ type: "turn.ended", outcome: "completed", denied: 1 });
+  const { messages } = await chat.store.read<ModelMessage>(chat.id);
+  expect(validateAiSdk({ messages }, { prefill: true })).toEqual([]);
+  expect(JSON.stringify(chat.model.prompts.at(-1))).toContain("not that one");
+});
+
+test("a prompt after the chat was closed is refused in words", async () => {
+  await using stage = new Stage();
+  const chat = await stage.chat([[text("hello")]]);
+  await chat.prompt("hello");
+  await chat.settled();
+  await chat.close();
+  await expect(chat.prompt("again")).rejects.toMatchObject({ code: "SESSION_CLOSED" });
+});
