@@ -1,6 +1,6 @@
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { validateAiSdk } from "@holdfast/testkit";
-import { APICallError, jsonSchema, type ModelMessage, streamText, tool } from "ai";
+import { APICallError, jsonSchema, type ModelMessage, streamText, ToolLoopAgent, tool } from "ai";
 import { openStore, type Session } from "holdfast";
 import { describe, expect, test, vi } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
@@ -234,6 +234,25 @@ describe.each(everyWay)("%s", (_, start) => {
     expect(ended).toMatchObject({ turn: 1, error: expect.stringContaining("stopped by user") });
   });
 
+  test("stopped while its start is written, a tool does not run, and that is recorded", async () => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const turn = session.turn!;
+    const toolStarted = turn.toolStarted.bind(turn);
+    turn.toolStarted = async (...started) => {
+      await toolStarted(...started);
+      await turn.abort({ by: "user" });
+    };
+    const ran: string[] = [];
+    const tools = { free: tool({ inputSchema: any, execute: async () => ran.push("free") }) };
+    expect(await agent.finish(start(agent, { model: scripted([call("a", "free")]), tools }).run)).toEqual({
+      kind: "aborted",
+    });
+    await vi.waitFor(async () => expect(outline(await recordsOf(session))).toContain("tool.ended a"));
+    expect(ran).toEqual([]);
+  });
+
   test("C19: a result that cannot be recorded stops the tools beside it", async () => {
     using folder = place();
     const disk = new FailingDisk();
@@ -377,6 +396,31 @@ describe.each(everyWay)("%s", (_, start) => {
     expect(validateAiSdk(session.messages)).toEqual([]);
     expect(JSON.stringify(session.messages)).toContain("never started");
   });
+});
+
+test("C14: of two runs of one agent, each comes to its own end, whichever is first", async () => {
+  await using here = await begun();
+  const { session } = here;
+  const agent = durable(session);
+  const running = deferred();
+  const release = deferred<string>();
+  const slow = tool({
+    inputSchema: any,
+    execute: () => {
+      running.resolve();
+      return release.promise;
+    },
+  });
+  const error = new Error("no route");
+  const model = scripted([call("a", "slow")], () => Promise.reject(error));
+  const loop = new ToolLoopAgent(agent.wrap({ model, tools: { slow }, maxRetries: 0 }));
+  const first = agent.finish(loop.generate({ messages: agent.messages() }));
+  await running.promise;
+  await session.turn!.abort({ by: "user" });
+  await session.startTurn(NEXT);
+  expect(await agent.finish(loop.generate({ messages: agent.messages() }))).toEqual({ kind: "failed", error });
+  release.resolve("late");
+  expect(await first).toEqual({ kind: "aborted" });
 });
 
 test("C19: where the application puts its own callback over the recorder's, no tool runs", async () => {
