@@ -1,8 +1,10 @@
-import { Static, Text, useApp, useCursor, useInput, usePaste, useWindowSize } from "ink";
+import { Static, Text, useApp, useCursor, useInput, usePaste, useStdout, useWindowSize } from "ink";
 import { type ReactNode, useEffect, useSyncExternalStore } from "react";
 import type { Controller } from "./controller.ts";
 import { keysOf } from "./keys.ts";
 
+/** From the first row to the last. */
+const ERASED = "\u001b[H\u001b[J";
 /** How long a process that was told to stop may go on before it is plain that nobody stops it. */
 const STOPPED_MS = 100;
 
@@ -12,9 +14,21 @@ export function App({ controller }: { readonly controller: Controller }): ReactN
   const { written, live, cursor } = useSyncExternalStore(drawing.subscribe, () => drawing.picture);
   const { columns, rows } = useWindowSize();
   const { suspendTerminal } = useApp();
+  // Always a terminal: see needTerminal.
+  const stdout = useStdout().stdout as NodeJS.WriteStream;
   const { setCursorPosition } = useCursor();
 
   useEffect(() => drawing.resize({ columns, rows }), [drawing, columns, rows]);
+  useEffect(() => {
+    let width = stdout.columns;
+    const narrower = (): void => {
+      // The terminal breaks rows that are too wide now, and Ink would erase as many as there were before.
+      if (stdout.columns < width && drawing.picture.whole) stdout.write(ERASED);
+      width = stdout.columns;
+    };
+    stdout.prependListener("resize", narrower);
+    return () => void stdout.off("resize", narrower);
+  }, [stdout, drawing]);
   useInput((input, key) => {
     for (const one of keysOf(input, key)) {
       if (one.name === "suspend") void suspendTerminal(toShell);

@@ -136,21 +136,21 @@ export class Controller {
     else if (this.#desk.current === null) this.leave();
   }
 
-  /** Was it a key for what waits for a word? */
+  /** Was it a key for what waits for a word? A letter counts with Enter behind it: a prompt that begins with it is none. */
   #pressPanel(key: Key): boolean {
     const panel = this.#panel();
-    if (panel === null || this.#editor.text !== "") return false;
+    if (panel === null) return false;
     const { choices, about } = panel;
     const at = this.#selectedIn(panel);
+    if (at === -1) return false;
     const by = key.name === "up" ? -1 : key.name === "down" || key.name === "tab" ? 1 : 0;
-    if (by !== 0) {
+    if (by !== 0 && this.#editor.text === "") {
       this.#selection = { about, at: (at + by + choices.length) % choices.length };
       return true;
     }
-    const byLetter = key.name === "text" ? choices.find((one) => one.key === key.text) : undefined;
-    const choice = key.name === "enter" ? choices[at] : byLetter;
-    if (choice === undefined) return false;
-    this.#act(choice.act, this.#desk.current!);
+    if (key.name !== "enter") return false;
+    this.#editor = withText(this.#editor, "");
+    this.#act(choices[at]!.act, this.#desk.current!);
     return true;
   }
 
@@ -267,7 +267,7 @@ export class Controller {
   #heard(event: ChatEvent, current: boolean): void {
     if (current) {
       if (event.type === "notice") this.drawing.notice(event.level, event.text);
-      if (event.type === "replaced") this.drawing.notice("info", REPLACED[event.reason]);
+      if (event.type === "replaced") this.#replaced(event.reason);
       if (event.type === "turn.ended" && event.outcome === "aborted") {
         // Behind what was produced, which the next picture finishes.
         this.drawing.now();
@@ -277,13 +277,21 @@ export class Controller {
     this.drawing.soon();
   }
 
+  #replaced(reason: keyof typeof REPLACED): void {
+    const undo = this.#desk.state?.canUndo ? " /undo brings back what was, until the next prompt." : "";
+    this.drawing.notice("info", `${REPLACED[reason]}${undo}`);
+  }
+
   #panel(): Panel | null {
     const { state } = this.#desk;
     return state === null ? null : panelOf(state, this.#later);
   }
 
-  #selectedIn(panel: Panel): number {
-    return this.#selection.about === panel.about ? Math.min(this.#selection.at, panel.choices.length - 1) : 0;
+  /** -1: something else is being written. */
+  #selectedIn({ about, choices }: Panel): number {
+    const { text } = this.#editor;
+    if (text !== "") return choices.findIndex(({ key }) => key === text.trim());
+    return this.#selection.about === about ? Math.min(this.#selection.at, choices.length - 1) : 0;
   }
 
   #view(): View {
@@ -309,13 +317,13 @@ export class Controller {
           });
     const { picker } = this.#picking;
     if (picker === null) return behind;
-    return pickerView(picker, this.#picking.preview(columns), columns, Math.max(4, rows - 1));
+    return { ...pickerView(picker, this.#picking.preview(columns), columns, Math.max(4, rows - 1)), whole: true };
   }
 }
 
 const REPLACED = {
-  compaction: "The conversation was summed up. /undo brings it back, until the next prompt.",
-  clear: "The conversation begins anew. /undo brings it back, until the next prompt.",
-  rewind: "Back to before that prompt. /undo brings back what followed, until the next prompt.",
+  compaction: "The conversation was summed up.",
+  clear: "The conversation begins anew.",
+  rewind: "Back to before that prompt.",
   undo: "Undone: the conversation is what it was before.",
 };

@@ -14,6 +14,8 @@ export interface Picture {
   readonly written: readonly string[];
   readonly live: string;
   readonly cursor: { readonly x: number; readonly y: number } | null;
+  /** It has the screen for itself: nothing above it is to be kept there. */
+  readonly whole: boolean;
 }
 
 /** Makes pictures, at its own pace, of what `look` says. */
@@ -21,7 +23,7 @@ export class Drawing {
   readonly #look: (drawing: Drawing) => { readonly view: View; readonly active: boolean };
   readonly #colour: boolean;
   readonly #listeners = new Set<() => void>();
-  #picture: Picture = { written: [], live: "", cursor: null };
+  #picture: Picture = { written: [], live: "", cursor: null, whole: false };
   #size: Size;
   #scrollback = new Scrollback();
   /** Rows that wait for the next picture. */
@@ -113,6 +115,7 @@ export class Drawing {
       written: rows.length === 0 ? written : [...written, ansi(rows)],
       live: ansi(view.lines),
       cursor: view.cursor,
+      whole: view.whole === true,
     };
     this.#spin(active);
     for (const listener of this.#listeners) listener();
@@ -123,7 +126,7 @@ export class Drawing {
     this.now();
     this.#ended = true;
     this.#spin(false);
-    this.#picture = { ...this.#picture, live: "", cursor: null };
+    this.#picture = { ...this.#picture, live: "", cursor: null, whole: false };
     for (const listener of this.#listeners) listener();
   }
 

@@ -17,11 +17,15 @@ export function howWords(how: InterruptionShown["how"]): string {
         ? "The terminal was closed in the middle of a turn (SIGHUP)"
         : `The last process was ended by ${plainLine(how.signal)} in the middle of a turn`;
     case "aborted":
-      return `The last turn was stopped by ${plainLine(how.by)}${how.reason ? `: ${plainLine(how.reason)}` : ""}`;
+      return how.by === "close"
+        ? "The last turn was stopped when its chat was left"
+        : `The last turn was stopped by ${plainLine(how.by)}${how.reason ? `: ${plainLine(how.reason)}` : ""}`;
     case "failed":
       return `The last turn failed: ${plainLine(how.error)}`;
     case "suspended":
-      return `The last turn waits: ${plainLine(how.reason)}`;
+      return how.reason === "permission"
+        ? "The last turn waits for your word"
+        : `The last turn waits: ${plainLine(how.reason)}`;
   }
 }
 

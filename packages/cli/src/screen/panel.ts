@@ -14,7 +14,7 @@ export interface Panel {
 }
 
 export interface Choice {
-  /** Chooses it at once, while nothing is written in the editor. */
+  /** Chooses it, with Enter behind it. */
   readonly key: string;
   readonly label: string;
   readonly act: Act;
@@ -59,27 +59,24 @@ function askPanel(ask: PermissionAsk, others: number): Panel {
         span(`May it run ${plainLine(ask.name)}?${more}`, { bold: true }),
       ];
       const what = wrap(line(plainLine(ask.summary)), columns, { first: [span("  ")], rest: [span("  ")] });
-      const rows = [cut(head, columns), ...what.slice(0, 4), ...inputLines(ask.input, columns)];
+      const rows = [cut(head, columns), ...what.slice(0, 4), ...inputLines(ask.input, ask.summary, columns)];
       return rows.slice(0, Math.max(2, rowsMax));
     },
   };
 }
 
-/** The texts of an input that say more than the summary does: what would be written, what would be replaced. */
-function inputLines(input: unknown, columns: number): Line[] {
+/** What an input holds beside its summary: what would be written, what would be replaced by what. */
+function inputLines(input: unknown, summary: string, columns: number): Line[] {
   if (typeof input !== "object" || input === null) return [];
   return Object.entries(input).flatMap(([name, value]) => {
-    if (typeof value !== "string" || !value.includes("\n")) return [];
-    const lines = untab(plain(value)).trimEnd().split("\n");
-    const shown = lines
-      .slice(0, 8)
-      .map((one) => cut([span("  │ ", { colour: "grey" }), span(one, { dim: true })], columns));
+    if (value === undefined || value === null || (typeof value === "string" && summary.includes(value))) return [];
+    const text = untab(plain(typeof value === "string" ? value : JSON.stringify(value, null, 2))).trimEnd();
+    const lines = text.split("\n");
+    const title = span(`  ${plainLine(name)}: `, { dim: true });
+    if (lines.length === 1) return [cut([title, span(text)], columns)];
+    const shown = lines.slice(0, 8).map((one) => cut([span("  │ ", { colour: "grey" }), span(one)], columns));
     const more = lines.length - shown.length;
-    return [
-      line(`  ${plainLine(name)}:`, { dim: true }),
-      ...shown,
-      ...(more > 0 ? [line(`  │ … ${more} more lines`, { dim: true })] : []),
-    ];
+    return [[title], ...shown, ...(more > 0 ? [line(`  │ … ${more} more lines`, { dim: true })] : [])];
   });
 }
 
@@ -87,9 +84,10 @@ function interruptionPanel(state: ChatState): Panel {
   const found = state.interruption!;
   const running = found.calls.find((call) => call.process?.running);
   const pid = running?.process?.pid;
+  const goOn = found.how.kind === "suspended" ? "go on with it: you are asked again" : "finish it";
   const finish: Choice[] =
     pid === undefined
-      ? [{ key: "f", label: "finish it", act: { do: "finish" } }]
+      ? [{ key: "f", label: goOn, act: { do: "finish" } }]
       : [
           { key: "f", label: `finish it: wait for process ${pid}`, act: { do: "finish", processes: "wait" } },
           { key: "k", label: `finish it: stop process ${pid} first`, act: { do: "finish", processes: "stop" } },
@@ -147,19 +145,16 @@ function waiting(queue: ChatState["queue"], columns: number): Line[] {
   return queue.slice(0, 4).map(({ text }) => line(`  queued: ${excerpt(text, columns - 10)}`, { dim: true }));
 }
 
-/** The choices, one a row, or all in one where they fit. */
-export function choiceLines(panel: Panel, selected: number, active: boolean, columns: number): Line[] {
+/** The choices, one a row. */
+export function choiceLines(panel: Panel, selected: number, columns: number): Line[] {
   const rows = panel.choices.map(({ key, label }, i): Line => {
-    const on = active && i === selected;
-    return cut(
-      [
-        span(on ? "▸ " : "  ", { colour: "cyan", bold: true }),
-        span(key, { colour: "cyan", bold: true }),
-        span(`  ${label}`, on ? { bold: true } : {}),
-      ],
-      columns,
-    );
+    const on = i === selected;
+    return [
+      span(on ? "▸ " : "  ", { colour: "cyan", bold: true }),
+      span(key, { colour: "cyan", bold: true }),
+      span(`  ${label}`, on ? { bold: true } : {}),
+    ];
   });
-  if (active) return rows;
-  return [...rows, cut(line("  empty the line below (Ctrl+U) to choose", { dim: true }), columns)];
+  const how = selected === -1 ? "empty the line below to choose" : "letter or arrows, then Enter";
+  return [...rows, line(`  ${how}`, { dim: true })].map((row) => cut(row, columns));
 }

@@ -18,6 +18,8 @@ export interface Size {
 export interface View {
   readonly lines: readonly Line[];
   readonly cursor: { readonly x: number; readonly y: number } | null;
+  /** It has the screen for itself. */
+  readonly whole?: true;
 }
 
 export interface Shown {
@@ -28,6 +30,7 @@ export interface Shown {
   readonly pending: readonly Item[];
   readonly editor: Editor;
   readonly panel: Panel | null;
+  /** In the panel; -1: none, since something else is being written. */
   readonly selected: number;
   readonly status: StatusFacts;
   readonly now: number;
@@ -120,9 +123,9 @@ function stateNow(state: CallState, status: ChatState["status"]): CallState {
   return state === "unknown" ? "running" : state;
 }
 
-function panelPart({ panel, selected, editor, now }: Shown, columns: number, rowsMax: number): Line[] {
+function panelPart({ panel, selected, now }: Shown, columns: number, rowsMax: number): Line[] {
   if (panel === null) return [];
-  const choices = choiceLines(panel, selected, editor.text === "", columns);
+  const choices = choiceLines(panel, selected, columns);
   const about = panel.lines(columns, Math.max(2, rowsMax - choices.length - 1), now);
   return [BLANK, ...about.map((row) => cut(row, columns)), ...choices].slice(-Math.max(1, rowsMax));
 }

@@ -26,7 +26,7 @@ describe.concurrent("failure in the user's face, kindly", () => {
     await terminal.until(/The turn was broken off\. What was recorded before is safe\.\n▸ f {2}finish it/);
     expect(readdirSync(home.work)).not.toContain("b.txt");
     rmSync(join(place, "ballast"));
-    await terminal.keys("f");
+    await terminal.say("f");
     await answered(terminal, "✓ write b.txt");
     expect(readFileSync(join(home.work, "b.txt"), "utf8")).toMatch(/^(two ){2999}two\s*$/);
   });
@@ -93,7 +93,7 @@ describe.concurrent("failure in the user's face, kindly", () => {
       await terminal.until(/✗ [\s\S]*nosuch[\s\S]*The turn failed, just now\.[\s\S]*▸ f {2}finish it/);
       await terminal.say("/model offline");
       await terminal.until("From now on offline/offline answers.");
-      await terminal.keys("f");
+      await terminal.say("f");
       await answered(terminal, "I thought about rivers");
       expect((await terminal.all()).match(/❯ think about rivers/g)).toHaveLength(1);
     } finally {

@@ -23,9 +23,9 @@ describe.concurrent("chat after an unclean death", () => {
     expect(screen).toMatch(/you asked: 1\. write a\.txt: one 2\. run sleep 300/);
     expect(screen).toMatch(/• shell sleep 300 {2}still running as process \d+/);
     expect(screen).toContain("queued: think about rivers");
-    await terminal.keys("s");
+    await terminal.say("s");
     await terminal.until(/── turn 1, cut off at [\s\S]*"command": "sleep 300"/);
-    await terminal.keys("k");
+    await terminal.say("k");
     await answered(terminal, "❯ think about rivers");
     expect(readFileSync(join(home.work, "b.txt"), "utf8")).toBe("two\n");
     expect(await terminal.all()).toMatch(/✓ write b\.txt[\s\S]*❯ think about rivers/);
@@ -34,7 +34,7 @@ describe.concurrent("chat after an unclean death", () => {
   test("C2: SIGKILL while it streams: its words are shown, and it can be left", async (context) => {
     using home = temporaryHome();
     {
-      await using terminal = await chat(context, home, [], { env: { HOLDFAST_OFFLINE_DELAY_MS: "15" } });
+      await using terminal = await chat(context, home, [], { env: { HOLDFAST_OFFLINE_DELAY_MS: "5" } });
       await terminal.say("tell me a story of 400 lines");
       await terminal.until(/line 12\)/);
       await terminal.signal("SIGKILL");
@@ -42,11 +42,11 @@ describe.concurrent("chat after an unclean death", () => {
     }
     await using terminal = await chat(context, home, ["--continue"]);
     expect(await terminal.screen()).toMatch(/it had said: …/);
-    await terminal.keys("s");
+    await terminal.say("s");
     await terminal.until(/[\s\S]*cut off here[\s\S]*it had said/);
     await terminal.until((screen) => !screen.startsWith("holdfast"));
     expect(await terminal.all()).toMatch(/What had been streamed:[\s\S]*line 10\)[\s\S]*… cut off here/);
-    await terminal.keys("l");
+    await terminal.say("l");
     await terminal.until(/^ready\b/m);
     await terminal.say("think about rivers");
     await answered(terminal, "❯ think about rivers");
@@ -63,9 +63,9 @@ describe.concurrent("chat after an unclean death", () => {
     }
     await using terminal = await chat(context, home, ["--continue"]);
     expect(await terminal.screen()).toMatch(/• write a\.txt {2}waits for your word, has not run/);
-    await terminal.keys("f");
+    await terminal.say("f");
     await terminal.until("May it run write?");
-    await terminal.keys("y");
+    await terminal.say("y");
     await answered(terminal, "✓ write a.txt");
     expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("one\n");
   });
@@ -95,7 +95,7 @@ describe.concurrent("C6: chat is told to end", () => {
     test(`SIGHUP, the terminal is closed, ${name}: everything is kept, and it ends by SIGHUP`, async (context) => {
       using home = temporaryHome();
       await using terminal = await chat(context, home, ["--allow", "shell"], {
-        env: { HOLDFAST_OFFLINE_DELAY_MS: "15" },
+        env: { HOLDFAST_OFFLINE_DELAY_MS: "5" },
       });
       await begin(terminal);
       await terminal.hangUp();
@@ -110,7 +110,7 @@ describe.concurrent("C6: chat is told to end", () => {
     test(`SIGTERM, ${name}: it ends by SIGTERM, and the terminal is as it was`, async (context) => {
       using home = temporaryHome();
       await using terminal = await chat(context, home, ["--allow", "shell"], {
-        env: { HOLDFAST_OFFLINE_DELAY_MS: "15" },
+        env: { HOLDFAST_OFFLINE_DELAY_MS: "5" },
       });
       await begin(terminal);
       await terminal.signal("SIGTERM");
@@ -139,6 +139,7 @@ describe.concurrent("C6: chat is told to end", () => {
     await terminal.type(" on");
     await terminal.until("❯ kept on");
     await terminal.keys("C-u", "C-d");
+    await terminal.until((screen) => screen.split("\n").at(-1)!.startsWith("bash-"));
     await terminal.say("echo left=$((40+3))");
     await terminal.until("left=43");
   });

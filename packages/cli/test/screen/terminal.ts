@@ -47,6 +47,7 @@ export class Terminal implements AsyncDisposable {
     const all = {
       NODE_COMPILE_CACHE: compiled,
       LC_ALL: "C.UTF-8",
+      HISTFILE: "/dev/null",
       HOLDFAST_CONFIG: "",
       HOLDFAST_OFFLINE_DELAY_MS: "0",
       ...env,

@@ -1,0 +1,138 @@
+import { stripVTControlCharacters } from "node:util";
+import { describe, expect, test, vi } from "vitest";
+import type { ChatState } from "../../src/host/host.ts";
+import { Controller } from "../../src/screen/controller.ts";
+import type { KeyName } from "../../src/screen/keys.ts";
+import { ScriptedChat, scriptedHost } from "../screen/scripted-host.ts";
+
+const ASKING: Partial<ChatState> = {
+  status: "waiting",
+  asks: [{ call: "c1", name: "write", input: {}, summary: "write a.txt", rule: "write(a.txt)" }],
+};
+
+class Person {
+  readonly controller: Controller;
+
+  constructor(...chats: ScriptedChat[]) {
+    const around = { host: scriptedHost(...chats), colour: false, now: Date.now, exportTo: async () => "out.md" };
+    this.controller = new Controller(around, { columns: 80, rows: 24 });
+    if (chats[0] !== undefined) this.controller.show(chats[0], false);
+  }
+
+  press(...names: KeyName[]): this {
+    for (const name of names) this.controller.key({ name });
+    return this;
+  }
+
+  /** Character by character, as people do. */
+  type(text: string): this {
+    for (const character of text) this.controller.key({ name: "text", text: character });
+    return this;
+  }
+
+  say(text: string): this {
+    return this.type(text).press("enter");
+  }
+
+  get live(): string {
+    return stripVTControlCharacters(this.controller.drawing.picture.live);
+  }
+
+  get all(): string {
+    return stripVTControlCharacters(this.controller.drawing.picture.written.join("\n"));
+  }
+
+  async sees(text: string): Promise<void> {
+    await vi.waitFor(() => expect(`${this.all}\n${this.live}`).toContain(text));
+  }
+}
+
+describe("what waits for a word", () => {
+  test("a prompt that begins with the letter of a choice is a prompt, and never a yes", () => {
+    const chat = new ScriptedChat("s1", ASKING);
+    new Person(chat).say("add a test, and then yes").say("yes").say("no");
+    expect(chat.told).toEqual(["prompt add a test, and then yes", "prompt yes", "prompt no"]);
+  });
+
+  test("the letter and Enter, or the arrows and Enter, choose", () => {
+    const chat = new ScriptedChat("s1", ASKING);
+    const person = new Person(chat).type("a");
+    expect(person.live).toMatch(/▸ a {2}always/);
+    person.press("enter").press("down", "down", "enter").press("up", "up", "enter");
+    expect(chat.told).toEqual(["answer c1 always", "answer c1 deny", "answer c1 allow"]);
+  });
+
+  test("Esc stops the turn, and answers nothing", () => {
+    const chat = new ScriptedChat("s1", ASKING);
+    new Person(chat).press("escape");
+    expect(chat.told).toEqual(["stop user"]);
+  });
+});
+
+describe("stopping and leaving", () => {
+  test("Ctrl+C stops the turn, the second one leaves; another key between them takes that back", async () => {
+    const chat = new ScriptedChat("s1", { status: "running" });
+    const person = new Person(chat).press("interrupt");
+    expect(chat.told).toEqual(["stop user"]);
+    expect(person.live).toContain("Ctrl+C again leaves");
+    chat.become({ status: "idle" });
+    person.type("x").press("interrupt");
+    expect(person.live).toContain("Ctrl+C again leaves");
+    expect(person.live).not.toContain("❯ x");
+    person.press("interrupt");
+    expect(await person.controller.left).toBe(chat);
+    expect(person.live).toBe("");
+  });
+
+  test("Ctrl+D leaves when nothing is written, else it deletes", async () => {
+    const chat = new ScriptedChat("s1");
+    const person = new Person(chat).type("ab").press("home", "endOfInput");
+    expect(person.live).toContain("❯ b");
+    person.press("endOfInput", "endOfInput");
+    expect(await person.controller.left).toBe(chat);
+  });
+});
+
+describe("when something fails", () => {
+  test("a prompt that could not be recorded comes back into the editor, with the reason", async () => {
+    const chat = new ScriptedChat("s1");
+    chat.failure = new Error("no space left");
+    const person = new Person(chat).say("important words");
+    await person.sees("no space left");
+    await person.sees("❯ important words");
+  });
+
+  test("a failure that the chat tells itself is told once", async () => {
+    const chat = new ScriptedChat("s1");
+    chat.failure = new Error("the disk is full");
+    const person = new Person(chat);
+    chat.become({ failure: { code: "STORE_FULL", message: "the disk is full" }, status: "interrupted" });
+    person.say("words");
+    await person.sees("❯ words");
+    expect(person.all.match(/the disk is full/g)).toHaveLength(1);
+    expect(person.live).toContain("The turn was broken off.");
+  });
+});
+
+test("word from another session is shown, and goes away when one goes there", async () => {
+  const here = new ScriptedChat("0199aaaa-0000", { title: "here" });
+  const other = new ScriptedChat("0199bbbb-0000", { title: "the other" });
+  const person = new Person(here, other).say("/sessions");
+  await person.sees("the other");
+  person.type("other").press("enter");
+  await vi.waitFor(() => expect(person.all).toContain("holdfast the other"));
+  here.become({}, { type: "permission.asked", ask: ASKING.asks![0]! });
+  await person.sees('"here" asks for permission');
+  person.say("/sessions");
+  await person.sees("Sessions  2");
+  person.type("here").press("enter");
+  await vi.waitFor(() => expect(person.live).not.toContain("asks for permission"));
+});
+
+test("/rewind puts the prompt back to be edited", async () => {
+  const item = { kind: "prompt", id: "m1", at: "2026-11-15T10:00:00.000Z", turn: 1, text: "what was asked" } as const;
+  const chat = new ScriptedChat("s1", { items: [item] });
+  const person = new Person(chat).say("/rewind").press("enter");
+  await person.sees("❯ what was asked");
+  expect(chat.told).toEqual(["rewind m1"]);
+});
