@@ -25,6 +25,8 @@ echo 2.4 > released.txt
 const MODULES = ["account", "avatar", "inbox", "profile", "search", "team"];
 const CHAPTERS = ["install", "usage", "reference", "questions"];
 const NOTES_PER_FOLDER = 3;
+const WINDOW_TOKENS = 3400;
+const TOKENS_PER_FOLDER = 300;
 
 /** With more kills there is more to do: else the work would be over before they are. */
 export function taskFor(kills: number): Task {
@@ -48,7 +50,8 @@ export function taskFor(kills: number): Task {
     files,
     prompt: steps.map((step, index) => `${index + 1}. ${step}`).join("\n"),
     allow: ["edit(src/**)", "edit(docs/**)", "write(reports/**)", `shell(${COMMAND})`],
-    windowTokens: 3400,
+    // A summary tells of every step, so more steps need more room.
+    windowTokens: WINDOW_TOKENS + folders * TOKENS_PER_FOLDER,
   };
 }
 
