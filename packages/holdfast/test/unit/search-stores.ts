@@ -21,7 +21,12 @@ export const kinds = ["folder", "sqlite", "memory"] as const;
 export type Kind = (typeof kinds)[number];
 
 /** Where a store is, and the index over it; both can be opened again. */
-export class Site implements AsyncDisposable {
+export interface SearchSite extends AsyncDisposable {
+  store(): Promise<JournalStore>;
+  index(store: JournalStore, options?: Partial<SearchIndexOptions>): SearchIndex;
+}
+
+export class Site implements SearchSite {
   readonly kind: Kind;
   readonly #place = place();
   readonly #memory = new Memory();

@@ -1,0 +1,384 @@
+import { createHash } from "node:crypto";
+import {
+  phrasesOf,
+  searchable,
+  stretchesOf,
+  type TextBehind,
+  type TextChange,
+  type TextFound,
+  type TextMark,
+  type TextQuery,
+  type TextTables,
+  tokensOf,
+  withMarks,
+} from "holdfast/kit";
+import type { Database, Query, Row } from "./database.ts";
+
+/** A title stands before all messages. */
+const TITLE_SEQ = Number.MAX_SAFE_INTEGER;
+const SWEPT_ROWS = 2000;
+/** What an index can hold of a word; the rest of it is compared as text. */
+const LEXEME_CHARACTERS = 256;
+/** Ids are given by others, and an index of the database holds no long ones. */
+const KEY_CHARACTERS = 256;
+
+/**
+ * `texts_sessions` says how far each session is indexed, `texts_messages` what is hidden, `texts` has the stretches themselves: as people see them, as words with spaces around (to find phrases in), and as lexemes (to find them fast). All of it is derived: it may be
+ * emptied at any time (`TRUNCATE`), and is filled again by the next search.
+ */
+export function searchTables(schema: string): string {
+  return `
+    CREATE TABLE ${schema}.texts_sessions (
+      key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      id uuid NOT NULL UNIQUE,
+      seq bigint NOT NULL,
+      crc text NOT NULL,
+      head bigint NOT NULL,
+      at text COLLATE "C" NOT NULL,
+      dialect text,
+      blind boolean NOT NULL
+    );
+    CREATE TABLE ${schema}.texts_gone (key bigint PRIMARY KEY);
+    CREATE TABLE ${schema}.texts_messages (
+      session bigint NOT NULL,
+      id text COLLATE "C" NOT NULL,
+      seq bigint,
+      step text COLLATE "C",
+      hidden boolean NOT NULL,
+      PRIMARY KEY (session, id)
+    );
+    CREATE INDEX texts_hidden ON ${schema}.texts_messages (session, step) WHERE hidden;
+    CREATE TABLE ${schema}.texts (
+      session bigint NOT NULL,
+      seq bigint NOT NULL,
+      stretch integer NOT NULL,
+      said text COLLATE "C" NOT NULL,
+      message text NOT NULL,
+      text text NOT NULL,
+      words text COLLATE "C" NOT NULL,
+      lexemes tsvector NOT NULL,
+      PRIMARY KEY (session, seq, stretch)
+    );
+    CREATE INDEX texts_by_word ON ${schema}.texts USING gin (lexemes);`;
+}
+
+/** The full text of all sessions, in the database. */
+export class Texts implements TextTables {
+  readonly #database: Database;
+  readonly #list: () => Promise<unknown>;
+
+  /** A list carries on the rows that their writers have left behind. */
+  constructor(database: Database, list: () => Promise<unknown>) {
+    this.#database = database;
+    this.#list = list;
+  }
+
+  async marks(): Promise<Map<string, TextMark>> {
+    const { rows } = await this.#query(`SELECT ${MARK} FROM ${this.#schema}.texts_sessions`);
+    return new Map(rows.map((row) => [String(row["id"]), markOf(row)]));
+  }
+
+  async mark(id: string): Promise<TextMark | null> {
+    const { rows } = await this.#query(`SELECT ${MARK} FROM ${this.#schema}.texts_sessions WHERE id = $1`, [id]);
+    return rows[0] ? markOf(rows[0]) : null;
+  }
+
+  async behind(): Promise<{ readonly sessions: readonly TextBehind[]; readonly gone: readonly string[] }> {
+    await this.#list();
+    const listed = await this.#query(
+      `SELECT c.id, c.at, c.head FROM ${this.#schema}.catalogue AS c JOIN ${this.#schema}.heads AS h USING (place)
+      LEFT JOIN ${this.#schema}.texts_sessions AS t ON t.id = c.id
+      WHERE h.trashed IS NULL AND (t.id IS NULL OR t.head <> c.head OR t.at <> c.at OR t.blind)`,
+    );
+    const gone = await this.#query(
+      `SELECT t.id FROM ${this.#schema}.texts_sessions AS t
+      WHERE NOT EXISTS (SELECT 1 FROM ${this.#schema}.heads AS h WHERE h.id = t.id AND h.trashed IS NULL)`,
+    );
+    return {
+      sessions: listed.rows.map((row) => ({
+        id: String(row["id"]),
+        at: String(row["at"]),
+        head: Number(row["head"]),
+      })),
+      gone: gone.rows.map((row) => String(row["id"])),
+    };
+  }
+
+  async add(
+    id: string,
+    before: TextMark | null,
+    changes: readonly TextChange[],
+    { seq, crc, head, at, dialect, blind }: TextMark,
+  ): Promise<boolean> {
+    const named = dialect === null ? null : JSON.stringify(dialect);
+    return this.#database.transaction("index a session", async (query) => {
+      const key = before ? await found(query, this.#schema, id, before) : await inserted(query, this.#schema, id);
+      if (key === null) return false;
+      await new Additions(query, this.#schema, key).put(changes);
+      await query(
+        `UPDATE ${this.#schema}.texts_sessions SET seq = $2, crc = $3, head = $4, at = $5, dialect = $6, blind = $7 WHERE key = $1`,
+        [key, seq, crc, head, at, named, blind],
+      );
+      return true;
+    });
+  }
+
+  async forget(id: string): Promise<void> {
+    await this.#query(
+      `WITH gone AS (DELETE FROM ${this.#schema}.texts_sessions WHERE id = $1 RETURNING key)
+      INSERT INTO ${this.#schema}.texts_gone SELECT key FROM gone`,
+      [id],
+    );
+  }
+
+  async sweep(): Promise<boolean> {
+    const { rows } = await this.#query(`SELECT key FROM ${this.#schema}.texts_gone LIMIT 1`);
+    const key = rows[0]?.["key"];
+    if (key === undefined) return false;
+    const { rowCount } = await this.#query(
+      `DELETE FROM ${this.#schema}.texts WHERE session = $1
+        AND (seq, stretch) IN (SELECT seq, stretch FROM ${this.#schema}.texts WHERE session = $1 LIMIT ${SWEPT_ROWS})`,
+      [key],
+    );
+    if (rowCount === SWEPT_ROWS) return true;
+    await this.#query(
+      `WITH messages AS (DELETE FROM ${this.#schema}.texts_messages WHERE session = $1)
+      DELETE FROM ${this.#schema}.texts_gone WHERE key = $1`,
+      [key],
+    );
+    return true;
+  }
+
+  async sessionsWith(query: TextQuery): Promise<string[]> {
+    const values: unknown[] = [];
+    const matches = matching(phrasesOf(query), values);
+    const { rows } = await this.#query(
+      `SELECT s.id FROM ${this.#schema}.texts_sessions AS s
+      WHERE s.key IN (SELECT DISTINCT t.session FROM ${this.#schema}.texts AS t WHERE ${matches}) ORDER BY s.at DESC, s.id DESC`,
+      values,
+    );
+    return rows.map((row) => String(row["id"]));
+  }
+
+  async hits(id: string, query: TextQuery, before: number | null, limit: number): Promise<TextFound[]> {
+    const phrases = phrasesOf(query);
+    const values: unknown[] = [id, before ?? null, limit];
+    const matches = matching(phrases, values);
+    const { rows } = await this.#query(
+      `SELECT t.seq, t.message, t.text FROM ${this.#schema}.texts AS t
+      WHERE t.session = (SELECT key FROM ${this.#schema}.texts_sessions WHERE id = $1) AND ($2::bigint IS NULL OR t.seq < $2) AND ${matches}
+        AND NOT EXISTS (
+          SELECT 1 FROM ${this.#schema}.texts_messages AS said
+          JOIN ${this.#schema}.texts_messages AS hid ON hid.session = said.session AND hid.step = said.step AND hid.hidden
+          WHERE said.session = t.session AND said.id = t.said
+        )
+      ORDER BY t.seq DESC, t.stretch LIMIT $3`,
+      values,
+    );
+    return rows.map((row) => ({
+      seq: Number(row["seq"]),
+      message: JSON.parse(String(row["message"])) as string,
+      marked: withMarks(String(row["text"]), phrases),
+    }));
+  }
+
+  get #schema(): string {
+    return this.#database.schema;
+  }
+
+  #query(text: string, values: readonly unknown[] = []): ReturnType<Database["query"]> {
+    return this.#database.query("search", text, values);
+  }
+}
+
+const MARK = "id, seq, crc, head, at, dialect, blind";
+
+function markOf(row: Row): TextMark {
+  const dialect = row["dialect"];
+  return {
+    seq: Number(row["seq"]),
+    crc: String(row["crc"]),
+    head: Number(row["head"]),
+    at: String(row["at"]),
+    dialect: typeof dialect === "string" ? (JSON.parse(dialect) as string) : null,
+    blind: row["blind"] === true,
+  };
+}
+
+/** The key of a session that nobody has indexed further, locked; else null. */
+async function found(query: Query, schema: string, id: string, { seq, crc }: TextMark): Promise<string | null> {
+  const { rows } = await query(
+    `SELECT key FROM ${schema}.texts_sessions WHERE id = $1 AND seq = $2 AND crc = $3 FOR UPDATE`,
+    [id, seq, crc],
+  );
+  return rows[0] ? String(rows[0]["key"]) : null;
+}
+
+async function inserted(query: Query, schema: string, id: string): Promise<string | null> {
+  const { rows } = await query(
+    `INSERT INTO ${schema}.texts_sessions (id, seq, crc, head, at, blind) VALUES ($1, 0, '', 0, '', false)
+    ON CONFLICT DO NOTHING RETURNING key`,
+    [id],
+  );
+  return rows[0] ? String(rows[0]["key"]) : null;
+}
+
+interface Message {
+  seq: number | null;
+  step: string | null;
+  hidden: boolean;
+}
+
+/** Changes of one session, in few statements however many they are. */
+class Additions {
+  readonly #query: Query;
+  readonly #schema: string;
+  readonly #key: string;
+  readonly #messages = new Map<string, Message>();
+  readonly #texts: Stretch[] = [];
+  #title: string | null = null;
+
+  constructor(query: Query, schema: string, key: string) {
+    this.#query = query;
+    this.#schema = schema;
+    this.#key = key;
+  }
+
+  async put(changes: readonly TextChange[]): Promise<void> {
+    await this.#read(changes);
+    for (const change of changes) this.#apply(change);
+    await this.#writeMessages();
+    if (this.#title !== null) {
+      await this.#query(`DELETE FROM ${this.#schema}.texts WHERE session = $1 AND seq = $2`, [this.#key, TITLE_SEQ]);
+      this.#texts.push(...stretches(TITLE_SEQ, "", this.#title));
+    }
+    await this.#writeTexts();
+  }
+
+  async #read(changes: readonly TextChange[]): Promise<void> {
+    const ids = changes.flatMap((change) => (change.kind === "title" ? [] : [keyOf(change.id)]));
+    if (ids.length === 0) return;
+    const { rows } = await this.#query(
+      `SELECT id, seq, step, hidden FROM ${this.#schema}.texts_messages WHERE session = $1 AND id = ANY ($2::text[])`,
+      [this.#key, ids],
+    );
+    for (const { id, seq, step, hidden } of rows) {
+      this.#messages.set(String(id), {
+        seq: seq === null ? null : Number(seq),
+        step: step as string | null,
+        hidden: hidden === true,
+      });
+    }
+  }
+
+  #apply(change: TextChange): void {
+    if (change.kind === "title") {
+      this.#title = change.title;
+      return;
+    }
+    const key = keyOf(change.id);
+    const known = this.#messages.get(key);
+    if (change.kind === "hiding") {
+      // Whatever order they come in (C31): the message may still be to come.
+      this.#messages.set(key, { seq: known?.seq ?? null, step: known?.step ?? null, hidden: change.hidden });
+      return;
+    }
+    const { id, seq, step, text, hidden, carried } = change;
+    this.#messages.set(key, {
+      seq: known?.seq ?? seq,
+      step: keyOf(step),
+      hidden: known && !carried ? known.hidden : hidden,
+    });
+    if ((known?.seq ?? null) === null) this.#texts.push(...stretches(seq, id, text));
+  }
+
+  async #writeMessages(): Promise<void> {
+    if (this.#messages.size === 0) return;
+    const messages = [...this.#messages.values()];
+    await this.#query(
+      `INSERT INTO ${this.#schema}.texts_messages (session, id, seq, step, hidden)
+      SELECT $1, * FROM unnest($2::text[], $3::bigint[], $4::text[], $5::boolean[])
+      ON CONFLICT (session, id) DO UPDATE SET seq = excluded.seq, step = excluded.step, hidden = excluded.hidden`,
+      [
+        this.#key,
+        [...this.#messages.keys()],
+        messages.map(({ seq }) => seq),
+        messages.map(({ step }) => step),
+        messages.map(({ hidden }) => hidden),
+      ],
+    );
+  }
+
+  async #writeTexts(): Promise<void> {
+    if (this.#texts.length === 0) return;
+    const of = <T>(member: (text: Stretch) => T): T[] => this.#texts.map(member);
+    await this.#query(
+      `INSERT INTO ${this.#schema}.texts (session, seq, stretch, said, message, text, words, lexemes)
+      SELECT $1, seq, stretch, said, message, text, words, array_to_tsvector(string_to_array(lexemes, ' '))
+      FROM unnest($2::bigint[], $3::integer[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[])
+        AS t (seq, stretch, said, message, text, words, lexemes)`,
+      [
+        this.#key,
+        of(({ seq }) => seq),
+        of(({ stretch }) => stretch),
+        of(({ id }) => keyOf(id)),
+        of(({ id }) => JSON.stringify(id)),
+        of(({ text }) => text),
+        of(({ words }) => ` ${words.join(" ")} `),
+        of(({ words }) => [...new Set(words.map(lexemeOf))].join(" ")),
+      ],
+    );
+  }
+}
+
+interface Stretch {
+  readonly seq: number;
+  readonly stretch: number;
+  readonly id: string;
+  readonly text: string;
+  readonly words: readonly string[];
+}
+
+/** Those with a word in them: nothing else is ever found. */
+function stretches(seq: number, id: string, text: string): Stretch[] {
+  const line = searchable(text);
+  if (line === "") return [];
+  return [...stretchesOf(line)]
+    .map((piece, stretch) => ({
+      seq,
+      stretch,
+      id,
+      text: piece,
+      words: tokensOf(piece).map(({ word }) => word),
+    }))
+    .filter(({ words }) => words.length > 0);
+}
+
+/** Conditions on a row `t`. The index finds the words, whatever their order; where it matters, the text is looked at. */
+function matching(phrases: readonly (readonly string[])[], values: unknown[]): string {
+  const value = (given: unknown): string => `$${values.push(given)}`;
+  const conditions = phrases.flatMap((phrase, number) => {
+    const isLast = number === phrases.length - 1;
+    const isCut = phrase.some((word) => lexemeOf(word) !== word);
+    if (phrase.length === 1 && !isCut) return [];
+    return [`position(${value(` ${phrase.join(" ")}${isLast ? "" : " "}`)} in t.words) > 0`];
+  });
+  const lexemes = phrases.flatMap((phrase, number) =>
+    phrase.map((word, index) => {
+      const mayBegin = number === phrases.length - 1 && index === phrase.length - 1;
+      // Letters and digits only: there is nothing to escape.
+      return `'${lexemeOf(word)}'${mayBegin ? ":*" : ""}`;
+    }),
+  );
+  return [`t.lexemes @@ ${value(lexemes.join(" & "))}::tsquery`, ...conditions].join(" AND ");
+}
+
+function lexemeOf(word: string): string {
+  return word.length <= LEXEME_CHARACTERS ? word : Array.from(word).slice(0, LEXEME_CHARACTERS).join("");
+}
+
+/** An id as it can be a key: text of the database can be neither everything that JSON can, nor long. */
+function keyOf(id: string): string {
+  const text = JSON.stringify(id);
+  return text.length <= KEY_CHARACTERS ? text : createHash("sha256").update(text).digest("hex");
+}
