@@ -32,6 +32,7 @@ export function App({ controller }: { readonly controller: Controller }): ReactN
   useInput((input, key) => {
     for (const one of keysOf(input, key)) {
       if (one.name === "suspend") void suspendTerminal(toShell);
+      else if (one.name === "redraw") void suspendTerminal(() => void stdout.write(ERASED));
       else controller.key(one);
     }
   });

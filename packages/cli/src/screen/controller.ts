@@ -2,7 +2,7 @@ import type { Chat, ChatEvent, Host } from "../host/host.ts";
 import { type Commands, commandsOn } from "./commands.ts";
 import { Desk } from "./desk.ts";
 import { Drawing } from "./drawing.ts";
-import { continued, EDITOR, type Editor, edit, sent, withText } from "./editor.ts";
+import { continued, EDITOR, type Editor, edit, sent, withHistory, withText } from "./editor.ts";
 import { interruptionDetails } from "./interruption.ts";
 import type { Key } from "./keys.ts";
 import { type Act, type Panel, panelOf } from "./panel.ts";
@@ -66,10 +66,12 @@ export class Controller {
 
   /** A conversation comes onto the screen. */
   show(chat: Chat, resumed: boolean): void {
-    const first = this.#desk.current === null;
+    const before = this.#desk.current;
     this.#desk.show(chat);
-    this.drawing.open(chat.state, resumed, !first);
-    if (first) for (const words of this.#around.host.warnings) this.drawing.notice("warning", words);
+    this.#editor = withHistory(this.#editor, chat.state.items);
+    this.drawing.open(chat.state, resumed, before !== null);
+    if (before !== null) this.#try(() => this.#desk.giveBack(before));
+    else for (const words of this.#around.host.warnings) this.drawing.notice("warning", words);
     this.drawing.now();
   }
 

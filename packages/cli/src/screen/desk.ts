@@ -5,6 +5,7 @@ import { chatName } from "./words.ts";
 export class Desk {
   readonly #host: Host;
   readonly #open = new Map<string, { readonly chat: Chat; readonly unsubscribe: () => void }>();
+  readonly #closing = new Map<string, Promise<void>>();
   readonly #startedAt = new Map<string, number>();
   readonly #elsewhere = new Map<string, string>();
   readonly #heard: (event: ChatEvent, current: boolean) => void;
@@ -46,8 +47,20 @@ export class Desk {
     this.#open.set(chat.id, { chat, unsubscribe });
   }
 
+  /** A chat that has nothing to do is given back when another one comes onto the screen: others may want it. */
+  async giveBack(chat: Chat): Promise<void> {
+    const { status, queue } = chat.state;
+    if (chat === this.#current || status === "running" || status === "waiting" || queue.length > 0) return;
+    this.#open.get(chat.id)?.unsubscribe();
+    this.#open.delete(chat.id);
+    const closing = chat.close().finally(() => this.#closing.delete(chat.id));
+    this.#closing.set(chat.id, closing);
+    await closing;
+  }
+
   /** The chat of a session, opened if it is not. */
   async open(id: string): Promise<Chat> {
+    await this.#closing.get(id);
     return this.#open.get(id)?.chat ?? (await this.#host.open(id));
   }
 

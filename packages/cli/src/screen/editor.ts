@@ -1,4 +1,5 @@
 import { graphemes, widthOf } from "../terminal/index.ts";
+import type { Item } from "../transcript/item.ts";
 import type { Key } from "./keys.ts";
 
 /** The text that is being written, and what was sent before. */
@@ -19,6 +20,12 @@ export const EDITOR: Editor = { text: "", cursor: 0, history: [], at: 0, draft: 
 export function withText(editor: Editor, text: string): Editor {
   const harmless = clean(text);
   return { ...editor, text: harmless, cursor: harmless.length };
+}
+
+/** What was asked in this conversation can be asked again. */
+export function withHistory(editor: Editor, items: readonly Item[]): Editor {
+  const history = items.flatMap((item) => (item.kind === "prompt" ? [clean(item.text)] : [])).slice(-500);
+  return { ...editor, history, at: history.length, draft: "" };
 }
 
 /** Sent: empty again, and remembered. */

@@ -47,6 +47,7 @@ const KEYS: readonly (readonly [string, string])[] = [
   ["Ctrl+C again, Ctrl+D", "leave; everything is kept"],
   ["↑ ↓", "what you sent before; take a queued prompt back"],
   ["Tab", "complete a command"],
+  ["Ctrl+L", "draw the screen anew"],
   ["Ctrl+Z", "to the shell; fg comes back"],
 ];
 

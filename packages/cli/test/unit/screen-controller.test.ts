@@ -115,7 +115,7 @@ describe("when something fails", () => {
 });
 
 test("word from another session is shown, and goes away when one goes there", async () => {
-  const here = new ScriptedChat("0199aaaa-0000", { title: "here" });
+  const here = new ScriptedChat("0199aaaa-0000", { title: "here", status: "running" });
   const other = new ScriptedChat("0199bbbb-0000", { title: "the other" });
   const person = new Person(here, other).say("/sessions");
   await person.sees("the other");
@@ -127,6 +127,21 @@ test("word from another session is shown, and goes away when one goes there", as
   await person.sees("Sessions  2");
   person.type("here").press("enter");
   await vi.waitFor(() => expect(person.live).not.toContain("asks for permission"));
+});
+
+test("a chat that has nothing to do is given back when one goes to another; one that works is not", async () => {
+  const idle = new ScriptedChat("0199aaaa-0000", { title: "idle" });
+  const other = new ScriptedChat("0199bbbb-0000", { title: "the other" });
+  const person = new Person(idle, other).say("/sessions");
+  await person.sees("the other");
+  person.type("other").press("enter");
+  await vi.waitFor(() => expect(idle.told).toEqual(["close"]));
+  other.become({ status: "running" });
+  person.say("/sessions");
+  await person.sees("Sessions  2");
+  person.type("idle").press("enter");
+  await vi.waitFor(() => expect(person.all).toContain("holdfast idle"));
+  expect(other.told).toEqual([]);
 });
 
 test("/rewind puts the prompt back to be edited", async () => {
