@@ -70,7 +70,10 @@ export class TextScreen implements Screen {
   }
 
   begin({ prompt }: Task, { kills, seed }: { readonly kills: number; readonly seed: number }): void {
-    this.#line(this.#paint("bold", "holdfast demo") + this.#paint("dim", `   ${kills} kills, seed ${seed}`));
+    this.#line(
+      this.#paint("bold", "holdfast demo") +
+        this.#paint("dim", `   ${kills === 1 ? "1 kill" : `${kills} kills`}, seed ${seed}`),
+    );
     this.#words(
       "",
       "An agent works on a task in a temporary folder. It is killed with kill -9 in the middle of its turn, and another process takes the turn up again. Processes, disk and kills are real; the model is the built-in one, and needs no key.",
