@@ -101,10 +101,10 @@ export class Controller {
     const empty = this.#editor.text === "";
     switch (key.name) {
       case "escape":
-        if (!this.#stopTurn()) this.#editor = withText(this.#editor, "");
+        this.#stopTurn();
         return;
       case "tab":
-        this.#editor = withText(this.#editor, completed(this.#editor.text));
+        this.#complete();
         return;
       case "enter":
         this.#enter();
@@ -119,6 +119,11 @@ export class Controller {
       default:
         this.#edit(key);
     }
+  }
+
+  #complete(): void {
+    const text = completed(this.#editor.text);
+    if (text !== this.#editor.text) this.#editor = withText(this.#editor, text);
   }
 
   #edit(key: Key): void {
@@ -185,14 +190,14 @@ export class Controller {
     }
   }
 
-  /** Stops what runs, or empties the line; the second one leaves. */
+  /** Stops what runs, or empties the line, which the history keeps; the second one leaves. */
   #interrupt(armed: boolean): void {
     if (armed) {
       this.leave();
       return;
     }
     this.#armed = true;
-    if (!this.#stopTurn()) this.#editor = withText(this.#editor, "");
+    if (!this.#stopTurn() && this.#editor.text !== "") this.#editor = sent(this.#editor);
   }
 
   #stopTurn(): boolean {
@@ -269,6 +274,7 @@ export class Controller {
   #heard(event: ChatEvent, current: boolean): void {
     if (current) {
       if (event.type === "notice") this.drawing.notice(event.level, event.text);
+      if (event.type === "retry") this.drawing.notice("warning", `The request is made again: ${event.reason}`);
       if (event.type === "replaced") this.#replaced(event.reason);
       if (event.type === "turn.ended" && event.outcome === "aborted") {
         // Behind what was produced, which the next picture finishes.

@@ -27,7 +27,8 @@ export async function runScreen({ host, begin, exportTo }: ScreenOptions): Promi
   process.on("SIGINT", interrupted);
   const screen = render(<App controller={controller} />, { exitOnCtrlC: false, interactive: true });
   try {
-    return await controller.left;
+    // Ink leaves by itself only if it could not draw: then it says why.
+    return await Promise.race([controller.left, screen.waitUntilExit().then(() => null)]);
   } finally {
     process.off("SIGINT", interrupted);
     screen.unmount();

@@ -8,6 +8,18 @@ import { temporaryHome } from "../command.ts";
 import { answered, chat, inTerminal } from "../screen/chat.ts";
 
 describe.concurrent("failure in the user's face, kindly", () => {
+  test("a server that does not answer: said in words after some tries; the turn is not lost", async (context) => {
+    using home = temporaryHome();
+    const port = await closedPort();
+    await using terminal = await chat(context, home, [
+      ...["--model", "compatible/x", "--base-url", `http://127.0.0.1:${port}/v1`],
+    ]);
+    await terminal.say("think about rivers");
+    const screen = await terminal.until(/✗ The server of compatible\/x does not answer/, 60_000);
+    expect(screen).toContain(`127.0.0.1:${port}`);
+    await terminal.until(/you asked: think about rivers\n▸ f {2}finish it/);
+  });
+
   test("C19: the disk is full in the middle of a turn: it stops before the next tool, says so, and goes on when asked after space is back", async (context) => {
     const why = whyNoMounts();
     if (why !== null) context.skip(`not run: ${why}`);
@@ -157,6 +169,15 @@ describe.concurrent("holdfast resume", () => {
     expect(await list.ended()).toEqual({ code: 0, signal: null });
   });
 });
+
+/** Nobody listens there: it was ours a moment ago. */
+async function closedPort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
 
 /** Until not a byte more fits. */
 function fill(path: string): void {

@@ -121,6 +121,9 @@ describe.concurrent("C6: chat is told to end", () => {
       expect(screen).toMatch(/(^|[#$] )icanon$/m);
       expect(screen).toMatch(/^echo$/m);
       expect(await terminal.fact("cursor_flag")).toBe("1");
+      // And a paste comes without the brackets that the chat had asked for.
+      await terminal.paste("echo pasted=$((40+4))\n");
+      expect(await terminal.until("pasted=44")).not.toContain("200~");
       if (name !== "idle") expect((await home.run(["show", "latest"])).stdout).toContain("cut off by SIGTERM");
     });
   }
