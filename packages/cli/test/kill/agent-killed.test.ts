@@ -81,7 +81,8 @@ describe(`the agent, killed at ${KILLS} random instants and resumed (seed ${seed
         const n = chain++;
         const task = tasks[n % tasks.length]!;
         const { files, ms } = undisturbed.get(task.name)!;
-        kills += await killed(task, files, ms, n);
+        const times = await killed(task, files, ms, n);
+        kills += times;
       }
     };
     await Promise.all(Array.from({ length: CHAINS }, work));
