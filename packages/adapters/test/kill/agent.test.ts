@@ -19,6 +19,7 @@ const AGENT = join(import.meta.dirname, "agent.ts");
 interface Death {
   readonly provider: ProviderName;
   readonly asks?: boolean;
+  readonly counts?: Orders["counts"];
   readonly killAfter: number;
 }
 
@@ -41,6 +42,7 @@ beforeAll(async () => {
     effects: join(folder.path, "effects"),
     asks: false,
     killAfter: 0,
+    counts: "records",
   };
   expect(await killed(orders)).toEqual({ lines: ["prompt", "completed"], signal: null });
 });
@@ -88,7 +90,7 @@ async function judged(death: Death, expected: readonly string[]): Promise<Verdic
   using folder = place();
   await using server = await loopback(providers[provider].speech, reply);
   const effects = join(folder.path, "effects");
-  const orders: Orders = { asks: false, ...death, folder: folder.path, url: server.url, effects };
+  const orders: Orders = { asks: false, counts: "records", ...death, folder: folder.path, url: server.url, effects };
   const { lines, signal } = await killed(orders);
   if (signal === null) {
     expect(lines, what).toContain("completed");
@@ -170,6 +172,11 @@ describe("P1, P4: SIGKILL after each write, and what is sent after it is what wo
     await all(everyWrite({ provider }, from, 3), await undisturbed(provider));
   });
 
+  test("C2: anthropic, while words are streamed", async () => {
+    const expected = await undisturbed("anthropic");
+    for (const killAfter of [1, 2, 3]) await judged({ provider: "anthropic", counts: "drafts", killAfter }, expected);
+  });
+
   test("C37: where a person must say yes first, it runs once", async () => {
     const expected = await undisturbed("anthropic");
     const { unknown } = await all(everyWrite({ provider: "anthropic", asks: true }, 8), expected);
@@ -187,7 +194,8 @@ test("C4: killed again and again, it comes to its end, and runs nothing twice th
     url: server.url,
     effects,
     asks: true,
-    killAfter: 7,
+    killAfter: 6,
+    counts: "records",
   };
   let deaths = 0;
   for (; deaths < 20; deaths++) {

@@ -18,6 +18,8 @@ export interface Orders {
   readonly asks: boolean;
   /** SIGKILL right after the how many-eth write to the journal; 0: it is left alone. */
   readonly killAfter: number;
+  /** Which writes count: those of streamed words, whose number depends on the weather, or all others. */
+  readonly counts: "drafts" | "records";
 }
 
 export const PROMPT: ModelMessage = { role: "user", content: "Look twice, then tell everybody." };
@@ -102,14 +104,18 @@ export async function live(
   }
 }
 
-function openKilled({ folder, killAfter }: Orders): Promise<Store> {
+function openKilled({ folder, killAfter, counts }: Orders): Promise<Store> {
   let left = killAfter;
+  const isCounted = (bytes: Uint8Array): boolean => {
+    const lines = Buffer.from(bytes).toString("utf8").split("\n").filter(Boolean);
+    return lines.every((line) => line.includes('"kind":"draft"')) === (counts === "drafts");
+  };
   const deadly = (file: DiskFile): DiskFile => ({
     path: file.path,
     read: (into, offset, length, position) => file.read(into, offset, length, position),
     write: (bytes) => {
       const written = file.write(bytes);
-      if (--left === 0) process.kill(process.pid, "SIGKILL");
+      if (isCounted(bytes) && --left === 0) process.kill(process.pid, "SIGKILL");
       return written;
     },
     writeAt: (bytes, position) => file.writeAt(bytes, position),
@@ -137,7 +143,9 @@ if (import.meta.main) {
   const session =
     (await store.resumeLatest<ModelMessage>({}, OPEN)) ??
     (await store.create<ModelMessage>({ ...OPEN, dialect: "ai-sdk" }));
-  const kind = await live(orders, session, (what) => writeSync(1, `${what}\n`));
+  // It may have died between the end of its turn and its own.
+  const isDone = session.messages.length > 0 && session.interruption === null;
+  const kind = isDone ? "completed" : await live(orders, session, (what) => writeSync(1, `${what}\n`));
   await store.close();
   writeSync(1, `${kind}\n`);
 }
