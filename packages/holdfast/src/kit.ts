@@ -18,6 +18,7 @@ export {
   storeClosed,
 } from "./journal/refusals.ts";
 export type { TextBehind, TextChange, TextFound, TextMark, TextQuery, TextTables } from "./journal/texts.ts";
+export { assertFollows, lineOf, nothingToAdopt, segmentAt, type VerbatimLine } from "./journal/verbatim.ts";
 export { phrasesOf, tokensOf, withMarks } from "./session/search/tokens.ts";
 export { searchable, stretchesOf } from "./session/search/words.ts";
 export { tellAll } from "./stores/listeners.ts";

@@ -1,6 +1,7 @@
 import type { HoldfastError } from "../errors.ts";
 import type { JournalRecord, Json, NewRecord } from "./record.ts";
 import type { TextTables } from "./texts.ts";
+import type { VerbatimLine } from "./verbatim.ts";
 
 /**
  * What a store promises, and all that the layers above may know of one. A store keeps records, in order, safely; it knows
@@ -220,6 +221,11 @@ export interface JournalStore extends AsyncDisposable {
   verify(id: string): Promise<Verification>;
   /** Compresses what lies before the current epoch, under the lease. */
   pack(id: string): Promise<{ readonly segments: number; readonly bytesBefore: number; readonly bytesAfter: number }>;
+  /**
+   * A new session that holds exactly these lines, with the seqs, times and checksums that they have: a copy of one that is elsewhere. It is there, whole and durable, when this resolves, and not at all before; what an
+   * attempt that came to nothing has left is in nobody's way. A store may not have this. ID_INVALID, SESSION_EXISTS, SESSION_BUSY, RECORD_INVALID.
+   */
+  adopt?(id: string, lines: AsyncIterable<readonly VerbatimLine[]>): Promise<void>;
   /** Removes what has been in the trash for longer than `graceMs` (default a week), and what unfinished work left behind. */
   gc(options?: { readonly graceMs?: number }): Promise<{ readonly removed: readonly string[] }>;
   /** Closes every journal that this store has open. */

@@ -1,3 +1,4 @@
+import { brokenAdopting } from "./broken/adopting.ts";
 import { brokenClosing } from "./broken/closing.ts";
 import { brokenDeleting } from "./broken/deleting.ts";
 import { brokenEpochs } from "./broken/epochs.ts";
@@ -26,5 +27,6 @@ export const brokenStores: readonly BrokenStore[] = [
   ...brokenLeases,
   ...brokenDeleting,
   ...brokenClosing,
+  ...brokenAdopting,
   ...brokenVariants,
 ];

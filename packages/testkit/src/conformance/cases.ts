@@ -1,4 +1,5 @@
 import type { Case } from "./case.ts";
+import { adopting } from "./cases/adopting.ts";
 import { appending } from "./cases/appending.ts";
 import { badRecords } from "./cases/bad-records.ts";
 import { closing } from "./cases/closing.ts";
@@ -33,5 +34,6 @@ export const conformanceCases: readonly Case[] = [
   ...closing,
   ...lifecycle,
   ...packing,
+  ...adopting,
   ...size,
 ];

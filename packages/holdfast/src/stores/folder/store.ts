@@ -10,7 +10,9 @@ import { Ledger } from "../../journal/ledger.ts";
 import { openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
 import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type NewRecord } from "../../journal/record.ts";
 import { sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
+import type { VerbatimLine } from "../../journal/verbatim.ts";
 import { type Lease, Leases } from "../lease.ts";
+import { adoptSession } from "./adopt.ts";
 import { giveBirth } from "./birth.ts";
 import { Catalogue } from "./catalogue.ts";
 import { readEpoch } from "./epoch.ts";
@@ -65,6 +67,7 @@ class FolderStore implements contract.JournalStore {
   readonly #root: string;
   readonly #sessions: string;
   readonly #trash: string;
+  readonly #incoming: string;
   readonly #disk: Disk;
   readonly #options: FolderStoreOptions;
   readonly #leases: Leases;
@@ -81,6 +84,7 @@ class FolderStore implements contract.JournalStore {
     this.#root = root;
     this.#sessions = join(root, "sessions");
     this.#trash = join(root, "trash");
+    this.#incoming = join(root, "incoming");
     this.#disk = options.disk ?? nodeDisk;
     this.#options = options;
     this.#makeFolders();
@@ -240,9 +244,30 @@ class FolderStore implements contract.JournalStore {
     });
   }
 
+  async adopt(id: string, lines: AsyncIterable<readonly VerbatimLine[]>): Promise<void> {
+    const folder = this.#folderOf(id);
+    if (this.#segmentsOf(folder).length > 0) throw sessionExists(id);
+    await this.#underLease(id, async () => {
+      if (this.#segmentsOf(folder).length > 0) throw sessionExists(id);
+      try {
+        this.#anchor();
+        const place = { disk: this.#disk, incoming: this.#incoming, sessions: this.#sessions, id };
+        await adoptSession(place, lines);
+      } catch (error) {
+        throw diskFailure(error, "take a session over", folder, "Nothing that was there is affected.");
+      }
+    });
+  }
+
   async gc(options: { readonly graceMs?: number } = {}): Promise<{ readonly removed: readonly string[] }> {
     this.#assertOpen();
-    const places = { disk: this.#disk, leases: this.#leases, sessions: this.#sessions, trash: this.#trash };
+    const places = {
+      disk: this.#disk,
+      leases: this.#leases,
+      sessions: this.#sessions,
+      trash: this.#trash,
+      incoming: this.#incoming,
+    };
     return collectGarbage(places, this.#now(), options.graceMs);
   }
 

@@ -21,13 +21,19 @@ export function moveToTrash(disk: Disk, sessions: string, trash: string, id: str
   disk.syncFolder(sessions);
 }
 
-/** Empties the trash of what is older than the grace time, removes folders that never became a session, and leases that nobody needs. */
+/** Empties the trash of what is older than the grace time, removes what never became a session, and leases that nobody needs. */
 export function collectGarbage(
-  places: { readonly disk: Disk; readonly leases: Leases; readonly sessions: string; readonly trash: string },
+  places: {
+    readonly disk: Disk;
+    readonly leases: Leases;
+    readonly sessions: string;
+    readonly trash: string;
+    readonly incoming: string;
+  },
   nowMs: number,
   graceMs = WEEK_MS,
 ): { readonly removed: readonly string[] } {
-  const { disk, leases, sessions, trash } = places;
+  const { disk, leases, sessions, trash, incoming } = places;
   const removed: string[] = [];
   try {
     for (const name of disk.list(trash)) {
@@ -54,6 +60,12 @@ export function collectGarbage(
         removed.push(id);
       });
     }
+    for (const id of disk.stat(incoming) ? disk.list(incoming) : []) {
+      const folder = join(incoming, id);
+      const stat = disk.stat(folder);
+      if (!isId(id) || stat?.kind !== "folder" || nowMs - stat.mtimeMs < DAY_MS) continue;
+      leases.whileFree(id, () => removeTree(disk, folder));
+    }
     for (const id of leases.ids()) {
       const isGone = () => disk.stat(join(sessions, id)) === null;
       if (isGone()) leases.whileFree(id, () => isGone() && leases.forget(id));
@@ -70,7 +82,7 @@ function isSame(a: DiskStat | null, b: DiskStat | null): boolean {
 }
 
 /** What somebody else has removed meanwhile is as good as removed by us. */
-function removeTree(disk: Disk, path: string): void {
+export function removeTree(disk: Disk, path: string): void {
   try {
     if (disk.stat(path)?.kind === "folder") {
       for (const name of disk.list(path)) removeTree(disk, join(path, name));

@@ -1,7 +1,9 @@
+import type { Segment } from "../../journal/account.ts";
 import type { Damage, FollowOptions, Recovery } from "../../journal/contract.ts";
 import { decodeLine } from "../../journal/decode.ts";
 import { cursorOf, type JournalRecord } from "../../journal/record.ts";
 import { cursorStale } from "../../journal/refusals.ts";
+import { segmentAt, type VerbatimLine } from "../../journal/verbatim.ts";
 
 const NEWLINE = 0x0a;
 
@@ -23,6 +25,8 @@ export class MemorySession {
   deleted = false;
   /** How many lines were acknowledged: followers get no others. */
   #acknowledged = 0;
+  /** Of those that were taken over. */
+  #newest: Segment | null = null;
   readonly #waiting = new Set<() => void>();
 
   constructor(id: string) {
@@ -54,6 +58,16 @@ export class MemorySession {
   beginSegment(unit: Buffer): void {
     this.segments.push(this.lines.length);
     this.add(unit);
+  }
+
+  /** A line as it was elsewhere. Seqs that no line was there for are damaged here. */
+  adopt({ record, bytes }: VerbatimLine): void {
+    while (this.lines.length < record.seq - 1) this.lines.push(Buffer.from("\n"));
+    const begins = segmentAt(record, this.#newest);
+    // Here each segment begins an epoch: one that merely goes on is a line like any other.
+    if (begins && (begins.number === begins.epoch || !this.#newest)) this.segments.push(this.lines.length);
+    this.#newest = begins ?? this.#newest;
+    this.lines.push(Buffer.concat([bytes, Buffer.from("\n")]));
   }
 
   acknowledge(seq: number): void {

@@ -19,10 +19,11 @@ import { Ledger } from "../../journal/ledger.ts";
 import { assertFormat, openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
 import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { notSupported, sessionBusy, sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
+import { assertFollows, nothingToAdopt, type VerbatimLine } from "../../journal/verbatim.ts";
 import { MemoryJournal } from "./journal.ts";
 import { listSessions } from "./list.ts";
 import { Memory } from "./memory.ts";
-import type { MemorySession } from "./session.ts";
+import { MemorySession } from "./session.ts";
 
 export interface MemoryStoreOptions {
   /** Where the sessions are kept; default: a new memory, which ends with the store. */
@@ -161,6 +162,22 @@ class MemoryStore implements JournalStore {
   async pack(): Promise<never> {
     this.#assertOpen();
     throw notSupported("pack", URL, "There is nothing to gain in memory.");
+  }
+
+  async adopt(id: string, lines: AsyncIterable<readonly VerbatimLine[]>): Promise<void> {
+    if (await this.has(id)) throw sessionExists(id);
+    const session = new MemorySession(id);
+    for await (const some of lines) {
+      for (const line of some) {
+        assertFollows(line, id, session.head);
+        session.adopt(line);
+      }
+    }
+    if (session.head === 0) throw nothingToAdopt(id);
+    this.#assertOpen();
+    if (this.#memory.sessions.has(id)) throw sessionExists(id);
+    session.acknowledge(session.head);
+    this.#memory.sessions.set(id, session);
   }
 
   async gc(options: { readonly graceMs?: number } = {}): Promise<{ readonly removed: readonly string[] }> {

@@ -34,6 +34,9 @@ export class Rows {
   readonly #newestSeq: StatementSync;
   readonly #findSession: StatementSync;
   readonly #insertSession: StatementSync;
+  readonly #insertTrashed: StatementSync;
+  readonly #untrash: StatementSync;
+  readonly #countLines: StatementSync;
   readonly #updateSession: StatementSync;
   readonly #reopenSession: StatementSync;
   readonly #carrySession: StatementSync;
@@ -61,6 +64,13 @@ export class Rows {
     const columns = "key, id, at, head, closed, summary";
     this.#findSession = prepare(`SELECT ${columns} FROM sessions WHERE id = ? AND trashed IS NULL`);
     this.#insertSession = prepare("INSERT INTO sessions (id, at, head, closed, summary) VALUES (?, ?, ?, 0, ?)");
+    this.#insertTrashed = prepare(
+      "INSERT INTO sessions (id, at, head, closed, summary, trashed) VALUES (?, '', 0, 0, 'null', ?)",
+    );
+    this.#untrash = prepare("UPDATE sessions SET trashed = NULL WHERE key = ?");
+    this.#countLines = prepare(
+      `SELECT count(*) AS lines FROM lines WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + ${SEQ_MAX}`,
+    );
     this.#updateSession = prepare("UPDATE sessions SET at = ?2, head = ?3, closed = ?4, summary = ?5 WHERE key = ?1");
     this.#reopenSession = prepare("UPDATE sessions SET closed = 0 WHERE key = ?");
     this.#carrySession = prepare("UPDATE sessions SET at = ?2, head = ?3, summary = ?4 WHERE key = ?1 AND head < ?3");
@@ -118,6 +128,19 @@ export class Rows {
 
   insertSession(id: string, at: string, head: number, summary: Json): number {
     return Number(this.#insertSession.run(id, at, head, JSON.stringify(summary)).lastInsertRowid);
+  }
+
+  /** A session that nobody sees. */
+  insertTrashed(id: string, nowMs: number): number {
+    return Number(this.#insertTrashed.run(id, nowMs).lastInsertRowid);
+  }
+
+  untrash(key: number): void {
+    this.#untrash.run(key);
+  }
+
+  countLines(key: number): number {
+    return Number(this.#countLines.get(key)?.["lines"]);
   }
 
   updateSession(key: number, at: string, head: number, closed: boolean, summary: Json): void {

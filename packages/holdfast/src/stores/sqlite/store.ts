@@ -8,7 +8,9 @@ import { Ledger } from "../../journal/ledger.ts";
 import { assertFormat, openedRecord } from "../../journal/lifecycle.ts";
 import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type NewRecord } from "../../journal/record.ts";
 import { notSupported, sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
+import type { VerbatimLine } from "../../journal/verbatim.ts";
 import { type Lease, Leases } from "../lease.ts";
+import { adoptSession } from "./adopt.ts";
 import { Database } from "./database.ts";
 import { sqliteFailure } from "./failure.ts";
 import { Followers, followSession } from "./follow.ts";
@@ -230,6 +232,20 @@ class SqliteStore implements contract.JournalStore {
   async pack(): Promise<never> {
     this.#assertOpen();
     throw notSupported("pack", this.url, "Copy the session to a folder store, and pack it there.");
+  }
+
+  async adopt(id: string, lines: AsyncIterable<readonly VerbatimLine[]>): Promise<void> {
+    if (await this.has(id)) throw sessionExists(id);
+    const lease = await this.#leases.take(id, this.#options.app ?? "holdfast");
+    try {
+      await this.#wal.trust();
+      const ledger = this.#ledger();
+      const place = { database: this.#database, rows: this.#rows, wal: this.#wal, ledger, id, nowMs: this.#now() };
+      await adoptSession(place, lines);
+      await this.#wal.confirm();
+    } finally {
+      lease.release();
+    }
   }
 
   async gc(options: { readonly graceMs?: number } = {}): Promise<{ readonly removed: readonly string[] }> {

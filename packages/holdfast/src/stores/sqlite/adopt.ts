@@ -1,0 +1,90 @@
+import { setImmediate as breathe } from "node:timers/promises";
+import { HoldfastError } from "../../errors.ts";
+import type { Segment } from "../../journal/account.ts";
+import type { Ledger } from "../../journal/ledger.ts";
+import { sessionExists } from "../../journal/refusals.ts";
+import { assertFollows, nothingToAdopt, segmentAt, type VerbatimLine } from "../../journal/verbatim.ts";
+import type { Database } from "./database.ts";
+import type { Rows } from "./rows.ts";
+import type { Wal } from "./wal.ts";
+
+/** One transaction takes no more than about this much, so that no writer has to wait long. */
+const BATCH_BYTES = 1024 * 1024;
+const BATCH_ROWS = 512;
+
+/**
+ * A session with exactly these lines. Until all of them are there it is in the trash, where nobody sees it, and where one that is never finished is collected as any other; one last transaction takes it out. Under the lease. Throws what SQLite throws, and SESSION_EXISTS.
+ */
+export async function adoptSession(
+  place: {
+    readonly database: Database;
+    readonly rows: Rows;
+    readonly wal: Wal;
+    readonly ledger: Ledger;
+    readonly id: string;
+    readonly nowMs: number;
+  },
+  lines: AsyncIterable<readonly VerbatimLine[]>,
+): Promise<void> {
+  const { database, rows, wal, ledger, id, nowMs } = place;
+  const what = "take a session over";
+  const key = await database.retry(what, () =>
+    database.transaction(() => {
+      if (rows.findSession(id)) throw sessionExists(id);
+      return rows.insertTrashed(id, nowMs);
+    }),
+  );
+  let segment: Segment | null = null;
+  let count = 0;
+  let closed = false;
+  const put = async (some: readonly VerbatimLine[], bytes: number): Promise<void> => {
+    let newest: Segment | null = segment;
+    const begun: Segment[] = [];
+    for (const { record } of some) {
+      const begins = segmentAt(record, newest);
+      if (begins) begun.push(begins);
+      newest = begins ?? newest;
+    }
+    await database.retry(what, () =>
+      database.transaction(() => {
+        for (const one of begun) rows.insertSegment(key, one);
+        for (const line of some) rows.insertLine(key, line.record.seq, line.bytes);
+      }),
+    );
+    segment = newest;
+    count += some.length;
+    wal.grew(bytes);
+    await breathe();
+  };
+
+  let waiting: VerbatimLine[] = [];
+  let bytes = 0;
+  for await (const some of lines) {
+    for (const line of some) {
+      assertFollows(line, id, ledger.head);
+      ledger.absorb(line.record);
+      closed = line.record.kind === "closed";
+      waiting.push(line);
+      bytes += line.bytes.length;
+      if (bytes < BATCH_BYTES && waiting.length < BATCH_ROWS) continue;
+      await put(waiting, bytes);
+      waiting = [];
+      bytes = 0;
+    }
+  }
+  if (waiting.length > 0) await put(waiting, bytes);
+  if (count === 0) throw nothingToAdopt(id);
+  await database.retry(what, () =>
+    database.transaction(() => {
+      if (rows.findSession(id)) throw sessionExists(id);
+      if (rows.countLines(key) !== count) throw collected(id);
+      rows.updateSession(key, ledger.at, ledger.head, closed, ledger.row);
+      rows.untrash(key);
+    }),
+  );
+}
+
+function collected(id: string): HoldfastError {
+  const message = `Session ${id} was not taken over: somebody collected garbage meanwhile, and took what was there of it. Nothing else is affected. Try again.`;
+  return new HoldfastError("STORE_IO", message, { session: id });
+}
