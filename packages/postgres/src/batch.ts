@@ -1,11 +1,12 @@
 import type { Durability } from "holdfast";
-import type { Database } from "./database.ts";
+import type { Segment } from "holdfast/kit";
+import { type Database, NO_WAIT, POWER } from "./database.ts";
 import type { Lease } from "./leases.ts";
 
 /** Statements that are under way at the same time; more only wait for the same disk. */
 const STATEMENTS_MAX = 4;
 const SESSIONS_MAX = 256;
-const CHARACTERS_MAX = 4 * 1024 * 1024;
+const BYTES_MAX = 4 * 1024 * 1024;
 
 /** Lines of one session that are to be written at one instant, behind its newest one. */
 export interface Write {
@@ -14,10 +15,10 @@ export interface Write {
   readonly head: number;
   readonly count: number;
   /** The lines, each but the last with its newline. */
-  readonly lines: string;
+  readonly lines: Buffer;
   readonly durability: Durability;
-  /** A segment begins with the first of the lines. */
-  readonly segment: { readonly number: number; readonly epoch: number; readonly first: number } | null;
+  /** The segments that begin in these lines. */
+  readonly segments: readonly Segment[];
   /** The session is no longer closed. */
   readonly opens: boolean;
 }
@@ -72,13 +73,12 @@ export class Batch {
     const durability = this.#waiting[0]!.write.durability;
     const chosen: Waiting[] = [];
     const left: Waiting[] = [];
-    let characters = 0;
+    let bytes = 0;
     for (const one of this.#waiting) {
-      const fits =
-        chosen.length === 0 || (chosen.length < SESSIONS_MAX && characters + one.write.lines.length <= CHARACTERS_MAX);
+      const fits = chosen.length === 0 || (chosen.length < SESSIONS_MAX && bytes + one.write.lines.length <= BYTES_MAX);
       if (one.write.durability === durability && fits) {
         chosen.push(one);
-        characters += one.write.lines.length;
+        bytes += one.write.lines.length;
       } else left.push(one);
     }
     this.#waiting = left;
@@ -87,55 +87,65 @@ export class Batch {
 
   async #send(chosen: readonly Waiting[]): Promise<void> {
     try {
-      const written = await this.#write(chosen.map(({ write }) => write));
+      const { text, values } = statementOf(
+        this.#database.schema,
+        chosen.map(({ write }) => write),
+      );
+      const { rows } = await this.#database.once(text, values);
+      const written = new Set(rows.map((row) => row["place"]));
       for (const { write, resolve } of chosen) resolve(written.has(write.lease.place) ? "written" : "moved");
     } catch (error) {
       for (const { reject } of chosen) reject(error);
     }
   }
+}
 
-  async #write(writes: readonly Write[]): Promise<Set<unknown>> {
-    const { schema } = this.#database;
-    const segments = writes.filter(({ segment }) => segment !== null);
-    const { rows } = await this.#database.once(
-      `WITH ${writes[0]!.durability === "process" ? "fast AS (SELECT set_config('synchronous_commit', 'off', true))," : ""}
-      given AS (
-        SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::boolean[])
-          AS t (place, owner, fence, head, count, lines, opens)
-      ),
-      moved AS (
-        UPDATE ${schema}.heads AS h SET head = h.head + g.count
-        FROM given AS g${writes[0]!.durability === "process" ? ", fast" : ""}
-        WHERE h.place = g.place AND h.owner = g.owner AND h.fence = g.fence AND h.head = g.head AND h.trashed IS NULL
-        RETURNING h.place
-      ),
-      begun AS (
-        INSERT INTO ${schema}.segments (place, number, epoch, first)
-        SELECT s.* FROM unnest($8::uuid[], $9::integer[], $10::integer[], $11::bigint[]) AS s (place, number, epoch, first) JOIN moved USING (place)
-      ),
-      opened AS (
-        UPDATE ${schema}.catalogue AS c SET closed = false FROM given AS g JOIN moved USING (place) WHERE c.place = g.place AND g.opens
-      ),
-      put AS (
-        INSERT INTO ${schema}.lines (place, seq, line)
-        SELECT g.place, g.head + l.number, l.line
-        FROM given AS g JOIN moved USING (place), string_to_table(g.lines, E'\\n') WITH ORDINALITY AS l (line, number)
-      )
-      SELECT place FROM moved`,
-      [
-        writes.map(({ lease }) => lease.place),
-        writes.map(({ lease }) => lease.owner),
-        writes.map(({ lease }) => lease.fence),
-        writes.map(({ head }) => head),
-        writes.map(({ count }) => count),
-        writes.map(({ lines }) => lines),
-        writes.map(({ opens }) => opens),
-        segments.map(({ lease }) => lease.place),
-        segments.map(({ segment }) => segment!.number),
-        segments.map(({ segment }) => segment!.epoch),
-        segments.map(({ segment }) => segment!.first),
-      ],
+/**
+ * One statement for all (S24). Each value is a parameter of its own: an array would have to be quoted, which costs more than all the rest where lines are long. Rows are locked in the order of their places, where that is up to
+ * us, so that a statement and its own repetition do not lock each other out.
+ */
+export function statementOf(
+  schema: string,
+  writes: readonly Write[],
+): { readonly text: string; readonly values: unknown[] } {
+  const { durability, lease } = writes[0]!;
+  const values: unknown[] = [lease.owner];
+  const value = (given: unknown, type: string): string => `$${values.push(given)}::${type}`;
+  const given: string[] = [];
+  const lines: string[] = [];
+  const begun: string[] = [];
+  const opened: string[] = [];
+  const isSingle = writes.every(({ count }) => count === 1);
+  const inOrder = [...writes].sort((a, b) => (a.lease.place < b.lease.place ? -1 : 1));
+  for (const write of inOrder) {
+    const place = value(write.lease.place, "uuid");
+    given.push(
+      `(${place}, ${value(write.lease.fence, "bigint")}, ${value(write.head, "bigint")}, ${value(write.count, "bigint")})`,
     );
-    return new Set(rows.map((row) => row["place"]));
+    lines.push(`(${place}, ${value(write.lines, "text")})`);
+    for (const { number, epoch, first } of write.segments)
+      begun.push(`(${place}, ${value(number, "integer")}, ${value(epoch, "integer")}, ${value(first, "bigint")})`);
+    if (write.opens) opened.push(place);
   }
+  const text = `WITH ${durability === "process" ? NO_WAIT : POWER},
+    moved AS (
+      UPDATE ${schema}.heads AS h SET head = h.head + g.count
+      FROM (VALUES ${given.join(", ")}) AS g (place, fence, head, count), power
+      WHERE h.place = g.place AND h.owner = $1 AND h.fence = g.fence AND h.head = g.head AND h.trashed IS NULL
+      RETURNING h.place, g.head
+    ),
+    ${begun.length === 0 ? "" : `begun AS (INSERT INTO ${schema}.segments (place, number, epoch, first) SELECT s.* FROM (VALUES ${begun.join(", ")}) AS s (place, number, epoch, first) JOIN moved USING (place)),`}
+    ${opened.length === 0 ? "" : `opened AS (UPDATE ${schema}.catalogue AS c SET closed = false FROM moved WHERE c.place = moved.place AND moved.place IN (${opened.join(", ")})),`}
+    put AS (
+      INSERT INTO ${schema}.lines (place, seq, line)
+      ${
+        isSingle
+          ? "SELECT moved.place, moved.head + 1, l.lines"
+          : "SELECT moved.place, moved.head + line.number, line.line"
+      }
+      FROM moved JOIN (VALUES ${lines.join(", ")}) AS l (place, lines) USING (place)
+      ${isSingle ? "" : "CROSS JOIN LATERAL string_to_table(l.lines, E'\\n') WITH ORDINALITY AS line (line, number)"}
+    )
+    SELECT place FROM moved`;
+  return { text, values };
 }

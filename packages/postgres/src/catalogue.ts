@@ -1,11 +1,11 @@
 import type { Json, Listed, ListHints, ListOptions, Summariser } from "holdfast";
-import { type Ledger, listCursor, parseListCursor, recordOf } from "holdfast/kit";
+import { listCursor, parseListCursor, recordOf } from "holdfast/kit";
 import type { Database, Row } from "./database.ts";
-import { holderOf, IS_FREE, type Lease } from "./leases.ts";
+import { holderOf, isFree } from "./leases.ts";
 import type { Lines } from "./lines.ts";
+import type { Standing } from "./lot.ts";
 
-/** In this order: a lock is tried only where there is one. */
-const HELD = `CASE WHEN h.owner IS NULL THEN false ELSE NOT (${IS_FREE}) END AS held`;
+const heldOf = (schema: string): string => `NOT (${isFree(schema)}) AS held`;
 
 interface Found extends Listed {
   readonly place: string;
@@ -35,24 +35,13 @@ export class Catalogue {
     this.#saved.delete(place);
   }
 
-  async save(place: string, { at, head, row }: Ledger, closed: boolean): Promise<void> {
+  async save(place: string, { at, head, row }: Standing, closed: boolean): Promise<void> {
     await this.#database.query(
       "save the row of the list",
       `UPDATE ${this.#database.schema}.catalogue SET at = $2, head = $3, closed = $4, summary = $5 WHERE place = $1 AND head <= $3`,
       [place, at, head, closed, jsonb(row)],
     );
     this.#saved.set(place, head);
-  }
-
-  /** Commits something of no meaning, and waits for the disk: all that was committed before is durable then. False if the lease is gone. */
-  async sync({ place, owner, fence }: Lease): Promise<boolean> {
-    const { rowCount } = await this.#database.query(
-      "make the journal durable",
-      `WITH slow AS (SELECT set_config('synchronous_commit', 'on', true))
-      UPDATE ${this.#database.schema}.heads AS h SET fence = h.fence FROM slow WHERE place = $1 AND owner = $2 AND h.fence = $3`,
-      [place, owner, fence],
-    );
-    return rowCount === 1;
   }
 
   /** Newest first. Rows that their writers have left behind, because they are at work or have died, are shown as they would be if they had been saved just now. */
@@ -68,11 +57,11 @@ export class Catalogue {
     // Whether a worker lives is asked for those of the page alone.
     const { rows } = await this.#database.query(
       "list the sessions",
-      `SELECT page.*, ${HELD} FROM (
-        SELECT c.place, c.id, c.at, c.head, c.closed, c.summary, h.owner, h.holder, h.expires, h.watched
+      `SELECT page.*, ${heldOf(this.#database.schema)} FROM (
+        SELECT c.place, c.id, c.at, c.head, c.closed, c.summary, h.owner, h.holder
         FROM ${this.#database.schema}.catalogue AS c JOIN ${this.#database.schema}.heads AS h USING (place)
         WHERE ${conditions.join(" AND ")} ORDER BY c.at DESC, c.id DESC ${limit === Number.POSITIVE_INFINITY ? "" : `LIMIT ${value(limit + 1)}`}
-      ) AS page, LATERAL (SELECT page.owner, page.expires, page.watched) AS h`,
+      ) AS page, LATERAL (SELECT page.owner) AS h`,
       values,
     );
     const found = [...rows.map(listedOf), ...carried].sort(newestFirst);
@@ -86,7 +75,7 @@ export class Catalogue {
     const { schema } = this.#database;
     const { rows } = await this.#database.query(
       "list the sessions",
-      `SELECT c.place, c.id, c.at, c.head, c.closed, c.summary, h.holder, ${HELD}, h.head AS newest
+      `SELECT c.place, c.id, c.at, c.head, c.closed, c.summary, h.holder, ${heldOf(schema)}, h.head AS newest
       FROM ${schema}.catalogue AS c JOIN ${schema}.heads AS h USING (place) WHERE NOT c.closed AND h.head > c.head AND h.trashed IS NULL`,
     );
     const unsaved: Found[] = [];

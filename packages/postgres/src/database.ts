@@ -9,6 +9,14 @@ export type Query = (text: string, values?: readonly unknown[]) => Promise<Query
 /** Between two tries, doubled each time up to the longest. */
 const PAUSE_MS = 20;
 const PAUSE_MS_MAX = 1000;
+/** Whatever reads or removes much gets so many times as long as an append to answer. */
+const LONG_STATEMENTS = 6;
+
+/** In a statement, as a CTE that is named in it: it waits for the disk, also where the server, the role or a pooler says `off`. What the operator chose beyond that (`remote_apply`, `local`) stays. */
+export const POWER =
+  "power AS (SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true))";
+/** The same, without waiting. */
+export const NO_WAIT = "power AS (SELECT set_config('synchronous_commit', 'off', true))";
 
 export interface DatabaseOptions {
   /** The address without its password, for people. */
@@ -17,44 +25,59 @@ export interface DatabaseOptions {
   readonly schema: string;
   /** How long a statement is tried again while the server is away. */
   readonly patienceMs: number;
+  /** How long a short statement waits for its answer. Then its connection is taken for lost. */
+  readonly answerMs: number;
 }
 
 /** The pool, whoever it belongs to. Every statement is complete in itself, so that any pooler will do (S24). */
 export class Database {
   readonly name: string;
   readonly schema: string;
+  readonly answerMs: number;
   readonly #pool: Pool;
   readonly #patienceMs: number;
-  #closed = false;
+  readonly #closing = new AbortController();
 
-  constructor(pool: Pool, { name, schema, patienceMs }: DatabaseOptions) {
+  constructor(pool: Pool, { name, schema, patienceMs, answerMs }: DatabaseOptions) {
     this.#pool = pool;
     this.name = name;
     this.schema = schema;
+    this.answerMs = answerMs;
     this.#patienceMs = patienceMs;
   }
 
   /** One statement, which may be sent again if the connection is lost: for those that do no harm twice. `what` is being done, for the error. */
   query(what: string, text: string, values: readonly unknown[] = []): Promise<QueryResult<Row>> {
-    return this.retry(what, () => this.once(text, values));
+    return this.retry(what, () => this.once(text, values, this.answerMs * LONG_STATEMENTS));
   }
 
   /** One statement, sent once. Throws what the driver throws. */
-  once(text: string, values: readonly unknown[] = []): Promise<QueryResult<Row>> {
-    return this.#pool.query<Row>(text, values as unknown[]);
+  once(text: string, values: readonly unknown[] = [], answerMs = this.answerMs): Promise<QueryResult<Row>> {
+    // A connection that is half open never answers: one that has not for so long is given up, and the pool makes another.
+    const statement = { text, values: values as unknown[], query_timeout: answerMs };
+    return this.#pool.query<Row>(statement);
   }
 
   /** Until it answers, the patience ends, or it fails in a way that does not pass. */
-  async retry<T>(what: string, work: () => Promise<T>): Promise<T> {
-    const until = performance.now() + this.#patienceMs;
+  async retry<T>(what: string, work: () => Promise<T>, patienceMs = this.#patienceMs): Promise<T> {
+    const until = performance.now() + patienceMs;
     for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX)) {
       try {
         return await work();
       } catch (error) {
-        if (this.#closed || !isPassing(error) || performance.now() + pauseMs > until) throw this.failure(error, what);
+        const isOver = this.#closing.signal.aborted || performance.now() + pauseMs > until;
+        if (isOver || !isPassing(error)) throw this.failure(error, what);
       }
-      await sleep(pauseMs);
+      await this.pause(pauseMs);
     }
+  }
+
+  /** Until the time has passed, or the store is closed. */
+  async pause(ms: number): Promise<void> {
+    const { signal } = this.#closing;
+    await sleep(ms, undefined, { signal }).catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
   }
 
   /** Several statements that count together or not at all. Not tried again: for what is rare. */
@@ -84,7 +107,7 @@ export class Database {
 
   /** Nothing is tried again from now on. */
   close(): void {
-    this.#closed = true;
+    this.#closing.abort();
   }
 }
 

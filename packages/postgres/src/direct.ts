@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "pg";
+import { destroy } from "./pools.ts";
 
 /** One channel for all sessions of a store: the payload says which have grown (S27). */
 const CHANNEL = "holdfast";
@@ -6,16 +8,29 @@ const CHANNEL = "holdfast";
 const PAYLOAD_CHARACTERS_MAX = 7000;
 /** News of many appends are one. */
 const TELL_MS = 20;
-const RECONNECT_MS = 100;
+/** Short at first, since a lock that is away too long costs the leases; longer when the server stays away. */
+const RECONNECT_MS = 50;
 const RECONNECT_MS_MAX = 2000;
+/** How often it is tried whether the connection still is one: an idle one that is half open looks like any other. */
+const PROBE_MS = 10_000;
+
+/** So that the server, too, finds out within seconds that a worker's machine is gone. Ignored on a socket of the same machine. */
+const KEEPALIVE =
+  "SELECT set_config('tcp_keepalives_idle', '5', false), set_config('tcp_keepalives_interval', '2', false), set_config('tcp_keepalives_count', '3', false)";
 
 export interface DirectOptions {
+  /** Connected, with a time limit. */
   readonly connect: () => Promise<Client>;
   /** The key of this worker's advisory lock. */
   readonly lock: bigint;
   readonly schema: string;
+  readonly answerMs: number;
   /** A session has grown, in whatever worker; null: some may have, while nobody listened. */
   readonly onNews: (id: string | null) => void;
+  /** Whether the lock is held. */
+  readonly onState: (isConnected: boolean) => void;
+  /** Another way to tell, while this one is not there. */
+  readonly tellOtherwise: (channel: string, payload: string) => Promise<void>;
 }
 
 /**
@@ -26,101 +41,131 @@ export class Direct {
   readonly #options: DirectOptions;
   #client: Client | null = null;
   readonly #grown = new Map<string, number>();
-  #timer: NodeJS.Timeout | null = null;
+  #tellTimer: NodeJS.Timeout | null = null;
+  #probeTimer: NodeJS.Timeout | null = null;
   #sending: Promise<void> | null = null;
   #connecting: Promise<void> | null = null;
-  #closed = false;
+  readonly #closing = new AbortController();
 
-  private constructor(options: DirectOptions) {
+  constructor(options: DirectOptions) {
     this.#options = options;
   }
 
   /** Connected when it resolves. Throws what the driver throws. */
-  static async open(options: DirectOptions): Promise<Direct> {
-    const direct = new Direct(options);
-    await direct.#connect();
-    return direct;
-  }
-
-  get isConnected(): boolean {
-    return this.#client !== null;
+  async open(): Promise<void> {
+    await this.#connect();
   }
 
   /** Tells all workers, soon, that a session has grown to this seq. */
   tell(id: string, head: number): void {
-    if (this.#closed) return;
+    if (this.#closing.signal.aborted) return;
     this.#grown.set(id, head);
-    if (this.#timer) return;
-    this.#timer = setTimeout(() => {
-      this.#timer = null;
-      this.#sending = this.#send();
+    this.#tellTimer ??= setTimeout(() => {
+      this.#tellTimer = null;
+      this.#sendSoon();
     }, TELL_MS);
-    this.#timer.unref();
+    this.#tellTimer.unref();
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
-    if (this.#timer) clearTimeout(this.#timer);
+    if (this.#tellTimer) clearTimeout(this.#tellTimer);
+    this.#sendSoon();
     await this.#sending;
-    await this.#send();
-    await this.#connecting?.catch(() => undefined);
+    this.#closing.abort();
+    await this.#connecting;
     const client = this.#client;
     this.#client = null;
-    await client?.end();
+    if (this.#probeTimer) clearTimeout(this.#probeTimer);
+    if (client) await this.#end(client);
   }
 
+  #sendSoon(): void {
+    this.#sending ??= this.#send().finally(() => {
+      this.#sending = null;
+    });
+  }
+
+  /** Never rejects: whoever follows polls as well, so news that cannot be sent are no loss, only late. */
   async #send(): Promise<void> {
-    const client = this.#client;
-    // Whoever follows polls as well: news that cannot be sent are no loss, only late.
-    if (!client || this.#grown.size === 0) {
+    while (this.#grown.size > 0) {
+      const payloads = payloadsOf(this.#options.schema, this.#grown);
       this.#grown.clear();
-      return;
-    }
-    const payloads: string[] = [];
-    let payload = this.#options.schema;
-    for (const [id, head] of this.#grown) {
-      const one = ` ${id}:${head}`;
-      if (payload.length + one.length > PAYLOAD_CHARACTERS_MAX) {
-        payloads.push(payload);
-        payload = this.#options.schema;
+      for (const payload of payloads) {
+        try {
+          if (this.#client) await this.#query(this.#client, "SELECT pg_notify($1, $2)", [CHANNEL, payload]);
+          else await this.#options.tellOtherwise(CHANNEL, payload);
+        } catch {
+          // The connection is gone; its own listener brings it back.
+        }
       }
-      payload += one;
-    }
-    payloads.push(payload);
-    this.#grown.clear();
-    try {
-      for (const one of payloads) await client.query("SELECT pg_notify($1, $2)", [CHANNEL, one]);
-    } catch {
-      // The connection is gone; its own listener brings it back.
     }
   }
 
   async #connect(): Promise<void> {
-    const { connect, lock, onNews, schema } = this.#options;
+    const { connect, lock, onNews, onState, schema } = this.#options;
     const client = await connect();
+    let isLost = false;
     const onLost = (): void => {
-      client.removeListener("end", onLost);
-      client.removeListener("error", onLost);
-      client.on("error", () => undefined);
-      if (this.#client === client) this.#client = null;
-      void client.end().catch(() => undefined);
-      if (!this.#closed) this.#reconnect();
+      if (isLost) return;
+      isLost = true;
+      void this.#end(client);
+      if (this.#client !== client) return;
+      this.#client = null;
+      onState(false);
+      if (!this.#closing.signal.aborted) this.#reconnect();
     };
+    // It stays: a connection that ends may report that more than once.
     client.on("error", onLost);
     client.on("end", onLost);
     client.on("notification", ({ payload = "" }) => {
       const [of, ...grown] = payload.split(" ");
-      if (of !== schema) return;
+      if (of !== encodeURIComponent(schema)) return;
       for (const one of grown) onNews(one.slice(0, one.lastIndexOf(":")));
     });
-    // Waits for whoever is just looking whether this worker lives.
-    await client.query("SELECT pg_advisory_lock($1)", [String(lock)]);
-    await client.query(`LISTEN ${CHANNEL}`);
-    if (this.#closed) {
-      await client.end();
-      return;
+    try {
+      await this.#query(client, KEEPALIVE);
+      await this.#query(client, `LISTEN ${CHANNEL}`);
+      // Waits for whoever is just looking whether this worker lives.
+      await this.#query(client, "SELECT pg_advisory_lock($1)", [String(lock)]);
+    } catch (error) {
+      await this.#end(client);
+      throw error;
     }
+    if (isLost) throw new Error("Connection terminated unexpectedly");
     this.#client = client;
+    onState(true);
+    this.#probe(client, onLost);
+  }
+
+  #probe(client: Client, onLost: () => void): void {
+    this.#probeTimer = setTimeout(async () => {
+      if (this.#client !== client) return;
+      try {
+        await this.#query(client, "SELECT 1");
+        this.#probe(client, onLost);
+      } catch {
+        // It did not answer in time, or is gone: both are the end of it.
+        onLost();
+      }
+    }, PROBE_MS);
+    this.#probeTimer.unref();
+  }
+
+  #query(client: Client, text: string, values: unknown[] = []): Promise<unknown> {
+    const statement = { text, values, query_timeout: this.#options.answerMs };
+    return client.query(statement);
+  }
+
+  /** Never rejects, and does not wait for a server that says nothing. */
+  async #end(client: Client): Promise<void> {
+    const timer = setTimeout(() => destroy(client), this.#options.answerMs);
+    try {
+      await client.end();
+    } catch {
+      // It was gone before.
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   #reconnect(): void {
@@ -130,19 +175,34 @@ export class Direct {
   }
 
   async #comeBack(): Promise<void> {
-    for (let pauseMs = RECONNECT_MS; !this.#closed; pauseMs = Math.min(pauseMs * 2, RECONNECT_MS_MAX)) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, pauseMs);
-        // A process that has nothing else to do need not live on for this.
-        timer.unref();
-      });
+    const { signal } = this.#closing;
+    for (let pauseMs = RECONNECT_MS; !signal.aborted; pauseMs = Math.min(pauseMs * 1.3, RECONNECT_MS_MAX)) {
       try {
+        // A process that has nothing else to do need not live on for this.
+        await sleep(pauseMs, undefined, { signal, ref: false });
         await this.#connect();
         this.#options.onNews(null);
         return;
       } catch {
-        // The server is still away.
+        // The server is still away, or the store is closed.
       }
     }
   }
+}
+
+/** `schema id:head id:head …`, as many in each as fit. A name of a schema may have spaces. */
+function payloadsOf(schema: string, grown: ReadonlyMap<string, number>): string[] {
+  const name = encodeURIComponent(schema);
+  const payloads: string[] = [];
+  let payload = name;
+  for (const [id, head] of grown) {
+    const one = ` ${id}:${head}`;
+    if (payload.length + one.length > PAYLOAD_CHARACTERS_MAX) {
+      payloads.push(payload);
+      payload = name;
+    }
+    payload += one;
+  }
+  payloads.push(payload);
+  return payloads;
 }

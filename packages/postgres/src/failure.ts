@@ -22,16 +22,20 @@ const PASSING_ERRNO = new Set([
   "EAI_AGAIN",
   "EHOSTUNREACH",
   "ENETUNREACH",
-  "ENOENT", // the socket of a server on this machine
 ]);
+
+/** A certificate that does not hold: trying again does not help. */
+const CERTIFICATE = /CERT|^UNABLE_TO_/;
 
 /** What `pg` says, without a code, when a connection ends under a statement. */
 const LOST =
-  /Connection terminated|connection (?:error|is closed|ended)|timeout exceeded when trying to connect|Client has encountered a connection error|not queryable|server closed the connection/i;
+  /Connection terminated|connection (?:error|is closed|ended)|timeout exceeded when trying to connect|timeout expired|Query read timeout|Client has encountered a connection error|not queryable|server closed the connection/i;
 
 /** The way to the server, or the server itself, is not there now: the same statement may be sent again. */
 export function isPassing(error: unknown): boolean {
   const code = codeOf(error);
+  // The socket of a server on this machine; any other file that is missing stays missing.
+  if (code === "ENOENT") return (error as { syscall?: unknown }).syscall === "connect";
   if (code !== undefined) return PASSING_STATES.has(code) || PASSING_ERRNO.has(code) || /^08/.test(code);
   if (error instanceof AggregateError) return error.errors.some(isPassing);
   return error instanceof Error && LOST.test(error.message);
@@ -60,6 +64,12 @@ export function databaseFailure(error: unknown, what: string, name: string): Hol
     );
   if (state === "53100" || state === "53200" || state === "54000")
     return fail("STORE_FULL", "the database has no space left", "Free some space, and try again.");
+  if (CERTIFICATE.test(state) || /does not support SSL/.test(said))
+    return fail(
+      "STORE_FORBIDDEN",
+      "there is no connection that can be trusted",
+      'Check "sslmode" and "sslrootcert" in the address (docs/guides/many-machines.md).',
+    );
   if (state === "42501" || state.startsWith("28") || /password|SASL|pg_hba/i.test(said))
     return fail(
       "STORE_FORBIDDEN",
@@ -77,6 +87,14 @@ export function inDoubt(session: string, durable: number, cause: unknown): Holdf
     `The database did not answer whether it wrote. Everything of session ${session} up to record ${durable} is safe; what was just under way is in doubt. ` +
     "Open the session again: that shows what is there.";
   return new HoldfastError("SYNC_FAILED", message, { session, durable }, cause);
+}
+
+/** A server that took over, or was restored, lacks records that were acknowledged. */
+export function wentBack(session: string, expected: number, found: number): HoldfastError {
+  const message =
+    `The database has session ${session} only up to record ${found}, and record ${expected} had been acknowledged: after a fail-over or a restore it is an older state. This append was not written. ` +
+    "Open the session again to go on from what is there; promote a synchronous standby to lose nothing (docs/guides/many-machines.md).";
+  return new HoldfastError("FILE_REPLACED", message, { session, expected, found });
 }
 
 export function leaseLost(session: string, cause?: unknown): HoldfastError {

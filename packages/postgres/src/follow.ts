@@ -49,14 +49,23 @@ export async function* followSession(
     if (!found) throw sessionNotFound(id);
     const { place } = found;
     let last = await startAfter(lines, id, place, options.after ?? 0);
+    let lastCrc: string | null = null;
     while (!signal?.aborted) {
       const now = await places.find(id);
       const isThere = now?.place === place;
-      const newest = isThere ? now.head : ((await places.head(place)) ?? 0);
-      for await (const some of lines.read(place, last + 1, Math.min(newest, source.acknowledged(id)))) {
+      const newest = isThere ? now.head : ((await places.head(place)) ?? last);
+      const seen = lastCrc === null ? null : cursorFrom(last, lastCrc);
+      // A server that took over without the newest records: they are not given out twice, nor are others in their place passed over.
+      if (seen !== null && newest < last) throw cursorStale(id, seen);
+      const to = Math.min(newest, source.acknowledged(id));
+      for await (const some of lines.read(place, seen === null || to <= last ? last + 1 : last, to)) {
+        if (seen !== null && some[0] && some[0].seq <= last && crcOf(some[0].bytes) !== lastCrc)
+          throw cursorStale(id, seen);
         for (const line of some) {
           if (signal?.aborted) return;
+          if (line.seq <= last) continue;
           last = line.seq;
+          lastCrc = crcOf(line.bytes);
           const record = recordOf(line);
           if (record) yield record;
         }
@@ -80,11 +89,16 @@ async function startAfter(lines: Lines, id: string, place: string, after: number
   const seq = Number(after.slice(0, dash));
   if (dash > 0 && Number.isSafeInteger(seq) && seq > 0) {
     const line = await lines.one(place, seq);
-    if (
-      line?.toString("latin1", line.length - TRAILER_BYTES + TRAILER_START.length, line.length - 2) ===
-      after.slice(dash + 1)
-    )
-      return seq;
+    if (line && crcOf(line) === after.slice(dash + 1)) return seq;
   }
   throw cursorStale(id, after);
+}
+
+function cursorFrom(seq: number, crc: string): string {
+  return `${seq}-${crc}`;
+}
+
+/** As it stands in the line. */
+function crcOf(line: Buffer): string {
+  return line.toString("latin1", line.length - TRAILER_BYTES + TRAILER_START.length, line.length - 2);
 }

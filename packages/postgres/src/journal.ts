@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import {
   type Durability,
   type FollowOptions,
@@ -22,14 +21,15 @@ import {
 import type { Batch, Write } from "./batch.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { Database } from "./database.ts";
-import { inDoubt, isPassing, leaseLost } from "./failure.ts";
-import type { Lease } from "./leases.ts";
+import { inDoubt, isPassing, leaseLost, wentBack } from "./failure.ts";
+import type { Lease, Leases } from "./leases.ts";
 import type { Lines } from "./lines.ts";
+import { Lot, type Standing, standingOf } from "./lot.ts";
 
 /** The catalogue's row, and what was written with `process`, are behind for less than a second (S10, S20). */
 const BACKGROUND_MS = 900;
 /** What goes in one statement, if more waits. */
-const STATEMENT_CHARACTERS = 1024 * 1024;
+const LOT_BYTES = 1024 * 1024;
 const PAUSE_MS = 20;
 const PAUSE_MS_MAX = 1000;
 
@@ -37,6 +37,7 @@ export interface JournalParts {
   readonly id: string;
   readonly url: string;
   readonly lease: Lease;
+  readonly leases: Leases;
   readonly ledger: Ledger;
   readonly batch: Batch;
   readonly lines: Lines;
@@ -54,41 +55,39 @@ export interface JournalParts {
   readonly patienceMs: number;
   readonly follow: (options: FollowOptions) => AsyncIterable<JournalRecord>;
   readonly onAcknowledged: (head: number) => void;
-  /** Gives the lease back. */
-  readonly release: () => Promise<void>;
+  /** Gives the lease back. `isAway`: the server did not answer just now. */
+  readonly release: (isAway: boolean) => Promise<void>;
 }
 
-interface Pending {
-  /** Null for an epoch, whose records are asked for when its turn has come. */
-  readonly unit: readonly NewRecord[] | null;
-  readonly build: () => readonly NewRecord[];
-  readonly key: string | undefined;
-  readonly durability: Durability;
-  readonly resolve: (appended: JournalAppended) => void;
-  readonly reject: (error: unknown) => void;
+/** What the journal must know again if a lot is not written. */
+interface State {
+  readonly segment: Segment;
+  readonly isOpened: boolean;
+  readonly needsSegment: boolean;
 }
 
 /**
- * The writer of one session in a database. One statement at a time is under way; what is appended meanwhile goes in the next one, in order. A statement is written as a whole or not at all; where no answer comes, it is sent again with the same
- * expected head, which cannot write it twice (S25).
+ * The writer of one session in a database. Records are numbered and encoded inside the call, in order. One statement at a time is under way; what is appended meanwhile goes in the next one. A statement is written as a whole or not at all;
+ * where no answer comes, it is sent again with the same expected head, which cannot write it twice (S25). If it is refused, nothing behind it is written either, and the journal goes on from where it was.
  */
 export class PostgresJournal implements Journal {
   readonly id: string;
   readonly #parts: JournalParts;
   readonly #ledger: Ledger;
   readonly #listeners = new Set<(error: HoldfastError) => void>();
+  /** By key: appends that are not answered yet. */
   readonly #keys = new Map<string, Promise<JournalAppended>>();
-  #pending: Pending[] = [];
-  /** Until nothing is pending. */
+  /** Not sent yet; units are added to the last one. */
+  #lots: Lot[] = [];
+  /** Until nothing is left to send. */
   #working: Promise<void> | null = null;
-  /** Acknowledged. */
-  #head: number;
-  #at: string;
-  #segment: Segment;
-  #isOpened = false;
-  #needsSegment: boolean;
+  /** As far as it is acknowledged. */
+  #standing: Standing;
+  #state: State;
   #wrote: boolean;
+  #isBuilding = false;
   #timer: NodeJS.Timeout | null = null;
+  #tidying: Promise<void> | null = null;
   #failure: HoldfastError | null = null;
   #failureTold = false;
   #closing: Promise<void> | null = null;
@@ -97,18 +96,17 @@ export class PostgresJournal implements Journal {
     this.id = parts.id;
     this.#parts = parts;
     this.#ledger = parts.ledger;
-    this.#head = parts.ledger.head;
-    this.#at = parts.ledger.at;
-    this.#segment = parts.segment;
-    this.#needsSegment = parts.startSegment;
+    this.#standing = standingOf(parts.ledger);
+    this.#state = { segment: parts.segment, isOpened: false, needsSegment: parts.startSegment };
     this.#wrote = parts.created;
   }
 
   get head(): number {
-    return this.#head;
+    // The instant of an epoch is behind all that was appended before it.
+    return this.#isBuilding ? this.#ledger.head : this.#standing.head;
   }
   get at(): string {
-    return this.#at;
+    return this.#standing.at;
   }
   get durable(): number {
     return this.#ledger.durable;
@@ -124,10 +122,10 @@ export class PostgresJournal implements Journal {
       const known = key === undefined ? undefined : (this.#keys.get(key) ?? this.#ledger.find(key));
       if (known) return Promise.resolve(known);
       const unit = Array.isArray(records) ? (records as readonly NewRecord[]) : [records as NewRecord];
-      // Refused inside the call, before anything is written for its sake; and what the caller changes later changes nothing stored.
-      this.#ledger.prepare(unit, key);
-      const copy = JSON.parse(JSON.stringify(unit)) as NewRecord[];
-      const appended = this.#put({ unit: copy, build: () => copy, key, durability });
+      // Refused before anything is written for its sake.
+      if (!this.#state.isOpened || this.#state.needsSegment) this.#ledger.prepare(unit, key);
+      this.#addOpening();
+      const appended = this.#add(unit, durability, key);
       if (key !== undefined) {
         this.#keys.set(key, appended);
         const forget = (): boolean => this.#keys.delete(key);
@@ -156,7 +154,18 @@ export class PostgresJournal implements Journal {
   epoch(build: () => readonly NewRecord[]): Promise<JournalAppended> {
     try {
       this.#assertOpen();
-      return this.#put({ unit: null, build, key: undefined, durability: "power" });
+      const records = this.#built(build);
+      // Refused before anything is written for its sake.
+      this.#ledger.prepareSegment([{ kind: "segment" }, ...records]);
+      this.#addOpened();
+      const lot = this.#lot();
+      const prepared = this.#ledger.prepareSegment([this.#nextSegment(lot, true), ...records]);
+      lot.add(this.#ledger, prepared);
+      this.#ledger.forgetOldKeys();
+      // The header is the store's own: the caller is told of the records that it gave.
+      const appended = { seq: prepared.seq + 1, last: prepared.last, at: this.#ledger.at };
+      this.#send();
+      return lot.wait(appended, "power");
     } catch (error) {
       return Promise.reject(error);
     }
@@ -180,44 +189,116 @@ export class PostgresJournal implements Journal {
     return this.close();
   }
 
-  /** Takes no more appends; what waits is in doubt. */
+  /** Takes no more appends; what waits is rejected. */
   fail(failure: HoldfastError): HoldfastError {
     if (this.#failure) return this.#failure;
     this.#failure = failure;
-    for (const { reject } of this.#pending.splice(0)) {
+    for (const lot of this.#lots.splice(0)) {
       this.#failureTold = true;
-      reject(failure);
+      lot.reject(failure);
     }
     tellAll(this.#listeners, failure);
     return failure;
   }
 
   async #close(): Promise<void> {
-    const { catalogue, lease, release } = this.#parts;
+    const { release } = this.#parts;
+    let isAway = false;
     try {
-      await this.#working;
-      if (!this.#failure && this.#wrote) {
-        const unit = [closedRecord()];
-        await this.#put({ unit, build: () => unit, key: undefined, durability: "power" });
-        await catalogue.save(lease.place, this.#ledger, true);
-      }
-    } catch (error) {
-      // No space for the mark: the next writer finds an unclean end, and all of it.
-      if (!isHoldfastError(error, "STORE_FULL", "STORE_IO")) throw error;
-    } finally {
+      // Also what was appended while it was working.
+      while (this.#working) await this.#working;
       if (this.#timer) clearTimeout(this.#timer);
       this.#timer = null;
-      await release();
+      await this.#tidying;
+      if (!this.#failure && this.#wrote) {
+        // So that the mark which it carries covers all before it.
+        await this.#makeDurable();
+        await this.#writeClosed();
+      }
+    } catch (error) {
+      isAway = true;
+      throw error;
+    } finally {
+      await release(isAway || this.#failure !== null);
     }
     if (this.#failure && !this.#failureTold) throw this.#tell(this.#failure);
   }
 
-  #put(what: Omit<Pending, "resolve" | "reject">): Promise<JournalAppended> {
-    return new Promise((resolve, reject) => {
-      this.#pending.push({ ...what, resolve, reject });
-      this.#working ??= this.#work().finally(() => {
-        this.#working = null;
-      });
+  async #writeClosed(): Promise<void> {
+    const { catalogue, lease } = this.#parts;
+    try {
+      await this.#add([closedRecord()], "power");
+      await catalogue.save(lease.place, this.#standing, true);
+    } catch (error) {
+      // No mark: the next writer finds an unclean end, and all of it.
+      if (!isHoldfastError(error, "STORE_FULL", "STORE_IO")) throw error;
+    }
+  }
+
+  /** The one that is being filled. */
+  #lot(): Lot {
+    const last = this.#lots.at(-1);
+    if (last && last.bytes < LOT_BYTES) return last;
+    const rewindLedger = this.#ledger.mark();
+    const state = this.#state;
+    const lot = new Lot(this.#ledger, () => {
+      rewindLedger();
+      this.#state = state;
+    });
+    this.#lots.push(lot);
+    return lot;
+  }
+
+  #add(unit: readonly NewRecord[], durability: Durability, key?: string): Promise<JournalAppended> {
+    const prepared = this.#ledger.prepare(unit, key);
+    const lot = this.#lot();
+    lot.add(this.#ledger, prepared);
+    this.#send();
+    return lot.wait({ seq: prepared.seq, last: prepared.last, at: this.#ledger.at }, durability);
+  }
+
+  #built(build: () => readonly NewRecord[]): readonly NewRecord[] {
+    this.#isBuilding = true;
+    try {
+      return epochOf(build());
+    } finally {
+      this.#isBuilding = false;
+    }
+  }
+
+  /** Before a writer's first record comes what every writer begins with. */
+  #addOpening(): void {
+    if (this.#state.needsSegment) {
+      const lot = this.#lot();
+      lot.add(this.#ledger, this.#ledger.prepareSegment([this.#nextSegment(lot, false)]));
+    }
+    this.#addOpened();
+  }
+
+  #addOpened(): void {
+    if (this.#state.isOpened) return;
+    const prepared = this.#ledger.prepare([this.#parts.opened]);
+    const lot = this.#lot();
+    lot.add(this.#ledger, prepared);
+    lot.opens = true;
+    this.#state = { ...this.#state, isOpened: true };
+  }
+
+  #nextSegment(lot: Lot, isEpoch: boolean): NewRecord {
+    const number = this.#state.segment.number + 1;
+    const epoch = isEpoch ? number : this.#state.segment.epoch;
+    const segment = { number, epoch, first: this.#ledger.head + 1 };
+    this.#state = { ...this.#state, segment, needsSegment: false };
+    lot.segments.push(segment);
+    const keys = isEpoch ? { keys: this.#ledger.keysToCarry() } : {};
+    return segmentRecord({ session: this.id, segment: number, epoch, ...keys });
+  }
+
+  #send(): void {
+    this.#working ??= this.#work().finally(() => {
+      this.#working = null;
+      // What was appended just now, after it had looked for the last time.
+      if (this.#lots.length > 0) this.#send();
     });
   }
 
@@ -225,154 +306,92 @@ export class PostgresJournal implements Journal {
   async #work(): Promise<void> {
     // A moment later, so that those who are called one after the other go together.
     await null;
-    while (this.#pending.length > 0) await this.#writeSome();
+    for (let lot = this.#lots.shift(); lot; lot = this.#lots.shift()) await this.#write(lot);
     this.#background();
   }
 
-  async #writeSome(): Promise<void> {
-    const rewind = this.#ledger.mark();
-    const before = { segment: this.#segment, isOpened: this.#isOpened, needsSegment: this.#needsSegment };
-    const batch = new Lot(this.#ledger.head);
-    const taken: { readonly pending: Pending; readonly appended: JournalAppended }[] = [];
-    let durability: Durability = "process";
-    while (this.#pending.length > 0 && batch.characters < STATEMENT_CHARACTERS) {
-      const next = this.#pending[0]!;
-      // An epoch begins with its own statement: its records are asked for when all before them are acknowledged.
-      if (next.unit === null && taken.length > 0) break;
-      this.#pending.shift();
-      const inner = this.#ledger.mark();
-      const size = batch.size;
-      try {
-        const appended =
-          next.unit === null ? this.#addEpoch(batch, epochOf(next.build())) : this.#addUnit(batch, next.unit, next.key);
-        taken.push({ pending: next, appended });
-        if (next.durability !== "process") durability = "power";
-      } catch (error) {
-        inner();
-        batch.cutTo(size);
-        if (taken.length === 0) {
-          this.#segment = before.segment;
-          this.#isOpened = before.isOpened;
-          this.#needsSegment = before.needsSegment;
-        }
-        next.reject(error);
-      }
-      if (next.unit === null) break;
-    }
-    if (taken.length === 0) return;
+  async #write(lot: Lot): Promise<void> {
     try {
-      await this.#send(batch, durability);
+      await this.#put(lot.write(this.#parts.lease));
     } catch (error) {
-      if (isHoldfastError(error, "LEASE_LOST", "SYNC_FAILED")) {
+      if (isHoldfastError(error, "LEASE_LOST", "SYNC_FAILED", "FILE_REPLACED")) {
         this.#failureTold = true;
-        for (const { pending } of taken) pending.reject(error);
+        lot.reject(error);
         this.fail(error);
         return;
       }
-      // Nothing of it was written: the journal goes on.
-      rewind();
-      this.#segment = before.segment;
-      this.#isOpened = before.isOpened;
-      this.#needsSegment = before.needsSegment;
-      for (const { pending } of taken) pending.reject(error);
+      // Nothing of it is written, nor is what was encoded behind it: the journal goes on from where it was.
+      const behind = this.#lots.splice(0);
+      lot.rewind();
+      for (const one of [lot, ...behind]) one.reject(error);
       return;
     }
     this.#wrote = true;
-    this.#head = this.#ledger.head;
-    this.#at = this.#ledger.at;
-    if (durability !== "process") this.#ledger.setDurable(this.#head);
-    for (const { pending, appended } of taken) pending.resolve(appended);
-    this.#parts.onAcknowledged(this.#head);
+    this.#standing = lot.standing;
+    if (lot.durability !== "process") this.#ledger.setDurable(lot.standing.head);
+    lot.resolve();
+    this.#parts.onAcknowledged(lot.standing.head);
   }
 
-  /** Before a writer's first record comes what every writer begins with. */
-  #addOpening(batch: Lot): void {
-    if (this.#needsSegment) {
-      batch.add(this.#ledger, this.#ledger.prepareSegment([this.#nextSegment(batch, false)]));
-      this.#needsSegment = false;
-    }
-    if (!this.#isOpened) {
-      batch.add(this.#ledger, this.#ledger.prepare([this.#parts.opened]));
-      batch.opens = true;
-      this.#isOpened = true;
-    }
-  }
-
-  #addUnit(batch: Lot, unit: readonly NewRecord[], key: string | undefined): JournalAppended {
-    this.#addOpening(batch);
-    const prepared = this.#ledger.prepare(unit, key);
-    batch.add(this.#ledger, prepared);
-    return { seq: prepared.seq, last: prepared.last, at: this.#ledger.at };
-  }
-
-  #addEpoch(batch: Lot, records: readonly NewRecord[]): JournalAppended {
-    // Refused before anything is written for its sake.
-    this.#ledger.prepareSegment([{ kind: "segment" }, ...records]);
-    if (!this.#isOpened) {
-      batch.add(this.#ledger, this.#ledger.prepare([this.#parts.opened]));
-      batch.opens = true;
-      this.#isOpened = true;
-    }
-    const prepared = this.#ledger.prepareSegment([this.#nextSegment(batch, true), ...records]);
-    batch.add(this.#ledger, prepared);
-    this.#ledger.forgetOldKeys();
-    this.#needsSegment = false;
-    // The header is the store's own: the caller is told of the records that it gave.
-    return { seq: prepared.seq + 1, last: prepared.last, at: this.#ledger.at };
-  }
-
-  #nextSegment(batch: Lot, isEpoch: boolean): NewRecord {
-    const number = this.#segment.number + 1;
-    const epoch = isEpoch ? number : this.#segment.epoch;
-    this.#segment = { number, epoch, first: this.#ledger.head + 1 };
-    batch.segment = this.#segment;
-    const keys = isEpoch ? { keys: this.#ledger.keysToCarry() } : {};
-    return segmentRecord({ session: this.id, segment: number, epoch, ...keys });
-  }
-
-  /** Until it is known to be written, or not. Throws LEASE_LOST, SYNC_FAILED (in doubt), or what the database says: then nothing of it is there. */
-  async #send(batch: Lot, durability: Durability): Promise<void> {
-    const { lease, patienceMs, database } = this.#parts;
-    const { head, count, segment, opens } = batch;
-    const write: Write = { lease, head, count, lines: batch.text(), durability, segment, opens };
+  /** Until it is known to be written, or not. Throws LEASE_LOST, FILE_REPLACED, SYNC_FAILED (in doubt), or what the database says: then nothing of it is there. */
+  async #put(write: Write): Promise<void> {
+    const { patienceMs, database, batch } = this.#parts;
     const until = performance.now() + patienceMs;
-    let wasSent = false;
     for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX)) {
+      let cause: unknown;
       try {
-        if ((await this.#parts.batch.put(write)) === "written") return;
-        // An attempt whose answer was lost may have written it.
-        if (wasSent && (await this.#stands(write))) return;
-        throw leaseLost(this.id);
+        if ((await batch.put(write)) === "written") return;
+        if (await this.#stands(write)) return;
       } catch (error) {
         if (isHoldfastError(error)) throw error;
-        if (!isPassing(error)) throw database.failure(error, "append to the journal");
-        if (this.#failure || performance.now() + pauseMs > until) throw inDoubt(this.id, this.#ledger.durable, error);
-        wasSent = true;
+        cause = error;
+        // A server that says no and dies of it (a full disk of its log) may have written it all the same.
+        if (!isPassing(error)) {
+          if (await this.#stands(write)) return;
+          throw database.failure(error, "append to the journal");
+        }
       }
-      await sleep(pauseMs);
+      if (this.#failure || performance.now() + pauseMs > until) throw inDoubt(this.id, this.#ledger.durable, cause);
+      await database.pause(pauseMs);
     }
   }
 
-  /** Is our last line where it belongs? Nobody else writes the same checksum there. */
-  async #stands({ lease, head, count, lines }: Write): Promise<boolean> {
-    const found = await this.#parts.lines.one(lease.place, head + count);
-    return found?.toString() === lines.slice(lines.lastIndexOf("\n") + 1);
+  /** True: it is written. False: it is not, and may be sent again. Throws if it can never be. */
+  async #stands({ lease, head, count, lines, durability }: Write): Promise<boolean> {
+    const { leases } = this.#parts;
+    try {
+      const found = await leases.standing(lease);
+      if (found?.isOurs && found.head === head) return false;
+      const line = await this.#parts.lines.one(lease.place, head + count);
+      // Nobody else writes the same checksum there.
+      if (line?.equals(lines.subarray(lines.lastIndexOf("\n") + 1))) {
+        // Whoever was to wait for the disk, or for a standby, may have been ended before.
+        if (durability !== "process") await leases.sync();
+        return true;
+      }
+      throw found?.isOurs && found.head < head ? wentBack(this.id, head, found.head) : leaseLost(this.id);
+    } catch (error) {
+      if (isHoldfastError(error, "STORE_IO")) throw inDoubt(this.id, this.#ledger.durable, error);
+      throw error;
+    }
   }
 
   /** A commit that is waited for brings all before it to the disk. */
   async #makeDurable(): Promise<void> {
     const { head } = this;
     if (this.#ledger.durable >= head) return;
-    if (!(await this.#parts.catalogue.sync(this.#parts.lease))) throw this.#tell(this.fail(leaseLost(this.id)));
+    await this.#parts.leases.sync();
     this.#ledger.setDurable(head);
   }
 
   #background(): void {
     if (this.#timer || this.#closing || this.#failure) return;
-    if (!this.#parts.catalogue.isBehind(this.#parts.lease.place, this.#ledger.head)) return;
+    if (!this.#parts.catalogue.isBehind(this.#parts.lease.place, this.head) && this.durable >= this.head) return;
     this.#timer = setTimeout(() => {
       this.#timer = null;
-      void this.#tidy();
+      this.#tidying = this.#tidy().finally(() => {
+        this.#tidying = null;
+      });
     }, BACKGROUND_MS);
     this.#timer.unref();
   }
@@ -381,12 +400,12 @@ export class PostgresJournal implements Journal {
   async #tidy(): Promise<void> {
     if (this.#failure || this.#closing) return;
     try {
-      if (!this.#working) await this.#parts.catalogue.save(this.#parts.lease.place, this.#ledger, false);
+      await this.#parts.catalogue.save(this.#parts.lease.place, this.#standing, false);
       await this.#makeDurable();
+      this.#background();
     } catch (error) {
       if (!isHoldfastError(error)) throw error;
     }
-    this.#background();
   }
 
   #tell(failure: HoldfastError): HoldfastError {
@@ -397,44 +416,6 @@ export class PostgresJournal implements Journal {
   #assertOpen(): void {
     if (this.#closing) throw journalClosed(this.id);
     if (this.#failure) throw this.#tell(this.#failure);
-  }
-}
-
-/** Lines that go together. */
-class Lot {
-  /** The newest seq before them. */
-  readonly head: number;
-  segment: Segment | null = null;
-  opens = false;
-  characters = 0;
-  count = 0;
-  readonly #texts: string[] = [];
-
-  constructor(head: number) {
-    this.head = head;
-  }
-
-  get size(): number {
-    return this.#texts.length;
-  }
-
-  add(ledger: Ledger, prepared: ReturnType<Ledger["prepare"]>): void {
-    const text = prepared.bytes.toString("utf8", 0, prepared.bytes.length - 1);
-    this.#texts.push(text);
-    this.characters += text.length;
-    this.count += prepared.last - prepared.seq + 1;
-    ledger.commit(prepared);
-  }
-
-  cutTo(size: number): void {
-    for (const text of this.#texts.splice(size)) {
-      this.characters -= text.length;
-      this.count -= text.split("\n").length;
-    }
-  }
-
-  text(): string {
-    return this.#texts.join("\n");
   }
 }
 

@@ -1,13 +1,12 @@
 import { hostname } from "node:os";
-import { setTimeout as sleep } from "node:timers/promises";
-import type { Holder, HoldfastError } from "holdfast";
+import { type Holder, type HoldfastError, isHoldfastError } from "holdfast";
 import { sessionBusy, sessionNotFound } from "holdfast/kit";
-import type { Database, Row } from "./database.ts";
+import { type Database, NO_WAIT, POWER, type Row } from "./database.ts";
 import { leaseLost } from "./failure.ts";
 
-/** A lease that nobody extends is free after this time. */
+/** A worker that does not say that it lives loses its leases after this time. */
 export const LEASE_MS = 15_000;
-/** A worker whose lock is free gets this time to come back, before it counts as gone. */
+/** A worker whose lock is free gets this time to come back, or to say that it lives all the same, before it counts as gone. */
 const SECOND_LOOK_MS = 300;
 
 /** All workers that live in this process, so that a session that one of them has is told from another process's. */
@@ -22,6 +21,12 @@ export interface Lease {
   readonly head: number;
 }
 
+interface Held {
+  readonly id: string;
+  readonly lease: Lease;
+  readonly onLost: (error: HoldfastError) => void;
+}
+
 /** Advisory locks have 64 bits: the last of the owner's UUID, which are random. */
 export function lockKey(owner: string): bigint {
   return BigInt.asIntN(64, BigInt(`0x${owner.replaceAll("-", "").slice(16)}`));
@@ -30,51 +35,81 @@ export function lockKey(owner: string): bigint {
 /** The same in SQL, of a column. */
 const LOCK_OF = (column: string): string => `('x' || right(replace(${column}::text, '-', ''), 16))::bit(64)::bigint`;
 
-/** As a condition on a row `h` of `heads`. A worker without a direct connection has no lock: only time frees what it had. */
-export const IS_FREE = `h.owner IS NULL OR h.expires <= now() OR (h.watched AND pg_try_advisory_xact_lock_shared(${LOCK_OF("h.owner")}))`;
+/** As a condition on a row `h` that has an `owner`. A worker without a direct connection has no lock: only time frees what it had. In this order: a lock is tried only where there is one. */
+export function isFree(schema: string): string {
+  return `CASE WHEN h.owner IS NULL THEN true
+    ELSE coalesce((SELECT CASE WHEN w.expires <= now() THEN true WHEN w.watched THEN pg_try_advisory_xact_lock_shared(${LOCK_OF("w.owner")}) ELSE false END
+      FROM ${schema}.workers AS w WHERE w.owner = h.owner), true) END`;
+}
 
-/** The leases of one worker. A lease is free when it has expired, or when its owner's advisory lock can be had, since that one ends with its owner's connection (S26). */
+/** The leases of one worker. A lease is free when its owner's time is over, or when its owner's advisory lock can be had, since that one ends with its owner's connection (S26). */
 export class Leases {
   readonly owner: string;
-  /** This worker has a direct connection, which ends with it. */
-  readonly isWatched: boolean;
   readonly #database: Database;
-  readonly #held = new Map<
-    string,
-    { readonly lease: Lease; readonly onLost: (error: HoldfastError) => void; id: string }
-  >();
   readonly #leaseMs: number;
+  /** By id: those that this worker has, is taking or is giving back. Whatever else is in its name is a left-over, whose answer was lost. */
+  readonly #busy = new Set<string>();
+  /** By place. */
+  readonly #held = new Map<string, Held>();
+  /** Those that could not be given back because the server was away. */
+  #unreleased: Lease[] = [];
+  /** This worker has a direct connection now, which ends with it. */
+  #isWatched = false;
+  #beatAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | null = null;
   #beating: Promise<void> | null = null;
+  #closed = false;
 
-  constructor(
-    database: Database,
-    owner: string,
-    { isWatched, leaseMs = LEASE_MS }: { isWatched: boolean; leaseMs?: number },
-  ) {
-    this.isWatched = isWatched;
+  constructor(database: Database, owner: string, leaseMs = LEASE_MS) {
     this.#database = database;
     this.owner = owner;
     this.#leaseMs = leaseMs;
     here.add(owner);
   }
 
-  get ms(): number {
-    return this.#leaseMs;
+  /** Whether the direct connection is there. While it is not, leases are held by their time alone, and others are told so at once. */
+  setWatched(isWatched: boolean): void {
+    this.#isWatched = isWatched;
+    if (this.#beatAt !== Number.NEGATIVE_INFINITY) void this.#beatSoon();
   }
 
-  /** Throws SESSION_BUSY, with who has it, and SESSION_NOT_FOUND. */
+  /** The id is this worker's business from now on, until it is released. False: it is so already. */
+  async claim(id: string): Promise<boolean> {
+    if (this.#busy.has(id)) return false;
+    this.#busy.add(id);
+    try {
+      // Whoever looks must find that this worker lives.
+      if (performance.now() - this.#beatAt > this.#leaseMs / 2)
+        await this.#database.retry("say that this worker lives", () => this.#beat());
+      return true;
+    } catch (error) {
+      this.#busy.delete(id);
+      throw error;
+    }
+  }
+
+  unclaim(id: string): void {
+    this.#busy.delete(id);
+  }
+
+  /** Of one that is this worker's business already. */
+  async busy(id: string): Promise<HoldfastError> {
+    const found = await this.#find(id);
+    return sessionBusy(id, found?.holder ?? holderNow(""), true);
+  }
+
+  /** Of an id that was claimed. Throws SESSION_BUSY, with who has it, and SESSION_NOT_FOUND. */
   async take(id: string, app: string): Promise<Lease> {
-    const lease = await this.#taken(id, app, "h.owner IS NULL OR h.expires <= now()");
+    const lease = await this.#taken(id, app, null);
     if (lease) return lease;
     const found = await this.#find(id);
     if (!found) throw sessionNotFound(id);
-    const busy = sessionBusy(id, found.holder, found.owner !== null && here.has(found.owner));
-    if (!found.isFree) throw busy;
-    // Its worker is gone; or has lost its connection, and is about to come back.
-    await sleep(SECOND_LOOK_MS);
-    const next = await this.#taken(id, app, IS_FREE, found.owner);
-    if (next) return next;
+    if (found.isFree) {
+      // Its worker is gone; or has lost its connection, and is about to come back.
+      await this.#database.pause(SECOND_LOOK_MS);
+      const next = await this.#taken(id, app, found.owner);
+      if (next) return next;
+    }
     const now = await this.#find(id);
     throw now ? sessionBusy(id, now.holder, now.owner !== null && here.has(now.owner)) : sessionNotFound(id);
   }
@@ -85,22 +120,51 @@ export class Leases {
     return found && !found.isFree ? found.holder : null;
   }
 
-  /** From now on it is extended, until it is released. `onLost` is called if another worker has it. */
+  /** `onLost` is called if another worker has taken it. */
   keep(id: string, lease: Lease, onLost: (error: HoldfastError) => void): void {
-    this.#held.set(lease.place, { lease, onLost, id });
+    this.#held.set(lease.place, { id, lease, onLost });
     this.#schedule();
   }
 
-  async release({ place, owner, fence }: Lease): Promise<void> {
-    this.#held.delete(place);
+  /** `isAway`: the server was away just now, and is not waited for once more. */
+  async release(id: string, lease: Lease, isAway = false): Promise<void> {
+    this.#held.delete(lease.place);
+    try {
+      if (isAway) await this.#release(lease);
+      else await this.#database.retry("give the lease back", () => this.#release(lease));
+    } catch (error) {
+      // It goes back with a later heartbeat, or with this worker's end.
+      this.#unreleased.push(lease);
+      this.#schedule();
+      if (!isAway) throw error;
+    } finally {
+      this.#busy.delete(id);
+    }
+  }
+
+  /** How the session stands: is the lease still ours, and where is its head? Null: it is gone. */
+  async standing(lease: Lease): Promise<{ readonly isOurs: boolean; readonly head: number } | null> {
+    const { rows } = await this.#database.query(
+      "look who has the session",
+      `SELECT head, owner IS NOT DISTINCT FROM $2 AND fence = $3 AND trashed IS NULL AS ours FROM ${this.#database.schema}.heads WHERE place = $1`,
+      [lease.place, lease.owner, lease.fence],
+    );
+    return rows[0] ? { isOurs: rows[0]["ours"] === true, head: Number(rows[0]["head"]) } : null;
+  }
+
+  /**
+   * Writes something of no meaning to the log of the database, and waits for the disk (and for a synchronous standby): all that was committed before is durable then. It touches no row, so it needs no right to any, and waits for
+   * nobody. Throws STORE_IO.
+   */
+  async sync(): Promise<void> {
     await this.#database.query(
-      "give the lease back",
-      `UPDATE ${this.#database.schema}.heads SET owner = NULL, expires = NULL, holder = NULL WHERE place = $1 AND owner = $2 AND fence = $3`,
-      [place, owner, fence],
+      "make the journal durable",
+      `WITH ${POWER} SELECT pg_logical_emit_message(true, 'holdfast', '') FROM power`,
     );
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     if (this.#timer) clearTimeout(this.#timer);
     this.#timer = null;
     this.#held.clear();
@@ -108,15 +172,27 @@ export class Leases {
     here.delete(this.owner);
   }
 
-  /** `from`: only from this owner; null: whoever had it. */
-  async #taken(id: string, app: string, condition: string, from: string | null = null): Promise<Lease | null> {
-    const { rows } = await this.#database.query(
-      "take the lease",
-      `UPDATE ${this.#database.schema}.heads AS h
-      SET owner = $2, fence = h.fence + 1, expires = now() + $3 * interval '1 millisecond', holder = $4, watched = $5
-      WHERE id = $1 AND trashed IS NULL AND ($6::uuid IS NULL OR h.owner = $6) AND (${condition})
-      RETURNING place, fence, head`,
-      [id, this.owner, this.#leaseMs, JSON.stringify(holderNow(app)), this.isWatched, from],
+  async #release({ place, owner, fence }: Lease): Promise<void> {
+    await this.#database.once(
+      `UPDATE ${this.#database.schema}.heads SET owner = NULL, holder = NULL WHERE place = $1 AND owner = $2 AND fence = $3`,
+      [place, owner, fence],
+    );
+  }
+
+  /**
+   * `from`: null, for a session that nobody has; or else only from this owner, if it is gone. What stands in our own name is taken too: an attempt whose answer was lost has taken it, or could not give it back; the new fence ends that.
+   */
+  async #taken(id: string, app: string, from: string | null): Promise<Lease | null> {
+    const { schema } = this.#database;
+    const { rows } = await this.#database.retry("take the lease", () =>
+      this.#database.once(
+        `UPDATE ${schema}.heads AS h SET owner = $2, fence = h.fence + 1, holder = $3
+        WHERE h.id = $1 AND h.trashed IS NULL
+          AND (h.owner IS NULL OR h.owner = $2 OR NOT EXISTS (SELECT FROM ${schema}.workers AS w WHERE w.owner = h.owner AND w.expires > now())
+            ${from === null ? "" : `OR (h.owner = $4 AND ${isFree(schema)})`})
+        RETURNING h.place, h.fence, h.head`,
+        [id, this.owner, JSON.stringify(holderNow(app)), ...(from === null ? [] : [from])],
+      ),
     );
     const [row] = rows;
     if (!row) return null;
@@ -126,9 +202,10 @@ export class Leases {
   async #find(
     id: string,
   ): Promise<{ readonly owner: string | null; readonly holder: Holder; readonly isFree: boolean } | null> {
+    const { schema } = this.#database;
     const { rows } = await this.#database.query(
       "look who has the session",
-      `SELECT owner, holder, (${IS_FREE}) AS free FROM ${this.#database.schema}.heads AS h WHERE id = $1 AND trashed IS NULL`,
+      `SELECT h.owner, h.holder, ${isFree(schema)} AS free FROM ${schema}.heads AS h WHERE h.id = $1 AND h.trashed IS NULL`,
       [id],
     );
     const [row] = rows;
@@ -137,36 +214,60 @@ export class Leases {
   }
 
   #schedule(): void {
-    if (this.#timer || this.#held.size === 0) return;
+    if (this.#timer || this.#closed || (this.#held.size === 0 && this.#unreleased.length === 0)) return;
     this.#timer = setTimeout(() => {
       this.#timer = null;
-      this.#beating = this.#beat().finally(() => {
-        this.#beating = null;
-        this.#schedule();
-      });
+      void this.#beatSoon();
     }, this.#leaseMs / 3);
     this.#timer.unref();
   }
 
-  /** One statement extends them all. Never rejects: while the server is away nobody can take a lease either. */
-  async #beat(): Promise<void> {
-    const held = [...this.#held.values()];
-    if (held.length === 0) return;
-    try {
-      const { rows } = await this.#database.once(
-        `UPDATE ${this.#database.schema}.heads AS h SET expires = now() + $4 * interval '1 millisecond'
-        FROM unnest($1::uuid[], $2::bigint[]) AS mine (place, fence)
-        WHERE h.place = mine.place AND h.owner = $3 AND h.fence = mine.fence RETURNING h.place`,
-        [held.map(({ lease }) => lease.place), held.map(({ lease }) => lease.fence), this.owner, this.#leaseMs],
-      );
-      const extended = new Set(rows.map((row) => row["place"]));
-      for (const { lease, onLost, id } of held) {
-        if (extended.has(lease.place) || this.#held.get(lease.place)?.lease !== lease) continue;
-        this.#held.delete(lease.place);
-        onLost(leaseLost(id));
+  /** Never rejects: while the server is away nobody can take a lease either, and the fence guards what is written, not the clock. */
+  #beatSoon(): Promise<void> {
+    const before = this.#beating;
+    const beating = (async () => {
+      await before;
+      if (this.#closed) return;
+      try {
+        await this.#beat();
+        for (const lease of this.#unreleased.splice(0)) await this.#release(lease);
+      } catch (error) {
+        if (isHoldfastError(error)) throw error;
       }
-    } catch {
-      // Away, or going away: the fence guards what is written, not the clock.
+    })().finally(() => {
+      if (this.#beating === beating) this.#beating = null;
+      this.#schedule();
+    });
+    this.#beating = beating;
+    return beating;
+  }
+
+  /** One row says that this worker lives, whatever it holds; and all that it holds is looked at, without a lock. */
+  async #beat(): Promise<void> {
+    const { schema } = this.#database;
+    const held = [...this.#held.values()];
+    const now = performance.now();
+    const { rows } = await this.#database.once(
+      `WITH ${NO_WAIT}, beat AS (
+        INSERT INTO ${schema}.workers (owner, expires, watched) SELECT $1, now() + $2 * interval '1 millisecond', $3 FROM power
+        ON CONFLICT (owner) DO UPDATE SET expires = excluded.expires, watched = excluded.watched
+      )
+      SELECT h.place FROM unnest($4::uuid[], $5::bigint[]) AS mine (place, fence) JOIN ${schema}.heads AS h USING (place)
+      WHERE h.owner = $1 AND h.fence = mine.fence AND h.trashed IS NULL`,
+      [
+        this.owner,
+        this.#leaseMs,
+        this.#isWatched,
+        held.map(({ lease }) => lease.place),
+        held.map(({ lease }) => lease.fence),
+      ],
+    );
+    this.#beatAt = now;
+    const ours = new Set(rows.map((row) => row["place"]));
+    for (const { lease, onLost, id } of held) {
+      if (ours.has(lease.place) || this.#held.get(lease.place)?.lease !== lease) continue;
+      this.#held.delete(lease.place);
+      onLost(leaseLost(id));
     }
   }
 }
@@ -176,6 +277,9 @@ export function holderNow(app: string): Holder {
 }
 
 export function holderOf(row: Row): Holder {
-  const found = (row["holder"] ?? {}) as Partial<Holder>;
+  // An application's own pool may leave JSON as text.
+  const found = (
+    typeof row["holder"] === "string" ? JSON.parse(row["holder"]) : (row["holder"] ?? {})
+  ) as Partial<Holder>;
   return { pid: found.pid ?? 0, host: found.host ?? "", app: found.app ?? "", since: found.since ?? "" };
 }

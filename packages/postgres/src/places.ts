@@ -2,8 +2,9 @@ import type { Json } from "holdfast";
 import { newId } from "holdfast";
 import type { Segment } from "holdfast/kit";
 import { jsonb } from "./catalogue.ts";
-import type { Database } from "./database.ts";
+import { type Database, POWER } from "./database.ts";
 import { holderNow, type Lease, type Leases } from "./leases.ts";
+import { PLACE_TABLES } from "./schema.ts";
 
 /** Where a session is, and how far it has come. */
 export interface Place {
@@ -27,18 +28,15 @@ export class Places {
     const { schema } = this.#database;
     const { rows } = await this.#database.query(
       "look for the session",
-      `SELECT h.place, h.head, coalesce((SELECT json_agg(json_build_array(s.number, s.epoch, s.first) ORDER BY s.number)
-        FROM ${schema}.segments AS s WHERE s.place = h.place), '[]') AS segments
+      `SELECT h.place, h.head, (SELECT json_agg(json_build_array(s.number, s.epoch, s.first) ORDER BY s.number)
+        FROM ${schema}.segments AS s WHERE s.place = h.place)::text AS segments
       FROM ${schema}.heads AS h WHERE h.id = $1 AND h.trashed IS NULL`,
       [id],
     );
     const [row] = rows;
     if (!row) return null;
-    const segments = (row["segments"] as [number, number, number][]).map(([number, epoch, first]) => ({
-      number,
-      epoch,
-      first,
-    }));
+    const found = JSON.parse((row["segments"] as string | null) ?? "[]") as [number, number, number][];
+    const segments = found.map(([number, epoch, first]) => ({ number, epoch, first }));
     return { place: String(row["place"]), head: Number(row["head"]), segments };
   }
 
@@ -59,7 +57,8 @@ export class Places {
     first: {
       readonly app: string;
       readonly count: number;
-      readonly lines: string;
+      /** Each but the last with its newline. */
+      readonly lines: Buffer;
       readonly at: string;
       readonly row: Json;
     },
@@ -70,15 +69,15 @@ export class Places {
     const place = isTaken === null ? id : newId();
     const { rows } = await this.#database.query(
       "create a session",
-      `WITH made AS (
-        INSERT INTO ${schema}.heads (place, id, head, owner, fence, expires, holder, watched)
-        VALUES ($1, $2, $3, $4, 1, now() + $5 * interval '1 millisecond', $6, $7) ON CONFLICT DO NOTHING RETURNING place
+      `WITH ${POWER}, made AS (
+        INSERT INTO ${schema}.heads (place, id, head, owner, fence, holder)
+        SELECT $1, $2, $3, $4, 1, $5 FROM power ON CONFLICT DO NOTHING RETURNING place
       ),
       begun AS (INSERT INTO ${schema}.segments (place, number, epoch, first) SELECT place, 1, 1, 1 FROM made),
-      listed AS (INSERT INTO ${schema}.catalogue (place, id, at, head, closed, summary) SELECT place, $2, $8, $3, false, $9 FROM made),
+      listed AS (INSERT INTO ${schema}.catalogue (place, id, at, head, closed, summary) SELECT place, $2, $6, $3, false, $7 FROM made),
       put AS (
         INSERT INTO ${schema}.lines (place, seq, line)
-        SELECT made.place, l.number, l.line FROM made, string_to_table($10, E'\\n') WITH ORDINALITY AS l (line, number)
+        SELECT made.place, l.number, l.line FROM made, string_to_table($8, E'\\n') WITH ORDINALITY AS l (line, number)
       )
       SELECT place FROM made`,
       [
@@ -86,9 +85,7 @@ export class Places {
         id,
         first.count,
         leases.owner,
-        leases.ms,
         JSON.stringify(holderNow(first.app)),
-        leases.isWatched,
         first.at,
         jsonb(first.row),
         first.lines,
@@ -100,8 +97,8 @@ export class Places {
     const mine = await this.#database.query(
       "create a session",
       `SELECT 1 FROM ${schema}.heads AS h JOIN ${schema}.lines AS l USING (place)
-      WHERE h.place = $1 AND h.owner = $2 AND h.fence = 1 AND h.head = $3 AND l.seq = $3 AND l.line = $4`,
-      [place, leases.owner, first.count, first.lines.slice(first.lines.lastIndexOf("\n") + 1)],
+      WHERE h.place = $1 AND h.owner = $2 AND h.fence = 1 AND h.head = $3 AND l.seq = $3 AND l.line = $4::text`,
+      [place, leases.owner, first.count, first.lines.subarray(first.lines.lastIndexOf("\n") + 1)],
     );
     return mine.rows.length === 1 ? lease : null;
   }
@@ -110,8 +107,9 @@ export class Places {
   async trash({ place, owner, fence }: Lease): Promise<boolean> {
     const { rowCount } = await this.#database.query(
       "delete a session",
-      `UPDATE ${this.#database.schema}.heads SET trashed = clock_timestamp(), owner = NULL, expires = NULL, holder = NULL
-      WHERE place = $1 AND owner = $2 AND fence = $3 AND trashed IS NULL`,
+      // Its fence tells an attempt whose answer was lost.
+      `WITH ${POWER} UPDATE ${this.#database.schema}.heads SET trashed = coalesce(trashed, clock_timestamp()), owner = NULL, holder = NULL FROM power
+      WHERE place = $1 AND fence = $3 AND (owner = $2 OR trashed IS NOT NULL)`,
       [place, owner, fence],
     );
     return rowCount === 1;
@@ -138,12 +136,17 @@ export class Places {
       }
       const { rowCount } = await this.#database.query(
         "collect garbage",
-        `WITH segments AS (DELETE FROM ${schema}.segments WHERE place = $1), listed AS (DELETE FROM ${schema}.catalogue WHERE place = $1)
+        `WITH ${PLACE_TABLES.map((table) => `from_${table} AS (DELETE FROM ${schema}.${table} WHERE place = $1)`).join(", ")}
         DELETE FROM ${schema}.heads WHERE place = $1 AND trashed IS NOT NULL`,
         [place],
       );
       if (rowCount === 1) removed.push(String(id));
     }
+    // A worker that has been silent for so long is no more; what it had is free with or without its row.
+    await this.#database.query(
+      "collect garbage",
+      `DELETE FROM ${schema}.workers WHERE expires < clock_timestamp() - interval '1 day'`,
+    );
     return removed;
   }
 }

@@ -29,7 +29,6 @@ import {
   recordOf,
   type Segment,
   segmentRecord,
-  sessionBusy,
   sessionExists,
   sessionNotFound,
   storeClosed,
@@ -45,7 +44,9 @@ import { PostgresJournal } from "./journal.ts";
 import { type Lease, Leases, lockKey } from "./leases.ts";
 import { Lines } from "./lines.ts";
 import { type Place, Places } from "./places.ts";
-import { migrate, partitionsAhead } from "./schema.ts";
+import { makePool, tolerate } from "./pools.ts";
+import { MONTHS_AHEAD, makePartitions, migrate, type Server } from "./schema.ts";
+import { Texts } from "./search.ts";
 
 export interface PostgresStoreOptions extends JournalStoreOptions {
   /**
@@ -59,13 +60,20 @@ export interface PostgresStoreOptions extends JournalStoreOptions {
   readonly leaseMs?: number;
   /** How long a statement is sent again while the server is away. Default 30 seconds. */
   readonly patienceMs?: number;
+  /** How long an append waits for its answer: then its connection is given up, and it is sent again over another. Longer statements have six times as long. Default 10 seconds. */
+  readonly answerMs?: number;
   /** Connections of the pool, if it is made here. Default 6. */
   readonly connections?: number;
+  /** For how many months to come partitions are made, where this role may. Default 12. */
+  readonly monthsAhead?: number;
   readonly clock?: () => number;
 }
 
 const WEEK_MS = 7 * 24 * 3600 * 1000;
 const PATIENCE_MS = 30_000;
+/** A server that is away when the store is opened is more often a wrong address. */
+const FIRST_PATIENCE_MS = 5000;
+const ANSWER_MS = 10_000;
 const CONNECTIONS = 6;
 const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 
@@ -82,36 +90,45 @@ export async function openPostgresStore(
       ? parseAddress(place)
       : { url: "", name: "postgres:(a pool)", schema: quoted("holdfast") };
   const schema = options.schema === undefined ? address.schema : quoted(options.schema);
-  const own =
-    typeof place === "string"
-      ? new pg.Pool({
-          connectionString: address.url,
-          max: options.connections ?? CONNECTIONS,
-          application_name: options.app ?? "holdfast",
-        })
-      : null;
-  // A connection that is lost while it is idle is replaced when the next is needed.
-  own?.on("error", () => undefined);
-  const pool = own ?? (place as pg.Pool);
-  const patienceMs = options.patienceMs ?? PATIENCE_MS;
-  const database = new Database(pool, { name: address.name, schema, patienceMs });
+  const { app = "holdfast", patienceMs = PATIENCE_MS, answerMs = ANSWER_MS, connections = CONNECTIONS } = options;
+  const own = typeof place === "string" ? makePool({ url: address.url, connections, app, answerMs }) : null;
+  const pool = own?.pool ?? (place as pg.Pool);
+  const stopTolerating = tolerate(pool);
+  const end = async (): Promise<void> => {
+    await own?.end();
+    stopTolerating();
+  };
+  const database = new Database(pool, { name: address.name, schema, patienceMs, answerMs });
   const directUrl = options.directUrl === undefined ? address.url || null : options.directUrl;
   try {
-    await migrate(database, (options.clock ?? Date.now)());
-    return await PostgresStore.open({ database, own, directUrl, patienceMs, options });
+    const server = await migrate(database, {
+      nowMs: (options.clock ?? Date.now)(),
+      monthsAhead: options.monthsAhead ?? MONTHS_AHEAD,
+      patienceMs: Math.min(patienceMs, FIRST_PATIENCE_MS),
+    });
+    return await PostgresStore.open({
+      database,
+      end,
+      directUrl,
+      patienceMs,
+      options,
+      warnings: warningsOf(address.name, server),
+    });
   } catch (error) {
-    await own?.end();
+    database.close();
+    await end();
     throw error;
   }
 }
 
 interface Parts {
   readonly database: Database;
-  /** The pool, if it is ours to end. */
-  readonly own: pg.Pool | null;
+  /** Ends the pool, if it is ours to end. */
+  readonly end: () => Promise<void>;
   readonly directUrl: string | null;
   readonly patienceMs: number;
   readonly options: PostgresStoreOptions;
+  readonly warnings: readonly string[];
 }
 
 class PostgresStore implements JournalStore {
@@ -125,6 +142,7 @@ class PostgresStore implements JournalStore {
   };
   readonly warnings: readonly string[];
   readonly searchFile = null;
+  readonly texts: Texts;
   readonly #parts: Parts;
   readonly #database: Database;
   readonly #leases: Leases;
@@ -138,43 +156,49 @@ class PostgresStore implements JournalStore {
   #direct: Direct | null = null;
   #closing: Promise<void> | null = null;
 
-  private constructor(parts: Parts, warnings: readonly string[]) {
-    const { database, directUrl, options } = parts;
+  private constructor(parts: Parts) {
+    const { database, options, warnings } = parts;
     this.url = database.name;
     this.warnings = warnings;
     this.#parts = parts;
     this.#database = database;
-    this.#leases = new Leases(database, randomUUID(), {
-      isWatched: directUrl !== null,
-      ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
-    });
+    this.#leases = new Leases(database, randomUUID(), options.leaseMs);
     this.#lines = new Lines(database);
     this.#places = new Places(database);
     this.#catalogue = new Catalogue(database, this.#lines, options.summariser);
+    this.texts = new Texts(database, () => this.list({ limit: 1 }));
     this.#batch = new Batch(database);
   }
 
   static async open(parts: Parts): Promise<PostgresStore> {
-    const store = new PostgresStore(parts, await warningsOf(parts.database));
-    const { directUrl } = parts;
-    if (directUrl !== null) {
-      store.#direct = await parts.database.retry("connect to the database", () =>
-        Direct.open({
-          connect: async () => {
-            const client = new pg.Client({
-              connectionString: directUrl,
-              application_name: parts.options.app ?? "holdfast",
-              keepAlive: true,
-            });
-            await client.connect();
-            return client;
-          },
-          lock: lockKey(store.#leases.owner),
-          schema: parts.database.schema,
-          onNews: (id) => store.#followers.wake(id),
-        }),
-      );
-    }
+    const store = new PostgresStore(parts);
+    const { database, directUrl, options } = parts;
+    if (directUrl === null) return store;
+    const { answerMs } = database;
+    const direct = new Direct({
+      connect: async () => {
+        const client = new pg.Client({
+          connectionString: directUrl,
+          application_name: options.app ?? "holdfast",
+          connectionTimeoutMillis: answerMs,
+          keepAlive: true,
+        });
+        // Until it has somebody who listens.
+        client.on("error", () => undefined);
+        await client.connect();
+        return client;
+      },
+      lock: lockKey(store.#leases.owner),
+      schema: database.schema,
+      answerMs,
+      onNews: (id) => store.#followers.wake(id),
+      onState: (isConnected) => store.#leases.setWatched(isConnected),
+      tellOtherwise: async (channel, payload) => {
+        await database.once("SELECT pg_notify($1, $2)", [channel, payload]);
+      },
+    });
+    await database.retry("connect to the database", () => direct.open());
+    store.#direct = direct;
     return store;
   }
 
@@ -185,44 +209,42 @@ class PostgresStore implements JournalStore {
     const ledger = this.#ledger();
     // Encoded inside the call: what the caller changes later changes nothing stored.
     const prepared = ledger.prepareSegment([segmentRecord({ session: id, segment: 1, epoch: 1 }), ...records]);
-    const lines = prepared.bytes.toString("utf8", 0, prepared.bytes.length - 1);
+    const lines = Buffer.from(prepared.bytes.subarray(0, -1));
     ledger.commit(prepared);
-    const lease = await this.#places.create(id, this.#leases, {
-      app,
-      count: prepared.last,
-      lines,
-      at: ledger.at,
-      row: ledger.row,
-    });
-    if (!lease) throw sessionExists(id);
-    ledger.setDurable(ledger.head);
-    const segment = { number: 1, epoch: 1, first: 1 };
-    return this.#journal(id, lease, ledger, segment, options, { unclean: false, created: true, startSegment: false });
+    return this.#claimed(
+      id,
+      async () => {
+        const first = { app, count: prepared.last, lines, at: ledger.at, row: ledger.row };
+        const lease = await this.#places.create(id, this.#leases, first);
+        if (!lease) throw sessionExists(id);
+        ledger.setDurable(ledger.head);
+        const segment = { number: 1, epoch: 1, first: 1 };
+        const state = { unclean: false, created: true, startSegment: false };
+        return this.#unlessClosed(id, lease, () => this.#journal(id, lease, ledger, segment, options, state));
+      },
+      () => sessionExists(id),
+    );
   }
 
   async open(id: string, options: WriterOptions = {}): Promise<Opened> {
     this.#assertOpen();
     assertId(id);
-    const live = this.#live.get(id);
-    if (live) throw sessionBusy(id, (await this.#leases.holder(id)) ?? unknownHolder(), true);
-    const lease = await this.#leases.take(id, options.app ?? this.#app);
-    try {
-      const found = await this.#found(id);
-      const account = await this.#readEpoch({ ...found, head: Math.max(found.head, lease.head) });
-      const ledger = this.#ledger();
-      for (const record of account.records) ledger.absorb(record);
-      ledger.skipTo(account.next);
-      // What an earlier worker wrote with `process` may not be on the disk yet, and is to be durable when it is shown.
-      await this.#catalogue.sync(lease);
-      ledger.setDurable(account.next - 1);
-      const recovery = account.recovery();
-      const state = { unclean: recovery.unclean, created: false, startSegment: account.format !== FORMAT };
-      const journal = this.#journal(id, lease, ledger, newestOf(found), options, state);
-      return { id, records: account.records, recovery, journal };
-    } catch (error) {
-      await this.#leases.release(lease);
-      throw error;
-    }
+    return this.#claimed(id, async () => {
+      const lease = await this.#leases.take(id, options.app ?? this.#app);
+      return this.#unlessClosed(id, lease, async () => {
+        const found = await this.#found(id);
+        // What an earlier worker wrote with `process` may not be on the disk yet, and is to be durable when it is shown. Nobody writes any more.
+        const [account] = await Promise.all([this.#readEpoch({ ...found, head: lease.head }), this.#leases.sync()]);
+        const ledger = this.#ledger();
+        for (const record of account.records) ledger.absorb(record);
+        ledger.skipTo(account.next);
+        ledger.setDurable(account.next - 1);
+        const recovery = account.recovery();
+        const state = { unclean: recovery.unclean, created: false, startSegment: account.format !== FORMAT };
+        const journal = this.#journal(id, lease, ledger, newestOf(found), options, state);
+        return { id, records: account.records, recovery, journal };
+      });
+    });
   }
 
   async read(id: string): Promise<Snapshot> {
@@ -276,9 +298,14 @@ class PostgresStore implements JournalStore {
   async delete(id: string): Promise<void> {
     this.#assertOpen();
     assertId(id);
-    const lease = await this.#leases.take(id, this.#app);
-    if (!(await this.#places.trash(lease))) throw sessionNotFound(id);
-    this.#tell(id, lease.head);
+    await this.#claimed(id, async () => {
+      const lease = await this.#leases.take(id, this.#app);
+      await this.#unlessClosed(id, lease, async () => {
+        if (!(await this.#places.trash(lease))) throw sessionNotFound(id);
+      });
+      this.#leases.unclaim(id);
+      this.#tell(id, lease.head);
+    });
   }
 
   async verify(id: string): Promise<Verification> {
@@ -312,14 +339,10 @@ class PostgresStore implements JournalStore {
   } = {}): Promise<{ readonly removed: readonly string[] }> {
     this.#assertOpen();
     const removed = await this.#places.emptyTrash(graceMs);
-    for (const statement of partitionsAhead(this.#database.schema, this.#now())) {
-      try {
-        await this.#database.once(statement);
-      } catch {
-        // A worker's role may not; and a month whose first lines are in the default partition stays there. Both are as good.
-        break;
-      }
-    }
+    await makePartitions(this.#database, {
+      nowMs: this.#now(),
+      monthsAhead: this.#parts.options.monthsAhead ?? MONTHS_AHEAD,
+    });
     return { removed };
   }
 
@@ -338,7 +361,7 @@ class PostgresStore implements JournalStore {
     await this.#leases.close();
     await this.#direct?.close();
     this.#database.close();
-    await this.#parts.own?.end();
+    await this.#parts.end();
     for (const result of results) if (result.status === "rejected") throw result.reason;
   }
 
@@ -354,13 +377,12 @@ class PostgresStore implements JournalStore {
     options: WriterOptions,
     found: { readonly unclean: boolean; readonly created: boolean; readonly startSegment: boolean },
   ): PostgresJournal {
-    // The store may have been closed while this one waited for the database.
-    this.#assertOpen();
     const { app = this.#app, opened: extra } = options;
     const journal: PostgresJournal = new PostgresJournal({
       id,
       url: this.url,
       lease,
+      leases: this.#leases,
       ledger,
       batch: this.#batch,
       lines: this.#lines,
@@ -374,15 +396,44 @@ class PostgresStore implements JournalStore {
       patienceMs: this.#parts.patienceMs,
       follow: (followOptions) => this.follow(id, followOptions),
       onAcknowledged: (head) => this.#tell(id, head),
-      release: async () => {
+      release: async (isAway) => {
         this.#live.delete(id);
         this.#catalogue.forget(lease.place);
-        await this.#leases.release(lease);
+        await this.#leases.release(id, lease, isAway);
+        // Whoever follows may see all of it now.
+        this.#followers.wake(id);
       },
     });
     this.#live.set(id, journal);
     this.#leases.keep(id, lease, (error: HoldfastError) => journal.fail(error));
     return journal;
+  }
+
+  /** While it is this worker's business; a journal that comes of it goes on to be. */
+  async #claimed<T>(
+    id: string,
+    work: () => Promise<T>,
+    busy: () => HoldfastError | Promise<HoldfastError> = () => this.#leases.busy(id),
+  ): Promise<T> {
+    if (!(await this.#leases.claim(id))) throw await busy();
+    try {
+      return await work();
+    } catch (error) {
+      this.#leases.unclaim(id);
+      throw error;
+    }
+  }
+
+  /** The store may have been closed while the lease was being taken. What is taken for nothing is given back. */
+  async #unlessClosed<T>(id: string, lease: Lease, work: () => T | Promise<T>): Promise<T> {
+    try {
+      this.#assertOpen();
+      const result = await work();
+      return result;
+    } catch (error) {
+      await this.#leases.release(id, lease, true);
+      throw error;
+    }
   }
 
   #tell(id: string, head: number): void {
@@ -441,25 +492,10 @@ function newestOf(found: Place): Segment {
   return segmentsOf(found).at(-1)!;
 }
 
-function unknownHolder(): Holder {
-  return { pid: process.pid, host: "", app: "", since: "" };
-}
-
 /** What this server cannot promise. */
-async function warningsOf(database: Database): Promise<string[]> {
-  const { rows } = await database.query(
-    "look at the database",
-    "SELECT current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS commit",
-  );
-  const { fsync, commit } = rows[0] ?? {};
-  const warnings: string[] = [];
-  if (fsync === "off")
-    warnings.push(
-      `${database.name} runs with fsync = off: after a power cut of its machine it may have lost anything, so P1 is not promised there.`,
-    );
-  if (commit === "off")
-    warnings.push(
-      `${database.name} has synchronous_commit = off: a crash of its machine can take the last moments, so "power" is not promised there.`,
-    );
-  return warnings;
+function warningsOf(name: string, { fsync }: Server): string[] {
+  if (fsync) return [];
+  return [
+    `${name} runs with fsync = off: after a power cut of its machine it may have lost anything, so P1 is not promised there.`,
+  ];
 }

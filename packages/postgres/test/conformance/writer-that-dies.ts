@@ -3,7 +3,7 @@ import { openPostgresStore } from "../../src/index.ts";
 
 /** A process of its own that appends to a session and is killed: `writer-that-dies.ts <url> <id> <steps>`. */
 const [url, id, steps] = process.argv.slice(2);
-const store = await openPostgresStore(url!, { summariser: noteSummariser });
+const store = await openPostgresStore(url!, { summariser: noteSummariser, monthsAhead: 0 });
 const { journal } = await store.open(id!);
 for (const { records, key } of JSON.parse(steps!) as Step[]) {
   await journal.append(records, key === undefined ? {} : { key });

@@ -1,0 +1,52 @@
+import type { Pool, PoolClient } from "pg";
+import pg from "pg";
+
+export interface PoolOptions {
+  readonly url: string;
+  readonly connections: number;
+  readonly app: string;
+  readonly answerMs: number;
+}
+
+/** A pool of our own, and the way to end it. */
+export interface OwnPool {
+  readonly pool: Pool;
+  /** Does not wait for a server that says nothing. */
+  end(): Promise<void>;
+}
+
+export function makePool({ url, connections, app, answerMs }: PoolOptions): OwnPool {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: connections,
+    application_name: app,
+    connectionTimeoutMillis: answerMs,
+    keepAlive: true,
+  });
+  const clients = new Set<PoolClient>();
+  pool.on("connect", (client) => clients.add(client));
+  pool.on("remove", (client) => clients.delete(client));
+  return {
+    pool,
+    end: async () => {
+      const timer = setTimeout(() => {
+        for (const client of clients) destroy(client);
+      }, answerMs);
+      await pool.end();
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** For as long as the store is open, a connection that is lost while it is idle ends nobody's process: it is replaced when the next one is needed. Returns the way to stop that. */
+export function tolerate(pool: Pool): () => void {
+  const ignore = (): void => undefined;
+  pool.on("error", ignore);
+  return () => pool.off("error", ignore);
+}
+
+/** The driver has no way to end a connection whose other end is silent but to take its socket away. */
+export function destroy(client: object): void {
+  const { connection } = client as { readonly connection?: { readonly stream?: { destroy(): void } } };
+  connection?.stream?.destroy();
+}
