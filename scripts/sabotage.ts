@@ -49,7 +49,9 @@ function run(): void {
         ? "NOT CAUGHT"
         : `caught by ${first}${others.length > 0 ? ` (and ${others.length} more)` : ""}`;
     console.log(`${i + 1}/${chosen.length}  ${sabotage.name}\n      ${verdict}  [${seconds} s]`);
-    rows.push(`| ${sabotage.name} | \`${sabotage.file}\` | ${first?.replaceAll("|", "\\|") ?? "**nothing**"} |`);
+    rows.push(
+      `| ${sabotage.name} | \`${sabotage.room ? `${sabotage.room.replace(/^packages\/|\/src/g, "")}/` : ""}${sabotage.file}\` | ${first?.replaceAll("|", "\\|") ?? "**nothing**"} |`,
+    );
   }
   console.log(`${chosen.length - missed} caught, ${missed} not`);
   if (values.write && values.only === "") writeTable(join(root, "docs/TESTING.md"), rows);

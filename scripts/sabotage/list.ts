@@ -1,9 +1,11 @@
+import { agentSabotages } from "./agent.ts";
 import { sessionSabotages } from "./sessions.ts";
 
 /** One way to break the store, as a change of its source. Each must be caught by some test. */
 export interface Sabotage {
   readonly name: string;
-  /** Below packages/holdfast/src. */
+  /** Where the file is; default: the library's sources. */
+  readonly room?: string;
   readonly file: string;
   /** Stands exactly once in the file. */
   readonly find: string;
@@ -293,4 +295,5 @@ export const sabotages: readonly Sabotage[] = [
     look: UNIT,
   },
   ...sessionSabotages,
+  ...agentSabotages,
 ];

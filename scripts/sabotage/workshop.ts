@@ -31,7 +31,7 @@ export class Workshop implements Disposable {
 
   /** Breaks one thing, runs the tests, mends it. Returns the names of those that failed. */
   tryOut(sabotage: Sabotage): string[] {
-    const path = join(this.#root, "packages/holdfast/src", sabotage.file);
+    const path = join(this.#root, pathOf(sabotage));
     const whole = readFileSync(path, "utf8");
     writeFileSync(path, applied(sabotage, whole));
     try {
@@ -68,8 +68,15 @@ export class Workshop implements Disposable {
       symlinkSync(join(this.#source, "node_modules", name), join(modules, name));
     }
     symlinkSync(join(this.#root, "packages/holdfast"), join(modules, "holdfast"));
-    symlinkSync(join(this.#root, "packages/testkit"), join(modules, "@holdfast/testkit"));
+    for (const name of readdirSync(join(this.#root, "packages"))) {
+      if (name !== "holdfast") symlinkSync(join(this.#root, "packages", name), join(modules, "@holdfast", name));
+    }
   }
+}
+
+/** From the root of the repository. */
+export function pathOf({ room = "packages/holdfast/src", file }: Sabotage): string {
+  return `${room}/${file}`;
 }
 
 /** The source with the sabotage in it. Throws if it does not fit any more: then the list has to follow the code. */

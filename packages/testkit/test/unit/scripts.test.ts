@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { checkFile, checkLockFile, checkManifest } from "../../../../scripts/rules.ts";
 import { sabotages } from "../../../../scripts/sabotage/list.ts";
-import { applied } from "../../../../scripts/sabotage/workshop.ts";
+import { applied, pathOf } from "../../../../scripts/sabotage/workshop.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../../..");
 const LIBRARY = "packages/holdfast/src/";
@@ -68,7 +68,7 @@ describe("the rules of the layers notice", () => {
 
 describe("every sabotage still fits the code that it breaks", () => {
   test.each(sabotages.map((sabotage) => [sabotage.name, sabotage] as const))("%s", (_name, sabotage) => {
-    const text = readFileSync(join(ROOT, LIBRARY, sabotage.file), "utf8");
+    const text = readFileSync(join(ROOT, pathOf(sabotage)), "utf8");
     expect(applied(sabotage, text)).not.toBe(text);
   });
 });

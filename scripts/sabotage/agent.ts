@@ -1,0 +1,84 @@
+import type { Sabotage } from "./list.ts";
+
+const ADAPTER = ["packages/adapters/test/unit"];
+const AGENT = ["packages/cli/test/unit/host-", "packages/cli/test/unit/agent-"];
+const TOOLS = ["packages/cli/test/unit/tools-", "packages/cli/test/unit/permission.test"];
+
+const adapters = "packages/adapters/src/ai-sdk";
+const cli = "packages/cli/src";
+
+/** Ways to break the promises of the adapter and of the reference agent. */
+export const agentSabotages: readonly Sabotage[] = [
+  {
+    name: "adapter: a tool runs before its start is recorded",
+    room: adapters,
+    file: "tools.ts",
+    find: "await storing(gate, turn.toolStarted(toolCallId, { replay }));",
+    replace: "void storing(gate, turn.toolStarted(toolCallId, { replay })).catch(() => {});",
+    look: ADAPTER,
+  },
+  {
+    name: "adapter: an answer is recorded beside its tools, not before them",
+    room: adapters,
+    file: "wrap.ts",
+    find: "await run.answered(event as Answer);",
+    replace: "void run.answered(event as Answer);",
+    look: ADAPTER,
+  },
+  {
+    name: "adapter: the run goes on when the store has failed",
+    room: adapters,
+    file: "run.ts",
+    find: "    this.#failure ??= { error };\n    this.#stop.abort(error);",
+    replace: "    void error;",
+    look: ADAPTER,
+  },
+  {
+    name: "agent: a tool whose outcome is unknown is run again",
+    room: cli,
+    file: "agent/reopened.ts",
+    find: 'return call.replay === "safe" || known.isResumable ? "keep" : "close";',
+    replace: 'return "keep";',
+    look: AGENT,
+  },
+  {
+    name: "agent: what no rule allows any more is run when the turn is taken up",
+    room: cli,
+    file: "agent/reopened.ts",
+    find: '  if (!known.isAllowed) return "close";\n',
+    replace: "",
+    look: AGENT,
+  },
+  {
+    name: "agent: what has to be asked for is done",
+    room: cli,
+    file: "agent/equipment.ts",
+    find: 'if (decision.verdict === "ask" && canAsk) return { type: "user-approval" };',
+    replace: 'if (decision.verdict === "ask" && canAsk) return { type: "not-applicable" };',
+    look: AGENT,
+  },
+  {
+    name: "agent: a new prompt overtakes those that are queued",
+    room: cli,
+    file: "host/chat.ts",
+    find: "this.#session.queue.length > 0) {",
+    replace: "this.#session.queue.length < 0) {",
+    look: AGENT,
+  },
+  {
+    name: "tools: a command begins before its process is recorded",
+    room: cli,
+    file: "tools/shell.ts",
+    find: "await context.process(call, started);",
+    replace: "void context.process(call, started).catch(() => {});",
+    look: TOOLS,
+  },
+  {
+    name: "terminal: escape sequences reach the terminal",
+    room: cli,
+    file: "terminal/plain.ts",
+    find: '    .replace(ESCAPES, "")\n',
+    replace: "",
+    look: ["packages/cli/test/unit/terminal"],
+  },
+];
