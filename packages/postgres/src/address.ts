@@ -1,4 +1,5 @@
 import { HoldfastError } from "holdfast";
+import { readService } from "./service.ts";
 
 /** What an address of a database says beyond what the driver reads in it. */
 export interface Address {
@@ -12,22 +13,75 @@ export interface Address {
 
 const SCHEMA = "holdfast";
 
+/** What a service file calls otherwise than an address. */
+const OF_SERVICE = new Set(["dbname", "service"]);
+
+/**
+ * Puts in what a service says (`?service=name`, or `PGSERVICE` for an address without a host), as `psql` does: what stands in the address counts first, then the service, then the environment (`PGHOST`, `PGUSER`, `PGPASSWORD`, …) and
+ * `~/.pgpass`, which the driver reads by itself. Throws STORE_URL_INVALID.
+ */
+export async function resolveAddress(
+  text: string,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): Promise<string> {
+  const url = urlOf(text);
+  const name =
+    url.searchParams.get("service") ??
+    (url.hostname === "" && !url.searchParams.has("host") ? env["PGSERVICE"] : undefined);
+  url.searchParams.delete("service");
+  if (name === undefined) return url.href;
+  const settings = await readService(name, env);
+  if (!settings) throw invalid(`no service file has a service "${name}"`);
+  const stands: Readonly<Record<string, boolean>> = {
+    host: url.hostname !== "",
+    port: url.port !== "",
+    user: url.username !== "",
+    password: url.password !== "",
+  };
+  for (const [key, value] of settings) {
+    if (OF_SERVICE.has(key) || stands[key] || url.searchParams.has(key)) continue;
+    url.searchParams.set(key, value);
+  }
+  const database = settings.get("dbname");
+  if (url.pathname.length <= 1 && database !== undefined) url.pathname = `/${encodeURIComponent(database)}`;
+  return url.href;
+}
+
 /** `postgres://user@host/database?schema=name`; the rest of the query is the driver's (sslmode, application_name). Throws STORE_URL_INVALID. */
 export function parseAddress(text: string): Address {
+  const url = urlOf(text);
+  const schema = url.searchParams.get("schema") ?? SCHEMA;
+  url.searchParams.delete("schema");
+  // The words of `psql`: `require` encrypts, `verify-ca` and `verify-full` also look who is there. The driver would take all three for the last one, and says that it will not.
+  const sslmode = url.searchParams.get("sslmode");
+  if (sslmode !== null && sslmode !== "no-verify" && !url.searchParams.has("uselibpqcompat"))
+    url.searchParams.set("uselibpqcompat", "true");
+  return { url: url.href, name: nameOf(url, schema), schema: quoted(schema) };
+}
+
+/** Without the password, and what says how to get there. */
+function nameOf(url: URL, schema: string): string {
+  const shown = new URL(url);
+  const query = url.searchParams;
+  shown.search = "";
+  shown.password = "";
+  const [host, port, user] = ["host", "port", "user"].map((key) => query.get(key));
+  if (shown.hostname === "" && host && !host.includes("/")) shown.host = host;
+  if (shown.port === "" && port) shown.port = port;
+  if (shown.username === "" && user) shown.username = user;
+  return schema === SCHEMA ? shown.href : `${shown.href}?schema=${encodeURIComponent(schema)}`;
+}
+
+function urlOf(text: string): URL {
   let url: URL;
   try {
     url = new URL(text);
   } catch (error) {
-    throw invalid("it is not a URL", error);
+    // The driver's words would name the password.
+    throw invalid("it is not a URL", error instanceof Error ? new Error(error.message) : undefined);
   }
   if (url.protocol !== "postgres:" && url.protocol !== "postgresql:") throw invalid(`it begins with "${url.protocol}"`);
-  const schema = url.searchParams.get("schema") ?? SCHEMA;
-  url.searchParams.delete("schema");
-  const shown = new URL(url);
-  shown.password = "";
-  shown.search = "";
-  const name = schema === SCHEMA ? shown.href : `${shown.href}?schema=${encodeURIComponent(schema)}`;
-  return { url: url.href, name, schema: quoted(schema) };
+  return url;
 }
 
 export function quoted(schema: string): string {

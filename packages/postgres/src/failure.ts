@@ -64,6 +64,18 @@ export function databaseFailure(error: unknown, what: string, name: string): Hol
     );
   if (state === "53100" || state === "53200" || state === "54000")
     return fail("STORE_FULL", "the database has no space left", "Free some space, and try again.");
+  if (/sslmode=verify-ca requires/.test(said))
+    return fail(
+      "STORE_URL_INVALID",
+      '"sslmode=verify-ca" needs to know whom to trust',
+      'Add "sslrootcert" to the address.',
+    );
+  if ((state === "ENOENT" || state === "EACCES") && !isPassing(error))
+    return fail(
+      "STORE_URL_INVALID",
+      "a file that the address names cannot be read",
+      "Check its path, and who may read it.",
+    );
   if (CERTIFICATE.test(state) || /does not support SSL/.test(said))
     return fail(
       "STORE_FORBIDDEN",

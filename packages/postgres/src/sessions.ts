@@ -1,6 +1,6 @@
 import { openStoreWith, type Store, type StoreOptions } from "holdfast";
 import type pg from "pg";
-import { openPostgresStore, type PostgresStoreOptions } from "./store.ts";
+import { openPostgresStore, type PostgresStoreOptions } from "./open.ts";
 
 /**
  * Opens a store of sessions in a PostgreSQL database, by its address or by a pool that the application has already, with what only such a store can be told (`directUrl`, `leaseMs`). With an address and none of these,

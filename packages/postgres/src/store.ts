@@ -7,7 +7,6 @@ import type {
   Journal,
   JournalRecord,
   JournalStore,
-  JournalStoreOptions,
   Listed,
   ListOptions,
   NewRecord,
@@ -32,96 +31,27 @@ import {
   sessionExists,
   sessionNotFound,
   storeClosed,
+  type VerbatimLine,
 } from "holdfast/kit";
 import pg from "pg";
-import { type Address, parseAddress, quoted } from "./address.ts";
+import { adoptSession } from "./adopt.ts";
 import { Batch } from "./batch.ts";
 import { Catalogue } from "./catalogue.ts";
-import { Database } from "./database.ts";
+import type { Database } from "./database.ts";
 import { Direct } from "./direct.ts";
 import { Followers, followSession } from "./follow.ts";
 import { PostgresJournal } from "./journal.ts";
 import { type Lease, Leases, lockKey } from "./leases.ts";
 import { Lines } from "./lines.ts";
+import type { PostgresStoreOptions } from "./open.ts";
 import { type Place, Places } from "./places.ts";
-import { makePool, tolerate } from "./pools.ts";
-import { MONTHS_AHEAD, makePartitions, migrate, type Server } from "./schema.ts";
+import { MONTHS_AHEAD, makePartitions } from "./schema.ts";
 import { Texts } from "./search.ts";
 
-export interface PostgresStoreOptions extends JournalStoreOptions {
-  /**
-   * The address of the server itself, where `url` is that of a pooler: for the one connection of a worker that must be its own (S26). Null: there is no way to it; then a dead worker's sessions are free only after `leaseMs`, and
-   * followers look once a second. Default: the same address.
-   */
-  readonly directUrl?: string | null;
-  /** The schema that the tables are in; default `holdfast`, or what the address says (`?schema=`). */
-  readonly schema?: string;
-  /** A lease that its worker does not extend is free after this time. Default 15 seconds. */
-  readonly leaseMs?: number;
-  /** How long a statement is sent again while the server is away. Default 30 seconds. */
-  readonly patienceMs?: number;
-  /** How long an append waits for its answer: then its connection is given up, and it is sent again over another. Longer statements have six times as long. Default 10 seconds. */
-  readonly answerMs?: number;
-  /** Connections of the pool, if it is made here. Default 6. */
-  readonly connections?: number;
-  /** For how many months to come partitions are made, where this role may. Default 12. */
-  readonly monthsAhead?: number;
-  readonly clock?: () => number;
-}
-
 const WEEK_MS = 7 * 24 * 3600 * 1000;
-const PATIENCE_MS = 30_000;
-/** A server that is away when the store is opened is more often a wrong address. */
-const FIRST_PATIENCE_MS = 5000;
-const ANSWER_MS = 10_000;
-const CONNECTIONS = 6;
 const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 
-/**
- * Opens a store in a PostgreSQL database, by its address or by a pool that the application has already (then `directUrl` should be given, or leases are freed by time alone). Makes the tables if they are not there.
- * Throws STORE_URL_INVALID, STORE_FORBIDDEN, STORE_IO, FORMAT_NEWER.
- */
-export async function openPostgresStore(
-  place: string | pg.Pool,
-  options: PostgresStoreOptions = {},
-): Promise<JournalStore> {
-  const address: Address =
-    typeof place === "string"
-      ? parseAddress(place)
-      : { url: "", name: "postgres:(a pool)", schema: quoted("holdfast") };
-  const schema = options.schema === undefined ? address.schema : quoted(options.schema);
-  const { app = "holdfast", patienceMs = PATIENCE_MS, answerMs = ANSWER_MS, connections = CONNECTIONS } = options;
-  const own = typeof place === "string" ? makePool({ url: address.url, connections, app, answerMs }) : null;
-  const pool = own?.pool ?? (place as pg.Pool);
-  const stopTolerating = tolerate(pool);
-  const end = async (): Promise<void> => {
-    await own?.end();
-    stopTolerating();
-  };
-  const database = new Database(pool, { name: address.name, schema, patienceMs, answerMs });
-  const directUrl = options.directUrl === undefined ? address.url || null : options.directUrl;
-  try {
-    const server = await migrate(database, {
-      nowMs: (options.clock ?? Date.now)(),
-      monthsAhead: options.monthsAhead ?? MONTHS_AHEAD,
-      patienceMs: Math.min(patienceMs, FIRST_PATIENCE_MS),
-    });
-    return await PostgresStore.open({
-      database,
-      end,
-      directUrl,
-      patienceMs,
-      options,
-      warnings: warningsOf(address.name, server),
-    });
-  } catch (error) {
-    database.close();
-    await end();
-    throw error;
-  }
-}
-
-interface Parts {
+export interface StoreParts {
   readonly database: Database;
   /** Ends the pool, if it is ours to end. */
   readonly end: () => Promise<void>;
@@ -131,7 +61,7 @@ interface Parts {
   readonly warnings: readonly string[];
 }
 
-class PostgresStore implements JournalStore {
+export class PostgresStore implements JournalStore {
   readonly url: string;
   readonly capabilities: Capabilities = {
     durability: "power",
@@ -143,7 +73,7 @@ class PostgresStore implements JournalStore {
   readonly warnings: readonly string[];
   readonly searchFile = null;
   readonly texts: Texts;
-  readonly #parts: Parts;
+  readonly #parts: StoreParts;
   readonly #database: Database;
   readonly #leases: Leases;
   readonly #lines: Lines;
@@ -156,7 +86,7 @@ class PostgresStore implements JournalStore {
   #direct: Direct | null = null;
   #closing: Promise<void> | null = null;
 
-  private constructor(parts: Parts) {
+  private constructor(parts: StoreParts) {
     const { database, options, warnings } = parts;
     this.url = database.name;
     this.warnings = warnings;
@@ -170,7 +100,7 @@ class PostgresStore implements JournalStore {
     this.#batch = new Batch(database);
   }
 
-  static async open(parts: Parts): Promise<PostgresStore> {
+  static async open(parts: StoreParts): Promise<PostgresStore> {
     const store = new PostgresStore(parts);
     const { database, directUrl, options } = parts;
     if (directUrl === null) return store;
@@ -329,6 +259,12 @@ class PostgresStore implements JournalStore {
   async pack(): Promise<never> {
     this.#assertOpen();
     throw notSupported("pack", this.url, "PostgreSQL compresses long lines by itself.");
+  }
+
+  async adopt(id: string, lines: AsyncIterable<readonly VerbatimLine[]>): Promise<void> {
+    this.#assertOpen();
+    assertId(id);
+    await adoptSession(this.#database, id, this.#ledger(), lines);
   }
 
   /** Also makes the partitions of the months to come, if this role may. */
@@ -490,12 +426,4 @@ function segmentsOf({ segments }: Place): readonly Segment[] {
 
 function newestOf(found: Place): Segment {
   return segmentsOf(found).at(-1)!;
-}
-
-/** What this server cannot promise. */
-function warningsOf(name: string, { fsync }: Server): string[] {
-  if (fsync) return [];
-  return [
-    `${name} runs with fsync = off: after a power cut of its machine it may have lost anything, so P1 is not promised there.`,
-  ];
 }

@@ -1,0 +1,126 @@
+import type pg from "pg";
+import { parseAddress, quoted, resolveAddress } from "./address.ts";
+import { Database, type Query } from "./database.ts";
+import { codeOf } from "./failure.ts";
+import { isFree } from "./leases.ts";
+import { monthNamed, monthOf, rangeOf } from "./months.ts";
+import { makePool, tolerate } from "./pools.ts";
+import { PLACE_TABLES } from "./schema.ts";
+
+const WEEK_MS = 7 * 24 * 3600 * 1000;
+const PATIENCE_MS = 5000;
+const ANSWER_MS = 60_000;
+/** Appends to all sessions wait while a partition is being dropped, and it waits for whoever reads: it gives up soon, and tries again. */
+const LOCK_TIMEOUT = "500ms";
+const TRIES = 20;
+
+export interface DropMonthsOptions {
+  /** Months that ended longer ago than this. */
+  readonly olderThanMs: number;
+  /** A month stays whole if any of its sessions was written within this time. Default a week. */
+  readonly graceMs?: number;
+  readonly schema?: string;
+  readonly clock?: () => number;
+}
+
+export interface DroppedMonths {
+  /** `2026-11`, with how many sessions went with it. */
+  readonly dropped: readonly { readonly month: string; readonly sessions: number }[];
+  /** Old enough, but in use. */
+  readonly kept: readonly { readonly month: string; readonly why: "written lately" | "being written" | "locked" }[];
+}
+
+/**
+ * Retention: removes all sessions that were created in months that are over for long enough, by dropping the partitions of these months, which costs the same whatever is in them. A month in which any session was written within the
+ * grace time, or is being written, stays whole. For ever: nothing goes to the trash. Needs the role that owns the tables. Sessions that are to go one by one: `delete` and `gc`.
+ */
+export async function dropMonths(place: string | pg.Pool, options: DropMonthsOptions): Promise<DroppedMonths> {
+  const address = typeof place === "string" ? parseAddress(await resolveAddress(place)) : null;
+  const schema = options.schema === undefined ? (address?.schema ?? quoted("holdfast")) : quoted(options.schema);
+  const own = address
+    ? makePool({ url: address.url, connections: 1, app: "holdfast retention", answerMs: ANSWER_MS })
+    : null;
+  const pool = own?.pool ?? (place as pg.Pool);
+  const stopTolerating = tolerate(pool);
+  const database = new Database(pool, {
+    name: address?.name ?? "postgres:(a pool)",
+    schema,
+    patienceMs: PATIENCE_MS,
+    answerMs: ANSWER_MS,
+  });
+  try {
+    const dropped: { month: string; sessions: number }[] = [];
+    const kept: { month: string; why: DroppedMonths["kept"][number]["why"] }[] = [];
+    const { olderThanMs, graceMs = WEEK_MS, clock = Date.now } = options;
+    const now = clock();
+    for (const { name, month } of await partitionsOf(database)) {
+      if (monthOf(month, 1) > now - olderThanMs) continue;
+      const shown = new Date(month).toISOString().slice(0, 7);
+      const answer = await dropOne(database, name, month, new Date(now - graceMs).toISOString());
+      if (typeof answer === "number") dropped.push({ month: shown, sessions: answer });
+      else kept.push({ month: shown, why: answer });
+    }
+    return { dropped, kept };
+  } finally {
+    await own?.end();
+    stopTolerating();
+  }
+}
+
+async function partitionsOf(database: Database): Promise<{ readonly name: string; readonly month: number }[]> {
+  const { rows } = await database.query(
+    "look at the partitions",
+    `SELECT c.relname AS name FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+    WHERE i.inhparent = to_regclass($1) ORDER BY c.relname`,
+    [`${database.schema}.lines`],
+  );
+  return rows.flatMap(({ name }) => {
+    const month = monthNamed(String(name));
+    return month === null ? [] : [{ name: String(name), month }];
+  });
+}
+
+async function dropOne(
+  database: Database,
+  name: string,
+  month: number,
+  writtenSince: string,
+): Promise<number | DroppedMonths["kept"][number]["why"]> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await database.transaction("drop a month", (query) =>
+        dropIn(query, database.schema, name, month, writtenSince),
+      );
+    } catch (error) {
+      const code = codeOf((error as { cause?: unknown }).cause);
+      // Somebody reads from it, or an append met it half-way.
+      if (code !== "55P03" && code !== "40P01") throw error;
+      if (tries === TRIES) return "locked";
+    }
+  }
+}
+
+/** The rows of the sessions first: whoever wants to open one waits for them, and then finds none. */
+async function dropIn(
+  query: Query,
+  schema: string,
+  name: string,
+  month: number,
+  writtenSince: string,
+): Promise<number | "written lately" | "being written"> {
+  const { from, to } = rangeOf(month);
+  await query(`SET LOCAL lock_timeout = '${LOCK_TIMEOUT}'`);
+  await query(`SELECT FROM ${schema}.heads WHERE place >= $1 AND place < $2 ORDER BY place FOR UPDATE`, [from, to]);
+  const { rows } = await query(
+    `SELECT count(*) AS sessions, bool_or(NOT (${isFree(schema)})) AS held, bool_or(c.at >= $3) AS lately
+    FROM ${schema}.heads AS h LEFT JOIN ${schema}.catalogue AS c USING (place) WHERE h.place >= $1 AND h.place < $2`,
+    [from, to, writtenSince],
+  );
+  const { sessions, held, lately } = rows[0] ?? {};
+  if (held === true) return "being written";
+  if (lately === true) return "written lately";
+  for (const table of ["heads", ...PLACE_TABLES])
+    await query(`DELETE FROM ${schema}.${table} WHERE place >= $1 AND place < $2`, [from, to]);
+  await query(`DROP TABLE ${schema}.${name}`);
+  return Number(sessions);
+}

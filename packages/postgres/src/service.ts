@@ -1,0 +1,45 @@
+import { readFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { codeOf } from "./failure.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * The settings of a service, as `psql` finds them: `PGSERVICEFILE` or `~/.pg_service.conf`, then `pg_service.conf` in `PGSYSCONFDIR`. Null: no file names it. Throws what reading throws.
+ */
+export async function readService(name: string, env: Environment): Promise<Map<string, string> | null> {
+  const own = env["PGSERVICEFILE"] ?? join(homedir(), ".pg_service.conf");
+  const system = env["PGSYSCONFDIR"];
+  for (const path of [own, ...(system === undefined ? [] : [join(system, "pg_service.conf")])]) {
+    const found = parseService(await textOf(path), name);
+    if (found) return found;
+  }
+  return null;
+}
+
+/** The lines `name=value` under `[service]`. Pure. */
+export function parseService(text: string, service: string): Map<string, string> | null {
+  let settings: Map<string, string> | null = null;
+  for (const line of text.split(/\r?\n/)) {
+    const trimmed = line.trim();
+    if (trimmed === "" || trimmed.startsWith("#")) continue;
+    if (trimmed.startsWith("[")) {
+      if (settings) return settings;
+      if (trimmed === `[${service}]`) settings = new Map();
+      continue;
+    }
+    const equals = trimmed.indexOf("=");
+    if (settings && equals > 0) settings.set(trimmed.slice(0, equals).trim(), trimmed.slice(equals + 1).trim());
+  }
+  return settings;
+}
+
+async function textOf(path: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return "";
+    throw error;
+  }
+}
