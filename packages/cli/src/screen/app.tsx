@@ -2,6 +2,7 @@ import { Static, Text, useApp, useCursor, useInput, usePaste, useStdout, useWind
 import { type ReactNode, useEffect, useSyncExternalStore } from "react";
 import type { Controller } from "./controller.ts";
 import { keysOf } from "./keys.ts";
+import { reflows, rowsMore } from "./reflow.ts";
 
 /** From the first row to the last. */
 const ERASED = "\u001b[H\u001b[J";
@@ -22,8 +23,9 @@ export function App({ controller }: { readonly controller: Controller }): ReactN
   useEffect(() => {
     let width = stdout.columns;
     const narrower = (): void => {
-      // The terminal breaks rows that are too wide now, and Ink would erase as many as there were before.
-      if (stdout.columns < width && drawing.picture.whole) stdout.write(ERASED);
+      // Ink takes as many rows back as it has drawn.
+      const more = stdout.columns < width && reflows(process.env) ? rowsMore(drawing.picture, stdout.columns) : 0;
+      if (more > 0) stdout.write(`\u001b[${more}A`);
       width = stdout.columns;
     };
     stdout.prependListener("resize", narrower);

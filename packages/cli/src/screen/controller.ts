@@ -325,7 +325,7 @@ export class Controller {
           });
     const { picker } = this.#picking;
     if (picker === null) return behind;
-    return { ...pickerView(picker, this.#picking.preview(columns), columns, Math.max(4, rows - 1)), whole: true };
+    return pickerView(picker, this.#picking.preview(columns), columns, Math.max(4, rows - 1));
   }
 }
 

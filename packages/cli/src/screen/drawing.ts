@@ -14,8 +14,6 @@ export interface Picture {
   readonly written: readonly string[];
   readonly live: string;
   readonly cursor: { readonly x: number; readonly y: number } | null;
-  /** It has the screen for itself: nothing above it is to be kept there. */
-  readonly whole: boolean;
 }
 
 /** Makes pictures, at its own pace, of what `look` says. */
@@ -23,7 +21,7 @@ export class Drawing {
   readonly #look: (drawing: Drawing) => { readonly view: View; readonly active: boolean };
   readonly #colour: boolean;
   readonly #listeners = new Set<() => void>();
-  #picture: Picture = { written: [], live: "", cursor: null, whole: false };
+  #picture: Picture = { written: [], live: "", cursor: null };
   #size: Size;
   #scrollback = new Scrollback();
   /** Rows that wait for the next picture. */
@@ -115,7 +113,6 @@ export class Drawing {
       written: rows.length === 0 ? written : [...written, ansi(rows)],
       live: ansi(view.lines),
       cursor: view.cursor,
-      whole: view.whole === true,
     };
     this.#spin(active);
     for (const listener of this.#listeners) listener();
@@ -126,7 +123,7 @@ export class Drawing {
     this.now();
     this.#ended = true;
     this.#spin(false);
-    this.#picture = { ...this.#picture, live: "", cursor: null, whole: false };
+    this.#picture = { ...this.#picture, live: "", cursor: null };
     for (const listener of this.#listeners) listener();
   }
 

@@ -18,8 +18,6 @@ export interface Size {
 export interface View {
   readonly lines: readonly Line[];
   readonly cursor: { readonly x: number; readonly y: number } | null;
-  /** It has the screen for itself. */
-  readonly whole?: true;
 }
 
 export interface Shown {

@@ -47,7 +47,7 @@ describe.concurrent("failure in the user's face, kindly", () => {
     using home = temporaryHome();
     await using first = await chat(context, home);
     await first.say("think about rivers");
-    await answered(first, "❯ think about rivers");
+    await answered(first, "I thought about rivers");
     await using second = await inTerminal(context, home, ["chat", "--resume", "latest"]);
     await second.until(/\[SESSION_BUSY\]/);
     expect(await second.ended()).toEqual({ code: 4, signal: null });

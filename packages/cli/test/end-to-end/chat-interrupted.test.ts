@@ -26,7 +26,7 @@ describe.concurrent("chat after an unclean death", () => {
     await terminal.say("s");
     await terminal.until(/── turn 1, cut off at [\s\S]*"command": "sleep 300"/);
     await terminal.say("k");
-    await answered(terminal, "❯ think about rivers");
+    await answered(terminal, "I thought about rivers");
     expect(readFileSync(join(home.work, "b.txt"), "utf8")).toBe("two\n");
     expect(await terminal.all()).toMatch(/✓ write b\.txt[\s\S]*❯ think about rivers/);
   });
@@ -49,7 +49,7 @@ describe.concurrent("chat after an unclean death", () => {
     await terminal.say("l");
     await terminal.until(/^ready\b/m);
     await terminal.say("think about rivers");
-    await answered(terminal, "❯ think about rivers");
+    await answered(terminal, "I thought about rivers");
   });
 
   test("R7: a call that waited for permission comes back as waiting, has not run, and is asked about again", async (context) => {

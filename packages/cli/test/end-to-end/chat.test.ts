@@ -125,7 +125,6 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.until(/❯ eins 日本\n {2}zwei\n {2}drei 👩‍🚀\n {2}vier\n {2}fünf/);
     expect(await terminal.fact("cursor_x")).toBe("6");
     await terminal.keys("Up", "Up", "Up", "Up", "End");
-    await terminal.until(() => true);
     await terminal.keys("BSpace");
     await terminal.type("語");
     await terminal.until("❯ eins 日語");
@@ -172,7 +171,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.say("read a.txt");
     await answered(terminal, "a.txt: 1 line");
     await terminal.say("think about rivers");
-    await answered(terminal, "❯ think about rivers");
+    await answered(terminal, "I thought about rivers");
     await terminal.say("/rewind");
     await terminal.until(/Back to before which prompt\?[\s\S]*▸ think about rivers/);
     await terminal.type("read");
@@ -211,7 +210,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.keys("Enter");
     await terminal.until(/holdfast think about rivers[\s\S]*^ready/m);
     await terminal.say("think about lakes");
-    await answered(terminal, "❯ think about lakes");
+    await answered(terminal, "I thought about lakes");
     writeFileSync(join(home.work, "go"), "");
     await terminal.until(/"1\. run until test .*" is done/);
     expect(readFileSync(join(home.work, "done.txt"), "utf8")).toBe("yes\n");
@@ -230,7 +229,7 @@ describe.concurrent("chat in a real terminal", () => {
     using home = temporaryHome();
     await using terminal = await chat(context, home, [], { columns: 200, rows: 60 });
     await terminal.say("think about rivers");
-    await answered(terminal, "❯ think about rivers");
+    await answered(terminal, "I thought about rivers");
     await terminal.type("half a prompt");
     for (const [columns, rows] of [
       [80, 24],
@@ -254,6 +253,30 @@ describe.concurrent("chat in a real terminal", () => {
     expect(list.match(/Sessions {2}1/g)).toHaveLength(1);
     await terminal.keys("Escape");
     expect((await terminal.until(/^ready/m)).match(/^ready/gm)).toHaveLength(1);
+  });
+
+  test("made narrower while an answer streams: no row of it stays behind twice", async (context) => {
+    using home = temporaryHome();
+    const env = { HOLDFAST_OFFLINE_DELAY_MS: "3" };
+    await using terminal = await chat(context, home, [], { columns: 140, rows: 30, env });
+    await terminal.say("tell me a story of 4000 lines");
+    for (const [columns, chapter] of [
+      [60, 1],
+      [110, 2],
+      [50, 3],
+    ] as const) {
+      await terminal.until(`Chapter ${chapter}:`);
+      await terminal.until(/^❯ .*\n. working/mu);
+      await terminal.resize(columns, 30);
+    }
+    await terminal.until("Chapter 4:");
+    await terminal.keys("Escape");
+    const said = (await answered(terminal, "stopped by user")) && (await terminal.all());
+    const headings = said.match(/Chapter \d+:/g)!;
+    expect(headings).toEqual([...new Set(headings)]);
+    const sentences = said.replaceAll(/\s+/g, " ").match(/\(line \d+\)/g)!;
+    expect(sentences).toEqual([...new Set(sentences)]);
+    expect(said.match(/working/g)).toBeNull();
   });
 
   test("C25: escape sequences, a title, bidirectional controls in a tool's output change nothing on the screen", async (context) => {

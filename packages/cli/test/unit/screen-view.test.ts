@@ -7,6 +7,7 @@ import { type Line, lineText, lineWidth } from "../../src/screen/line.ts";
 import { panelOf } from "../../src/screen/panel.ts";
 import { openPicker, passing, pickKey, withRows } from "../../src/screen/picker.ts";
 import { pickerView } from "../../src/screen/picker-view.ts";
+import { reflows, rowsMore } from "../../src/screen/reflow.ts";
 import { pendingItems, Scrollback } from "../../src/screen/scrollback.ts";
 import { sessionRows } from "../../src/screen/session-rows.ts";
 import { type Shown, viewOf } from "../../src/screen/view.ts";
@@ -154,6 +155,17 @@ describe("the live part", () => {
     expect(keys({ ...states[4]!, status: "running" })).toBe("");
     expect(panelOf(states[4]!, new Set(["queue:q"]))).toBeNull();
   });
+});
+
+test("a screen that is made narrower: the rows above the cursor are counted as the terminal has broken them", () => {
+  const live = ["x".repeat(100), "\u001b[1mshort\u001b[22m", "日".repeat(50), "❯ typed"].join("\n");
+  expect(rowsMore({ live, cursor: { x: 7, y: 3 } }, 100)).toBe(0);
+  expect(rowsMore({ live, cursor: { x: 7, y: 3 } }, 50)).toBe(2);
+  expect(rowsMore({ live, cursor: { x: 7, y: 3 } }, 30)).toBe(6);
+  expect(rowsMore({ live, cursor: { x: 70, y: 0 } }, 30)).toBe(2);
+  expect(rowsMore({ live, cursor: null }, 30)).toBe(0);
+  expect(reflows({ TERM: "xterm-256color" })).toBe(true);
+  expect(reflows({ TERM: "xterm-256color", XTERM_VERSION: "XTerm(390)" })).toBe(false);
 });
 
 describe("the list of sessions", () => {
