@@ -44,7 +44,7 @@ export const settings: readonly Setting[] = [
     flag: "--store",
     kind: "text",
     fallback: undefined,
-    what: 'where sessions live: a folder, or "sqlite:" and a file; by default a folder among the user\'s data',
+    what: 'where sessions live: a folder, "sqlite:" and a file, or "postgres:" and where a database is; by default a folder among the user\'s data',
   },
   {
     key: "model",

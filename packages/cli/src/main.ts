@@ -2,6 +2,7 @@ import { Command, CommanderError } from "commander";
 import { register as registerChat } from "./commands/chat.ts";
 import { register as registerCompletion } from "./commands/completion.ts";
 import { register as registerConfig } from "./commands/config.ts";
+import { register as registerCopy } from "./commands/copy.ts";
 import { register as registerDemo } from "./commands/demo.ts";
 import { register as registerExport } from "./commands/export.ts";
 import { register as registerFork } from "./commands/fork.ts";
@@ -43,7 +44,7 @@ export function makeProgram(): Command {
     .version(version, "-V, --version", "the version of this command")
     .option(
       "--store <address>",
-      'where sessions live: a folder, or "sqlite:" and a file (default: HOLDFAST_STORE, else the user\'s data folder)',
+      'where sessions live: a folder, "sqlite:" and a file, or "postgres:" and where a database is (default: HOLDFAST_STORE, else the user\'s data folder)',
     )
     .helpOption("-h, --help", "what this command does")
     .helpCommand("help [command]", "what a command does")
@@ -62,6 +63,7 @@ export function makeProgram(): Command {
   registerShow(program);
   registerTail(program);
   registerExport(program);
+  registerCopy(program);
   registerFork(program);
   registerRename(program);
   registerRm(program);

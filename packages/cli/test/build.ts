@@ -7,7 +7,8 @@ const root = join(import.meta.dirname, "../../..");
 
 /** Before tests that run the command: makes what is installed anew, if a source is newer. */
 export async function setup(): Promise<void> {
-  compileTestkit();
+  // The laboratory starts its processes from files of its own, so `torture` needs them compiled. The store in a database is loaded when it is needed.
+  for (const name of ["testkit", "postgres"]) compile(name);
   const command = join(bundleFolder, "bin.js");
   if (timeOf(command) > newestOf("holdfast", "adapters", "cli")) return;
   try {
@@ -20,12 +21,11 @@ export async function setup(): Promise<void> {
   }
 }
 
-/** The laboratory starts its processes from files of its own, so `torture` needs them compiled. */
-function compileTestkit(): void {
-  const built = timeOf(join(root, "packages/testkit/dist/.tsbuildinfo"));
-  if (built > newestOf("holdfast", "testkit")) return;
+function compile(name: string): void {
+  const built = timeOf(join(root, "packages", name, "dist/.tsbuildinfo"));
+  if (built > newestOf("holdfast", name)) return;
   const tsc = join(root, "node_modules/typescript/bin/tsc");
-  const { status, stdout } = spawnSync(process.execPath, [tsc, "-b", "packages/testkit"], {
+  const { status, stdout } = spawnSync(process.execPath, [tsc, "-b", `packages/${name}`], {
     cwd: root,
     encoding: "utf8",
   });

@@ -1,6 +1,6 @@
 import { homedir } from "node:os";
 import type { Command } from "commander";
-import { configPath, explainConfig } from "../config.ts";
+import { type Configured, configPath, explainConfig } from "../config.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { tableLines } from "../terminal/table.ts";
 
@@ -20,7 +20,7 @@ export function register(program: Command): void {
       const rows = explainConfig(flags).map((row) =>
         row.setting.key === "store" && row.value === undefined
           ? { ...row, value: defaultAddress(process.env, process.platform, homedir) }
-          : row,
+          : { ...row, value: shown(row) },
       );
       if (flags["json"]) {
         const values = rows.map(({ setting, value, from }) => [
@@ -48,4 +48,10 @@ export function register(program: Command): void {
         `${tableLines(columns, cells, process.stdout.columns).join("\n")}\n\nfile: ${path ?? "none: this user has no home"}\n`,
       );
     });
+}
+
+/** An address may hold a password: what is shown ends up in screens and logs. */
+function shown({ setting, value }: Configured): Configured["value"] {
+  if (setting.key !== "store" || typeof value !== "string") return value;
+  return value.replace(/^([a-z][a-z0-9+.-]*:\/\/[^/:@]*):[^@]*@/i, "$1:…@").replace(/([?&]password=)[^&]*/gi, "$1…");
 }

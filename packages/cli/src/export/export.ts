@@ -1,4 +1,4 @@
-import { type DialectName, dialects, type Entry, openJournalStore, type Reading, type Store } from "holdfast";
+import { type DialectName, dialects, type Entry, type Reading, type Store } from "holdfast";
 import { shapesOf } from "../transcript/parts/shape.ts";
 import { documentOf } from "./document.ts";
 import type { Format } from "./format.ts";
@@ -36,8 +36,7 @@ export async function* exported(
 
 /** Every record of the whole journal, as it stands there, up to its end as it is now. A record that was redacted has lost its checksum. */
 async function* journalLines(store: Store, id: string, redact: boolean): AsyncGenerator<string, void, undefined> {
-  await using journals = await openJournalStore(store.url);
-  for await (const record of journals.history(id)) {
+  for await (const record of store.history(id)) {
     if (!redact) {
       yield `${JSON.stringify(record)}\n`;
       continue;

@@ -1,0 +1,177 @@
+import { createHash } from "node:crypto";
+import { HoldfastError, isHoldfastError, type JournalRecord, type JournalStore } from "holdfast";
+import { lineOf, type VerbatimLine } from "holdfast/kit";
+import { cannotTakeOver } from "./stores.ts";
+
+export interface CopyOptions {
+  /** The source goes to the trash, once the copy is verified. */
+  readonly move: boolean;
+  /** So many records have been read, of this session. */
+  readonly onProgress: (records: number) => void;
+}
+
+/** What became of one session. */
+export interface Copied {
+  readonly id: string;
+  /** `copied`; `completed`: a copy that had fewer records was replaced; `there`: it had all of them already. */
+  readonly outcome: "copied" | "completed" | "there";
+  readonly records: number;
+  /** The copy holds everything up to this record. */
+  readonly head: number;
+  /** Somebody is writing to it: there may be more by now. */
+  readonly live: boolean;
+  /** Seqs that could not be read from the source, and are not in the copy. */
+  readonly gaps: readonly { readonly from: number; readonly to: number }[];
+  readonly moved: boolean;
+  /** Why the source was not removed, though it was asked for. */
+  readonly kept?: "in use" | "changed" | "damaged";
+}
+
+/** Lines are handed over so many at a time. */
+const BATCH_RECORDS = 256;
+const BATCH_BYTES = 1024 * 1024;
+
+/**
+ * Copies a session byte for byte, up to its end as it is now, and reads the copy again to verify it. May be done again at any time: what is there already is verified, and what is behind is replaced. Reads without the lease, so
+ * whoever writes to the source is not disturbed. Throws SESSION_EXISTS if the target has another session of this id, or one that has gone on by itself.
+ */
+export async function copySession(
+  from: JournalStore,
+  to: JournalStore,
+  id: string,
+  options: CopyOptions,
+): Promise<Copied> {
+  if (!to.adopt) throw cannotTakeOver(to.url);
+  const live = (await from.holder(id)) !== null;
+  const known = (await to.has(id)) ? await compare(from, to, id, options.onProgress) : null;
+  if (known?.relation === "differs") throw other(id, to.url);
+  // In its trash it stays for a week, whatever happens to the new one.
+  if (known?.relation === "behind") await to.delete(id);
+  const passage = known?.relation === "same" ? known.passage : new Passage(id);
+  if (known?.relation !== "same") {
+    await to.adopt(id, passage.through(from.history(id), options.onProgress));
+    await assertSame(to, id, passage);
+  }
+  const outcome = known === null ? "copied" : known.relation === "same" ? "there" : "completed";
+  const { records, head, gaps } = passage;
+  const copied = { id, outcome, records, head, live, gaps } as const;
+  if (!options.move) return { ...copied, moved: false };
+  const kept = await removed(from, copied);
+  return kept === null ? { ...copied, moved: true } : { ...copied, moved: false, kept };
+}
+
+/** What has gone through, with a digest of every byte. */
+class Passage {
+  readonly #id: string;
+  readonly #digest = createHash("sha256");
+  readonly gaps: { from: number; to: number }[] = [];
+  records = 0;
+  head = 0;
+
+  constructor(id: string) {
+    this.#id = id;
+  }
+
+  add(record: JournalRecord): VerbatimLine {
+    const line = lineOf(record);
+    if (!line) throw notVerbatim(this.#id, record.seq);
+    if (record.seq > this.head + 1) this.gaps.push({ from: this.head + 1, to: record.seq - 1 });
+    this.head = record.seq;
+    this.records++;
+    this.#digest.update(line.bytes).update("\n");
+    return line;
+  }
+
+  async *through(
+    records: AsyncIterable<JournalRecord>,
+    onProgress: (records: number) => void,
+  ): AsyncGenerator<readonly VerbatimLine[]> {
+    let lines: VerbatimLine[] = [];
+    let bytes = 0;
+    for await (const record of records) {
+      const line = this.add(record);
+      lines.push(line);
+      bytes += line.bytes.length;
+      if (lines.length < BATCH_RECORDS && bytes < BATCH_BYTES) continue;
+      yield lines;
+      onProgress(this.records);
+      lines = [];
+      bytes = 0;
+    }
+    if (lines.length > 0) yield lines;
+    onProgress(this.records);
+  }
+
+  digest(): string {
+    return this.#digest.copy().digest("hex");
+  }
+}
+
+/** Reads the copy, whose every line has its checksum, and compares all bytes with those that were sent. */
+async function assertSame(to: JournalStore, id: string, sent: Passage): Promise<void> {
+  const found = new Passage(id);
+  for await (const record of to.history(id)) found.add(record);
+  if (found.digest() === sent.digest()) return;
+  const message =
+    `The copy of session ${id} in ${to.url} is not the same as the original: ${found.records} of ${sent.records} records were read back. ` +
+    "The original is untouched, and stays. Verify the target's disk, remove the copy there, and copy again.";
+  throw new HoldfastError("STORE_IO", message, { session: id, sent: sent.records, found: found.records });
+}
+
+type Relation = "same" | "behind" | "differs";
+
+/** How a session in the target stands to the one in the source. One that has more than the source was written to since. */
+async function compare(
+  from: JournalStore,
+  to: JournalStore,
+  id: string,
+  onProgress: (records: number) => void,
+): Promise<{ readonly relation: Relation; readonly passage: Passage }> {
+  const passage = new Passage(id);
+  const copy = to.history(id)[Symbol.asyncIterator]();
+  let relation: Relation = "same";
+  try {
+    for await (const record of from.history(id)) {
+      passage.add(record);
+      if (passage.records % BATCH_RECORDS === 0) onProgress(passage.records);
+      const { done, value } = await copy.next();
+      if (done) {
+        relation = "behind";
+        break;
+      }
+      if (value.seq !== record.seq || value.crc !== record.crc) return { relation: "differs", passage };
+    }
+    if (relation === "same" && !(await copy.next()).done) relation = "differs";
+  } finally {
+    await copy.return?.();
+  }
+  return { relation, passage };
+}
+
+/** Moves the source to its trash, unless there is more in it than in the copy. Null if it is done. */
+async function removed(
+  from: JournalStore,
+  { id, head, live, gaps }: Pick<Copied, "id" | "head" | "live" | "gaps">,
+): Promise<NonNullable<Copied["kept"]> | null> {
+  if (live) return "in use";
+  const { damaged, missing, cutBytes } = await from.verify(id);
+  if (gaps.length + damaged.length + missing.length + cutBytes > 0) return "damaged";
+  for await (const _ of from.history(id, head + 1)) return "changed";
+  try {
+    await from.delete(id);
+    return null;
+  } catch (error) {
+    if (isHoldfastError(error, "SESSION_BUSY")) return "in use";
+    throw error;
+  }
+}
+
+function other(id: string, url: string): HoldfastError {
+  const message = `Session ${id} was not copied: ${url} has one of this id that is another, or has gone on by itself. Nothing was touched. Move that one to the trash first, if it is not needed.`;
+  return new HoldfastError("SESSION_EXISTS", message, { session: id });
+}
+
+function notVerbatim(id: string, seq: number): HoldfastError {
+  const message = `Session ${id} was not copied: record ${seq} was written by another program, in a form that cannot be copied byte for byte. Nothing was touched, and nothing is lost.`;
+  return new HoldfastError("RECORD_INVALID", message, { session: id, seq });
+}
