@@ -25,7 +25,7 @@ export function estimateTokens(messages: readonly unknown[]): number {
 }
 
 /**
- * Sums the conversation up and goes on with the summary, the prompt of the turn at work, and the newest messages. The summary is asked for first; then the change happens at one instant (C7), and can be undone until the next turn.
+ * Sums the conversation up and goes on with the summary, the prompt of the turn at work (or of the one that was interrupted), and the newest messages. The summary is asked for first; then the change happens at one instant (C7), and can be undone until the next turn.
  */
 export async function compact(
   session: Session<ModelMessage>,
@@ -45,7 +45,7 @@ export async function compact(
     throw new Error("the model gave a summary with nothing in it, and the conversation was left as it is");
   }
   const summary: ModelMessage = { role: "user", content: `${SUMMARY_HEAD}\n\n${text}` };
-  const prompt = session.turn?.prompt;
+  const prompt = session.turn?.prompt ?? session.interruption?.prompt;
   const tail = newest(session.entries, windowTokens * KEPT * CHARACTERS_PER_TOKEN);
   const isKept = !prompt || tail.some(({ id }) => id === prompt.id);
   await session.replace([summary, ...(isKept ? [] : [prompt]), ...tail], { reason: "compaction" });

@@ -53,7 +53,9 @@ export async function work(work: Work): Promise<Worked> {
   let isFresh = false;
   for (let step = 0; step < STEPS_MAX; step++) {
     if (signal.aborted) return { kind: "aborted" };
-    if (isNearlyFull(usedTokens, model.windowTokens) && !isCompacted) {
+    // Calls that were approved are still to be run: what says so must not be summed up before.
+    const isSettled = (session.turn?.open.length ?? 0) === 0;
+    if (isNearlyFull(usedTokens, model.windowTokens) && !isCompacted && isSettled) {
       const failed = await compacting(work);
       if (failed) return failed;
       usedTokens = estimateTokens([work.instructions, ...session.messages]);

@@ -22,7 +22,7 @@ export class LocalChat implements Chat {
   readonly #services: Services;
   readonly #onClosed: () => void;
   readonly #board: Board;
-  readonly #permissions = new Permissions();
+  readonly #permissions: Permissions;
   #session: Session<Message>;
   #equipment: Equipment;
   #model: ResolvedModel;
@@ -50,6 +50,7 @@ export class LocalChat implements Chat {
     this.#services = services;
     this.#onClosed = onClosed;
     this.#board = new Board(firstState(session, model.name, model.windowTokens), () => this.#session);
+    this.#permissions = new Permissions(this.#board);
     this.#equipment = new Equipment(session, services, this.#board.told());
   }
 
@@ -147,10 +148,13 @@ export class LocalChat implements Chat {
     const ask = this.#board.state.asks.find((one) => one.call === call);
     if (!ask) throw new CommandError(EXIT.usage, "CALL_UNKNOWN", "That call does not wait for an answer.");
     if (word === "always") await this.#equipment.allow(ask.rule);
-    const asks = this.#board.state.asks.filter((one) => one !== ask);
-    const isAllowed = word !== "deny";
-    this.#board.change({ asks }, { type: "permission.answered", call, allowed: isAllowed, by: "user" });
-    this.#permissions.answer(call, isAllowed, reason);
+    this.#permissions.answer(ask, word !== "deny", "user", reason);
+    if (word !== "always") return;
+    // The rule speaks for others of its kind too.
+    for (const other of this.#board.state.asks) {
+      if (this.#equipment.decide(other.name, other.input).verdict === "allow")
+        this.#permissions.answer(other, true, "rules");
+    }
   }
 
   async setModel(name: string): Promise<void> {
@@ -164,6 +168,12 @@ export class LocalChat implements Chat {
 
   async compact(): Promise<void> {
     await this.#between();
+    if (this.#session.messages.length === 0)
+      throw new CommandError(
+        EXIT.usage,
+        "NOTHING_TO_COMPACT",
+        "Nothing has been said yet: there is nothing to sum up.",
+      );
     // What is queued already waits on; a prompt that comes meanwhile is begun behind it.
     this.#shift.isPaused = true;
     await this.#begin(async (signal) => {
@@ -398,20 +408,11 @@ export class LocalChat implements Chat {
     return goesOn;
   }
 
-  /** Null if the questions were withdrawn. */
+  /** Null if nobody is to be asked any more. */
   async #answers(turn: Turn<Message>, asks: readonly PermissionAsk[]): ReturnType<Permissions["ask"]> {
-    const calls = asks.map(({ call }) => call);
-    await turn.suspend({ reason: "permission", calls });
+    await turn.suspend({ reason: "permission", calls: asks.map(({ call }) => call) });
     this.#turn = null;
-    if (this.#shift.signal.aborted) return null;
-    this.#board.change({ status: "waiting", asks });
-    this.#board.refresh();
-    // Before anybody is told: the answer may come at once.
-    const answered = this.#permissions.ask(calls);
-    for (const ask of asks) this.#board.tell({ type: "permission.asked", ask });
-    const answers = await answered;
-    this.#board.change({ asks: [] });
-    return answers;
+    return this.#shift.signal.aborted ? null : this.#permissions.ask(asks);
   }
 
   /** The store failed: nothing more is done on the strength of what could not be recorded. `finish` or a prompt opens the session anew. */

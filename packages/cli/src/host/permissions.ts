@@ -1,16 +1,22 @@
 import type { ModelMessage } from "ai";
 import type { Approval } from "../agent/reopened.ts";
 import type { Decision } from "../tools/permission.ts";
+import type { Board } from "./board.ts";
 import type { PermissionAsk } from "./host.ts";
 
 type Word = { readonly approved: boolean; readonly reason?: string };
 
 /** The questions that are put to a person, until all of them are answered or withdrawn. */
 export class Permissions {
+  readonly #board: Board;
   #open = new Set<string>();
   #words = new Map<string, Word>();
   #done: ((words: Map<string, Word> | null) => void) | null = null;
   #asked = Promise.withResolvers<void>();
+
+  constructor(board: Board) {
+    this.#board = board;
+  }
 
   /** Resolves when the next question is put. */
   get asked(): Promise<void> {
@@ -18,20 +24,28 @@ export class Permissions {
   }
 
   /** Null if the questions were withdrawn. */
-  ask(calls: readonly string[]): Promise<Map<string, Word> | null> {
-    this.#open = new Set(calls);
+  async ask(asks: readonly PermissionAsk[]): Promise<Map<string, Word> | null> {
+    this.#board.change({ status: "waiting", asks });
+    this.#board.refresh();
+    this.#open = new Set(asks.map(({ call }) => call));
     this.#words = new Map();
+    // Before anybody is told: the answer may come at once.
     const answered = new Promise<Map<string, Word> | null>((resolve) => {
       this.#done = resolve;
     });
     this.#asked.resolve();
     this.#asked = Promise.withResolvers();
-    return answered;
+    for (const ask of asks) this.#board.tell({ type: "permission.asked", ask });
+    const words = await answered;
+    this.#board.change({ asks: [] });
+    return words;
   }
 
-  answer(call: string, approved: boolean, reason?: string): void {
-    if (!this.#open.delete(call)) return;
-    this.#words.set(call, { approved, ...(reason ? { reason } : {}) });
+  answer(ask: PermissionAsk, allowed: boolean, by: string, reason?: string): void {
+    const asks = this.#board.state.asks.filter((one) => one !== ask);
+    this.#board.change({ asks }, { type: "permission.answered", call: ask.call, allowed, by });
+    if (!this.#open.delete(ask.call)) return;
+    this.#words.set(ask.call, { approved: allowed, ...(reason ? { reason } : {}) });
     if (this.#open.size === 0) this.#finish(this.#words);
   }
 

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { closeSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Writable } from "node:stream";
+import { setTimeout as passed } from "node:timers/promises";
 import type { ToolProcess } from "holdfast";
 import type { ToolContext } from "./context.ts";
 import { identify, keepTrack, membersOf, stopGroup } from "./groups.ts";
@@ -30,6 +31,9 @@ tell "$2" "$code"
 exit "$code"
 `;
 
+/** How long a shell may take to notice that its gate is closed. */
+const AT_GATE_MS = 2000;
+
 /** No terminal and nobody to answer: programs are told so, or they would wait. */
 const UNATTENDED = { TERM: "dumb", PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT: "0" };
 
@@ -49,7 +53,7 @@ export async function runShell(
   if (command.includes("\0")) throw new Error("A command cannot hold a NUL character. It did not run.");
   const waiting = await spawnAtGate(context, call, command);
   const { process: started, files } = waiting;
-  const stopping = new Stopping(started);
+  const stopping = new Stopping(waiting);
   const tracked = keepTrack(started);
   const following = tail(
     files.log,
@@ -86,17 +90,25 @@ export async function runShell(
 /** Ends the group, once, for the first reason that there is. */
 class Stopping {
   readonly #process: ToolProcess;
+  /** At the gate it ends by itself when that is closed, and writes down that it never began: it must live to do so. */
+  #isAtGate: boolean;
   why: string | null = null;
   done: Promise<unknown> = Promise.resolve();
 
-  constructor(process: ToolProcess) {
+  constructor({ process, gate }: AtGate) {
     this.#process = process;
+    this.#isAtGate = gate !== null;
   }
 
   stop(why: string): void {
     if (this.why !== null) return;
     this.why = why;
-    this.done = stopGroup(this.#process);
+    if (!this.#isAtGate) this.done = stopGroup(this.#process);
+  }
+
+  /** It begins now. */
+  begin(): void {
+    this.#isAtGate = false;
   }
 }
 
@@ -115,6 +127,8 @@ async function letBegin(context: ToolContext, call: string, waiting: AtGate, sto
     await context.process(call, started);
   } catch (error) {
     gate?.destroy();
+    // It writes down that it never began, and ends by itself: its process may be recorded after all (a sync that failed), and would look as if it had.
+    if (gate) await Promise.race([waiting.exit, passed(AT_GATE_MS, undefined, { ref: false })]);
     await stopGroup(started);
     throw error;
   }
@@ -123,6 +137,7 @@ async function letBegin(context: ToolContext, call: string, waiting: AtGate, sto
     gate.destroy();
     return false;
   }
+  stopping.begin();
   gate.end("begin\n");
   return true;
 }

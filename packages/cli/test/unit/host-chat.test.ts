@@ -1,3 +1,5 @@
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { validateAiSdk } from "@holdfast/testkit";
 import { expect, test } from "vitest";
 import { call, heard, Stage, text } from "./host-stage.ts";
@@ -236,4 +238,94 @@ test("C14: what a tool of a stopped turn answers late stays with its turn, while
   expect(JSON.stringify(reading.messages)).not.toContain("The command was stopped");
   expect(validateAiSdk({ messages: reading.messages }, { prefill: true })).toEqual([]);
   expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "next", turn: 2 });
+});
+
+test("what was streamed is on the screen at every instant: live, or recorded, and never twice", async () => {
+  await using stage = new Stage();
+  const chat = await stage.chat([
+    [text("I look first."), call("c1", "list"), call("c2", "list", { path: "." })],
+    [text("Nothing there.")],
+  ]);
+  const shown: string[] = [];
+  let streamed = "";
+  chat.subscribe((event) => {
+    if (event.type === "text") streamed += event.text;
+    const { live, items } = chat.state;
+    const said = items.flatMap((item) => (item.kind === "answer" ? [item.text] : [])).join("") + (live?.text ?? "");
+    if (said !== streamed) shown.push(`${event.type}: ${said}`);
+  });
+  await chat.prompt("look");
+  await chat.settled();
+  expect(shown).toEqual([]);
+});
+
+test("always answers the other questions that its rule allows", async () => {
+  await using stage = new Stage();
+  const chat = await stage.chat(
+    [
+      [
+        call("c1", "shell", { command: "echo a" }),
+        call("c2", "shell", { command: "echo a" }),
+        call("c3", "shell", { command: "echo b" }),
+      ],
+      [text("done")],
+    ],
+    { asks: "person" },
+  );
+  const { until } = heard(chat);
+  const asked = until("permission.asked");
+  await chat.prompt("go");
+  await asked;
+  expect(chat.state.asks.map((ask) => ask.call)).toEqual(["c1", "c2", "c3"]);
+  await chat.answer("c1", "always");
+  expect(chat.state.asks.map((ask) => ask.call)).toEqual(["c3"]);
+  await chat.answer("c3", "deny");
+  await chat.settled();
+  expect(chat.state.items.flatMap((item) => (item.kind === "call" ? [item.state] : []))).toEqual([
+    "done",
+    "done",
+    "denied",
+  ]);
+});
+
+test("compacting keeps the prompt of an interrupted turn, and an empty conversation has nothing to be summed up", async () => {
+  await using stage = new Stage();
+  const chat = await stage.chat(
+    [
+      [call("c1", "read", { path: "a.txt" })],
+      () => {
+        throw new Error("broken");
+      },
+      [text("It was about something.")],
+      [text("done")],
+    ],
+    { windowTokens: 2000 },
+  );
+  // So large that nothing of it is kept as it is.
+  writeFileSync(join(stage.work, "a.txt"), "word ".repeat(400));
+  await expect(chat.compact()).rejects.toMatchObject({ name: "CommandError" });
+  expect(chat.model.prompts).toEqual([]);
+  await chat.prompt("the very task");
+  await chat.settled();
+  expect(chat.state.status).toBe("interrupted");
+  await chat.compact();
+  await chat.finish();
+  await chat.settled();
+  expect(JSON.stringify(chat.model.prompts.at(-1))).toContain("the very task");
+  expect(chat.state.status).toBe("idle");
+});
+
+test("R7: a call that was approved is run before the conversation is summed up", async () => {
+  await using stage = new Stage();
+  const content = "x".repeat(30_000);
+  const chat = await stage.chat(
+    [[call("c1", "write", { path: "a.txt", content })], [text("They wrote a.txt.")], [text("done")]],
+    { asks: "person", windowTokens: 9_000 },
+  );
+  const asked = heard(chat).until("permission.asked");
+  await chat.prompt("go");
+  await asked;
+  await chat.answer("c1", "allow");
+  await chat.settled();
+  expect(existsSync(join(stage.work, "a.txt"))).toBe(true);
 });
