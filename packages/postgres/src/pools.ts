@@ -24,11 +24,9 @@ export function makePool({ url, connections, app, answerMs }: PoolOptions): OwnP
     keepAlive: true,
   });
   const clients = new Set<PoolClient>();
-  pool.on("connect", (client) => {
-    clients.add(client);
-    // The pool listens until it ends: a server that goes just then ends nobody's process either.
-    client.on("error", () => undefined);
-  });
+  pool.on("connect", (client) => clients.add(client));
+  // For ever: connections end a little later than their pool, and a server that goes just then ends nobody's process either.
+  pool.on("error", () => undefined);
   pool.on("remove", (client) => clients.delete(client));
   return {
     pool,
