@@ -25,6 +25,8 @@ export async function runScreen({ host, begin, exportTo }: ScreenOptions): Promi
   else controller.show(begin.chat, begin.resumed);
   const interrupted = (): void => controller.key({ name: "interrupt" });
   process.on("SIGINT", interrupted);
+  // Before the first picture: what is typed as soon as it is seen must not be echoed into it.
+  process.stdin.setRawMode(true);
   const screen = render(<App controller={controller} />, { exitOnCtrlC: false, interactive: true });
   try {
     // Ink leaves by itself only if it could not draw: then it says why.
@@ -33,6 +35,7 @@ export async function runScreen({ host, begin, exportTo }: ScreenOptions): Promi
     process.off("SIGINT", interrupted);
     screen.unmount();
     await screen.waitUntilExit();
+    process.stdin.setRawMode(false);
     unwatch();
   }
 }

@@ -100,5 +100,7 @@ function split(input: string): Key[] {
     if (name !== undefined) keys.push({ name });
   }
   flush();
+  // Typed before the screen was there: the terminal has made a new line of Enter. Ctrl+J comes alone.
+  if (keys.length > 1 && keys.at(-1)!.name === "newline") keys[keys.length - 1] = { name: "enter" };
   return keys;
 }

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { temporaryHome } from "../command.ts";
-import { answered, chat } from "../screen/chat.ts";
+import { answered, chat, inTerminal } from "../screen/chat.ts";
 
 describe.concurrent("chat in a real terminal", () => {
   test("a reply of 10,000 lines: all of it, once, in order; keys are answered while it streams", async (context) => {
@@ -136,6 +136,14 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.keys("C-c");
     await terminal.type("x".repeat(100));
     await terminal.until(/❯ x{77}\n {2}x{23}\n/);
+  });
+
+  test("what is typed before the screen is there is not lost, and Enter behind it sends it", async (context) => {
+    using home = temporaryHome();
+    await using terminal = await inTerminal(context, home, ["chat"]);
+    await terminal.say("think about rivers");
+    const screen = await answered(terminal, "I thought about rivers");
+    expect(screen.match(/^─+$/gm)).toHaveLength(1);
   });
 
   test("commands are completed by Tab and explained; an unknown one is not sent to the model", async (context) => {

@@ -107,6 +107,11 @@ describe("keys", () => {
     ]);
   });
 
+  test("what was typed before the screen was there is sent; Ctrl+J alone is a new line", () => {
+    expect(keysOf("hello\n", NONE)).toEqual([{ name: "text", text: "hello" }, { name: "enter" }]);
+    expect(keysOf("j", { ...NONE, ctrl: true })).toEqual([{ name: "newline" }]);
+  });
+
   test("Alt+Enter is a new line, Enter is not; a release is nothing", () => {
     expect(keysOf("\r", { ...NONE, return: true })).toEqual([{ name: "enter" }]);
     expect(keysOf("\r", { ...NONE, return: true, meta: true })).toEqual([{ name: "newline" }]);
