@@ -10,7 +10,9 @@ import { config, heard } from "./host-stage.ts";
 
 const PROMPT = "1. run echo one >> log.txt 2. write a.txt: two 3. run echo three >> log.txt";
 
-test("P8, C19: whichever write or sync of the journal fails, no tool runs on the strength of it; asked again it goes on, and nothing happens twice", async () => {
+test("P8, C19: whichever write or sync of the journal fails, no tool runs on the strength of it; asked again it goes on, and nothing happens twice", {
+  timeout: 120_000,
+}, async () => {
   let hasFailed = true;
   for (let n = 1; hasFailed; n++) {
     const folder = mkdtempSync(join(tmpdir(), "holdfast-disk-"));
