@@ -64,9 +64,7 @@ const tasks: readonly Task[] = [
 ];
 
 describe(`the agent, killed at ${KILLS} random instants and resumed (seed ${seed}: HOLDFAST_SEED repeats it)`, () => {
-  test("ends as an undisturbed run: files, effects, acknowledged items, valid messages", {
-    timeout: 120_000,
-  }, async () => {
+  test("ends as an undisturbed run: files, effects, acknowledged items, valid messages", async () => {
     const undisturbed = new Map<string, { files: Record<string, string>; ms: number }>();
     for (const task of tasks) {
       using home = homeFor(task);
