@@ -22,6 +22,7 @@ class TextPrinter implements Printer {
   /** The answer stands in the middle of a line. */
   #isOpen = false;
   #hasAnswered = false;
+  #isComplete = true;
 
   constructor(isQuiet: boolean, paint: Paint) {
     this.#isQuiet = isQuiet;
@@ -54,6 +55,7 @@ class TextPrinter implements Printer {
         break;
       case "turn.ended":
         this.#close();
+        this.#isComplete = event.outcome === "completed";
         if (event.error) this.#say("bad", event.error.message, true);
         else if (event.outcome === "aborted") this.#say("warning", "Stopped. What was produced is kept.", true);
         else if (event.outcome === "waiting") this.#say("warning", "It waits for permission.", true);
@@ -65,7 +67,8 @@ class TextPrinter implements Printer {
 
   end(session: string): void {
     this.#close();
-    if (process.stderr.isTTY) this.#say("faint", `session ${session}`);
+    if (!this.#isComplete) this.#say("faint", `To go on with it: holdfast run --resume ${session} --finish`);
+    else if (process.stderr.isTTY) this.#say("faint", `session ${session}`);
   }
 
   #answer(text: string): void {

@@ -26,7 +26,10 @@ export interface RunOptions {
 export async function run(options: RunOptions, config: Config): Promise<void> {
   const prompt = options.finish ? null : await promptOf(options.prompt);
   // A reader that goes away is not a cancel: the turn goes on, and is recorded to its end (C13).
-  outlivePipe();
+  let unwritten: Error | null = null;
+  outlivePipe((error) => {
+    unwritten ??= error;
+  });
   // Until it is known better: a process that runs out of things to wait for has not done its work.
   process.exitCode = EXIT.failed;
   const isAtTerminal = process.stdin.isTTY === true && process.stderr.isTTY === true && !options.json;
@@ -44,11 +47,17 @@ export async function run(options: RunOptions, config: Config): Promise<void> {
     };
     process.on("SIGINT", onInterrupt);
     process.exitCode = await inChat(chat, prompt, options, isAtTerminal);
+    if (unwritten) throw unwrittenOutput(chat.id, unwritten);
   } finally {
     await host.close();
   }
   // The parent is to see that Ctrl+C ended it, as with any other command.
   if (isInterrupted) process.kill(process.pid, "SIGINT");
+}
+
+function unwrittenOutput(session: string, error: Error): CommandError {
+  const message = `The output could not be written: ${error.message}. The turn is recorded all the same: holdfast show ${session}`;
+  return new CommandError(EXIT.failed, "OUTPUT_LOST", message, error);
 }
 
 async function inChat(chat: Chat, prompt: string | null, options: RunOptions, isAtTerminal: boolean): Promise<number> {

@@ -1,3 +1,4 @@
+import { spawn } from "node:child_process";
 import {
   closeSync,
   existsSync,
@@ -17,7 +18,7 @@ import { expect, test } from "vitest";
 import { anthropic } from "../../../adapters/test/loopback/anthropic.ts";
 import { openaiChat } from "../../../adapters/test/loopback/openai-chat.ts";
 import { loopback } from "../../../adapters/test/loopback/server.ts";
-import { temporaryHome } from "../command.ts";
+import { bin, ended, temporaryHome } from "../command.ts";
 import { eventually, reading, startRun } from "./run-lines.ts";
 
 const isRoot = process.getuid?.() === 0;
@@ -238,4 +239,27 @@ test("a server that hangs: SIGTERM ends the waiting, and the prompt is there", a
   run.child.kill("SIGTERM");
   expect(await run.ended).toMatchObject({ signal: "SIGTERM" });
   expect((await reading(home, session)).interruption?.prompt.message).toEqual({ role: "user", content: "hello" });
+});
+
+test("output that cannot be written is no reason to lose the turn: it is recorded to its end, and said at the end", async () => {
+  using home = temporaryHome();
+  const command = `"${process.execPath}" "${bin}" run --allow write "1. write a.txt: one 2. append a.txt: two" --allow edit > /dev/full`;
+  const shell = spawn("sh", ["-c", command], {
+    cwd: home.work,
+    env: { ...process.env, ...home.env, HOLDFAST_CONFIG: "" },
+  });
+  const { code, stderr } = await ended(shell);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/could not be written.*holdfast show/s);
+  expect(stderr).not.toMatch(/\n\s+at /);
+  expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("one\ntwo\n");
+  expect((await home.run(["ls", "--json"])).stdout).toContain('"status":"idle"');
+});
+
+test("a turn that did not complete says how it is gone on with", async () => {
+  using home = temporaryHome();
+  const { code, stderr } = await home.run(["run", "fail: 401"]);
+  expect(code).toBe(6);
+  const [, id] = /holdfast run --resume (\S+) --finish/.exec(stderr) ?? [];
+  expect((await home.run(["ls", "--json"])).stdout).toContain(`"id":"${id}"`);
 });
