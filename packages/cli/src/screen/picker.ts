@@ -1,10 +1,10 @@
 import type { Key } from "./keys.ts";
 
 /** A list to choose from, narrowed down by typing. */
-export interface Picker<Id extends string = string> {
+export interface Picker {
   readonly kind: "sessions" | "rewind";
   readonly title: string;
-  readonly rows: readonly PickerRow<Id>[];
+  readonly rows: readonly PickerRow[];
   /** More rows are on their way. */
   readonly loading: boolean;
   readonly filter: string;
@@ -12,8 +12,8 @@ export interface Picker<Id extends string = string> {
   readonly selected: number;
 }
 
-export interface PickerRow<Id extends string = string> {
-  readonly id: Id;
+export interface PickerRow {
+  readonly id: string;
   readonly title: string;
   /** What stands at the right. */
   readonly detail: string;
