@@ -10,7 +10,7 @@ import { makeTools, REPLAY } from "../tools/tools.ts";
 import { instructions } from "./instructions.ts";
 import type { Verdict, Work } from "./loop.ts";
 import { approvedCalls, type Knowledge } from "./reopened.ts";
-import { DELEGATE, findChild, subAgentTool } from "./subagent.ts";
+import { DELEGATE, subAgentTool } from "./subagent.ts";
 
 /** What is told of the work while it goes on. */
 export interface Told {
@@ -18,6 +18,8 @@ export interface Told {
   readonly ended: (call: string) => void;
   readonly output: (call: string, text: string) => void;
   /** `isBelow`: it was a sub-agent's. */
+  /** A sub-agent works on this call, in this session. */
+  readonly delegated: (call: string, session: string) => void;
   readonly denied: (
     call: { readonly toolName: string; readonly input: unknown },
     decision: Decision,
@@ -144,11 +146,6 @@ export class Equipment {
       }
     }
     return true;
-  }
-
-  /** By call: the session of the sub-agent that works on it. */
-  child(call: string): Promise<string | null> {
-    return findChild(this.#services.store, this.session.id, call);
   }
 
   get #circumstances(): Circumstances {

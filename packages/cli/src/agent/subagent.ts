@@ -14,6 +14,7 @@ const SILENT: Told = {
   started: () => {},
   ended: () => {},
   output: () => {},
+  delegated: () => {},
   denied: () => {},
   show: () => {},
   retrying: () => {},
@@ -27,7 +28,7 @@ export function subAgentTool(
   services: Services,
   parent: Session<ModelMessage>,
   model: ResolvedModel,
-  told: Pick<Told, "denied">,
+  told: Pick<Told, "denied" | "delegated">,
 ): ToolSet[string] {
   return tool({
     description:
@@ -39,7 +40,7 @@ export function subAgentTool(
 }
 
 /** The session of the sub-agent that was begun for a call; null if there is none. `message`: the one that makes the call, since some servers repeat their ids (R9). */
-export async function findChild(store: Store, parent: string, call: string, message?: string): Promise<string | null> {
+async function findChild(store: Store, parent: string, call: string, message?: string): Promise<string | null> {
   let after: string | undefined;
   do {
     const page = await store.list({
@@ -58,7 +59,7 @@ export async function findChild(store: Store, parent: string, call: string, mess
 interface Delegated {
   readonly call: string;
   readonly prompt: string;
-  readonly told: Pick<Told, "denied">;
+  readonly told: Pick<Told, "denied" | "delegated">;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -70,6 +71,7 @@ async function delegate(
   delegated: Delegated,
 ): Promise<string> {
   const session = await childOf(services.store, parent, delegated.call);
+  delegated.told.delegated(delegated.call, session.id);
   // Not `await using`: if the store fails, that is what the caller must see, as it is.
   try {
     return await workIn(session, services, model, delegated);

@@ -34,7 +34,8 @@ export function register(program: Command): void {
         const id = await resolveId(store, given);
         const reading = await store.read(id);
         const { itemsOf } = await import("../transcript/items.ts");
-        const items = itemsOf(reading);
+        const { childrenOf } = await import("../store/children.ts");
+        const items = itemsOf(reading, { children: await childrenOf(store, reading.id) });
         if (json) {
           process.stdout.write(`${JSON.stringify({ ...aboutOf(reading), items })}\n`);
           return;

@@ -8,6 +8,8 @@ import type { ChatEvent, ChatState } from "./host.ts";
 export class Board {
   /** Calls whose tools run. */
   readonly running = new Set<string>();
+  /** By call: the session of the sub-agent that works on it, or did. */
+  readonly children = new Map<string, string>();
   /** Calls of sub-agents that were denied in this turn. */
   deniedBelow = 0;
   readonly #listeners = new Set<(event: ChatEvent) => void>();
@@ -45,6 +47,10 @@ export class Board {
         this.change(withoutOutput(this.state, call));
       },
       output: (call, text) => this.change(withOutput(this.state, call, text), { type: "tool.output", call, text }),
+      delegated: (call, session) => {
+        this.children.set(call, session);
+        this.refresh();
+      },
       denied: ({ toolName, input }, { suggestion, summary }, isBelow) => {
         if (isBelow) this.deniedBelow++;
         const what = summary || `${toolName} ${JSON.stringify(input)}`;
@@ -101,7 +107,7 @@ export class Board {
 
   refresh(): void {
     const before = this.#state.items;
-    this.#state = withRecorded(this.#state, this.#session(), this.running);
+    this.#state = withRecorded(this.#state, this.#session(), { running: this.running, children: this.children });
     for (const item of changedItems(before, this.#state.items)) this.tell({ type: "item", item });
   }
 

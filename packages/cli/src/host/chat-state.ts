@@ -1,7 +1,7 @@
 import type { ModelMessage, TextStreamPart, ToolSet } from "ai";
 import type { Session } from "holdfast";
 import type { Item } from "../transcript/item.ts";
-import { itemsOf } from "../transcript/items.ts";
+import { itemsOf, type Now } from "../transcript/items.ts";
 import type { ChatEvent, ChatState, LiveAnswer } from "./host.ts";
 import { damageShown, textOf } from "./shown.ts";
 
@@ -31,20 +31,20 @@ export function firstState(session: Session<ModelMessage>, model: string, maxTok
     damage: damageShown(session.recovery),
     canUndo: false,
   };
-  return withRecorded(now, session, new Set());
+  return withRecorded(now, session, {});
 }
 
 /** What the journal says. Items that have not changed are the same objects as before. */
 export function withRecorded(
   state: ChatState,
   session: Session<ModelMessage>,
-  running: ReadonlySet<string>,
+  now: Pick<Now, "running" | "children">,
 ): ChatState {
   const waiting = new Set(state.asks.map(({ call }) => call));
   return {
     ...state,
     title: session.attributes.title,
-    items: itemsOf(session, { running, waiting }),
+    items: itemsOf(session, { ...now, waiting }),
     queue: session.queue.map(({ id, prompt }) => ({ id, text: textOf(prompt) })),
     usage: session.usage,
   };

@@ -6,6 +6,7 @@ import { type Worked, work } from "../agent/loop.ts";
 import { type Approval, openApprovals, resume } from "../agent/reopened.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
+import { childrenOf } from "../store/children.ts";
 import { Board } from "./board.ts";
 import { firstState } from "./chat-state.ts";
 import type { Chat, ChatEvent, ChatState, PermissionAsk } from "./host.ts";
@@ -62,11 +63,14 @@ export class LocalChat implements Chat {
   async look(): Promise<void> {
     const { interruption } = this.#session;
     const commands = await this.#equipment.commands(interruption?.calls ?? []);
-    const usedTokens = estimateTokens(this.#session.messages);
+    for (const [call, child] of await childrenOf(this.#services.store, this.id)) this.#board.children.set(call, child);
+    this.#board.refresh();
+    const { usedTokens } = this.#board.state.window;
     this.#board.change({
       status: interruption ? "interrupted" : "idle",
       interruption: interruption && interruptionShown(interruption, commands),
-      window: { ...this.#board.state.window, usedTokens },
+      // The provider's own count is better, once there is one.
+      window: { ...this.#board.state.window, usedTokens: usedTokens || estimateTokens(this.#session.messages) },
     });
   }
 
@@ -169,11 +173,7 @@ export class LocalChat implements Chat {
   async compact(): Promise<void> {
     await this.#between();
     if (this.#session.messages.length === 0)
-      throw new CommandError(
-        EXIT.usage,
-        "NOTHING_TO_COMPACT",
-        "Nothing has been said yet: there is nothing to sum up.",
-      );
+      throw new CommandError(EXIT.usage, "NOTHING_TO_COMPACT", "Nothing has been said yet that could be summed up.");
     // What is queued already waits on; a prompt that comes meanwhile is begun behind it.
     this.#shift.isPaused = true;
     await this.#begin(async (signal) => {
