@@ -1,0 +1,79 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { instructions } from "../../src/agent/instructions.ts";
+import { fateOf } from "../../src/agent/reopened.ts";
+import { Stage, text } from "./host-stage.ts";
+
+test("AGENTS.md is read, from the root of the repository down to the folder, and not beyond it; a long one is cut, and says so", async () => {
+  await using stage = new Stage();
+  const root = join(stage.work, "repository");
+  const inner = join(root, "packages", "one");
+  mkdirSync(inner, { recursive: true });
+  mkdirSync(join(root, ".git"));
+  writeFileSync(join(stage.work, "AGENTS.md"), "of somebody else");
+  writeFileSync(join(root, "AGENTS.md"), "use tabs");
+  writeFileSync(join(inner, "AGENTS.md"), `use blanks ${"x".repeat(40_000)}`);
+  const said = await instructions(inner);
+  expect(said).not.toContain("of somebody else");
+  expect(said.indexOf("use tabs")).toBeGreaterThan(0);
+  expect(said.indexOf("use blanks")).toBeGreaterThan(said.indexOf("use tabs"));
+  expect(said).toContain("[cut here: the file is longer]");
+  expect(said.length).toBeLessThan(36_000);
+});
+
+test("the model is told them, and each answer names its provider and model", async () => {
+  await using stage = new Stage();
+  writeFileSync(join(stage.work, "AGENTS.md"), "speak in verse");
+  const chat = await stage.chat([[text("a rose")]]);
+  await chat.prompt("hello");
+  await chat.settled();
+  expect(JSON.stringify(chat.model.prompts[0])).toContain("speak in verse");
+  const { entries } = await chat.store.read(chat.id);
+  expect(entries.at(-1)?.metadata).toEqual({ provider: "scripted.test", model: "scripted-1" });
+});
+
+const OUTPUT = { output: "", running: false };
+
+test.each([
+  ["it waits for a person", { state: "awaiting" }, {}, "keep"],
+  ["the provider runs it", { state: "provider" }, {}, "keep"],
+  ["never started, allowed", { state: "never-started" }, {}, "keep"],
+  ["never started, no longer allowed", { state: "never-started" }, { isAllowed: false }, "close"],
+  ["in doubt, safe to repeat", { state: "outcome-unknown", replay: "safe" }, {}, "keep"],
+  [
+    "in doubt, safe, but no longer allowed",
+    { state: "outcome-unknown", replay: "safe" },
+    { isAllowed: false },
+    "close",
+  ],
+  ["C4: in doubt, not safe", { state: "outcome-unknown", replay: "never" }, {}, "close"],
+  ["a sub-agent", { state: "outcome-unknown", replay: "never" }, { isResumable: true }, "keep"],
+  [
+    "a command that ended",
+    { state: "outcome-unknown" },
+    { command: { kind: "ended", shown: "out", ...OUTPUT } },
+    { value: "out" },
+  ],
+  [
+    "a command that ended, although it is not allowed now",
+    { state: "outcome-unknown" },
+    { isAllowed: false, command: { kind: "ended", shown: "out", ...OUTPUT } },
+    { value: "out" },
+  ],
+  [
+    "a command that never began",
+    { state: "outcome-unknown", replay: "never" },
+    { command: { kind: "not-begun", shown: "", ...OUTPUT } },
+    "keep",
+  ],
+  [
+    "a command without a trace",
+    { state: "outcome-unknown" },
+    { command: { kind: "unknown", shown: "lost", ...OUTPUT } },
+    { error: "lost" },
+  ],
+] as const)("what becomes of an open call: %s", (_name, call, known, fate) => {
+  const open = { id: "c", message: "m", name: "shell", input: {}, ...call };
+  expect(fateOf(open as never, { isAllowed: true, ...known } as never)).toEqual(fate);
+});
