@@ -34,12 +34,18 @@ export async function compact(
 ): Promise<{ readonly before: number; readonly after: number }> {
   const before = session.messages.length;
   const messages = [...fitting(session.messages, windowTokens), { role: "user", content: SUMMARISE } as const];
-  const { text } = await generateText({
+  const { text, usage } = await generateText({
     model,
     messages,
     maxRetries: 3,
     ...(providerOptions ? { providerOptions } : {}),
     ...(signal ? { abortSignal: signal } : {}),
+  });
+  // It was paid for, whatever becomes of it.
+  const { inputTokens, outputTokens } = usage;
+  await session.turn?.usage({
+    ...(inputTokens === undefined ? {} : { inputTokens }),
+    ...(outputTokens === undefined ? {} : { outputTokens }),
   });
   if (text.trim() === "") {
     throw new Error("the model gave a summary with nothing in it, and the conversation was left as it is");
