@@ -1,4 +1,5 @@
-import { chmodSync, readdirSync, rmSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { chmodSync, existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { rolldown } from "rolldown";
 
@@ -40,4 +41,7 @@ export async function bundle(): Promise<readonly string[]> {
 if (import.meta.main) {
   const files = new Set(await bundle());
   for (const name of readdirSync(bundleFolder)) if (!files.has(name)) rmSync(join(bundleFolder, name));
+  // In a fresh clone `npm ci` finds no bundle, and so links no command: without this, `npx holdfast` does not work there.
+  if (!existsSync(join(root, "node_modules/.bin/holdfast")))
+    execFileSync("npm", ["rebuild", "--silent", "--ignore-scripts", "@holdfast/cli"], { cwd: root, stdio: "inherit" });
 }
