@@ -43,5 +43,8 @@ if (import.meta.main) {
   for (const name of readdirSync(bundleFolder)) if (!files.has(name)) rmSync(join(bundleFolder, name));
   // In a fresh clone `npm ci` finds no bundle, and so links no command: without this, `npx holdfast` does not work there.
   if (!existsSync(join(root, "node_modules/.bin/holdfast")))
-    execFileSync("npm", ["rebuild", "--silent", "--ignore-scripts", "@holdfast/cli"], { cwd: root, stdio: "inherit" });
+    execFileSync("npm", ["rebuild", "--silent", "--ignore-scripts", "@holdfast/cli"], {
+      cwd: root,
+      stdio: ["ignore", "ignore", "inherit"],
+    });
 }
