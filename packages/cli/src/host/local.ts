@@ -69,7 +69,8 @@ export class LocalHost implements Host {
         if (isEnding) return;
         isEnding = true;
         ending.abort(new DOMException(signal, "AbortError"));
-        void endProcesses().finally(() => {
+        // A database has no way to record it inside the call.
+        void Promise.allSettled([endProcesses(), unguard.written()]).then(() => {
           process.off(signal, listener);
           unguard();
           process.kill(process.pid, signal);

@@ -110,6 +110,19 @@ describe("the command on a database", () => {
     expect(seen).toEqual(seen.map((_, index) => seen[0]! + index));
   });
 
+  test("C6: SIGTERM while the answer streams is recorded in the database before the process ends", async () => {
+    using home = await databaseHome();
+    const run = startRun(home, ["tell me a story of 400 lines"], SLOW);
+    const { session } = await run.until("session");
+    for (let n = 0; n < 15; n++) await run.until("text");
+    run.child.kill("SIGTERM");
+    expect(await run.ended).toMatchObject({ code: null, signal: "SIGTERM" });
+    await using store = await openStore(home.address);
+    const { interruption } = await store.read(session);
+    expect(interruption?.how).toEqual({ kind: "signal", signal: "SIGTERM" });
+    expect(interruption?.draft?.text).not.toBe("");
+  });
+
   test("every command; and no password is shown by any", async () => {
     using home = await databaseHome();
     // Here the password stands in the address, as it does in many deployments.

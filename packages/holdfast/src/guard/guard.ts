@@ -1,6 +1,7 @@
 import { endsNow, type Guarded, onClosed } from "../session/guarded.ts";
 import type { Session, Store } from "../session/surface.ts";
-import { watchSignal } from "./signals.ts";
+import { writingOf } from "./roster.ts";
+import { watchSignal, whenSettled } from "./signals.ts";
 import { watchStdin } from "./stdin.ts";
 import { watchUncaught } from "./uncaught.ts";
 
@@ -17,12 +18,19 @@ export interface GuardOptions {
   readonly stdin?: boolean;
 }
 
+/** Call it, or dispose it, to guard no more. */
+export interface Guard extends Disposable {
+  (): void;
+  /** Resolves when what was to be recorded of an ending is, for hosts that end the process themselves: at once in stores that write synchronously, and within five seconds in any. Never rejects. */
+  written(): Promise<void>;
+}
+
 /**
  * Lets the journal say why the process ended (R17, C6). On SIGTERM and SIGHUP, and on an error that nobody caught, every open turn of the session (or of all sessions of the store) gets a `signal`
  * record, with the text that its draft was still holding back; then everything is flushed. All of it inside the listener, ahead of the host's listeners.
  *
  * *Durable*: when the host's own listeners run, and so when the parent sees the end of the process, the record and all before it survive a power cut. A store that has no synchronous way to write is given up to five
- * seconds, if nobody else listens to the signal; after an error that nobody caught, or beside a listener that ends the process at once, its record may be missing. What was acknowledged before is safe with or without a guard.
+ * seconds, if nobody else listens to the signal; a host that does awaits `written()` of what is returned here before it ends the process. After an error that nobody caught, or beside a listener that ends the process at once, its record may be missing. What was acknowledged before is safe with or without a guard.
  *
  * *The signal keeps its effect.* If nobody else listens to it, the process ends by that same signal, which is what its parent sees. If the host listens, also by `once`, the host decides: it may drain, or go on, and may still
  * append, since the turn is not ended. The next signal is recorded again, and has its default effect if no listener is left by then. (A `once` listener that the host puts in front of the guard's with `prependOnceListener` is gone before the
@@ -40,7 +48,7 @@ export function guard(
   // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
   target: Pick<Session<any>, "close"> | Pick<Store, "close">,
   options: GuardOptions = {},
-): Disposable & (() => void) {
+): Guard {
   if (!isGuarded(target)) {
     throw new TypeError(
       "guard needs a session or a store as openStore makes them. This is neither: nothing is guarded.",
@@ -60,7 +68,8 @@ export function guard(
   function release(): void {
     for (const one of undo.splice(0)) one();
   }
-  return Object.assign(release, { [Symbol.dispose]: release });
+  const written = (): Promise<void> => new Promise((resolve) => whenSettled([writingOf(target)], resolve));
+  return Object.assign(release, { [Symbol.dispose]: release, written });
 }
 
 function isGuarded(target: unknown): target is Guarded {

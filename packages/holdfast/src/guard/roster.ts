@@ -1,5 +1,13 @@
 import { type Ending, endsNow, type Guarded } from "../session/guarded.ts";
 
+/** What each target that has no synchronous way was last told to write. */
+const writing = new WeakMap<Guarded, Promise<void>>();
+
+/** Never rejects. */
+export function writingOf(target: Guarded): Promise<void> {
+  return writing.get(target) ?? Promise.resolve();
+}
+
 /**
  * Those who want to be told of one kind of ending. All guards of a process share one: a hundred sessions put one listener on `process`, not a hundred, and it is there only while somebody wants it.
  */
@@ -37,7 +45,10 @@ export class Roster {
     for (const target of new Set([...this.#posts].map((post) => post.target))) {
       try {
         const written = target[endsNow](ending);
-        if (written !== undefined) pending.push(Promise.resolve(written).catch(failed));
+        if (written === undefined) continue;
+        const settled = Promise.resolve(written).catch(failed);
+        writing.set(target, settled);
+        pending.push(settled);
       } catch {
         failed();
       }

@@ -71,7 +71,8 @@ class SignalWatch {
   }
 }
 
-function whenSettled(pending: Promise<void>[], then: () => void): void {
+/** Or when the time is over. */
+export function whenSettled(pending: readonly Promise<void>[], then: () => void): void {
   // Keeps the process alive on purpose: if the loop ran empty, it would end with status 0 and not by the signal.
   const timer = setTimeout(done, WAIT_MS_MAX);
   let over = false;
@@ -81,7 +82,7 @@ function whenSettled(pending: Promise<void>[], then: () => void): void {
     clearTimeout(timer);
     then();
   }
-  void Promise.all(pending).then(done);
+  void Promise.allSettled(pending).then(done);
 }
 
 const watches = new Map<NodeJS.Signals, SignalWatch>();

@@ -261,6 +261,26 @@ describe("a store without a synchronous way", () => {
     for (const release of releases) release();
   });
 
+  test("a host that ends the process by itself can wait for the record, five seconds at most", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const { fake, resolve } = slow();
+    const release = guard(fake.session, alone);
+    await release.written();
+    process.once("SIGUSR2", () => undefined);
+    emit("SIGUSR2");
+    let isWritten = false;
+    const waiting = release.written().then(() => {
+      isWritten = true;
+    });
+    await tick();
+    expect([isWritten, raised]).toEqual([false, []]);
+    resolve();
+    await waiting;
+    expect(vi.getTimerCount()).toBe(0);
+    release();
+    await tick();
+  });
+
   test("that never answers is waited for five seconds", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     using _ = guard(slow().fake.session, alone);
