@@ -1,7 +1,7 @@
 import * as fs from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { openFolderStore, openStore } from "holdfast";
+import { openFolderStore, openJournalStore, openStore } from "holdfast";
 import { makeEntries } from "./messages.ts";
 import { streamed } from "./stream.ts";
 
@@ -37,12 +37,25 @@ const tasks: Record<string, () => Promise<unknown>> = {
       return { records: messages.length, kept: [session, messages] };
     });
   },
+  /** What anybody would write to read the same lines out of a database, who is connected already. */
+  select: async () => {
+    const { default: pg } = await import("pg");
+    const client = new pg.Client({ connectionString: root });
+    await client.connect();
+    const found = await measured(async () => {
+      const { rows } = await client.query("SELECT line FROM holdfast.lines WHERE place = $1 ORDER BY seq", [id]);
+      const kept = rows.map(({ line }) => JSON.parse(line as string) as unknown);
+      return { records: kept.length, kept };
+    });
+    await client.end();
+    return found;
+  },
   /** A stream of deltas for `count` seconds: recorded in a store, or with no root in nobody's. */
   stream: () => streamed(root, Number(count)),
   /** Appends a record now and then, with the time at which it was handed over. */
   write: async () => {
     const entries = makeEntries(300);
-    const store = await openFolderStore(root, { durability: "process" });
+    const store = await openJournalStore(root, { durability: "process" });
     const journal = await store.create(id, []);
     process.stdout.write("ready\n");
     await new Promise((resolve) => process.stdin.once("data", resolve));

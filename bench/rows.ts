@@ -9,6 +9,7 @@ import { followRow } from "./rows/follow.ts";
 import { listRow } from "./rows/list.ts";
 import { openEpochRow, openLongRow } from "./rows/open.ts";
 import { peersRow } from "./rows/peers.ts";
+import { postgresAppendRow, postgresFollowRow, postgresListRow, postgresResumeRow } from "./rows/postgres.ts";
 import { sessionAppendRow } from "./rows/session-append.ts";
 import { sessionRepairRow } from "./rows/session-repair.ts";
 import { sessionResumeRow } from "./rows/session-resume.ts";
@@ -71,6 +72,10 @@ export const rows: readonly Row[] = [
   { name: "session-resume", measure: sessionResumeRow },
   { name: "session-sync", measure: sessionSyncRow },
   { name: "session-repair", measure: sessionRepairRow },
+  { name: "postgres-append", measure: postgresAppendRow },
+  { name: "postgres-resume", measure: postgresResumeRow },
+  { name: "postgres-follow", measure: postgresFollowRow },
+  { name: "postgres-list", measure: postgresListRow },
   { name: "command", measure: commandRow },
   { name: "peers", measure: peersRow },
 ];
