@@ -8,9 +8,11 @@ const CHANNEL = "holdfast";
 const PAYLOAD_CHARACTERS_MAX = 7000;
 /** News of many appends are one. */
 const TELL_MS = 20;
-/** Short at first, since a lock that is away too long costs the leases; longer when the server stays away. */
+/** Short for the first minute, since a worker whose lock is away while the server is there may lose its leases; longer when the server stays away. */
 const RECONNECT_MS = 50;
+const RECONNECT_MS_SOON = 250;
 const RECONNECT_MS_MAX = 2000;
+const SOON_MS = 60_000;
 /** How often it is tried whether the connection still is one: an idle one that is half open looks like any other. */
 const PROBE_MS = 10_000;
 
@@ -176,7 +178,9 @@ export class Direct {
 
   async #comeBack(): Promise<void> {
     const { signal } = this.#closing;
-    for (let pauseMs = RECONNECT_MS; !signal.aborted; pauseMs = Math.min(pauseMs * 1.3, RECONNECT_MS_MAX)) {
+    const since = performance.now();
+    const longest = (): number => (performance.now() - since < SOON_MS ? RECONNECT_MS_SOON : RECONNECT_MS_MAX);
+    for (let pauseMs = RECONNECT_MS; !signal.aborted; pauseMs = Math.min(pauseMs * 1.5, longest())) {
       try {
         // A process that has nothing else to do need not live on for this.
         await sleep(pauseMs, undefined, { signal, ref: false });

@@ -7,7 +7,9 @@ import { leaseLost } from "./failure.ts";
 /** A worker that does not say that it lives loses its leases after this time. */
 export const LEASE_MS = 15_000;
 /** A worker whose lock is free gets this time to come back, or to say that it lives all the same, before it counts as gone. */
-const SECOND_LOOK_MS = 300;
+const SECOND_LOOK_MS = 400;
+/** A worker that has lost its direct connection says more often that it lives, so that its sessions do not wait long if it dies just then. */
+const UNWATCHED_MS = 3000;
 
 /** All workers that live in this process, so that a session that one of them has is told from another process's. */
 const here = new Set<string>();
@@ -53,8 +55,8 @@ export class Leases {
   readonly #held = new Map<string, Held>();
   /** Those that could not be given back because the server was away. */
   #unreleased: Lease[] = [];
-  /** This worker has a direct connection now, which ends with it. */
-  #isWatched = false;
+  /** This worker has a direct connection now, which ends with it; null: it never has one. */
+  #isWatched: boolean | null = null;
   #beatAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | null = null;
   #beating: Promise<void> | null = null;
@@ -70,6 +72,8 @@ export class Leases {
   /** Whether the direct connection is there. While it is not, leases are held by their time alone, and others are told so at once. */
   setWatched(isWatched: boolean): void {
     this.#isWatched = isWatched;
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = null;
     if (this.#beatAt !== Number.NEGATIVE_INFINITY) void this.#beatSoon();
   }
 
@@ -79,7 +83,7 @@ export class Leases {
     this.#busy.add(id);
     try {
       // Whoever looks must find that this worker lives.
-      if (performance.now() - this.#beatAt > this.#leaseMs / 2)
+      if (performance.now() - this.#beatAt > this.#ms / 2)
         await this.#database.retry("say that this worker lives", () => this.#beat());
       return true;
     } catch (error) {
@@ -218,8 +222,12 @@ export class Leases {
     this.#timer = setTimeout(() => {
       this.#timer = null;
       void this.#beatSoon();
-    }, this.#leaseMs / 3);
+    }, this.#ms / 3);
     this.#timer.unref();
+  }
+
+  get #ms(): number {
+    return this.#isWatched === false ? Math.min(UNWATCHED_MS, this.#leaseMs) : this.#leaseMs;
   }
 
   /** Never rejects: while the server is away nobody can take a lease either, and the fence guards what is written, not the clock. */
@@ -256,8 +264,8 @@ export class Leases {
       WHERE h.owner = $1 AND h.fence = mine.fence AND h.trashed IS NULL`,
       [
         this.owner,
-        this.#leaseMs,
-        this.#isWatched,
+        this.#ms,
+        this.#isWatched === true,
         held.map(({ lease }) => lease.place),
         held.map(({ lease }) => lease.fence),
       ],

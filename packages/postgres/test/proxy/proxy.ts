@@ -1,0 +1,119 @@
+import { once } from "node:events";
+import { createServer, type Server as NetServer, type Socket, connect } from "node:net";
+
+/** One connection through the proxy. */
+interface Link {
+  readonly client: Socket;
+  readonly server: Socket;
+  /** What the client said, and the server has not been given yet; null: nothing is held back. */
+  held: Buffer[] | null;
+  swallows: boolean;
+}
+
+/** Stands between workers and their server, and does what networks do. */
+export class Proxy {
+  /** Where new connections go. */
+  target: number;
+  /** How long everything takes on its way, in each direction. */
+  delayMs = 0;
+  readonly #links = new Set<Link>();
+  readonly #listening: NetServer;
+  #refuses = false;
+
+  private constructor(target: number) {
+    this.target = target;
+    this.#listening = createServer((client) => this.#accept(client));
+  }
+
+  static async open(target: number): Promise<Proxy> {
+    const proxy = new Proxy(target);
+    proxy.#listening.listen(0, "127.0.0.1");
+    await once(proxy.#listening, "listening");
+    return proxy;
+  }
+
+  get port(): number {
+    return (this.#listening.address() as { port: number }).port;
+  }
+
+  /** An address with the proxy in the way. */
+  through(url: string): string {
+    const through = new URL(url);
+    through.port = String(this.port);
+    return through.href;
+  }
+
+  get connections(): number {
+    return this.#links.size;
+  }
+
+  /** All connections end, on both sides. */
+  cut(): void {
+    for (const { client, server } of this.#links) {
+      client.destroy();
+      server.destroy();
+    }
+  }
+
+  /** Nobody gets through any more. */
+  refuse(refuses: boolean): void {
+    this.#refuses = refuses;
+    if (refuses) this.cut();
+  }
+
+  /** From now on the connections that are there get no answer; what they ask is done. */
+  loseAnswers(): void {
+    for (const link of this.#links) link.swallows = true;
+  }
+
+  /** From now on what these connections ask is kept on its way. What is returned lets it go on to the server, when whoever asked may be gone: a statement that comes late, a second time. */
+  holdRequests(): () => void {
+    const held = [...this.#links];
+    for (const link of held) link.held ??= [];
+    return () => {
+      for (const link of held) {
+        for (const chunk of link.held ?? []) if (link.server.writable) link.server.write(chunk);
+        link.held = null;
+      }
+    };
+  }
+
+  async close(): Promise<void> {
+    this.cut();
+    this.#listening.close();
+    await once(this.#listening, "close");
+  }
+
+  #accept(client: Socket): void {
+    client.on("error", () => undefined);
+    if (this.#refuses) {
+      client.destroy();
+      return;
+    }
+    const server = connect({ port: this.target, host: "127.0.0.1" });
+    const link: Link = { client, server, held: null, swallows: false };
+    this.#links.add(link);
+    server.on("error", () => client.destroy());
+    client.on("data", (chunk) => {
+      if (link.held) link.held.push(chunk);
+      else this.#later(() => server.writable && server.write(chunk));
+    });
+    server.on("data", (chunk) => {
+      if (!link.swallows) this.#later(() => client.writable && client.write(chunk));
+    });
+    // A client that has gone is not seen by the server while what it asked is on its way.
+    client.on("close", () => {
+      if (!link.held) server.destroy();
+      this.#links.delete(link);
+    });
+    server.on("close", () => {
+      client.destroy();
+      this.#links.delete(link);
+    });
+  }
+
+  #later(send: () => unknown): void {
+    if (this.delayMs === 0) send();
+    else setTimeout(send, this.delayMs);
+  }
+}
