@@ -6,7 +6,9 @@ const torture = fileURLToPath(new URL("../../src/kill/torture.ts", import.meta.u
 
 test("npm run torture -- --conversations kills agents, and says what came back and how to repeat it", () => {
   const asked = ["--kills", "0", "--conversations", "3", "--store", "folder", "--seed", "3"];
-  const said = execFileSync(process.execPath, ["--conditions=holdfast-source", torture, ...asked], { encoding: "utf8" });
+  const said = execFileSync(process.execPath, ["--conditions=holdfast-source", torture, ...asked], {
+    encoding: "utf8",
+  });
   expect(said).toMatch(/folder, conversations\n +[34] kills of the agents of \d conversations?\n/);
   expect(said).toMatch(/requests judged [1-9]/);
   expect(said).toContain(" faults 0\n");
