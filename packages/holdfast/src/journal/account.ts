@@ -1,5 +1,5 @@
 import type { Damage, Recovery } from "./contract.ts";
-import { decodeLine, isForeign } from "./decode.ts";
+import { decodeLine, decodeText, isForeign } from "./decode.ts";
 import { assertFormat } from "./lifecycle.ts";
 import type { JournalRecord } from "./record.ts";
 
@@ -7,6 +7,8 @@ import type { JournalRecord } from "./record.ts";
 export interface Line {
   readonly seq: number;
   readonly bytes: Buffer;
+  /** The same, by a database that hands it out as text. */
+  readonly text?: string;
 }
 
 export interface Segment {
@@ -18,7 +20,7 @@ export interface Segment {
 
 /** The record of a line whose checksum, and whose seq, are right; null for any other. */
 export function recordOf(line: Line): JournalRecord | null {
-  const record = decodeLine(line.bytes, 0, line.bytes.length);
+  const record = line.text === undefined ? decodeLine(line.bytes, 0, line.bytes.length) : decodeText(line.text);
   return record?.seq === line.seq ? record : null;
 }
 
@@ -81,7 +83,7 @@ export class Account {
       this.#segment++;
       this.#offset = 0;
     }
-    const bytes = line.bytes.length + 1;
+    const bytes = (line.text === undefined ? line.bytes.length : Buffer.byteLength(line.text)) + 1;
     const record = recordOf(line);
     if (line.seq === this.#segments[this.#segment]?.first) {
       if (record) assertFormat(record);

@@ -4,6 +4,8 @@ import type { JournalRecord } from "./record.ts";
 
 /** How every line begins (S1). */
 export const LINE_START = Buffer.from('{"seq":');
+const LINE_START_TEXT = LINE_START.toString();
+const TRAILER = /^,"crc":"([0-9a-f]{8})"\}$/;
 export const TRAILER_START = Buffer.from(',"crc":"');
 /** `,"crc":"` + 8 digits + `"}`, without the newline. */
 export const TRAILER_BYTES = 18;
@@ -24,9 +26,23 @@ export function decodeLine(bytes: Buffer, start: number, end: number): JournalRe
   const crc = trailerAt(bytes, covered);
   // A plain view is made faster than a Buffer, and every line that is read passes here.
   if (crc < 0 || crc32(new Uint8Array(bytes.buffer, bytes.byteOffset + start, covered - start)) !== crc) return null;
+  return parsed(bytes.toString("utf8", start, last));
+}
+
+/** The same of a line that is at hand as text: it need not be encoded just to be decoded. */
+export function decodeText(line: string): JournalRecord | null {
+  const last = line.endsWith("\r") ? line.length - 1 : line.length;
+  const covered = last - TRAILER_BYTES;
+  if (covered < LINE_START.length || !line.startsWith(LINE_START_TEXT)) return null;
+  const [, hex] = TRAILER.exec(line.slice(covered, last)) ?? [];
+  if (hex === undefined || crc32(line.slice(0, covered)) !== Number.parseInt(hex, 16)) return null;
+  return parsed(last === line.length ? line : line.slice(0, last));
+}
+
+function parsed(text: string): JournalRecord | null {
   let value: unknown;
   try {
-    value = JSON.parse(bytes.toString("utf8", start, last));
+    value = JSON.parse(text);
   } catch (error) {
     if (error instanceof SyntaxError) return null;
     throw error;
