@@ -8,6 +8,8 @@ import { openPostgresStore } from "../../src/index.ts";
  * it, `{failed}`. A session that it loses, or that another one has, it opens again.
  */
 const [url, options, life, ...ids] = process.argv.slice(2);
+/** Every third append is of durability `process`. */
+const { soft = false, ...storeOptions } = JSON.parse(options!);
 
 /** Waits where the pipe is full. */
 function say(what: object): void {
@@ -45,7 +47,7 @@ async function work(store: JournalStore, id: string): Promise<void> {
     const flights = new Set<Promise<void>>();
     for (let n = 1; !journal.failure; n++) {
       const count = (n % 5) + 1;
-      const durability = n % 3 === 0 ? "process" : "power";
+      const durability = soft && n % 3 === 0 ? "process" : "power";
       const unit = Array.from({ length: count }, (_, part) => ({
         kind: "note",
         by,
@@ -57,7 +59,7 @@ async function work(store: JournalStore, id: string): Promise<void> {
       const flight: Promise<void> = journal
         .append(unit, { durability })
         .then(
-          ({ seq }) => say({ id, by, ack: n, seq }),
+          ({ seq }) => say({ id, by, ack: n, seq, soft: durability === "process" }),
           (error: unknown) => say({ id, by, failed: n, code: isHoldfastError(error) ? error.code : String(error) }),
         )
         .then(() => void flights.delete(flight));
@@ -72,5 +74,5 @@ async function work(store: JournalStore, id: string): Promise<void> {
   }
 }
 
-const store = await openPostgresStore(url!, { monthsAhead: 0, connections: 4, ...JSON.parse(options!) });
+const store = await openPostgresStore(url!, { monthsAhead: 0, connections: 4, ...storeOptions });
 await Promise.all(ids.map((id) => work(store, id)));

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer, type Server as NetServer, type Socket, connect } from "node:net";
+import { connect, createServer, type Server as NetServer, type Socket } from "node:net";
 
 /** One connection through the proxy. */
 interface Link {
@@ -11,7 +11,7 @@ interface Link {
 }
 
 /** Stands between workers and their server, and does what networks do. */
-export class Proxy {
+export class Network {
   /** Where new connections go. */
   target: number;
   /** How long everything takes on its way, in each direction. */
@@ -25,8 +25,8 @@ export class Proxy {
     this.#listening = createServer((client) => this.#accept(client));
   }
 
-  static async open(target: number): Promise<Proxy> {
-    const proxy = new Proxy(target);
+  static async open(target: number): Promise<Network> {
+    const proxy = new Network(target);
     proxy.#listening.listen(0, "127.0.0.1");
     await once(proxy.#listening, "listening");
     return proxy;
