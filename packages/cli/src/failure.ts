@@ -30,10 +30,20 @@ const STORE_CODES = new Set([
 ]);
 const USAGE_CODES = new Set(["CURSOR_STALE", "MESSAGE_UNKNOWN", "QUERY_INVALID", "STORE_URL_INVALID"]);
 
+/** Most errors of the command say all by themselves; these are thrown where it is not known which command runs. */
+const OWN_HINTS: Readonly<Record<string, readonly string[]>> = {
+  NOTHING_TO_RESUME: ['"holdfast ls --status interrupted" lists what did not end; "--resume <id>" names it.'],
+};
+
 /** What became of the command, in words. Pure. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof CommandError)
-    return { exitCode: error.exitCode, code: error.code, message: plain(error.message), hints: [] };
+    return {
+      exitCode: error.exitCode,
+      code: error.code,
+      message: plain(error.message),
+      hints: [...(OWN_HINTS[error.code] ?? [])],
+    };
   if (isLibraryError(error))
     return {
       exitCode: exitCodeOf(error.code),
@@ -81,6 +91,8 @@ function hintsFor({ code, facts }: LibraryError): string[] {
     case "SESSION_NOT_FOUND":
     case "ID_INVALID":
       return ['"holdfast ls --all" lists what is there.'];
+    case "MESSAGE_UNKNOWN":
+      return [`"holdfast show <id> --json | jq '.items[] | {id, kind, text}'" lists the messages with their ids.`];
     case "STORE_FULL":
       return [
         '"holdfast gc --older-than 0s" empties the trash, "holdfast pack --all" compresses old parts of sessions.',

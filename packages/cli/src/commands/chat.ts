@@ -18,9 +18,10 @@ export function register(program: Command): void {
       "A conversation with the agent in the terminal. Whatever happens to this process or its terminal, what was said and done stays: the next chat opens with what was interrupted, and offers to finish it.",
     )
     .addOption(
-      new Option("--resume [id]", "in this session (its id, or the beginning of it); without an id: choose").conflicts(
-        "continue",
-      ),
+      new Option(
+        "--resume [id]",
+        "in this session: its id, the beginning or the end of it, or latest; without an id: choose",
+      ).conflicts("continue"),
     )
     .option("--continue", "in the latest session of this folder")
     .option("--title <title>", "what a new session is called");

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import type { Command } from "commander";
 import { type Configured, configPath, explainConfig } from "../config.ts";
@@ -12,7 +13,7 @@ export function register(program: Command): void {
       "Shows what is configured, and where each value comes from: a flag, else the environment, else the file, else the default. Keys of providers are read from the environment only.",
     )
     .option("--json", "as JSON")
-    .addHelpText("after", "\nExample:\n  HOLDFAST_MODEL=anthropic/claude-sonnet-5 holdfast config")
+    .addHelpText("after", "\nExample:\n  HOLDFAST_MODEL=anthropic/claude-sonnet-4-5 holdfast config")
     .action(async (_options: object, command: Command) => {
       const flags = command.optsWithGlobals();
       const path = configPath();
@@ -45,9 +46,14 @@ export function register(program: Command): void {
         { title: "flag" },
       ];
       process.stdout.write(
-        `${tableLines(columns, cells, process.stdout.columns).join("\n")}\n\nfile: ${path ?? "none: this user has no home"}\n`,
+        `${tableLines(columns, cells, process.stdout.columns).join("\n")}\n\nfile: ${fileWords(path)}\n`,
       );
     });
+}
+
+function fileWords(path: string | null): string {
+  if (path === null) return "none: this user has no home";
+  return existsSync(path) ? plainLine(path) : `${plainLine(path)} (not there)`;
 }
 
 /** An address may hold a password: what is shown ends up in screens and logs. */

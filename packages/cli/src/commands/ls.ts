@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import type { ListQuery, Summary } from "holdfast";
 import { countOf, timeOf } from "../arguments.ts";
 import { withStore } from "../store/open.ts";
-import { shortIds } from "../store/session-id.ts";
+import { placeOf, shortIds } from "../store/session-id.ts";
 import { type Paint, paintFor, type Style } from "../terminal/colour.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { tableLines } from "../terminal/table.ts";
@@ -68,6 +68,8 @@ export function register(program: Command): void {
         else
           process.stdout.write(
             listText(found, {
+              place: placeOf(store),
+              isFiltered: Boolean(options.here || options.status || options.app || options.since),
               more,
               now: Date.now(),
               columns: process.stdout.columns,
@@ -93,13 +95,23 @@ const COLOURS: Readonly<Partial<Record<Shown, Style>>> = {
 function listText(
   sessions: readonly Summary[],
   {
+    place,
+    isFiltered,
     more,
     now,
     columns,
     paint,
-  }: { readonly more: boolean; readonly now: number; readonly columns: number | undefined; readonly paint: Paint },
+  }: {
+    readonly place: string;
+    readonly isFiltered: boolean;
+    readonly more: boolean;
+    readonly now: number;
+    readonly columns: number | undefined;
+    readonly paint: Paint;
+  },
 ): string {
-  if (sessions.length === 0) return "No sessions.\n";
+  // A store that is named wrongly is an empty one: where was looked is half of the answer.
+  if (sessions.length === 0) return `No ${isFiltered ? "such sessions" : "sessions"} in ${place}.\n`;
   const short = shortIds(sessions.map(({ id }) => id));
   const rows = sessions.map((session) => [
     short.get(session.id)!,

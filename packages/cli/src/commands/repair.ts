@@ -26,12 +26,16 @@ export function register(program: Command): void {
         const ids = await idsFor(store, given, all === true || given.length === 0);
         const progress = progressOn(process.stderr, ids.length);
         let done = 0;
+        let whole = 0;
         let healed = 0;
         let corrupt = 0;
         const failed = await forEach(ids, async (id) => {
           progress.show(done++, "sessions read");
           const before = await store.verify(id);
-          if (healthOf(before) === "whole") return;
+          if (healthOf(before) === "whole") {
+            whole++;
+            return;
+          }
           // Under the lease, with what is true by now.
           const { cutBytes, quarantine } = before.cutBytes > 0 ? await store.heal(id) : before;
           const found = { ...before, cutBytes, ...(quarantine === undefined ? {} : { quarantine }) };
@@ -49,9 +53,11 @@ export function register(program: Command): void {
         progress.clear();
         if (corrupt > 0) process.exitCode = EXIT.failed;
         if (json) return;
-        const rest = failed > 0 ? `, ${failed} could not be opened` : "";
-        const words = `${ids.length - healed - corrupt - failed} whole, ${healed} repaired, ${corrupt} with damage that nothing can bring back`;
-        process.stdout.write(`${ids.length} ${ids.length === 1 ? "session" : "sessions"}: ${words}${rest}.\n`);
+        const parts = [`${whole} whole`];
+        if (healed > 0) parts.push(`${healed} repaired`);
+        if (corrupt > 0) parts.push(`${corrupt} with damage that cannot be undone`);
+        if (failed > 0) parts.push(`${failed} could not be opened`);
+        process.stdout.write(`${ids.length} ${ids.length === 1 ? "session" : "sessions"}: ${parts.join(", ")}.\n`);
       }),
     );
 }

@@ -22,7 +22,11 @@ export function register(program: Command): void {
       "Gives the agent one prompt, and ends when its turn has ended. The answer goes to standard output, everything else to standard error. Whatever happens to this process, what was recorded stays, and the turn can be finished.",
     )
     .argument("[prompt]", 'what is to be done; without it, or with "-", it is read from standard input')
-    .addOption(new Option("--resume <id>", "in this session (its id, or the beginning of it)").conflicts("continue"))
+    .addOption(
+      new Option("--resume <id>", "in this session: its id, the beginning or the end of it, or latest").conflicts(
+        "continue",
+      ),
+    )
     .option("--continue", "in the latest session of this folder")
     .option("--finish", "finish the turn that was interrupted, instead of giving a prompt")
     .option(
@@ -37,7 +41,7 @@ export function register(program: Command): void {
       "after",
       `
 Examples:
-  holdfast run "count the lines in src"
+  holdfast run "count words in src to words.md" --allow 'write(words.md)'
   git diff | holdfast run --allow 'write(review.md)'
   holdfast run --continue --finish
   holdfast run --json "read README.md" | jq -r 'select(.type == "text").text'

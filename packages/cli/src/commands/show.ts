@@ -7,8 +7,7 @@ import { resolveId } from "../store/session-id.ts";
 import { paintFor } from "../terminal/colour.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { transcriptLines } from "../terminal/transcript.ts";
-import { fit } from "../terminal/width.ts";
-import type { Item } from "../transcript/item.ts";
+import { titleOf } from "../transcript/title.ts";
 
 interface Options {
   readonly full?: true;
@@ -42,7 +41,10 @@ export function register(program: Command): void {
         }
         const paint = paintFor(process.stdout);
         const { attributes, interruption, queue, recovery, holder } = reading;
-        const lines = [paint("heading", titleOf(attributes.title, items)), paint("faint", `session ${id}`)];
+        const lines = [
+          paint("heading", titleOf(attributes.title, items) || "(no prompt yet)"),
+          paint("faint", `session ${id}`),
+        ];
         if (attributes.cwd !== undefined) lines.push(paint("faint", `folder  ${plainLine(attributes.cwd)}`));
         if (holder)
           lines.push(paint("faint", plainLine(`open in ${holder.app}, process ${holder.pid} on ${holder.host}`)));
@@ -64,9 +66,4 @@ export function register(program: Command): void {
 function aboutOf(reading: Reading<unknown>): object {
   const { id, attributes, interruption, queue, usage, recovery, holder } = reading;
   return { id, ...attributes, holder, interruption, queue, usage, health: healthOf(recovery), recovery };
-}
-
-function titleOf(title: string, items: readonly Item[]): string {
-  const first = items.find((item) => item.kind === "prompt");
-  return plainLine(title) || fit(plainLine(first?.text.slice(0, 1000) ?? ""), 80) || "(no prompt yet)";
 }

@@ -2,6 +2,7 @@ import type { Interruption, Reading, Usage } from "holdfast";
 import { damageLines } from "../store/damage.ts";
 import type { Item } from "../transcript/item.ts";
 import { itemsOf } from "../transcript/items.ts";
+import { titleOf } from "../transcript/title.ts";
 
 /** What an export for people shows: the same in every format. */
 export interface Document {
@@ -25,8 +26,10 @@ export function documentOf(reading: Reading<unknown>, exportedAt: string): Docum
     if (value) facts.push([name, value]);
   };
   add("Folder", attributes.cwd);
-  add("Begun", entries[0] && timeWords(entries[0].at));
-  add("Last entry", entries.length > 1 ? timeWords(entries.at(-1)!.at) : undefined);
+  // A summary stands before what is older than it.
+  const times = entries.map(({ at }) => at).sort();
+  add("First entry", times[0] && timeWords(times[0]));
+  add("Last entry", times.length > 1 ? timeWords(times.at(-1)!) : undefined);
   add("Turns", String(new Set(entries.map(({ turn }) => turn)).size));
   add("Models", models.join(", "));
   add("Tokens", tokenWords(usage));
@@ -46,7 +49,7 @@ export function documentOf(reading: Reading<unknown>, exportedAt: string): Docum
     ...{ id, seq: index + 1, at, turn: 0, step: id, message: prompt, metadata },
   }));
   const queued = itemsOf({ entries: waiting, interruption: null, attributes });
-  return { title: attributes.title || "Untitled session", facts, warnings, items, queued };
+  return { title: titleOf(attributes.title, items) || "Untitled session", facts, warnings, items, queued };
 }
 
 export function timeWords(at: string): string {

@@ -2,6 +2,7 @@ import type { ModelMessage } from "ai";
 import { type Interruption, isHoldfastError, type Recovery } from "holdfast";
 import { CommandError, EXIT } from "../exit.ts";
 import { explainModelError } from "../models/explain.ts";
+import { bytesWords } from "../terminal/bytes.ts";
 import type { FoundProcess } from "../tools/processes.ts";
 import type { FailureShown, InterruptedCall, InterruptionShown } from "./host.ts";
 
@@ -33,14 +34,14 @@ export function interruptionShown(
 export function damageShown({ damaged, missing, cutBytes, quarantine }: Recovery): string[] {
   const words = damaged.map(
     ({ segment, offset, bytes, why }) =>
-      `${bytes} bytes at ${offset} of ${segment} are ${why === "foreign" ? "no record of Holdfast" : "damaged"}: they were passed over, and are still there.`,
+      `${bytesWords(bytes)} at ${offset} of ${segment}: ${why === "foreign" ? "no record of Holdfast" : "damaged"}, passed over, and still there.`,
   );
   for (const { from, to } of missing) {
     words.push(from === to ? `Record ${from} is missing.` : `Records ${from} to ${to} are missing.`);
   }
   if (cutBytes > 0) {
     words.push(
-      `${cutBytes} bytes at the end were never acknowledged, and were cut off${quarantine ? `: they are kept in ${quarantine}` : ""}.`,
+      `${bytesWords(cutBytes)} at the end were never acknowledged, and were cut off${quarantine ? `: they are kept in ${quarantine}` : ""}.`,
     );
   }
   return words;

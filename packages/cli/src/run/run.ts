@@ -135,7 +135,7 @@ async function promptOf(given: string | undefined): Promise<string> {
     throw new CommandError(
       EXIT.usage,
       "USAGE",
-      'There is no prompt. Give it as an argument: holdfast run "count the lines in src", or on standard input. For a conversation: holdfast chat.',
+      'There is no prompt. Give it as an argument: holdfast run "list src", or on standard input. For a conversation: holdfast chat.',
     );
   return nonEmpty(await allOf(process.stdin), "Standard input was empty: there is no prompt.");
 }

@@ -68,7 +68,7 @@ export function shortIds(ids: readonly string[]): Map<string, string> {
 }
 
 /** As people name it: a folder by its path. */
-function placeOf({ url }: Store): string {
+export function placeOf({ url }: Store): string {
   return plainLine(url.startsWith("file:") ? fileURLToPath(url) : url);
 }
 

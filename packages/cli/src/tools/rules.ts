@@ -27,12 +27,17 @@ export function parseRule(text: string): Rule | null {
 }
 
 export const PATH_TOOLS: ReadonlySet<string> = new Set(["read", "write", "edit", "list", "search"]);
+const TOOLS: ReadonlySet<string> = new Set(["*", ...PATH_TOOLS, "shell", "task"]);
 /** These touch what is in a folder, too. */
 const TREE_TOOLS: ReadonlySet<string> = new Set(["list", "search"]);
 
 /** What is wrong with a rule, in words; null if nothing is. */
 export function checkRule(text: string): string | null {
-  if (parseRule(text)) return null;
+  const rule = parseRule(text);
+  // A slip in the name of a tool would leave a rule that forbids without effect, and nobody would know.
+  if (rule && !TOOLS.has(rule.tool))
+    return `The rule ${JSON.stringify(text)} names no tool of the agent. Its tools are ${[...TOOLS].slice(1).join(", ")}; * is all of them.`;
+  if (rule) return null;
   return `${JSON.stringify(text)} is not a rule of permission. A rule is a tool (read), a tool with paths (write(src/**)), the shell with one simple command (shell(npm *)), or * for everything.`;
 }
 

@@ -52,6 +52,9 @@ describe("ls", () => {
       new Set([idle, cut, queued, running.id, waiting.id, empty.id, child.id]),
     );
     expect((await home.run(["ls", "--limit", "2"])).stdout).toContain("There are more");
+    expect((await home.run(["ls", "--app", "nobody"])).stdout).toBe(`No such sessions in ${home.store}.\n`);
+    const elsewhere = join(home.path, "elsewhere");
+    expect((await home.run(["--store", elsewhere, "ls"])).stdout).toBe(`No sessions in ${elsewhere}.\n`);
     await turn.end();
   });
 });
@@ -152,6 +155,8 @@ describe("changing", () => {
     expect(reading.attributes).toMatchObject({ title: "Copy", forkedFrom: { session: id } });
     expect(reading.entries.map((entry) => entry.id)).toEqual((await store.read(id)).entries.map((entry) => entry.id));
     expect(readFileSync(segment(home, id))).toEqual(before);
+    const { stderr } = await home.run(["fork", "latest", "--at", "nonsense"]);
+    expect(stderr).toMatch(/no message nonsense[\s\S]*\n {2}"holdfast show <id> --json/);
   });
 
   test("rename keeps an interruption as it is", async () => {
@@ -258,7 +263,7 @@ describe("verify and repair", () => {
     expect(await home.run(["verify", torn])).toMatchObject({ code: 0 });
     expect(await home.run(["repair", torn])).toMatchObject({
       code: 0,
-      stdout: expect.stringContaining("1 whole, 0 repaired"),
+      stdout: "1 session: 1 whole.\n",
     });
     // What is corrupt stays as it is, byte by byte.
     expect(readFileSync(segment(home, corrupt))).toEqual(bytes);

@@ -316,10 +316,12 @@ describe("words", () => {
   });
 
   test("rules that are none are said to be", () => {
-    for (const rule of ["*", "read", "write(src/**)", "shell(npm *)", "shell(a && b)", "delegate", "shell(=a; *)"])
+    for (const rule of ["*", "read", "write(src/**)", "shell(npm *)", "shell(a && b)", "task", "shell(=a; *)"])
       expect(checkRule(rule), rule).toBeNull();
     for (const rule of ["", "read(", "read()", "*(x)", "shell(a && *)", "shell($X *)", "read(**/..)", "1x"])
       expect(checkRule(rule), rule).toContain("is not a rule of permission");
+    for (const rule of ["wirte(.env)", "Shell(rm *)", "bash"])
+      expect(checkRule(rule), rule).toContain("names no tool of the agent. Its tools are read, write, ");
   });
 });
 
