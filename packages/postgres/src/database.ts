@@ -14,7 +14,7 @@ const LONG_STATEMENTS = 6;
 
 /** In a statement, as a CTE that is named in it: it waits for the disk, also where the server, the role or a pooler says `off`. What the operator chose beyond that (`remote_apply`, `local`) stays. */
 export const POWER =
-  "power AS (SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true))";
+  "power AS (SELECT CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END)";
 /** The same, without waiting. */
 export const NO_WAIT = "power AS (SELECT set_config('synchronous_commit', 'off', true))";
 
