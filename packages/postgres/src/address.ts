@@ -9,6 +9,8 @@ export interface Address {
   readonly name: string;
   /** Quoted. */
   readonly schema: string;
+  /** The address of the server itself, for the one connection of a worker that must be its own: the same, but for what `?direct=` says. Null: there is no way to it. */
+  readonly direct: string | null;
 }
 
 const SCHEMA = "holdfast";
@@ -47,7 +49,7 @@ export async function resolveAddress(
   return url.href;
 }
 
-/** `postgres://user@host/database?schema=name`; the rest of the query is the driver's (sslmode, application_name). Throws STORE_URL_INVALID. */
+/** `postgres://user@host/database?schema=name&direct=host:port`; the rest of the query is the driver's (sslmode, application_name). Throws STORE_URL_INVALID. */
 export function parseAddress(text: string): Address {
   const url = urlOf(text);
   const schema = url.searchParams.get("schema") ?? SCHEMA;
@@ -56,7 +58,22 @@ export function parseAddress(text: string): Address {
   const sslmode = url.searchParams.get("sslmode");
   if (sslmode !== null && sslmode !== "no-verify" && !url.searchParams.has("uselibpqcompat"))
     url.searchParams.set("uselibpqcompat", "true");
-  return { url: url.href, name: nameOf(url, schema), schema: quoted(schema) };
+  const direct = url.searchParams.get("direct");
+  url.searchParams.delete("direct");
+  return { url: url.href, name: nameOf(url, schema), schema: quoted(schema), direct: directOf(url, direct) };
+}
+
+/** Behind a pooler the server has another host or port, and all else is the same. */
+function directOf(url: URL, direct: string | null): string | null {
+  if (direct === null) return url.href;
+  if (direct === "none") return null;
+  const [, host, port] = /^([^\s:/@]+|\[[0-9a-f:]+\]|)(?::(\d{1,5}))?$/i.exec(direct) ?? [];
+  if (host === undefined || (host === "" && port === undefined)) throw invalid('"direct" is no host and port');
+  const server = new URL(url);
+  if (host !== "") server.hostname = host;
+  if (port !== undefined) server.port = port;
+  for (const name of ["host", "port"]) server.searchParams.delete(name);
+  return server.href;
 }
 
 /** Without the password, and what says how to get there. */

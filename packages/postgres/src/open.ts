@@ -9,7 +9,7 @@ import { PostgresStore } from "./store.ts";
 export interface PostgresStoreOptions extends JournalStoreOptions {
   /**
    * The address of the server itself, where `url` is that of a pooler: for the one connection of a worker that must be its own (S26). Null: there is no way to it; then a dead worker's sessions are free only after `leaseMs`, and
-   * followers look once a second. Default: the same address.
+   * followers look once a second. Default: what the address says (`?direct=host:port`, or `none`), else the same address.
    */
   readonly directUrl?: string | null;
   /** The schema that the tables are in; default `holdfast`, or what the address says (`?schema=`). */
@@ -44,11 +44,11 @@ export async function openPostgresStore(
   const address: Address =
     typeof place === "string"
       ? parseAddress(await resolveAddress(place))
-      : { url: "", name: "postgres:(a pool)", schema: quoted("holdfast") };
+      : { url: "", name: "postgres:(a pool)", schema: quoted("holdfast"), direct: null };
   const schema = options.schema === undefined ? address.schema : quoted(options.schema);
   const { directUrl: given } = options;
   const directUrl =
-    given === undefined ? address.url || null : given === null ? null : parseAddress(await resolveAddress(given)).url;
+    given === undefined ? address.direct : given === null ? null : parseAddress(await resolveAddress(given)).url;
   const { app = "holdfast", patienceMs = PATIENCE_MS, answerMs = ANSWER_MS, connections = CONNECTIONS } = options;
   const own = typeof place === "string" ? makePool({ url: address.url, connections, app, answerMs }) : null;
   const pool = own?.pool ?? (place as pg.Pool);
