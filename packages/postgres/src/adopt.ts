@@ -9,7 +9,7 @@ import {
   type VerbatimLine,
 } from "holdfast/kit";
 import { jsonb } from "./catalogue.ts";
-import { type Database, POWER } from "./database.ts";
+import type { Database } from "./database.ts";
 import { isDuplicate } from "./failure.ts";
 
 const BATCH_BYTES = 1024 * 1024;
@@ -154,7 +154,7 @@ async function finish(
   try {
     ({ rowCount } = await database.retry("take a session over", () =>
       database.once(
-        `WITH ${POWER}, whole AS (
+        `WITH ${database.power}, whole AS (
           UPDATE ${schema}.heads SET trashed = NULL, head = $3 FROM power
           WHERE place = $1 AND trashed IS NOT NULL AND head = 0 AND (SELECT count(*) FROM ${schema}.lines WHERE place = $1) = $4
           RETURNING place

@@ -1,6 +1,6 @@
 import type { Durability } from "holdfast";
 import type { Segment } from "holdfast/kit";
-import { type Database, NO_WAIT, POWER } from "./database.ts";
+import type { Database } from "./database.ts";
 import type { Lease } from "./leases.ts";
 
 /** Statements that are under way at the same time; more only wait for the same disk. */
@@ -88,7 +88,7 @@ export class Batch {
   async #send(chosen: readonly Waiting[]): Promise<void> {
     try {
       const { text, values } = statementOf(
-        this.#database.schema,
+        this.#database,
         chosen.map(({ write }) => write),
       );
       const { rows, rowCount, command } = await this.#database.once(text, values);
@@ -107,7 +107,7 @@ export class Batch {
  * us, so that a statement and its own repetition do not lock each other out.
  */
 export function statementOf(
-  schema: string,
+  { schema, power, noWait }: Pick<Database, "schema" | "power" | "noWait">,
   writes: readonly Write[],
 ): { readonly text: string; readonly values: unknown[] } {
   const [first] = writes;
@@ -132,7 +132,7 @@ export function statementOf(
       begun.push(`(${place}, ${value(number, "integer")}, ${value(epoch, "integer")}, ${value(first, "bigint")})`);
     if (write.opens) opened.push(place);
   }
-  const text = `WITH ${durability === "process" ? NO_WAIT : POWER},
+  const text = `WITH ${durability === "process" ? noWait : power},
     moved AS (
       UPDATE ${schema}.heads AS h SET head = h.head + g.count
       FROM (VALUES ${given.join(", ")}) AS g (place, fence, head, count), power

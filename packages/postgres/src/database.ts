@@ -12,11 +12,8 @@ const PAUSE_MS_MAX = 1000;
 /** Whatever reads or removes much gets so many times as long as an append to answer. */
 const LONG_STATEMENTS = 6;
 
-/** In a statement, as a CTE that is named in it: it waits for the disk, also where the server, the role or a pooler says `off`. What the operator chose beyond that (`remote_apply`, `local`) stays. */
-export const POWER =
-  "power AS (SELECT CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END)";
-/** The same, without waiting. */
-export const NO_WAIT = "power AS (SELECT set_config('synchronous_commit', 'off', true))";
+/** The first version that can end a transaction by time (S25). */
+const TRANSACTION_TIMEOUT = 170000;
 
 export interface DatabaseOptions {
   /** The address without its password, for people. */
@@ -37,6 +34,8 @@ export class Database {
   readonly #pool: Pool;
   readonly #patienceMs: number;
   readonly #closing = new AbortController();
+  /** As the server tells it (`server_version_num`). */
+  serverVersion = 0;
 
   constructor(pool: Pool, { name, schema, patienceMs, answerMs }: DatabaseOptions) {
     this.#pool = pool;
@@ -44,6 +43,19 @@ export class Database {
     this.schema = schema;
     this.answerMs = answerMs;
     this.#patienceMs = patienceMs;
+  }
+
+  /**
+   * In a statement, as a CTE that is named in it: it waits for the disk, also where the server, the role or a pooler says `off`. What the operator chose beyond that (`remote_apply`, `local`) stays.
+   */
+  get power(): string {
+    const chosen = "current_setting('synchronous_commit')";
+    return this.#settings(`CASE ${chosen} WHEN 'off' THEN 'on' ELSE ${chosen} END`);
+  }
+
+  /** The same, without waiting. */
+  get noWait(): string {
+    return this.#settings("'off'");
   }
 
   /** One statement, which may be sent again if the connection is lost: for those that do no harm twice. `what` is being done, for the error. */
@@ -103,6 +115,13 @@ export class Database {
   failure(error: unknown, what: string): unknown {
     if (error instanceof HoldfastError) return error;
     return databaseFailure(error, what, this.name);
+  }
+
+  /** A worker that stops, or whose network goes, between two packets of a statement would keep its session locked for everybody: the server ends that when nobody waits for the answer any more. */
+  #settings(synchronousCommit: string): string {
+    const timeout =
+      this.serverVersion < TRANSACTION_TIMEOUT ? "" : `, set_config('transaction_timeout', '${this.answerMs}', true)`;
+    return `power AS (SELECT set_config('synchronous_commit', ${synchronousCommit}, true)${timeout})`;
   }
 
   /** Nothing is tried again from now on. */

@@ -160,13 +160,16 @@ export class Direct {
 
   /** Never rejects, and does not wait for a server that says nothing. */
   async #end(client: Client): Promise<void> {
-    const timer = setTimeout(() => destroy(client), this.#options.answerMs);
+    const patience = new AbortController();
+    const { signal } = patience;
+    const tired = sleep(this.#options.answerMs, undefined, { signal }).then(() => destroy(client));
     try {
-      await client.end();
+      await Promise.race([client.end(), tired]);
     } catch {
       // It was gone before.
     } finally {
-      clearTimeout(timer);
+      tired.catch(() => undefined);
+      patience.abort();
     }
   }
 

@@ -6,6 +6,7 @@ import { type ErrorCode, HoldfastError } from "holdfast";
 const PASSING_STATES = new Set([
   "40001", // serialization_failure
   "40P01", // deadlock_detected
+  "25P04", // transaction_timeout: it was ended because nobody waited any more
   "25006", // read_only_sql_transaction: a standby that is not yet the primary
   "53300", // too_many_connections
   "57P01", // admin_shutdown

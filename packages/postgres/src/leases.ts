@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import { type Holder, type HoldfastError, isHoldfastError } from "holdfast";
 import { sessionBusy, sessionNotFound } from "holdfast/kit";
-import { type Database, NO_WAIT, POWER, type Row } from "./database.ts";
+import type { Database, Row } from "./database.ts";
 import { leaseLost } from "./failure.ts";
 
 /** A worker that does not say that it lives loses its leases after this time. */
@@ -163,7 +163,7 @@ export class Leases {
   async sync(): Promise<void> {
     await this.#database.query(
       "make the journal durable",
-      `WITH ${POWER} SELECT pg_logical_emit_message(true, 'holdfast', '') FROM power`,
+      `WITH ${this.#database.power} SELECT pg_logical_emit_message(true, 'holdfast', '') FROM power`,
     );
   }
 
@@ -256,7 +256,7 @@ export class Leases {
     const held = [...this.#held.values()];
     const now = performance.now();
     const { rows } = await this.#database.once(
-      `WITH ${NO_WAIT}, beat AS (
+      `WITH ${this.#database.noWait}, beat AS (
         INSERT INTO ${schema}.workers (owner, expires, watched) SELECT $1, now() + $2 * interval '1 millisecond', $3 FROM power
         ON CONFLICT (owner) DO UPDATE SET expires = excluded.expires, watched = excluded.watched
       )

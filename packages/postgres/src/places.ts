@@ -2,7 +2,7 @@ import type { Json } from "holdfast";
 import { newId } from "holdfast";
 import type { Segment } from "holdfast/kit";
 import { jsonb } from "./catalogue.ts";
-import { type Database, POWER } from "./database.ts";
+import type { Database } from "./database.ts";
 import { holderNow, type Lease, type Leases } from "./leases.ts";
 import { PLACE_TABLES } from "./schema.ts";
 
@@ -69,7 +69,7 @@ export class Places {
     const place = isTaken === null ? id : newId();
     const { rows } = await this.#database.query(
       "create a session",
-      `WITH ${POWER}, made AS (
+      `WITH ${this.#database.power}, made AS (
         INSERT INTO ${schema}.heads (place, id, head, owner, fence, holder)
         SELECT $1, $2, $3, $4, 1, $5 FROM power ON CONFLICT DO NOTHING RETURNING place
       ),
@@ -108,7 +108,7 @@ export class Places {
     const { rowCount } = await this.#database.query(
       "delete a session",
       // Its fence tells an attempt whose answer was lost.
-      `WITH ${POWER} UPDATE ${this.#database.schema}.heads SET trashed = coalesce(trashed, clock_timestamp()), owner = NULL, holder = NULL FROM power
+      `WITH ${this.#database.power} UPDATE ${this.#database.schema}.heads SET trashed = coalesce(trashed, clock_timestamp()), owner = NULL, holder = NULL FROM power
       WHERE place = $1 AND fence = $3 AND (owner = $2 OR trashed IS NOT NULL)`,
       [place, owner, fence],
     );

@@ -93,6 +93,7 @@ export async function migrate(database: Database, options: MigrateOptions): Prom
     options.patienceMs,
   );
   assertEncoding(database, found["encoding"]);
+  database.serverVersion = Number(found["version"]);
   const server = { fsync: found["fsync"] !== "off" };
   if ((await versionIn(database, found, (text, values) => database.once(text, values))) === SCHEMA_VERSION) {
     if (found["month"] !== true) await makePartitions(database, options);
@@ -148,7 +149,7 @@ function partitionsAhead(
 /** Answers null or false where nothing is there, which is no error that would end a transaction. */
 async function lookAt(schema: string, month: string, query: Query): Promise<Row> {
   const { rows } = await query(
-    `SELECT current_setting('server_encoding') AS encoding, current_setting('fsync') AS fsync,
+    `SELECT current_setting('server_encoding') AS encoding, current_setting('fsync') AS fsync, current_setting('server_version_num') AS version,
       to_regnamespace($1) IS NOT NULL AS schema,
       to_regclass($1 || '.holdfast_migrations') IS NOT NULL AS ours,
       to_regclass($1 || $2) IS NOT NULL AS month,

@@ -1,0 +1,269 @@
+import { newId } from "holdfast";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { dropMonths, openPostgresStore } from "../../src/index.ts";
+import { SCHEMA_VERSION } from "../../src/schema.ts";
+import { type Server, startServer } from "../server/server.ts";
+
+let server: Server;
+let schemas = 0;
+const fresh = (): string => `schema ${++schemas} "quoted"`;
+const quoted = (schema: string): string => `"${schema.replaceAll('"', '""')}"`;
+
+beforeAll(async () => {
+  server = await startServer(["fsync=off"]);
+});
+afterAll(() => server.stop());
+
+async function tablesOf(schema: string): Promise<string[]> {
+  const rows = await server.query("SELECT tablename FROM pg_tables WHERE schemaname = $1 ORDER BY tablename", [schema]);
+  return rows.map((row) => String(row["tablename"]));
+}
+
+describe("migrations", () => {
+  test("several workers that start at once make the tables once, and all of them work", async () => {
+    const schema = fresh();
+    const stores = await Promise.all(
+      Array.from({ length: 6 }, () => openPostgresStore(server.url, { schema, monthsAhead: 1, connections: 2 })),
+    );
+    const ids = await Promise.all(
+      stores.map(async (store) => {
+        const journal = await store.create(newId(), [{ kind: "note" }]);
+        await journal.close();
+        return journal.id;
+      }),
+    );
+    expect((await stores[0]!.list()).sessions.map(({ id }) => id).sort()).toEqual([...ids].sort());
+    for (const store of stores) await store.close();
+    const versions = await server.query(`SELECT version FROM ${quoted(schema)}.holdfast_migrations ORDER BY version`);
+    expect(versions.map((row) => row["version"])).toEqual(Array.from({ length: SCHEMA_VERSION }, (_, i) => i + 1));
+  });
+
+  test("a second start changes nothing", async () => {
+    const schema = fresh();
+    await (await openPostgresStore(server.url, { schema, monthsAhead: 1 })).close();
+    const before = await tablesOf(schema);
+    await (await openPostgresStore(server.url, { schema, monthsAhead: 1 })).close();
+    expect(await tablesOf(schema)).toEqual(before);
+  });
+
+  test("the first version is carried on, with what is in it", async () => {
+    const schema = fresh();
+    const store = await openPostgresStore(server.url, { schema, monthsAhead: 0 });
+    const journal = await store.create(newId(), [{ kind: "note", text: "old" }]);
+    await store.close();
+    await server.query(`DELETE FROM ${quoted(schema)}.holdfast_migrations WHERE version > 1`);
+    for (const table of (await tablesOf(schema)).filter((name) => name.startsWith("texts")))
+      await server.query(`DROP TABLE ${quoted(schema)}.${table}`);
+    const again = await openPostgresStore(server.url, { schema, monthsAhead: 0 });
+    expect((await again.read(journal.id)).records.map((record) => record["text"])).toContain("old");
+    expect((await tablesOf(schema)).some((name) => name.startsWith("texts"))).toBe(true);
+    await again.close();
+  });
+
+  test("P10: a newer schema is refused in words, and nothing is touched", async () => {
+    const schema = fresh();
+    await (await openPostgresStore(server.url, { schema, monthsAhead: 0 })).close();
+    await server.query(`INSERT INTO ${quoted(schema)}.holdfast_migrations (version) VALUES (99)`);
+    await expect(openPostgresStore(server.url, { schema })).rejects.toMatchObject({
+      code: "FORMAT_NEWER",
+      facts: { found: 99, known: SCHEMA_VERSION },
+      message: expect.stringMatching(/schema 99.*Nothing was touched.*newer version of Holdfast/),
+    });
+  });
+
+  test("a schema with tables of another program is left alone", async () => {
+    const schema = fresh();
+    await server.query(`CREATE SCHEMA ${quoted(schema)}`);
+    await server.query(`CREATE TABLE ${quoted(schema)}.migrations (name text)`);
+    await expect(openPostgresStore(server.url, { schema })).rejects.toMatchObject({
+      code: "STORE_URL_INVALID",
+      message: expect.stringMatching(/another program.*Nothing was touched.*schema=/),
+    });
+    expect(await tablesOf(schema)).toEqual(["migrations"]);
+  });
+
+  test("a database that cannot hold every text is refused", async () => {
+    await server.query("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0");
+    const url = new URL(server.url);
+    url.pathname = "/latin";
+    await expect(openPostgresStore(url.href)).rejects.toMatchObject({
+      code: "STORE_URL_INVALID",
+      message: expect.stringMatching(/LATIN1.*UTF8/),
+    });
+  });
+
+  test("a database that is not there, and a server that is not there, are told apart", async () => {
+    const url = new URL(server.url);
+    url.pathname = "/nowhere";
+    await expect(openPostgresStore(url.href)).rejects.toMatchObject({ code: "STORE_URL_INVALID" });
+    url.port = "1";
+    await expect(openPostgresStore(url.href, { patienceMs: 50 })).rejects.toMatchObject({ code: "STORE_IO" });
+  });
+});
+
+describe("S24: the statements", () => {
+  test('"power" waits for the disk where the server, or the role, says otherwise', async () => {
+    await server.query("CREATE ROLE hasty SUPERUSER LOGIN PASSWORD 'secret'");
+    await server.query("ALTER ROLE hasty SET synchronous_commit = off");
+    const url = new URL(server.url);
+    url.username = "hasty";
+    const schema = fresh();
+    const pool = new pg.Pool({ connectionString: url.href, max: 1 });
+    const store = await openPostgresStore(pool, { schema, monthsAhead: 0 });
+    // What the statement was committed with, as a trigger at its end sees it.
+    await pool.query(`CREATE TABLE ${quoted(schema)}.seen (at serial, value text)`);
+    await pool.query(`CREATE FUNCTION ${quoted(schema)}.see() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN INSERT INTO ${quoted(schema)}.seen (value) VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$`);
+    await pool.query(
+      `CREATE TRIGGER see AFTER INSERT ON ${quoted(schema)}.lines FOR EACH ROW EXECUTE FUNCTION ${quoted(schema)}.see()`,
+    );
+    const journal = await store.create(newId(), []);
+    await journal.append({ kind: "note" }, { durability: "power" });
+    await journal.append({ kind: "note" }, { durability: "process" });
+    await journal.epoch(() => [{ kind: "epoch" }]);
+    const { rows } = await pool.query(`SELECT value FROM ${quoted(schema)}.seen ORDER BY at`);
+    // create; opened and note; note; header and epoch
+    expect(rows.map(({ value }) => value)).toEqual(["on", "on", "on", "off", "on", "on"]);
+    // A pool that is the application's stays its own.
+    await store.close();
+    expect((await pool.query("SHOW synchronous_commit")).rows[0]).toEqual({ synchronous_commit: "off" });
+    await pool.end();
+  });
+
+  test("an append that the database refuses has written nothing, nor has what came behind it, and the journal goes on", async () => {
+    const schema = fresh();
+    const store = await openPostgresStore(server.url, { schema, monthsAhead: 0 });
+    const journal = await store.create(newId(), []);
+    await journal.append({ kind: "note", text: "before" });
+    await server.query(`ALTER TABLE ${quoted(schema)}.lines ADD CONSTRAINT small CHECK (length(line) < 1000)`);
+    const results = await Promise.allSettled([
+      journal.append({ kind: "note", text: "x".repeat(2000) }, { key: "k" }),
+      journal.append({ kind: "note", text: "behind" }),
+      journal.epoch(() => [{ kind: "epoch" }]),
+    ]);
+    expect(results.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+    expect(results[0]).toMatchObject({ reason: { code: "STORE_IO" } });
+    expect(journal.failure).toBeNull();
+    await journal.append({ kind: "note", text: "after" }, { key: "k" });
+    await journal.close();
+    const { records, recovery } = await store.read(journal.id);
+    expect(records.map(({ seq, kind, text }) => [seq, kind, text])).toEqual([
+      [1, "segment", undefined],
+      [2, "opened", undefined],
+      [3, "note", "before"],
+      [4, "note", "after"],
+      [5, "closed", undefined],
+    ]);
+    expect(recovery).toMatchObject({ unclean: false, damaged: [], missing: [] });
+    await store.close();
+  });
+
+  test("a lease that another worker has taken is told by the heartbeat, without an append", async () => {
+    const schema = fresh();
+    const store = await openPostgresStore(server.url, { schema, monthsAhead: 0, leaseMs: 150 });
+    const journal = await store.create(newId(), []);
+    const told = new Promise((resolve) => journal.onFailure(({ code }) => resolve(code)));
+    await server.query(`UPDATE ${quoted(schema)}.heads SET owner = gen_random_uuid(), fence = fence + 1`);
+    expect(await told).toBe("LEASE_LOST");
+    await expect(journal.append({ kind: "note" })).rejects.toMatchObject({ code: "LEASE_LOST" });
+    await journal.close();
+    await store.close();
+  });
+
+  test("an application's own pool: its connections may be lost while they are idle, and it is not ended with the store", async () => {
+    const schema = fresh();
+    const pool = new pg.Pool({ connectionString: server.url, application_name: "the application" });
+    const store = await openPostgresStore(pool, { schema, monthsAhead: 0, directUrl: server.url });
+    const journal = await store.create(newId(), []);
+    await server.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'the application'",
+    );
+    await journal.append({ kind: "note" });
+    await store.close();
+    expect((await pool.query("SELECT 1 AS one")).rows).toEqual([{ one: 1 }]);
+    await pool.end();
+  });
+});
+
+describe("retention", () => {
+  const MONTH_MS = 31 * 24 * 3600 * 1000;
+
+  /** The id that a session made at that time would have. */
+  const idAt = (ms: number): string => {
+    const hex = ms.toString(16).padStart(12, "0");
+    return `${hex.slice(0, 8)}-${hex.slice(8)}-7${newId().slice(15)}`;
+  };
+
+  test("a month goes as a whole, with all that was in it, when nothing in it was written within the grace time", async () => {
+    const schema = fresh();
+    const january = Date.UTC(2026, 0, 15);
+    const march = Date.UTC(2026, 2, 15);
+    const now = Date.UTC(2026, 5, 15);
+    // Partitions are made from the month of the clock on.
+    await (await openPostgresStore(server.url, { schema, monthsAhead: 6, clock: () => january })).close();
+    const at = async (clock: number, ids: readonly string[]): Promise<void> => {
+      const store = await openPostgresStore(server.url, { schema, monthsAhead: 0, clock: () => clock });
+      for (const id of ids) await (await store.create(id, [{ kind: "note" }])).close();
+      await store.close();
+    };
+    const [old, older, kept, young] = [idAt(january), idAt(january + 1), idAt(march), idAt(now)];
+    await at(january, [old, older]);
+    await at(march, [kept]);
+    await at(now, [young]);
+    // The session of March is still in use.
+    const store = await openPostgresStore(server.url, { schema, monthsAhead: 0, clock: () => now });
+    const { journal } = await store.open(kept);
+    const options = { schema, olderThanMs: 2 * MONTH_MS, clock: () => now };
+    expect(await dropMonths(server.url, options)).toEqual({
+      dropped: [
+        { month: "2026-01", sessions: 2 },
+        { month: "2026-02", sessions: 0 },
+      ],
+      kept: [{ month: "2026-03", why: "being written" }],
+    });
+    await journal.append({ kind: "note" });
+    await journal.close();
+    expect(await dropMonths(server.url, options)).toMatchObject({
+      kept: [{ month: "2026-03", why: "written lately" }],
+    });
+    expect((await store.list()).sessions.map(({ id }) => id).sort()).toEqual([kept, young].sort());
+    await expect(store.open(old)).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
+    for (const table of ["lines", "heads", "segments", "catalogue"]) {
+      const rows = await server.query(`SELECT DISTINCT place FROM ${quoted(schema)}.${table}`);
+      expect(rows.map((row) => String(row["place"])).sort()).toEqual([kept, young].sort());
+    }
+    expect(await tablesOf(schema)).not.toContain("lines_2026_01");
+    // With no grace it goes; and with a pool that is the application's.
+    const pool = new pg.Pool({ connectionString: server.url });
+    expect(await dropMonths(pool, { ...options, graceMs: -MONTH_MS })).toMatchObject({
+      dropped: [{ month: "2026-03", sessions: 1 }],
+      kept: [],
+    });
+    await pool.end();
+    await store.close();
+  });
+
+  test("what is in no partition of its month is kept, and goes by delete and gc", async () => {
+    const schema = fresh();
+    const store = await openPostgresStore(server.url, { schema, monthsAhead: 0 });
+    const id = idAt(Date.UTC(2020, 0, 1));
+    await (await store.create(id, [{ kind: "note" }])).close();
+    expect((await dropMonths(server.url, { schema, olderThanMs: 0 })).dropped).toEqual([]);
+    expect(await store.has(id)).toBe(true);
+    await store.delete(id);
+    expect((await store.gc({ graceMs: 0 })).removed).toEqual([id]);
+    expect(await server.query(`SELECT FROM ${quoted(schema)}.lines`)).toEqual([]);
+    await store.close();
+  });
+
+  test("the owner's store makes the partitions of the months to come when it is opened, and by gc", async () => {
+    const schema = fresh();
+    const may = Date.UTC(2031, 4, 20);
+    await (await openPostgresStore(server.url, { schema, monthsAhead: 1, clock: () => may })).close();
+    expect(await tablesOf(schema)).toEqual(expect.arrayContaining(["lines_2031_05", "lines_2031_06", "lines_other"]));
+    const store = await openPostgresStore(server.url, { schema, monthsAhead: 1, clock: () => may + MONTH_MS });
+    expect(await tablesOf(schema)).toContain("lines_2031_07");
+    await store.close();
+  });
+});
