@@ -22,6 +22,8 @@ export interface RunOptions {
   readonly input?: string;
   readonly cwd?: string;
   readonly uid?: number;
+  /** Another copy of the command than this repository's. */
+  readonly command?: string;
 }
 
 /** Runs the command to its end. Its environment is what is given here, and nothing of the test's own but the PATH. */
@@ -33,8 +35,8 @@ export async function holdfast(args: readonly string[], options: RunOptions = {}
 
 /** Starts it, and leaves the rest to the test. */
 export function startHoldfast(args: readonly string[], options: RunOptions = {}): ChildProcessWithoutNullStreams {
-  const { env = {}, cwd, uid } = options;
-  return spawn(process.execPath, [bin, ...args], {
+  const { env = {}, cwd, uid, command = bin } = options;
+  return spawn(process.execPath, [command, ...args], {
     env: {
       PATH: process.env["PATH"],
       NODE_COMPILE_CACHE: compiled,
