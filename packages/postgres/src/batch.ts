@@ -107,13 +107,14 @@ export class Batch {
  * us, so that a statement and its own repetition do not lock each other out.
  */
 export function statementOf(
-  { schema, power, noWait }: Pick<Database, "schema" | "power" | "noWait">,
+  database: Pick<Database, "schema" | "power" | "noWait" | "settles">,
   writes: readonly Write[],
 ): { readonly text: string; readonly values: unknown[] } {
+  const { schema, power, noWait } = database;
   const [first] = writes;
   const { durability, lease } = first!;
   if (writes.length === 1 && first!.count === 1 && first!.segments.length === 0 && !first!.opens)
-    return oneLine(schema, first!);
+    return oneLine(database, first!);
   const values: unknown[] = [lease.owner];
   const value = (given: unknown, type: string): string => `$${values.push(given)}::${type}`;
   const given: string[] = [];
@@ -155,19 +156,15 @@ export function statementOf(
   return { text, values };
 }
 
-/** As conditions that are always true: the setting is a side effect, and costs less than a CTE. */
-const WAITS =
-  "(current_setting('synchronous_commit') <> 'off' OR set_config('synchronous_commit', 'on', true) IS NOT NULL)";
-const WAITS_NOT = "set_config('synchronous_commit', 'off', true) IS NOT NULL";
-
 /** The most frequent one, in as few words as it can be said: to plan a statement costs as much as to run it. It answers by the number of its rows. */
 function oneLine(
-  schema: string,
+  database: Pick<Database, "schema" | "settles">,
   { lease: { place, owner, fence }, head, lines, durability }: Write,
 ): { readonly text: string; readonly values: unknown[] } {
+  const { schema } = database;
   const text = `WITH moved AS (
       UPDATE ${schema}.heads AS h SET head = h.head + 1
-      WHERE h.place = $1 AND h.owner = $2 AND h.fence = $3 AND h.head = $4 AND h.trashed IS NULL AND ${durability === "process" ? WAITS_NOT : WAITS}
+      WHERE h.place = $1 AND h.owner = $2 AND h.fence = $3 AND h.head = $4 AND h.trashed IS NULL AND ${database.settles(durability)}
       RETURNING h.place
     )
     INSERT INTO ${schema}.lines (place, seq, line) SELECT place, $4::bigint + 1, $5 FROM moved`;
