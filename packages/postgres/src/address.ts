@@ -1,4 +1,5 @@
 import { HoldfastError } from "holdfast";
+import { readPassword } from "./pgpass.ts";
 import { readService } from "./service.ts";
 
 /** What an address of a database says beyond what the driver reads in it. */
@@ -19,8 +20,8 @@ const SCHEMA = "holdfast";
 const OF_SERVICE = new Set(["dbname", "service"]);
 
 /**
- * Puts in what a service says (`?service=name`, or `PGSERVICE` for an address without a host), as `psql` does: what stands in the address counts first, then the service, then the environment (`PGHOST`, `PGUSER`, `PGPASSWORD`, …) and
- * `~/.pgpass`, which the driver reads by itself. Throws STORE_URL_INVALID.
+ * Puts in what a service says (`?service=name`, or `PGSERVICE` for an address without a host), as `psql` does: what stands in the address counts first, then the service, then the environment (`PGHOST`, `PGUSER`, `PGPASSWORD`, …), which the driver reads by
+ * itself, then `~/.pgpass`. Throws STORE_URL_INVALID.
  */
 export async function resolveAddress(
   text: string,
@@ -31,7 +32,14 @@ export async function resolveAddress(
     url.searchParams.get("service") ??
     (url.hostname === "" && !url.searchParams.has("host") ? env["PGSERVICE"] : undefined);
   url.searchParams.delete("service");
-  if (name === undefined) return url.href;
+  if (name !== undefined) await addService(url, name, env);
+  const hasPassword = url.password !== "" || url.searchParams.has("password") || (env["PGPASSWORD"] ?? "") !== "";
+  const password = hasPassword ? null : await readPassword(url, env);
+  if (password !== null) url.searchParams.set("password", password);
+  return url.href;
+}
+
+async function addService(url: URL, name: string, env: Readonly<Record<string, string | undefined>>): Promise<void> {
   const settings = await readService(name, env);
   if (!settings) throw invalid(`no service file has a service "${name}"`);
   const stands: Readonly<Record<string, boolean>> = {
@@ -46,7 +54,6 @@ export async function resolveAddress(
   }
   const database = settings.get("dbname");
   if (url.pathname.length <= 1 && database !== undefined) url.pathname = `/${encodeURIComponent(database)}`;
-  return url.href;
 }
 
 /** `postgres://user@host/database?schema=name&direct=host:port`; the rest of the query is the driver's (sslmode, application_name). Throws STORE_URL_INVALID. */

@@ -45,6 +45,7 @@ export class Direct {
   readonly #grown = new Map<string, number>();
   #tellTimer: NodeJS.Timeout | null = null;
   #probeTimer: NodeJS.Timeout | null = null;
+  #asked: Promise<unknown> = Promise.resolve();
   #sending: Promise<void> | null = null;
   #connecting: Promise<void> | null = null;
   readonly #closing = new AbortController();
@@ -153,9 +154,12 @@ export class Direct {
     this.#probeTimer.unref();
   }
 
+  /** One after the other: the driver has no queue of its own any more. */
   #query(client: Client, text: string, values: unknown[] = []): Promise<unknown> {
     const statement = { text, values, query_timeout: this.#options.answerMs };
-    return client.query(statement);
+    const answered = this.#asked.then(() => client.query(statement));
+    this.#asked = answered.catch(() => undefined);
+    return answered;
   }
 
   /** Never rejects, and does not wait for a server that says nothing. */
