@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { Copied } from "../copy/copy.ts";
 import { CommandError, EXIT } from "../exit.ts";
+import { placeOf } from "../store/session-id.ts";
 import { forEach, idsFor } from "../store/several.ts";
 import { progressOn } from "../terminal/progress.ts";
 
@@ -42,6 +43,13 @@ async function copy(from: string, to: string, given: readonly string[], options:
   for (const { store } of [source, target])
     for (const warning of store.warnings) process.stderr.write(`holdfast: ${warning}\n`);
   const ids = await idsFor(source.store, given, options.all === true);
+  // A source that is named wrongly is an empty store: that must not look like a copy.
+  if (ids.length === 0)
+    throw new CommandError(
+      EXIT.notFound,
+      "SESSION_NOT_FOUND",
+      `There are no sessions in ${placeOf(source.store)}. Nothing was copied.`,
+    );
   const heads = new Map((await source.journals.list()).sessions.map(({ id, head }) => [id, head]));
   const total = ids.reduce((sum, id) => sum + (heads.get(id) ?? 0), 0);
   const progress = progressOn(process.stderr, total);
@@ -65,7 +73,7 @@ async function copy(from: string, to: string, given: readonly string[], options:
   });
   if (options.json || ids.length === 1) return;
   const words = `${ids.length - failed} of ${ids.length} ${ids.length === 1 ? "session" : "sessions"}`;
-  process.stdout.write(`${words} copied to ${target.store.url}, and verified.\n`);
+  process.stdout.write(`${words} copied to ${placeOf(target.store)}, and verified.\n`);
 }
 
 const DONE: Readonly<Record<Copied["outcome"], string>> = {

@@ -270,6 +270,22 @@ describe("verify and repair", () => {
   });
 });
 
+test("copy --all from a store that is named wrongly does not look like a copy", async () => {
+  using home = temporaryHome();
+  const [from, to] = [join(home.path, "slip"), join(home.path, "backup")];
+  await speakIn(home.store, { prompt: "one" }, { prompt: "two" });
+  expect(await home.run(["copy", from, to, "--all"])).toMatchObject({
+    ...{
+      code: 3,
+      stdout: "",
+      stderr: expect.stringContaining(`There are no sessions in ${from}. Nothing was copied.`),
+    },
+  });
+  const copied = await home.run(["copy", home.store, to, "--all"]);
+  expect(copied).toMatchObject({ code: 0, stderr: "" });
+  expect(lines(copied.stdout).at(-1)).toBe(`2 of 2 sessions copied to ${to}, and verified.`);
+});
+
 describe("sqlite", () => {
   test("the same commands on a store that is one file", async () => {
     using home = temporaryHome();
