@@ -38,6 +38,8 @@ const PROMPT = "❯ ";
 const OUTPUT_ROWS = 3;
 /** A terminal that is made narrower breaks what is wider, and nobody can know into how many rows: what is drawn anew stays short where it can. */
 const RULE_COLUMNS = 60;
+/** From here on a long question leaves room for the queue. */
+const ROOMY_ROWS = 18;
 
 /** Longer rows are hard to read, however wide the screen is. */
 export function textColumns(columns: number): number {
@@ -59,10 +61,12 @@ export function viewOf(shown: Shown, { columns, rows }: Size): View {
   const height = Math.max(4, rows - 1);
   const status = statusLine(shown.state, shown.status, columns);
   const editor = editorPart(shown, columns, Math.max(1, Math.min(10, Math.floor(height / 3))));
-  const queue = shown.panel === null ? queuePart(shown.state, columns) : [];
+  // The panel of an interruption shows the queue itself; a question does not, and a prompt that is given meanwhile must not seem lost.
+  const isAsking = shown.panel !== null && shown.state.asks.length > 0;
+  const queue = shown.panel === null || isAsking ? queuePart(shown.state, columns, !isAsking) : [];
   const hints = suggestionPart(shown, columns).slice(0, Math.max(0, height - editor.lines.length - 3));
   let left = height - editor.lines.length - 1 - hints.length - 1;
-  const panel = panelPart(shown, columns, Math.max(0, left));
+  const panel = panelPart(shown, columns, Math.max(0, height >= ROOMY_ROWS ? left - queue.length : left));
   left -= panel.length;
   const queued = queue.slice(0, Math.max(0, left));
   left -= queued.length;
@@ -128,11 +132,13 @@ function panelPart({ panel, selected, now }: Shown, columns: number, rowsMax: nu
   return [BLANK, ...about.map((row) => cut(row, columns)), ...choices].slice(-Math.max(1, rowsMax));
 }
 
-function queuePart({ queue }: ChatState, columns: number): Line[] {
+/** `canTakeBack`: the arrows are not somebody else's now. */
+function queuePart({ queue }: ChatState, columns: number, canTakeBack: boolean): Line[] {
   if (queue.length === 0) return [];
   const shown = queue.slice(0, 3).map(({ text }) => line(`  queued: ${excerpt(text, columns - 12)}`, { dim: true }));
   const more = queue.length > 3 ? [line(`  … and ${queue.length - 3} more`, { dim: true })] : [];
-  const rows = [...shown, ...more, line("  ↑ takes the last one back", { dim: true })];
+  const hint = canTakeBack ? [line("  ↑ takes the last one back", { dim: true })] : [];
+  const rows = [...shown, ...more, ...hint];
   return [BLANK, ...rows.map((row) => cut(row, columns))];
 }
 

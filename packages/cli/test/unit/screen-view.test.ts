@@ -110,6 +110,7 @@ describe("the live part", () => {
       },
     },
     { ...BASE, queue: [{ id: "q", text: "later" }] },
+    { ...BASE, status: "waiting", asks: [ask], queue: [{ id: "q", text: "later" }] },
   ];
 
   test("whatever there is to show, it fits into the screen, leaves one row, and has its cursor and status line", () => {
@@ -139,6 +140,19 @@ describe("the live part", () => {
       seed,
       300,
     );
+  });
+
+  test("a prompt that is given while a question waits is seen to be queued", () => {
+    const state = states[5]!;
+    const shown: Shown = {
+      ...{ state, editor: EDITOR, panel: panelOf(state, new Set()), selected: 0, now: NOW, answer: [], pending: [] },
+      status: { frame: 0, elapsedMs: 0, busy: null, hint: "", elsewhere: "" },
+    };
+    for (const rows of [24, 60]) {
+      const seen = text(viewOf(shown, { columns: 80, rows }).lines);
+      expect(seen).toMatch(/y {2}allow once[\s\S]*\n {2}queued: later\n/);
+      expect(seen, "the arrows are the question's").not.toContain("takes the last one back");
+    }
   });
 
   test("what waits for a word offers it: permission before all, then an interruption, then the queue", () => {
