@@ -165,7 +165,8 @@ describe("after an interruption", () => {
 
   test("a denied call is told, and not tried again; the other steps are done", () => {
     const messages: LanguageModelV4Prompt = [user("1. write a.txt: x 2. run ls")];
-    const denied = { type: "execution-denied", reason: "no rule allows it" } as const;
+    const reason = "This call did not run: no rule allows it, and nobody is there to be asked. Go on without it.";
+    const denied = { type: "execution-denied", reason } as const;
     const before = [...messages, ...answered(replyTo(request(messages)), denied)];
     const next = replyTo(request(before));
     expect(called(next)).toEqual(["shell ls"]);
@@ -176,7 +177,7 @@ describe("after an interruption", () => {
       ]),
     );
     expect(end.calls).toEqual([]);
-    expect(end.text).toContain("no rule allows it");
+    expect(end.text).toContain("it was not allowed (no rule allows it, and nobody is there to be asked).");
   });
 
   test("a call that always fails is given up", () => {

@@ -86,8 +86,10 @@ export function wasInterruptedTooOften(calls: readonly PastCall[]): boolean {
   return calls.length >= INTERRUPTED_MAX;
 }
 
+/** Of the reason its first sentence: the rest is advice to a model, not to people. */
 export function denied(reason: string): string {
-  return reason === "" ? "it was not allowed" : `it was not allowed (${oneLine(reason)})`;
+  const [first] = oneLine(reason.replace(/^This call did not run: /, "")).split(/\.(?: |$)/, 1);
+  return first ? `it was not allowed (${first})` : "it was not allowed";
 }
 
 export function oneLine(text: string): string {

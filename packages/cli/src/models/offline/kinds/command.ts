@@ -43,7 +43,7 @@ export function runJob(command: Command): Job {
       }
       const text =
         ran.state === "hopeless"
-          ? `I did not run \`${command.command}\` to its end: ${ran.why}.`
+          ? `There is no result of \`${command.command}\`: ${ran.why}.`
           : `\`${command.command}\` ${ran.passed ? "succeeded" : "failed"}${ran.text.trim() === "" ? "." : `:\n\n\`\`\`\n${ran.text.trim().slice(-2_000)}\n\`\`\``}`;
       return { kind: "answer", text, to: ran.to, progress: { text: text.slice(0, 500) } };
     },

@@ -31,7 +31,8 @@ export function helpText(prompt: string): string {
     "",
     `I did not understand "${prompt.replace(/\s+/g, " ").slice(0, 80)}". What I can do:`,
     "",
-    ...ABILITIES.map((ability) => `- \`${ability}\``),
+    // A text with a backtick in it stands between two of them.
+    ...ABILITIES.map((ability) => (ability.includes("`") ? `- \`\` ${ability} \`\`` : `- \`${ability}\``)),
     "",
     "For real work, name a real model: `--model anthropic/…`, `openai/…`, `google/…`, or `compatible/…` with `--base-url`.",
   ].join("\n");
