@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { HoldfastError } from "holdfast";
 import {
   phrasesOf,
   searchable,
@@ -86,10 +87,11 @@ export class Texts implements TextTables {
   async behind(): Promise<{ readonly sessions: readonly TextBehind[]; readonly gone: readonly string[] }> {
     await this.#list();
     const listed = await this.#query(
-      `SELECT c.id, c.at, c.head FROM ${this.#schema}.catalogue AS c JOIN ${this.#schema}.heads AS h USING (place)
+      `SELECT c.id, c.at, c.head, current_setting('transaction_read_only') = 'on' AS standby FROM ${this.#schema}.catalogue AS c JOIN ${this.#schema}.heads AS h USING (place)
       LEFT JOIN ${this.#schema}.texts_sessions AS t ON t.id = c.id
       WHERE h.trashed IS NULL AND (t.id IS NULL OR t.head <> c.head OR t.at <> c.at OR t.blind)`,
     );
+    if (listed.rows[0]?.["standby"] === true) throw mayNotIndex(this.#database.name);
     const gone = await this.#query(
       `SELECT t.id FROM ${this.#schema}.texts_sessions AS t
       WHERE NOT EXISTS (SELECT 1 FROM ${this.#schema}.heads AS h WHERE h.id = t.id AND h.trashed IS NULL)`,
@@ -189,6 +191,12 @@ export class Texts implements TextTables {
   #query(text: string, values: readonly unknown[] = []): ReturnType<Database["query"]> {
     return this.#database.query("search", text, values);
   }
+}
+
+/** A standby, or one whose transactions only read: the layer above then has an index of its own. */
+function mayNotIndex(name: string): HoldfastError {
+  const message = `The index of texts in ${name} cannot be brought up to date: the database is read-only. Nothing was touched.`;
+  return new HoldfastError("STORE_FORBIDDEN", message, { database: name });
 }
 
 const MARK = "id, seq, crc, head, at, dialect, blind";

@@ -99,13 +99,17 @@ describe("search in the database", () => {
     expect(await found(index, `${word}z`)).toEqual([]);
   });
 
-  test("one who may only read finds the same, and writes nothing", async () => {
+  test.each([
+    ["a role that may only read", ""],
+    ["a database that is read-only, as a standby is", "SET default_transaction_read_only = on"],
+  ])("%s: finds the same, and writes nothing", async (_, setting) => {
     await using site = new PostgresSite();
     const store = await site.store();
     await session(store, [said("m1", "needle")]);
     await site.query(`CREATE ROLE reader_${site.schema} LOGIN PASSWORD 'secret';
       GRANT USAGE ON SCHEMA ${site.schema} TO reader_${site.schema};
-      GRANT SELECT ON ALL TABLES IN SCHEMA ${site.schema} TO reader_${site.schema}`);
+      GRANT ${setting === "" ? "SELECT" : "ALL"} ON ALL TABLES IN SCHEMA ${site.schema} TO reader_${site.schema}`);
+    if (setting !== "") await site.query(`ALTER ROLE reader_${site.schema} ${setting}`);
     const reader = await site.store(server.url.replace("postgres:secret", `reader_${site.schema}:secret`));
     expect(await found(site.index(reader), "needle")).toEqual(["m1"]);
     expect(await site.query(`SELECT * FROM ${site.schema}.texts`)).toEqual([]);
