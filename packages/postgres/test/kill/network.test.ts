@@ -6,7 +6,7 @@ import { freePort, type Server, startServer } from "../server/server.ts";
 import { dice } from "./crew.ts";
 
 const SEED = Number(process.env["HOLDFAST_PG_SEED"] ?? Date.now() % 1_000_000_007);
-const ROUNDS = 25;
+const ROUNDS = 15;
 
 let server: Server;
 

@@ -4,7 +4,7 @@ import { openPostgresStore } from "../../src/index.ts";
 import { type Server, startServer } from "../server/server.ts";
 import { dice, judge, type Said, Worker } from "./crew.ts";
 
-const KILLS = Number(process.env["HOLDFAST_PG_KILLS"] ?? 100);
+const KILLS = Number(process.env["HOLDFAST_PG_KILLS"] ?? 80);
 const SEED = Number(process.env["HOLDFAST_PG_SEED"] ?? Date.now() % 1_000_000_007);
 const WORKERS = 3;
 const SESSIONS_EACH = 3;

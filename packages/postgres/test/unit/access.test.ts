@@ -253,9 +253,13 @@ describe("roles", () => {
     await turn.end();
     await session.close();
     expect(await Array.fromAsync(worker.search("needle"))).toHaveLength(1);
+    const late = await worker.create({ dialect: "anthropic" });
+    await (await late.startTurn({ role: "user", content: "where is the thimble" })).end();
+    await late.close();
     await worker.close();
     const reader = await openStore(urlOf("reader", { schema: SCHEMA }), { monthsAhead: 0 });
     expect(await Array.fromAsync(reader.search("needle"))).toHaveLength(1);
+    expect(await Array.fromAsync(reader.search("thimble"))).toHaveLength(1);
     expect(await Array.fromAsync(reader.search("haystack"))).toHaveLength(0);
     await reader.close();
   });
