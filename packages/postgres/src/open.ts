@@ -52,10 +52,10 @@ export async function openPostgresStore(
   const { app = "holdfast", patienceMs = PATIENCE_MS, answerMs = ANSWER_MS, connections = CONNECTIONS } = options;
   const own = typeof place === "string" ? makePool({ url: address.url, connections, app, answerMs }) : null;
   const pool = own?.pool ?? (place as pg.Pool);
-  const stopTolerating = tolerate(pool);
+  const stopTolerating = own ? null : tolerate(pool);
   const end = async (): Promise<void> => {
     await own?.end();
-    stopTolerating();
+    stopTolerating?.();
   };
   const database = new Database(pool, { name: address.name, schema, patienceMs, answerMs });
   try {

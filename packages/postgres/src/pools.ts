@@ -23,6 +23,8 @@ export function makePool({ url, connections, app, answerMs }: PoolOptions): OwnP
     connectionTimeoutMillis: answerMs,
     keepAlive: true,
   });
+  // For good: a connection may report its end after the pool has.
+  tolerate(pool);
   const clients = new Set<PoolClient>();
   pool.on("connect", (client) => clients.add(client));
   // For ever: connections end a little later than their pool, and a server that goes just then ends nobody's process either.

@@ -41,7 +41,7 @@ export async function dropMonths(place: string | pg.Pool, options: DropMonthsOpt
     ? makePool({ url: address.url, connections: 1, app: "holdfast retention", answerMs: ANSWER_MS })
     : null;
   const pool = own?.pool ?? (place as pg.Pool);
-  const stopTolerating = tolerate(pool);
+  const stopTolerating = own ? null : tolerate(pool);
   const database = new Database(pool, {
     name: address?.name ?? "postgres:(a pool)",
     schema,
@@ -63,7 +63,7 @@ export async function dropMonths(place: string | pg.Pool, options: DropMonthsOpt
     return { dropped, kept };
   } finally {
     await own?.end();
-    stopTolerating();
+    stopTolerating?.();
   }
 }
 
