@@ -44,7 +44,7 @@ export function explainModelError(error: unknown, name: string): FailureShown {
   if (isWindowError(error)) {
     return shown(
       "MODEL_WINDOW",
-      `The conversation is longer than the window of ${name}. ${SAFE} Compact it (/compact), or take a model with a larger window.`,
+      `The conversation is longer than the window of ${name}. ${SAFE} Compact it (/compact, in holdfast chat), or take a model with a larger window.`,
     );
   }
   const status = links.map(statusOf).find((one) => one !== undefined);

@@ -83,8 +83,15 @@ async function inChat(chat: Chat, prompt: string | null, options: RunOptions, is
       return chat.stop();
     });
   });
-  if (prompt === null) await chat.finish({ processes: options.stopProcesses ? "stop" : "wait" });
-  else {
+  if (prompt === null) {
+    if (!state.interruption && state.queue.length === 0) {
+      // What was wanted is so: a script that finishes until it is done must come to its end.
+      printer.event({ type: "notice", level: "warning", text: "The last turn completed: nothing is to be finished." });
+      return EXIT.done;
+    }
+    if (state.interruption) await chat.finish({ processes: options.stopProcesses ? "stop" : "wait" });
+    else await chat.resumeQueue();
+  } else {
     if (state.interruption)
       printer.event({
         type: "notice",

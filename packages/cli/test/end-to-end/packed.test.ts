@@ -59,8 +59,8 @@ beforeAll(() => {
   installed = new Map(names.map((name) => [name, manifestIn(modules(name))]));
   // Of others, what the packages declare; `npm install x.tgz` would want a registry. What is linked finds its own dependencies where it really is.
   const declared = [...installed.values()].flatMap(({ dependencies = {} }) => Object.keys(dependencies));
-  // The types of Node and of pg, whose pool @holdfast/postgres takes, are the program's own to install: the READMEs say so.
-  for (const name of [...declared, "@types/node", "@types/pg"]) {
+  // The types of Node are the program's own to install: the READMEs say so.
+  for (const name of [...declared, "@types/node"]) {
     if (existsSync(modules(name))) continue;
     mkdirSync(dirname(modules(name)), { recursive: true });
     symlinkSync(join(ROOT, "node_modules", name), modules(name));
