@@ -73,7 +73,7 @@ describe.concurrent("failure in the user's face, kindly", () => {
     writeFileSync(path, `${journal.slice(0, at)}X${journal.slice(at + 1)}`);
     await using terminal = await chat(context, home, ["--continue"]);
     const all = await terminal.all();
-    expect(all).toMatch(/^! \d+ bytes at \d+ of .* damaged/m);
+    expect(all).toMatch(/^! [\d.]+ \w+ at \d+ of \S+: damaged/m);
     expect(all).toContain("❯ think about lakes");
   });
 
