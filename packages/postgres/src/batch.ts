@@ -1,6 +1,7 @@
 import type { Durability } from "holdfast";
 import type { Segment } from "holdfast/kit";
 import type { Database } from "./database.ts";
+import { isPassing } from "./failure.ts";
 import type { Lease } from "./leases.ts";
 
 /** Statements that are under way at the same time; more only wait for the same disk. */
@@ -97,7 +98,9 @@ export class Batch {
       const isOne = command === "INSERT" && rowCount === 1;
       for (const { write, resolve } of chosen) resolve(isOne || written.has(write.lease.place) ? "written" : "moved");
     } catch (error) {
-      for (const { reject } of chosen) reject(error);
+      // Whoever of them the database refuses is refused alone.
+      if (chosen.length > 1 && !isPassing(error)) for (const one of chosen) await this.#send([one]);
+      else for (const { reject } of chosen) reject(error);
     }
   }
 }

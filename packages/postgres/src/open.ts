@@ -59,16 +59,18 @@ export async function openPostgresStore(
   };
   const database = new Database(pool, { name: address.name, schema, patienceMs, answerMs });
   try {
+    const firstPatienceMs = Math.min(patienceMs, FIRST_PATIENCE_MS);
     const server = await migrate(database, {
       nowMs: (options.clock ?? Date.now)(),
       monthsAhead: options.monthsAhead ?? MONTHS_AHEAD,
-      patienceMs: Math.min(patienceMs, FIRST_PATIENCE_MS),
+      patienceMs: firstPatienceMs,
     });
     return await PostgresStore.open({
       database,
       end,
       directUrl,
       patienceMs,
+      firstPatienceMs,
       options,
       warnings: warningsOf(address.name, server),
     });

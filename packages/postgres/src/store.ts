@@ -57,6 +57,8 @@ export interface StoreParts {
   readonly end: () => Promise<void>;
   readonly directUrl: string | null;
   readonly patienceMs: number;
+  /** The same when the store is opened: a server that is away is then more often a wrong address. */
+  readonly firstPatienceMs: number;
   readonly options: PostgresStoreOptions;
   readonly warnings: readonly string[];
 }
@@ -127,7 +129,7 @@ export class PostgresStore implements JournalStore {
         await database.once("SELECT pg_notify($1, $2)", [channel, payload]);
       },
     });
-    await database.retry("connect to the database", () => direct.open());
+    await database.retry("connect to the database", () => direct.open(), parts.firstPatienceMs);
     store.#direct = direct;
     return store;
   }

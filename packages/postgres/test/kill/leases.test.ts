@@ -85,6 +85,23 @@ describe("S26: leases", { timeout: 40_000 }, () => {
     expect((await judge(store, [], worker.said)).faults).toEqual([]);
   });
 
+  test("of several that want a dead worker's session one gets it", async () => {
+    const stores = await Promise.all([1, 2, 3, 4].map(() => opened(FOREVER_MS)));
+    const id = await session(stores[0]!);
+    const worker = new Worker(server.url, "wanted", [id], { leaseMs: FOREVER_MS });
+    await worker.works();
+    await worker.kill();
+    const won: string[] = [];
+    while (won.length === 0) {
+      const results = await Promise.allSettled(stores.map((store) => store.open(id)));
+      for (const result of results) {
+        if (result.status === "fulfilled") won.push(id);
+        else expect(result.reason).toMatchObject({ code: "SESSION_BUSY" });
+      }
+    }
+    expect(won).toHaveLength(1);
+  });
+
   test("a worker that starts again is not locked out of what it had", async () => {
     const store = await opened(FOREVER_MS);
     const ids = [await session(store), await session(store), await session(store)];

@@ -101,6 +101,30 @@ describe("S25: an append whose answer is lost", () => {
     expect(await headOf(plain, journal.id)).toBe(7);
   });
 
+  test("S26: that comes to the server after its worker was replaced is not written, and the worker is told", async () => {
+    const { network, store, plain } = await site({ leaseMs: 400, answerMs: 5000 });
+    const journal = await store.create(newId(), []);
+    await journal.append({ kind: "note", text: "mine" });
+    const goOn = network.holdRequests();
+    const late = journal.append({ kind: "note", text: "late" });
+    // Its time is over, since what says that it lives is held back too.
+    const taken = await (async () => {
+      for (;;) {
+        try {
+          return await plain.open(journal.id);
+        } catch (error) {
+          if (!isHoldfastError(error, "SESSION_BUSY")) throw error;
+        }
+      }
+    })();
+    await taken.journal.append({ kind: "note", text: "theirs" });
+    goOn();
+    await expect(late).rejects.toMatchObject({ code: "LEASE_LOST" });
+    await taken.journal.append({ kind: "note", text: "theirs too" });
+    expect(await texts(plain, journal.id)).toEqual(["mine", "theirs", "theirs too"]);
+    await taken.journal.close();
+  });
+
   test("and no server for longer than the patience: in doubt, nothing more is taken, and what was acknowledged is there", async () => {
     const { network, store, plain } = await site({ patienceMs: 300 });
     const journal = await store.create(newId(), []);

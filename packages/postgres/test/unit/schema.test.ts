@@ -159,6 +159,18 @@ describe("S24: the statements", () => {
     await store.close();
   });
 
+  test("of several sessions that are written in one statement only the one that is refused is refused", async () => {
+    const schema = fresh();
+    const store = await openPostgresStore(server.url, { schema, monthsAhead: 0 });
+    const journals = await Promise.all([1, 2, 3, 4, 5, 6].map(() => store.create(newId(), [])));
+    await server.query(`ALTER TABLE ${quoted(schema)}.lines ADD CONSTRAINT small CHECK (length(line) < 1000)`);
+    const results = await Promise.allSettled(
+      journals.map((journal, i) => journal.append({ kind: "note", text: "x".repeat(i === 3 ? 2000 : 1) })),
+    );
+    expect(results.map(({ status }) => status)).toEqual(journals.map((_, i) => (i === 3 ? "rejected" : "fulfilled")));
+    await store.close();
+  });
+
   test("a lease that another worker has taken is told by the heartbeat, without an append", async () => {
     const schema = fresh();
     const store = await openPostgresStore(server.url, { schema, monthsAhead: 0, leaseMs: 150 });
