@@ -105,7 +105,7 @@ describe("S25: an append whose answer is lost", () => {
     const { network, store, plain } = await site({ leaseMs: 400, answerMs: 5000 });
     const journal = await store.create(newId(), []);
     await journal.append({ kind: "note", text: "mine" });
-    const goOn = network.holdRequests();
+    const goOn = network.holdRequests(true);
     const late = journal.append({ kind: "note", text: "late" });
     // Its time is over, since what says that it lives is held back too.
     const taken = await (async () => {

@@ -19,6 +19,8 @@ export class Network {
   readonly #links = new Set<Link>();
   readonly #listening: NetServer;
   #refuses = false;
+  /** New connections are held as these are. */
+  #heldToo: Set<Link> | null = null;
 
   private constructor(target: number) {
     this.target = target;
@@ -66,11 +68,15 @@ export class Network {
     for (const link of this.#links) link.swallows = true;
   }
 
-  /** From now on what these connections ask is kept on its way. What is returned lets it go on to the server, when whoever asked may be gone: a statement that comes late, a second time. */
-  holdRequests(): () => void {
-    const held = [...this.#links];
+  /**
+   * From now on what these connections ask (`all`: and what new ones do) is kept on its way. What is returned lets it go on to the server, when whoever asked may be gone: a statement that comes late, a second time.
+   */
+  holdRequests(all = false): () => void {
+    const held = new Set(this.#links);
     for (const link of held) link.held ??= [];
+    this.#heldToo = all ? held : null;
     return () => {
+      this.#heldToo = null;
       for (const link of held) {
         for (const chunk of link.held ?? []) if (link.server.writable) link.server.write(chunk);
         link.held = null;
@@ -91,8 +97,9 @@ export class Network {
       return;
     }
     const server = connect({ port: this.target, host: "127.0.0.1" });
-    const link: Link = { client, server, held: null, swallows: false };
+    const link: Link = { client, server, held: this.#heldToo ? [] : null, swallows: false };
     this.#links.add(link);
+    this.#heldToo?.add(link);
     server.on("error", () => client.destroy());
     client.on("data", (chunk) => {
       if (link.held) link.held.push(chunk);
