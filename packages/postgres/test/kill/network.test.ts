@@ -1,5 +1,9 @@
+import { type EventEmitter, once } from "node:events";
 import { isHoldfastError, type JournalRecord, type JournalStore, newId } from "holdfast";
+import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { statementOf } from "../../src/batch.ts";
+import { Database } from "../../src/database.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../src/index.ts";
 import { Network } from "../proxy/network.ts";
 import { freePort, type Server, startServer } from "../server/server.ts";
@@ -14,6 +18,14 @@ beforeAll(async () => {
   server = await startServer(["fsync=off"]);
 });
 afterAll(() => server.stop());
+
+/** What the driver sends, message by message. */
+interface RawConnection extends EventEmitter {
+  parse(query: { readonly text: string }): void;
+  bind(config: { readonly values: readonly unknown[]; readonly valueMapper: (value: unknown) => unknown }): void;
+  execute(config: object): void;
+  flush(): void;
+}
 
 interface Site {
   readonly network: Network;
@@ -123,6 +135,45 @@ describe("S25: an append whose answer is lost", () => {
     await taken.journal.append({ kind: "note", text: "theirs too" });
     expect(await texts(plain, journal.id)).toEqual(["mine", "theirs", "theirs too"]);
     await taken.journal.close();
+  });
+
+  test("of a worker that stops between two packets keeps its session locked only as long as anybody would wait", async () => {
+    const { plain, schema } = await site();
+    const journal = await plain.create(newId(), []);
+    await journal.append({ kind: "note", text: "before" });
+    const [row] = await server.query(`SELECT place, owner, fence, head FROM "${schema}".heads WHERE id = $1`, [
+      journal.id,
+    ]);
+    const pool = new pg.Pool({ connectionString: server.url });
+    const database = new Database(pool, { name: "", schema: `"${schema}"`, patienceMs: 0, answerMs: 300 });
+    database.serverVersion = Number((await pool.query("SHOW server_version_num")).rows[0].server_version_num);
+    await pool.end();
+    const head = Number(row!["head"]);
+    const lease = { place: journal.id, owner: String(row!["owner"]), fence: String(row!["fence"]), head };
+    const write = {
+      lease,
+      head,
+      count: 1,
+      lines: Buffer.from("{}"),
+      segments: [],
+      opens: false,
+      durability: "power",
+    } as const;
+    const { text, values } = statementOf(database, [write]);
+    // All of the statement but its last message, which would end the transaction.
+    const client = new pg.Client({ connectionString: server.url });
+    client.on("error", () => undefined);
+    await client.connect();
+    const { connection } = client as unknown as { readonly connection: RawConnection };
+    const done = once(connection, "commandComplete");
+    connection.parse({ text });
+    connection.bind({ values, valueMapper: (value) => (Buffer.isBuffer(value) ? value : String(value)) });
+    connection.execute({});
+    connection.flush();
+    await done;
+    await journal.append({ kind: "note", text: "after" });
+    expect(await texts(plain, journal.id)).toEqual(["before", "after"]);
+    await client.end();
   });
 
   test("and no server for longer than the patience: in doubt, nothing more is taken, and what was acknowledged is there", async () => {
