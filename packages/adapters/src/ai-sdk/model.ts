@@ -1,5 +1,6 @@
 import { gateway, type LanguageModel, type LanguageModelMiddleware, wrapLanguageModel } from "ai";
 import type { Delta } from "holdfast";
+import { CallIds } from "./call-ids.ts";
 import { inCallOrder } from "./call-order.ts";
 import { privately } from "./openai.ts";
 import type { RunState } from "./run.ts";
@@ -23,7 +24,9 @@ export function recordedModel(given: LanguageModel, run: RunState): Model {
       wrapGenerate: async ({ doGenerate, params, model }) => {
         const asked = await run.ask("generate", params, model);
         try {
-          return await doGenerate();
+          const result = await doGenerate();
+          const ids = new CallIds();
+          return { ...result, content: result.content.map((part) => ids.of(part)) };
         } catch (error) {
           asked.error = error;
           throw error;
@@ -34,8 +37,10 @@ export function recordedModel(given: LanguageModel, run: RunState): Model {
         try {
           const result = await doStream();
           const deltas = new Deltas();
+          const ids = new CallIds();
           const watched = new TransformStream<StreamPart, StreamPart>({
-            transform(part, controller) {
+            transform(given, controller) {
+              const part = ids.of(given);
               if (part.type === "error") asked.error = part.error;
               const delta = deltas.of(part);
               if (delta) asked.draft.push(delta);

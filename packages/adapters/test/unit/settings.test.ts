@@ -287,6 +287,56 @@ test("R9: ids of calls that come again in each step are told apart", async () =>
   expect(validateAiSdk([...session.messages, NEXT])).toEqual([]);
 });
 
+test.each([
+  ["streamText", streamText],
+  ["generateText", generateText],
+] as const)(
+  "R9: %s: calls of one response with the same id, or an empty one, are told apart: each is judged, and keeps its own result",
+  async (_, start) => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const ran: unknown[] = [];
+    const says = tool({
+      inputSchema: jsonSchema<{ word: string; ms: number }>({ type: "object" }),
+      execute: async ({ word }) => {
+        ran.push(word);
+        // The first to be called is the last to answer.
+        for (let n = 0; word === "slow" && n < 20; n++) await new Promise(setImmediate);
+        return word;
+      },
+    });
+    const calls = [
+      call("call_0", "says", { word: "slow" }),
+      call("call_0", "says", { word: "quick" }),
+      call("", "says", { word: "nameless" }),
+      call("", "says", { word: "forbidden" }),
+      call("call_0", "says", { word: "forbidden" }),
+    ];
+    const run = (start as typeof generateText)(
+      agent.wrap({
+        model: scripted(calls, [text("Done.")]),
+        tools: { says },
+        stopWhen: isStepCount(4),
+        toolApproval: ({ toolCall }: { toolCall: { input: unknown } }) =>
+          (toolCall.input as { word: string }).word === "forbidden" ? "denied" : "not-applicable",
+      } as never),
+    );
+    expect(await agent.finish(run)).toEqual({ kind: "completed" });
+    expect(ran).toEqual(["slow", "quick", "nameless"]);
+    const results = session.messages
+      .filter(({ role }) => role === "tool")
+      .flatMap(({ content }) => content as { type: string; output: unknown }[])
+      .filter(({ type }) => type === "tool-result");
+    expect(results.map(({ output }) => output)).toEqual([
+      ...["slow", "quick", "nameless"].map((value) => ({ type: "text", value })),
+      { type: "execution-denied" },
+      { type: "execution-denied" },
+    ]);
+    expect(validateAiSdk([...session.messages, NEXT])).toEqual([]);
+  },
+);
+
 test("C39: images and bytes in the conversation reach the model as they were", async () => {
   await using here = await begun();
   const { session } = here;

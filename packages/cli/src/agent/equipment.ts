@@ -9,7 +9,7 @@ import { type FoundProcess, findAgain, stopGroup, waitFor } from "../tools/proce
 import { makeTools, REPLAY } from "../tools/tools.ts";
 import { instructions } from "./instructions.ts";
 import type { Verdict, Work } from "./loop.ts";
-import { approvedCalls, type Knowledge } from "./reopened.ts";
+import { isApproved, type Knowledge } from "./reopened.ts";
 import { DELEGATE, subAgentTool } from "./subagent.ts";
 
 /** What is told of the work while it goes on. */
@@ -95,14 +95,15 @@ export class Equipment {
 
   /** What can be found out about the calls that the last process left open. */
   async know(calls: readonly OpenCall[]): Promise<(call: OpenCall) => Knowledge> {
-    const approved = approvedCalls(this.session.messages);
+    const { entries } = this.session;
     const commands = await this.commands(calls);
-    return ({ id, name, input }) => {
+    return (call) => {
+      const { id, name, input } = call;
       const command = commands.get(id);
       return {
         ...(command ? { command } : {}),
         isResumable: name === DELEGATE,
-        isAllowed: approved.has(id) || this.decide(name, input).verdict === "allow",
+        isAllowed: isApproved(entries, call) || this.decide(name, input).verdict === "allow",
       };
     };
   }

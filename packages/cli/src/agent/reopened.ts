@@ -1,5 +1,5 @@
 import type { ModelMessage } from "ai";
-import type { OpenCall, Outcome, Session, Turn } from "holdfast";
+import type { Entry, OpenCall, Outcome, Session, Turn } from "holdfast";
 import type { FoundProcess } from "../tools/processes.ts";
 
 /** What is known of an open call beyond the journal, and what the rules say of running it. */
@@ -36,20 +36,23 @@ export function resume(
   return session.resumeTurn({ calls: (call) => fateOf(call, know(call)) });
 }
 
-/** Calls that a person has approved, and that wait for nothing but to be run. */
-export function approvedCalls(messages: readonly ModelMessage[]): Set<string> {
-  const callOf = new Map<string, string>();
-  const approved = new Set<string>();
-  for (const message of messages) {
-    if (typeof message.content === "string") continue;
-    for (const part of message.content) {
-      if (part.type === "tool-approval-request") callOf.set(part.approvalId, part.toolCallId);
-      if (part.type !== "tool-approval-response" || !part.approved) continue;
-      const call = callOf.get(part.approvalId);
-      if (call !== undefined) approved.add(call);
-    }
-  }
-  return approved;
+/** Whether a person has approved this very call. By its message: servers repeat the ids of calls (R9), and an approval is for one of them only. */
+export function isApproved(
+  entries: readonly Entry<ModelMessage>[],
+  { id, message }: Pick<OpenCall, "id" | "message">,
+): boolean {
+  const asked = partsOf(entries.find((entry) => entry.id === message)?.message).flatMap((part) =>
+    part.type === "tool-approval-request" && part.toolCallId === id ? [part.approvalId] : [],
+  );
+  return entries.some((entry) =>
+    partsOf(entry.message).some(
+      (part) => part.type === "tool-approval-response" && part.approved && asked.includes(part.approvalId),
+    ),
+  );
+}
+
+function partsOf(message: ModelMessage | undefined): readonly Exclude<ModelMessage["content"], string>[number][] {
+  return message === undefined || typeof message.content === "string" ? [] : message.content;
 }
 
 export interface Approval {

@@ -1,6 +1,7 @@
 import type { ModelMessage, TextStreamPart, ToolSet } from "ai";
 import type { Session } from "holdfast";
 import type { Told } from "../agent/equipment.ts";
+import { allowFlag } from "../tools/permission.ts";
 import { changedItems, streamed, withOutput, withoutOutput, withRecorded } from "./chat-state.ts";
 import type { ChatEvent, ChatState } from "./host.ts";
 
@@ -54,7 +55,7 @@ export class Board {
       denied: ({ toolName, input }, { suggestion, summary }, isBelow) => {
         if (isBelow) this.deniedBelow++;
         const what = summary || `${toolName} ${JSON.stringify(input)}`;
-        const text = `Denied${isBelow ? " to a sub-agent" : ""}: ${what}. To allow it: --allow '${suggestion}'`;
+        const text = `Denied${isBelow ? " to a sub-agent" : ""}: ${what}. To allow it: ${allowFlag(suggestion)}`;
         this.tell({ type: "notice", level: "warning", text });
       },
       show: (part) => this.show(part),

@@ -235,10 +235,12 @@ function allows(rule: Rule | null, judged: Judged): boolean {
   return (rule.isExact || !isGuarded) && namesPath(rule, name, path, places, false);
 }
 
-function suggestionFor({ name, path, command }: Judged, cwd: string): string {
-  const text = command === null ? (path === null ? null : ruled(shownPath(cwd, path))) : command.trim();
-  if (text === null || text === "") return name;
-  const needsMark = text.includes("*") || text.startsWith("=") || text !== text.trim();
+/** Never the bare name of a tool that looks at paths or commands: that would allow all of them. */
+function suggestionFor({ name, path, given, command }: Judged, cwd: string): string {
+  const place = path ?? given;
+  const text = command === null ? (place === null ? null : ruled(shownPath(cwd, place))) : command.trim();
+  if (text === null) return name;
+  const needsMark = text === "" || text.includes("*") || text.startsWith("=") || text !== text.trim();
   return `${name}(${needsMark ? "=" : ""}${text})`;
 }
 

@@ -152,6 +152,9 @@ function fits(pattern: readonly string[], words: readonly string[], isBroad: boo
   return fixed.every((wanted, at) => fitsWord(wanted, words[at]!, isBroad));
 }
 
+/** `..`, also as what the shell finds for `.?` or `.*`. */
+const LEADS_UP = /(?:^|[/=:])\.(?:\.(?:\/|$)|[^/]*\0)/u;
+
 /** Within a word a wildcard stays inside of a folder: `rm build/*` is not `rm build/../src`. */
 function fitsWord(wanted: string, word: string, isBroad: boolean): boolean {
   if (wanted === word || wanted === WILD) return true;
@@ -159,5 +162,5 @@ function fitsWord(wanted: string, word: string, isBroad: boolean): boolean {
   if (pieces.length === 1 || !isJoinedBy(pieces, word)) return false;
   if (isBroad) return true;
   const slashes = (text: string): number => text.split("/").length;
-  return slashes(wanted) === slashes(word) && !/(?:^|[/=:])\.\.(?:\/|$)/u.test(word) && !word.includes(`${EXPANDED}~`);
+  return slashes(wanted) === slashes(word) && !LEADS_UP.test(word) && !word.includes(`${EXPANDED}~`);
 }

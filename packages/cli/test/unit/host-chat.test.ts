@@ -329,3 +329,16 @@ test("R7: a call that was approved is run before the conversation is summed up",
   await chat.settled();
   expect(existsSync(join(stage.work, "a.txt"))).toBe(true);
 });
+
+test("R9: a call that hides behind the id of an allowed one is judged by itself, and the flag that would allow it can be pasted", async () => {
+  await using stage = new Stage();
+  const command = "touch 'made'";
+  const chat = await stage.chat([[call("c", "list"), call("c", "shell", { command })], [text("done")]]);
+  const { events } = heard(chat);
+  await chat.prompt("go");
+  await chat.settled();
+  expect(existsSync(join(stage.work, "made"))).toBe(false);
+  expect(events.at(-1)).toMatchObject({ type: "turn.ended", denied: 1 });
+  const notice = events.find((event) => event.type === "notice");
+  expect(notice).toMatchObject({ text: expect.stringContaining(`--allow 'shell(touch '\\''made'\\'')'`) });
+});

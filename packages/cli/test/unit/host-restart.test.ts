@@ -212,3 +212,30 @@ test("a prompt after the chat was closed is refused in words", async () => {
   await chat.close();
   await expect(chat.prompt("again")).rejects.toMatchObject({ code: "SESSION_CLOSED" });
 });
+
+test.each([
+  ["an approval is not for a later call of the same id", false],
+  ["an approved call runs, though an earlier one had its id", true],
+])("R7, R9: %s", async (_, isApproved) => {
+  await using stage = new Stage();
+  const store = await stage.store();
+  const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true, cwd: stage.work });
+  const turn = await session.startTurn({ role: "user", content: "go" });
+  const calls = async (command: string, approvalId?: string): Promise<void> => {
+    const made = { type: "tool-call" as const, toolCallId: "call_0", toolName: "shell", input: { command } };
+    const request = { type: "tool-approval-request" as const, approvalId: approvalId ?? "", toolCallId: "call_0" };
+    await turn.append({ role: "assistant", content: approvalId ? [made, request] : [made] });
+    if (!approvalId) return;
+    await turn.append({ role: "tool", content: [{ type: "tool-approval-response", approvalId, approved: true }] });
+  };
+  await calls("echo 1", isApproved ? undefined : "first");
+  await turn.toolStarted("call_0");
+  await turn.toolEnded("call_0", { value: "1" });
+  await calls("touch made", isApproved ? "second" : undefined);
+  await store.close();
+  const chat = await stage.chat([[text("done")]], { id: session.id });
+  await chat.finish();
+  await chat.settled();
+  expect(existsSync(join(stage.work, "made"))).toBe(isApproved);
+  expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "done" });
+});

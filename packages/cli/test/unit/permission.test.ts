@@ -182,6 +182,9 @@ describe("rules for the shell", () => {
     ["rm build/*", "shell(rm build/*)", "allow"],
     ["rm build/../src", "shell(rm build/*)", "ask"],
     ["rm build/..", "shell(rm build/*)", "ask"],
+    ["chmod 0 build/.?", "shell(chmod 0 build/*)", "ask"],
+    ["chmod 0 build/.*", "shell(chmod 0 build/*)", "ask"],
+    ["chmod 0 build/.a", "shell(chmod 0 build/*)", "allow"],
     ["rm build/a/b", "shell(rm build/*)", "ask"],
     ["rm build/~", "shell(rm *)", "allow"],
     ["rm build/a /etc/b", "shell(rm build/*)", "ask"],
@@ -308,6 +311,18 @@ describe("words", () => {
     expect(denial).toContain(`--allow 'shell(git commit -m '\\''x'\\'')'`);
     expect(allowFlag("read(a)")).toBe("--allow 'read(a)'");
     expect(judge("shell", { command: "x" }, { deny: ["shell"] }).denial).toContain("the user's rules deny it (shell)");
+  });
+
+  test.each([
+    ["shell", { command: " \n" }, { command: "rm -rf ." }],
+    ["write", { path: "a\0", content: "" }, { path: "b", content: "" }],
+    ["write", { path: "loop", content: "" }, { path: "b", content: "" }],
+    ["search", { path: "loop/x", pattern: "x" }, { path: "/", pattern: "x" }],
+  ])("always, for a call of %s that names nothing, allows no other: %j", (name, input, other) => {
+    const { verdict: first, suggestion } = judge(name, input);
+    expect(first).toBe("ask");
+    expect(checkRule(suggestion)).toBeNull();
+    expect(verdict(name, other, { allow: [suggestion] })).toBe("ask");
   });
 
   test("a person's no", () => {
