@@ -68,7 +68,7 @@ test(`P1, P2, S25: ${KILLS} kills of workers, backends and the server in mid-app
       );
     } else if (die < 18) {
       const [backend] = await server.query(
-        "SELECT pid FROM pg_stat_activity WHERE application_name = 'holdfast' AND state = 'active' LIMIT 1",
+        "SELECT pid FROM pg_stat_activity WHERE application_name = 'holdfast' ORDER BY state = 'active' DESC, random() LIMIT 1",
       );
       if (backend && killed(Number(backend["pid"]))) kinds.backendKilled++;
     } else {
