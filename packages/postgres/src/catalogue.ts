@@ -1,6 +1,7 @@
 import type { Json, Listed, ListHints, ListOptions, Summariser } from "holdfast";
 import { listCursor, parseListCursor, recordOf } from "holdfast/kit";
 import type { Database, Row } from "./database.ts";
+import { codeOf } from "./failure.ts";
 import { holderOf, isFree } from "./leases.ts";
 import type { Lines } from "./lines.ts";
 import type { Standing } from "./lot.ts";
@@ -48,10 +49,11 @@ export class Catalogue {
   async list(options: ListOptions): Promise<{ readonly sessions: readonly Listed[]; readonly next?: string }> {
     const after = options.after === undefined ? null : parseListCursor(options.after);
     const limit = options.limit ?? Number.POSITIVE_INFINITY;
-    const carried = (await this.#carryOn()).filter((row) => fits(row, after, options.where));
+    const unsaved = await this.#carryOn();
+    const carried = unsaved.filter((row) => fits(row, after, options.where));
     const values: unknown[] = [];
     const value = (given: unknown): string => `$${values.push(given)}`;
-    const conditions = ["h.trashed IS NULL", `c.place <> ALL (${value(carried.map(({ place }) => place))}::uuid[])`];
+    const conditions = ["h.trashed IS NULL", `c.place <> ALL (${value(unsaved.map(({ place }) => place))}::uuid[])`];
     if (after) conditions.push(`(c.at, c.id) < (${value(after.at)}, ${value(after.id)}::uuid)`);
     conditions.push(...whereOf(options.where ?? {}, value), ...hintsOf(options.hints ?? {}, value));
     // Whether a worker lives is asked for those of the page alone.
@@ -110,9 +112,10 @@ export class Catalogue {
         [place, at, head, closed, jsonb(summary)],
       );
       return true;
-    } catch {
+    } catch (error) {
       // A reader, or a standby: the row stays behind, and is carried on again.
-      this.#mayOnlyRead = true;
+      const code = codeOf(error);
+      this.#mayOnlyRead = code === "42501" || code === "25006";
       return false;
     }
   }
