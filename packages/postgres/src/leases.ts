@@ -8,6 +8,9 @@ import { leaseLost } from "./failure.ts";
 export const LEASE_MS = 15_000;
 /** A worker whose lock is free gets this time to come back, or to say that it lives all the same, before it counts as gone. */
 const SECOND_LOOK_MS = 400;
+/** The server takes a moment to see that a worker has died: a taker looks again for this long before it gives up (S14). */
+const BUSY_MS = 400;
+const LOOK_AGAIN_MS = 50;
 /** A worker that has lost its direct connection says more often that it lives, so that its sessions do not wait long if it dies just then. */
 const UNWATCHED_MS = 3000;
 
@@ -104,18 +107,22 @@ export class Leases {
 
   /** Of an id that was claimed. Throws SESSION_BUSY, with who has it, and SESSION_NOT_FOUND. */
   async take(id: string, app: string): Promise<Lease> {
-    const lease = await this.#taken(id, app, null);
-    if (lease) return lease;
-    const found = await this.#find(id);
-    if (!found) throw sessionNotFound(id);
-    if (found.isFree) {
-      // Its worker is gone; or has lost its connection, and is about to come back.
-      await this.#database.pause(SECOND_LOOK_MS);
-      const next = await this.#taken(id, app, found.owner);
-      if (next) return next;
+    const until = performance.now() + BUSY_MS;
+    for (;;) {
+      const lease = await this.#taken(id, app, null);
+      if (lease) return lease;
+      const found = await this.#find(id);
+      if (!found) throw sessionNotFound(id);
+      if (found.isFree) {
+        // Its worker is gone; or has lost its connection, and is about to come back.
+        await this.#database.pause(SECOND_LOOK_MS);
+        const next = await this.#taken(id, app, found.owner);
+        if (next) return next;
+      }
+      const isHere = found.owner !== null && here.has(found.owner);
+      if (isHere || performance.now() > until) throw sessionBusy(id, found.holder, isHere);
+      await this.#database.pause(LOOK_AGAIN_MS);
     }
-    const now = await this.#find(id);
-    throw now ? sessionBusy(id, now.holder, now.owner !== null && here.has(now.owner)) : sessionNotFound(id);
   }
 
   /** Who writes to it now; null if nobody does. */
