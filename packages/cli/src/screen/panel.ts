@@ -1,7 +1,7 @@
 import type { ChatState, PermissionAsk } from "../host/host.ts";
 import { plain, plainLine } from "../terminal/index.ts";
 import { interruptionLines } from "./interruption.ts";
-import { cut, type Line, line, span, untab, wrap } from "./line.ts";
+import { cut, type Line, line, lineWidth, span, untab, wrap } from "./line.ts";
 import { excerpt } from "./words.ts";
 
 /** What a person may decide now. */
@@ -59,8 +59,11 @@ function askPanel(ask: PermissionAsk, others: number): Panel {
         span(`May it run ${plainLine(ask.name)}?${more}`, { bold: true }),
       ];
       const what = wrap(line(plainLine(ask.summary)), columns, { first: [span("  ")], rest: [span("  ")] });
-      const rows = [cut(head, columns), ...what.slice(0, 4), ...inputLines(ask.input, ask.summary, columns)];
-      return rows.slice(0, Math.max(2, rowsMax));
+      const rows = [cut(head, columns), ...what, ...inputLines(ask.input, ask.summary, columns)];
+      if (rows.length <= rowsMax) return rows;
+      if (rowsMax < 3) return [rows[0]!, cut(line(`  ${plainLine(ask.summary)}`), columns)];
+      // Nobody is to allow what is hidden, without being told that it is.
+      return [...rows.slice(0, rowsMax - 1), cut(line("  … there is more: make the window larger", HIDDEN), columns)];
     },
   };
 }
@@ -70,14 +73,36 @@ function inputLines(input: unknown, summary: string, columns: number): Line[] {
   if (typeof input !== "object" || input === null) return [];
   return Object.entries(input).flatMap(([name, value]) => {
     if (value === undefined || value === null || (typeof value === "string" && summary.includes(value))) return [];
-    const text = untab(plain(typeof value === "string" ? value : JSON.stringify(value, null, 2))).trimEnd();
-    const lines = text.split("\n");
+    const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
     const title = span(`  ${plainLine(name)}: `, { dim: true });
-    if (lines.length === 1) return [cut([title, span(text)], columns)];
-    const shown = lines.slice(0, 8).map((one) => cut([span("  │ ", { colour: "grey" }), span(one)], columns));
-    const more = lines.length - shown.length;
-    return [[title], ...shown, ...(more > 0 ? [line(`  │ … ${more} more lines`, { dim: true })] : [])];
+    const short: Line = text.length > CHARS_MAX ? [title] : [title, span(shownText(text))];
+    if (text.length <= CHARS_MAX && !shownText(text).includes("\n") && lineWidth(short) <= columns) return [short];
+    return [[title], ...blockOf(text, columns)];
   });
+}
+
+const HIDDEN = { colour: "yellow" } as const;
+/** Beyond this, only the beginning and the end are laid out. */
+const CHARS_MAX = 8000;
+const BLOCK_ROWS_MAX = 8;
+
+/** All of a text, or its beginning and its end: what a long command comes to may stand at the end of it. */
+function blockOf(text: string, columns: number): Line[] {
+  const edge = [span("  │ ", { colour: "grey" })];
+  const laidOut = (part: string): Line[] =>
+    shownText(part)
+      .split("\n")
+      .flatMap((one) => wrap(line(one), columns, { first: edge, rest: edge, hard: true }));
+  const isLong = text.length > CHARS_MAX;
+  const rows = laidOut(isLong ? text.slice(0, CHARS_MAX / 2) : text);
+  if (!isLong && rows.length <= BLOCK_ROWS_MAX) return rows;
+  const end = isLong ? laidOut(text.slice(-CHARS_MAX / 2)) : rows;
+  const hidden = line(`  │ … of ${text.length} characters these are the first and the last …`, HIDDEN);
+  return [...rows.slice(0, 4), cut(hidden, columns), ...end.slice(-3)];
+}
+
+function shownText(text: string): string {
+  return untab(plain(text.toWellFormed())).trimEnd();
 }
 
 function interruptionPanel(state: ChatState): Panel {

@@ -155,6 +155,23 @@ describe("the live part", () => {
     }
   });
 
+  test.each([
+    ["on one line", `echo ${"x ".repeat(400)}; rm -rf precious`],
+    ["on many lines", `${"echo x\n".repeat(40)}rm -rf precious`],
+    ["very long", `echo ${"x".repeat(100_000)}; rm -rf precious`],
+  ])("a person sees how a command ends, or is told that there is more: %s", (_, command) => {
+    const summary = `run ${command.replaceAll("\n", " ").slice(0, 195)}…`;
+    const asked = { call: "c", name: "shell", input: { command }, summary, rule: "shell(…)" };
+    const panel = panelOf({ ...BASE, status: "waiting", asks: [asked] }, new Set())!;
+    expect(text(panel.lines(78, 16, NOW)).replaceAll(/\n {2}│ /g, "")).toContain("rm -rf precious");
+    for (const rows of [3, 6]) {
+      const seen = panel.lines(38, rows, NOW);
+      expect(seen.length).toBe(rows);
+      expect(lineText(seen.at(-1)!)).toContain("… there is more");
+    }
+    expect(lineText(panel.lines(38, 2, NOW).at(-1)!)).toMatch(/^ {2}run echo x.*…$/);
+  });
+
   test("what waits for a word offers it: permission before all, then an interruption, then the queue", () => {
     const keys = (state: ChatState): string =>
       panelOf(state, new Set())
