@@ -87,7 +87,9 @@ export async function work(work: Work): Promise<Worked> {
     const { inputTokens = 0, outputTokens = 0 } = await run.usage;
     usedTokens = inputTokens + outputTokens || estimateTokens([work.instructions, ...session.messages]);
     work.used(usedTokens);
-    if ((await run.finishReason) === "content-filter") return { kind: "failed", error: refusedToAnswer(model.name) };
+    const reason = await run.finishReason;
+    if (reason === "length") await closeCut(session);
+    if (reason === "content-filter") return { kind: "failed", error: refusedToAnswer(model.name) };
     // By what it called, not by what stands last: an answer with nothing in it leaves no message.
     const { toolCalls } = await run.finalStep;
     if (!toolCalls.some((call) => !call.providerExecuted)) return outcome;
@@ -98,6 +100,13 @@ export async function work(work: Work): Promise<Worked> {
     );
   }
   return { kind: "limit", steps: STEPS_MAX };
+}
+
+/** The SDK runs no call of an answer that was cut off at the model's limit: its input may not be all that was meant. The model is told so, and can make it again. */
+async function closeCut({ turn }: Session<ModelMessage>): Promise<void> {
+  const error =
+    "Not run: the answer was cut off at its longest before it was complete. Make the call again, in less words.";
+  for (const { id, state } of turn?.open ?? []) if (state !== "awaiting") await turn!.toolEnded(id, { error });
 }
 
 function refusedToAnswer(model: string): CommandError {

@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ModelMessage } from "ai";
 import type { Entry } from "holdfast";
@@ -15,6 +15,19 @@ test("an answer with nothing in it ends the turn, also behind results: the model
   await chat.settled();
   expect(chat.model.prompts).toHaveLength(2);
   expect(events.at(-1)).toMatchObject({ type: "turn.ended", outcome: "completed" });
+});
+
+test("calls of an answer that was cut off at its longest do not run, and the model is told why", async () => {
+  await using stage = new Stage();
+  const cut = [call("c1", "write", { path: "a.txt", content: "half" }), call("c2", "list")];
+  const chat = await stage.chat([{ content: cut, finish: "length" }, [text("shorter then")]], {
+    config: { allow: ["write"] },
+  });
+  await chat.prompt("write it");
+  await chat.settled();
+  expect(existsSync(join(stage.work, "a.txt"))).toBe(false);
+  expect(JSON.stringify(chat.model.prompts[1]).match(/Not run: the answer was cut off/g)).toHaveLength(2);
+  expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "shorter then" });
 });
 
 function entry(id: string, message: ModelMessage): Entry<ModelMessage> {
