@@ -103,6 +103,12 @@ async function inChat(chat: Chat, prompt: string | null, options: RunOptions, is
   await chat.settled();
   // Questions that are put to a person are part of the turn.
   while (chat.state.asks.length > 0) await answered(chat);
+  if (ends.length === 0) {
+    // It was stopped before the turn was taken up: whoever reads the events is to see an end all the same.
+    const end = { type: "turn.ended", outcome: "aborted", denied: 0, by: "user" } as const;
+    ends.push(end);
+    printer.event(end);
+  }
   printer.end(chat.id);
   if (unanswered) throw (unanswered as { readonly error: unknown }).error;
   return codeOf(ends);

@@ -85,6 +85,7 @@ test("SIGINT while --finish waits for a process that outlived its agent ends the
   await second.until("notice");
   second.child.kill("SIGINT");
   expect(await second.ended).toMatchObject({ signal: "SIGINT" });
+  expect(second.events.at(-1)).toMatchObject({ type: "turn.ended", outcome: "aborted", by: "user" });
   expect(processesWith(`sleep\0${mark}`)).toEqual([outlived]);
   const third = await home.run(["run", "--resume", session, "--finish", "--stop-processes"]);
   expect(third).toMatchObject({ code: 0 });
