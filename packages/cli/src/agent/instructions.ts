@@ -1,5 +1,7 @@
-import { readFile, stat } from "node:fs/promises";
+import { constants } from "node:fs";
+import { type FileHandle, open, realpath, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { isSecret } from "../tools/secrets.ts";
 
 const AGENTS_BYTES_MAX = 32 * 1024;
 
@@ -30,14 +32,22 @@ async function agentsFiles(cwd: string): Promise<{ readonly path: string; readon
 }
 
 async function textAt(path: string): Promise<string | null> {
+  let file: FileHandle | null = null;
   try {
-    const text = await readFile(path, "utf8");
+    // In a folder of somebody else's it may be a link to a key of ours.
+    if (isSecret(await realpath(path))) return null;
+    // Nor may it be a pipe, which would be waited for.
+    file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    if (!(await file.stat()).isFile()) return null;
+    const text = await file.readFile("utf8");
     return text.length <= AGENTS_BYTES_MAX
       ? text
       : `${text.slice(0, AGENTS_BYTES_MAX)}\n[cut here: the file is longer]`;
   } catch {
     // A file that is not there, or not readable, has no rules for us.
     return null;
+  } finally {
+    await file?.close();
   }
 }
 

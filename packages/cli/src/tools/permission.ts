@@ -70,7 +70,14 @@ export function decide(call: JudgedCall, circumstances: Circumstances): Decision
 export function passedOver(circumstances: Circumstances): (path: string) => boolean {
   const { policy } = circumstances;
   const { allow } = policy;
-  const known = { ...circumstances, realPath: (_cwd: string, path: string): string => path };
+  // Once, and not for each file: where the store is in truth.
+  const place = placeOf(circumstances.store);
+  const store = place && leadsTo(circumstances.realPath ?? realPath, circumstances.cwd, place);
+  const known = {
+    ...circumstances,
+    ...(store === null ? {} : { store }),
+    realPath: (_cwd: string, path: string): string => path,
+  };
   return (path) =>
     ["read", "search", "list"].some((name) => {
       const judged = new Judged({ name, input: { path } }, known);
@@ -128,8 +135,13 @@ class Judged {
     this.isOwnOutput = isReading && printed !== null && this.path !== null && isInside(printed, this.path);
     if (this.isOwnOutput) return;
     const isWriting = name === "write" || name === "edit";
+    const place = placeOf(store);
+    // By its name and by where that leads: the folder of a store may be a link.
+    const stores = place === null ? [] : [place, leadsTo(real, cwd, place) ?? place];
     const guarded = (one: string): boolean =>
-      isSecret(one) || isOfStore(one, store) || (isWriting && one.toLowerCase().split(sep).includes(".git"));
+      isSecret(one) ||
+      stores.some((place) => isOfStore(one, place)) ||
+      (isWriting && one.toLowerCase().split(sep).includes(".git"));
     this.isGuarded = [this.given, ...(this.path === null ? [] : [this.path])].some(guarded);
   }
 
@@ -158,11 +170,14 @@ function textOf(input: unknown, member: string): string | null {
   return typeof value === "string" ? value : null;
 }
 
-/** An address is a path, perhaps behind a scheme. A database has files beside it that begin with its name. */
-function isOfStore(path: string, store: string | undefined): boolean {
-  if (store === undefined) return false;
-  const place = store.replace(/^[a-z][a-z0-9+]+:(?:\/\/(?=\/))?/u, "");
-  if (!isAbsolute(place)) return false;
+/** An address is a path, perhaps behind a scheme. Null if it is none. */
+function placeOf(store: string | undefined): string | null {
+  const place = store?.replace(/^[a-z][a-z0-9+]+:(?:\/\/(?=\/))?/u, "");
+  return place !== undefined && isAbsolute(place) ? place : null;
+}
+
+/** A database has files beside it that begin with its name. */
+function isOfStore(path: string, place: string): boolean {
   return isInside(place, path) || (path.startsWith(`${place}-`) && basename(path).startsWith(basename(place)));
 }
 

@@ -1,4 +1,5 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { instructions } from "../../src/agent/instructions.ts";
@@ -21,6 +22,21 @@ test("AGENTS.md is read, from the root of the repository down to the folder, and
   expect(said).toContain("[cut here: the file is longer]");
   expect(said.length).toBeLessThan(36_000);
 });
+
+test.skipIf(process.platform === "win32")(
+  "AGENTS.md that is a pipe is not waited for, and one that is a link to a key is not read",
+  async () => {
+    await using stage = new Stage();
+    const inner = join(stage.work, "inner");
+    mkdirSync(join(inner, ".git"), { recursive: true });
+    execFileSync("mkfifo", [join(inner, "AGENTS.md")]);
+    expect(await instructions(inner)).not.toContain("From ");
+    rmSync(join(inner, "AGENTS.md"));
+    writeFileSync(join(stage.work, "id_rsa"), "a key");
+    symlinkSync("../id_rsa", join(inner, "AGENTS.md"));
+    expect(await instructions(inner)).not.toContain("a key");
+  },
+);
 
 test("the model is told them, and each answer names its provider and model", async () => {
   await using stage = new Stage();

@@ -25,6 +25,7 @@ symlinkSync("../../other", join(cwd, "src/out"));
 symlinkSync("../../other/new", join(cwd, "src/dangling"));
 symlinkSync(".env", join(cwd, "harmless.txt"));
 symlinkSync("loop", join(cwd, "loop"));
+symlinkSync("work/state", join(root, "linked"));
 afterAll(() => here[Symbol.dispose]());
 
 const judge = (
@@ -81,6 +82,16 @@ describe("by default", () => {
     const store = `sqlite:${join(cwd, "s.db")}`;
     for (const path of ["s.db", "s.db-wal"])
       expect(verdict("read", { path }, { allow: ["read"] }, { store })).toBe("ask");
+  });
+
+  test("the store is asked for, also if its address is a link into the folder; a search passes over it", () => {
+    for (const store of [join(root, "linked"), `sqlite:${join(root, "linked/s.db")}`]) {
+      expect(verdict("write", { path: "state/s.db", content: "" }, { allow: ["write(**)"] }, { store })).toBe("ask");
+      expect(verdict("write", { path: "stateless", content: "" }, { allow: ["write(**)"] }, { store })).toBe("allow");
+      const skips = passedOver({ cwd, home, store, policy: { allow: [], ask: [], deny: [] } });
+      expect(skips(join(cwd, "state/s.db"))).toBe(true);
+      expect(skips(join(cwd, "stateless"))).toBe(false);
+    }
   });
 });
 
