@@ -100,10 +100,12 @@ export class Equipment {
     return (call) => {
       const { id, name, input } = call;
       const command = commands.get(id);
+      // A rule that denies it now counts more than the word that was given then.
+      const { verdict } = this.decide(name, input);
       return {
         ...(command ? { command } : {}),
         isResumable: name === DELEGATE,
-        isAllowed: isApproved(entries, call) || this.decide(name, input).verdict === "allow",
+        isAllowed: verdict === "allow" || (verdict === "ask" && isApproved(entries, call)),
       };
     };
   }

@@ -214,9 +214,10 @@ test("a prompt after the chat was closed is refused in words", async () => {
 });
 
 test.each([
-  ["an approval is not for a later call of the same id", false],
-  ["an approved call runs, though an earlier one had its id", true],
-])("R7, R9: %s", async (_, isApproved) => {
+  ["an approval is not for a later call of the same id", false, []],
+  ["an approved call runs, though an earlier one had its id", true, []],
+  ["an approved call does not run if a rule denies it by now", true, ["shell(touch *)"]],
+])("R7, R9: %s", async (_, isApproved, deny) => {
   await using stage = new Stage();
   const store = await stage.store();
   const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true, cwd: stage.work });
@@ -233,9 +234,9 @@ test.each([
   await turn.toolEnded("call_0", { value: "1" });
   await calls("touch made", isApproved ? "second" : undefined);
   await store.close();
-  const chat = await stage.chat([[text("done")]], { id: session.id });
+  const chat = await stage.chat([[text("done")]], { id: session.id, config: { deny } });
   await chat.finish();
   await chat.settled();
-  expect(existsSync(join(stage.work, "made"))).toBe(isApproved);
+  expect(existsSync(join(stage.work, "made"))).toBe(isApproved && deny.length === 0);
   expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "done" });
 });

@@ -74,6 +74,11 @@ describe("by default", () => {
     expect(verdict(name, input)).toBe(wanted);
   });
 
+  test("the agent may not give itself more by a rule that lets it write", () => {
+    const path = ".config/holdfast/config.json";
+    expect(verdict("write", { path, content: '{"allow":["*"]}' }, { allow: ["write(**)", "write"] })).toBe("ask");
+  });
+
   test("the store itself is asked for, by whatever address it is known", () => {
     for (const store of [join(cwd, "state"), `folder:${join(cwd, "state")}`, `file://${join(cwd, "state")}`]) {
       expect(verdict("read", { path: "state/sessions/1" }, {}, { store }), store).toBe("ask");
