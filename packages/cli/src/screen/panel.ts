@@ -183,3 +183,12 @@ export function choiceLines(panel: Panel, selected: number, columns: number): Li
   const how = selected === -1 ? "empty the line below to choose" : "letter or arrows, then Enter";
   return [...rows, line(`  ${how}`, { dim: true })].map((row) => cut(row, columns));
 }
+
+/** The choices on one row, where there is no room for more: the chosen one, and the letters of the others. */
+export function choiceLine(panel: Panel, selected: number, columns: number): Line {
+  const chosen = panel.choices[selected];
+  if (!chosen) return cut(line("  empty the line below to choose", { dim: true }), columns);
+  const others = panel.choices.flatMap(({ key }) => (key === chosen.key ? [] : [key])).join(", ");
+  const what = span(`▸ ${chosen.key}  ${chosen.label}`, { colour: "cyan", bold: true });
+  return cut([what, span(`  or ${others}`, { dim: true })], columns);
+}

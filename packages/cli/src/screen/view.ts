@@ -4,7 +4,7 @@ import type { CallState, Item } from "../transcript/item.ts";
 import { cursorAt, type Editor, rowsOf } from "./editor.ts";
 import { callLine, outputTail } from "./item-lines.ts";
 import { BLANK, cut, type Line, line, type Span, span, untab, wrap } from "./line.ts";
-import { choiceLines, type Panel } from "./panel.ts";
+import { choiceLine, choiceLines, type Panel } from "./panel.ts";
 import { suggestions } from "./slash.ts";
 import { type StatusFacts, spinner, statusLine } from "./status.ts";
 import { callSummary, excerpt } from "./words.ts";
@@ -128,6 +128,12 @@ function stateNow(state: CallState, status: ChatState["status"]): CallState {
 function panelPart({ panel, selected, now }: Shown, columns: number, rowsMax: number): Line[] {
   if (panel === null) return [];
   const choices = choiceLines(panel, selected, columns);
+  if (rowsMax < choices.length + 2) {
+    // In a low window what it is about goes before the choices: nobody is to choose blindly.
+    const about = panel.lines(columns, Math.max(2, rowsMax - 1), now).map((row) => cut(row, columns));
+    if (rowsMax < 2) return about.slice(0, 2).slice(-1);
+    return [...about.slice(0, Math.max(2, rowsMax - 1)).slice(1 - rowsMax), choiceLine(panel, selected, columns)];
+  }
   const about = panel.lines(columns, Math.max(2, rowsMax - choices.length - 1), now);
   return [BLANK, ...about.map((row) => cut(row, columns)), ...choices].slice(-Math.max(1, rowsMax));
 }

@@ -172,6 +172,20 @@ describe("the live part", () => {
     expect(lineText(panel.lines(38, 2, NOW).at(-1)!)).toMatch(/^ {2}run echo x.*…$/);
   });
 
+  test.each([5, 6, 7, 8, 9, 10, 12])(
+    "nobody chooses blindly: in a window of %s rows a question says what it is about",
+    (rows) => {
+      const state = states[2]!;
+      const shown: Shown = {
+        ...{ state, editor: EDITOR, panel: panelOf(state, new Set()), selected: 0, now: NOW, answer: [], pending: [] },
+        status: { frame: 0, elapsedMs: 0, busy: null, hint: "", elsewhere: "" },
+      };
+      const seen = text(viewOf(shown, { columns: 30, rows }).lines);
+      expect(seen).toContain("write x");
+      if (rows > 5) expect(seen).toContain("▸ y  allow once");
+    },
+  );
+
   test("what waits for a word offers it: permission before all, then an interruption, then the queue", () => {
     const keys = (state: ChatState): string =>
       panelOf(state, new Set())
