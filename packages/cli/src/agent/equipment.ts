@@ -29,6 +29,7 @@ export interface Told {
   readonly retrying: Work["retrying"];
   readonly compacting: Work["compacting"];
   readonly compacted: Work["compacted"];
+  readonly cutOff: Work["cutOff"];
   readonly used: Work["used"];
 }
 
@@ -76,7 +77,7 @@ export class Equipment {
   /** For one turn: what its tools record belongs to it, whatever happens meanwhile (C14). */
   async work(turn: Turn<ModelMessage>, model: ResolvedModel): Promise<Work> {
     const { session, durable } = this;
-    const { show, retrying, compacting, compacted, used } = this.#told;
+    const { show, retrying, compacting, compacted, cutOff, used } = this.#told;
     return {
       session,
       durable,
@@ -89,6 +90,7 @@ export class Equipment {
       retrying,
       compacting,
       compacted,
+      cutOff,
       used,
     };
   }

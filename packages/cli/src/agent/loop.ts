@@ -28,6 +28,8 @@ export interface Work {
   /** The window is nearly full: a summary is asked for, which takes a while. */
   readonly compacting: () => void;
   readonly compacted: (change: { readonly before: number; readonly after: number }) => void;
+  /** The answer is not all that the model had to say. */
+  readonly cutOff: () => void;
   /** What the last request and its answer cost. */
   readonly used: (tokens: number) => void;
 }
@@ -88,7 +90,10 @@ export async function work(work: Work): Promise<Worked> {
     usedTokens = inputTokens + outputTokens || estimateTokens([work.instructions, ...session.messages]);
     work.used(usedTokens);
     const reason = await run.finishReason;
-    if (reason === "length") await closeCut(session);
+    if (reason === "length") {
+      work.cutOff();
+      await closeCut(session);
+    }
     if (reason === "content-filter") return { kind: "failed", error: refusedToAnswer(model.name) };
     // By what it called, not by what stands last: an answer with nothing in it leaves no message.
     const { toolCalls } = await run.finalStep;

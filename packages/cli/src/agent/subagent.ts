@@ -20,6 +20,7 @@ const SILENT: Told = {
   retrying: () => {},
   compacting: () => {},
   compacted: () => {},
+  cutOff: () => {},
   used: () => {},
 };
 

@@ -65,6 +65,10 @@ export class Board {
         this.change({ canUndo: false });
         this.record({ type: "replaced", reason: "compaction", items: after });
       },
+      cutOff: () => {
+        const text = "The answer was cut off: it is the longest that the model may give at once. Ask it to go on.";
+        this.tell({ type: "notice", level: "warning", text });
+      },
       used: (usedTokens) => {
         this.change({ window: { ...this.state.window, usedTokens } });
         this.record({ type: "usage", usage: this.#session().usage });

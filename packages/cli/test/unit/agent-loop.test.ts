@@ -30,6 +30,18 @@ test("calls of an answer that was cut off at its longest do not run, and the mod
   expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "shorter then" });
 });
 
+test("an answer that was cut off at its longest is not passed off as a whole one", async () => {
+  await using stage = new Stage();
+  const chat = await stage.chat([{ content: [text("half an ans")], finish: "length" }]);
+  const { events } = heard(chat);
+  await chat.prompt("tell me all");
+  await chat.settled();
+  expect(events.find(({ type }) => type === "notice")).toMatchObject({
+    level: "warning",
+    text: expect.stringContaining("cut off"),
+  });
+});
+
 function entry(id: string, message: ModelMessage): Entry<ModelMessage> {
   return { id, message, step: id, seq: 1, turn: 1, at: "", metadata: {} } as unknown as Entry<ModelMessage>;
 }
