@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { HoldfastError, newId } from "holdfast";
 import {
   assertFollows,
@@ -30,7 +31,8 @@ export async function adoptSession(
   const what = "take a session over";
   await assertFree(database, id);
   await removeUnfinished(database, id);
-  const place = await begin(database, id);
+  const attempt = randomUUID();
+  const place = await begin(database, id, attempt);
   let segment: Segment | null = null;
   let count = 0;
   let closed = false;
@@ -41,14 +43,18 @@ export async function adoptSession(
       if (begins) begun.push(begins);
       segment = begins ?? segment;
     }
-    // Sent again without harm, if the answer is lost: the same lines go to the same places.
+    // Sent again without harm, if the answer is lost: the same lines go to the same places. Only while the place is this attempt's: lines in a place that is nobody's, or another's, would be in the way of whoever writes there.
     await database.query(
       what,
-      `WITH begun AS (
+      `WITH ours AS (
+        SELECT place FROM ${schema}.heads WHERE place = $1 AND owner = $7 AND trashed IS NOT NULL AND head = 0 FOR SHARE
+      ),
+      begun AS (
         INSERT INTO ${schema}.segments (place, number, epoch, first)
-        SELECT $1, * FROM unnest($4::integer[], $5::integer[], $6::bigint[]) ON CONFLICT DO NOTHING
+        SELECT ours.place, s.* FROM ours, unnest($4::integer[], $5::integer[], $6::bigint[]) AS s ON CONFLICT DO NOTHING
       )
-      INSERT INTO ${schema}.lines (place, seq, line) SELECT $1, * FROM unnest($2::bigint[], $3::text[]) ON CONFLICT DO NOTHING`,
+      INSERT INTO ${schema}.lines (place, seq, line)
+      SELECT ours.place, l.* FROM ours, unnest($2::bigint[], $3::text[]) AS l ON CONFLICT DO NOTHING`,
       [
         place,
         some.map(({ record }) => record.seq),
@@ -56,6 +62,7 @@ export async function adoptSession(
         begun.map(({ number }) => number),
         begun.map(({ epoch }) => epoch),
         begun.map(({ first }) => first),
+        attempt,
       ],
     );
     count += some.length;
@@ -78,7 +85,7 @@ export async function adoptSession(
   }
   if (waiting.length > 0) await put(waiting);
   if (count === 0) throw nothingToAdopt(id);
-  await finish(database, { place, id, count, ledger, closed });
+  await finish(database, { place, id, attempt, count, ledger, closed });
 }
 
 async function assertFree(database: Database, id: string): Promise<void> {
@@ -91,12 +98,13 @@ async function assertFree(database: Database, id: string): Promise<void> {
 }
 
 /** In the trash from the beginning. Only an id that was used before lives elsewhere than at its own place. */
-async function begin(database: Database, id: string): Promise<string> {
+async function begin(database: Database, id: string, attempt: string): Promise<string> {
   const make = async (place: string): Promise<boolean> => {
     const { rowCount } = await database.query(
       "take a session over",
-      `INSERT INTO ${database.schema}.heads (place, id, head, fence, trashed) VALUES ($1, $2, 0, 0, clock_timestamp()) ON CONFLICT DO NOTHING`,
-      [place, id],
+      `INSERT INTO ${database.schema}.heads (place, id, head, owner, fence, trashed) VALUES ($1, $2, 0, $3, 0, clock_timestamp())
+      ON CONFLICT (place) DO UPDATE SET trashed = excluded.trashed WHERE heads.owner = $3`,
+      [place, id, attempt],
     );
     return rowCount === 1;
   };
@@ -115,6 +123,13 @@ async function removeUnfinished(database: Database, id: string): Promise<void> {
     [id],
   );
   for (const { place } of rows) {
+    // From now on it adds nothing. Or it has just been finished.
+    const still = await database.query(
+      "take a session over",
+      `UPDATE ${schema}.heads SET owner = NULL WHERE place = $1 AND trashed IS NOT NULL AND head = 0`,
+      [place],
+    );
+    if (still.rowCount === 0) continue;
     for (let count = REMOVE_ROWS; count === REMOVE_ROWS; ) {
       const gone = await database.query(
         "take a session over",
@@ -138,12 +153,14 @@ async function finish(
   {
     place,
     id,
+    attempt,
     count,
     ledger: { at, head, row },
     closed,
   }: {
     readonly place: string;
     readonly id: string;
+    readonly attempt: string;
     readonly count: number;
     readonly ledger: Ledger;
     readonly closed: boolean;
@@ -155,13 +172,13 @@ async function finish(
     ({ rowCount } = await database.retry("take a session over", () =>
       database.once(
         `WITH ${database.power}, whole AS (
-          UPDATE ${schema}.heads SET trashed = NULL, head = $3 FROM power
-          WHERE place = $1 AND trashed IS NOT NULL AND head = 0 AND (SELECT count(*) FROM ${schema}.lines WHERE place = $1) = $4
+          UPDATE ${schema}.heads SET trashed = NULL, head = $3, owner = NULL FROM power
+          WHERE place = $1 AND owner = $8 AND trashed IS NOT NULL AND head = 0 AND (SELECT count(*) FROM ${schema}.lines WHERE place = $1) = $4
           RETURNING place
         )
         INSERT INTO ${schema}.catalogue (place, id, at, head, closed, summary)
         SELECT place, $2, $5, $3, $6, $7 FROM whole ON CONFLICT DO NOTHING`,
-        [place, id, head, count, at, closed, jsonb(row)],
+        [place, id, head, count, at, closed, jsonb(row), attempt],
       ),
     ));
   } catch (error) {

@@ -125,6 +125,13 @@ export class Places {
     );
     const removed: string[] = [];
     for (const { place, id } of rows) {
+      // Of a session that is just being taken over: from now on that attempt adds nothing, nor is it finished.
+      const still = await this.#database.query(
+        "collect garbage",
+        `UPDATE ${schema}.heads SET owner = NULL WHERE place = $1 AND trashed IS NOT NULL`,
+        [place],
+      );
+      if (still.rowCount === 0) continue;
       // The lines first: a session whose row is gone would leave them behind for ever.
       for (let count = REMOVE_ROWS; count === REMOVE_ROWS; ) {
         const gone = await this.#database.query(
