@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Client } from "pg";
+import type { Client, QueryResult } from "pg";
+import type { Row } from "./database.ts";
 import { destroy } from "./pools.ts";
 
 /** One channel for all sessions of a store: the payload says which have grown (S27). */
@@ -16,9 +17,12 @@ const SOON_MS = 60_000;
 /** How often it is tried whether the connection still is one: an idle one that is half open looks like any other. */
 const PROBE_MS = 10_000;
 
-/** So that the server, too, finds out within seconds that a worker's machine is gone. Ignored on a socket of the same machine. */
+/** So that the server, too, finds out within seconds that a worker's machine is gone (ignored on a socket of the same machine), and does not end what is idle on purpose. */
 const KEEPALIVE =
-  "SELECT set_config('tcp_keepalives_idle', '5', false), set_config('tcp_keepalives_interval', '2', false), set_config('tcp_keepalives_count', '3', false)";
+  "SELECT set_config('tcp_keepalives_idle', '5', false), set_config('tcp_keepalives_interval', '2', false), set_config('tcp_keepalives_count', '3', false), set_config('idle_session_timeout', '0', false)";
+
+/** There is a pooler in between: the connection to the server is not this worker's own, and a lock on it would be whoever's uses it next. */
+export class NotDirect extends Error {}
 
 export interface DirectOptions {
   /** Connected, with a time limit. */
@@ -54,7 +58,7 @@ export class Direct {
     this.#options = options;
   }
 
-  /** Connected when it resolves. Throws what the driver throws. */
+  /** Connected when it resolves. Throws what the driver throws, and `NotDirect`. */
   async open(): Promise<void> {
     await this.#connect();
   }
@@ -126,6 +130,7 @@ export class Direct {
       for (const one of grown) onNews(one.slice(0, one.lastIndexOf(":")));
     });
     try {
+      await this.#assertDirect(client);
       await this.#query(client, KEEPALIVE);
       await this.#query(client, `LISTEN ${CHANNEL}`);
       // Waits for whoever is just looking whether this worker lives.
@@ -138,6 +143,13 @@ export class Direct {
     this.#client = client;
     onState(true);
     this.#probe(client, onLost);
+  }
+
+  /** Who answers a statement must be who answered the call: a pooler answers that by itself, with a number of its own. */
+  async #assertDirect(client: Client): Promise<void> {
+    const { processID } = client as { readonly processID?: number | null };
+    const { rows } = await this.#query(client, "SELECT pg_backend_pid() AS pid");
+    if (Number(rows[0]?.["pid"]) !== processID) throw new NotDirect("there is a pooler in between");
   }
 
   #probe(client: Client, onLost: () => void): void {
@@ -155,9 +167,9 @@ export class Direct {
   }
 
   /** One after the other: the driver has no queue of its own any more. */
-  #query(client: Client, text: string, values: unknown[] = []): Promise<unknown> {
+  #query(client: Client, text: string, values: unknown[] = []): Promise<QueryResult<Row>> {
     const statement = { text, values, query_timeout: this.#options.answerMs };
-    const answered = this.#asked.then(() => client.query(statement));
+    const answered = this.#asked.then(() => client.query<Row>(statement));
     this.#asked = answered.catch(() => undefined);
     return answered;
   }

@@ -12,6 +12,7 @@ const PASSING_STATES = new Set([
   "57P01", // admin_shutdown
   "57P02", // crash_shutdown
   "57P03", // cannot_connect_now
+  "57P05", // idle_session_timeout: it met a statement that was on its way
 ]);
 
 const PASSING_ERRNO = new Set([

@@ -38,7 +38,7 @@ import { adoptSession } from "./adopt.ts";
 import { Batch } from "./batch.ts";
 import { Catalogue } from "./catalogue.ts";
 import type { Database } from "./database.ts";
-import { Direct } from "./direct.ts";
+import { Direct, NotDirect } from "./direct.ts";
 import { Followers, followSession } from "./follow.ts";
 import { PostgresJournal } from "./journal.ts";
 import { type Lease, Leases, lockKey } from "./leases.ts";
@@ -72,7 +72,7 @@ export class PostgresStore implements JournalStore {
     shared: true,
     pack: false,
   };
-  readonly warnings: readonly string[];
+  warnings: readonly string[];
   readonly searchFile = null;
   readonly texts: Texts;
   readonly #parts: StoreParts;
@@ -129,8 +129,17 @@ export class PostgresStore implements JournalStore {
         await database.once("SELECT pg_notify($1, $2)", [channel, payload]);
       },
     });
-    await database.retry("connect to the database", () => direct.open(), parts.firstPatienceMs);
-    store.#direct = direct;
+    const isDirect = async (): Promise<boolean> => {
+      try {
+        await direct.open();
+        return true;
+      } catch (error) {
+        if (error instanceof NotDirect) return false;
+        throw error;
+      }
+    };
+    if (await database.retry("connect to the database", isDirect, parts.firstPatienceMs)) store.#direct = direct;
+    else store.warnings = [...store.warnings, behindPooler(store.url)];
     return store;
   }
 
@@ -420,6 +429,10 @@ export class PostgresStore implements JournalStore {
   #assertOpen(): void {
     if (this.#closing) throw storeClosed(this.url);
   }
+}
+
+function behindPooler(name: string): string {
+  return `${name} is a pooler, and nothing says where the server itself is: a dead worker's sessions are free only when its time is over, and followers are up to a second late. Add "?direct=host:port" to the address (docs/guides/many-machines.md).`;
 }
 
 function segmentsOf({ segments }: Place): readonly Segment[] {

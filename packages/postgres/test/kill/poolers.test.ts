@@ -76,6 +76,21 @@ describe("S24: through a pooler", () => {
     expect([...pooler.served.values()].every((count) => count > 5)).toBe(true);
   });
 
+  test("S26: with no way to the server itself, that is said, and a worker that lives keeps its sessions", async () => {
+    const pooler = await Pooler.open(server.port, 1);
+    onTestFinished(() => pooler.close());
+    const options = { schema: "undirected", monthsAhead: 0, connections: 1 };
+    const store = await openPostgresStore(pooler.url, options);
+    const other = await openPostgresStore(pooler.url, options);
+    expect(store.warnings.join()).toContain("is a pooler");
+    const journal = await store.create(newId(), [{ kind: "note" }]);
+    expect(await other.holder(journal.id)).toMatchObject({ pid: process.pid });
+    await expect(other.open(journal.id)).rejects.toMatchObject({ code: "SESSION_BUSY" });
+    await journal.append({ kind: "note" });
+    await store.close();
+    await other.close();
+  });
+
   test("pgbouncer, in transaction mode", async (context) => {
     if (spawnSync("pgbouncer", ["--version"]).status !== 0)
       return context.skip("not run: there is no pgbouncer here (apt-get install pgbouncer)");
