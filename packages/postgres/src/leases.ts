@@ -40,10 +40,10 @@ export function lockKey(owner: string): bigint {
 /** The same in SQL, of a column. */
 const LOCK_OF = (column: string): string => `('x' || right(replace(${column}::text, '-', ''), 16))::bit(64)::bigint`;
 
-/** As a condition on a row `h` that has an `owner`. A worker without a direct connection has no lock: only time frees what it had. In this order: a lock is tried only where there is one. */
+/** As a condition on a row `h` that has an `owner`. A worker without a direct connection has no lock: only time frees what it had. In this order: a lock is tried only where there is one, and not on a standby, which knows none of the primary's. */
 export function isFree(schema: string): string {
   return `CASE WHEN h.owner IS NULL THEN true
-    ELSE coalesce((SELECT CASE WHEN w.expires <= now() THEN true WHEN w.watched THEN pg_try_advisory_xact_lock_shared(${LOCK_OF("w.owner")}) ELSE false END
+    ELSE coalesce((SELECT CASE WHEN w.expires <= now() THEN true WHEN w.watched AND NOT pg_is_in_recovery() THEN pg_try_advisory_xact_lock_shared(${LOCK_OF("w.owner")}) ELSE false END
       FROM ${schema}.workers AS w WHERE w.owner = h.owner), true) END`;
 }
 
@@ -57,7 +57,7 @@ export class Leases {
   /** By place. */
   readonly #held = new Map<string, Held>();
   /** Those that could not be given back because the server was away. */
-  #unreleased: Lease[] = [];
+  readonly #unreleased: Lease[] = [];
   /** This worker has a direct connection now, which ends with it; null: it never has one. */
   #isWatched: boolean | null = null;
   #beatAt = Number.NEGATIVE_INFINITY;
@@ -183,6 +183,14 @@ export class Leases {
     here.delete(this.owner);
   }
 
+  /** One after the other, and each only forgotten when it is back. */
+  async #releaseRest(): Promise<void> {
+    for (let lease = this.#unreleased[0]; lease; lease = this.#unreleased[0]) {
+      await this.#release(lease);
+      this.#unreleased.shift();
+    }
+  }
+
   async #release({ place, owner, fence }: Lease): Promise<void> {
     await this.#database.once(
       `UPDATE ${this.#database.schema}.heads SET owner = NULL, holder = NULL WHERE place = $1 AND owner = $2 AND fence = $3`,
@@ -245,7 +253,7 @@ export class Leases {
       if (this.#closed) return;
       try {
         await this.#beat();
-        for (const lease of this.#unreleased.splice(0)) await this.#release(lease);
+        await this.#releaseRest();
       } catch (error) {
         if (isHoldfastError(error)) throw error;
       }
