@@ -105,6 +105,9 @@ function urlOf(text: string): URL {
     throw invalid("it is not a URL", error instanceof Error ? new Error(error.message) : undefined);
   }
   if (url.protocol !== "postgres:" && url.protocol !== "postgresql:") throw invalid(`it begins with "${url.protocol}"`);
+  // A "/" or "#" in a password ends the host: what is behind it would be taken for the name of a database, and shown.
+  if (url.hash !== "" || url.pathname.includes("@"))
+    throw invalid('it has a "#", "/" or "@" that is part of a name or a password: write "%23", "%2F", "%40"');
   return url;
 }
 

@@ -8,6 +8,9 @@ import type { Lease } from "./leases.ts";
 const STATEMENTS_MAX = 4;
 const SESSIONS_MAX = 256;
 const BYTES_MAX = 4 * 1024 * 1024;
+/** Of a slow network: what is long is on its way for longer, and no sign of a connection that is lost. */
+const BYTES_PER_MS = 256;
+const STEP_MS = 250;
 
 /** Lines of one session that are to be written at one instant, behind its newest one. */
 export interface Write {
@@ -88,11 +91,9 @@ export class Batch {
 
   async #send(chosen: readonly Waiting[]): Promise<void> {
     try {
-      const { text, values } = statementOf(
-        this.#database,
-        chosen.map(({ write }) => write),
-      );
-      const { rows, rowCount, command } = await this.#database.once(text, values);
+      const writes = chosen.map(({ write }) => write);
+      const { text, values } = statementOf(this.#database, writes);
+      const { rows, rowCount, command } = await this.#database.once(text, values, answerMsOf(this.#database, writes));
       const written = new Set(rows.map((row) => row["place"]));
       // One line is an INSERT that answers nothing but that it was done.
       const isOne = command === "INSERT" && rowCount === 1;
@@ -110,10 +111,10 @@ export class Batch {
  * us, so that a statement and its own repetition do not lock each other out.
  */
 export function statementOf(
-  database: Pick<Database, "schema" | "power" | "noWait" | "settles">,
+  database: Pick<Database, "schema" | "settings" | "settles" | "answerMs">,
   writes: readonly Write[],
 ): { readonly text: string; readonly values: unknown[] } {
-  const { schema, power, noWait } = database;
+  const { schema } = database;
   const [first] = writes;
   const { durability, lease } = first!;
   if (writes.length === 1 && first!.count === 1 && first!.segments.length === 0 && !first!.opens)
@@ -136,7 +137,7 @@ export function statementOf(
       begun.push(`(${place}, ${value(number, "integer")}, ${value(epoch, "integer")}, ${value(first, "bigint")})`);
     if (write.opens) opened.push(place);
   }
-  const text = `WITH ${durability === "process" ? noWait : power},
+  const text = `WITH ${database.settings(durability, answerMsOf(database, writes))},
     moved AS (
       UPDATE ${schema}.heads AS h SET head = h.head + g.count
       FROM (VALUES ${given.join(", ")}) AS g (place, fence, head, count), power
@@ -161,15 +162,22 @@ export function statementOf(
 
 /** The most frequent one, in as few words as it can be said: to plan a statement costs as much as to run it. It answers by the number of its rows. */
 function oneLine(
-  database: Pick<Database, "schema" | "settles">,
-  { lease: { place, owner, fence }, head, lines, durability }: Write,
+  database: Pick<Database, "schema" | "settles" | "answerMs">,
+  write: Write,
 ): { readonly text: string; readonly values: unknown[] } {
   const { schema } = database;
+  const { lease, head, lines, durability } = write;
   const text = `WITH moved AS (
       UPDATE ${schema}.heads AS h SET head = h.head + 1
-      WHERE h.place = $1 AND h.owner = $2 AND h.fence = $3 AND h.head = $4 AND h.trashed IS NULL AND ${database.settles(durability)}
+      WHERE h.place = $1 AND h.owner = $2 AND h.fence = $3 AND h.head = $4 AND h.trashed IS NULL AND ${database.settles(durability, answerMsOf(database, [write]))}
       RETURNING h.place
     )
     INSERT INTO ${schema}.lines (place, seq, line) SELECT place, $4::bigint + 1, $5 FROM moved`;
-  return { text, values: [place, owner, fence, head, lines] };
+  return { text, values: [lease.place, lease.owner, lease.fence, head, lines] };
+}
+
+/** Whole quarters of a second, so that statements of about the same size are the same text. */
+function answerMsOf({ answerMs }: Pick<Database, "answerMs">, writes: readonly Write[]): number {
+  const bytes = writes.reduce((sum, { lines }) => sum + lines.length, 0);
+  return answerMs + Math.floor(bytes / BYTES_PER_MS / STEP_MS) * STEP_MS;
 }

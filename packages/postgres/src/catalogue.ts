@@ -60,7 +60,7 @@ export class Catalogue {
     const { rows } = await this.#database.query(
       "list the sessions",
       `SELECT page.*, ${heldOf(this.#database.schema)} FROM (
-        SELECT c.place, c.id, c.at, c.head, c.closed, c.summary, h.owner, h.holder
+        SELECT c.place, c.id, c.at, c.head, c.closed, c.summary::text, h.owner, h.holder
         FROM ${this.#database.schema}.catalogue AS c JOIN ${this.#database.schema}.heads AS h USING (place)
         WHERE ${conditions.join(" AND ")} ORDER BY c.at DESC, c.id DESC ${limit === Number.POSITIVE_INFINITY ? "" : `LIMIT ${value(limit + 1)}`}
       ) AS page, LATERAL (SELECT page.owner) AS h`,
@@ -77,7 +77,7 @@ export class Catalogue {
     const { schema } = this.#database;
     const { rows } = await this.#database.query(
       "list the sessions",
-      `SELECT c.place, c.id, c.at, c.head, c.closed, c.summary, h.holder, ${heldOf(schema)}, h.head AS newest
+      `SELECT c.place, c.id, c.at, c.head, c.closed, c.summary::text, h.holder, ${heldOf(schema)}, h.head AS newest
       FROM ${schema}.catalogue AS c JOIN ${schema}.heads AS h USING (place) WHERE NOT c.closed AND h.head > c.head AND h.trashed IS NULL`,
     );
     const unsaved: Found[] = [];
@@ -107,8 +107,13 @@ export class Catalogue {
   async #saveForOther({ place, at, head, closed, summary }: Found): Promise<boolean> {
     if (this.#mayOnlyRead) return false;
     try {
+      const { schema } = this.#database;
+      // A row that is closed is not carried on: it is only while nobody has written on since, and the lock waits for whoever is about to.
+      const now = closed
+        ? `coalesce((SELECT $4 AND head = $3 FROM (SELECT head FROM ${schema}.heads WHERE place = $1 FOR SHARE) AS h), false)`
+        : "$4";
       await this.#database.once(
-        `UPDATE ${this.#database.schema}.catalogue SET at = $2, head = $3, closed = $4, summary = $5 WHERE place = $1 AND head < $3`,
+        `UPDATE ${schema}.catalogue SET at = $2, head = $3, closed = ${now}, summary = $5 WHERE place = $1 AND head < $3`,
         [place, at, head, closed, jsonb(summary)],
       );
       return true;
@@ -179,7 +184,8 @@ function listedOf(row: Row): Found {
     at: String(row["at"]),
     head: Number(row["head"]),
     closed: row["closed"] === true,
-    summary: (row["summary"] ?? null) as Json,
+    // As text: what JSON is read as is up to an application's own pool.
+    summary: JSON.parse((row["summary"] as string | null) ?? "null") as Json,
     holder: row["held"] === true ? holderOf(row) : null,
   };
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Durability, HoldfastError } from "holdfast";
-import type { Pool, PoolClient, QueryResult } from "pg";
+import type { Pool, PoolClient, QueryConfig, QueryResult } from "pg";
 import { databaseFailure, isPassing } from "./failure.ts";
 
 export type Row = Record<string, unknown>;
@@ -49,22 +49,30 @@ export class Database {
    * In a statement, as a CTE that is named in it: it waits for the disk, also where the server, the role or a pooler says `off`. What the operator chose beyond that (`remote_apply`, `local`) stays.
    */
   get power(): string {
-    const chosen = "current_setting('synchronous_commit')";
-    return this.#settings(`CASE ${chosen} WHEN 'off' THEN 'on' ELSE ${chosen} END`);
+    return this.settings("power");
   }
 
   /** The same, without waiting. */
   get noWait(): string {
-    return this.#settings("'off'");
+    return this.settings("process");
+  }
+
+  /** Either of them, for a statement that may take longer than others. */
+  settings(durability: Durability, answerMs = this.answerMs): string {
+    const chosen = "current_setting('synchronous_commit')";
+    const wait = durability === "process" ? "'off'" : `CASE ${chosen} WHEN 'off' THEN 'on' ELSE ${chosen} END`;
+    // A worker that stops, or whose network goes, between two packets of a statement would keep its session locked for everybody: the server ends that when nobody waits for the answer any more.
+    const ends = this.#endsByTime ? `, ${timeout(answerMs)}` : "";
+    return `power AS (SELECT set_config('synchronous_commit', ${wait}, true)${ends})`;
   }
 
   /** The same as a condition on a row, which always holds: the setting is a side effect. That costs less than a CTE. */
-  settles(durability: Durability): string {
+  settles(durability: Durability, answerMs = this.answerMs): string {
     const wait =
       durability === "process"
         ? "set_config('synchronous_commit', 'off', true) IS NOT NULL"
         : "(current_setting('synchronous_commit') <> 'off' OR set_config('synchronous_commit', 'on', true) IS NOT NULL)";
-    return this.#endsByTime ? `${wait} AND ${this.#timeout} IS NOT NULL` : wait;
+    return this.#endsByTime ? `${wait} AND ${timeout(answerMs)} IS NOT NULL` : wait;
   }
 
   /** One statement, which may be sent again if the connection is lost: for those that do no harm twice. `what` is being done, for the error. */
@@ -101,20 +109,26 @@ export class Database {
     });
   }
 
-  /** Several statements that count together or not at all. Not tried again: for what is rare. */
-  async transaction<T>(what: string, work: (query: Query) => Promise<T>): Promise<T> {
+  /** Several statements that count together or not at all. Not tried again: for what is rare. `answerMs` is for each of them; 0: as long as it takes. */
+  async transaction<T>(
+    what: string,
+    work: (query: Query) => Promise<T>,
+    answerMs = this.answerMs * LONG_STATEMENTS,
+  ): Promise<T> {
     let client: PoolClient | null = null;
     let broken = true;
     try {
       client = await this.#pool.connect();
       const connected = client;
-      await connected.query("BEGIN");
-      const result = await work((text, values = []) => connected.query<Row>(text, values as unknown[]));
-      await connected.query("COMMIT");
+      const query: Query = (text, values = []) =>
+        connected.query<Row>({ text, values: values as unknown[], query_timeout: answerMs } as QueryConfig);
+      await query("BEGIN");
+      const result = await work(query);
+      await query("COMMIT");
       broken = false;
       return result;
     } catch (error) {
-      if (client) broken = !(await rolledBack(client));
+      if (client) broken = !(await rolledBack(client, this.answerMs));
       throw this.failure(error, what);
     } finally {
       client?.release(broken);
@@ -126,18 +140,8 @@ export class Database {
     return databaseFailure(error, what, this.name);
   }
 
-  /** A worker that stops, or whose network goes, between two packets of a statement would keep its session locked for everybody: the server ends that when nobody waits for the answer any more. */
-  #settings(synchronousCommit: string): string {
-    const timeout = this.#endsByTime ? `, ${this.#timeout}` : "";
-    return `power AS (SELECT set_config('synchronous_commit', ${synchronousCommit}, true)${timeout})`;
-  }
-
   get #endsByTime(): boolean {
     return this.serverVersion >= TRANSACTION_TIMEOUT;
-  }
-
-  get #timeout(): string {
-    return `set_config('transaction_timeout', '${this.answerMs}', true)`;
   }
 
   /** Nothing is tried again from now on. */
@@ -146,12 +150,16 @@ export class Database {
   }
 }
 
-async function rolledBack(client: PoolClient): Promise<boolean> {
+function timeout(ms: number): string {
+  return `set_config('transaction_timeout', '${ms}', true)`;
+}
+
+async function rolledBack(client: PoolClient, answerMs: number): Promise<boolean> {
   try {
-    await client.query("ROLLBACK");
+    await client.query({ text: "ROLLBACK", query_timeout: answerMs } as QueryConfig);
     return true;
   } catch {
-    // The connection is gone, and the transaction with it.
+    // The connection is gone, or silent, and the transaction ends with it.
     return false;
   }
 }

@@ -57,7 +57,8 @@ export async function* followSession(
       const seen = lastCrc === null ? null : cursorFrom(last, lastCrc);
       // A server that took over without the newest records: they are not given out twice, nor are others in their place passed over.
       if (seen !== null && newest < last) throw cursorStale(id, seen);
-      const to = Math.min(newest, source.acknowledged(id));
+      // A new session of the same id has a writer of its own.
+      const to = isThere ? Math.min(newest, source.acknowledged(id)) : newest;
       for await (const some of lines.read(place, seen === null || to <= last ? last + 1 : last, to)) {
         if (seen !== null && some[0] && some[0].seq <= last && crcOf(some[0].bytes) !== lastCrc)
           throw cursorStale(id, seen);

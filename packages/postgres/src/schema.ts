@@ -9,6 +9,19 @@ const MIGRATION_LOCK = 0x686f6c64;
 /** Partitions are made so many months ahead; what no partition is made for goes to the default one. */
 export const MONTHS_AHEAD = 12;
 
+/** Whoever reads for long, as a backup does, keeps a partition from being made; and what waits for that keeps others from the lines that are in none. So it is not waited for. */
+const LOCK_TIMEOUT = "500ms";
+
+/** Why a partition may be left for later: lines go to the default one until then. */
+const MAY_WAIT = new Set([
+  "42501", // insufficient_privilege: a worker's role may not
+  "25006", // read_only_sql_transaction: a reader, or a standby
+  "42P07", // duplicate_table: another worker is just doing it
+  "23505", // unique_violation: the same
+  "23514", // check_violation: a month whose first lines are in the default partition stays there
+  "55P03", // lock_not_available
+]);
+
 /** The tables that have rows of a session beside `heads` and `lines`, by its place: they go with it. */
 export const PLACE_TABLES: readonly string[] = ["segments", "catalogue"];
 
@@ -99,22 +112,26 @@ export async function migrate(database: Database, options: MigrateOptions): Prom
     if (found["month"] !== true) await makePartitions(database, options);
     return server;
   }
-  await database.transaction("make the schema", async (query) => {
-    await query("SELECT pg_advisory_xact_lock($1)", [MIGRATION_LOCK]);
-    // Another worker may have been first.
-    const now = await look(query);
-    const version = await versionIn(database, now, query);
-    if (version === SCHEMA_VERSION) return;
-    if (now["schema"] !== true) await query(`CREATE SCHEMA ${schema}`);
-    await query(
-      [
-        `CREATE TABLE IF NOT EXISTS ${schema}.holdfast_migrations (version integer PRIMARY KEY, made timestamptz NOT NULL DEFAULT now());`,
-        ...migrations.slice(version).map((statements) => statements(schema)),
-        ...partitionsAhead(schema, options),
-        `INSERT INTO ${schema}.holdfast_migrations (version) SELECT generate_series(${version + 1}, ${SCHEMA_VERSION})`,
-      ].join("\n"),
-    );
-  });
+  await database.transaction(
+    "make the schema",
+    async (query) => {
+      await query("SELECT pg_advisory_xact_lock($1)", [MIGRATION_LOCK]);
+      // Another worker may have been first.
+      const now = await look(query);
+      const version = await versionIn(database, now, query);
+      if (version === SCHEMA_VERSION) return;
+      if (now["schema"] !== true) await query(`CREATE SCHEMA ${schema}`);
+      await query(
+        [
+          `CREATE TABLE IF NOT EXISTS ${schema}.holdfast_migrations (version integer PRIMARY KEY, made timestamptz NOT NULL DEFAULT now());`,
+          ...migrations.slice(version).map((statements) => statements(schema)),
+          ...partitionsAhead(schema, options),
+          `INSERT INTO ${schema}.holdfast_migrations (version) SELECT generate_series(${version + 1}, ${SCHEMA_VERSION})`,
+        ].join("\n"),
+      );
+    },
+    0,
+  );
   return server;
 }
 
@@ -125,12 +142,12 @@ export async function makePartitions(
 ): Promise<void> {
   for (const statement of partitionsAhead(database.schema, options)) {
     try {
-      await database.once(statement);
+      await database.transaction("make the partitions of the months to come", async (query) => {
+        await query(`SET LOCAL lock_timeout = '${LOCK_TIMEOUT}'`);
+        await query(statement);
+      });
     } catch (error) {
-      const code = codeOf(error);
-      // A worker's role may not; another worker is just doing it; and a month whose first lines are in the default partition stays there.
-      if (code === "42501" || code === "42P07" || code === "23505" || code === "23514") continue;
-      throw database.failure(error, "make the partitions of the months to come");
+      if (!MAY_WAIT.has(codeOf((error as { cause?: unknown }).cause) ?? "")) throw error;
     }
   }
 }

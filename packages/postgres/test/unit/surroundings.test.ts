@@ -1,0 +1,200 @@
+import { newId } from "holdfast";
+import { lineOf, type VerbatimLine } from "holdfast/kit";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { Database } from "../../src/database.ts";
+import { openPostgresStore } from "../../src/index.ts";
+import { Leases } from "../../src/leases.ts";
+import { type Server, startServer } from "../server/server.ts";
+
+let server: Server;
+
+beforeAll(async () => {
+  server = await startServer(["fsync=off"]);
+});
+afterAll(() => server.stop());
+
+describe("leases", () => {
+  test("that could not be given back twice go back when the server answers", async () => {
+    const released: unknown[] = [];
+    let refusals = 2;
+    const database = {
+      schema: "s",
+      noWait: "",
+      retry: (_: string, work: () => Promise<unknown>) => work(),
+      once: async (text: string, values: readonly unknown[]) => {
+        if (!text.startsWith("UPDATE")) return { rows: [] };
+        if (refusals-- > 0) throw new Error("Connection terminated unexpectedly");
+        released.push(values[0]);
+        return { rows: [] };
+      },
+    } as unknown as Database;
+    const leases = new Leases(database, newId(), 3);
+    const lease = { place: newId(), owner: leases.owner, fence: "1", head: 1 };
+    await leases.release(lease.place, lease, true);
+    await expect.poll(() => released).toEqual([lease.place]);
+    await leases.close();
+  });
+});
+
+describe("a session that is taken over", () => {
+  /** The lines of a session, to be taken over by another store. */
+  async function someLines(id: string, megabytes: number): Promise<VerbatimLine[]> {
+    await using from = await openPostgresStore(`${server.url}?schema=source`, { monthsAhead: 0 });
+    const journal = await from.create(id, [{ kind: "note" }]);
+    for (let i = 0; i < megabytes; i++) await journal.append({ kind: "note", text: "x".repeat(1024 * 1024) });
+    await journal.close();
+    const lines: VerbatimLine[] = [];
+    for await (const record of from.history(id)) lines.push(lineOf(record)!);
+    return lines;
+  }
+
+  async function* inTwo(lines: readonly VerbatimLine[], between: () => unknown): AsyncGenerator<VerbatimLine[]> {
+    yield lines.slice(0, -1);
+    await between();
+    yield lines.slice(-1);
+  }
+
+  test("leaves nothing behind in its place if garbage is collected meanwhile: the id can be used", async () => {
+    const store = await openPostgresStore(`${server.url}?schema=collected`, { monthsAhead: 0 });
+    onTestFinished(() => store.close());
+    const id = newId();
+    const lines = await someLines(id, 3);
+    const adopting = store.adopt!(
+      id,
+      inTwo(lines, () => store.gc({ graceMs: -1000 })),
+    );
+    await expect(adopting).rejects.toMatchObject({ code: "STORE_IO" });
+    expect(await server.query("SELECT FROM collected.lines")).toHaveLength(0);
+    await (await store.create(id, [{ kind: "note" }])).close();
+  });
+
+  test.each(["garbage is collected", "it is taken over once more"])("just when %s keeps its lines", async (what) => {
+    const pool = new pg.Pool({ connectionString: server.url });
+    // Connections end a little later than their pool.
+    pool.on("error", () => undefined);
+    onTestFinished(() => pool.end());
+    const finish = Promise.withResolvers<void>();
+    const query = pool.query.bind(pool) as (...args: unknown[]) => Promise<unknown>;
+    let adopting: Promise<void> | null = null;
+    // Between the look at what is in the trash, and what is done about it.
+    const meanwhile = async (statement: { readonly text: string }): Promise<unknown> => {
+      const result = await query(statement);
+      const isLook = /^SELECT place\b.*heads WHERE.*trashed/.test(statement.text);
+      if (isLook && adopting) {
+        finish.resolve();
+        await adopting;
+      }
+      return result;
+    };
+    const looking = new Proxy(pool, {
+      get: (target, name) => (name === "query" ? meanwhile : Reflect.get(target, name, target)),
+    });
+    const store = await openPostgresStore(pool, { schema: "finished", monthsAhead: 0 });
+    onTestFinished(() => store.close());
+    const other = await openPostgresStore(looking, { schema: "finished", monthsAhead: 0 });
+    onTestFinished(() => other.close());
+    const id = newId();
+    const lines = await someLines(id, 2);
+    const begun = Promise.withResolvers<void>();
+    const twoParts = inTwo(lines, () => {
+      begun.resolve();
+      return finish.promise;
+    });
+    adopting = store.adopt!(id, twoParts);
+    await begun.promise;
+    if (what.startsWith("garbage")) await other.gc({ graceMs: -1000 });
+    else
+      await expect(
+        other.adopt!(
+          id,
+          inTwo(lines, () => undefined),
+        ),
+      ).rejects.toMatchObject({ code: "SESSION_EXISTS" });
+    expect(await store.verify(id)).toMatchObject({ records: lines.length, missing: [], damaged: [] });
+    await (await store.open(id)).journal.close();
+  });
+});
+
+describe("a server", () => {
+  test("that ends idle sessions does not end the direct connection, nor refuse an append", async () => {
+    await server.query("ALTER SYSTEM SET idle_session_timeout = '40ms'");
+    await server.query("SELECT pg_reload_conf()");
+    onTestFinished(async () => {
+      await server.query("ALTER SYSTEM RESET idle_session_timeout");
+      await server.query("SELECT pg_reload_conf()");
+    });
+    const store = await openPostgresStore(`${server.url}?schema=idle`, { monthsAhead: 0, app: "idle" });
+    onTestFinished(() => store.close());
+    const before = await server.query("SELECT pid FROM pg_stat_activity WHERE query LIKE 'SELECT pg_advisory_lock%'");
+    expect(before).toHaveLength(1);
+    const journal = await store.create(newId(), [{ kind: "note" }]);
+    for (let i = 0; i < 40; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 39 + (i % 4)));
+      await journal.append({ kind: "note" });
+    }
+    await journal.close();
+    const after = await server.query("SELECT pid FROM pg_stat_activity WHERE pid = $1", [before[0]!["pid"]]);
+    expect(after).toHaveLength(1);
+  });
+
+  test("that is read-only, and lacks the partition of the month, is read from", async () => {
+    const owner = await openPostgresStore(`${server.url}?schema=standby`, { monthsAhead: 0 });
+    const journal = await owner.create(newId(), [{ kind: "note" }]);
+    await journal.close();
+    await owner.close();
+    const later = Date.now() + 400 * 24 * 3600 * 1000;
+    const options = `?schema=standby&direct=none&options=${encodeURIComponent("-c default_transaction_read_only=on")}`;
+    const store = await openPostgresStore(`${server.url}${options}`, { monthsAhead: 0, clock: () => later });
+    onTestFinished(() => store.close());
+    expect((await store.list()).sessions).toHaveLength(1);
+  });
+
+  test("from which somebody reads for long makes no partition, and nobody waits for that", async () => {
+    const url = `${server.url}?schema=dumped`;
+    await (await openPostgresStore(url, { monthsAhead: 0 })).close();
+    const reader = new pg.Client({ connectionString: server.url });
+    await reader.connect();
+    onTestFinished(() => reader.end());
+    await reader.query("BEGIN; SELECT FROM dumped.lines");
+    const later = Date.now() + 400 * 24 * 3600 * 1000;
+    const store = await openPostgresStore(url, { monthsAhead: 0, clock: () => later, answerMs: 60_000 });
+    onTestFinished(() => store.close());
+    expect((await store.list()).sessions).toEqual([]);
+  });
+
+  test("whose answer to a long append takes its time is waited for", async () => {
+    const store = await openPostgresStore(`${server.url}?schema=long`, { monthsAhead: 0, answerMs: 60 });
+    onTestFinished(() => store.close());
+    const journal = await store.create(newId(), [{ kind: "note" }]);
+    await journal.append({ kind: "note", text: "0123456789".repeat(3_000_000) });
+    await journal.close();
+  });
+});
+
+test("an application's own pool that leaves JSON as text: lists are the same", async () => {
+  const types = {
+    getTypeParser: (oid: number, format?: "text") =>
+      oid === 3802 || oid === 114 ? (text: string) => text : pg.types.getTypeParser(oid, format),
+  };
+  const pool = new pg.Pool({ connectionString: server.url, max: 1, types: types as pg.CustomTypesConfig });
+  pool.on("error", () => undefined);
+  onTestFinished(() => pool.end());
+  const summariser = { add: () => ({ title: "t" }), carries: () => false };
+  const store = await openPostgresStore(pool, { schema: "as_text", monthsAhead: 0, summariser });
+  onTestFinished(() => store.close());
+  const journal = await store.create(newId(), [{ kind: "note" }]);
+  await journal.append({ kind: "note" });
+  expect((await store.list()).sessions).toMatchObject([{ summary: { title: "t" }, holder: { pid: process.pid } }]);
+  await journal.close();
+  expect((await store.list({ where: { title: "t" } })).sessions).toMatchObject([{ summary: { title: "t" } }]);
+});
+
+test.each(["postgres://u:12#34@host/db", "postgres://u:12/34@host/db"])(
+  "%s: a password that is not written as it must be is shown nowhere",
+  async (url) => {
+    const error = await openPostgresStore(url).catch((refused: unknown) => refused);
+    expect(error).toMatchObject({ code: "STORE_URL_INVALID" });
+    expect(String(error)).not.toContain("34");
+  },
+);
