@@ -1,4 +1,4 @@
-import { generateText, type ModelMessage } from "ai";
+import { generateText, jsonSchema, type ModelMessage, type ToolSet, tool } from "ai";
 import type { Entry, Session } from "holdfast";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { SUMMARY_HEAD } from "../transcript/summary.ts";
@@ -38,6 +38,7 @@ export async function compact(
     model,
     messages,
     maxRetries: 3,
+    ...declared(messages),
     ...(providerOptions ? { providerOptions } : {}),
     ...(signal ? { abortSignal: signal } : {}),
   });
@@ -56,6 +57,19 @@ export async function compact(
   const isKept = !prompt || tail.some(({ id }) => id === prompt.id);
   await session.replace([summary, ...(isKept ? [] : [prompt]), ...tail], { reason: "compaction" });
   return { before, after: session.messages.length };
+}
+
+/** Providers refuse a conversation with calls of tools that the request does not name (Anthropic does). They are named, and not to be called. */
+function declared(messages: readonly ModelMessage[]): { tools?: ToolSet; toolChoice?: "none" } {
+  const names = new Set<string>();
+  for (const { content } of messages) {
+    if (typeof content === "string") continue;
+    for (const part of content) if (part.type === "tool-call" && !part.providerExecuted) names.add(part.toolName);
+  }
+  if (names.size === 0) return {};
+  const inputSchema = jsonSchema({ type: "object", additionalProperties: true });
+  const tools = Object.fromEntries([...names].map((name) => [name, tool({ description: "Not now.", inputSchema })]));
+  return { tools: tools as ToolSet, toolChoice: "none" };
 }
 
 /** The newest entries that the model sees, up to this many characters; none behind one that does not fit. A response stays with all of its results, or goes with them: `replace` keeps them together, and would bring the large ones back. */

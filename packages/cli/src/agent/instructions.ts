@@ -20,15 +20,24 @@ export async function instructions(cwd: string): Promise<string> {
   return parts.join("\n\n");
 }
 
-/** AGENTS.md of this folder and of those above it up to the root of the repository, outermost first. */
+/** AGENTS.md of this folder and of those above it up to the root of the repository, outermost first. Outside of one, of this folder alone: what lies above may be anybody's (`/tmp`). */
 async function agentsFiles(cwd: string): Promise<{ readonly path: string; readonly text: string }[]> {
+  const folders = [cwd];
+  while (!(await isThere(join(folders[0]!, ".git")))) {
+    const above = dirname(folders[0]!);
+    if (above === folders[0]) {
+      folders.splice(0, folders.length - 1);
+      break;
+    }
+    folders.unshift(above);
+  }
   const found: { path: string; text: string }[] = [];
-  for (let folder = cwd; ; folder = dirname(folder)) {
+  for (const folder of folders) {
     const path = join(folder, "AGENTS.md");
     const text = await textAt(path);
-    if (text !== null) found.unshift({ path, text });
-    if (dirname(folder) === folder || (await isThere(join(folder, ".git")))) return found;
+    if (text !== null) found.push({ path, text });
   }
+  return found;
 }
 
 async function textAt(path: string): Promise<string | null> {

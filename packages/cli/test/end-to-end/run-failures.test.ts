@@ -23,36 +23,34 @@ import { eventually, reading, startRun } from "./run-lines.ts";
 
 const isRoot = process.getuid?.() === 0;
 
-test.runIf(isRoot)(
-  "C19: a full disk in mid-turn: no tool runs after it, kind words, exit 5; with space it goes on, nothing twice",
-  async () => {
-    await using machine = new Machine();
-    const disk = await machine.tmpfs("full", 1024 * 1024);
-    using home = temporaryHome();
-    const env = { HOLDFAST_STORE: join(disk, "store") };
-    const commands = Array.from({ length: 12 }, (_, n) => `${n + 1}. run sleep 0.05; echo line ${n} >> log.txt`);
-    const run = startRun(home, ["--allow", "shell", commands.join("\n")], env);
-    const { session } = await run.until("session");
-    await run.until("tool.ended");
-    await run.until("tool.ended");
-    const ballast = join(disk, "ballast");
-    fill(ballast);
-    const ended = await run.ended;
-    expect(ended.code).toBe(5);
-    expect(ended.stderr).not.toMatch(/ at .*:\d+:\d+/);
-    expect(run.events.at(-1)).toMatchObject({ type: "turn.ended", outcome: "failed", error: { code: "STORE_FULL" } });
-    const before = linesIn(join(home.work, "log.txt"));
-    expect(before).toBeLessThan(12);
-    const still = await home.run(["run", "--resume", session, "--finish", "--allow", "shell"], { env });
-    expect(still.code).toBe(5);
-    expect(still.stderr.match(/STORE_FULL|no space|full/gi)?.length ?? 0).toBeGreaterThan(0);
-    rmSync(ballast);
-    const finished = await home.run(["run", "--resume", session, "--finish", "--allow", "shell"], { env });
-    expect(finished, finished.stderr).toMatchObject({ code: 0 });
-    const text = readFileSync(join(home.work, "log.txt"), "utf8");
-    expect(text).toBe(Array.from({ length: 12 }, (_, n) => `line ${n}\n`).join(""));
-  },
-);
+test("C19: a full disk in mid-turn: no tool runs after it, kind words, exit 5; with space it goes on, nothing twice", async (context) => {
+  if (!isRoot) context.skip("not run: only root can mount a disk");
+  await using machine = new Machine();
+  const disk = await machine.tmpfs("full", 1024 * 1024);
+  using home = temporaryHome();
+  const env = { HOLDFAST_STORE: join(disk, "store") };
+  const commands = Array.from({ length: 12 }, (_, n) => `${n + 1}. run sleep 0.05; echo line ${n} >> log.txt`);
+  const run = startRun(home, ["--allow", "shell", commands.join("\n")], env);
+  const { session } = await run.until("session");
+  await run.until("tool.ended");
+  await run.until("tool.ended");
+  const ballast = join(disk, "ballast");
+  fill(ballast);
+  const ended = await run.ended;
+  expect(ended.code).toBe(5);
+  expect(ended.stderr).not.toMatch(/ at .*:\d+:\d+/);
+  expect(run.events.at(-1)).toMatchObject({ type: "turn.ended", outcome: "failed", error: { code: "STORE_FULL" } });
+  const before = linesIn(join(home.work, "log.txt"));
+  expect(before).toBeLessThan(12);
+  const still = await home.run(["run", "--resume", session, "--finish", "--allow", "shell"], { env });
+  expect(still.code).toBe(5);
+  expect(still.stderr.match(/STORE_FULL|no space|full/gi)?.length ?? 0).toBeGreaterThan(0);
+  rmSync(ballast);
+  const finished = await home.run(["run", "--resume", session, "--finish", "--allow", "shell"], { env });
+  expect(finished, finished.stderr).toMatchObject({ code: 0 });
+  const text = readFileSync(join(home.work, "log.txt"), "utf8");
+  expect(text).toBe(Array.from({ length: 12 }, (_, n) => `line ${n}\n`).join(""));
+});
 
 function fill(path: string): void {
   const file = openSync(path, "w");
@@ -70,7 +68,8 @@ function linesIn(path: string): number {
   return existsSync(path) ? readFileSync(path, "utf8").split("\n").length - 1 : 0;
 }
 
-test.runIf(isRoot)("a full disk before the first prompt: exit 5, said once", async () => {
+test("a full disk before the first prompt: exit 5, said once", async (context) => {
+  if (!isRoot) context.skip("not run: only root can mount a disk");
   await using machine = new Machine();
   const disk = await machine.tmpfs("full", 512 * 1024);
   using home = temporaryHome();

@@ -43,7 +43,8 @@ test("a store that drops a record is found out, exit code 1, and left in place",
   expect(code, stdout).toBe(1);
   const { verdict, sums } = JSON.parse(stdout);
   expect(verdict).toBe("broken");
-  expect(sums[0].lost).toBeGreaterThan(0);
+  // Whether the dropped record had been acknowledged before the kill is chance; that it is missed is not.
+  expect(sums[0].faults).not.toEqual([]);
   expect(readdirSync(home.work)).toHaveLength(1);
   expect(existsSync(home.store)).toBe(false);
 });

@@ -28,6 +28,8 @@ export interface WaitStatus {
   readonly signal: string | null;
 }
 
+type Wanted = RegExp | string | ((screen: string) => boolean);
+
 /** The command in a real terminal: keys in, the screen's text out. One tmux server for each, so that none sees another. */
 export class Terminal implements AsyncDisposable {
   readonly #socket: string;
@@ -107,7 +109,16 @@ export class Terminal implements AsyncDisposable {
   }
 
   /** Waits until the screen shows it; answers the screen. */
-  async until(what: RegExp | string | ((screen: string) => boolean), msMax = WAIT_MS_MAX): Promise<string> {
+  until(what: Wanted, msMax?: number): Promise<string> {
+    return this.#until(what, () => this.screen(), msMax);
+  }
+
+  /** The same, with what has scrolled away. */
+  untilAll(what: Wanted): Promise<string> {
+    return this.#until(what, () => this.all());
+  }
+
+  async #until(what: Wanted, look: () => Promise<string>, msMax = WAIT_MS_MAX): Promise<string> {
     const shows =
       typeof what === "function"
         ? what
@@ -116,7 +127,7 @@ export class Terminal implements AsyncDisposable {
           : (screen: string) => what.test(screen);
     let screen = "";
     for (const end = Date.now() + msMax; Date.now() < end; await pause(POLL_MS)) {
-      screen = await this.screen();
+      screen = await look();
       if (shows(screen)) return screen;
     }
     throw new Error(`The screen does not show ${String(what)}:\n${screen}`);

@@ -23,20 +23,29 @@ test("AGENTS.md is read, from the root of the repository down to the folder, and
   expect(said.length).toBeLessThan(36_000);
 });
 
-test.skipIf(process.platform === "win32")(
-  "AGENTS.md that is a pipe is not waited for, and one that is a link to a key is not read",
-  async () => {
-    await using stage = new Stage();
-    const inner = join(stage.work, "inner");
-    mkdirSync(join(inner, ".git"), { recursive: true });
-    execFileSync("mkfifo", [join(inner, "AGENTS.md")]);
-    expect(await instructions(inner)).not.toContain("From ");
-    rmSync(join(inner, "AGENTS.md"));
-    writeFileSync(join(stage.work, "id_rsa"), "a key");
-    symlinkSync("../id_rsa", join(inner, "AGENTS.md"));
-    expect(await instructions(inner)).not.toContain("a key");
-  },
-);
+test("outside of a repository, AGENTS.md of the folders above may be anybody's, and is not read", async () => {
+  await using stage = new Stage();
+  const inner = join(stage.work, "a", "b");
+  mkdirSync(inner, { recursive: true });
+  writeFileSync(join(stage.work, "AGENTS.md"), "of somebody else");
+  writeFileSync(join(inner, "AGENTS.md"), "of this folder");
+  const said = await instructions(inner);
+  expect(said).not.toContain("of somebody else");
+  expect(said).toContain("of this folder");
+});
+
+test("AGENTS.md that is a pipe is not waited for, and one that is a link to a key is not read", async (context) => {
+  if (process.platform === "win32") context.skip("not run: Windows has no such pipes");
+  await using stage = new Stage();
+  const inner = join(stage.work, "inner");
+  mkdirSync(join(inner, ".git"), { recursive: true });
+  execFileSync("mkfifo", [join(inner, "AGENTS.md")]);
+  expect(await instructions(inner)).not.toContain("From ");
+  rmSync(join(inner, "AGENTS.md"));
+  writeFileSync(join(stage.work, "id_rsa"), "a key");
+  symlinkSync("../id_rsa", join(inner, "AGENTS.md"));
+  expect(await instructions(inner)).not.toContain("a key");
+});
 
 test("the model is told them, and each answer names its provider and model", async () => {
   await using stage = new Stage();

@@ -87,6 +87,18 @@ test("results that fill the window are noticed before the model is asked, not by
   expect(events.at(-1)).toMatchObject({ type: "turn.ended", outcome: "completed" });
 });
 
+test("a summary is asked for with the tools named that were called, which may not be called then: without their names a provider refuses", async () => {
+  await using stage = new Stage();
+  writeFileSync(join(stage.work, "a.txt"), "a\n");
+  const chat = await stage.chat([[call("c1", "read", { path: "a.txt" })], [text("read")], [text("It was read.")]]);
+  await chat.prompt("read a.txt");
+  await chat.settled();
+  await chat.compact();
+  const { tools, toolChoice } = chat.model.doGenerateCalls.at(-1)!;
+  expect(tools?.map(({ name }) => name)).toEqual(["read"]);
+  expect(toolChoice).toEqual({ type: "none" });
+});
+
 test("a summary with nothing in it replaces nothing", async () => {
   await using stage = new Stage();
   const chat = await stage.chat([[text("hello")], [], [text("again")]]);
