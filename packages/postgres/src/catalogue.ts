@@ -126,9 +126,23 @@ export class Catalogue {
   }
 }
 
-/** Without what JSON can say and `jsonb` cannot: a NUL, and half of a surrogate pair. Rows are derived; the journal has it all. */
+/** Stands before four digits for what JSON can say and `jsonb` cannot: a NUL, and half of a surrogate pair. No character, so nobody else writes it; if somebody does, it stands for itself in the same way. */
+const STAND_IN = "\ufdd0";
+
+/** A row, or a part of one, as the database can hold it. */
 export function jsonb(row: Json): string {
-  return JSON.stringify(row).replace(/(?<!\\)((?:\\\\)*)\\u(?:0000|d[89a-f][0-9a-f]{2})/g, "$1\\ufffd");
+  return JSON.stringify(row)
+    .replaceAll(STAND_IN, `${STAND_IN}fdd0`)
+    .replace(/(?<!\\)((?:\\\\)*)\\u(0000|d[89a-f][0-9a-f]{2})/g, `$1${STAND_IN}$2`);
+}
+
+/** The same of one text, where there is no JSON around it. */
+function plain(text: string): string {
+  return JSON.parse(jsonb(text)) as string;
+}
+
+function rowOf(text: string): Json {
+  return JSON.parse(text.replace(new RegExp(`${STAND_IN}([0-9a-f]{4})`, "g"), "\\u$1")) as Json;
 }
 
 function fits(
@@ -155,7 +169,7 @@ function whereOf(where: NonNullable<ListOptions["where"]>, value: (given: unknow
   const absent = Object.keys(where).filter((name) => where[name] === null);
   return [
     ...(present.length > 0 ? [`c.summary @> ${value(jsonb(Object.fromEntries(present)))}::jsonb`] : []),
-    ...absent.map((name) => `coalesce(c.summary -> ${value(name)}::text, 'null') = 'null'`),
+    ...absent.map((name) => `coalesce(c.summary -> ${value(plain(name))}::text, 'null') = 'null'`),
   ];
 }
 
@@ -166,12 +180,13 @@ function hintsOf({ since, until, within, noneOf, anyOf }: ListHints, value: (giv
     ...(until === undefined ? [] : [`c.at < ${value(until)}`]),
     ...(within === undefined ? [] : [`c.summary @> ${value(jsonb(within))}::jsonb`]),
     ...Object.entries(noneOf ?? {}).map(
-      ([name, values]) => `coalesce(c.summary ->> ${value(name)}::text, '') <> ALL (${value(values)}::text[])`,
+      ([name, values]) =>
+        `coalesce(c.summary ->> ${value(plain(name))}::text, '') <> ALL (${value(values.map(plain))}::text[])`,
     ),
     ...(anyOf === undefined
       ? []
       : [
-          `EXISTS (SELECT 1 FROM unnest(${value(anyOf)}::text[]) AS name
+          `EXISTS (SELECT 1 FROM unnest(${value(anyOf.map(plain))}::text[]) AS name
             WHERE coalesce(c.summary -> name, 'null') NOT IN ('null', 'false', '0', '""', '[]', '{}'))`,
         ]),
   ];
@@ -185,7 +200,7 @@ function listedOf(row: Row): Found {
     head: Number(row["head"]),
     closed: row["closed"] === true,
     // As text: what JSON is read as is up to an application's own pool.
-    summary: JSON.parse((row["summary"] as string | null) ?? "null") as Json,
+    summary: rowOf((row["summary"] as string | null) ?? "null"),
     holder: row["held"] === true ? holderOf(row) : null,
   };
 }

@@ -1,4 +1,4 @@
-import { newId } from "holdfast";
+import { type ListOptions, newId } from "holdfast";
 import { lineOf, type VerbatimLine } from "holdfast/kit";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
@@ -198,3 +198,19 @@ test.each(["postgres://u:12#34@host/db", "postgres://u:12/34@host/db"])(
     expect(String(error)).not.toContain("34");
   },
 );
+
+test("a row with what the database cannot hold comes back as it was, and is found by it", async () => {
+  const odd = "\0 \ud800 \ufdd0 \ufdd00000 \\u0000 \\\0 😀";
+  const row = { title: odd, labels: { [odd]: odd }, state: odd };
+  const summariser = { add: () => row, carries: () => false };
+  const store = await openPostgresStore(server.url, { schema: "odd", monthsAhead: 0, summariser });
+  onTestFinished(() => store.close());
+  await (await store.create(newId(), [{ kind: "note" }])).close();
+  const found = async (options: ListOptions): Promise<unknown[]> =>
+    (await store.list(options)).sessions.map(({ summary }) => summary);
+  expect(await found({})).toEqual([row]);
+  expect(await found({ where: { title: odd, [`${odd}!`]: null } })).toEqual([row]);
+  expect(await found({ hints: { within: { labels: { [odd]: odd } }, anyOf: [odd, "state"] } })).toEqual([row]);
+  expect(await found({ hints: { noneOf: { state: ["\0"] } } })).toEqual([row]);
+  expect(await found({ hints: { noneOf: { state: [odd] } } })).toEqual([]);
+});
