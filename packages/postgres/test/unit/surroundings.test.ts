@@ -1,11 +1,17 @@
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmod, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import { type ListOptions, newId } from "holdfast";
 import { lineOf, type VerbatimLine } from "holdfast/kit";
 import pg from "pg";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Database } from "../../src/database.ts";
 import { openPostgresStore } from "../../src/index.ts";
 import { Leases } from "../../src/leases.ts";
-import { type Server, startServer } from "../server/server.ts";
+import { freePort, type Server, startServer } from "../server/server.ts";
 
 let server: Server;
 
@@ -13,6 +19,38 @@ beforeAll(async () => {
   server = await startServer(["fsync=off"]);
 });
 afterAll(() => server.stop());
+
+/** Of the server as it is now: it waits for what its primary would send. Returns its address. */
+async function startStandby(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "holdfast-standby-"));
+  const data = join(folder, "data");
+  const { uid, gid } = await stat(join(server.folder, "data"));
+  await promisify(execFile)("cp", ["-a", join(server.folder, "data"), data]);
+  await rm(join(data, "postmaster.pid"));
+  await writeFile(join(data, "standby.signal"), "");
+  await chmod(folder, 0o777);
+  const [found] = await server.query("SELECT setting FROM pg_config WHERE name = 'BINDIR'");
+  const port = await freePort();
+  const args = ["-D", data, "-p", String(port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="];
+  const as = process.getuid?.() === 0 ? { uid, gid } : {};
+  const running = spawn(join(String(found!["setting"]), "postgres"), args, { stdio: "ignore", ...as });
+  onTestFinished(async () => {
+    const ended = once(running, "close");
+    running.kill("SIGQUIT");
+    await ended;
+    await rm(folder, { recursive: true });
+  });
+  const url = server.url.replace(`:${server.port}/`, `:${port}/`);
+  await vi.waitFor(
+    async () => {
+      const client = new pg.Client({ connectionString: url });
+      await client.connect();
+      await client.end();
+    },
+    { timeout: 20_000 },
+  );
+  return url;
+}
 
 describe("leases", () => {
   test("that could not be given back twice go back when the server answers", async () => {
@@ -148,6 +186,19 @@ describe("a server", () => {
     const store = await openPostgresStore(`${server.url}${options}`, { monthsAhead: 0, clock: () => later });
     onTestFinished(() => store.close());
     expect((await store.list()).sessions).toHaveLength(1);
+  });
+
+  test("that is a standby shows who writes, as its primary does", async () => {
+    const options = { schema: "watched", monthsAhead: 0, leaseMs: 600_000 };
+    const primary = await openPostgresStore(server.url, options);
+    onTestFinished(() => primary.close());
+    const journal = await primary.create(newId(), [{ kind: "note" }]);
+    await server.query("CHECKPOINT");
+    const standbyUrl = await startStandby();
+    const reader = await openPostgresStore(standbyUrl, { ...options, directUrl: null });
+    onTestFinished(() => reader.close());
+    expect((await reader.list()).sessions).toMatchObject([{ id: journal.id, holder: { pid: process.pid } }]);
+    expect((await reader.read(journal.id)).recovery.unclean).toBe(false);
   });
 
   test("from which somebody reads for long makes no partition, and nobody waits for that", async () => {
