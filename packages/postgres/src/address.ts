@@ -77,9 +77,16 @@ function directOf(url: URL, direct: string | null): string | null {
   const [, host, port] = /^([^\s:/@]+|\[[0-9a-f:]+\]|)(?::(\d{1,5}))?$/i.exec(direct) ?? [];
   if (host === undefined || (host === "" && port === undefined)) throw invalid('"direct" is no host and port');
   const server = new URL(url);
+  const query = server.searchParams;
+  const named = query.get("host");
+  // Whatever stands in the query counts first; and where no host stands in front of it, there cannot be a port either.
+  if (host === "" && (named !== null || server.hostname === "")) {
+    query.set("port", port!);
+    return server.href;
+  }
   if (host !== "") server.hostname = host;
-  if (port !== undefined) server.port = port;
-  for (const name of ["host", "port"]) server.searchParams.delete(name);
+  server.port = port ?? query.get("port") ?? server.port;
+  for (const name of ["host", "port"]) query.delete(name);
   return server.href;
 }
 

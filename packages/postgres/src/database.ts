@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Durability, HoldfastError } from "holdfast";
+import { storeClosed } from "holdfast/kit";
 import type { Pool, PoolClient, QueryConfig, QueryResult } from "pg";
 import { databaseFailure, isPassing } from "./failure.ts";
 
@@ -137,6 +138,7 @@ export class Database {
 
   failure(error: unknown, what: string): unknown {
     if (error instanceof HoldfastError) return error;
+    if (this.#closing.signal.aborted) return storeClosed(this.name);
     return databaseFailure(error, what, this.name);
   }
 

@@ -24,6 +24,11 @@ const KEEPALIVE =
 /** There is a pooler in between: the connection to the server is not this worker's own, and a lock on it would be whoever's uses it next. */
 export class NotDirect extends Error {}
 
+/** What that means, for a person. */
+export function behindPooler(name: string): string {
+  return `${name} is a pooler, and nothing says where the server itself is: a dead worker's sessions are free only when its time is over, and followers are up to a second late. Add "?direct=host:port" to the address (docs/guides/many-machines.md).`;
+}
+
 export interface DirectOptions {
   /** Connected, with a time limit. */
   readonly connect: () => Promise<Client>;

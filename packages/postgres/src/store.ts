@@ -38,7 +38,7 @@ import { adoptSession } from "./adopt.ts";
 import { Batch } from "./batch.ts";
 import { Catalogue } from "./catalogue.ts";
 import type { Database } from "./database.ts";
-import { Direct, NotDirect } from "./direct.ts";
+import { behindPooler, Direct, NotDirect } from "./direct.ts";
 import { Followers, followSession } from "./follow.ts";
 import { PostgresJournal } from "./journal.ts";
 import { type Lease, Leases, lockKey } from "./leases.ts";
@@ -84,6 +84,8 @@ export class PostgresStore implements JournalStore {
   readonly #batch: Batch;
   readonly #followers = new Followers();
   readonly #live = new Map<string, PostgresJournal>();
+  /** What takes a lease, or has taken one and is not done yet. */
+  readonly #underWay = new Set<Promise<unknown>>();
   readonly #ending = new AbortController();
   #direct: Direct | null = null;
   #closing: Promise<void> | null = null;
@@ -161,7 +163,8 @@ export class PostgresStore implements JournalStore {
         ledger.setDurable(ledger.head);
         const segment = { number: 1, epoch: 1, first: 1 };
         const state = { unclean: false, created: true, startSegment: false };
-        return this.#unlessClosed(id, lease, () => this.#journal(id, lease, ledger, segment, options, state));
+        // If the store is being closed, that closes it too.
+        return this.#journal(id, lease, ledger, segment, options, state);
       },
       () => sessionExists(id),
     );
@@ -303,6 +306,8 @@ export class PostgresStore implements JournalStore {
   }
 
   async #close(): Promise<void> {
+    // It gives back what it has taken, or is a journal to be closed.
+    await Promise.allSettled(this.#underWay);
     const results = await Promise.allSettled([...this.#live.values()].map((journal) => journal.close()));
     this.#ending.abort();
     await this.#leases.close();
@@ -362,13 +367,18 @@ export class PostgresStore implements JournalStore {
     work: () => Promise<T>,
     busy: () => HoldfastError | Promise<HoldfastError> = () => this.#leases.busy(id),
   ): Promise<T> {
-    if (!(await this.#leases.claim(id))) throw await busy();
-    try {
-      return await work();
-    } catch (error) {
-      this.#leases.unclaim(id);
-      throw error;
-    }
+    const claimed = async (): Promise<T> => {
+      if (!(await this.#leases.claim(id))) throw await busy();
+      try {
+        return await work();
+      } catch (error) {
+        this.#leases.unclaim(id);
+        throw error;
+      }
+    };
+    const underWay = claimed();
+    this.#underWay.add(underWay);
+    return underWay.finally(() => this.#underWay.delete(underWay));
   }
 
   /** The store may have been closed while the lease was being taken. What is taken for nothing is given back. */
@@ -429,10 +439,6 @@ export class PostgresStore implements JournalStore {
   #assertOpen(): void {
     if (this.#closing) throw storeClosed(this.url);
   }
-}
-
-function behindPooler(name: string): string {
-  return `${name} is a pooler, and nothing says where the server itself is: a dead worker's sessions are free only when its time is over, and followers are up to a second late. Add "?direct=host:port" to the address (docs/guides/many-machines.md).`;
 }
 
 function segmentsOf({ segments }: Place): readonly Segment[] {

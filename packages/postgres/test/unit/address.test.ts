@@ -1,3 +1,4 @@
+import pg from "pg";
 import { expect, test } from "vitest";
 import { parseAddress } from "../../src/address.ts";
 
@@ -24,3 +25,12 @@ test.each(["direct=", "direct=a/b", "direct=a:b", "direct=me@server"])(
     expect(() => parseAddress(`${POOLER}&${query}`)).toThrow(/^(?!.*secret).*direct/);
   },
 );
+
+test.each([
+  ["postgres:///db?host=/var/run&direct=:5433", { host: "/var/run", port: 5433 }],
+  ["postgres:///db?host=pooler&port=6432&direct=:5433", { host: "pooler", port: 5433 }],
+  ["postgres:///db?host=pooler&port=6432&direct=server", { host: "server", port: 6432 }],
+])("%s: the host and the port may stand in the query", (url, expected) => {
+  const { host, port } = new pg.Client({ connectionString: parseAddress(url).direct! });
+  expect({ host, port }).toEqual(expected);
+});

@@ -265,3 +265,21 @@ test("a row with what the database cannot hold comes back as it was, and is foun
   expect(await found({ hints: { noneOf: { state: ["\0"] } } })).toEqual([row]);
   expect(await found({ hints: { noneOf: { state: [odd] } } })).toEqual([]);
 });
+
+test("a store that is closed under what it is doing says so, and leaves no lease behind", async () => {
+  const options = { schema: "closing", monthsAhead: 0 };
+  const id = newId();
+  const ended = new Set<unknown>();
+  for (let round = 0; round < 12; round++) {
+    const store = await openPostgresStore(server.url, options);
+    if (round === 0) await (await store.create(id, [{ kind: "note" }])).close();
+    const all = [store.open(id), store.create(newId(), [{ kind: "note" }]), store.list(), store.read(id)];
+    const results = Promise.allSettled(all);
+    // Wherever they have got to.
+    for (let turn = 0; turn < round; turn++) await store.has(id);
+    await store.close();
+    for (const result of await results) ended.add(result.status === "fulfilled" || result.reason.code);
+  }
+  expect([...ended].filter((how) => how !== true)).toEqual(["STORE_CLOSED"]);
+  expect(await server.query("SELECT FROM closing.heads WHERE owner IS NOT NULL")).toEqual([]);
+});
