@@ -100,15 +100,13 @@ export async function migrate(database: Database, options: MigrateOptions): Prom
   const { schema } = database;
   const nextMonth = partitionName(monthOf(options.nowMs, Math.min(1, options.monthsAhead)));
   const look = (query: Query): Promise<Row> => lookAt(schema, nextMonth, query);
-  const found = await database.retry(
-    "open the store",
-    () => look((text, values) => database.once(text, values)),
-    options.patienceMs,
-  );
+  const patiently: Query = (text, values) =>
+    database.retry("open the store", () => database.once(text, values), options.patienceMs);
+  const found = await look(patiently);
   assertEncoding(database, found["encoding"]);
   database.serverVersion = Number(found["version"]);
   const server = { fsync: found["fsync"] !== "off" };
-  if ((await versionIn(database, found, (text, values) => database.once(text, values))) === SCHEMA_VERSION) {
+  if ((await versionIn(database, found, patiently)) === SCHEMA_VERSION) {
     if (found["month"] !== true) await makePartitions(database, options);
     return server;
   }
