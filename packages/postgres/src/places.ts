@@ -157,3 +157,12 @@ export class Places {
     return removed;
   }
 }
+
+/** In order; a session that has none recorded is one segment. */
+export function segmentsOf({ segments }: Place): readonly Segment[] {
+  return segments.length > 0 ? segments : [{ number: 1, epoch: 1, first: 1 }];
+}
+
+export function newestOf(found: Place): Segment {
+  return segmentsOf(found).at(-1)!;
+}

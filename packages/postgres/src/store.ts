@@ -44,7 +44,7 @@ import { PostgresJournal } from "./journal.ts";
 import { type Lease, Leases, lockKey } from "./leases.ts";
 import { Lines } from "./lines.ts";
 import type { PostgresStoreOptions } from "./open.ts";
-import { type Place, Places } from "./places.ts";
+import { newestOf, type Place, Places, segmentsOf } from "./places.ts";
 import { MONTHS_AHEAD, makePartitions } from "./schema.ts";
 import { Texts } from "./search.ts";
 
@@ -439,12 +439,4 @@ export class PostgresStore implements JournalStore {
   #assertOpen(): void {
     if (this.#closing) throw storeClosed(this.url);
   }
-}
-
-function segmentsOf({ segments }: Place): readonly Segment[] {
-  return segments.length > 0 ? segments : [{ number: 1, epoch: 1, first: 1 }];
-}
-
-function newestOf(found: Place): Segment {
-  return segmentsOf(found).at(-1)!;
 }
