@@ -1,18 +1,10 @@
 import { type Command, Option } from "commander";
 import { loadConfig } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
+import type { RunOptions } from "../run/run.ts";
 import { modelOptions } from "./model-options.ts";
 
-interface Options {
-  readonly model?: string;
-  readonly resume?: string;
-  readonly continue?: true;
-  readonly finish?: true;
-  readonly stopProcesses?: true;
-  readonly title?: string;
-  readonly json?: true;
-  readonly quiet?: true;
-}
+type Options = Omit<RunOptions, "prompt">;
 
 export function register(program: Command): void {
   const command = program
