@@ -1,6 +1,7 @@
 import type { Dialect, View } from "../dialects/dialect.ts";
 import { pair } from "../dialects/pairing.ts";
 import { type Item, isShown } from "./item.ts";
+import type { Checkpoint } from "./records.ts";
 
 /**
  * Changes of the past that the application asked for: hiding, editing, another model. Hiding and editing come into force all at once, at the start of a turn. Signed reasoning between the first place that changed
@@ -9,11 +10,12 @@ import { type Item, isShown } from "./item.ts";
 export class ChangedPast<M> {
   #from: string | null;
   #until: string | null;
-  #isPending = false;
+  #isPending: boolean;
 
-  constructor(saved?: { readonly from: string; readonly until: string }) {
-    this.#from = saved?.from ?? null;
-    this.#until = saved?.until ?? null;
+  constructor({ changed, pending }: Pick<Checkpoint, "changed" | "pending"> = {}) {
+    this.#from = changed?.from ?? null;
+    this.#until = changed?.until ?? null;
+    this.#isPending = pending === true;
   }
 
   /** Something is to be hidden, shown or replaced. */

@@ -255,7 +255,7 @@ export class Conversation<M> {
     const { checkpoint, undo, seq } = this.#checkpoint!;
     this.#checkpoint = null;
     if (checkpoint.dialect !== "") this.#speak(checkpoint.dialect);
-    const said = new Transcript(this.dialect, checkpoint.changed);
+    const said = new Transcript(this.dialect, checkpoint);
     this.#transcript = said;
     this.#writer = { intents: checkpoint.intents };
     this.#turns = checkpoint.turns;

@@ -26,7 +26,7 @@ export interface ReplaceOptions {
  * few more than were asked for than the last results of the running turn lost, or a compaction that fails on some days. Where that would bring back all that was
  * left out, leaving it out was meant, and is refused.
  *
- * CALLS_OPEN if a call would be dropped whose tool is running. MESSAGE_ID_TAKEN, MESSAGE_UNFIT, MESSAGE_NOT_JSON. Hiding and editing that were to reach the model at the next turn are in force in the new epoch.
+ * CALLS_OPEN if a call would be dropped whose tool is running. MESSAGE_ID_TAKEN, MESSAGE_UNFIT, MESSAGE_NOT_JSON. Hiding and editing that were to reach the model at the next turn are in force in the new epoch, unless a turn is open.
  */
 export function replacement<M>(
   conversation: Conversation<M>,
@@ -39,7 +39,7 @@ export function replacement<M>(
   const given = withWholeTail(conversation, before, taken(conversation, items, store));
   requireRunningCalls(conversation, before, given, options.life);
   requireWholeSteps(conversation.items, given);
-  settle(given, dialect);
+  const isPending = comeIntoForce(conversation, given);
   requirePairs(before, given, dialect);
   const carried = withResults(conversation, given, options, store);
   const changed = changedStretch(conversation, carried, options.changedFrom);
@@ -49,7 +49,11 @@ export function replacement<M>(
     reason: options.reason,
     carried: carried.length,
     ...(options.undo === undefined ? {} : { undo: options.undo }),
-    checkpoint: { ...leftBehind(conversation, checkpoint, carried, options), ...(changed ? { changed } : {}) },
+    checkpoint: {
+      ...leftBehind(conversation, checkpoint, carried, options),
+      ...(changed ? { changed } : {}),
+      ...(isPending ? { pending: true } : {}),
+    },
   };
   const { started } = epoch.checkpoint;
   const ends = conversation.runs.strayEnds.filter(({ call }) =>
@@ -64,6 +68,29 @@ export function epochRecords<M>(
   carried: readonly Carried<M>[],
 ): SessionRecord[] {
   return [epoch, attributes, ...carried.map(carriedRecord)];
+}
+
+/**
+ * Puts in force what was to be hidden, shown or replaced. While a turn is open, it goes on waiting for the next one: else the model could be asked with nothing but its own words at the end (R2).
+ * True if something waits. An edit whose replaced entries are not given has nothing to wait for.
+ */
+function comeIntoForce<M>(conversation: Conversation<M>, given: Carried<M>[]): boolean {
+  const { turn, dialect } = conversation;
+  const before = given.map(({ hidden }) => hidden);
+  settle(given, dialect);
+  if (!turn || turn.ended) return false;
+  const steps = new Map(given.map(({ entry }) => [entry.id, entry.step]));
+  const replacing = new Set(given.map(({ entry }) => steps.get(entry.replacedBy ?? "")));
+  let isPending = false;
+  for (const [at, item] of given.entries()) {
+    const { id, step, synthetic } = item.entry;
+    const isChanged = item.hidden !== before[at] && conversation.find(id) !== null;
+    const isEdit = !item.hidden && synthetic !== undefined;
+    if (!isChanged || (isEdit && !replacing.has(step))) continue;
+    item.hidden = before[at]!;
+    isPending = true;
+  }
+  return isPending;
 }
 
 /** If what is given ends with the end of the conversation: with the whole steps of it, and the calls of the results in it. */

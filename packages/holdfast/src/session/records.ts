@@ -199,6 +199,8 @@ export interface Checkpoint {
   usageByTurn: [turn: number, usage: Usage][];
   /** Ids of the first and the last message behind a change of the past: signed reasoning there is no longer sent (R1). */
   changed?: { from: string; until: string };
+  /** Hiding and editing wait for the next turn: which carried messages are shown until then, their `hidden` alone says. */
+  pending?: true;
 }
 export interface StartedCheckpoint extends Omit<ToolStarted, "kind"> {
   startedAt: string;

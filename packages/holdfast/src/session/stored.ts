@@ -83,6 +83,7 @@ const savedCheckpoint = shape(
       Array.isArray(pair) && count(pair[0]) !== undefined && usage(pair[1]) === pair[1] ? pair : undefined,
     ),
     changed: shape({ from: text, until: text }),
+    pending: flag,
   },
 ) as (value: unknown) => Partial<Checkpoint> | undefined;
 const NOTHING: Checkpoint = {

@@ -19,13 +19,16 @@ export class Transcript<M> {
   readonly #dialect: Dialect<M>;
   readonly #byId = new Map<string, Item<M>>();
   readonly #earlyPatches = new Map<string, Metadata[]>();
+  /** What the epoch brought along is shown as it says, not as its metadata does. */
+  readonly #isPending: boolean;
   #section: Section<M>;
   /** Where the next answer is to stand, if not at the end; which step that is, its first message says. */
   #answer: { at: number; step: string | null } | null = null;
 
-  constructor(dialect: Dialect<M>, changed?: { readonly from: string; readonly until: string }) {
+  constructor(dialect: Dialect<M>, saved: Pick<records.Checkpoint, "changed" | "pending"> = {}) {
     this.#dialect = dialect;
-    this.changed = new ChangedPast(changed);
+    this.changed = new ChangedPast(saved);
+    this.#isPending = saved.pending === true;
     this.#section = new Section(dialect);
   }
 
@@ -235,8 +238,8 @@ export class Transcript<M> {
     return metadata === EMPTY ? EMPTY : deepFreeze(metadata);
   }
 
-  #itemOf(entry: Entry<M>, from: Item<M>["from"], flags: { hidden?: true; redacted?: true }): Item<M> {
-    const isToBe = entry.metadata.hiddenFromModel === true;
+  #itemOf(entry: Entry<M>, from: Item<M>["from"], flags: { hidden?: true; redacted?: true; carried?: true }): Item<M> {
+    const isToBe = entry.metadata.hiddenFromModel === true && !(flags.carried && this.#isPending);
     const isMessage = from === "message";
     const hidden = flags.hidden === true || (isMessage && (isToBe || this.#joinsHidden(entry.step)));
     if (hidden && isMessage) this.#hideStep(entry.step);

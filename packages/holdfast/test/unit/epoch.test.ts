@@ -44,7 +44,7 @@ describe("what an entry keeps", () => {
     expect(life.accepted()).toBe("");
   });
 
-  test("what was hidden or edited for the next turn is so in the new epoch, and stays so", () => {
+  test("what was hidden or edited between turns is so in the new epoch, and stays so", () => {
     const life = begun();
     const [first] = life.step(step({ calls: [call("a")] }));
     life.result("secret");
@@ -53,6 +53,7 @@ describe("what an entry keeps", () => {
     const shown = { id: "short", message: { role: "assistant", content: "short" } };
     life.write({ kind: "edit", id: "e", ids: [second!], shown: [shown], reason: "shorter" });
     expect(JSON.stringify(life.view())).toContain("wordy");
+    life.end();
     life.replace(life.entries);
     for (const conversation of [life.conversation, life.reopened()]) {
       const view = JSON.stringify(messagesOf(conversation, STILL));
@@ -63,6 +64,43 @@ describe("what an entry keeps", () => {
     life.write({ kind: "patch", id: first!, metadata: { hiddenFromModel: false } });
     expect(life.accepted()).toBe("");
     expect(JSON.stringify(life.view()), "and can be shown again").toContain("secret");
+  });
+
+  test("while a turn is open it waits for the next one, over the epoch: a request ends where it did (R2)", () => {
+    const life = begun();
+    life.step(step({ text: "wordy" }));
+    life.prompt("go on");
+    const [wordy, prompt] = life.entries.slice(1).map(({ id }) => id);
+    life.write({ kind: "patch", id: prompt!, metadata: { hiddenFromModel: true } });
+    const shown = { id: "short", message: { role: "assistant", content: "short" } };
+    life.write({ kind: "edit", id: "e", ids: [wordy!], shown: [shown], reason: "shorter" });
+    const before = life.view();
+    life.replace(life.entries);
+    life.replace(life.entries);
+    for (const conversation of [life.conversation, life.reopened()]) {
+      expect(messagesOf(conversation, STILL)).toEqual(before);
+      expect(conversation.find(prompt!)!.entry.metadata).toEqual({ hiddenFromModel: true });
+    }
+    expect(before.at(-1)).toMatchObject({ role: "user" });
+    life.end();
+    life.prompt("and now?");
+    for (const conversation of [life.conversation, life.reopened()]) {
+      const view = JSON.stringify(messagesOf(conversation, STILL));
+      expect(view).toMatch(/short.*and now/);
+      expect(view).not.toMatch(/wordy|go on/);
+    }
+    expect(life.accepted()).toBe("");
+  });
+
+  test("an edit whose replaced entries are dropped while a turn is open has nothing to wait for", () => {
+    const life = begun();
+    const [wordy] = life.step(step({ text: "wordy" }));
+    life.prompt("go on");
+    const shown = { id: "short", message: { role: "assistant", content: "short" } };
+    life.write({ kind: "edit", id: "e", ids: [wordy!], shown: [shown], reason: "shorter" });
+    life.replace(life.entries.filter(({ id }) => id !== wordy));
+    for (const conversation of [life.conversation, life.reopened()])
+      expect(JSON.stringify(messagesOf(conversation, STILL))).toMatch(/go.*short.*go on/);
   });
 });
 
