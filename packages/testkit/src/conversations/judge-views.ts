@@ -55,6 +55,7 @@ function nextFaults({ log, voice, reading }: Evidence): Fault[] {
 function eras(log: Log): (at: number) => number {
   const changes: number[] = [];
   let isPending = false;
+  const started = new Set<string>();
   for (const { op, at, answer } of log.tried) {
     if (answer === "no") continue;
     if (changesPast(op)) {
@@ -62,9 +63,10 @@ function eras(log: Log): (at: number) => number {
       if (op.do === "edit" || op.do === "patch") isPending = true;
     } else if (op.do === "start" && isPending) {
       changes.push(at);
-      // One that was cut off by a death may never have been written: then the next one brings the change.
-      isPending = answer !== "ok";
+      // One that was cut off by a death may never have been written, or it was, and sending its prompt again resumes that turn (R15): then the next one brings the change.
+      isPending = answer !== "ok" || started.has(op.id);
     }
+    if (op.do === "start") started.add(op.id);
   }
   return (at) => changes.filter((change) => change < at).length;
 }

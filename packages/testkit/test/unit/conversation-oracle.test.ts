@@ -1,0 +1,65 @@
+import type { Reading } from "holdfast";
+import { describe, expect, test } from "vitest";
+import type { AgentEvent, Op } from "../../src/conversations/events.ts";
+import { viewFaults } from "../../src/conversations/judge-views.ts";
+import { Log } from "../../src/conversations/log.ts";
+import { type Message, voiceOf } from "../../src/conversations/voices.ts";
+
+const voice = voiceOf("openai-chat");
+const said = (text: string): Message => voice.said("", text);
+const prompt = voice.user("second");
+const first = [voice.user("first"), said("one")];
+const second = [prompt, said("two")];
+
+const start = (id: string, message: Message): Op => ({ do: "start", id, message, queued: false });
+const hide: Op = { do: "patch", id: "first", key: "k", value: "v", hides: true };
+const asked = (view: readonly Message[]): AgentEvent => ({ e: "asked", view, settled: true });
+
+/** What agents told, a list for each life. A call that is followed by "died" has no answer. */
+function logOf(...lives: readonly (readonly (Op | AgentEvent | "died")[])[]): Log {
+  const log = new Log();
+  for (const life of lives) {
+    log.nextLife();
+    for (const [n, one] of life.entries()) {
+      if (one === "died") continue;
+      if ("e" in one) log.hear(one);
+      else {
+        log.hear({ e: "try", n, op: one });
+        if (life[n + 1] !== "died") log.hear({ e: "ok", n });
+      }
+    }
+  }
+  return log;
+}
+
+function kindsOf(log: Log, messages: readonly Message[]): string[] {
+  const reading = { messages, interruption: null } as unknown as Reading<Message>;
+  return viewFaults({ log, voice, reading, draftMs: 0, history: [], effects: [] }).map(({ what }) => what);
+}
+
+describe("C35, as the oracle judges it: the past changes when the application changed it, at the start of a turn", () => {
+  const before = asked([...first, prompt]);
+  const third = voice.user("third");
+  const after = [...second, third];
+
+  test("hidden before a prompt that is recorded already and sent again: that turn is resumed, and the next one brings the change", () => {
+    const lives = [
+      [start("second", prompt), "died"],
+      [hide, start("second", prompt), before, start("third", third), asked(after)],
+    ] as const;
+    expect(kindsOf(logOf(...lives), after)).toEqual([]);
+  });
+
+  test("hidden before a turn, whose first request shows the change: it may not change again at the next", () => {
+    const life = [hide, start("second", prompt), before, start("third", third), asked(after)];
+    expect(kindsOf(logOf(life), after)).toEqual(["past"]);
+  });
+
+  test("nothing was hidden: nothing may change", () => {
+    const lives = [
+      [start("second", prompt), "died"],
+      [start("second", prompt), before, start("third", third), asked(after)],
+    ] as const;
+    expect(kindsOf(logOf(...lives), after)).toEqual(["past"]);
+  });
+});
