@@ -17,6 +17,8 @@ export interface Config {
   readonly deny: readonly string[];
   /** Tokens that the model's window holds; undefined: what is known of the model. */
   readonly windowTokens: number | undefined;
+  /** Variables that commands see though they hold a key of the agent. */
+  readonly passEnv: readonly string[];
   /** Milliseconds that the offline model takes for each delta. */
   readonly offlineDelayMs: number;
   /** HOLDFAST_DEBUG: stack traces and internals, to stderr. */
@@ -93,6 +95,13 @@ export const settings: readonly Setting[] = [
     kind: "number",
     fallback: undefined,
     what: "how many tokens the model's window holds; by default what is known of the model",
+  },
+  {
+    key: "passEnv",
+    env: "HOLDFAST_PASS_ENV",
+    kind: "list",
+    fallback: [],
+    what: "names of variables that commands may see although they hold a key of the agent's own (see below)",
   },
   {
     key: "offlineDelayMs",

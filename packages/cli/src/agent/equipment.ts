@@ -2,8 +2,9 @@ import { type Durable, durable } from "@holdfast/adapters/ai-sdk";
 import type { ModelMessage, ToolSet } from "ai";
 import type { OpenCall, Session, Turn } from "holdfast";
 import type { Services } from "../host/services.ts";
-import type { ResolvedModel } from "../models/resolve.ts";
+import { KEYS, type ResolvedModel } from "../models/resolve.ts";
 import type { ToolContext } from "../tools/context.ts";
+import { commandEnvironment } from "../tools/environment.ts";
 import { type Circumstances, type Decision, decide, type Policy, passedOver } from "../tools/permission.ts";
 import { type FoundProcess, findAgain, stopGroup, waitFor } from "../tools/processes.ts";
 import { makeTools, REPLAY } from "../tools/tools.ts";
@@ -173,11 +174,13 @@ export class Equipment {
 
   #tools(turn: Turn<ModelMessage>, model: ResolvedModel): ToolSet {
     const { session } = this;
+    const { config } = this.#services;
     const context: ToolContext = {
       cwd: this.cwd,
       outputs: this.outputs,
       process: (call, process) => turn.toolProcess(call, process),
       output: this.#told.output,
+      env: commandEnvironment(process.env, { keys: KEYS, store: config.store, pass: config.passEnv }),
       passOver: passedOver(this.#circumstances),
     };
     const tools: ToolSet = { ...makeTools(context) };

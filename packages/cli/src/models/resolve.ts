@@ -84,6 +84,9 @@ const PROVIDERS: Readonly<Record<string, Provider>> = {
   },
 };
 
+/** The variables that hold keys of providers. */
+export const KEYS: readonly string[] = Object.values(PROVIDERS).flatMap(({ keys }) => keys);
+
 function settings(key: string | undefined, baseUrl: string | undefined): { apiKey?: string; baseURL?: string } {
   return { ...(key ? { apiKey: key } : {}), ...(baseUrl ? { baseURL: baseUrl } : {}) };
 }

@@ -1,4 +1,5 @@
 import type { ToolProcess } from "holdfast";
+import type { Environment } from "./environment.ts";
 
 /** What a tool may know of the agent that runs it. One for each session. */
 export interface ToolContext {
@@ -10,6 +11,8 @@ export interface ToolContext {
   readonly process: (call: string, process: ToolProcess) => Promise<void>;
   /** What a running tool says, for people. */
   readonly output: (call: string, text: string) => void;
+  /** The variables of its commands (`commandEnvironment`). */
+  readonly env: Environment;
   /** Files and folders (real paths) that a search or a listing passes over, since reading them would need a word (`passedOver` of permission.ts). Default: what looks like a secret. */
   readonly passOver?: (path: string) => boolean;
 }

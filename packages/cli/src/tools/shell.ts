@@ -161,16 +161,21 @@ async function spawnAtGate(context: ToolContext, call: string, command: string):
 }
 
 /** In a process group of its own, so that it can be ended as a whole and outlives the agent. What it prints goes straight to its log: nothing of that is lost with the agent. */
-function spawnInto(file: string, { outputs, cwd }: ToolContext, call: string, command: string): ChildProcess {
+function spawnInto(
+  file: string,
+  { outputs, cwd, env: given }: ToolContext,
+  call: string,
+  command: string,
+): ChildProcess {
   const log = openSync(file, "wx", 0o600);
-  const env = { ...process.env, ...UNATTENDED };
+  const env = { ...given, ...UNATTENDED };
   try {
     if (process.platform === "win32") {
       const options = { cwd, env, windowsHide: true, windowsVerbatimArguments: true };
       return spawn("cmd", ["/d", "/s", "/c", `"${command}"`], { ...options, stdio: ["ignore", log, log] });
     }
-    const given = ["-c", GATED, "holdfast", command, join(outputs, safeName(call))];
-    return spawn("sh", given, { cwd, env, detached: true, stdio: ["ignore", log, log, "pipe"] });
+    const words = ["-c", GATED, "holdfast", command, join(outputs, safeName(call))];
+    return spawn("sh", words, { cwd, env, detached: true, stdio: ["ignore", log, log, "pipe"] });
   } catch (error) {
     rmSync(file, { force: true });
     throw error;

@@ -37,6 +37,7 @@ await turn.tool("call_0", async (signal) => {
   const context = {
     cwd: job.cwd,
     outputs: job.outputs,
+    env: process.env,
     process: async (id: string, process: { pid: number; started: string; group?: true }) => {
       say({ e: "process", pid: process.pid, started: process.started });
       if (job.at === "spawned") await here();

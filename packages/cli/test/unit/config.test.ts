@@ -24,6 +24,7 @@ describe("configuration", () => {
       ask: [],
       deny: [],
       windowTokens: undefined,
+      passEnv: [],
       offlineDelayMs: 15,
       debug: false,
     });

@@ -2,6 +2,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { validateAiSdk } from "@holdfast/testkit";
 import { expect, test } from "vitest";
+import { commandEnvironment } from "../../src/tools/environment.ts";
 import { call, heard, Stage, text } from "./host-stage.ts";
 
 /** What was called has begun, and waits for the disk or the model. */
@@ -341,4 +342,43 @@ test("R9: a call that hides behind the id of an allowed one is judged by itself,
   expect(events.at(-1)).toMatchObject({ type: "turn.ended", denied: 1 });
   const notice = events.find((event) => event.type === "notice");
   expect(notice).toMatchObject({ text: expect.stringContaining(`--allow 'shell(touch '\\''made'\\'')'`) });
+});
+
+test.each([
+  ["are not handed to commands", [], ["", "", "else's"]],
+  ["are, where the user says so", ["OPENAI_API_KEY"], ["sk-ours", "", "else's"]],
+])("the agent's own keys %s", async (_, passEnv, seen) => {
+  await using stage = new Stage();
+  const password = "postgres://me:secret@127.0.0.1/db";
+  const given = { OPENAI_API_KEY: "sk-ours", HOLDFAST_STORE: password, SOMEBODY_KEY: "else's" };
+  const before = Object.keys(given).map((name) => [name, process.env[name]] as const);
+  Object.assign(process.env, given);
+  try {
+    const command = 'printf "%s\\n" "$OPENAI_API_KEY" "$HOLDFAST_STORE" "$SOMEBODY_KEY"';
+    const chat = await stage.chat([[call("c1", "shell", { command })], [text("done")]], {
+      config: { allow: ["shell"], passEnv },
+    });
+    await chat.prompt("go");
+    await chat.settled();
+    const printed = chat.state.items.find(({ kind }) => kind === "call");
+    expect(printed).toMatchObject({ output: `${seen.join("\n")}\n` });
+  } finally {
+    for (const [name, value] of before) {
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+    }
+  }
+});
+
+test.each([
+  ["postgres://u:p@h/db", false],
+  ["postgresql://u@h/db?password=x", false],
+  ["postgres://u@h/db", true],
+  ["sqlite:/home/me/a:b@c.sqlite", true],
+  ["/home/me/store", true],
+])("the address %s of a store: a command may see it: %s", (address, isSeen) => {
+  const seen = commandEnvironment({ HOLDFAST_STORE: address, pgPassword: "x", A: "1" }, { keys: [], store: address });
+  expect("HOLDFAST_STORE" in seen).toBe(isSeen);
+  expect("pgPassword" in seen).toBe(!address.startsWith("postgres"));
+  expect(seen["A"]).toBe("1");
 });

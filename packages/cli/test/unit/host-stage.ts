@@ -22,6 +22,7 @@ export const config: Config = {
   ask: [],
   deny: [],
   windowTokens: undefined,
+  passEnv: [],
   offlineDelayMs: 0,
   debug: false,
 };

@@ -33,6 +33,7 @@ function watched(change: Partial<ToolContext> = {}): ToolContext & Seen {
   const context = {
     cwd,
     outputs,
+    env: process.env,
     recorded,
     said: "",
     process: async (_call: string, process: ToolProcess) => void recorded.push(process),
