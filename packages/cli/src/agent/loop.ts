@@ -1,3 +1,4 @@
+import { setTimeout as passed } from "node:timers/promises";
 import type { Durable, RunOutcome } from "@holdfast/adapters/ai-sdk";
 import { type ModelMessage, streamText, type TextStreamPart, type ToolSet } from "ai";
 import type { Session } from "holdfast";
@@ -64,26 +65,27 @@ export async function work(work: Work): Promise<Worked> {
       isCompacted = true;
       isFresh = true;
     }
-    const run = streamText(
-      durable.wrap({
-        model: withPatience(model.model, work.retrying),
-        tools,
-        instructions: work.instructions,
-        messages: durable.messages(),
-        toolApproval: ({ toolCall }) => work.approve(toolCall),
-        maxRetries: RETRIES_MAX,
-        abortSignal: signal,
-        ...(model.providerOptions ? { providerOptions: model.providerOptions } : {}),
-        // Failures are told by `outcome`; without this the SDK prints them.
-        onError: () => {},
-      }),
-    );
+    const underWay = new UnderWay();
+    const settings = durable.wrap({
+      model: withPatience(model.model, work.retrying),
+      tools,
+      instructions: work.instructions,
+      messages: durable.messages(),
+      toolApproval: ({ toolCall }: { toolCall: Parameters<Work["approve"]>[0] }) => work.approve(toolCall),
+      maxRetries: RETRIES_MAX,
+      abortSignal: signal,
+      ...(model.providerOptions ? { providerOptions: model.providerOptions } : {}),
+      // Failures are told by `outcome`; without this the SDK prints them.
+      onError: () => {},
+    });
+    const run = streamText({ ...settings, tools: underWay.watched(settings.tools) });
     const [outcome] = await Promise.all([durable.outcome(run), showAll(run.stream, work.show)]);
     if (outcome.kind === "failed" && isWindowError(outcome.error) && !isFresh) {
       isCompacted = false;
       usedTokens = Number.POSITIVE_INFINITY;
       continue;
     }
+    if (outcome.kind === "aborted") await underWay.over();
     if (outcome.kind !== "completed") return outcome;
     isFresh = false;
     const { inputTokens = 0, outputTokens = 0 } = await run.usage;
@@ -105,6 +107,40 @@ export async function work(work: Work): Promise<Worked> {
     );
   }
   return { kind: "limit", steps: STEPS_MAX };
+}
+
+/** How long a turn that was stopped waits for its tools: longer than it takes to end a command that does not listen. */
+const STOPPING_MS = 10_000;
+
+/** The tools of a request that run. The SDK does not wait for them when it is stopped; but what they had done by then is to be recorded, before the session is closed or the next request is made. */
+class UnderWay {
+  readonly #running = new Set<Promise<unknown>>();
+
+  /** To be put around the tools that record: what they answer is on disk. */
+  watched(tools: ToolSet): ToolSet {
+    return Object.fromEntries(Object.entries(tools).map(([name, tool]) => [name, this.#watched(tool)]));
+  }
+
+  /** One that does not listen is not waited for without end: its outcome is recorded when it comes (C14). */
+  async over(): Promise<void> {
+    const late = new AbortController();
+    const patience = passed(STOPPING_MS, undefined, { signal: late.signal }).catch(() => {});
+    await Promise.race([Promise.allSettled(this.#running), patience]);
+    late.abort();
+  }
+
+  #watched(tool: ToolSet[string]): ToolSet[string] {
+    const execute = tool.execute as ((...given: unknown[]) => unknown) | undefined;
+    if (!execute) return tool;
+    const watched = (...given: unknown[]): unknown => {
+      const made = Promise.resolve(execute(...given));
+      this.#running.add(made);
+      const done = (): boolean => this.#running.delete(made);
+      made.then(done, done);
+      return made;
+    };
+    return { ...tool, execute: watched } as ToolSet[string];
+  }
 }
 
 /** The SDK runs no call of an answer that was cut off at the model's limit: its input may not be all that was meant. The model is told so, and can make it again. */

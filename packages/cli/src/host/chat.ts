@@ -230,9 +230,9 @@ export class LocalChat implements Chat {
     this.#shift.stop("close");
     this.#permissions.withdraw();
     try {
-      // What a failed store could not record is told already.
+      // Its tools come to their ends first, and those are recorded. What a failed store could not record is told already, or by its close.
+      await Promise.allSettled([this.#turn?.abort({ by: "close" }), over]);
       if (!this.#broken) await this.#session.close();
-      await over;
       // Nobody has said anything in it: it would only be in the way.
       if (this.#isUnused) await this.#services.store.delete(this.id);
     } finally {

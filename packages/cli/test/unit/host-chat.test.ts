@@ -210,36 +210,35 @@ test("after a clear or a rewind of what was interrupted nothing is interrupted a
   expect(chat.state.items.findLast(({ kind }) => kind === "prompt")).toMatchObject({ text: "second" });
 });
 
-test("C14: what a tool of a stopped turn answers late stays with its turn, while another chat works", async () => {
-  await using stage = new Stage();
-  const chat = await stage.chat(
-    [[call("slow", "shell", { command: "trap '' TERM; sleep 0.4; echo late" })], [text("next")]],
-    {
+test.each(["stop", "close"] as const)(
+  "C11: %s keeps what a command had printed, and its end, while another chat works",
+  async (how) => {
+    await using stage = new Stage();
+    const printedAll = /printed:\\nfirst words\\n(?:Terminated\\n)?last words\\n"/;
+    const command = "trap 'echo last words; exit 0' TERM; echo first words; while :; do sleep 0.02; done";
+    const chat = await stage.chat([[call("slow", "shell", { command })], [text("next")]], {
       config: { allow: ["shell"] },
-    },
-  );
-  const other = await stage.chat([[text("other")]]);
-  const { until } = heard(chat);
-  const started = until("tool.started");
-  await chat.prompt("slow");
-  await started;
-  const stopped = chat.stop();
-  await other.prompt("other");
-  await Promise.all([stopped, other.settled()]);
-  await chat.prompt("next");
-  await chat.settled();
-  const found: { seq: number; turn?: unknown; call?: unknown }[] = [];
-  for await (const record of chat.store.follow(chat.id)) {
-    found.push(record);
-    if (record.kind === "tool.ended") break;
-  }
-  expect(found.at(-1)).toMatchObject({ call: "slow", turn: 1 });
-  expect(JSON.stringify(other.state.items)).not.toContain("slow");
-  const reading = await chat.store.read(chat.id);
-  expect(JSON.stringify(reading.messages)).not.toContain("The command was stopped");
-  expect(validateAiSdk({ messages: reading.messages }, { prefill: true })).toEqual([]);
-  expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "next", turn: 2 });
-});
+    });
+    const other = await stage.chat([[text("other")]]);
+    const { until } = heard(chat);
+    const printed = until("tool.output");
+    await chat.prompt("slow");
+    await printed;
+    const stopped = chat[how]();
+    await other.prompt("other");
+    await Promise.all([stopped, other.settled()]);
+    const { interruption, messages } = await chat.store.read(chat.id);
+    expect(interruption).toMatchObject({ how: { kind: "aborted", by: how === "stop" ? "user" : "close" }, calls: [] });
+    expect(JSON.stringify(messages)).toMatch(printedAll);
+    expect(JSON.stringify(other.state.items)).not.toContain("slow");
+    if (how === "close") return;
+    await chat.prompt("next");
+    await chat.settled();
+    expect(JSON.stringify(chat.model.prompts.at(-1))).toMatch(printedAll);
+    expect(validateAiSdk({ messages }, { prefill: true })).toEqual([]);
+    expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "next", turn: 2 });
+  },
+);
 
 test("what was streamed is on the screen at every instant: live, or recorded, and never twice", async () => {
   await using stage = new Stage();
