@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { closeSync, fstatSync, openSync, readFileSync, readSync } from "node:fs";
+import { closeSync, existsSync, fstatSync, openSync, readdirSync, readFileSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { joined, plain, RESULT_CHARS_MAX } from "./bounded.ts";
 
@@ -13,6 +13,16 @@ export interface OutputFiles {
 export function outputFiles(outputs: string, call: string, pid: number): OutputFiles {
   const name = `${safeName(call)}.${pid}`;
   return { log: join(outputs, `${name}.log`), exit: join(outputs, `${name}.exit`) };
+}
+
+/** Those of a process that is in the journal. By its pid, if they have another name: where ids repeat, a tool may know its call by the id that the model was shown (R9). */
+export function filesOfProcess(outputs: string, call: string, pid: number): OutputFiles {
+  const own = outputFiles(outputs, call, pid);
+  if (existsSync(own.log) || !existsSync(outputs)) return own;
+  const end = `.${pid}.log`;
+  const logs = readdirSync(outputs).flatMap((name) => (name.endsWith(end) ? [join(outputs, name)] : []));
+  const [newest] = logs.map((log) => ({ log, at: statSync(log).mtimeMs })).sort((a, b) => b.at - a.at);
+  return newest ? { log: newest.log, exit: newest.log.replace(/log$/u, "exit") } : own;
 }
 
 /** Ids of calls may be any text; two of them never get the same name. */

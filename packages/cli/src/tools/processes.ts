@@ -1,7 +1,7 @@
 import { setTimeout as passed } from "node:timers/promises";
 import type { ToolProcess } from "holdfast";
 import { isRunning, membersOf } from "./groups.ts";
-import { exitOf, outputFiles, outputOf } from "./outputs.ts";
+import { exitOf, filesOfProcess, outputOf } from "./outputs.ts";
 
 export { endProcesses, identify, isRunning, stopGroup } from "./groups.ts";
 
@@ -33,7 +33,7 @@ export async function findAgain(
       : { kind: "not-begun", running: false, output: "", shown: NOT_BEGUN };
   }
   const { pid } = recorded;
-  const files = outputFiles(outputs, call, pid);
+  const files = filesOfProcess(outputs, call, pid);
   // In this order: one that ends in between has written its status by the time that it is seen to be gone.
   const running = await isRunning(recorded);
   const exitCode = exitOf(files);

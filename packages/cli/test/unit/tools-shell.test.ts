@@ -303,6 +303,14 @@ describe("R7b: a command is found again", () => {
     for (const name of names) expect(name).toMatch(/^[\w~-]{1,100}\.\d+\.(?:log|exit)$/u);
   });
 
+  test("R9: a command whose call has another id in the journal is found by its process", async () => {
+    const context = watched();
+    await runShell(watched(), "call_0", { command: "echo one" });
+    const answer = await runShell(context, "call_0_2", { command: "echo two; exit 3" });
+    const found = await findAgain(outputs, "call_0", context.recorded[0]!);
+    expect(found).toMatchObject({ kind: "ended", exitCode: 3, shown: answer });
+  });
+
   test("an exit file of an earlier process with the same pid says nothing about this one", async () => {
     mkdirSync(outputs, { recursive: true });
     const context: ToolContext & Seen = watched({
