@@ -16,6 +16,8 @@ export interface ReplaceOptions {
   readonly undo?: number;
   /** An entry of the conversation behind which signed reasoning saw another past (undo). */
   readonly changedFrom?: string | null;
+  /** Whether whoever replaces it records every start of a tool (R5). Default: as the last writer in the conversation does, which is another one if this is the first that is written. */
+  readonly intents?: boolean;
 }
 
 /**
@@ -51,6 +53,7 @@ export function replacement<M>(
     ...(options.undo === undefined ? {} : { undo: options.undo }),
     checkpoint: {
       ...leftBehind(conversation, checkpoint, carried, options),
+      intents: options.intents ?? checkpoint.intents,
       ...(changed ? { changed } : {}),
       ...(isPending ? { pending: true } : {}),
     },

@@ -44,6 +44,11 @@ export class Log<M> {
     return this.#openedAt ?? Number.POSITIVE_INFINITY;
   }
 
+  /** Whether this writer records every start of a tool (R5). Until it has written, the conversation knows only of the one before. */
+  get intents(): boolean {
+    return this.#openedAt === null ? this.#opened["intents"] === true : this.#conversation.writer.intents;
+  }
+
   /** The conversation lacks what the store has not answered yet, or what waits for that. */
   get isBehind(): boolean {
     return this.#waiting.length > 0 || this.#line !== null;

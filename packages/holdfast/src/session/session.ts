@@ -5,7 +5,7 @@ import { newId } from "../journal/id.ts";
 import type { JournalRecord, Json } from "../journal/record.ts";
 import type { Conversation } from "./conversation.ts";
 import { editRecord } from "./edit.ts";
-import { replacement } from "./epoch.ts";
+import { type ReplaceOptions, replacement } from "./epoch.ts";
 import { Followers } from "./followers.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import type { Host } from "./host.ts";
@@ -344,7 +344,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     const { head, epochSeq } = seen;
     const undo = this.#conversation.epochSeq || 1;
     await this.#log.epoch(() => {
-      const given = { ...options, undo, life: this.#life() };
+      const given = { ...options, ...this.#replacer(), undo };
       return replacement(this.#conversation, [...items, ...this.#since(head, epochSeq)], given, this.#stored());
     });
   }
@@ -370,7 +370,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
       const read = records.at(-1)?.seq ?? 0;
       await this.#log.epoch(() => {
         for (const record of meanwhile) if (record.seq > read) old.add(record);
-        return undoRecords(old, this.#life(), this.#stored());
+        return undoRecords(old, this.#replacer(), this.#stored());
       });
     } finally {
       stop();
@@ -379,6 +379,10 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   #life(): Life {
     return this.turn ? { kind: "live", since: this.#log.since } : { kind: "still" };
+  }
+
+  #replacer(): Pick<ReplaceOptions, "life" | "intents"> {
+    return { life: this.#life(), intents: this.#log.intents };
   }
 
   #stored(): { message: (message: M) => ReturnType<Intake<M>["message"]>; newId: () => string } {

@@ -2,8 +2,7 @@ import { HoldfastError } from "../errors.ts";
 import type { JournalRecord } from "../journal/record.ts";
 import type { Stored } from "./carried.ts";
 import type { Conversation } from "./conversation.ts";
-import { replacement } from "./epoch.ts";
-import type { Life } from "./messages.ts";
+import { type ReplaceOptions, replacement } from "./epoch.ts";
 import type { SessionRecord } from "./records.ts";
 
 /** The seq of the first record of the epoch before: from there on, `undone` needs all records. Throws UNDO_TOO_LATE. */
@@ -47,9 +46,13 @@ export function undone<M>(
 const PASSED_OVER = "passed-over";
 
 /** The records of the epoch that brings it back. What the model signed since, it signed over another past (R1). */
-export function undoRecords<M>({ conversation, before }: Undone<M>, life: Life, store: Stored<M>): SessionRecord[] {
+export function undoRecords<M>(
+  { conversation, before }: Undone<M>,
+  by: Pick<ReplaceOptions, "life" | "intents">,
+  store: Stored<M>,
+): SessionRecord[] {
   const since = conversation.items.find(({ entry }) => !before.has(entry.id));
-  const options = { reason: "rewind", life, changedFrom: since?.entry.id ?? null } as const;
+  const options = { ...by, reason: "rewind", changedFrom: since?.entry.id ?? null } as const;
   return replacement(
     conversation,
     conversation.items.map(({ entry }) => entry),

@@ -112,7 +112,7 @@ export class Life {
   undo(view: View = LIVE): void {
     const from = undoFrom(this.conversation);
     const old = undone(this.records.slice(from - 1), this.conversation.epochSeq, this.empty());
-    this.begin(undoRecords(old, view, this.store));
+    this.begin(undoRecords(old, { life: view }, this.store));
   }
 
   /** As a process finds it that knows only the current epoch. */

@@ -115,6 +115,37 @@ test("C38: compaction in mid-turn: open turn, queue, title, usage, notes and ids
   await next.close();
 });
 
+describe("R5: a replacement that is the first thing a writer does is written by that writer, not by the one before", () => {
+  const first = {
+    replace: (session: Session<M>) => session.replace([user("short")], { reason: "compaction" }),
+    undo: (session: Session<M>) => session.undo(),
+  };
+  test.each([
+    ["replace", false, true, "never-started"],
+    ["replace", true, false, "unrecorded"],
+    ["undo", false, true, "never-started"],
+    ["undo", true, false, "unrecorded"],
+  ] as const)(
+    "%s, before it starts were recorded: %s, by it: %s; a call without start is %s",
+    async (name, before, now, state) => {
+      const path = somewhere();
+      await using store = await openStore(path);
+      const session = await store.create<M>({ dialect: "anthropic", intents: before });
+      const { id } = session;
+      await session.startTurn(user("question")).then((turn) => turn.end());
+      if (name === "undo") await first.replace(session);
+      await session.close();
+      const next = await store.resume<M>(id, { intents: now });
+      await first[name](next);
+      const turn = await next.startTurn(user("next"));
+      await turn.append(calls("a"));
+      await turn.abort({ by: "user" });
+      expect(next.interruption?.calls).toMatchObject([{ id: "a", state }]);
+      expect((await store.read(id)).interruption?.calls).toMatchObject([{ id: "a", state }]);
+    },
+  );
+});
+
 describe("C33: fork at a message: the same prefix, by id", () => {
   test("in the middle, at the end, and of a live session", async () => {
     const { store, session } = await talk();
