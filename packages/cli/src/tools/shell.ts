@@ -66,6 +66,8 @@ export async function runShell(
   const timer = setTimeout(() => stopping.stop(`took longer than ${seconds} s, and was ended`), seconds * 1000);
   const abort = (): void => stopping.stop("was stopped");
   signal?.addEventListener("abort", abort, { once: true });
+  // It may have fired while the shell was started, and does not tell it twice.
+  if (signal?.aborted) abort();
   let background: Awaited<ReturnType<typeof membersOf>> = [];
   try {
     const began = await letBegin(context, call, waiting, stopping);

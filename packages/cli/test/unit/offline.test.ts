@@ -110,7 +110,13 @@ describe("tasks", () => {
       join(cwd, "check.sh"),
       `grep -q right a.txt || { echo 'a.txt:1: expected "right" but found "left"'; exit 1; }\n`,
     );
-    const context = { cwd, outputs: join(cwd, ".outputs"), process: async () => {}, output: () => {} };
+    const context = {
+      cwd,
+      outputs: join(cwd, ".outputs"),
+      process: async () => {},
+      output: () => {},
+      env: process.env,
+    };
     const ask = async (prompt: string) => {
       const run = streamText({ model: offlineModel(), tools: makeTools(context), prompt, stopWhen: stepCountIs(30) });
       return run.text;

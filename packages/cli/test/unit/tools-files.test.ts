@@ -39,7 +39,13 @@ const put = (name: string, content: string | Uint8Array): string => {
 const text = (name: string): string => readFileSync(join(cwd, name), "utf8");
 
 test("the tools have the names, the inputs and the replay policies that are promised", async () => {
-  const context = { cwd, outputs: join(here.path, "outputs"), process: async () => {}, output: () => {} };
+  const context = {
+    cwd,
+    outputs: join(here.path, "outputs"),
+    process: async () => {},
+    output: () => {},
+    env: process.env,
+  };
   const tools = makeTools(context);
   expect(Object.keys(tools).sort()).toEqual(Object.keys(REPLAY).sort());
   expect(REPLAY).toEqual({ read: "safe", list: "safe", search: "safe", write: "safe", edit: "never", shell: "never" });

@@ -151,6 +151,10 @@ describe("R7b: the gate", () => {
     const context = watched({ process: async () => stop.abort() });
     expect(await failure(runShell(context, "c", { command: "touch effect" }, stop.signal))).toContain("did not run");
     expect(await failure(runShell(watched(), "d", { command: "touch effect" }, stop.signal))).toContain("did not run");
+    const early = new AbortController();
+    const starting = failure(runShell(watched(), "e", { command: "touch effect" }, early.signal));
+    early.abort();
+    expect(await starting, "while its shell is started").toContain("did not run");
     expect(existsSync(join(cwd, "effect"))).toBe(false);
   });
 
