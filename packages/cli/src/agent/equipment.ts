@@ -1,17 +1,17 @@
 import { type Durable, durable } from "@holdfast/adapters/ai-sdk";
 import type { ModelMessage, ToolSet } from "ai";
-import type { OpenCall, Session, Turn } from "holdfast";
+import type { OpenCall, Session, ToolProcess, Turn } from "holdfast";
 import type { Services } from "../host/services.ts";
 import { KEYS, type ResolvedModel } from "../models/resolve.ts";
 import type { ToolContext } from "../tools/context.ts";
 import { commandEnvironment } from "../tools/environment.ts";
 import { type Circumstances, type Decision, decide, type Policy, passedOver } from "../tools/permission.ts";
-import { type FoundProcess, findAgain, stopGroup, waitFor } from "../tools/processes.ts";
+import { type FoundProcess, findAgain, isRunning, stopGroup, waitFor } from "../tools/processes.ts";
 import { makeTools, REPLAY } from "../tools/tools.ts";
 import { instructions } from "./instructions.ts";
 import type { Verdict, Work } from "./loop.ts";
 import { isApproved, type Knowledge } from "./reopened.ts";
-import { DELEGATE, subAgentTool } from "./subagent.ts";
+import { DELEGATE, processesBelow, subAgentTool } from "./subagent.ts";
 
 /** What is told of the work while it goes on. */
 export interface Told {
@@ -122,6 +122,19 @@ export class Equipment {
     return found;
   }
 
+  /** The same for people, who want to know of a sub-agent too that a command of its still runs. */
+  async found(
+    calls: readonly OpenCall[],
+  ): Promise<Map<string, Pick<FoundProcess, "kind" | "running" | "pid" | "exitCode">>> {
+    const found: Map<string, Pick<FoundProcess, "kind" | "running" | "pid" | "exitCode">> = await this.commands(calls);
+    for (const call of calls) {
+      for (const process of await this.#below(call)) {
+        if (await isRunning(process)) found.set(call.id, { kind: "running", running: true, pid: process.pid });
+      }
+    }
+    return found;
+  }
+
   /** Waits for the commands that outlived their agent, or stops them. False if that was stopped: then they go on. */
   async outlived(
     calls: readonly OpenCall[],
@@ -136,8 +149,11 @@ export class Equipment {
     },
   ): Promise<boolean> {
     const commands = await this.commands(calls);
-    for (const { id, process } of calls) {
+    for (const call of calls) {
+      const { id, process } = call;
       if (signal?.aborted) return false;
+      // Those of a sub-agent are waited for when it is taken up.
+      if (processes === "stop") for (const one of await this.#below(call)) await stopGroup(one);
       if (!process || !commands.get(id)?.running) continue;
       if (processes === "stop") {
         await stopGroup(process);
@@ -152,6 +168,10 @@ export class Equipment {
       }
     }
     return true;
+  }
+
+  #below(call: OpenCall): Promise<ToolProcess[]> {
+    return processesBelow(this.#services.store, this.session.id, call);
   }
 
   get #circumstances(): Circumstances {

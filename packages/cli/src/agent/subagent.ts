@@ -1,5 +1,5 @@
 import { type ModelMessage, type ToolSet, tool } from "ai";
-import type { Session, Store } from "holdfast";
+import type { OpenCall, Session, Store, ToolProcess } from "holdfast";
 import { z } from "zod";
 import { APP, type Services } from "../host/services.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
@@ -55,6 +55,23 @@ async function findChild(store: Store, parent: string, call: string, message?: s
     after = page.next;
   } while (after !== undefined);
   return null;
+}
+
+/** Processes of the sub-agent that was begun for a call, and of those below it, which may have outlived them all (R7b). */
+export async function processesBelow(
+  store: Store,
+  parent: string,
+  { id, name, message }: OpenCall,
+): Promise<ToolProcess[]> {
+  const child = name === DELEGATE ? await findChild(store, parent, id, message ?? undefined) : null;
+  if (child === null) return [];
+  const { interruption } = await store.read(child);
+  const found: ToolProcess[] = [];
+  for (const call of interruption?.calls ?? []) {
+    if (call.process) found.push(call.process);
+    found.push(...(await processesBelow(store, child, call)));
+  }
+  return found;
 }
 
 interface Delegated {

@@ -62,13 +62,13 @@ export class LocalChat implements Chat {
   /** What the last process left in flight, with what can be found out about its tools. */
   async look(): Promise<void> {
     const { interruption } = this.#session;
-    const commands = await this.#equipment.commands(interruption?.calls ?? []);
+    const found = await this.#equipment.found(interruption?.calls ?? []);
     for (const [call, child] of await childrenOf(this.#services.store, this.id)) this.#board.children.set(call, child);
     this.#board.refresh();
     const { usedTokens } = this.#board.state.window;
     this.#board.change({
       status: interruption ? "interrupted" : "idle",
-      interruption: interruption && interruptionShown(interruption, commands),
+      interruption: interruption && interruptionShown(interruption, found),
       // The provider's own count is better, once there is one.
       window: { ...this.#board.state.window, usedTokens: usedTokens || estimateTokens(this.#session.messages) },
     });

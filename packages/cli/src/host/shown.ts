@@ -10,7 +10,7 @@ import type { FailureShown, InterruptedCall, InterruptionShown } from "./host.ts
 
 export function interruptionShown(
   { turn, lastAt, resumes, how, prompt, answered, draft, calls }: Interruption<ModelMessage>,
-  commands: ReadonlyMap<string, FoundProcess>,
+  processes: ReadonlyMap<string, Pick<FoundProcess, "kind" | "running" | "pid" | "exitCode">>,
 ): InterruptionShown {
   return {
     turn,
@@ -20,13 +20,13 @@ export function interruptionShown(
     prompt: textOf(prompt.message),
     answered,
     text: draft?.text ?? "",
-    calls: calls.map(({ id, name, input, state, process }): InterruptedCall => {
-      const found = commands.get(id);
+    calls: calls.map(({ id, name, input, state }): InterruptedCall => {
+      const found = processes.get(id);
       // The command waits for its process to be recorded: without that it never began.
       if (found?.kind === "not-begun") return { call: id, name, input, state: "never-started" };
-      if (!process || !found) return { call: id, name, input, state };
+      if (found?.pid === undefined) return { call: id, name, input, state };
       const exitCode = found.exitCode === undefined ? {} : { exitCode: found.exitCode };
-      return { call: id, name, input, state, process: { pid: process.pid, running: found.running, ...exitCode } };
+      return { call: id, name, input, state, process: { pid: found.pid, running: found.running, ...exitCode } };
     }),
   };
 }

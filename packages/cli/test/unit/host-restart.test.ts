@@ -1,8 +1,10 @@
+import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { validateAiSdk } from "@holdfast/testkit";
 import type { ModelMessage } from "ai";
 import { expect, test } from "vitest";
+import { identify } from "../../src/tools/processes.ts";
 import { call, heard, Stage, text } from "./host-stage.ts";
 
 const untilStopped = (signal: AbortSignal | undefined): Promise<never> =>
@@ -239,4 +241,37 @@ test.each([
   await chat.settled();
   expect(existsSync(join(stage.work, "made"))).toBe(isApproved && deny.length === 0);
   expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "done" });
+});
+
+test("R7b: a sub-agent's command that outlived them all is told of, and can be stopped", async () => {
+  await using stage = new Stage();
+  const command = spawn("sleep", ["300"], { detached: true, stdio: "ignore" });
+  const gone = new Promise((resolve) => command.once("exit", (_code, signal) => resolve(signal)));
+  try {
+    const store = await stage.store();
+    const options = { dialect: "ai-sdk", app: "holdfast", intents: true, cwd: stage.work } as const;
+    const begin = async (labels: object, name: string, input: object) => {
+      const session = await store.create<ModelMessage>({ ...options, ...labels });
+      const turn = await session.startTurn({ role: "user", content: "go" });
+      const made = { type: "tool-call" as const, toolCallId: "call_0", toolName: name, input };
+      const { id: message } = await turn.append({ role: "assistant", content: [made] });
+      await turn.toolStarted("call_0");
+      return { session, turn, message };
+    };
+    const { session, message } = await begin({}, "task", { prompt: "go" });
+    const link = { parent: { session: session.id, call: "call_0" }, labels: { message } };
+    const { turn } = await begin(link, "shell", { command: "sleep 300" });
+    const pid = command.pid!;
+    await turn.toolProcess("call_0", { pid, started: (await identify(pid))!, group: true });
+    await store.close();
+    const chat = await stage.chat([[text("the part")], [text("the whole")]], { id: session.id });
+    expect(chat.state.interruption?.calls).toMatchObject([{ name: "task", process: { pid, running: true } }]);
+    await chat.finish({ processes: "stop" });
+    await chat.settled();
+    expect(await gone).toBe("SIGTERM");
+    expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "the whole" });
+    expect(JSON.stringify(chat.model.prompts[0])).toContain("was ended without a trace of how far it came");
+  } finally {
+    command.kill("SIGKILL");
+  }
 });
