@@ -22,7 +22,7 @@ export function editRecord<M>(
   requireShown(conversation, ids);
   const id = store.newId();
   const messages = shown.map((message) => ({ id: store.newId(), message: store.message(message).stored }));
-  const items = conversation.items.map((item) => ({ ...item }));
+  const items = conversation.items.map(unhidden);
   settle(items, dialect);
   const made = messages.map(({ id: of, message }) => shownItem(conversation, of, id, message));
   const before = pairsIn(items, dialect);
@@ -39,6 +39,12 @@ export function editRecord<M>(
 
   const ordered = items.filter(({ entry }) => gone.has(entry.id)).map(({ entry }) => entry.id);
   return { kind: "edit", id, ids: ordered, shown: messages, reason, ...(now ? { now } : {}) };
+}
+
+/** What is hidden may be shown again, and must be whole then: a result is not taken from a call because nobody sees the two. */
+function unhidden<M>(item: Item<M>): Item<M> {
+  const { hiddenFromModel: _, ...metadata } = item.entry.metadata;
+  return { ...item, entry: { ...item.entry, metadata } };
 }
 
 function requireShown<M>(conversation: Conversation<M>, ids: readonly string[]): void {

@@ -91,6 +91,15 @@ describe.each(modelVoices.map((voice) => [voice.dialect.name, voice] as const))(
     }
     expect(life.entries.every(({ replacedBy }) => replacedBy === undefined)).toBe(true);
   });
+
+  test("nor is one that is hidden at the moment, with its results: it could be shown again", () => {
+    const { life, made, results } = lived(voice);
+    life.write({ kind: "patch", id: results[0]!, metadata: { hiddenFromModel: true } });
+    expect(codeOf(() => edit(life, results, [voice.user("they were long")]))).toBe("STEP_SPLIT");
+    expect(edit(life, made, [voice.user("it looked")])).toEqual([...made, ...results]);
+    expect(JSON.stringify(life.view())).not.toMatch(/I will look|text of/);
+    expect(life.accepted()).toBe("");
+  });
 });
 
 describe("which messages can be edited", () => {
