@@ -67,7 +67,16 @@ export function parseAddress(text: string): Address {
     url.searchParams.set("uselibpqcompat", "true");
   const direct = url.searchParams.get("direct");
   url.searchParams.delete("direct");
-  return { url: url.href, name: nameOf(url, schema), schema: quoted(schema), direct: directOf(url, direct) };
+  const name = nameOf(url, schema);
+  url.pathname = pathFor(url.pathname);
+  return { url: url.href, name, schema: quoted(schema), direct: directOf(url, direct) };
+}
+
+/** The driver takes `%40` in the name of a database, and what else may stand in a path as it is, for three characters. */
+function pathFor(pathname: string): string {
+  const name = decodeURIComponent(pathname);
+  if (/[?#]/.test(name)) throw invalid('the driver cannot be told of a database with "?" or "#" in its name');
+  return encodeURI(name);
 }
 
 /** Behind a pooler the server has another host or port, and all else is the same. */
@@ -112,10 +121,23 @@ function urlOf(text: string): URL {
     throw invalid("it is not a URL", error instanceof Error ? new Error(error.message) : undefined);
   }
   if (url.protocol !== "postgres:" && url.protocol !== "postgresql:") throw invalid(`it begins with "${url.protocol}"`);
-  // A "/" or "#" in a password ends the host: what is behind it would be taken for the name of a database, and shown.
-  if (url.hash !== "" || url.pathname.includes("@"))
-    throw invalid('it has a "#", "/" or "@" that is part of a name or a password: write "%23", "%2F", "%40"');
+  // A "/", "?" or "#" in a password ends the host: what is behind it would be taken for the name of a database, and what is before it for a port, and shown.
+  if (url.hash !== "" || url.pathname.includes("@") || [...url.searchParams.keys()].some((key) => key.includes("@")))
+    throw invalid(
+      'it has a "#", "/", "?" or "@" that is part of a name or a password: write "%23", "%2F", "%3F", "%40"',
+    );
+  // With one that is wrong, the driver would take the others for something else, too.
+  if (![url.username, url.password, url.hostname, url.pathname].every(isDecodable))
+    throw invalid('it has a "%" that is part of a name or a password: write "%25"');
   return url;
+}
+
+function isDecodable(part: string): boolean {
+  try {
+    return typeof decodeURIComponent(part) === "string";
+  } catch {
+    return false;
+  }
 }
 
 export function quoted(schema: string): string {

@@ -5,7 +5,8 @@ import type { Pool, PoolClient, QueryConfig, QueryResult } from "pg";
 import { databaseFailure, isPassing } from "./failure.ts";
 
 export type Row = Record<string, unknown>;
-export type Query = (text: string, values?: readonly unknown[]) => Promise<QueryResult<Row>>;
+/** `answerMs`: how long its answer is waited for, if that is another time than for others. */
+export type Query = (text: string, values?: readonly unknown[], answerMs?: number) => Promise<QueryResult<Row>>;
 
 /** Between two tries, doubled each time up to the longest. */
 const PAUSE_MS = 20;
@@ -33,6 +34,8 @@ export class Database {
   readonly schema: string;
   readonly answerMs: number;
   readonly #pool: Pool;
+  /** The pool itself waits for a connection only for so long. An application's own may wait for ever. */
+  readonly #isBounded: boolean;
   readonly #patienceMs: number;
   readonly #closing = new AbortController();
   /** As the server tells it (`server_version_num`). */
@@ -40,6 +43,7 @@ export class Database {
 
   constructor(pool: Pool, { name, schema, patienceMs, answerMs }: DatabaseOptions) {
     this.#pool = pool;
+    this.#isBounded = (pool.options?.connectionTimeoutMillis ?? 0) > 0;
     this.name = name;
     this.schema = schema;
     this.answerMs = answerMs;
@@ -85,7 +89,8 @@ export class Database {
   once(text: string, values: readonly unknown[] = [], answerMs = this.answerMs): Promise<QueryResult<Row>> {
     // A connection that is half open never answers: one that has not for so long is given up, and the pool makes another.
     const statement = { text, values: values as unknown[], query_timeout: answerMs };
-    return this.#pool.query<Row>(statement);
+    const answered = this.#pool.query<Row>(statement);
+    return this.#isBounded ? answered : within(answered, this.answerMs + answerMs);
   }
 
   /** Until it answers, the patience ends, or it fails in a way that does not pass. */
@@ -110,20 +115,17 @@ export class Database {
     });
   }
 
-  /** Several statements that count together or not at all. Not tried again: for what is rare. `answerMs` is for each of them; 0: as long as it takes. */
-  async transaction<T>(
-    what: string,
-    work: (query: Query) => Promise<T>,
-    answerMs = this.answerMs * LONG_STATEMENTS,
-  ): Promise<T> {
+  /** Several statements that count together or not at all. Not tried again: for what is rare. */
+  async transaction<T>(what: string, work: (query: Query) => Promise<T>): Promise<T> {
     let client: PoolClient | null = null;
     let broken = true;
     try {
-      client = await this.#pool.connect();
+      client = await this.#connected();
       const connected = client;
-      const query: Query = (text, values = []) =>
+      const query: Query = (text, values = [], answerMs = this.answerMs * LONG_STATEMENTS) =>
         connected.query<Row>({ text, values: values as unknown[], query_timeout: answerMs } as QueryConfig);
-      await query("BEGIN");
+      // What a worker that stops, or whose network goes, between two statements has locked would be locked for hours: the server ends that.
+      await query(`BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${this.answerMs * LONG_STATEMENTS}`);
       const result = await work(query);
       await query("COMMIT");
       broken = false;
@@ -133,6 +135,21 @@ export class Database {
       throw this.failure(error, what);
     } finally {
       client?.release(broken);
+    }
+  }
+
+  async #connected(): Promise<PoolClient> {
+    const coming = this.#pool.connect();
+    if (this.#isBounded) return coming;
+    try {
+      return await within(coming, this.answerMs);
+    } catch (error) {
+      // One that comes later is for others.
+      coming.then(
+        (client) => client.release(),
+        () => undefined,
+      );
+      throw error;
     }
   }
 
@@ -150,6 +167,14 @@ export class Database {
   close(): void {
     this.#closing.abort();
   }
+}
+
+/** In the words of a pool that has a limit of its own. */
+function within<T>(work: Promise<T>, ms: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error("timeout exceeded when trying to connect")), ms);
+    work.finally(() => clearTimeout(timer)).then(resolve, reject);
+  });
 }
 
 function timeout(ms: number): string {

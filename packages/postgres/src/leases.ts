@@ -296,7 +296,12 @@ export class Leases {
 }
 
 export function holderNow(app: string): Holder {
-  return { pid: process.pid, host: hostname(), app, since: new Date().toISOString() };
+  return { pid: process.pid, host: hostname(), app: shown(app), since: new Date().toISOString() };
+}
+
+/** A name for people, as the database can hold it. */
+export function shown(app: string): string {
+  return app.replaceAll("\0", "\ufffd").toWellFormed();
 }
 
 export function holderOf(row: Row): Holder {

@@ -1,5 +1,6 @@
 import type { Pool, PoolClient } from "pg";
 import pg from "pg";
+import { shown } from "./leases.ts";
 
 export interface PoolOptions {
   readonly url: string;
@@ -19,7 +20,7 @@ export function makePool({ url, connections, app, answerMs }: PoolOptions): OwnP
   const pool = new pg.Pool({
     connectionString: url,
     max: connections,
-    application_name: app,
+    application_name: shown(app),
     connectionTimeoutMillis: answerMs,
     keepAlive: true,
   });

@@ -5,7 +5,10 @@ import { monthOf, partitionName, rangeOf } from "./months.ts";
 import { searchTables } from "./search.ts";
 
 /** Any number that no other program takes: one migration at a time (`hold`, in hexadecimal). */
-const MIGRATION_LOCK = 0x686f6c64;
+export const MIGRATION_LOCK = 0x686f6c64;
+/** A migration may take its time, and others wait for it as long. What nobody waits for is ended by the server. */
+const MIGRATION_MS = 10 * 60_000;
+const LOOK_AGAIN_MS = 50;
 /** Partitions are made so many months ahead; what no partition is made for goes to the default one. */
 export const MONTHS_AHEAD = 12;
 
@@ -110,27 +113,36 @@ export async function migrate(database: Database, options: MigrateOptions): Prom
     if (found["month"] !== true) await makePartitions(database, options);
     return server;
   }
-  await database.transaction(
-    "make the schema",
-    async (query) => {
-      await query("SELECT pg_advisory_xact_lock($1)", [MIGRATION_LOCK]);
-      // Another worker may have been first.
-      const now = await look(query);
-      const version = await versionIn(database, now, query);
-      if (version === SCHEMA_VERSION) return;
-      if (now["schema"] !== true) await query(`CREATE SCHEMA ${schema}`);
-      await query(
-        [
-          `CREATE TABLE IF NOT EXISTS ${schema}.holdfast_migrations (version integer PRIMARY KEY, made timestamptz NOT NULL DEFAULT now());`,
-          ...migrations.slice(version).map((statements) => statements(schema)),
-          ...partitionsAhead(schema, options),
-          `INSERT INTO ${schema}.holdfast_migrations (version) SELECT generate_series(${version + 1}, ${SCHEMA_VERSION})`,
-        ].join("\n"),
-      );
-    },
-    0,
-  );
+  await database.transaction("make the schema", async (query) => {
+    await takeTurn(database, query);
+    // Another worker may have been first.
+    const now = await look(query);
+    const version = await versionIn(database, now, query);
+    if (version === SCHEMA_VERSION) return;
+    if (now["schema"] !== true) await query(`CREATE SCHEMA ${schema}`);
+    const statements = [
+      `CREATE TABLE IF NOT EXISTS ${schema}.holdfast_migrations (version integer PRIMARY KEY, made timestamptz NOT NULL DEFAULT now());`,
+      ...migrations.slice(version).map((migration) => migration(schema)),
+      ...partitionsAhead(schema, options),
+      `INSERT INTO ${schema}.holdfast_migrations (version) SELECT generate_series(${version + 1}, ${SCHEMA_VERSION})`,
+    ];
+    await query(statements.join("\n"), [], MIGRATION_MS);
+  });
   return server;
+}
+
+/** Asked for again and again, in short statements: one that waits for the lock could not be told from a server that is silent. */
+async function takeTurn(database: Database, query: Query): Promise<void> {
+  const until = performance.now() + MIGRATION_MS;
+  for (;;) {
+    const { rows } = await query("SELECT pg_try_advisory_xact_lock($1) AS ours", [MIGRATION_LOCK], database.answerMs);
+    if (rows[0]?.["ours"] === true) return;
+    if (performance.now() > until) {
+      const message = `The schema of ${database.name} is being made by another worker, and that does not end. Nothing was touched. See who holds an advisory lock there (pg_locks), and try again.`;
+      throw new HoldfastError("STORE_IO", message, { database: database.name });
+    }
+    await database.pause(LOOK_AGAIN_MS);
+  }
 }
 
 /** For this month and those to come, where there are none yet. Does nothing where this role may not: lines go to the default partition then. */

@@ -41,7 +41,7 @@ import type { Database } from "./database.ts";
 import { behindPooler, Direct, NotDirect } from "./direct.ts";
 import { Followers, followSession } from "./follow.ts";
 import { PostgresJournal } from "./journal.ts";
-import { type Lease, Leases, lockKey } from "./leases.ts";
+import { type Lease, Leases, lockKey, shown } from "./leases.ts";
 import { Lines } from "./lines.ts";
 import type { PostgresStoreOptions } from "./open.ts";
 import { newestOf, type Place, Places, segmentsOf } from "./places.ts";
@@ -113,7 +113,7 @@ export class PostgresStore implements JournalStore {
       connect: async () => {
         const client = new pg.Client({
           connectionString: directUrl,
-          application_name: options.app ?? "holdfast",
+          application_name: shown(options.app ?? "holdfast"),
           connectionTimeoutMillis: answerMs,
           keepAlive: true,
         });

@@ -1,6 +1,6 @@
 import pg from "pg";
 import { expect, test } from "vitest";
-import { parseAddress } from "../../src/address.ts";
+import { parseAddress, resolveAddress } from "../../src/address.ts";
 
 const POOLER = "postgres://me:secret@pooler:6432/db?sslmode=disable";
 
@@ -34,3 +34,22 @@ test.each([
   const { host, port } = new pg.Client({ connectionString: parseAddress(url).direct! });
   expect({ host, port }).toEqual(expected);
 });
+
+test.each(["a@b", "a/b", "a:b&c=d+e $f", "100%", "ä"])("a database named %j is the one that is asked for", (name) => {
+  const { url, direct } = parseAddress(`postgres://me@host/${encodeURIComponent(name)}?direct=server`);
+  for (const connectionString of [url, direct!]) expect(new pg.Client({ connectionString }).database).toBe(name);
+});
+
+test.each(["postgres://me@host/a%3Fb", "postgres://me@host/a%23b"])("%s cannot be asked for, and says so", (url) => {
+  expect(() => parseAddress(url)).toThrow(/"\?" or "#" in its name/);
+});
+
+test.each(["postgres://u:100%@host/db", "postgres://u%@host/db", "postgres://u@host/d%b", "postgres://u@host/%ff"])(
+  "%s: what is no code of a character is told before anybody is asked",
+  async (url) => {
+    await expect(resolveAddress(url, {})).rejects.toMatchObject({
+      code: "STORE_URL_INVALID",
+      message: expect.stringContaining('write "%25"'),
+    });
+  },
+);
