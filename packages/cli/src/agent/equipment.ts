@@ -1,6 +1,6 @@
 import { type Durable, durable } from "@holdfast/adapters/ai-sdk";
 import type { ModelMessage, ToolSet } from "ai";
-import type { OpenCall, Session, ToolProcess, Turn } from "holdfast";
+import type { OpenCall, Session, ToolProcess, Turn, Usage } from "holdfast";
 import type { Services } from "../host/services.ts";
 import { KEYS, type ResolvedModel } from "../models/resolve.ts";
 import type { ToolContext } from "../tools/context.ts";
@@ -18,9 +18,11 @@ export interface Told {
   readonly started: (call: string, name: string, input: unknown) => void;
   readonly ended: (call: string) => void;
   readonly output: (call: string, text: string) => void;
-  /** `isBelow`: it was a sub-agent's. */
   /** A sub-agent works on this call, in this session. */
   readonly delegated: (call: string, session: string) => void;
+  /** All that a sub-agent has used by now. */
+  readonly usedBelow: (session: string, usage: Usage) => void;
+  /** `isBelow`: it was a sub-agent's. */
   readonly denied: (
     call: { readonly toolName: string; readonly input: unknown },
     decision: Decision,

@@ -15,6 +15,7 @@ const SILENT: Told = {
   ended: () => {},
   output: () => {},
   delegated: () => {},
+  usedBelow: () => {},
   denied: () => {},
   show: () => {},
   retrying: () => {},
@@ -29,7 +30,7 @@ export function subAgentTool(
   services: Services,
   parent: Session<ModelMessage>,
   model: ResolvedModel,
-  told: Pick<Told, "denied" | "delegated">,
+  told: Pick<Told, "denied" | "delegated" | "usedBelow">,
 ): ToolSet[string] {
   return tool({
     description:
@@ -77,7 +78,7 @@ export async function processesBelow(
 interface Delegated {
   readonly call: string;
   readonly prompt: string;
-  readonly told: Pick<Told, "denied" | "delegated">;
+  readonly told: Pick<Told, "denied" | "delegated" | "usedBelow">;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -107,7 +108,8 @@ async function workIn(
   const { interruption } = session;
   if (!interruption && session.entries.length > 0) return answerIn(session);
   const denied: Told["denied"] = (denied, decision) => told.denied(denied, decision, true);
-  const equipment = new Equipment(session, services, { ...SILENT, denied }, true);
+  const used = (): void => told.usedBelow(session.id, session.usage);
+  const equipment = new Equipment(session, services, { ...SILENT, denied, used }, true);
   if (interruption && !(await equipment.outlived(interruption.calls, { signal }))) throw stopped();
   const turn = interruption
     ? await resume(session, await equipment.know(interruption.calls))

@@ -23,7 +23,10 @@ export function register(program: Command): void {
       "Shows a conversation as people read it, and what was in flight if it was interrupted. Long outputs and thoughts are shortened. Reads only: the session may be in use.",
     )
     .option("--full", "everything, with the input of each call")
-    .option("--json", "one JSON object: attributes, items, interruption, queue, usage, damage")
+    .option(
+      "--json",
+      "one JSON object: attributes, items, interruption, queue, usage (with that of sub-agents; ownUsage without), damage",
+    )
     .addHelpText(
       "after",
       "\nExamples:\n  holdfast show latest | less -R\n  holdfast show 019a3c4d --json | jq '.items[].text'",
@@ -34,9 +37,11 @@ export function register(program: Command): void {
         const reading = await store.read(id);
         const { itemsOf } = await import("../transcript/items.ts");
         const { childrenOf } = await import("../store/children.ts");
+        const { together, usageBelow } = await import("../store/usage.ts");
         const items = itemsOf(reading, { children: await childrenOf(store, reading.id) });
+        const usage = together([reading.usage, ...(await usageBelow(store, id)).values()]);
         if (json) {
-          process.stdout.write(`${JSON.stringify({ ...aboutOf(reading), items })}\n`);
+          process.stdout.write(`${JSON.stringify({ ...aboutOf(reading), usage, ownUsage: reading.usage, items })}\n`);
           return;
         }
         const paint = paintFor(process.stdout);
@@ -46,6 +51,8 @@ export function register(program: Command): void {
           paint("faint", `session ${id}`),
         ];
         if (attributes.cwd !== undefined) lines.push(paint("faint", `folder  ${plainLine(attributes.cwd)}`));
+        const { tokenWords } = await import("../export/document.ts");
+        if (tokenWords(usage)) lines.push(paint("faint", `tokens  ${tokenWords(usage)}`));
         if (holder)
           lines.push(paint("faint", plainLine(`open in ${holder.app}, process ${holder.pid} on ${holder.host}`)));
         if (healthOf(recovery) === "corrupt") {
@@ -64,6 +71,6 @@ export function register(program: Command): void {
 }
 
 function aboutOf(reading: Reading<unknown>): object {
-  const { id, attributes, interruption, queue, usage, recovery, holder } = reading;
-  return { id, ...attributes, holder, interruption, queue, usage, health: healthOf(recovery), recovery };
+  const { id, attributes, interruption, queue, recovery, holder } = reading;
+  return { id, ...attributes, holder, interruption, queue, health: healthOf(recovery), recovery };
 }

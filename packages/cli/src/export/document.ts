@@ -16,9 +16,9 @@ export interface Document {
   readonly queued: readonly Item[];
 }
 
-/** Pure: the time is given. */
-export function documentOf(reading: Reading<unknown>, exportedAt: string): Document {
-  const { attributes, entries, usage, queue, interruption, holder } = reading;
+/** Pure: the time is given, and what was used with all sub-agents. */
+export function documentOf(reading: Reading<unknown>, exportedAt: string, usage: Usage = reading.usage): Document {
+  const { attributes, entries, queue, interruption, holder } = reading;
   const items = itemsOf(reading);
   const models = [...new Set(items.flatMap((item) => ("model" in item && item.model ? [item.model] : [])))];
   const facts: [string, string][] = [["Session", reading.id]];
@@ -77,7 +77,7 @@ const HOW: { readonly [K in How["kind"]]: (how: Extract<How, { kind: K }>) => st
   suspended: ({ reason }) => `it waits for a person (${reason})`,
 };
 
-function tokenWords({ inputTokens, outputTokens }: Usage): string {
+export function tokenWords({ inputTokens, outputTokens }: Usage): string {
   if (inputTokens === undefined && outputTokens === undefined) return "";
   return `${inputTokens ?? 0} in, ${outputTokens ?? 0} out`;
 }

@@ -1,4 +1,5 @@
 import { type DialectName, dialects, type Entry, type Reading, type Store } from "holdfast";
+import { together, usageBelow } from "../store/usage.ts";
 import { shapesOf } from "../transcript/parts/shape.ts";
 import { documentOf } from "./document.ts";
 import type { Format } from "./format.ts";
@@ -25,7 +26,8 @@ export async function* exported(
   }
   const reading = await store.read(id);
   if (format === "markdown" || format === "html") {
-    const document = documentOf(reading, new Date().toISOString());
+    const usage = together([reading.usage, ...(await usageBelow(store, id)).values()]);
+    const document = documentOf(reading, new Date().toISOString(), usage);
     const { markdownOf } = format === "markdown" ? await import("./markdown.ts") : { markdownOf: null };
     const write = markdownOf ?? (await import("./html.ts")).htmlOf;
     yield* write(redact ? redacted(document) : document);

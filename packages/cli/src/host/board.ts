@@ -1,6 +1,8 @@
 import type { ModelMessage, TextStreamPart, ToolSet } from "ai";
-import type { Session } from "holdfast";
+import type { Session, Store, Usage } from "holdfast";
 import type { Told } from "../agent/equipment.ts";
+import { childrenOf } from "../store/children.ts";
+import { usageBelow } from "../store/usage.ts";
 import { allowFlag } from "../tools/permission.ts";
 import { changedItems, streamed, withOutput, withoutOutput, withRecorded } from "./chat-state.ts";
 import type { ChatEvent, ChatState } from "./host.ts";
@@ -11,6 +13,8 @@ export class Board {
   readonly running = new Set<string>();
   /** By call: the session of the sub-agent that works on it, or did. */
   readonly children = new Map<string, string>();
+  /** By session: what sub-agents have used. */
+  #below: ReadonlyMap<string, Usage> = new Map();
   /** Calls of sub-agents that were denied in this turn. */
   deniedBelow = 0;
   readonly #listeners = new Set<(event: ChatEvent) => void>();
@@ -29,6 +33,16 @@ export class Board {
   subscribe(listener: (event: ChatEvent) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  /** What is told of sub-agents that were begun by other processes is in the store. */
+  async know(store: Store): Promise<void> {
+    const { id } = this.#session();
+    for (const [call, child] of await childrenOf(store, id)) this.children.set(call, child);
+    const found = await usageBelow(store, id, this.#below);
+    // What was told meanwhile is newer.
+    this.#below = new Map([...found, ...this.#below]);
+    this.refresh();
   }
 
   /** Another turn. */
@@ -71,7 +85,13 @@ export class Board {
       },
       used: (usedTokens) => {
         this.change({ window: { ...this.state.window, usedTokens } });
-        this.record({ type: "usage", usage: this.#session().usage });
+        this.refresh();
+        this.tell({ type: "usage", usage: this.state.usage });
+      },
+      usedBelow: (session, usage) => {
+        this.#below = new Map([...this.#below, [session, usage]]);
+        this.refresh();
+        this.tell({ type: "usage", usage: this.state.usage });
       },
     };
   }
@@ -112,7 +132,8 @@ export class Board {
 
   refresh(): void {
     const before = this.#state.items;
-    this.#state = withRecorded(this.#state, this.#session(), { running: this.running, children: this.children });
+    const { running, children } = this;
+    this.#state = withRecorded(this.#state, this.#session(), { running, children, below: this.#below });
     for (const item of changedItems(before, this.#state.items)) this.tell({ type: "item", item });
   }
 

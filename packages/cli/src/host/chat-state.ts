@@ -1,5 +1,6 @@
 import type { ModelMessage, TextStreamPart, ToolSet } from "ai";
-import type { Session } from "holdfast";
+import type { Session, Usage } from "holdfast";
+import { together } from "../store/usage.ts";
 import type { Item } from "../transcript/item.ts";
 import { itemsOf, type Now } from "../transcript/items.ts";
 import type { ChatEvent, ChatState, LiveAnswer } from "./host.ts";
@@ -38,7 +39,7 @@ export function firstState(session: Session<ModelMessage>, model: string, maxTok
 export function withRecorded(
   state: ChatState,
   session: Session<ModelMessage>,
-  now: Pick<Now, "running" | "children">,
+  now: Pick<Now, "running" | "children"> & { readonly below?: ReadonlyMap<string, Usage> },
 ): ChatState {
   const waiting = new Set(state.asks.map(({ call }) => call));
   return {
@@ -46,7 +47,7 @@ export function withRecorded(
     title: session.attributes.title,
     items: itemsOf(session, { ...now, waiting }),
     queue: session.queue.map(({ id, prompt }) => ({ id, text: textOf(prompt) })),
-    usage: session.usage,
+    usage: together([session.usage, ...(now.below?.values() ?? [])]),
   };
 }
 

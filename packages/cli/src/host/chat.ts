@@ -6,7 +6,6 @@ import { type Worked, work } from "../agent/loop.ts";
 import { type Approval, openApprovals, resume } from "../agent/reopened.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
-import { childrenOf } from "../store/children.ts";
 import { Board } from "./board.ts";
 import { firstState } from "./chat-state.ts";
 import type { Chat, ChatEvent, ChatState, PermissionAsk } from "./host.ts";
@@ -63,8 +62,7 @@ export class LocalChat implements Chat {
   async look(): Promise<void> {
     const { interruption } = this.#session;
     const found = await this.#equipment.found(interruption?.calls ?? []);
-    for (const [call, child] of await childrenOf(this.#services.store, this.id)) this.#board.children.set(call, child);
-    this.#board.refresh();
+    await this.#board.know(this.#services.store);
     const { usedTokens } = this.#board.state.window;
     this.#board.change({
       status: interruption ? "interrupted" : "idle",

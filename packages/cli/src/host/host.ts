@@ -87,6 +87,7 @@ export interface ChatState {
   readonly queue: readonly { readonly id: string; readonly text: string }[];
   /** What the last process left in flight, until somebody decided on it. */
   readonly interruption: InterruptionShown | null;
+  /** With what its sub-agents used. */
   readonly usage: Usage;
   /** How full the model's window is. */
   readonly window: { readonly usedTokens: number; readonly maxTokens: number };

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { validateAiSdk } from "@holdfast/testkit";
 import type { ModelMessage } from "ai";
 import { expect, test } from "vitest";
+import { exported } from "../../src/export/index.ts";
 import { identify } from "../../src/tools/processes.ts";
 import { call, heard, Stage, text } from "./host-stage.ts";
 
@@ -274,4 +275,29 @@ test("R7b: a sub-agent's command that outlived them all is told of, and can be s
   } finally {
     command.kill("SIGKILL");
   }
+});
+
+test("what sub-agents use is shown with what the conversation uses, once, also after a restart", async () => {
+  await using stage = new Stage();
+  const steps = [[call("call_0", "task", { prompt: "a part" })], [text("the part")], [text("the whole")]];
+  const first = await stage.chat(steps);
+  const { events } = heard(first);
+  await first.prompt("go");
+  await first.settled();
+  const all = { inputTokens: 21, outputTokens: 15 };
+  expect(first.state.usage).toMatchObject(all);
+  const told = events.flatMap((event) => (event.type === "usage" ? [event.usage.inputTokens] : []));
+  expect(told.at(-1)).toBe(21);
+  expect((await first.store.read(first.id)).usage, "each session records its own").toMatchObject({ inputTokens: 14 });
+  await first.close();
+  await first.store.close();
+  const second = await stage.chat([[call("call_0", "task", { prompt: "more" })], [text("more")], [text("all")]], {
+    id: first.id,
+  });
+  expect(second.state.usage).toMatchObject(all);
+  await second.prompt("again");
+  await second.settled();
+  expect(second.state.usage).toMatchObject({ inputTokens: 42, outputTokens: 30 });
+  const pieces = await Array.fromAsync(exported(second.store, first.id, { format: "markdown" }));
+  expect(pieces.join("")).toContain("42 in, 30 out");
 });

@@ -1,0 +1,35 @@
+import type { Cost, Store, Usage } from "holdfast";
+import { childrenIn } from "./children.ts";
+
+/**
+ * By session: what the sub-agents of this one have used, with those below them. It is added up when it is shown, and recorded nowhere else than in their own sessions: so a kill between the two can count nothing twice. `known` need not be
+ * read again.
+ */
+export async function usageBelow(
+  store: Store,
+  parent: string,
+  known: ReadonlyMap<string, Usage> = new Map(),
+): Promise<Map<string, Usage>> {
+  const used = new Map(known);
+  for await (const { id } of childrenIn(store, parent)) {
+    if (used.has(id)) continue;
+    const { usage } = await store.read(id);
+    used.set(id, together([usage, ...(await usageBelow(store, id)).values()]));
+  }
+  return used;
+}
+
+const COUNTS = ["inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens"] as const;
+
+/** What is known of several, added up; costs within a currency. */
+export function together(usages: readonly Usage[]): Usage {
+  const sum: { -readonly [K in keyof Usage]: Usage[K] } = {};
+  const costs = new Map<string, number>();
+  for (const { cost, otherCosts = [], ...counts } of usages) {
+    for (const name of COUNTS) if (counts[name] !== undefined) sum[name] = (sum[name] ?? 0) + counts[name];
+    const paid: Cost[] = [...(cost ? [cost] : []), ...otherCosts];
+    for (const { amount, currency } of paid) costs.set(currency, (costs.get(currency) ?? 0) + amount);
+  }
+  const [first, ...others] = [...costs].map(([currency, amount]) => ({ currency, amount }));
+  return { ...sum, ...(first ? { cost: first } : {}), ...(others.length > 0 ? { otherCosts: others } : {}) };
+}
