@@ -6,7 +6,7 @@ interface Shape {
 
 /** What providers say of a conversation that does not fit: they have no code for it in common. */
 const WINDOW =
-  /context.?length|context.?window|maximum context|prompt is too long|input is too long|too many (input )?tokens|exceeds? (the )?(maximum|max|limit).{0,40}token|token count.{0,60}exceeds|request too large/i;
+  /context.?length|context.?window|context size|maximum context|tokens exceeds? the|prompt is too long|input is too long|too many (input )?tokens|exceeds? (the )?(maximum|max|limit).{0,40}token|token count.{0,60}exceeds|request too large/i;
 
 const UNREACHABLE = new Set([
   "ECONNREFUSED",

@@ -133,12 +133,21 @@ describe("resolveModel", () => {
     expect(own.asked).toEqual([]);
   });
 
-  test("the windows of known families", () => {
-    expect(windowTokensOf("anthropic/claude-sonnet-4-5")).toBe(200_000);
-    expect(windowTokensOf("openai/gpt-5-mini")).toBe(400_000);
-    expect(windowTokensOf("openai/something")).toBe(128_000);
-    expect(windowTokensOf("compatible/anything")).toBe(32_000);
-  });
+  test.each([
+    ["anthropic/claude-sonnet-4-5", 200_000],
+    ["anthropic/claude-of-tomorrow", 200_000],
+    ["openai/gpt-5-mini", 272_000],
+    ["openai/gpt-5.1-chat-latest", 128_000],
+    ["openai/gpt-4.1", 1_000_000],
+    ["openai/gpt-4o-mini", 128_000],
+    ["openai/gpt-4", 8_000],
+    ["openai/o4-mini", 200_000],
+    ["openai/something", 128_000],
+    ["google/gemini-3-flash-preview", 1_000_000],
+    ["google/gemma-3-27b-it", 32_000],
+    ["compatible/anything", 32_000],
+    ["offline/offline", 32_000],
+  ])("%s may be sent %i tokens", (name, tokens) => expect(windowTokensOf(name)).toBe(tokens));
 });
 
 describe("explainModelError: what the provider packages throw", () => {
@@ -161,6 +170,17 @@ describe("explainModelError: what the provider packages throw", () => {
     [400, "prompt is too long: 250000 tokens > 200000 maximum", "MODEL_WINDOW"],
     [400, "This model's maximum context length is 8192 tokens.", "MODEL_WINDOW"],
     [400, "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).", "MODEL_WINDOW"],
+    [
+      400,
+      "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 533603 tokens.",
+      "MODEL_WINDOW",
+    ],
+    [
+      400,
+      "Your input exceeds the context window of this model. Please adjust your input and try again.",
+      "MODEL_WINDOW",
+    ],
+    [400, "the request exceeds the available context size. try increasing the context size", "MODEL_WINDOW"],
     [400, "messages: roles must alternate", "MODEL_REFUSED"],
   ])("%i %s is %s, of every provider", async (status, words, code) => {
     const { url } = await server(json(status, body(words)));
