@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Durability, HoldfastError } from "holdfast";
 import { storeClosed } from "holdfast/kit";
-import type { Pool, PoolClient, QueryConfig, QueryResult } from "pg";
+import pg, { type Pool, type PoolClient, type QueryConfig, type QueryResult } from "pg";
 import { databaseFailure, isPassing } from "./failure.ts";
 
 export type Row = Record<string, unknown>;
@@ -93,6 +93,40 @@ export class Database {
     return this.#isBounded ? answered : within(answered, this.answerMs + answerMs);
   }
 
+  /**
+   * One statement, sent once, whose rows are handed over as they come, each as a list. A statement that brings nothing for long is given up with its connection. Throws what the driver throws, or what `take` does.
+   */
+  async rows(text: string, values: readonly unknown[], take: (row: readonly unknown[]) => void): Promise<void> {
+    const client = await this.#connected();
+    const query = client.query(
+      new pg.Query<unknown[]>({ text, values: values as unknown[], rowMode: "array" } as QueryConfig),
+    );
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const lost = (): void => reject(new Error("Query read timeout"));
+    const silence = setTimeout(lost, this.answerMs * LONG_STATEMENTS);
+    const onRow = (row: readonly unknown[]): void => {
+      silence.refresh();
+      try {
+        take(row);
+      } catch (error) {
+        query.off("row", onRow);
+        reject(error);
+      }
+    };
+    query.on("row", onRow);
+    query.on("error", reject);
+    query.on("end", () => resolve());
+    let broken = true;
+    try {
+      await promise;
+      broken = false;
+    } finally {
+      clearTimeout(silence);
+      query.off("row", onRow);
+      client.release(broken);
+    }
+  }
+
   /** Until it answers, the patience ends, or it fails in a way that does not pass. */
   async retry<T>(what: string, work: () => Promise<T>, patienceMs = this.#patienceMs): Promise<T> {
     const until = performance.now() + patienceMs;
@@ -140,9 +174,11 @@ export class Database {
 
   async #connected(): Promise<PoolClient> {
     const coming = this.#pool.connect();
-    if (this.#isBounded) return coming;
     try {
-      return await within(coming, this.answerMs);
+      const client = await (this.#isBounded ? coming : within(coming, this.answerMs));
+      // A connection that is lost says so to its statement, and once more to nobody in particular: that must not end the process.
+      if (!client.listeners("error").includes(ignore)) client.on("error", ignore);
+      return client;
     } catch (error) {
       // One that comes later is for others.
       coming.then(
@@ -168,6 +204,8 @@ export class Database {
     this.#closing.abort();
   }
 }
+
+const ignore = (): void => undefined;
 
 /** In the words of a pool that has a limit of its own. */
 function within<T>(work: Promise<T>, ms: number): Promise<T> {

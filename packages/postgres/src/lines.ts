@@ -1,14 +1,11 @@
 import type { Line } from "holdfast/kit";
-import type { Database, Row } from "./database.ts";
+import type { Database } from "./database.ts";
 
 /** What is read in one go, by whichever limit is met first. */
 const CHUNK_ROWS = 1024;
-const CHUNK_CHARACTERS = 4 * 1024 * 1024;
-const FIRST_ROWS = 32;
-/** Reads that are asked for at the same time: the server works on the next ones while these are looked at. */
-const UNDER_WAY = 2;
+const CHUNK_BYTES = 4 * 1024 * 1024;
 
-/** Reads the lines of journals. Lines never change, so no snapshot is held between two reads (P6). */
+/** Reads the lines of journals. Lines never change, so it does not matter when each of them is read (P6). */
 export class Lines {
   readonly #database: Database;
 
@@ -18,48 +15,66 @@ export class Lines {
 
   /** From seq `from` to seq `to`, some at a time. While they are looked at, the next ones are on their way. */
   async *read(place: string, from: number, to: number): AsyncGenerator<readonly Line[]> {
-    let count = FIRST_ROWS;
-    let next = from;
-    const coming: Promise<TextLine[]>[] = [];
-    const ask = (): void => {
-      while (next <= to && coming.length < UNDER_WAY) {
-        const last = Math.min(to, next + count - 1);
-        const some = this.#some(place, next, last);
-        // If nobody comes back for them, whatever becomes of them is nobody's error.
-        some.catch(() => undefined);
-        coming.push(some);
-        next = last + 1;
-        // How long lines are is not known before the first of them are there.
-        if (count === FIRST_ROWS) return;
-      }
-    };
-    for (ask(); coming.length > 0; ) {
-      const lines = await coming.shift()!;
-      // The next ones are most probably as long as these.
-      const characters = lines.reduce((sum, { text }) => sum + text.length, 1);
-      const fitting = Math.max(1, Math.floor((CHUNK_CHARACTERS * lines.length) / characters));
-      count = lines.length === 0 ? CHUNK_ROWS : Math.min(CHUNK_ROWS, fitting);
-      ask();
-      if (lines.length > 0) yield lines;
+    for (let coming: Promise<readonly Line[]> | null = this.#some(place, from, to); coming; ) {
+      const lines: readonly Line[] = await coming;
+      const last = lines.at(-1);
+      coming = last && last.seq < to ? this.#some(place, last.seq + 1, to) : null;
+      // If nobody comes back for them, whatever becomes of them is nobody's error.
+      coming?.catch(() => undefined);
+      if (last) yield lines;
     }
   }
 
+  /** The same for one who looks at each line as it arrives, and keeps nobody waiting: no more of them are held than the network brings at once. */
+  async each(place: string, from: number, to: number, look: (line: Line) => void): Promise<void> {
+    const statement = `SELECT seq, line FROM ${this.#database.schema}.lines WHERE place = $1 AND seq BETWEEN $2 AND $3 ORDER BY seq`;
+    let next = from;
+    let failed: { readonly error: unknown } | null = null;
+    const take = ([seq, line]: readonly unknown[]): void => {
+      next = Number(seq) + 1;
+      try {
+        look(new TextLine(Number(seq), line as string));
+      } catch (error) {
+        failed = { error };
+        throw error;
+      }
+    };
+    const goOn = async (): Promise<boolean> => {
+      const first = next;
+      try {
+        await this.#database.rows(statement, [place, first, to], take);
+        return true;
+      } catch (error) {
+        // What has come counts: it goes on behind that, with all its patience.
+        if (!failed && next === first) throw error;
+        return failed !== null;
+      }
+    };
+    while (!(await this.#database.retry("read the journal", goOn)));
+    if (failed) throw (failed as { readonly error: unknown }).error;
+  }
+
+  /** The first ones that are there. How long a line is, the server knows without unpacking it. */
   async #some(place: string, from: number, to: number): Promise<TextLine[]> {
     const { rows } = await this.#database.query(
       "read the journal",
-      `SELECT seq, line FROM ${this.#database.schema}.lines WHERE place = $1 AND seq BETWEEN $2 AND $3 ORDER BY seq`,
+      `SELECT seq, line FROM (
+        SELECT seq, line, sum(octet_length(line)) OVER (ORDER BY seq) - octet_length(line) AS before FROM (
+          SELECT seq, line FROM ${this.#database.schema}.lines WHERE place = $1 AND seq BETWEEN $2 AND $3 ORDER BY seq LIMIT ${CHUNK_ROWS}
+        ) AS first
+      ) AS sized WHERE before < ${CHUNK_BYTES} ORDER BY seq`,
       [place, from, to],
     );
-    return rows.map((row) => new TextLine(row));
+    return rows.map((row) => new TextLine(Number(row["seq"]), row["line"] as string));
   }
 
   async one(place: string, seq: number): Promise<Buffer | null> {
     const { rows } = await this.#database.query(
       "read the journal",
-      `SELECT seq, line FROM ${this.#database.schema}.lines WHERE place = $1 AND seq = $2`,
+      `SELECT line FROM ${this.#database.schema}.lines WHERE place = $1 AND seq = $2`,
       [place, seq],
     );
-    return rows[0] ? new TextLine(rows[0]).bytes : null;
+    return rows[0] ? Buffer.from(rows[0]["line"] as string) : null;
   }
 }
 
@@ -68,9 +83,9 @@ class TextLine implements Line {
   readonly seq: number;
   readonly text: string;
 
-  constructor(row: Row) {
-    this.seq = Number(row["seq"]);
-    this.text = row["line"] as string;
+  constructor(seq: number, text: string) {
+    this.seq = seq;
+    this.text = text;
   }
 
   get bytes(): Buffer {

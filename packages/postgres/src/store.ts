@@ -255,7 +255,7 @@ export class PostgresStore implements JournalStore {
   async verify(id: string): Promise<Verification> {
     const found = await this.#find(id);
     const account = new Account(segmentsOf(found), { keep: false });
-    for await (const lines of this.#lines.read(found.place, 1, found.head)) account.add(lines);
+    await this.#lines.each(found.place, 1, found.head, (line) => account.take(line));
     account.end(found.head);
     const beingWritten = account.recovery().unclean && (await this.#leases.holder(id)) !== null;
     const recovery = account.recovery();
@@ -422,7 +422,7 @@ export class PostgresStore implements JournalStore {
     const { epoch } = newestOf(found);
     const current = segmentsOf(found).filter(({ number }) => number >= epoch);
     const account = new Account(current, { keep: true });
-    for await (const lines of this.#lines.read(place, current[0]!.first, head)) account.add(lines);
+    await this.#lines.each(place, current[0]!.first, head, (line) => account.take(line));
     account.end(head);
     return account;
   }

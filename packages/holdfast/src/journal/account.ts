@@ -1,5 +1,5 @@
 import type { Damage, Recovery } from "./contract.ts";
-import { decodeLine, decodeText, isForeign } from "./decode.ts";
+import { decodeLine, isForeign } from "./decode.ts";
 import { assertFormat } from "./lifecycle.ts";
 import type { JournalRecord } from "./record.ts";
 
@@ -20,8 +20,22 @@ export interface Segment {
 
 /** The record of a line whose checksum, and whose seq, are right; null for any other. */
 export function recordOf(line: Line): JournalRecord | null {
-  const record = line.text === undefined ? decodeLine(line.bytes, 0, line.bytes.length) : decodeText(line.text);
-  return record?.seq === line.seq ? record : null;
+  return decoded(line, bytesOf(line));
+}
+
+function decoded({ seq, text }: Line, bytes: Buffer): JournalRecord | null {
+  const record = decodeLine(bytes, 0, bytes.length, text);
+  return record?.seq === seq ? record : null;
+}
+
+/** Where most texts are encoded: bytes that are needed for a moment only. Three for a character is the most. */
+const scratch = Buffer.allocUnsafeSlow(256 * 1024);
+
+/** Of a text, until the next is asked for. */
+function bytesOf(line: Line): Buffer {
+  const { text } = line;
+  if (text === undefined) return line.bytes;
+  return text.length * 3 > scratch.length ? Buffer.from(text) : scratch.subarray(0, scratch.write(text));
 }
 
 /**
@@ -61,9 +75,8 @@ export class Account {
     return this.#next;
   }
 
-  /** Throws FORMAT_NEWER, JOURNAL_UNREADABLE at a header that says so. */
   add(lines: readonly Line[]): void {
-    for (const line of lines) this.#add(line);
+    for (const line of lines) this.take(line);
   }
 
   /** There are no more lines; records up to `head` are known to have been there. */
@@ -76,15 +89,17 @@ export class Account {
     return { unclean, cutBytes: 0, damaged: this.damaged, missing: this.missing };
   }
 
-  #add(line: Line): void {
+  /** Throws FORMAT_NEWER, JOURNAL_UNREADABLE at a header that says so. */
+  take(line: Line): void {
     this.#skipTo(line.seq);
     this.#next = line.seq + 1;
     while ((this.#segments[this.#segment + 1]?.first ?? Number.POSITIVE_INFINITY) <= line.seq) {
       this.#segment++;
       this.#offset = 0;
     }
-    const bytes = (line.text === undefined ? line.bytes.length : Buffer.byteLength(line.text)) + 1;
-    const record = recordOf(line);
+    const encoded = bytesOf(line);
+    const bytes = encoded.length + 1;
+    const record = decoded(line, encoded);
     if (line.seq === this.#segments[this.#segment]?.first) {
       if (record) assertFormat(record);
       this.format = record?.["format"] ?? null;

@@ -4,8 +4,6 @@ import type { JournalRecord } from "./record.ts";
 
 /** How every line begins (S1). */
 export const LINE_START = Buffer.from('{"seq":');
-const LINE_START_TEXT = LINE_START.toString();
-const TRAILER = /^,"crc":"([0-9a-f]{8})"\}$/;
 export const TRAILER_START = Buffer.from(',"crc":"');
 /** `,"crc":"` + 8 digits + `"}`, without the newline. */
 export const TRAILER_BYTES = 18;
@@ -16,9 +14,9 @@ const SPACES = new Set(Buffer.from(" \t\r"));
 
 /**
  * The record in `bytes[start, end)`, a line without its newline; null if it is not whole: it does not begin or end as a line does,
- * its checksum is wrong, or it is not the JSON of a record.
+ * its checksum is wrong, or it is not the JSON of a record. `text`: the same line, if it is at hand as such.
  */
-export function decodeLine(bytes: Buffer, start: number, end: number): JournalRecord | null {
+export function decodeLine(bytes: Buffer, start: number, end: number, text?: string): JournalRecord | null {
   const last = end > start && bytes[end - 1] === CR ? end - 1 : end;
   const covered = last - TRAILER_BYTES;
   if (covered - start < LINE_START.length) return null;
@@ -26,17 +24,7 @@ export function decodeLine(bytes: Buffer, start: number, end: number): JournalRe
   const crc = trailerAt(bytes, covered);
   // A plain view is made faster than a Buffer, and every line that is read passes here.
   if (crc < 0 || crc32(new Uint8Array(bytes.buffer, bytes.byteOffset + start, covered - start)) !== crc) return null;
-  return parsed(bytes.toString("utf8", start, last));
-}
-
-/** The same of a line that is at hand as text: it need not be encoded just to be decoded. */
-export function decodeText(line: string): JournalRecord | null {
-  const last = line.endsWith("\r") ? line.length - 1 : line.length;
-  const covered = last - TRAILER_BYTES;
-  if (covered < LINE_START.length || !line.startsWith(LINE_START_TEXT)) return null;
-  const [, hex] = TRAILER.exec(line.slice(covered, last)) ?? [];
-  if (hex === undefined || crc32(line.slice(0, covered)) !== Number.parseInt(hex, 16)) return null;
-  return parsed(last === line.length ? line : line.slice(0, last));
+  return parsed(text !== undefined && last === end ? text : bytes.toString("utf8", start, last));
 }
 
 function parsed(text: string): JournalRecord | null {

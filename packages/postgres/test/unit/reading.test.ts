@@ -1,0 +1,87 @@
+import { newId } from "holdfast";
+import pg from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Database } from "../../src/database.ts";
+import { openPostgresStore } from "../../src/index.ts";
+import { Lines } from "../../src/lines.ts";
+import { destroy } from "../../src/pools.ts";
+import { type Server, startServer } from "../server/server.ts";
+
+let server: Server;
+let pool: pg.Pool;
+let database: Database;
+/** The connection that was handed out last. */
+let handedOut: pg.PoolClient;
+
+beforeAll(async () => {
+  server = await startServer(["fsync=off"]);
+  pool = new pg.Pool({ connectionString: server.url, max: 2 });
+  pool.on("error", () => undefined);
+  pool.on("acquire", (client) => {
+    handedOut = client;
+  });
+  database = new Database(pool, { name: "test", schema: "holdfast", patienceMs: 5000, answerMs: 5000 });
+});
+afterAll(async () => {
+  await pool.end();
+  await server.stop();
+});
+
+/** A journal of lines with texts of these lengths. Answers its place, and its head. */
+async function journalOf(lengths: readonly number[]): Promise<{ place: string; head: number }> {
+  await using store = await openPostgresStore(server.url);
+  const id = newId();
+  await using journal = await store.create(id, []);
+  await Promise.all(lengths.map((length) => journal.append({ kind: "note", text: "x".repeat(length) })));
+  const [found] = await server.query(`SELECT place, head FROM holdfast.heads WHERE id = '${id}'`);
+  return { place: String(found!["place"]), head: Number(found!["head"]) };
+}
+
+test("C10: a connection that is lost while a journal is read: it goes on behind the last line, none missing and none twice", async () => {
+  const { place, head } = await journalOf(Array.from({ length: 2000 }, () => 1000));
+  const seqs: number[] = [];
+  let losses = 0;
+  await new Lines(database).each(place, 1, head, ({ seq }) => {
+    seqs.push(seq);
+    if (seq !== 500 && seq !== 1500) return;
+    losses++;
+    destroy(handedOut);
+  });
+  expect(losses).toBe(2);
+  expect(seqs).toEqual(Array.from({ length: head }, (_, i) => i + 1));
+});
+
+test("whoever looks at a line and fails ends the reading, with his own error, and hears of no other line", async () => {
+  const { place, head } = await journalOf([1, 2, 3, 4]);
+  let seen = 0;
+  const reading = new Lines(database).each(place, 1, head, () => {
+    seen++;
+    throw new TypeError("not this one");
+  });
+  await expect(reading).rejects.toThrow("not this one");
+  expect(seen).toBe(1);
+});
+
+test("short lines, and then long ones: no more of them at once than fit, and one that fits nowhere by itself", async () => {
+  const mega = 1024 * 1024;
+  const { place, head } = await journalOf([
+    ...Array.from({ length: 40 }, () => 10),
+    ...Array.from({ length: 10 }, () => mega),
+    6 * mega,
+  ]);
+  const chunks: number[] = [];
+  const seqs: number[] = [];
+  for await (const lines of new Lines(database).read(place, 1, head)) {
+    chunks.push(lines.reduce((sum, { bytes }) => sum + bytes.length, 0));
+    seqs.push(...lines.map(({ seq }) => seq));
+  }
+  expect(seqs).toEqual(Array.from({ length: head }, (_, i) => i + 1));
+  expect(chunks.length).toBeGreaterThanOrEqual(3);
+  for (const bytes of chunks.slice(0, -1)) expect(bytes).toBeLessThan(5.5 * mega);
+});
+
+test("a connection that is lost in a transaction fails it, and ends nobody's process", async () => {
+  const work = database.transaction("try", (query) => query("SELECT pg_terminate_backend(pg_backend_pid())"));
+  await expect(work).rejects.toMatchObject({ code: "STORE_IO" });
+  await expect(database.query("look", "SELECT 1 AS one")).resolves.toMatchObject({ rows: [{ one: 1 }] });
+});
