@@ -295,9 +295,8 @@ export class Conversation<M> {
         turn.suspended = { reason: record.reason, ...(record.calls ? { calls: record.calls } : {}) };
         return;
       case "turn.ended": {
-        const { seq: _seq, kind: _kind, turn: _turn, at, ...ended } = record;
-        if (!endTurn(turn, ended)) return;
-        turn.lastAt = at;
+        if (!endTurn(turn, record)) return;
+        turn.lastAt = record.at;
         if (record.outcome === "completed" || record.outcome === "left") this.#drafts.drop();
       }
     }

@@ -89,11 +89,7 @@ export class Runs {
 
   /** Their ends, to be recorded again where an epoch begins: the call may still come. */
   get strayEnds(): ToolEnded[] {
-    return [...this.#strays.values()].flatMap(({ ended }) => {
-      if (!ended) return [];
-      const { seq: _seq, at: _at, ...record } = ended;
-      return [record as ToolEnded];
-    });
+    return [...this.#strays.values()].flatMap(({ ended }) => (ended ? [again(ended)] : []));
   }
 
   forgetStrays(): void {
@@ -119,6 +115,19 @@ export class Runs {
     for (const { run } of this.#strays.values()) all.push({ ...saved(run), message: null });
     return all;
   }
+}
+
+/** Without what the journal put there: it writes that anew. */
+function again({ id, turn, call, message, index, name, value, error, ms, shown, redacted }: ToolEnded): ToolEnded {
+  return {
+    ...{ kind: "tool.ended", id, turn, call, message: message ?? null, name },
+    ...(index === undefined ? {} : { index }),
+    ...(value === undefined ? {} : { value }),
+    ...(error === undefined ? {} : { error }),
+    ...(ms === undefined ? {} : { ms }),
+    ...(shown === undefined ? {} : { shown }),
+    ...(redacted ? { redacted } : {}),
+  };
 }
 
 function saved({ at, seq, input, ...run }: Run): Omit<StartedCheckpoint, "message"> {

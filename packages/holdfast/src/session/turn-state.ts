@@ -36,9 +36,16 @@ export function resumeTurn<M>(turn: TurnState<M>, n: number, writer: Writer): vo
 }
 
 /** A second end of any kind does nothing; but one that did not complete can be left for another turn. */
-export function endTurn<M>(turn: TurnState<M>, ended: NonNullable<TurnState<M>["ended"]>): boolean {
-  if (turn.ended && ended.outcome !== "left") return false;
-  turn.ended = ended;
+export function endTurn<M>(turn: TurnState<M>, record: Omit<TurnEnded, "kind" | "turn">): boolean {
+  const { outcome, by, reason, error } = record;
+  if (turn.ended && outcome !== "left") return false;
+  // No more than that: a record from a journal has members that are the journal's own.
+  turn.ended = {
+    outcome,
+    ...(by === undefined ? {} : { by }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(error === undefined ? {} : { error }),
+  };
   return true;
 }
 

@@ -115,6 +115,24 @@ test("C38: compaction in mid-turn: open turn, queue, title, usage, notes and ids
   await next.close();
 });
 
+test("C38: compaction after a restart, with a tool that had ended before its call was recorded: what the journal wrote by itself is not written again", async () => {
+  const path = somewhere();
+  await using store = await openStore(path);
+  const session = await store.create<M>({ dialect: "anthropic", intents: true });
+  const turn = await session.startTurn(user("question"));
+  turn.draft().push({ part: 0, text: "I will look" });
+  await turn.toolStarted("a", { name: "work", input: {} });
+  await turn.toolEnded("a", { value: "A" });
+  await session.close();
+  const next = await store.resume<M>(session.id, { intents: true });
+  await next.replace([user("short"), ...next.entries], { reason: "compaction" });
+  const records = await Array.fromAsync(store.history(session.id));
+  const epoch = records.findLast(({ kind }) => kind === "epoch") as { checkpoint?: { turn: unknown } } | undefined;
+  expect(epoch?.checkpoint?.turn).toHaveProperty("ended", { outcome: "aborted", by: "close" });
+  expect(records.at(-1)).toMatchObject({ kind: "tool.ended", call: "a", value: "A" });
+  expect((await store.read(session.id)).messages).toEqual(next.messages);
+});
+
 describe("R5: a replacement that is the first thing a writer does is written by that writer, not by the one before", () => {
   const first = {
     replace: (session: Session<M>) => session.replace([user("short")], { reason: "compaction" }),
