@@ -96,10 +96,7 @@ export class Approvals {
     }
     const { toolName, toolCallId, input } = toolCall;
     const tool = ownTool(tools, toolName);
-    const context = async (): Promise<unknown> => {
-      const all = (toolsContext ?? {}) as Record<string, unknown>;
-      return validated(tool?.contextSchema, Object.hasOwn(all, toolName) ? all[toolName] : undefined);
-    };
+    const context = (): Promise<unknown> => contextOf(tool, toolName, { toolsContext });
     const all = (toolApproval ?? {}) as Record<string, unknown>;
     const own = Object.hasOwn(all, toolName) ? all[toolName] : undefined;
     if (own != null) {
@@ -130,7 +127,15 @@ function normal(status: unknown): Status {
   return typeof status === "string" ? { type: status } : (status as Status);
 }
 
-async function validated(schema: unknown, value: unknown): Promise<unknown> {
+/** What a tool gets as its context, as the SDK finds it. Throws if it does not fit. */
+export async function contextOf(
+  tool: ToolSet[string] | undefined,
+  name: string,
+  { toolsContext }: { readonly toolsContext?: unknown },
+): Promise<unknown> {
+  const all = (toolsContext ?? {}) as Record<string, unknown>;
+  const value = Object.hasOwn(all, name) ? all[name] : undefined;
+  const schema = tool?.contextSchema;
   if (schema == null) return value;
   const { validate } = asSchema(schema as Parameters<typeof asSchema>[0]);
   const result = await validate?.(value);

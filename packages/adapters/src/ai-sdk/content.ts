@@ -61,7 +61,7 @@ async function assistantPart(part: Part, tools: ToolSet | undefined): Promise<As
         type: "tool-call",
         toolCallId: part.toolCallId,
         toolName: part.toolName,
-        input: part.invalid && typeof part.input !== "object" ? {} : part.input,
+        input: part.invalid && typeof part.input !== "object" ? {} : inputOf(part.input),
         ...(part.providerExecuted === undefined ? {} : { providerExecuted: part.providerExecuted }),
         ...options,
       };
@@ -138,7 +138,7 @@ export async function modelOutput(
   output: unknown,
 ): Promise<Output> {
   if (tool?.toModelOutput)
-    return await tool.toModelOutput({ toolCallId, input: input as never, output: output as never });
+    return plainOutput(await tool.toModelOutput({ toolCallId, input: input as never, output: output as never }));
   return typeof output === "string"
     ? { type: "text", value: output }
     : ({ type: "json", value: jsonOf(output) } as Output);
@@ -158,6 +158,18 @@ export function messageOf(error: unknown): string {
   if (error === null || error === undefined) return "unknown error";
   if (typeof error === "string") return error;
   return error instanceof Error ? error.toString() : JSON.stringify(error);
+}
+
+/** A schema may make dates, sets or instances of the input. The provider's package sends them as JSON; so they are recorded as JSON. */
+function inputOf(input: unknown): unknown {
+  return input === undefined ? input : jsonOf(input);
+}
+
+/** The same for what a tool shows. Bytes and URLs in content are the dialect's to keep. */
+export function plainOutput(output: Output): Output {
+  return output?.type === "json" || output?.type === "error-json"
+    ? ({ ...output, value: jsonOf(output.value) } as Output)
+    : output;
 }
 
 function jsonOf(value: unknown): unknown {

@@ -4,12 +4,13 @@ import { copied } from "./copied.ts";
 import { finishAs, outcomeOf } from "./outcome.ts";
 import { runOpen } from "./run-open.ts";
 import { Runs } from "./runs.ts";
-import type { Durable, DurableOptions } from "./surface.ts";
+import type { Durable, DurableOptions, ToolSettings } from "./surface.ts";
+import { Unrecorded } from "./unrecorded.ts";
 import { wrapped } from "./wrap.ts";
 
 /**
  * Makes the runs of an AI SDK agent durable in this session. Its dialect is `ai-sdk`; create or resume it with `intents: true`, since every start is recorded. It keeps nothing that is not in the session, but for
- * which runs have begun.
+ * which runs have begun, and outcomes that found no space.
  */
 export function durable(session: Session<ModelMessage>, options: DurableOptions = {}): Durable {
   const { dialect } = session.attributes;
@@ -19,17 +20,22 @@ export function durable(session: Session<ModelMessage>, options: DurableOptions 
     );
   }
   const runs = new Runs();
+  const unrecorded = new Unrecorded();
   const messages = (): ModelMessage[] => session.messages.map(copied);
   const self: Durable = {
     wrap: (settings) =>
       wrapped(settings, {
         session,
         options,
+        unrecorded,
         messages,
         begun: (run) => runs.add(run),
       }),
     messages,
-    runOpen: (tools: ToolSet) => runOpen(session, tools, options),
+    runOpen: async (tools: ToolSet, settings: ToolSettings = {}) => {
+      await unrecorded.record();
+      await runOpen({ session, tools, settings, options, unrecorded });
+    },
     outcome: (run) => outcomeOf(run, runs.claim(session.turn)),
     finish: async (run) => {
       const { turn } = session;

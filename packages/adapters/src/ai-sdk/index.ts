@@ -1,2 +1,11 @@
 export { durable } from "./durable.ts";
-export type { Durable, DurableOptions, Prompted, Run, RunOutcome, Settings } from "./surface.ts";
+export type {
+  Durable,
+  DurableOptions,
+  Prompted,
+  Run,
+  RunOutcome,
+  Settings,
+  ToolSettings,
+  WaitingCall,
+} from "./surface.ts";

@@ -1,7 +1,7 @@
 import type { ModelMessage } from "ai";
-import { isHoldfastError, type Turn } from "holdfast";
+import { isHoldfastError, type OpenCall, type Turn } from "holdfast";
 import type { RunState } from "./run.ts";
-import type { Run, RunOutcome } from "./surface.ts";
+import type { Run, RunOutcome, WaitingCall } from "./surface.ts";
 
 interface Streamed {
   consumeStream(options?: { onError?: (error: unknown) => void }): PromiseLike<void>;
@@ -31,7 +31,8 @@ export async function outcomeOf(run: Run, stateOf: () => RunState | null): Promi
   }
   if (thrown) return { kind: "failed", error: thrown.error };
   const approvals = requestsIn(step);
-  return approvals.length > 0 ? { kind: "waiting", approvals } : { kind: "completed" };
+  const calls = state && isWhole(step) ? state.unanswered.map(waitingCall) : [];
+  return approvals.length + calls.length > 0 ? { kind: "waiting", approvals, calls } : { kind: "completed" };
 }
 
 /** Ends the turn as the run ended. */
@@ -43,8 +44,11 @@ export async function finishAs(outcome: RunOutcome, turn: Turn<ModelMessage>): P
       return turn.abort({ by: "the application" });
     case "failed":
       return turn.fail(outcome.error);
-    case "waiting":
-      return turn.suspend({ reason: "approval", calls: outcome.approvals.map(({ toolCallId }) => toolCallId) });
+    case "waiting": {
+      const { approvals, calls } = outcome;
+      const reason = approvals.length > 0 ? "approval" : "result";
+      return turn.suspend({ reason, calls: [...approvals, ...calls].map(({ toolCallId }) => toolCallId) });
+    }
   }
 }
 
@@ -78,6 +82,16 @@ function stoppedBy(state: RunState | null, error: unknown): { readonly reason: u
 
 function isTimeout(reason: unknown): boolean {
   return reason instanceof Error && reason.name === "TimeoutError";
+}
+
+/** The calls of an answer that was cut off are run by nobody. */
+function isWhole(step: unknown): boolean {
+  const { finishReason } = (step ?? {}) as { readonly finishReason?: unknown };
+  return finishReason === "stop" || finishReason === "tool-calls";
+}
+
+function waitingCall({ id, name, input }: OpenCall): WaitingCall {
+  return { toolCallId: id, toolName: name, input };
 }
 
 function requestsIn(step: unknown): Extract<RunOutcome, { kind: "waiting" }>["approvals"] {

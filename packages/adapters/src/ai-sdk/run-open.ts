@@ -1,12 +1,22 @@
 import type { ModelMessage, ToolSet } from "ai";
 import { dialects, type OpenCall, type Session, type Turn } from "holdfast";
+import { contextOf } from "./approvals.ts";
 import { errorOutput, ownTool } from "./content.ts";
 import { copied } from "./copied.ts";
-import type { DurableOptions } from "./surface.ts";
+import type { DurableOptions, ToolSettings } from "./surface.ts";
 import { recordedTools } from "./tools.ts";
+import type { Unrecorded } from "./unrecorded.ts";
 
-/** Runs what `resumeTurn` left open. Rejects if the store failed; what a tool throws is its outcome. */
-export async function runOpen(session: Session<ModelMessage>, tools: ToolSet, options: DurableOptions): Promise<void> {
+interface Left {
+  readonly session: Session<ModelMessage>;
+  readonly tools: ToolSet;
+  readonly settings: ToolSettings;
+  readonly options: DurableOptions;
+  readonly unrecorded: Unrecorded;
+}
+
+/** Runs what `resumeTurn` left open. Rejects if the store failed, or a context does not fit; what a tool throws is its outcome. */
+export async function runOpen({ session, tools, settings, options, unrecorded }: Left): Promise<void> {
   const { turn } = session;
   if (!turn) throw new Error("No turn is open: call session.resumeTurn first.");
   const failed = new AbortController();
@@ -18,14 +28,19 @@ export async function runOpen(session: Session<ModelMessage>, tools: ToolSet, op
     },
     fail: (error: unknown) => failed.abort(error),
     stopped: failed.signal,
+    unrecorded,
   };
   const recorded = recordedTools(tools, gate, options);
   const asked = approvalsAsked(session);
   const messages = session.messages.map(copied);
+  const calls = turn.open.filter(({ state, id }) => state !== "awaiting" && state !== "provider" && !asked.has(id));
+  // All of them, before any tool runs.
+  const contexts = await Promise.all(calls.map(({ name }) => contextOf(ownTool(tools, name), name, settings)));
+  const { experimental_sandbox } = settings;
   await Promise.all(
-    turn.open
-      .filter(({ state, id }) => state !== "awaiting" && state !== "provider" && !asked.has(id))
-      .map((call) => runCall(call, recorded, turn, messages, gate.fail)),
+    calls.map((call, at) =>
+      runCall(call, recorded, turn, { messages, context: contexts[at], experimental_sandbox }, gate.fail),
+    ),
   );
   failed.signal.throwIfAborted();
 }
@@ -42,7 +57,7 @@ async function runCall(
   { id, name, input }: OpenCall,
   tools: ToolSet,
   turn: Turn<ModelMessage>,
-  messages: ModelMessage[],
+  given: { readonly messages: ModelMessage[]; readonly context: unknown; readonly experimental_sandbox: unknown },
   fail: (error: unknown) => void,
 ): Promise<void> {
   const tool = ownTool(tools, name);
@@ -55,10 +70,9 @@ async function runCall(
     }
     if (typeof tool.execute !== "function") return;
     const made = (tool.execute as (input: unknown, options: unknown) => unknown)(input, {
+      ...given,
       toolCallId: id,
-      messages,
       abortSignal: turn.signal,
-      context: undefined,
     });
     if (made && typeof made === "object" && Symbol.asyncIterator in made) {
       for await (const _ of made as AsyncIterable<unknown>);

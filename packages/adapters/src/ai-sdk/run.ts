@@ -1,8 +1,9 @@
 import type { LanguageModelMiddleware, LanguageModelUsage, ModelMessage, ToolSet } from "ai";
-import type { Draft, Session, Turn, Usage } from "holdfast";
+import { type Draft, isHoldfastError, type OpenCall, type Session, type Turn, type Usage } from "holdfast";
 import type { Approvals, Scope } from "./approvals.ts";
-import { type CallPart, type Decision, type Part, responseMessages } from "./content.ts";
+import { type CallPart, type Decision, ownTool, type Part, responseMessages } from "./content.ts";
 import { resultsIn } from "./sent-results.ts";
+import type { Unrecorded } from "./unrecorded.ts";
 
 export type ModelParams = Parameters<NonNullable<LanguageModelMiddleware["wrapStream"]>>[0]["params"];
 
@@ -27,6 +28,7 @@ export interface Answer {
 }
 
 interface RunSettings {
+  readonly unrecorded: Unrecorded;
   readonly tools: ToolSet | undefined;
   readonly approvals: Approvals | null;
   readonly toolsContext: unknown;
@@ -42,6 +44,8 @@ export class RunState {
   #turn: Turn<ModelMessage> | null = null;
   #asked: Asked | null = null;
   #failure: { readonly error: unknown } | null = null;
+  /** An answer has come that is not on disk: there is nothing that a next step could be built on. */
+  #refused: { readonly error: unknown } | null = null;
   /** What `prepareStep` said last. */
   contexts: { toolsContext?: unknown; runtimeContext?: unknown; messages?: ModelMessage[] } = {};
 
@@ -64,6 +68,10 @@ export class RunState {
     return this.#failure;
   }
 
+  get unrecorded(): Unrecorded {
+    return this.#settings.unrecorded;
+  }
+
   /** Fires when nothing more can be recorded. */
   get stopped(): AbortSignal {
     return this.#stop.signal;
@@ -75,9 +83,30 @@ export class RunState {
     this.#stop.abort(error);
   }
 
+  /** Records what found no space before. Whether there was anything. */
+  catchUp(): Promise<boolean> {
+    return this.#recording(this.unrecorded.record());
+  }
+
+  /** What a person says while it runs, before the model hears it. */
+  async steered(messages: readonly ModelMessage[]): Promise<void> {
+    for (const message of messages) await this.#recording(this.live().append(message));
+  }
+
+  /** Calls of tools that the application runs itself. */
+  get unanswered(): readonly OpenCall[] {
+    const { tools } = this.#settings;
+    const isOwn = ({ name }: OpenCall): boolean => {
+      const tool = ownTool(tools, name);
+      return tool !== undefined && typeof tool.execute !== "function";
+    };
+    return (this.#turn?.open ?? []).filter((call) => call.state === "never-started" && isOwn(call));
+  }
+
   /** The turn of this run. Throws if there is none, if it is over, or if the run has failed. */
   live(): Turn<ModelMessage> {
-    if (this.#failure) throw this.#failure.error;
+    const over = this.#failure ?? this.#refused;
+    if (over) throw over.error;
     this.#turn ??= this.#session.turn;
     if (!this.#turn) {
       throw new Error(
@@ -109,8 +138,11 @@ export class RunState {
     const asked = this.#asked;
     if (!asked) return;
     try {
-      // Half an answer stays what it is: a draft.
-      if (finishReason === "error") return;
+      // Half an answer stays what it is: a draft. So does one of which a piece could not be read: the SDK passes over that, but those are not the model's words, and no signature fits them.
+      if (finishReason === "error" || asked.error !== undefined) {
+        this.#refuse(asked, new Error("The model's answer ended before it was complete."));
+        return;
+      }
       const calls = content.filter((part): part is CallPart => part.type === "tool-call");
       if (violates(asked.params.toolChoice, calls, finishReason)) {
         await asked.draft.discard("the SDK refused it: it does not keep to the tool choice");
@@ -124,8 +156,15 @@ export class RunState {
     } catch (error) {
       // After an abort there is nothing to be said: the turn has its marker.
       if (asked.turn.signal.aborted) this.#stop.abort(asked.turn.signal.reason);
+      // The turn was ended, or another run asks in it: the journal is well.
+      else if (isHoldfastError(error, "DRAFT_DISCARDED")) this.#refuse(asked, error);
       else this.fail(error);
     }
+  }
+
+  #refuse(asked: Asked, error: unknown): void {
+    asked.error ??= error;
+    this.#refused = { error: asked.error };
   }
 
   /** Null if the application's own functions failed on it: then the SDK fails on them too, and nothing is known of which calls wait for whom. */
@@ -138,7 +177,7 @@ export class RunState {
         asked.kind === "stream",
       );
     } catch (error) {
-      asked.error = error;
+      this.#refuse(asked, error);
       return null;
     }
   }

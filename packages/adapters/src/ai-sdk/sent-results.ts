@@ -1,6 +1,6 @@
 import type { ModelMessage } from "ai";
 import type { OpenCall, Outcome } from "holdfast";
-import { messageOf, type Output } from "./content.ts";
+import { messageOf, type Output, plainOutput } from "./content.ts";
 import type { ModelParams } from "./run.ts";
 
 /**
@@ -19,7 +19,7 @@ export function resultsIn(
     return message.content.flatMap((part) => {
       if (part.type !== "tool-result" || !waiting.delete(part.toolCallId)) return [];
       const { toolCallId, toolName, providerOptions } = part;
-      const output = part.output as Output;
+      const output = plainOutput(part.output as Output);
       const options = providerOptions === undefined ? {} : { providerOptions };
       const shown = { type: "tool-result" as const, toolCallId, toolName, output, ...options };
       return [{ call: toolCallId, outcome: outcomeOf(output), shown: { role: "tool" as const, content: [shown] } }];

@@ -22,16 +22,26 @@ export type RunOutcome =
   | { readonly kind: "aborted" }
   /** The model or its stream failed. `error` is the original. */
   | { readonly kind: "failed"; readonly error: unknown }
-  /** Calls wait for a person: append a `tool-approval-response`, or suspend the turn. */
+  /** Calls wait for somebody: append what they wait for, or suspend the turn. */
   | {
       readonly kind: "waiting";
-      readonly approvals: readonly {
-        readonly approvalId: string;
-        readonly toolCallId: string;
-        readonly toolName: string;
-        readonly input: unknown;
-      }[];
+      /** For a `tool-approval-response`. */
+      readonly approvals: readonly (WaitingCall & { readonly approvalId: string })[];
+      /** Of tools without `execute`, which the application runs itself: for a `tool-result`. */
+      readonly calls: readonly WaitingCall[];
     };
+
+export interface WaitingCall {
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly input: unknown;
+}
+
+/** What tools get beside their input: as in the settings of a run. */
+export interface ToolSettings {
+  readonly toolsContext?: Readonly<Record<string, unknown>>;
+  readonly experimental_sandbox?: unknown;
+}
 
 /** Makes the runs of an AI SDK agent durable in one session. */
 export interface Durable {
@@ -45,9 +55,9 @@ export interface Durable {
   messages(): ModelMessage[];
   /**
    * Runs the calls that `resumeTurn` left open (`turn.open`) with these tools, and records their results. Do it before the model is asked again. Calls that wait for approval, or were approved, are left to the SDK; so are tools
-   * without `execute` to the application. Rejects if the store failed.
+   * without `execute` to the application. Rejects if the store failed, or a context does not fit its tool.
    */
-  runOpen(tools: ToolSet): Promise<void>;
+  runOpen(tools: ToolSet, settings?: ToolSettings): Promise<void>;
   /** Reads the run to its end, whoever else reads it, and says what it came to. Call it when the run has just begun: it means the newest one. Rejects only if the store failed. */
   outcome(run: Run): Promise<RunOutcome>;
   /** The same, and ends the turn accordingly: `end`, `abort`, `fail`, or `suspend` for calls that wait. */

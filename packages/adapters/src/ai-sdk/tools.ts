@@ -3,6 +3,7 @@ import { dialects, isHoldfastError, type Outcome, type Turn } from "holdfast";
 import { errorOutput, modelOutput, type Output } from "./content.ts";
 import { joined } from "./model.ts";
 import type { DurableOptions } from "./surface.ts";
+import type { Unrecorded } from "./unrecorded.ts";
 
 type Tool = ToolSet[string];
 type Options = ToolExecutionOptions<unknown>;
@@ -19,6 +20,8 @@ export interface Gate {
   fail(error: unknown): void;
   /** Fires when the store has failed: what still runs had better stop. */
   readonly stopped: AbortSignal;
+  /** Where outcomes wait that found no space. */
+  readonly unrecorded: Unrecorded;
 }
 
 /** The same tools, with a start that is durable before they run, and an outcome that is recorded when they return. Those without `execute` are left as they are. */
@@ -57,7 +60,14 @@ function recordedTool(name: string, tool: Tool, gate: Gate, replay: "safe" | "ne
     const metadata = part?.providerMetadata;
     const end = async (outcome: Outcome, output: Output | null): Promise<void> => {
       const shown = output && shownAs(toolCallId, name, outcome, output, metadata);
-      await storing(gate, shown ? turn.toolEnded(toolCallId, outcome, shown) : turn.toolEnded(toolCallId, outcome));
+      const record = (): Promise<void> =>
+        shown ? turn.toolEnded(toolCallId, outcome, shown) : turn.toolEnded(toolCallId, outcome);
+      try {
+        await storing(gate, record());
+      } catch (error) {
+        if (isHoldfastError(error, "STORE_FULL")) gate.unrecorded.keep(record);
+        throw error;
+      }
     };
     let value: unknown;
     try {
@@ -71,9 +81,9 @@ function recordedTool(name: string, tool: Tool, gate: Gate, replay: "safe" | "ne
         }
       } else value = await made;
     } catch (error) {
-      // It could not record something of its own (the process that it runs in, a sub-agent's session): that is no outcome.
-      if (isStoreFailure(error)) gate.fail(error);
-      else await end({ error: error ?? "unknown error" }, errorOutput(error));
+      // It could not record something of its own (the process that it runs in, a sub-agent's session): that is no outcome. That it was stopped since the store failed elsewhere, is.
+      if (isStoreFailure(error) && error !== gate.stopped.reason) gate.fail(error);
+      else await end({ error: error ?? "unknown error" }, worded(error));
       throw error;
     }
     // What cannot be shown stops the SDK by itself; that the tool has run is recorded all the same.
@@ -93,6 +103,15 @@ function recordedTool(name: string, tool: Tool, gate: Gate, replay: "safe" | "ne
         }
       };
   return { ...shape, execute: recordedExecute } as Tool;
+}
+
+/** Null for what has no words (it holds itself): the SDK stops at it by itself. */
+function worded(error: unknown): Output | null {
+  try {
+    return errorOutput(error);
+  } catch {
+    return null;
+  }
 }
 
 /** That the store failed is not for the model to hear as a tool's failure: it ends the run (P8). */

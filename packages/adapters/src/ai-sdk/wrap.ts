@@ -5,17 +5,34 @@ import { joined, recordedModel } from "./model.ts";
 import { type Answer, RunState } from "./run.ts";
 import type { DurableOptions, Prompted, Settings } from "./surface.ts";
 import { recordedTools } from "./tools.ts";
+import type { Unrecorded } from "./unrecorded.ts";
 
 /** What a wrapper needs to know of its session. */
 interface Place {
   readonly session: Session<ModelMessage>;
   readonly options: DurableOptions;
+  readonly unrecorded: Unrecorded;
   messages(): ModelMessage[];
   /** A run begins, or may. */
   begun(run: RunState): void;
 }
 
 type Callback = (event: unknown) => unknown;
+
+/** What is read here of what `prepareStep` is given. */
+interface StepOptions {
+  readonly messages: ModelMessage[];
+  readonly stepNumber: number;
+  readonly experimental_steeringMessages?: readonly ModelMessage[];
+}
+
+/** And of what it answers. */
+interface PreparedStep {
+  readonly model?: Settings["model"];
+  readonly messages?: readonly ModelMessage[];
+  readonly toolsContext?: unknown;
+  readonly runtimeContext?: unknown;
+}
 
 /** The settings that are read here, of the three kinds that there are. */
 interface Known extends Settings {
@@ -26,7 +43,7 @@ interface Known extends Settings {
   readonly experimental_toolApprovalSecret?: string | Uint8Array;
   readonly toolsContext?: unknown;
   readonly runtimeContext?: unknown;
-  readonly prepareStep?: (options: Record<string, unknown>) => unknown;
+  readonly prepareStep?: (options: StepOptions) => unknown;
   readonly prepareCall?: (options: Record<string, unknown>) => unknown;
   readonly onLanguageModelCallEnd?: Callback;
   readonly experimental_onLanguageModelCallEnd?: Callback;
@@ -69,8 +86,8 @@ const REPLACED = [
 ] as const satisfies (keyof Known)[];
 
 function recorded(settings: Known, place: Place): Known {
-  const { session, options } = place;
-  const { tools, toolApproval, _internal, prepareStep, toolsContext, runtimeContext } = settings;
+  const { session, options, unrecorded } = place;
+  const { tools, toolApproval, _internal, toolsContext, runtimeContext } = settings;
   const approvals = Approvals.isNeeded(tools, toolApproval)
     ? new Approvals({
         tools,
@@ -79,7 +96,7 @@ function recorded(settings: Known, place: Place): Known {
         newId: _internal?.generateId,
       })
     : null;
-  const run = new RunState(session, { tools, approvals, toolsContext, runtimeContext });
+  const run = new RunState(session, { unrecorded, tools, approvals, toolsContext, runtimeContext });
   place.begun(run);
   const onStart = settings.onLanguageModelCallStart ?? settings.experimental_onLanguageModelCallStart;
   const onEnd = settings.onLanguageModelCallEnd ?? settings.experimental_onLanguageModelCallEnd;
@@ -91,7 +108,7 @@ function recorded(settings: Known, place: Place): Known {
     ...(abortSignal ? { abortSignal } : {}),
     ...(isPrompted(settings) ? {} : { messages: place.messages() }),
     ...(approvals ? { toolApproval: approvals.resolve, _internal: { ..._internal, generateId: approvals.newId } } : {}),
-    ...(prepareStep ? { prepareStep: preparedStep(prepareStep, run) } : {}),
+    prepareStep: (options: StepOptions) => preparedStep(options, settings, run, place),
     onLanguageModelCallStart: async (event) => {
       run.contexts = { ...run.contexts, messages: (event as { messages: ModelMessage[] }).messages };
       await onStart?.(event);
@@ -107,19 +124,22 @@ function isPrompted({ prompt, messages }: Known): boolean {
   return prompt !== undefined || messages !== undefined;
 }
 
-/** It may choose another model, which must record too, and other contexts. */
-function preparedStep(
-  prepareStep: NonNullable<Known["prepareStep"]>,
-  run: RunState,
-): NonNullable<Known["prepareStep"]> {
-  return async (options) => {
-    const step = (await prepareStep(options)) as
-      | { model?: Settings["model"]; toolsContext?: unknown; runtimeContext?: unknown }
-      | undefined;
-    if (!step) return step;
-    for (const key of ["toolsContext", "runtimeContext"] as const) {
-      if (step[key] !== undefined) run.contexts = { ...run.contexts, [key]: step[key] };
-    }
-    return step.model === undefined ? step : { ...step, model: recordedModel(step.model, run) };
+/**
+ * Before each request. Results that found no space before are recorded, and shown in the place of what had to be said for want of them. The application may choose another model, which must record too, and other contexts. What a
+ * person says by the SDK's steering is on disk before it is sent: the SDK tells that it was delivered only then.
+ */
+async function preparedStep(given: StepOptions, settings: Known, run: RunState, place: Place): Promise<unknown> {
+  const isLate = (await run.catchUp()) && given.stepNumber === 0 && !isPrompted(settings);
+  const options = isLate ? { ...given, messages: place.messages() } : given;
+  const step = ((await settings.prepareStep?.(options)) ?? {}) as PreparedStep;
+  for (const key of ["toolsContext", "runtimeContext"] as const) {
+    if (step[key] !== undefined) run.contexts = { ...run.contexts, [key]: step[key] };
+  }
+  const messages = step.messages ?? options.messages;
+  await run.steered((options.experimental_steeringMessages ?? []).filter((said) => messages.includes(said)));
+  return {
+    ...step,
+    ...(isLate ? { messages } : {}),
+    ...(step.model === undefined ? {} : { model: recordedModel(step.model, run) }),
   };
 }

@@ -1,7 +1,17 @@
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { validateAiSdk } from "@holdfast/testkit";
-import { APICallError, jsonSchema, type ModelMessage, streamText, ToolLoopAgent, tool } from "ai";
-import { openStore, type Session } from "holdfast";
+import {
+  APICallError,
+  createUIMessageStreamResponse,
+  generateText,
+  jsonSchema,
+  type ModelMessage,
+  streamText,
+  ToolLoopAgent,
+  tool,
+  toUIMessageStream,
+} from "ai";
+import { HoldfastError, isHoldfastError, openStore, type Session } from "holdfast";
 import { describe, expect, test, vi } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import { durable } from "../../src/ai-sdk/index.ts";
@@ -125,6 +135,28 @@ describe.each(streamingWays)("%s", (_, start) => {
     expect(session.interruption).toMatchObject({ how: { kind: "failed" }, draft: { text: "Half an" }, calls: [] });
   });
 
+  test("P3: an answer of which a piece could not be read is none, though the SDK goes on: no tool runs, and nothing more is asked", async () => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const error = new Error("a chunk could not be read");
+    const ran: string[] = [];
+    const tools = { free: tool({ inputSchema: any, execute: async () => ran.push("free") }) };
+    const parts: LanguageModelV4StreamPart[] = [
+      ...words("Do"),
+      { type: "error", error },
+      { type: "text-delta", id: "t", delta: " send it." },
+      { type: "text-end", id: "t" },
+      call("a", "free") as LanguageModelV4StreamPart,
+    ];
+    const model = scripted({ stream: streamOf([...parts, finished("tool-calls")]) }, [text("As you wish.")]);
+    expect(await agent.finish(start(agent, { model, tools }).run)).toEqual({ kind: "failed", error });
+    expect(ran).toEqual([]);
+    expect(model.prompts).toHaveLength(1);
+    expect(session.messages).toEqual([PROMPT]);
+    expect(session.interruption).toMatchObject({ draft: { text: "Do send it." }, calls: [] });
+  });
+
   test("a stream that ends without an end is not an answer", async () => {
     await using here = await begun();
     const { session } = here;
@@ -166,7 +198,7 @@ describe.each(streamingWays)("%s", (_, start) => {
   });
 });
 
-describe.each(everyWay)("%s", (_, start) => {
+describe.each(everyWay)("%s", (way, start) => {
   test("the model cannot be reached: the run failed with its error, and the turn can be resumed", async () => {
     await using here = await begun();
     const { session } = here;
@@ -297,6 +329,7 @@ describe.each(everyWay)("%s", (_, start) => {
   });
 
   test("C19: whichever write or sync fails, no tool runs that is not on disk as started, and the run says what failed", async () => {
+    let wentOn = 0;
     for (let n = 1, isOver = false; !isOver; n++) {
       using folder = place();
       const disk = new FailingDisk();
@@ -312,11 +345,8 @@ describe.each(everyWay)("%s", (_, start) => {
         },
       });
       const agent = durable(session);
-      const model = scripted(
-        [text("Now."), call("a", "mark"), call("b", "mark")],
-        [call("c", "mark")],
-        [text("Done.")],
-      );
+      const steps = [[text("Now."), call("a", "mark"), call("b", "mark")], [call("c", "mark")], [text("Done.")]];
+      const model = scripted(...steps);
       disk.countdown = n;
       const outcome = await agent
         .outcome(start(agent, { model, tools: { mark } }).run)
@@ -326,6 +356,23 @@ describe.each(everyWay)("%s", (_, start) => {
       if (isOver) expect(outcome).toEqual({ kind: "completed" });
       // A draft that could not be written and was followed by an answer that could is no loss.
       else expect(outcome, `operation ${n}`).toMatchObject({ code: expect.stringMatching(/^(STORE|SYNC)_/) });
+      if (isHoldfastError(outcome, "STORE_FULL") && !session.turn!.signal.aborted) {
+        // There is space again. What the tools had come to is not lost, and nothing runs twice.
+        const before = [...ran];
+        if (session.turn!.open.length > 0 || way.startsWith("agent")) await agent.runOpen({ mark });
+        const answered = session.messages.filter(({ role }) => role === "assistant").length;
+        const again = scripted(...steps.slice(answered));
+        expect(await agent.outcome(start(agent, { model: again, tools: { mark } }).run)).toEqual({ kind: "completed" });
+        expect(ran.toSorted(), `operation ${n}`).toEqual([...new Set(ran)].sort());
+        const results = again.prompts.at(-1)!.flatMap(({ role, content }) => (role === "tool" ? content : []));
+        expect(JSON.stringify(results), `operation ${n}`).not.toContain("Still running");
+        for (const id of before) {
+          expect(results, `operation ${n}`).toContainEqual(
+            expect.objectContaining({ toolCallId: id, output: { type: "text", value: id } }),
+          );
+        }
+        wentOn++;
+      }
       await session.close().catch(() => {});
       await store.close().catch(() => {});
 
@@ -334,9 +381,39 @@ describe.each(everyWay)("%s", (_, start) => {
       const started = outline(await recordsOf(resumed)).filter((line) => line.startsWith("tool.started"));
       for (const id of ran) expect(started, `operation ${n}`).toContain(`tool.started ${id}`);
       if (resumed.interruption) await resumed.resumeTurn();
-      expect(validateAiSdk(isOver ? [...resumed.messages, NEXT] : resumed.messages), `operation ${n}`).toEqual([]);
+      else await resumed.startTurn(NEXT);
+      expect(validateAiSdk(resumed.messages), `operation ${n}`).toEqual([]);
     }
+    expect(wentOn).toBeGreaterThan(3);
   });
+
+  test("what a tool throws may have no words: that it ran is recorded all the same", async () => {
+    await using here = await begun();
+    const agent = durable(here.session);
+    const round: Record<string, unknown> = {};
+    round["self"] = round;
+    const tools = { round: tool({ inputSchema: any, execute: () => Promise.reject<string>(round) }) };
+    const outcome = await agent.finish(start(agent, { model: scripted([call("a", "round")]), tools }).run);
+    expect(outcome).toMatchObject({ kind: "failed", error: { name: "TypeError" } });
+    expect(outline(await recordsOf(here.session))).toContain("tool.ended a");
+  });
+
+  test.each(["LEASE_LOST", "FILE_REPLACED"] as const)(
+    "P6: %s in mid-turn: no tool runs, nothing more is asked, and the run says so",
+    async (code) => {
+      await using here = await begun();
+      const { session } = here;
+      const agent = durable(session);
+      const error = new HoldfastError(code, "Another process writes to it now.", {});
+      session.turn!.toolStarted = () => Promise.reject(error);
+      const ran: string[] = [];
+      const tools = { free: tool({ inputSchema: any, execute: async () => ran.push("free") }) };
+      const model = scripted([call("a", "free"), call("b", "free")], [text("I go on.")]);
+      await expect(agent.finish(start(agent, { model, tools }).run)).rejects.toBe(error);
+      expect(ran).toEqual([]);
+      expect(model.prompts).toHaveLength(1);
+    },
+  );
 
   test("callbacks of the application's own are called, and theirs is theirs to fail", async () => {
     await using here = await begun();
@@ -398,6 +475,19 @@ describe.each(everyWay)("%s", (_, start) => {
   });
 });
 
+test("of two runs at once in one turn, the second is recorded, and the first says that it was not", async () => {
+  await using here = await begun();
+  const agent = durable(here.session);
+  const runs = ["One.", "Two."].map((words) =>
+    agent.outcome(generateText(agent.wrap({ model: scripted([text(words)]) }))),
+  );
+  expect(await Promise.all(runs)).toMatchObject([
+    { kind: "failed", error: { code: "DRAFT_DISCARDED" } },
+    { kind: "completed" },
+  ]);
+  expect(JSON.stringify(here.session.messages)).toMatch(/^(?!.*One\.).*Two\./);
+});
+
 test("C14: of two runs of one agent, each comes to its own end, whichever is first", async () => {
   await using here = await begun();
   const { session } = here;
@@ -438,17 +528,24 @@ test("C19: where the application puts its own callback over the recorder's, no t
   );
 });
 
-test("a reader that cancels fires nothing: the run is read to its end, and recorded", async () => {
-  await using here = await begun();
-  const { session } = here;
-  const agent = durable(session);
-  const model = scripted([text("One."), call("a", "free")], [text("Two.")]);
-  const run = streamText(agent.wrap({ model, tools: { free }, stopWhen: [] }));
-  const finished = agent.finish(run);
-  const reader = run.textStream.getReader();
-  await reader.read();
-  await reader.cancel();
-  expect(await finished).toEqual({ kind: "completed" });
-  expect(JSON.stringify(session.messages)).toContain("Two.");
-  expect(await promptOf([...session.messages, NEXT])).toHaveLength(5);
-});
+test.each(["textStream", "a browser's response"])(
+  "C13: a reader of %s that cancels fires nothing: the run is read to its end, and recorded",
+  async (what) => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const model = scripted([text("One."), call("a", "free")], [text("Two.")]);
+    const run = streamText(agent.wrap({ model, tools: { free }, stopWhen: [] }));
+    const finished = agent.finish(run);
+    const stream: ReadableStream<unknown> =
+      what === "textStream"
+        ? run.textStream
+        : createUIMessageStreamResponse({ stream: toUIMessageStream({ stream: run.stream }) }).body!;
+    const reader = stream.getReader();
+    await reader.read();
+    await reader.cancel();
+    expect(await finished).toEqual({ kind: "completed" });
+    expect(JSON.stringify(session.messages)).toContain("Two.");
+    expect(await promptOf([...session.messages, NEXT])).toHaveLength(5);
+  },
+);

@@ -1,5 +1,7 @@
+import { openai } from "@ai-sdk/openai";
 import { validateAiSdk } from "@holdfast/testkit";
 import {
+  experimental_createSteering,
   generateText,
   isStepCount,
   jsonSchema,
@@ -11,6 +13,7 @@ import {
 } from "ai";
 import { openStore } from "holdfast";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { z } from "zod";
 import { durable } from "../../src/ai-sdk/index.ts";
 import { begun, outline, PROMPT, recordsOf } from "../agents.ts";
 import { call, promptOf, scripted, text } from "../scripted-model.ts";
@@ -66,6 +69,25 @@ describe("which model is asked", () => {
     expect(model.doGenerateCalls[0]!.providerOptions).toEqual(expected);
   });
 });
+
+test.each([
+  ["always", undefined],
+  ["never", { openai: { store: false } }],
+])(
+  "R4: where OpenAI's own tools ask for approval (%s), what they ask is kept there",
+  async (requireApproval, expected) => {
+    await using here = await begun();
+    const agent = durable(here.session);
+    const model = Object.assign(scripted([text("Yes.")]), { provider: "openai.responses" });
+    const mcp = openai.tools.mcp({
+      serverLabel: "a",
+      serverUrl: "https://example.org",
+      requireApproval: requireApproval as never,
+    });
+    await agent.finish(generateText(agent.wrap({ model, tools: { mcp } as ToolSet })));
+    expect(model.doGenerateCalls[0]!.providerOptions).toEqual(expected);
+  },
+);
 
 describe("which turn it belongs to", () => {
   test("without an open turn nothing is asked, and the reason is said", async () => {
@@ -179,6 +201,24 @@ describe("calls that were left open", () => {
     ]);
   });
 
+  test("get the context that their tools ask for, and none is run if one does not fit", async () => {
+    const session = await died(call("a", "free"), call("b", "named"));
+    const contexts: unknown[] = [];
+    const named = tool({
+      inputSchema: any,
+      contextSchema: z.object({ user: z.string() }),
+      execute: async (_, { context }) => contexts.push(context),
+    });
+    const tools = { free, named } as unknown as ToolSet;
+    await session.resumeTurn({ calls: "rerun" });
+    const agent = durable(session);
+    await expect(agent.runOpen(tools, { toolsContext: { named: { user: 7 } } })).rejects.toThrow("expected string");
+    expect(session.turn!.open.map(({ state }) => state)).toEqual(["never-started", "never-started"]);
+    await agent.runOpen(tools, { toolsContext: { named: { user: "me" } } });
+    expect(contexts).toEqual([{ user: "me" }]);
+    expect(session.turn!.open).toEqual([]);
+  });
+
   test("of tools that the application runs itself, are left to it", async () => {
     await using here = await begun();
     const { session } = here;
@@ -189,7 +229,11 @@ describe("calls that were left open", () => {
         agent.wrap({ model: scripted([call("a", "free"), call("b", "ask")]), tools, stopWhen: isStepCount(3) }),
       ),
     );
-    expect(outcome).toEqual({ kind: "completed" });
+    expect(outcome).toEqual({
+      kind: "waiting",
+      approvals: [],
+      calls: [{ toolCallId: "b", toolName: "ask", input: {} }],
+    });
     const turn = session.turn!;
     expect(turn.open.map(({ id }) => id)).toEqual(["b"]);
     await agent.runOpen(tools);
@@ -203,6 +247,33 @@ describe("calls that were left open", () => {
     ]);
     expect(JSON.stringify(model.prompts[0]!.at(-1))).toMatch(/done.*Blue/);
   });
+});
+
+test("R7: what the application is to answer itself may be answered tomorrow, by another process", async () => {
+  const store = await openStore("memory:");
+  let session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+  await session.startTurn(PROMPT);
+  let agent = durable(session);
+  const tools: ToolSet = { ask: tool({ inputSchema: any }) as never };
+  const asks = call("a", "ask", { colour: true });
+  expect(await agent.finish(generateText(agent.wrap({ model: scripted([asks]), tools })))).toMatchObject({
+    kind: "waiting",
+  });
+  await session.close();
+  expect((await store.list()).sessions[0]!.status).toBe("waiting");
+  session = await store.resume<ModelMessage>(session.id, { intents: true });
+  expect(session.interruption).toMatchObject({ how: { kind: "suspended" }, calls: [{ id: "a", name: "ask" }] });
+  const turn = await session.resumeTurn({ calls: () => "keep" });
+  const output = { type: "text" as const, value: "Blue." };
+  await turn.append({ role: "tool", content: [{ type: "tool-result", toolCallId: "a", toolName: "ask", output }] });
+  agent = durable(session);
+  const model = scripted([text("Blue it is.")]);
+  expect(await agent.finish(generateText(agent.wrap({ model, tools })))).toEqual({ kind: "completed" });
+  expect(model.prompts[0]!.at(-1)).toMatchObject({ role: "tool", content: [{ output }] });
+  // The calls of an answer that was cut off wait for nobody.
+  await session.startTurn(NEXT);
+  const cut = scripted({ content: [call("b", "ask")], finish: "length" });
+  expect(await agent.finish(generateText(agent.wrap({ model: cut, tools })))).toEqual({ kind: "completed" });
 });
 
 test("what a tool shows the model is made once, and is what the SDK sends", async () => {
@@ -264,6 +335,44 @@ test("steering: what is recorded while it runs is sent with the next step, and s
   expect(model.prompts[2]!.slice(0, 4)).toEqual(model.prompts[1]);
   expect((await promptOf([...session.messages, NEXT])).slice(0, 6)).toEqual(model.prompts[2]);
 });
+
+test.each([
+  ["streamText", streamText],
+  ["generateText", generateText],
+] as const)(
+  "what is said by the SDK's steering (%s) is on disk before it is sent, and stays where it was seen",
+  async (_, start) => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const steering = experimental_createSteering();
+    const said: Promise<unknown>[] = [];
+    const steered = tool({
+      inputSchema: any,
+      execute: async () => {
+        said.push(steering.steer("Faster, please."), steering.steer("Unheard."));
+        return "done";
+      },
+    });
+    const model = scripted([call("a", "steered")], [call("b", "free")], [text("Done.")]);
+    const run = (start as typeof generateText)(
+      agent.wrap({
+        model,
+        tools: { steered, free },
+        stopWhen: isStepCount(4),
+        experimental_steering: steering,
+        prepareStep: ({ messages }: { messages: ModelMessage[] }) => ({
+          messages: messages.filter(({ content }) => content !== "Unheard."),
+        }),
+      }),
+    );
+    expect(await agent.finish(run)).toEqual({ kind: "completed" });
+    expect(await Promise.all(said)).toMatchObject([{ type: "delivered" }, { type: "not-delivered" }]);
+    expect(model.prompts[1]!.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "user"]);
+    expect((await promptOf([...session.messages, NEXT])).slice(0, 6)).toEqual(model.prompts[2]);
+    expect(JSON.stringify(session.entries)).not.toContain("Unheard.");
+  },
+);
 
 test("R9: ids of calls that come again in each step are told apart", async () => {
   await using here = await begun();

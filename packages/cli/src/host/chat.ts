@@ -321,7 +321,7 @@ export class LocalChat implements Chat {
         const waiting = openApprovals(this.#session.messages);
         const worked: Worked =
           waiting.length > 0
-            ? { kind: "waiting", approvals: waiting }
+            ? { kind: "waiting", approvals: waiting, calls: [] }
             : await work(await this.#equipment.work(turn, this.#model));
         await this.#unlessEnding();
         this.#board.change({ live: null });
