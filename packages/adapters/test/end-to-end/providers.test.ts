@@ -101,6 +101,7 @@ describe.each(Object.entries(providers))("%s", (_, { speech, model, options }) =
   const failures: [string, Reply][] = [
     ["the connection is cut in mid-stream", { answer: second, after: 4, end: "cut" }],
     ["a chunk is malformed", { answer: second, after: 4, end: "malformed" }],
+    ["a chunk is malformed, and the rest comes", { answer: second, after: 4, end: "garbled" }],
     ["the provider fails in mid-stream", { answer: second, after: 4, end: "error" }],
     ["500", { status: 500, message: "broken" }],
     ["429", { status: 429, headers: { "retry-after-ms": "1" }, message: "slow down" }],

@@ -18,8 +18,12 @@ export type Reply =
   | Answer
   /** Refused before anything is streamed. */
   | { readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly message?: string }
-  /** The answer, of which only so many events are sent: then the connection is cut, or an event comes that is no JSON, or an error of the provider's, or nothing for as long as the client waits. */
-  | { readonly answer: Answer; readonly after: number; readonly end: "cut" | "malformed" | "error" | "silence" };
+  /** The answer, of which only so many events are sent: then the connection is cut, or an event comes that is no JSON, or an error of the provider's, or nothing for as long as the client waits. "garbled": the next event is no JSON, and the rest follows. */
+  | {
+      readonly answer: Answer;
+      readonly after: number;
+      readonly end: "cut" | "malformed" | "garbled" | "error" | "silence";
+    };
 
 /** How a provider speaks: made for its real package, which is the judge of it. */
 export interface Speech {
@@ -68,12 +72,13 @@ export async function loopback(speech: Speech, script: readonly Reply[] | ((body
       .slice(0, 12);
     const events = speech.events(given, body, id);
     const sent = "answer" in reply ? events.slice(0, reply.after) : events;
+    if ("answer" in reply && reply.end === "garbled") sent.push("data: {no\n\n", ...events.slice(reply.after + 1));
     // Each event in a packet of its own, as they come from a model.
     for (const event of sent) {
       response.write(event);
       await turnOfLoop();
     }
-    if (!("answer" in reply)) response.end();
+    if (!("answer" in reply) || reply.end === "garbled") response.end();
     else if (reply.end === "cut") response.destroy();
     else if (reply.end === "malformed") response.end("data: {no\n\n");
     else if (reply.end === "error") response.end(speech.failure());
