@@ -128,6 +128,16 @@ export function settle<M>(items: Item<M>[], dialect: Dialect<M>): void {
   past.settle(items, dialect);
 }
 
+/** Copies with all edits in force, and nothing hidden. What is hidden may be shown again, and must be whole then: no call loses its result because nobody sees the two at the moment (R3). */
+export function unhidden<M>(items: readonly Item<M>[], dialect: Dialect<M>): Item<M>[] {
+  const all = items.map((item) => {
+    const { hiddenFromModel: _, ...metadata } = item.entry.metadata;
+    return { ...item, entry: { ...item.entry, metadata } };
+  });
+  settle(all, dialect);
+  return all;
+}
+
 export function carriedRecord<M>({ entry, stored, isNew, hidden, redacted }: Carried<M>): MessageRecord {
   const { id, turn, step, metadata, model, at, synthetic, incomplete, late, replacedBy, call } = entry;
   return {

@@ -1,6 +1,6 @@
 import type { Entry } from "../dialects/dialect.ts";
 import { HoldfastError } from "../errors.ts";
-import { type Stored, settle, shownItem } from "./carried.ts";
+import { type Stored, settle, shownItem, unhidden } from "./carried.ts";
 import type { Conversation } from "./conversation.ts";
 import type { Item } from "./item.ts";
 import type { EditRecord } from "./records.ts";
@@ -22,8 +22,7 @@ export function editRecord<M>(
   requireShown(conversation, ids);
   const id = store.newId();
   const messages = shown.map((message) => ({ id: store.newId(), message: store.message(message).stored }));
-  const items = conversation.items.map(unhidden);
-  settle(items, dialect);
+  const items = unhidden(conversation.items, dialect);
   const made = messages.map(({ id: of, message }) => shownItem(conversation, of, id, message));
   const before = pairsIn(items, dialect);
   const gone = new Set(ids);
@@ -39,12 +38,6 @@ export function editRecord<M>(
 
   const ordered = items.filter(({ entry }) => gone.has(entry.id)).map(({ entry }) => entry.id);
   return { kind: "edit", id, ids: ordered, shown: messages, reason, ...(now ? { now } : {}) };
-}
-
-/** What is hidden may be shown again, and must be whole then: a result is not taken from a call because nobody sees the two. */
-function unhidden<M>(item: Item<M>): Item<M> {
-  const { hiddenFromModel: _, ...metadata } = item.entry.metadata;
-  return { ...item, entry: { ...item.entry, metadata } };
 }
 
 function requireShown<M>(conversation: Conversation<M>, ids: readonly string[]): void {

@@ -1,6 +1,16 @@
 import type { Entry } from "../dialects/dialect.ts";
 import { HoldfastError } from "../errors.ts";
-import { type Carried, carriedRecord, carry, changedStretch, madeUp, type Stored, settle, taken } from "./carried.ts";
+import {
+  type Carried,
+  carriedRecord,
+  carry,
+  changedStretch,
+  madeUp,
+  type Stored,
+  settle,
+  taken,
+  unhidden,
+} from "./carried.ts";
 import { attributesRecord, checkpointOf } from "./checkpoint.ts";
 import type { Conversation } from "./conversation.ts";
 import { type Life, liveClosing } from "./messages.ts";
@@ -38,9 +48,11 @@ export function replacement<M>(
 ): SessionRecord[] {
   const { dialect, attributes } = conversation;
   const before = pairsIn(conversation.items, dialect);
-  const given = withWholeTail(conversation, before, taken(conversation, items, store));
+  const whole = pairsIn(unhidden(conversation.items, dialect), dialect);
+  const given = withWholeTail(conversation, [...before, ...whole], taken(conversation, items, store));
   requireRunningCalls(conversation, before, given, options.life);
   requireWholeSteps(conversation.items, given);
+  requirePairs(whole, unhidden(given, dialect), dialect);
   const isPending = comeIntoForce(conversation, given);
   requirePairs(before, given, dialect);
   const carried = withResults(conversation, given, options, store);

@@ -1,5 +1,5 @@
 import { HoldfastError } from "../errors.ts";
-import { type Carried, carry, changedStretch, madeUp, settle } from "./carried.ts";
+import { type Carried, carry, changedStretch, madeUp, settle, unhidden } from "./carried.ts";
 import { attributesRecord } from "./checkpoint.ts";
 import type { Conversation } from "./conversation.ts";
 import { epochRecords } from "./epoch.ts";
@@ -58,7 +58,7 @@ function upTo<M>(conversation: Conversation<M>, at: string): Item<M>[] {
   }
   const kept = new Set(items.slice(0, items.indexOf(last) + 1).map(({ entry }) => entry.id));
   const steps = stepsOf(items);
-  const pairs = pairsIn(items, dialect);
+  const pairs = [...pairsIn(items, dialect), ...pairsIn(unhidden(items, dialect), dialect)];
   for (let before = -1; before !== kept.size; ) {
     before = kept.size;
     for (const step of steps.values()) if (step.some((id) => kept.has(id))) for (const id of step) kept.add(id);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { HoldfastError } from "../../src/errors.ts";
 import { checkpointOf } from "../../src/session/checkpoint.ts";
+import { forkRecords } from "../../src/session/fork.ts";
 import type { EpochRecord } from "../../src/session/records.ts";
 import { openCalls } from "../../src/session/resume.ts";
 import { modelVoices } from "./dialect-voices.ts";
@@ -80,6 +81,28 @@ describe("whole steps (R3, C34)", () => {
       const [, made, answer] = life.entries;
       expect(errorOf(() => life.replace([late, answer, late]))).toMatchObject({ code: "STEP_SPLIT", facts: { ids } });
       expect(codeOf(() => life.replace([late, made, answer]))).toBe("nothing");
+      expect(life.accepted()).toBe("");
+    },
+  );
+
+  test.each(modelVoices.map((voice) => [voice.dialect.name, voice] as const))(
+    "%s: also where both are hidden, since the result is",
+    (_name, voice) => {
+      const life = begun(voice);
+      life.step(step({ text: "I will read", calls: [call("a")] }));
+      const result = life.result("text of a");
+      life.step(step({ text: "done" }));
+      life.write({ kind: "patch", id: result, metadata: { hiddenFromModel: true } });
+      life.end();
+      life.prompt("and now?");
+      expect(JSON.stringify(life.view())).not.toMatch(/I will read|text of a/);
+      expect(codeOf(() => life.replace(kept(life, result)))).toBe("STEP_SPLIT");
+      const from = life.entries.findIndex(({ id }) => id === result);
+      const fork = forkRecords(life.conversation, { from: "s", at: life.entries[from - 1]!.id });
+      expect(fork.some((record) => record.kind === "message" && record.id === result)).toBe(true);
+      expect(codeOf(() => life.replace([voice.user("summary"), ...life.entries.slice(from)]))).toBe("nothing");
+      expect(JSON.stringify(life.view())).not.toMatch(/I will read|text of a/);
+      expect(JSON.stringify(life.entries)).toMatch(/I will read.*text of a/);
       expect(life.accepted()).toBe("");
     },
   );
