@@ -102,7 +102,25 @@ function recordedTool(name: string, tool: Tool, gate: Gate, replay: "safe" | "ne
           if (done) return value;
         }
       };
-  return { ...shape, execute: recordedExecute } as Tool;
+  const made = { ...shape, execute: recordedExecute, [ORIGINAL]: tool } as unknown as Tool;
+  const caller = (tool as Caller).experimental_toolCaller;
+  if (caller?.type !== "local") return made;
+  const bind = (tools: ToolSet): Tool => recordedTool(name, caller.bind(originals(tools)), gate, replay);
+  return Object.defineProperty(made, "experimental_toolCaller", { value: { ...caller, bind } });
+}
+
+const ORIGINAL = Symbol("the tool as the application made it");
+
+/** A tool that runs others in its own course (the SDK's code mode). The SDK hides that from copies of it, and binds the others to it before each step. */
+interface Caller {
+  readonly experimental_toolCaller?: { readonly type: string; readonly bind: (tools: ToolSet) => Tool };
+}
+
+/** What runs in the course of a call belongs to that call, whose start is on disk: the model made no calls of their own for them. */
+function originals(tools: ToolSet): ToolSet {
+  return Object.fromEntries(
+    Object.entries(tools).map(([name, tool]) => [name, (tool as { [ORIGINAL]?: Tool })[ORIGINAL] ?? tool]),
+  );
 }
 
 /** Null for what has no words (it holds itself): the SDK stops at it by itself. */

@@ -276,6 +276,38 @@ test("R7: what the application is to answer itself may be answered tomorrow, by 
   expect(await agent.finish(generateText(agent.wrap({ model: cut, tools })))).toEqual({ kind: "completed" });
 });
 
+test("R5: a tool that runs others in its course (code mode) is one call, on disk as started before any of them runs", async () => {
+  await using here = await begun();
+  const { session } = here;
+  const agent = durable(session);
+  const seen: unknown[] = [];
+  const inner = tool({
+    inputSchema: any,
+    execute: async () => {
+      seen.push(...outline(await recordsOf(session)).filter((line) => line.startsWith("tool.")));
+      return "inner";
+    },
+  });
+  const code = tool({ inputSchema: any, execute: () => Promise.reject<string>(new Error("was not bound")) });
+  const bind = (tools: ToolSet): object => ({
+    ...code,
+    execute: async (input: unknown, options: unknown) =>
+      `code, ${await tools["inner"]!.execute!(input as never, options as never)}`,
+  });
+  Object.defineProperty(code, "experimental_toolCaller", { value: { type: "local", bind } });
+  const model = scripted([call("a", "code")], [text("Done.")]);
+  const tools = { code, inner } as ToolSet;
+  const experimental_toolCallers = { inner: ["code"] } as never;
+  const run = streamText(agent.wrap({ model, tools, experimental_toolCallers, stopWhen: isStepCount(3) }));
+  expect(await agent.finish(run)).toEqual({ kind: "completed" });
+  expect(seen).toEqual(["tool.started a"]);
+  expect(JSON.stringify(model.prompts[1])).toContain("code, inner");
+  expect(outline(await recordsOf(session)).filter((line) => line.startsWith("tool."))).toEqual([
+    "tool.started a",
+    "tool.ended a",
+  ]);
+});
+
 test("what a tool shows the model is made once, and is what the SDK sends", async () => {
   await using here = await begun();
   const agent = durable(here.session);
