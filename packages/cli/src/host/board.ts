@@ -74,9 +74,9 @@ export class Board {
       },
       show: (part) => this.show(part),
       retrying: (reason) => this.change({ live: null }, { type: "retry", reason }),
-      compacting: () => this.tell({ type: "compacting" }),
+      compacting: () => this.change({ isCompacting: true }, { type: "compacting" }),
       compacted: ({ after }) => {
-        this.change({ canUndo: false });
+        this.change({ canUndo: false, isCompacting: false });
         this.record({ type: "replaced", reason: "compaction", items: after });
       },
       cutOff: () => {

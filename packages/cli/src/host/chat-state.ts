@@ -31,6 +31,7 @@ export function firstState(session: Session<ModelMessage>, model: string, maxTok
     failure: null,
     damage: damageShown(session.recovery),
     canUndo: false,
+    isCompacting: false,
   };
   return withRecorded(now, session, {});
 }

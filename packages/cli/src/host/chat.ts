@@ -1,6 +1,6 @@
 import type { ModelMessage } from "ai";
 import type { Queued, Session, Turn } from "holdfast";
-import { compact, estimateTokens } from "../agent/compaction.ts";
+import { estimateTokens } from "../agent/compaction.ts";
 import { Equipment } from "../agent/equipment.ts";
 import { type Worked, work } from "../agent/loop.ts";
 import { type Approval, openApprovals, resume } from "../agent/reopened.ts";
@@ -13,6 +13,7 @@ import { answerTo, byRules, Permissions } from "./permissions.ts";
 import { APP, type Services } from "./services.ts";
 import { Shift } from "./shift.ts";
 import { failureShown, interruptionShown, isStoreFailure, textOf, tooManySteps } from "./shown.ts";
+import { sumUp } from "./summing-up.ts";
 
 type Message = ModelMessage;
 
@@ -175,12 +176,8 @@ export class LocalChat implements Chat {
     // What is queued already waits on; a prompt that comes meanwhile is begun behind it.
     this.#shift.isPaused = true;
     await this.#begin(async (signal) => {
-      try {
-        await compact(this.#session, this.#model, signal);
-      } catch (error) {
-        const { code, message } = failureShown(error, this.#model.name);
-        throw signal.aborted || isStoreFailure(error) ? error : new CommandError(EXIT.model, code, message, error);
-      }
+      this.#board.change({ isCompacting: true }, { type: "compacting" });
+      await sumUp(this.#session, this.#model, signal).finally(() => this.#board.change({ isCompacting: false }));
       await this.#replaced("compaction");
       return null;
     });
@@ -324,7 +321,7 @@ export class LocalChat implements Chat {
             ? { kind: "waiting", approvals: waiting, calls: [] }
             : await work(await this.#equipment.work(turn, this.#model));
         await this.#unlessEnding();
-        this.#board.change({ live: null });
+        this.#board.change({ live: null, isCompacting: false });
         this.#board.refresh();
         if (worked.kind !== "waiting") {
           await this.#conclude(turn, worked);
@@ -423,7 +420,10 @@ export class LocalChat implements Chat {
       if (!isStoreFailure(second)) process.emitWarning(second as Error);
     }
     const failure = failureShown(error, this.#model.name);
-    this.#board.change({ status: "interrupted", live: null, asks: [], failure }, { type: "changed" });
+    this.#board.change(
+      { status: "interrupted", live: null, asks: [], isCompacting: false, failure },
+      { type: "changed" },
+    );
   }
 
   /** In the middle of a turn, or between two. */
@@ -440,6 +440,8 @@ export class LocalChat implements Chat {
   }
 
   async #replaced(reason: "compaction" | "clear" | "rewind" | "undo"): Promise<void> {
+    // What the provider counted was another conversation.
+    this.#board.change({ window: { ...this.#board.state.window, usedTokens: 0 } });
     await this.look();
     this.#board.change({ canUndo: reason !== "undo", failure: null });
     this.#board.record({ type: "replaced", reason, items: this.#session.messages.length });

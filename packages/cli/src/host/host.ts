@@ -52,13 +52,14 @@ export interface Chat {
   finish(options?: { readonly processes?: "wait" | "stop" }): Promise<void>;
   /** Leaves the interrupted turn as it is: the next prompt tells the model what happened. */
   leave(): void;
-  /** Stops the running turn; what was produced stays (C11, C12). Queued prompts wait until the next `prompt`, or `resumeQueue`. */
+  /** Stops the running turn, or the summary; what was produced stays (C11, C12). Queued prompts wait until the next `prompt`, or `resumeQueue`. */
   stop(by?: string): Promise<void>;
   /** Begins the turns of prompts that are still queued, as after a restart or a stop. */
   resumeQueue(): Promise<void>;
   /** A person's word on a call that waits for permission. `always`: allow this kind of call for the rest of the session. */
   answer(call: string, word: "allow" | "always" | "deny", reason?: string): Promise<void>;
   setModel(model: string): Promise<void>;
+  /** `stop` stops it, and it rejects: the conversation is as it was. */
   compact(): Promise<void>;
   clear(): Promise<void>;
   /** Of the last compact, clear or rewind. */
@@ -96,6 +97,8 @@ export interface ChatState {
   /** What opening the session found and skipped, in words; empty if it was whole. */
   readonly damage: readonly string[];
   readonly canUndo: boolean;
+  /** The conversation is being summed up: on demand, or by itself in the middle of a turn. */
+  readonly isCompacting: boolean;
 }
 
 export interface LiveAnswer {

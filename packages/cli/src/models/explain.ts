@@ -29,6 +29,11 @@ const UNREACHABLE = new Set([
 
 const SAFE = "Everything up to here is recorded.";
 
+/** Of an explanation, what it says before it speaks of the turn. */
+export function whatHappened(explanation: string): string {
+  return explanation.split(SAFE, 1)[0]!.trimEnd();
+}
+
 /** The conversation does not fit into the model's window: compacting helps. */
 export function isWindowError(error: unknown): boolean {
   return chain(error).some((one) => {

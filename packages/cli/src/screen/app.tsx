@@ -2,10 +2,9 @@ import { Static, Text, useApp, useCursor, useInput, usePaste, useStdout, useWind
 import { type ReactNode, useEffect, useSyncExternalStore } from "react";
 import type { Controller } from "./controller.ts";
 import { keysOf } from "./keys.ts";
-import { reflows, rowsMore } from "./reflow.ts";
 
-/** From the first row to the last. */
-const ERASED = "\u001b[H\u001b[J";
+/** From the first row to the last. The first one stays empty: see liveRowsMax. */
+const ERASED = "\u001b[H\u001b[J\n";
 /** How long a process that was told to stop may go on before it is plain that nobody stops it. */
 const STOPPED_MS = 100;
 
@@ -20,17 +19,6 @@ export function App({ controller }: { readonly controller: Controller }): ReactN
   const { setCursorPosition } = useCursor();
 
   useEffect(() => drawing.resize({ columns, rows }), [drawing, columns, rows]);
-  useEffect(() => {
-    let width = stdout.columns;
-    const narrower = (): void => {
-      // Ink takes as many rows back as it has drawn.
-      const more = stdout.columns < width && reflows(process.env) ? rowsMore(drawing.picture, stdout.columns) : 0;
-      if (more > 0) stdout.write(`\u001b[${more}A`);
-      width = stdout.columns;
-    };
-    stdout.prependListener("resize", narrower);
-    return () => void stdout.off("resize", narrower);
-  }, [stdout, drawing]);
   useInput((input, key) => {
     for (const one of keysOf(input, key)) {
       if (one.name === "suspend") void suspendTerminal(toShell);

@@ -21,7 +21,10 @@ export async function chat(options: ChatCommandOptions, config: Config): Promise
   let last: string | null = null;
   try {
     const begin = await beginning(host, options);
-    const left = await runScreen({ host, begin, exportTo: (id, file) => exportTo(host, id, file) });
+    const left = await runScreen({
+      ...{ host, begin, exportTo: (id, file) => exportTo(host, id, file) },
+      ...(options.model === undefined ? {} : { model: options.model }),
+    });
     if (left !== null && left.state.items.length > 0) last = left.id;
   } finally {
     await host.close();

@@ -36,7 +36,7 @@ export function commandsOn(hands: Hands): Commands {
     if (id === desk.current?.id) return;
     hands.during("opening", async () => {
       try {
-        hands.show(await desk.open(id), true);
+        hands.show(await desk.open(id, desk.current === null ? around.model : undefined), true);
       } catch (error) {
         // Without a conversation on the screen the list is all there is: it stays, with the reason above it.
         if (desk.current === null) void picking.sessions(undefined);

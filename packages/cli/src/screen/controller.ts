@@ -1,21 +1,25 @@
-import type { Chat, ChatEvent, Host } from "../host/host.ts";
+import type { Chat, ChatEvent, ChatState, Host } from "../host/host.ts";
 import { type Commands, commandsOn } from "./commands.ts";
 import { Desk } from "./desk.ts";
 import { Drawing } from "./drawing.ts";
 import { continued, EDITOR, type Editor, edit, sent, withHistory, withText } from "./editor.ts";
 import { interruptionDetails } from "./interruption.ts";
 import type { Key } from "./keys.ts";
+import { BLANK } from "./line.ts";
+import type { Level } from "./opening.ts";
 import { type Act, type Panel, panelOf } from "./panel.ts";
 import { pickKey } from "./picker.ts";
 import { pickerView } from "./picker-view.ts";
 import { Picking } from "./picking.ts";
 import { completed, parse } from "./slash.ts";
-import { editorColumns, type Size, textColumns, type View } from "./view.ts";
+import { editorColumns, liveRowsMax, type Size, textColumns, type View } from "./view.ts";
 import { errorWords } from "./words.ts";
 
 export interface Surroundings {
   readonly host: Host;
   readonly colour: boolean;
+  /** For the session that the screen begins with, if it is taken from the list. Default: the one that it used last. */
+  readonly model?: string;
   readonly now: () => number;
   /** Writes the conversation to a file, and answers its path. */
   readonly exportTo: (id: string, file: string | undefined) => Promise<string>;
@@ -29,6 +33,8 @@ export class Controller {
   readonly #picking: Picking;
   readonly #commands: Commands;
   readonly #later = new Set<string>();
+  /** Queued prompts that are being taken back. */
+  readonly #taken = new Set<string>();
   readonly #left = Promise.withResolvers<Chat | null>();
   #editor: Editor = EDITOR;
   /** What is chosen in the panel, as long as it is about the same. */
@@ -52,9 +58,7 @@ export class Controller {
       drawing: this.drawing,
       show: (chat, resumed) => this.show(chat, resumed),
       during: (words, work) => this.#during(words, work),
-      put: (text) => {
-        this.#editor = withText(this.#editor, text);
-      },
+      put: (text) => this.#putBefore(text),
       leave: () => this.leave(),
     });
   }
@@ -77,12 +81,13 @@ export class Controller {
 
   /** The list of sessions, to choose one from. */
   pick(): void {
+    this.drawing.write([BLANK]);
     this.#commands.run("sessions", "");
     this.drawing.now();
   }
 
   leave(): void {
-    this.drawing.end();
+    this.drawing.end(this.#desk.state);
     this.#desk.release();
     this.#left.resolve(this.#desk.current);
   }
@@ -182,7 +187,7 @@ export class Controller {
         this.#try(async () => {
           const { queue } = chat.state;
           for (const { id } of queue) await chat.withdraw(id);
-          this.#editor = withText(this.#editor, queue.map(({ text }) => text).join("\n"));
+          this.#putBefore(queue.map(({ text }) => text).join("\n"));
         });
         return;
       case "later":
@@ -202,19 +207,26 @@ export class Controller {
 
   #stopTurn(): boolean {
     const chat = this.#desk.current;
-    if (chat === null || (chat.state.status !== "running" && chat.state.status !== "waiting")) return false;
+    if (chat === null || !isAtWork(chat.state)) return false;
     this.#try(() => chat.stop("user"));
     return true;
+  }
+
+  /** What was typed while it came stays behind it. */
+  #putBefore(text: string): void {
+    const { text: typed } = this.#editor;
+    this.#editor = withText(this.#editor, typed === "" ? text : `${text}\n${typed}`);
   }
 
   /** The prompt that was queued last comes back into the editor. */
   #takeBack(): boolean {
     const chat = this.#desk.current!;
-    const last = chat.state.queue.at(-1);
+    const last = chat.state.queue.findLast(({ id }) => !this.#taken.has(id));
     if (last === undefined) return false;
+    this.#taken.add(last.id);
     this.#try(async () => {
-      await chat.withdraw(last.id);
-      this.#editor = withText(this.#editor, last.text);
+      await chat.withdraw(last.id).finally(() => this.#taken.delete(last.id));
+      this.#putBefore(last.text);
     });
     return true;
   }
@@ -273,14 +285,11 @@ export class Controller {
 
   #heard(event: ChatEvent, current: boolean): void {
     if (current) {
-      if (event.type === "notice") this.drawing.notice(event.level, event.text);
-      if (event.type === "retry") this.drawing.notice("warning", `The request is made again: ${event.reason}`);
+      const told = noticeOf(event);
+      // Behind what is finished, which the next picture writes.
+      if (told !== null) this.drawing.now();
+      if (told !== null) this.drawing.notice(told.level, told.text);
       if (event.type === "replaced") this.#replaced(event.reason);
-      if (event.type === "turn.ended" && event.outcome === "aborted") {
-        // Behind what was produced, which the next picture finishes.
-        this.drawing.now();
-        this.drawing.notice("info", `stopped by ${event.by ?? "somebody"}; what was produced is kept`);
-      }
     }
     this.drawing.soon();
   }
@@ -304,7 +313,7 @@ export class Controller {
 
   #view(): View {
     const { state } = this.#desk;
-    const { columns, rows } = this.drawing.size;
+    const { columns } = this.drawing.size;
     const panel = this.#panel();
     const behind: View =
       state === null
@@ -318,15 +327,32 @@ export class Controller {
               frame: this.drawing.frame,
               elapsedMs: this.#desk.elapsedMs(state.id),
               busy: this.#busy,
-              hint: this.#armed ? "Ctrl+C again leaves" : state.status === "running" ? "Esc stops" : "",
+              hint: this.#armed ? "Ctrl+C again leaves" : canStop(state) ? "Esc stops" : "",
               elsewhere: this.#desk.elsewhere,
             },
             now: this.#around.now(),
           });
     const { picker } = this.#picking;
     if (picker === null) return behind;
-    return pickerView(picker, this.#picking.preview(columns), columns, Math.max(4, rows - 1));
+    return pickerView(picker, this.#picking.preview(columns), columns, liveRowsMax(this.drawing.size));
   }
+}
+
+function canStop({ status, isCompacting }: ChatState): boolean {
+  return status === "running" || isCompacting;
+}
+
+/** Waiting for a word is work too: whoever stops it need not answer. */
+function isAtWork(state: ChatState): boolean {
+  return canStop(state) || state.status === "waiting";
+}
+
+/** What an event says in words of its own. */
+function noticeOf(event: ChatEvent): { readonly level: Level; readonly text: string } | null {
+  if (event.type === "notice") return event;
+  if (event.type === "retry") return { level: "warning", text: `The request is made again: ${event.reason}` };
+  if (event.type !== "turn.ended" || event.outcome !== "aborted") return null;
+  return { level: "info", text: `stopped by ${event.by ?? "somebody"}; what was produced is kept` };
 }
 
 const REPLACED = {

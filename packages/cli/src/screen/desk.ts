@@ -59,9 +59,9 @@ export class Desk {
   }
 
   /** The chat of a session, opened if it is not. */
-  async open(id: string): Promise<Chat> {
+  async open(id: string, model?: string): Promise<Chat> {
     await this.#closing.get(id);
-    return this.#open.get(id)?.chat ?? (await this.#host.open(id));
+    return this.#open.get(id)?.chat ?? (await this.#host.open(id, model === undefined ? {} : { model }));
   }
 
   release(): void {

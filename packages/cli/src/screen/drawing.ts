@@ -26,7 +26,7 @@ export class Drawing {
   #scrollback = new Scrollback();
   /** Rows that wait for the next picture. */
   #rows: Line[] = [];
-  #failure = "";
+  #failure: ChatState["failure"] = null;
   #ended = false;
   #frame = 0;
   #soon: NodeJS.Timeout | null = null;
@@ -70,7 +70,7 @@ export class Drawing {
   open(state: ChatState, resumed: boolean, behindAnother: boolean): void {
     const { columns } = this.#size;
     this.#scrollback = new Scrollback();
-    this.#failure = "";
+    this.#failure = null;
     this.write([
       ...(behindAnother ? [ruleLine(columns)] : []),
       ...headLines(state, columns, resumed),
@@ -89,9 +89,10 @@ export class Drawing {
     const { state } = shown;
     const { finished, live } = this.#scrollback.step(state, textColumns(this.#size.columns), answerRowsMax(this.#size));
     this.#rows.push(...finished);
-    const failure = state.failure?.message ?? "";
-    if (failure !== "" && failure !== this.#failure) {
-      this.#rows.push(...noticeLines("error", failure, textColumns(this.#size.columns)));
+    const { failure } = state;
+    // Not by its words: the same may happen twice in a row, and is told twice.
+    if (failure !== null && failure !== this.#failure) {
+      this.#rows.push(...noticeLines("error", failure.message, textColumns(this.#size.columns)));
     }
     this.#failure = failure;
     return viewOf({ ...shown, answer: live, pending: pendingItems(state) }, this.#size);
@@ -106,25 +107,30 @@ export class Drawing {
     if (this.#soon !== null) clearTimeout(this.#soon);
     this.#soon = null;
     const { view, active } = this.#look(this);
-    const rows = this.#rows.splice(0);
-    const ansi = (lines: readonly Line[]): string => lines.map((row) => ansiOf(row, this.#colour)).join("\n");
-    const { written } = this.#picture;
-    this.#picture = {
-      written: rows.length === 0 ? written : [...written, ansi(rows)],
-      live: ansi(view.lines),
-      cursor: view.cursor,
-    };
+    this.#picture = { written: this.#written(), live: this.#ansi(view.lines), cursor: view.cursor };
     this.#spin(active);
     for (const listener of this.#listeners) listener();
   }
 
-  /** The live part goes; what was written stays in the terminal. */
-  end(): void {
+  /** The live part goes; what was written stays in the terminal, and so do the words of an answer that nobody stays to see the end of. */
+  end(state: ChatState | null): void {
     this.now();
     this.#ended = true;
     this.#spin(false);
-    this.#picture = { ...this.#picture, live: "", cursor: null };
+    if (state !== null) this.#rows.push(...this.#scrollback.breakOff(state, textColumns(this.#size.columns)));
+    this.#picture = { written: this.#written(), live: "", cursor: null };
     for (const listener of this.#listeners) listener();
+  }
+
+  /** With the rows that waited for it. */
+  #written(): readonly string[] {
+    const { written } = this.#picture;
+    const rows = this.#rows.splice(0);
+    return rows.length === 0 ? written : [...written, this.#ansi(rows)];
+  }
+
+  #ansi(lines: readonly Line[]): string {
+    return lines.map((row) => ansiOf(row, this.#colour)).join("\n");
   }
 
   /** Only while there is something to wait for: a screen that stands still costs nothing. */

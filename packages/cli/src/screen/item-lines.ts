@@ -77,7 +77,7 @@ function headed(rows: Line[], rowsMax: number, title: string, columns: number): 
 export function callLine(
   name: string,
   summary: string,
-  state: CallItem["state"],
+  state: CallItem["state"] | "answered",
   columns: number,
   mark?: string,
   extra = "",

@@ -1,5 +1,5 @@
 import type { ChatState, PermissionAsk } from "../host/host.ts";
-import { plain, plainLine } from "../terminal/index.ts";
+import { isPlain, plain, plainLine } from "../terminal/index.ts";
 import { interruptionLines } from "./interruption.ts";
 import { cut, type Line, line, lineWidth, span, untab, wrap } from "./line.ts";
 import { excerpt } from "./words.ts";
@@ -33,7 +33,7 @@ export type Act =
 export function panelOf(state: ChatState, later: ReadonlySet<string>): Panel | null {
   const ask = state.asks[0];
   if (ask !== undefined) return askPanel(ask, state.asks.length - 1);
-  if (state.status === "running") return null;
+  if (state.status === "running" || state.isCompacting) return null;
   if (state.interruption !== null) return interruptionPanel(state);
   if (state.status === "interrupted") return brokenPanel(state);
   const about = `queue:${state.queue.map(({ id }) => id).join()}`;
@@ -59,13 +59,23 @@ function askPanel(ask: PermissionAsk, others: number): Panel {
         span(`May it run ${plainLine(ask.name)}?${more}`, { bold: true }),
       ];
       const what = wrap(line(plainLine(ask.summary)), columns, { first: [span("  ")], rest: [span("  ")] });
-      const rows = [cut(head, columns), ...what, ...inputLines(ask.input, ask.summary, columns)];
+      const unseen = isHarmless(ask.input)
+        ? []
+        : [cut(line("  ! it holds control characters, which are not shown", HIDDEN), columns)];
+      const rows = [cut(head, columns), ...unseen, ...what, ...inputLines(ask.input, ask.summary, columns)];
       if (rows.length <= rowsMax) return rows;
       if (rowsMax < 3) return [rows[0]!, cut(line(`  ${plainLine(ask.summary)}`), columns)];
       // Nobody is to allow what is hidden, without being told that it is.
       return [...rows.slice(0, rowsMax - 1), cut(line("  … there is more: make the window larger", HIDDEN), columns)];
     },
   };
+}
+
+/** Else what is run would not be what is seen. */
+function isHarmless(input: unknown): boolean {
+  if (typeof input !== "object" || input === null) return true;
+  const texts = Object.values(input).filter((value) => typeof value === "string");
+  return texts.every((text) => isPlain(text.replaceAll("\r\n", "\n")));
 }
 
 /** What an input holds beside its summary: what would be written, what would be replaced by what. */

@@ -20,7 +20,7 @@ export function pickerView(picker: Picker, preview: readonly Line[], columns: nu
     cut([span("filter: ", { dim: true }), span(picker.filter)], columns),
   ];
   const foot: Line[] = [cut(line("↑↓ choose · Enter take · type to filter · Esc back", { dim: true }), columns)];
-  const room = Math.max(2, rowsMax - head.length - foot.length - 1);
+  const room = Math.max(1, rowsMax - head.length - foot.length - 1);
   const body =
     columns >= WIDE_COLUMNS && preview.length > 0
       ? beside(picker, preview, columns, room)
@@ -57,7 +57,8 @@ function beside(picker: Picker, preview: readonly Line[], columns: number, room:
 function listRows(picker: Picker, columns: number, room: number): Line[] {
   const rows = passing(picker);
   if (rows.length === 0) {
-    return [line(picker.loading ? "  …" : picker.filter === "" ? "  nothing here" : "  nothing fits", { dim: true })];
+    const words = picker.loading ? "  …" : picker.filter === "" ? "  nothing here" : "  nothing fits";
+    return [cut(line(words, { dim: true }), columns)];
   }
   const first = Math.max(0, Math.min(picker.selected - Math.floor(room / 2), rows.length - room));
   return rows.slice(first, first + room).map((row, i) => rowLine(row, first + i === picker.selected, columns));

@@ -11,6 +11,17 @@ export function reflows(env: Readonly<Record<string, string | undefined>>): bool
 export function rowsMore({ live, cursor }: Pick<Picture, "live" | "cursor">, columns: number): number {
   if (cursor === null || columns < 1) return 0;
   const above = live.split("\n").slice(0, cursor.y);
-  const broken = above.map((row) => Math.max(1, Math.ceil(widthOf(stripVTControlCharacters(row)) / columns)) - 1);
-  return broken.reduce((sum, rows) => sum + rows, Math.floor(cursor.x / columns));
+  return rowsIn(above.join("\n"), columns) - Math.max(1, above.length) + Math.floor(cursor.x / columns);
+}
+
+/** How many rows it takes on a screen with so many columns. */
+export function rowsIn(live: string, columns: number): number {
+  const rows = live.split("\n").map((row) => Math.ceil(widthOf(stripVTControlCharacters(row)) / columns));
+  return rows.reduce((sum, own) => sum + Math.max(1, own), 0);
+}
+
+/** Empties the rows from so many above the cursor to the last of the screen, one by one, and comes back: what is erased at one stroke from the first row on, tmux keeps in its scrollback. */
+export function wiped(above: number, rows: number): string {
+  const up = above > 0 ? `\u001b[${above}A` : "";
+  return `\u001b7${up}${"\u001b[2K\u001b[B".repeat(rows)}\u001b8`;
 }

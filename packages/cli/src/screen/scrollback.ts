@@ -45,6 +45,13 @@ export class Scrollback {
     return { finished, live };
   }
 
+  /** The answer that is being streamed, as far as it has come, when nobody stays for the rest. */
+  breakOff(state: ChatState, columns: number): Line[] {
+    const text = state.live?.text ?? "";
+    if (text === "" || text === this.#recorded || !text.startsWith(this.#streamed)) return [];
+    return [...(this.#flow.begun ? [] : [BLANK]), ...finish(this.#flow, text, columns), cutOffLine()];
+  }
+
   /** A call that was written out before anybody knew its end is written again with it, as after an interruption. */
   #isNew(item: Item): boolean {
     const before = this.#written.get(item.id);

@@ -44,7 +44,7 @@ function stateSpans(state: ChatState, { frame, elapsedMs, busy }: StatusFacts): 
   if (busy !== null) return [span(`${spinner(frame)} ${busy}`, { colour: "cyan" })];
   switch (state.status) {
     case "running":
-      return [span(`${spinner(frame)} working ${elapsedWords(elapsedMs)}`, { colour: "cyan" })];
+      return [span(`${spinner(frame)} ${workWords(state)} ${elapsedWords(elapsedMs)}`, { colour: "cyan" })];
     case "waiting":
       return [span("? waits for your word", { colour: "yellow" })];
     case "interrupted":
@@ -52,6 +52,11 @@ function stateSpans(state: ChatState, { frame, elapsedMs, busy }: StatusFacts): 
     case "idle":
       return state.failure === null ? [span("ready", { colour: "green" })] : [span("✗ failed", { colour: "red" })];
   }
+}
+
+/** To sum up takes its time, and nothing is streamed meanwhile: it says why. */
+function workWords({ isCompacting }: ChatState): string {
+  return isCompacting ? "summing up" : "working";
 }
 
 function windowWords({ usedTokens, maxTokens }: ChatState["window"]): string {

@@ -1,6 +1,6 @@
 import type { ChatState } from "../host/host.ts";
 import { plain, plainLine } from "../terminal/index.ts";
-import type { CallState, Item } from "../transcript/item.ts";
+import type { CallItem, CallState, Item } from "../transcript/item.ts";
 import { cursorAt, type Editor, rowsOf } from "./editor.ts";
 import { callLine, outputTail } from "./item-lines.ts";
 import { BLANK, cut, type Line, line, type Span, span, untab, wrap } from "./line.ts";
@@ -56,9 +56,15 @@ export function answerRowsMax({ rows }: Size): number {
   return Math.max(3, rows - 8);
 }
 
-/** Never more than the screen holds, and never all of it: the terminal would scroll at its last row. What is less urgent gives way. */
-export function viewOf(shown: Shown, { columns, rows }: Size): View {
-  const height = Math.max(4, rows - 1);
+/** How many rows may be drawn anew. Not the last one: the terminal would scroll. Nor the first one, but in a very low window: what is erased from there on, tmux keeps in its scrollback. */
+export function liveRowsMax({ rows }: Size): number {
+  return Math.max(4, Math.min(5, rows - 1), rows - 2);
+}
+
+/** What is less urgent gives way. */
+export function viewOf(shown: Shown, size: Size): View {
+  const { columns } = size;
+  const height = liveRowsMax(size);
   const status = statusLine(shown.state, shown.status, columns);
   const editor = editorPart(shown, columns, Math.max(1, Math.min(10, Math.floor(height / 3))));
   // The panel of an interruption shows the queue itself; a question does not, and a prompt that is given meanwhile must not seem lost.
@@ -111,7 +117,7 @@ function workPart({ state, pending, status }: Shown, columns: number): Line[] {
   for (const item of pending) {
     // What it is asked about stands in the panel.
     if (item.kind !== "call" || item.call === state.asks[0]?.call) continue;
-    const shown = stateNow(item.state, state.status);
+    const shown = stateNow(item, state);
     const mark = shown === "running" ? spinner(status.frame) : undefined;
     rows.push(callLine(item.name, callSummary(item), shown, columns, mark));
     rows.push(...outputTail(state.outputs[item.call] ?? "", columns, OUTPUT_ROWS));
@@ -119,9 +125,10 @@ function workPart({ state, pending, status }: Shown, columns: number): Line[] {
   return rows.length === 0 ? [] : [BLANK, ...rows];
 }
 
-/** While a turn works, an outcome that is not known is on its way into the journal; when the turn was broken off, it never came there. */
-function stateNow(state: CallState, status: ChatState["status"]): CallState {
+/** While a turn works, an outcome that is not known is on its way into the journal; when the turn was broken off, it never came there. A word on a call is recorded with those on its neighbours. */
+function stateNow({ call, state }: CallItem, { status, asks }: ChatState): CallState | "answered" {
   if (status === "interrupted") return state === "running" ? "unknown" : state;
+  if (state === "waiting" && status === "waiting" && !asks.some((ask) => ask.call === call)) return "answered";
   return state === "unknown" ? "running" : state;
 }
 
@@ -160,7 +167,8 @@ function editorPart(
   const first = Math.max(0, Math.min(at.row - Math.floor(rowsMax / 2), rows.length - rowsMax));
   const shown = rows.slice(first, first + rowsMax);
   const lead = (i: number): Span => (first + i === 0 ? span(PROMPT, { bold: true, colour: "cyan" }) : span("  "));
-  const empty = state.status === "running" ? "write the next prompt: it waits for its turn" : "ask, or /help";
+  const empty =
+    state.status === "running" || state.isCompacting ? "write the next prompt: it waits for its turn" : "ask, or /help";
   const lines = shown.map(
     (row, i): Line => [lead(i), editor.text === "" ? span(empty, { dim: true }) : span(plain(row.text))],
   );

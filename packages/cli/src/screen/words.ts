@@ -15,11 +15,12 @@ export function callSummary(call: { readonly name: string; readonly input: unkno
 }
 
 export const CALL_STATES: Record<
-  CallState,
+  CallState | "answered",
   { readonly mark: string; readonly words: string; readonly colour: Colour }
 > = {
   open: { mark: "○", words: "to come", colour: "grey" },
   waiting: { mark: "?", words: "waits for your word", colour: "yellow" },
+  answered: { mark: "○", words: "answered", colour: "grey" },
   running: { mark: "●", words: "running", colour: "cyan" },
   done: { mark: "✓", words: "", colour: "green" },
   failed: { mark: "✗", words: "failed", colour: "red" },

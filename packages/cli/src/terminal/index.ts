@@ -1,7 +1,7 @@
 export { bytesWords } from "./bytes.ts";
 export { type Paint, paintFor, type Style } from "./colour.ts";
 export { outlivePipe } from "./pipe.ts";
-export { plain, plainLine } from "./plain.ts";
+export { isPlain, plain, plainLine } from "./plain.ts";
 export { type Progress, progressOn } from "./progress.ts";
 export { type Column, tableLines } from "./table.ts";
 export { ago, durationMs } from "./time.ts";

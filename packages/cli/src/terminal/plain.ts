@@ -27,6 +27,11 @@ export function plain(text: string): string {
     .replace(CONTROLS, pictureOf);
 }
 
+/** Does `plain` take anything out, or turn it into something else? */
+export function isPlain(text: string): boolean {
+  return !SUSPECT.test(text);
+}
+
 /** The same on one line: white space of any kind becomes one space. */
 export function plainLine(text: string): string {
   return plain(text).replace(/\s+/g, " ").trim();

@@ -288,6 +288,22 @@ describe.concurrent("chat in a real terminal", () => {
     expect(said.match(/working/g)).toBeNull();
   });
 
+  test("in a window of 40 × 10, also when it is made narrower: no editor and no status line stays behind in the scrollback", async (context) => {
+    using home = temporaryHome();
+    const env = { HOLDFAST_OFFLINE_DELAY_MS: "2" };
+    await using terminal = await chat(context, home, [], { columns: 60, rows: 10, env });
+    await terminal.say("tell me a story of 4000 lines");
+    await terminal.untilAll("Chapter 2:");
+    await terminal.resize(40, 10);
+    await terminal.untilAll("Chapter 4:");
+    await terminal.keys("Escape");
+    await terminal.untilAll("stopped by user");
+    const all = await terminal.until(/^ready\b/m).then(() => terminal.all());
+    expect(all).not.toMatch(/working|write the next prompt/);
+    expect(all.match(/^─+$/gm)).toHaveLength(1);
+    expect(all.match(/Chapter 2:/g)).toHaveLength(1);
+  });
+
   test("C25: escape sequences, a title, bidirectional controls in a tool's output change nothing on the screen", async (context) => {
     using home = temporaryHome();
     const evil =

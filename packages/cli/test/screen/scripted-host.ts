@@ -14,7 +14,7 @@ export class ScriptedChat implements Chat {
     this.state = {
       ...{ id, title: "", cwd: "/tmp/x", model: "offline/offline", status: "idle", items: [], live: null, outputs: {} },
       ...{ asks: [], queue: [], interruption: null, usage: {}, window: { usedTokens: 0, maxTokens: 0 }, failure: null },
-      ...{ damage: [], canUndo: false },
+      ...{ damage: [], canUndo: false, isCompacting: false },
       ...change,
     };
   }

@@ -165,9 +165,11 @@ test("while a summary is made a prompt waits for it, and stop ends it", async ()
   await chat.settled();
   const compacted = chat.compact();
   await asked.promise;
+  expect(chat.state.isCompacting).toBe(true);
   expect(await chat.prompt("second")).toBe("queued");
   goOn.resolve();
   await compacted;
+  expect(chat.state.isCompacting).toBe(false);
   await chat.settled();
   expect(JSON.stringify(chat.model.prompts.at(-1))).toContain("They said hello.");
   expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "second" });
@@ -176,8 +178,9 @@ test("while a summary is made a prompt waits for it, and stop ends it", async ()
   second.catch(() => {});
   await begun();
   await chat.stop();
-  await expect(second).rejects.toThrow();
+  await expect(second).rejects.toThrow("Stopped. The conversation was not summed up, and is as it was.");
   expect(chat.state.items).toEqual(before);
+  expect(chat.state.isCompacting).toBe(false);
 });
 
 test("a session of another dialect is refused in words", async () => {
@@ -313,6 +316,25 @@ test("compacting keeps the prompt of an interrupted turn, and an empty conversat
   await chat.settled();
   expect(JSON.stringify(chat.model.prompts.at(-1))).toContain("the very task");
   expect(chat.state.status).toBe("idle");
+});
+
+test("a summary that fails speaks of no turn; a conversation that was cleared does not fill the window", async () => {
+  await using stage = new Stage();
+  const refused = () => {
+    throw new Error("broken");
+  };
+  const chat = await stage.chat([[text("word ".repeat(400))], refused, refused, refused, refused]);
+  await chat.prompt("hello");
+  await chat.settled();
+  const { usedTokens } = chat.state.window;
+  expect(usedTokens).toBeGreaterThan(0);
+  const failed = await chat.compact().catch((error: Error) => error.message);
+  expect(failed).toMatch(/failed: broken\. The conversation was not summed up, and is as it was\.$/);
+  expect(chat.state.isCompacting).toBe(false);
+  await chat.clear();
+  expect(chat.state.window.usedTokens).toBe(0);
+  await chat.undo();
+  expect(chat.state.window.usedTokens).toBeGreaterThan(0);
 });
 
 test("R7: a call that was approved is run before the conversation is summed up", async () => {

@@ -93,7 +93,58 @@ describe("stopping and leaving", () => {
   });
 });
 
+test("whoever leaves in the middle of an answer keeps its words in the terminal", async () => {
+  const live = { text: "The first words\n\nand the last", reasoning: "", calls: [] };
+  const person = new Person(new ScriptedChat("s1", { status: "running", live })).press("interrupt", "interrupt");
+  await person.controller.left;
+  expect(person.all).toMatch(/The first words\n\nand the last\n… cut off here$/);
+});
+
+describe("while the conversation is summed up", () => {
+  test("it says so, Esc stops it, and what is queued meanwhile is not asked about", async () => {
+    const queue = [{ id: "q1", text: "and then" }];
+    const chat = new ScriptedChat("s1", { isCompacting: true, queue });
+    const person = new Person(chat);
+    expect(person.live).toContain("queued: and then");
+    expect(person.live).not.toContain("send it");
+    expect(person.live).toContain("Esc stops");
+    person.press("escape");
+    expect(chat.told).toEqual(["stop user"]);
+    chat.become({ status: "running" });
+    await person.sees("summing up 0:0");
+  });
+});
+
+describe("queued prompts", () => {
+  test("taken back faster than it can be recorded: each once, in their order, before what was typed meanwhile", async () => {
+    const queue = ["one", "two"].map((text) => ({ id: text, text }));
+    const chat = new ScriptedChat("s1", { status: "running", queue });
+    const person = new Person(chat).press("up", "up").type("x");
+    await person.sees("❯ one\n  two\n  x");
+    expect(chat.told).toEqual(["withdraw two", "withdraw one"]);
+  });
+});
+
 describe("when something fails", () => {
+  test("the same failure twice in a row is told twice", () => {
+    const chat = new ScriptedChat("s1");
+    const person = new Person(chat);
+    for (const _ of [1, 2]) {
+      chat.become({ status: "interrupted", failure: { code: "MODEL_UNREACHABLE", message: "nobody answers" } });
+      person.press("end");
+    }
+    expect(person.all.match(/nobody answers/g)).toHaveLength(2);
+  });
+
+  test("that a request is made again stands behind the prompt that it is about", async () => {
+    const chat = new ScriptedChat("s1");
+    const person = new Person(chat);
+    const item = { kind: "prompt", id: "m1", at: "2026-11-15T10:00:00.000Z", turn: 1, text: "think" } as const;
+    chat.become({ status: "running", items: [item] }, { type: "retry", reason: "the server is gone" });
+    await person.sees("the server is gone");
+    expect(person.all).toMatch(/❯ think[\s\S]*made again: the server is gone/);
+  });
+
   test("a prompt that could not be recorded comes back into the editor, with the reason", async () => {
     const chat = new ScriptedChat("s1");
     chat.failure = new Error("no space left");
@@ -142,6 +193,17 @@ test("a chat that has nothing to do is given back when one goes to another; one 
   person.type("idle").press("enter");
   await vi.waitFor(() => expect(person.all).toContain("holdfast idle"));
   expect(other.told).toEqual([]);
+});
+
+test("the model that was named at the start is for the session that is taken from the list", async () => {
+  const host = scriptedHost(new ScriptedChat("0199aaaa-0000", { title: "one" }));
+  const open = vi.spyOn(host, "open");
+  const around = { host, colour: false, now: Date.now, exportTo: async () => "out.md", model: "openai/x" };
+  const controller = new Controller(around, { columns: 80, rows: 24 });
+  controller.pick();
+  await vi.waitFor(() => expect(controller.drawing.picture.live).toContain("0199aaaa"));
+  controller.key({ name: "enter" });
+  await vi.waitFor(() => expect(open).toHaveBeenCalledWith("0199aaaa-0000", { model: "openai/x" }));
 });
 
 test("/rewind puts the prompt back to be edited", async () => {

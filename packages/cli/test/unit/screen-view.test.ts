@@ -20,7 +20,7 @@ const NOW = Date.parse(AT) + 90_000;
 const BASE: ChatState = {
   ...{ id: "0199aaaa-0000-7000-8000-000000000000", title: "", cwd: "/tmp/x", model: "offline/offline", status: "idle" },
   ...{ items: [], live: null, outputs: {}, asks: [], queue: [], interruption: null, usage: {}, failure: null },
-  ...{ window: { usedTokens: 10, maxTokens: 1000 }, damage: [], canUndo: false },
+  ...{ window: { usedTokens: 10, maxTokens: 1000 }, damage: [], canUndo: false, isCompacting: false },
 };
 
 const prompt = (id: string, text = id): Item => ({ kind: "prompt", id, at: AT, turn: 1, text });
@@ -113,7 +113,7 @@ describe("the live part", () => {
     { ...BASE, status: "waiting", asks: [ask], queue: [{ id: "q", text: "later" }] },
   ];
 
-  test("whatever there is to show, it fits into the screen, leaves one row, and has its cursor and status line", () => {
+  test("whatever there is to show, it fits into the screen, leaves its first and last row, and has its cursor and status line", () => {
     holds(
       fc.property(
         fc.constantFrom(...states),
@@ -129,7 +129,7 @@ describe("the live part", () => {
             status: { frame: 3, elapsedMs: 61_000, busy: null, hint: "Esc stops", elsewhere: '"other" is done' },
           };
           const view = viewOf(shown, { columns, rows });
-          expect(view.lines.length).toBeLessThan(rows);
+          expect(view.lines.length).toBeLessThan(rows - 1);
           for (const row of view.lines) expect(lineWidth(row)).toBeLessThanOrEqual(columns);
           expect(view.cursor!.y).toBeGreaterThanOrEqual(0);
           expect(view.cursor!.y).toBeLessThan(view.lines.length);
@@ -153,6 +153,28 @@ describe("the live part", () => {
       expect(seen).toMatch(/y {2}allow once[\s\S]*\n {2}queued: later\n/);
       expect(seen, "the arrows are the question's").not.toContain("takes the last one back");
     }
+  });
+
+  test("a call that was answered does not seem to wait while others do", () => {
+    const items = [prompt("p"), call("1", "waiting"), call("2", "waiting"), call("3", "waiting")];
+    const asks = ["2", "3"].map((id) => ({ call: id, name: "shell", input: {}, summary: "run", rule: "shell" }));
+    const state: ChatState = { ...BASE, status: "waiting", items, asks };
+    const shown: Shown = {
+      ...{ state, editor: EDITOR, panel: null, selected: 0, now: NOW, answer: [], pending: pendingItems(state) },
+      status: { frame: 0, elapsedMs: 0, busy: null, hint: "", elsewhere: "" },
+    };
+    const seen = text(viewOf(shown, { columns: 80, rows: 24 }).lines);
+    expect(seen).toMatch(/run 1 {2}answered\n.*run 3 {2}waits for your word/);
+  });
+
+  test("who is asked about a text with characters that cannot be seen is told so", () => {
+    const asked = (command: string): string => {
+      const ask = { call: "c", name: "shell", input: { command }, summary: `run ${command}`, rule: "shell" };
+      return text(panelOf({ ...BASE, status: "waiting", asks: [ask] }, new Set())!.lines(80, 16, NOW));
+    };
+    for (const unseen of ["\u001b[8m", "\u202e", "\u0000"])
+      expect(asked(`echo a${unseen}b`)).toContain("control characters");
+    expect(asked("echo a\r\necho 日本 👩‍🚀\tb")).not.toContain("control characters");
   });
 
   test.each([
