@@ -5,11 +5,11 @@ export const EXIT = {
   failed: 1,
   /** A wrong argument; nothing was touched. */
   usage: 2,
-  /** No such session. */
+  /** No such session, or no store at all. */
   notFound: 3,
   /** Somebody else has the session. */
   busy: 4,
-  /** The store could not: full, forbidden, read-only, damaged, of a newer format. */
+  /** The store could not: full, forbidden, read-only, damaged, of a newer format, in an unknown dialect. */
   store: 5,
   /** The model could not be asked: no key, unknown name, no answer. */
   model: 6,
@@ -35,9 +35,9 @@ export const exitCodes: readonly (readonly [code: number, meaning: string])[] = 
   [EXIT.done, "done"],
   [EXIT.failed, "the turn failed, or a check found something wrong"],
   [EXIT.usage, "a wrong argument or configuration; nothing was touched"],
-  [EXIT.notFound, "no such session"],
+  [EXIT.notFound, "no such session, or no store there"],
   [EXIT.busy, "somebody else has the session"],
-  [EXIT.store, "the store could not: full, forbidden, read-only, damaged, of a newer format"],
+  [EXIT.store, "the store could not: full, forbidden, read-only, damaged, of a newer format, in an unknown dialect"],
   [EXIT.model, "the model could not be asked: no key, unknown name, no answer"],
   [EXIT.denied, "the turn ended, but calls were denied because no rule allowed them"],
 ];

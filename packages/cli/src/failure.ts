@@ -17,6 +17,7 @@ interface LibraryError extends Error {
 }
 
 const STORE_CODES = new Set([
+  "DIALECT_UNKNOWN",
   "FILE_REPLACED",
   "FORMAT_NEWER",
   "JOURNAL_UNREADABLE",
@@ -98,12 +99,24 @@ function hintsFor({ code, facts }: LibraryError): string[] {
         '"holdfast gc --older-than 0s" empties the trash, "holdfast pack --all" compresses old parts of sessions.',
       ];
     case "STORE_FORBIDDEN":
+      if (facts["errno"] === "EROFS")
+        return [
+          'The file system is read-only: "ls", "search", "show", "tail", "export" and "verify" work there. To go on with its sessions, copy them: holdfast copy <from> <to> --all',
+        ];
       return [
         'Is it the store of another user? "holdfast config" shows where it is looked for; --store or HOLDFAST_STORE names another.',
       ];
+    case "PATH_UNSAFE":
+      // Most likely the file is meant, and its kind was left out.
+      if (facts["errno"] !== "ENOTDIR") return [];
+      return [`A store that is one SQLite file is named with its kind: --store sqlite:${plain(String(facts["path"]))}`];
     case "FORMAT_NEWER":
       return ["Install the newer holdfast: npm install -g @holdfast/cli@latest"];
     case "DIALECT_UNKNOWN":
+      if (facts["dialect"] === "")
+        return [
+          'What says so is damaged or gone: "holdfast verify <id>" says what is wrong, and where. What is left can be read: "holdfast tail <id>", "holdfast export <id> --format jsonl".',
+        ];
       return [
         'Another program wrote it, in messages of its own. Its records can be read: "holdfast tail <id>", "holdfast export <id> --format jsonl".',
       ];

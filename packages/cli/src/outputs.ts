@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync } from "node:fs";
 import { homedir } from "node:os";
-import { isAbsolute, join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { isAbsolute, join } from "node:path";
+import { onDisk } from "./store/address.ts";
 
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
@@ -14,23 +14,13 @@ export function outputsFolder(
   storeUrl: string,
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): string | null {
-  const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(storeUrl)?.[1]?.toLowerCase();
-  switch (scheme) {
-    case undefined:
-      return join(resolve(storeUrl), "outputs");
-    case "file":
-      return join(fileURLToPath(storeUrl), "outputs");
-    case "sqlite":
-      return `${resolve(storeUrl.slice("sqlite:".length).replace(/^\/\/(?=\/)/, ""))}.outputs`;
-    case "memory":
-      return null;
-    default: {
-      // A database elsewhere: its outputs are this user's, and apart from those of other databases. The address may hold a password, so only its digest becomes a name.
-      const given = env["XDG_DATA_HOME"] ?? "";
-      const data = isAbsolute(given) ? given : join(homedir(), ".local", "share");
-      return join(data, "holdfast-outputs", createHash("sha256").update(storeUrl).digest("hex").slice(0, 16));
-    }
-  }
+  const place = onDisk(storeUrl);
+  if (place) return place.kind === "sqlite" ? `${place.path}.outputs` : join(place.path, "outputs");
+  if (/^memory:/i.test(storeUrl)) return null;
+  // A database elsewhere: its outputs are this user's, and apart from those of other databases. The address may hold a password, so only its digest becomes a name.
+  const given = env["XDG_DATA_HOME"] ?? "";
+  const data = isAbsolute(given) ? given : join(homedir(), ".local", "share");
+  return join(data, "holdfast-outputs", createHash("sha256").update(storeUrl).digest("hex").slice(0, 16));
 }
 
 /** The folder of a session's outputs, made if it is not there: for this user alone. Null as for `outputsFolder`. */

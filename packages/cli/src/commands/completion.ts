@@ -30,14 +30,18 @@ export function register(program: Command): void {
     .command(IDS, { hidden: true })
     .argument("[prefix]")
     .action((prefix: string | undefined, _options: object, command: Command) =>
-      withStore(command.optsWithGlobals(), async (store) => {
-        let count = 0;
-        for await (const { id, title } of allSessions(store)) {
-          if (!id.startsWith(prefix ?? "")) continue;
-          process.stdout.write(`${id}\t${plainLine(title).slice(0, TITLE_CHARACTERS)}\n`);
-          if (++count >= IDS_MAX) return;
-        }
-      }),
+      withStore(
+        command.optsWithGlobals(),
+        async (store) => {
+          let count = 0;
+          for await (const { id, title } of allSessions(store)) {
+            if (!id.startsWith(prefix ?? "")) continue;
+            process.stdout.write(`${id}\t${plainLine(title).slice(0, TITLE_CHARACTERS)}\n`);
+            if (++count >= IDS_MAX) return;
+          }
+        },
+        () => undefined,
+      ),
     );
 }
 

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { Copied } from "../copy/copy.ts";
 import { CommandError, EXIT } from "../exit.ts";
+import { withFamilies } from "../store/children.ts";
 import { placeOf } from "../store/session-id.ts";
 import { forEach, idsFor } from "../store/several.ts";
 import { progressOn } from "../terminal/progress.ts";
@@ -19,7 +20,7 @@ export function register(program: Command): void {
     .argument("[id...]", "sessions, by their ids, the beginnings or the ends of them")
     .summary("copies or moves sessions to another store")
     .description(
-      'Copies sessions between any two stores: a folder, "sqlite:" and a file, or a PostgreSQL database. Every record is the same, byte for byte, and each copy is read again and compared. A session is there as a whole or not at all; after an interruption, the same command goes on where it was. Sessions that somebody is writing to are copied up to the record that they have come to. Whole outputs of tools, which lie beside the store, stay where they are.',
+      'Copies sessions between any two stores: a folder, "sqlite:" and a file, or a PostgreSQL database. Every record is the same, byte for byte, and each copy is read again and compared. A session is there as a whole or not at all; after an interruption, the same command goes on where it was. Sessions of sub-agents go with the one that they worked for. Sessions that somebody is writing to are copied up to the record that they have come to. Whole outputs of tools, which lie beside the store, stay where they are.',
     )
     .option("--all", "all sessions")
     .option("--move", "move the originals to the trash, once their copies are verified; never one that is in use")
@@ -34,22 +35,21 @@ export function register(program: Command): void {
 async function copy(from: string, to: string, given: readonly string[], options: Options): Promise<void> {
   if (given.length === 0 && !options.all)
     throw new CommandError(EXIT.usage, "USAGE", "Say which sessions: give ids, or --all. Nothing was touched.");
-  const { openBoth } = await import("../copy/stores.ts");
+  const { isSameStore, openSource, openTarget } = await import("../copy/stores.ts");
   const { copySession } = await import("../copy/copy.ts");
-  await using source = await openBoth(from);
-  await using target = await openBoth(to);
-  if (source.store.url === target.store.url)
-    throw new CommandError(EXIT.usage, "USAGE", "Both addresses are the same store. Nothing was touched.");
-  for (const { store } of [source, target])
-    for (const warning of store.warnings) process.stderr.write(`holdfast: ${warning}\n`);
-  const ids = await idsFor(source.store, given, options.all === true);
-  // A source that is named wrongly is an empty store: that must not look like a copy.
+  await using source = await openSource(from);
+  const named = await idsFor(source.store, given, options.all === true);
+  const ids = options.all ? named : await withFamilies(source.store, named);
+  // A source that is named wrongly may be an empty store: that must not look like a copy.
   if (ids.length === 0)
     throw new CommandError(
       EXIT.notFound,
       "SESSION_NOT_FOUND",
       `There are no sessions in ${placeOf(source.store)}. Nothing was copied.`,
     );
+  await using target = await openTarget(to);
+  if (await isSameStore(source.journals, target.journals, ids))
+    throw new CommandError(EXIT.usage, "USAGE", "Both addresses are the same store. Nothing was touched.");
   const heads = new Map((await source.journals.list()).sessions.map(({ id, head }) => [id, head]));
   const total = ids.reduce((sum, id) => sum + (heads.get(id) ?? 0), 0);
   const progress = progressOn(process.stderr, total);

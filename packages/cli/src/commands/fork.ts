@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { withStore } from "../store/open.ts";
-import { resolveId } from "../store/session-id.ts";
+import { resolveId, titleForFork } from "../store/session-id.ts";
 
 interface Options {
   readonly at?: string;
@@ -23,7 +23,10 @@ export function register(program: Command): void {
     .action((given: string, { at, title, json }: Options, command: Command) =>
       withStore(command.optsWithGlobals(), async (store) => {
         const from = await resolveId(store, given);
-        const options = { ...(at === undefined ? {} : { at }), ...(title === undefined ? {} : { title }) };
+        const options = {
+          ...(at === undefined ? {} : { at }),
+          ...(title === undefined ? await titleForFork(store, from) : { title }),
+        };
         const session = await store.fork(from, options);
         await session.close();
         process.stdout.write(json ? `${JSON.stringify({ id: session.id, from })}\n` : `${session.id}\n`);

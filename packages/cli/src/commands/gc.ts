@@ -26,23 +26,25 @@ export function register(program: Command): void {
     )
     .option("--json", "as JSON")
     .addHelpText("after", "\nExample:\n  holdfast gc --older-than 0s")
-    .action(({ olderThan: graceMs, json }: Options, command: Command) =>
-      withStore(command.optsWithGlobals(), async (store) => {
-        const { removed } = await store.gc({ graceMs });
-        const outputs = await sweepOutputs(store.url, {
-          isThere: (id) => store.has(id),
-          removed: new Set(removed),
-          before: Date.now() - graceMs,
-        });
-        if (json) {
-          process.stdout.write(`${JSON.stringify({ removed, outputs })}\n`);
-          return;
-        }
-        const sessions = removed.length === 1 ? "1 session" : `${removed.length} sessions`;
-        const kept = outputs.sessions === 0 ? "" : `, and ${bytesWords(outputs.bytes)} of kept outputs of tools`;
-        process.stdout.write(
-          removed.length + outputs.sessions === 0 ? "Nothing to remove.\n" : `Removed ${sessions}${kept}.\n`,
-        );
-      }),
-    );
+    .action(async ({ olderThan: graceMs, json }: Options, command: Command) => {
+      const { removed, outputs } = await withStore(
+        command.optsWithGlobals(),
+        async (store) => {
+          const { removed } = await store.gc({ graceMs });
+          const isThere = (id: string) => store.has(id);
+          const before = Date.now() - graceMs;
+          return { removed, outputs: await sweepOutputs(store.url, { isThere, removed: new Set(removed), before }) };
+        },
+        () => ({ removed: [], outputs: { sessions: 0, bytes: 0 } }),
+      );
+      if (json) {
+        process.stdout.write(`${JSON.stringify({ removed, outputs })}\n`);
+        return;
+      }
+      const sessions = removed.length === 1 ? "1 session" : `${removed.length} sessions`;
+      const kept = outputs.bytes === 0 ? "" : `, and ${bytesWords(outputs.bytes)} of kept outputs of tools`;
+      process.stdout.write(
+        removed.length + outputs.bytes === 0 ? "Nothing to remove.\n" : `Removed ${sessions}${kept}.\n`,
+      );
+    });
 }

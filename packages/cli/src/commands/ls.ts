@@ -40,43 +40,48 @@ export function register(program: Command): void {
       "\nExamples:\n  holdfast ls --here --status interrupted\n  holdfast ls --since 7d --json | jq -r .id",
     )
     .action((options: Options, command: Command) =>
-      withStore(command.optsWithGlobals(), async (store) => {
-        const found: Summary[] = [];
-        const max = options.all ? Number.POSITIVE_INFINITY : options.limit;
-        let after: string | undefined;
-        let more = false;
-        do {
-          const page = await store.list({
-            ...queryOf(options, process.cwd()),
-            ...(after === undefined ? {} : { after }),
-          });
-          after = page.next;
-          for (const session of page.sessions) {
-            if (options.status && shownStatus(session) !== options.status) continue;
-            // What works for another session is found there.
-            if (session.parent && !options.all) continue;
-            if (found.length >= max) {
-              more = true;
-              break;
+      withStore(
+        command.optsWithGlobals(),
+        async (store) => {
+          const found: Summary[] = [];
+          const max = options.all ? Number.POSITIVE_INFINITY : options.limit;
+          let after: string | undefined;
+          let more = false;
+          do {
+            const page = await store.list({
+              ...queryOf(options, process.cwd()),
+              ...(after === undefined ? {} : { after }),
+            });
+            after = page.next;
+            for (const session of page.sessions) {
+              if (options.status && shownStatus(session) !== options.status) continue;
+              // What works for another session is found there.
+              if (session.parent && !options.all) continue;
+              if (found.length >= max) {
+                more = true;
+                break;
+              }
+              found.push(session);
             }
-            found.push(session);
-          }
-        } while (after !== undefined && !more);
-        if (options.json)
-          for (const session of found)
-            process.stdout.write(`${JSON.stringify({ ...session, status: shownStatus(session) })}\n`);
-        else
-          process.stdout.write(
-            listText(found, {
-              place: placeOf(store),
-              isFiltered: Boolean(options.here || options.status || options.app || options.since),
-              more,
-              now: Date.now(),
-              columns: process.stdout.columns,
-              paint: paintFor(process.stdout),
-            }),
-          );
-      }),
+          } while (after !== undefined && !more);
+          if (options.json)
+            for (const session of found)
+              process.stdout.write(`${JSON.stringify({ ...session, status: shownStatus(session) })}\n`);
+          else
+            process.stdout.write(
+              listText(found, {
+                place: placeOf(store),
+                isFiltered: Boolean(options.here || options.status || options.app || options.since),
+                more,
+                now: Date.now(),
+                columns: process.stdout.columns,
+                paint: paintFor(process.stdout),
+              }),
+            );
+        },
+        // Whoever begins has none: that is an empty list, and not a mistake. Where was looked is half of the answer.
+        (place) => void (options.json || process.stdout.write(`No sessions: there is no store in ${place} yet.\n`)),
+      ),
     );
 }
 
@@ -110,7 +115,6 @@ function listText(
     readonly paint: Paint;
   },
 ): string {
-  // A store that is named wrongly is an empty one: where was looked is half of the answer.
   if (sessions.length === 0) return `No ${isFiltered ? "such sessions" : "sessions"} in ${place}.\n`;
   const short = shortIds(sessions.map(({ id }) => id));
   const rows = sessions.map((session) => [

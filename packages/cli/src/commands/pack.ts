@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { CommandError, EXIT } from "../exit.ts";
 import { failureOf } from "../failure.ts";
-import { withStore } from "../store/open.ts";
+import { noStore, withStore } from "../store/open.ts";
 import { forEach, idsFor } from "../store/several.ts";
 import { bytesWords } from "../terminal/bytes.ts";
 
@@ -21,32 +21,32 @@ export function register(program: Command): void {
     .option("--all", "all that nobody has open")
     .option("--json", "one JSON object for each, on a line of its own")
     .addHelpText("after", "\nExample:\n  holdfast pack --all")
-    .action((given: readonly string[], { all, json }: Options, command: Command) =>
-      withStore(command.optsWithGlobals(), async (store) => {
-        if (given.length === 0 && !all)
-          throw new CommandError(EXIT.usage, "USAGE", "Give the id of a session, or --all. Nothing was touched.");
-        let before = 0;
-        let after = 0;
-        let segments = 0;
-        await forEach(await idsFor(store, given, all === true), async (id) => {
-          const packed = await store.pack(id).catch((error: unknown) => {
-            // One that is in use is none of those that are meant by all.
-            if (all && failureOf(error).code === "SESSION_BUSY") return null;
-            throw error;
-          });
-          if (!packed) return;
-          before += packed.bytesBefore;
-          after += packed.bytesAfter;
-          segments += packed.segments;
-          if (json) process.stdout.write(`${JSON.stringify({ id, ...packed })}\n`);
-        });
-        if (json) return;
-        const what = segments === 1 ? "1 segment" : `${segments} segments`;
-        process.stdout.write(
-          segments === 0
-            ? "Nothing to pack.\n"
-            : `Packed ${what}: ${bytesWords(before)} are ${bytesWords(after)} now.\n`,
-        );
-      }),
-    );
+    .action(async (given: readonly string[], { all, json }: Options, command: Command) => {
+      if (given.length === 0 && !all)
+        throw new CommandError(EXIT.usage, "USAGE", "Give the id of a session, or --all. Nothing was touched.");
+      let before = 0;
+      let after = 0;
+      let segments = 0;
+      const failed = await withStore(
+        command.optsWithGlobals(),
+        async (store) =>
+          forEach(await idsFor(store, given, all === true), async (id) => {
+            const packed = await store.pack(id).catch((error: unknown) => {
+              // One that is in use is none of those that are meant by all.
+              if (all && failureOf(error).code === "SESSION_BUSY") return null;
+              throw error;
+            });
+            if (!packed) return;
+            before += packed.bytesBefore;
+            after += packed.bytesAfter;
+            segments += packed.segments;
+            if (json) process.stdout.write(`${JSON.stringify({ id, ...packed })}\n`);
+          }),
+        all ? () => 0 : noStore,
+      );
+      if (json) return;
+      const what = segments === 1 ? "1 segment" : `${segments} segments`;
+      if (segments > 0) process.stdout.write(`Packed ${what}: ${bytesWords(before)} are ${bytesWords(after)} now.\n`);
+      else if (failed === 0) process.stdout.write("Nothing to pack.\n");
+    });
 }

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { EXIT } from "../exit.ts";
-import { damageLines, healthOf } from "../store/damage.ts";
+import { damageLines, emptyLines, verifiedHealth } from "../store/damage.ts";
 import { withStore } from "../store/open.ts";
 import { forEach, idsFor } from "../store/several.ts";
 import { progressOn } from "../terminal/progress.ts";
@@ -32,7 +32,7 @@ export function register(program: Command): void {
         const failed = await forEach(ids, async (id) => {
           progress.show(done++, "sessions read");
           const before = await store.verify(id);
-          if (healthOf(before) === "whole") {
+          if (verifiedHealth(before) === "whole") {
             whole++;
             return;
           }
@@ -40,7 +40,7 @@ export function register(program: Command): void {
           const { cutBytes, quarantine } = before.cutBytes > 0 ? await store.heal(id) : before;
           const found = { ...before, cutBytes, ...(quarantine === undefined ? {} : { quarantine }) };
           if (cutBytes > 0) healed++;
-          const isCorrupt = before.damaged.length + before.missing.length > 0;
+          const isCorrupt = verifiedHealth(before) === "corrupt";
           if (isCorrupt) corrupt++;
           progress.clear();
           if (json) {
@@ -48,7 +48,10 @@ export function register(program: Command): void {
             process.stdout.write(
               `${JSON.stringify({ id, cutBytes, quarantine: found.quarantine ?? null, damaged, missing })}\n`,
             );
-          } else process.stdout.write(`${[id, ...damageLines(found, true).map((line) => `  ${line}`)].join("\n")}\n`);
+          } else
+            process.stdout.write(
+              `${[id, ...[...damageLines(found, true), ...emptyLines(found)].map((line) => `  ${line}`)].join("\n")}\n`,
+            );
         });
         progress.clear();
         if (corrupt > 0) process.exitCode = EXIT.failed;

@@ -3,6 +3,7 @@ import type { ListQuery, SearchHit } from "holdfast";
 import { countOf, timeOf } from "../arguments.ts";
 import { EXIT } from "../exit.ts";
 import { withStore } from "../store/open.ts";
+import { placeOf } from "../store/session-id.ts";
 import { paintFor } from "../terminal/colour.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { ago } from "../terminal/time.ts";
@@ -31,39 +32,46 @@ export function register(program: Command): void {
     .option("--json", "one JSON object for each hit, on a line of its own")
     .addHelpText("after", "\nExample:\n  holdfast search flaky test --since 7d")
     .action((words: readonly string[], options: Options, command: Command) =>
-      withStore(command.optsWithGlobals(), async (store) => {
-        const { here, app, since, limit } = options;
-        const query: ListQuery = {
-          ...(here ? { cwd: process.cwd() } : {}),
-          ...(app === undefined ? {} : { app }),
-          ...(since === undefined ? {} : { since }),
-          limit,
-        };
-        const hits: SearchHit[] = [];
-        for await (const hit of store.search(words.join(" "), query)) {
-          if (options.json) process.stdout.write(`${JSON.stringify(hit)}\n`);
-          hits.push(hit);
-        }
-        if (hits.length === 0) {
-          process.stderr.write("Nothing found.\n");
-          process.exitCode = EXIT.failed;
-        }
-        if (options.json || hits.length === 0) return;
-        const summaries = new Map(
-          (await store.list({ empty: true, limit: 10_000 })).sessions.map((one) => [one.id, one]),
-        );
-        const paint = paintFor(process.stdout);
-        const columns = process.stdout.columns ?? Number.POSITIVE_INFINITY;
-        let last = "";
-        for (const { session, excerpt } of hits) {
-          if (session !== last) {
-            const about = summaries.get(session);
-            const words = about ? `  ${plainLine(about.title)} (${ago(about.at, Date.now())})` : "";
-            process.stdout.write(`${last === "" ? "" : "\n"}${paint("name", session)}${fit(words, columns - 36)}\n`);
+      withStore(
+        command.optsWithGlobals(),
+        async (store) => {
+          const { here, app, since, limit } = options;
+          const query: ListQuery = {
+            ...(here ? { cwd: process.cwd() } : {}),
+            ...(app === undefined ? {} : { app }),
+            ...(since === undefined ? {} : { since }),
+            limit,
+          };
+          const hits: SearchHit[] = [];
+          for await (const hit of store.search(words.join(" "), query)) {
+            if (options.json) process.stdout.write(`${JSON.stringify(hit)}\n`);
+            hits.push(hit);
           }
-          process.stdout.write(`  ${fit(plainLine(excerpt), columns - 2)}\n`);
-          last = session;
-        }
-      }),
+          if (hits.length === 0) nothingFound(placeOf(store));
+          if (options.json || hits.length === 0) return;
+          const summaries = new Map(
+            (await store.list({ empty: true, limit: 10_000 })).sessions.map((one) => [one.id, one]),
+          );
+          const paint = paintFor(process.stdout);
+          const columns = process.stdout.columns ?? Number.POSITIVE_INFINITY;
+          let last = "";
+          for (const { session, excerpt } of hits) {
+            if (session !== last) {
+              const about = summaries.get(session);
+              const words = about ? `  ${plainLine(about.title)} (${ago(about.at, Date.now())})` : "";
+              process.stdout.write(`${last === "" ? "" : "\n"}${paint("name", session)}${fit(words, columns - 36)}\n`);
+            }
+            process.stdout.write(`  ${fit(plainLine(excerpt), columns - 2)}\n`);
+            last = session;
+          }
+        },
+        nothingFound,
+      ),
     );
+}
+
+/** Where was looked is half of the answer. */
+function nothingFound(place: string): void {
+  process.stderr.write(`Nothing found in ${place}.\n`);
+  process.exitCode = EXIT.failed;
 }

@@ -3,7 +3,7 @@ import type { Reading } from "holdfast";
 import { damageLines, healthOf } from "../store/damage.ts";
 import { interruptionLines } from "../store/interruption-words.ts";
 import { withStore } from "../store/open.ts";
-import { resolveId } from "../store/session-id.ts";
+import { listedTitle, resolveId } from "../store/session-id.ts";
 import { paintFor } from "../terminal/colour.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { transcriptLines } from "../terminal/transcript.ts";
@@ -45,11 +45,9 @@ export function register(program: Command): void {
           return;
         }
         const paint = paintFor(process.stdout);
+        const title = reading.attributes.title || (await listedTitle(store, id));
         const { attributes, interruption, queue, recovery, holder } = reading;
-        const lines = [
-          paint("heading", titleOf(attributes.title, items) || "(no prompt yet)"),
-          paint("faint", `session ${id}`),
-        ];
+        const lines = [paint("heading", titleOf(title, items) || "(no prompt yet)"), paint("faint", `session ${id}`)];
         if (attributes.cwd !== undefined) lines.push(paint("faint", `folder  ${plainLine(attributes.cwd)}`));
         const { tokenWords } = await import("../export/document.ts");
         if (tokenWords(usage)) lines.push(paint("faint", `tokens  ${tokenWords(usage)}`));

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { Store, Verification } from "holdfast";
 import { EXIT } from "../exit.ts";
 import { type Failure, failureOf } from "../failure.ts";
-import { damageLines, type Health, healthOf, sizeWords } from "../store/damage.ts";
+import { damageLines, emptyLines, type Health, sizeWords, verifiedHealth } from "../store/damage.ts";
 import { withStore } from "../store/open.ts";
 import { idsFor } from "../store/several.ts";
 import { type Paint, paintFor, type Style } from "../terminal/colour.ts";
@@ -63,7 +63,7 @@ export function register(program: Command): void {
 async function verified(store: Store, id: string): Promise<Finding> {
   try {
     const found = await store.verify(id);
-    return { id, health: healthOf(found), found };
+    return { id, health: verifiedHealth(found), found };
   } catch (error) {
     const failure = failureOf(error);
     if (failure.code === "UNEXPECTED") throw error;
@@ -73,7 +73,8 @@ async function verified(store: Store, id: string): Promise<Finding> {
 
 function textOf({ id, health, found, failure }: Finding, paint: Paint): string {
   const lines = [`${paint(STYLES[health], health.padEnd(10))} ${id}${found ? `  ${sizeWords(found)}` : ""}`];
-  for (const line of found ? damageLines(found, false) : [failure!.message]) lines.push(`           ${line}`);
+  for (const line of found ? [...damageLines(found, false), ...emptyLines(found)] : [failure!.message])
+    lines.push(`           ${line}`);
   return `${lines.join("\n")}\n`;
 }
 

@@ -1,21 +1,64 @@
-import { HoldfastError, type JournalStore, openJournalStore, openStoreWith, type Store } from "holdfast";
+import { HoldfastError, isHoldfastError, type JournalStore } from "holdfast";
+import { CommandError, EXIT } from "../exit.ts";
+import { placeWithoutStore } from "../store/address.ts";
+import { noStore, type OpenedStore, openBoth } from "../store/open.ts";
+import { placeOf } from "../store/session-id.ts";
 
-/** A store, and the journals beneath it: sessions are named in the one, and copied line by line in the other. */
-export interface OpenedStore extends AsyncDisposable {
-  readonly store: Store;
-  readonly journals: JournalStore;
+const APP = "holdfast copy";
+
+/** The store that has them: it must be there. */
+export async function openSource(address: string): Promise<OpenedStore> {
+  const place = placeWithoutStore(address);
+  if (place !== null) noStore(place);
+  return outliving(await openBoth(address, APP));
 }
 
-export async function openBoth(address: string): Promise<OpenedStore> {
-  let journals: JournalStore | null = null;
-  const store = await openStoreWith(
-    async (given) => {
-      journals = await openJournalStore(address, given);
-      return journals;
-    },
-    { app: "holdfast copy" },
+/** The store that is to have them: made if it is not there. */
+export async function openTarget(address: string): Promise<OpenedStore> {
+  return outliving(await openBoth(address, APP));
+}
+
+/** What is copied to memory is gone with this process, and its original might be in the trash. */
+async function outliving(opened: OpenedStore): Promise<OpenedStore> {
+  if (opened.journals.capabilities.durability !== "none") return opened;
+  await opened.store.close();
+  throw new CommandError(
+    EXIT.usage,
+    "USAGE",
+    `${placeOf(opened.store)} is gone when this command ends: nothing can be copied from it or to it. Nothing was touched.`,
   );
-  return { store, journals: journals!, [Symbol.asyncDispose]: () => store.close() };
+}
+
+/**
+ * Are these one store, under two addresses? A folder has many paths and a database many names, but a session has one lease: whoever takes it in the one store is seen in the other. To take such a copy for a second one, and to
+ * remove the "original", would be the end of both.
+ */
+export async function isSameStore(from: JournalStore, to: JournalStore, ids: readonly string[]): Promise<boolean> {
+  if (from.url === to.url) return true;
+  for (const id of ids) {
+    if (!(await to.has(id))) return false;
+    try {
+      const { journal } = await to.open(id, { app: APP });
+      try {
+        return await isHeldInBoth(from, to, id);
+      } finally {
+        // It has written nothing, and writes nothing now.
+        await journal.close();
+      }
+    } catch (error) {
+      if (isHoldfastError(error, "SESSION_BUSY")) return isHeldInBoth(from, to, id);
+      // One that cannot be opened says nothing: the next one may.
+      if (!isHoldfastError(error)) throw error;
+    }
+  }
+  return false;
+}
+
+async function isHeldInBoth(from: JournalStore, to: JournalStore, id: string): Promise<boolean> {
+  const [here, there] = [await from.holder(id), await to.holder(id)];
+  return (
+    here !== null && there !== null && here.pid === there.pid && here.host === there.host && here.since === there.since
+  );
 }
 
 export function cannotTakeOver(url: string): HoldfastError {

@@ -1,4 +1,5 @@
 import { type DialectName, dialects, type Entry, type Reading, type Store } from "holdfast";
+import { listedTitle } from "../store/session-id.ts";
 import { together, usageBelow } from "../store/usage.ts";
 import { shapesOf } from "../transcript/parts/shape.ts";
 import { documentOf } from "./document.ts";
@@ -27,7 +28,9 @@ export async function* exported(
   const reading = await store.read(id);
   if (format === "markdown" || format === "html") {
     const usage = together([reading.usage, ...(await usageBelow(store, id)).values()]);
-    const document = documentOf(reading, new Date().toISOString(), usage);
+    const title = reading.attributes.title || (await listedTitle(store, id));
+    const titled = { ...reading, attributes: { ...reading.attributes, title } };
+    const document = documentOf(titled, new Date().toISOString(), usage);
     const { markdownOf } = format === "markdown" ? await import("./markdown.ts") : { markdownOf: null };
     const write = markdownOf ?? (await import("./html.ts")).htmlOf;
     yield* write(redact ? redacted(document) : document);

@@ -7,6 +7,7 @@ import type { Config } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { type ResolvedModel, resolveModel } from "../models/resolve.ts";
 import { sessionOutputs } from "../outputs.ts";
+import { titleForFork } from "../store/session-id.ts";
 import { checkRule } from "../tools/permission.ts";
 import { endProcesses } from "../tools/processes.ts";
 import type { Item } from "../transcript/item.ts";
@@ -139,6 +140,7 @@ export class LocalHost implements Host {
     const session = await this.#store.fork<ModelMessage>(id, {
       app: APP,
       intents: true,
+      ...(await titleForFork(this.#store, id)),
       ...(at === undefined ? {} : { at }),
     });
     return this.#opened(session, {});

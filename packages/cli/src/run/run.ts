@@ -5,6 +5,7 @@ import { exitCodeOf } from "../failure.ts";
 import type { Chat, ChatEvent, FailureShown } from "../host/host.ts";
 import { type LocalHost, openLocalHost } from "../host/local.ts";
 import { isStoreFailure } from "../host/shown.ts";
+import { assertStore } from "../store/open.ts";
 import { resolveId } from "../store/session-id.ts";
 import { outlivePipe } from "../terminal/pipe.ts";
 import { askPerson } from "./ask.ts";
@@ -32,6 +33,7 @@ export async function run(options: RunOptions, config: Config): Promise<void> {
   });
   // Until it is known better: a process that runs out of things to wait for has not done its work.
   process.exitCode = EXIT.failed;
+  if (options.resume !== undefined || options.continue || options.finish) await assertStore(config);
   const isAtTerminal = process.stdin.isTTY === true && process.stderr.isTTY === true && !options.json;
   const host = await openLocalHost({ config, asks: isAtTerminal ? "person" : "nobody" });
   let isInterrupted = false;
@@ -46,7 +48,7 @@ export async function run(options: RunOptions, config: Config): Promise<void> {
       });
     };
     process.on("SIGINT", onInterrupt);
-    process.exitCode = await inChat(chat, prompt, options, isAtTerminal);
+    process.exitCode = await inChat(chat, prompt, options, { isAtTerminal, warnings: warningsOf(host) });
     if (unwritten) throw unwrittenOutput(chat.id, unwritten);
   } finally {
     await host.close();
@@ -60,7 +62,23 @@ function unwrittenOutput(session: string, error: Error): CommandError {
   return new CommandError(EXIT.failed, "OUTPUT_LOST", message, error);
 }
 
-async function inChat(chat: Chat, prompt: string | null, options: RunOptions, isAtTerminal: boolean): Promise<number> {
+/** What the store cannot promise. */
+function warningsOf({ store, warnings }: LocalHost): readonly string[] {
+  if (!/^memory:/i.test(store)) return warnings;
+  return [...warnings, "The store is memory: nothing of this session is left when the command ends."];
+}
+
+interface Surroundings {
+  readonly isAtTerminal: boolean;
+  readonly warnings: readonly string[];
+}
+
+async function inChat(
+  chat: Chat,
+  prompt: string | null,
+  options: RunOptions,
+  { isAtTerminal, warnings }: Surroundings,
+): Promise<number> {
   const printer = printerFor(options);
   const ends: (ChatEvent & { type: "turn.ended" })[] = [];
   let unanswered: { readonly error: unknown } | null = null;
@@ -72,7 +90,7 @@ async function inChat(chat: Chat, prompt: string | null, options: RunOptions, is
     cwd: state.cwd,
     resumed: state.items.length > 0,
   });
-  for (const text of state.damage) printer.event({ type: "notice", level: "warning", text });
+  for (const text of [...warnings, ...state.damage]) printer.event({ type: "notice", level: "warning", text });
   chat.subscribe((event) => {
     printer.event(event);
     if (event.type === "turn.ended") ends.push(event);

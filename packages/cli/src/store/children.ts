@@ -18,3 +18,19 @@ export async function childrenOf(store: Store, parent: string): Promise<Map<stri
   }
   return children;
 }
+
+/** The sessions of its sub-agents, and of theirs: those that nobody looks for without it. */
+export async function familyOf(store: Store, id: string): Promise<string[]> {
+  const family = new Set<string>([id]);
+  // It grows while it is gone through. A link back, which only a foreign program could make, is met once.
+  for (const one of family) for await (const child of childrenIn(store, one)) family.add(child.id);
+  family.delete(id);
+  return [...family];
+}
+
+/** Each with its family behind it, none twice. */
+export async function withFamilies(store: Store, ids: readonly string[]): Promise<string[]> {
+  const all = new Set<string>();
+  for (const id of ids) for (const one of [id, ...(await familyOf(store, id))]) all.add(one);
+  return [...all];
+}

@@ -10,6 +10,11 @@ export function healthOf({ cutBytes, damaged, missing }: Recovery): Health {
   return cutBytes > 0 ? "torn" : "whole";
 }
 
+/** The same of a journal that was read to its end. A session is born with its first records: one without any has lost them, whole files at once (by a disk that lied, or a copy that broke off). */
+export function verifiedHealth(found: Verification): Health {
+  return found.records === 0 && !found.beingWritten ? "corrupt" : healthOf(found);
+}
+
 /** What is wrong with a journal, and where; nothing if it is whole. `healed`: a writer has had it in the meantime. */
 export function damageLines({ cutBytes, quarantine, damaged, missing }: Recovery, healed: boolean): string[] {
   const lines = damaged.map(({ segment, offset, bytes, seq, why }) => {
@@ -34,4 +39,13 @@ export function damageLines({ cutBytes, quarantine, damaged, missing }: Recovery
 export function sizeWords({ records, bytes, segments, beingWritten }: Verification): string {
   const now = beingWritten ? ", being written" : "";
   return `${records} ${records === 1 ? "record" : "records"}, ${bytesWords(bytes)}, ${segments} ${segments === 1 ? "segment" : "segments"}${now}`;
+}
+
+/** For a journal of which nothing is left. */
+export function emptyLines({ records, beingWritten }: Verification): string[] {
+  return records > 0 || beingWritten
+    ? []
+    : [
+        "Not one record could be read, though every session has some from its birth on. Restore it from a backup, if there is one.",
+      ];
 }

@@ -1,11 +1,60 @@
-import type { Store } from "holdfast";
+import { homedir } from "node:os";
+import type { JournalStore, Store } from "holdfast";
 import { type Config, type Flags, loadConfig } from "../config.ts";
+import { CommandError, EXIT } from "../exit.ts";
+import { placeWithoutStore } from "./address.ts";
 
-/** Opens the configured store for the length of a command. */
-export async function withStore<T>(flags: Flags, work: (store: Store, config: Config) => Promise<T>): Promise<T> {
+/** A store, and the journals beneath it, for what only those know. */
+export interface OpenedStore extends AsyncDisposable {
+  readonly store: Store;
+  readonly journals: JournalStore;
+}
+
+/**
+ * Opens the configured store for the length of a command that works on what is there. Where no store is, none is made: the command has nothing to do (`ifNone`), or it is an error (STORE_NOT_FOUND).
+ */
+export async function withStore<T>(
+  flags: Flags,
+  work: (store: Store, config: Config, journals: JournalStore) => Promise<T>,
+  ifNone: (place: string) => T = noStore,
+): Promise<T> {
   const config = loadConfig(flags);
-  const { openStore } = await import("holdfast");
-  await using store = await openStore(config.store, { app: "holdfast" });
+  const address = await addressOf(config);
+  const place = placeWithoutStore(address);
+  if (place !== null) return ifNone(place);
+  await using opened = await openBoth(address, "holdfast");
+  return await work(opened.store, config, opened.journals);
+}
+
+/** For whoever wants a session that is there: throws STORE_NOT_FOUND, before a store is made to look for it. */
+export async function assertStore(config: Config): Promise<void> {
+  const place = placeWithoutStore(await addressOf(config));
+  if (place !== null) noStore(place);
+}
+
+async function addressOf({ store }: Config): Promise<string> {
+  const { defaultAddress } = await import("holdfast");
+  return store ?? defaultAddress(process.env, process.platform, homedir);
+}
+
+export async function openBoth(address: string, app: string): Promise<OpenedStore> {
+  const { openJournalStore, openStoreWith } = await import("holdfast");
+  let journals: JournalStore | null = null;
+  const store = await openStoreWith(
+    async (given) => {
+      journals = await openJournalStore(address, given);
+      return journals;
+    },
+    { app },
+  );
   for (const warning of store.warnings) process.stderr.write(`holdfast: ${warning}\n`);
-  return await work(store, config);
+  return { store, journals: journals!, [Symbol.asyncDispose]: () => store.close() };
+}
+
+export function noStore(place: string): never {
+  throw new CommandError(
+    EXIT.notFound,
+    "STORE_NOT_FOUND",
+    `There is no store in ${place}: nothing has been recorded there, or the address is another. Nothing was made. "holdfast config" shows where the store is looked for; the first "holdfast chat" or "holdfast run" makes it.`,
+  );
 }

@@ -4,7 +4,7 @@ import { CommandError, EXIT } from "../exit.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { ago } from "../terminal/time.ts";
 
-const WHOLE = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+export const WHOLE_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** Fewer characters than this name nothing: a slip of the finger is not to delete a session. */
 const CHARACTERS_MIN = 4;
 const CANDIDATES_MAX = 10;
@@ -26,13 +26,17 @@ export async function* allSessions(store: Store): AsyncGenerator<Summary, void, 
  */
 export async function resolveId(store: Store, given: string): Promise<string> {
   const wanted = given.trim().toLowerCase();
-  if (WHOLE.test(wanted)) {
+  if (WHOLE_ID.test(wanted)) {
     if (await store.has(wanted)) return wanted;
     throw notFound(`There is no session ${wanted} in ${placeOf(store)}.`);
   }
   if (wanted === "latest" || wanted === "-") {
     for await (const { id, turns, queued, parent } of allSessions(store)) if (!parent && turns + queued > 0) return id;
-    throw notFound(`There are no sessions in ${placeOf(store)} yet.`);
+    throw new CommandError(
+      EXIT.notFound,
+      "SESSION_NOT_FOUND",
+      `There are no sessions in ${placeOf(store)} yet. "holdfast config" shows where they are looked for; "holdfast run" and "holdfast chat" begin one.`,
+    );
   }
   if (wanted.length < CHARACTERS_MIN || !/^[0-9a-f-]+$/.test(wanted))
     throw notFound(
@@ -58,6 +62,21 @@ export async function resolveId(store: Store, given: string): Promise<string> {
     "SESSION_AMBIGUOUS",
     [`"${wanted}" fits ${found.length} sessions, give more of the id:`, ...lines, ...more].join("\n"),
   );
+}
+
+/** Prompts that stand for a title are cut to this by the library. */
+const PROMPT_CHARACTERS = 80;
+
+/** What lists call a session: its title, or its first prompt, which its conversation may no longer have (a compaction). Empty if there is none. */
+export async function listedTitle(store: Store, id: string): Promise<string> {
+  for await (const session of allSessions(store)) if (session.id === id) return session.title;
+  return "";
+}
+
+/** For a fork, so that it is not called after a summary. A longer one is a title of the source's own, which a fork takes along, uncut. */
+export async function titleForFork(store: Store, id: string): Promise<{ readonly title?: string }> {
+  const title = await listedTitle(store, id);
+  return title === "" || title.length > PROMPT_CHARACTERS ? {} : { title };
 }
 
 /** What to show of these ids: as little as tells them apart. */

@@ -1,15 +1,27 @@
+import { EXIT } from "../exit.ts";
+
 /** What to do with output that cannot be written, for a command that goes on all the same. */
 let lost: ((error: Error) => void) | null = null;
 
-/** When the reader of our output goes away (`holdfast ls | head -1`), there is nobody left to talk to: end, quietly. Unless `outlivePipe` was called. */
+/**
+ * When the reader of our output goes away (`holdfast ls | head -1`), there is nobody left to talk to: end, quietly. When it cannot be written (a full disk), end too, but say so: half a list is not to look like one. Unless
+ * `outlivePipe` was called.
+ */
 export function endWithPipe(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
       // EIO: the terminal is gone, and its SIGHUP is on the way to whoever handles it.
       const isGone = error.code === "EPIPE" || error.code === "EIO";
-      if (!isGone && !lost) throw error;
-      if (!lost) process.exit();
-      if (!isGone) lost(error);
+      if (lost) {
+        if (!isGone) lost(error);
+        return;
+      }
+      if (isGone) process.exit();
+      if (stream === process.stdout)
+        process.stderr.write(
+          `holdfast: The output could not be written: ${error.message}. It ends there; what is recorded is safe. [OUTPUT_LOST]\n`,
+        );
+      process.exit(EXIT.failed);
     });
   }
 }

@@ -182,6 +182,10 @@ describe("the command on a database", () => {
     const copied = json(succeeded(await home.run(["copy", home.store, home.address, "--all", "--json"])));
     expect(copied.map(({ outcome }) => outcome)).toContain("there");
     expect(new Set(copied.map(({ id }) => id))).toEqual(new Set(ids));
+    // The same database by another name is no other store: what would be taken for the copies is the originals.
+    const alias = home.address.replace("127.0.0.1", "localhost");
+    const itself = await home.run(["copy", home.address, alias, ids[0]!, "--move"]);
+    expect(itself).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("the same store") });
     const back = join(home.path, "back");
     const moved = await home.run(["copy", home.address, back, "--all", "--move"]);
     expect(succeeded(moved)).toContain("30 of 30 sessions copied");

@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openStore } from "holdfast";
 import { describe, expect, test } from "vitest";
@@ -54,8 +54,37 @@ describe("ls", () => {
     expect((await home.run(["ls", "--limit", "2"])).stdout).toContain("There are more");
     expect((await home.run(["ls", "--app", "nobody"])).stdout).toBe(`No such sessions in ${home.store}.\n`);
     const elsewhere = join(home.path, "elsewhere");
-    expect((await home.run(["--store", elsewhere, "ls"])).stdout).toBe(`No sessions in ${elsewhere}.\n`);
+    expect((await home.run(["--store", elsewhere, "ls"])).stdout).toBe(
+      `No sessions: there is no store in ${elsewhere} yet.\n`,
+    );
     await turn.end();
+  });
+
+  test("where there is no store, no command makes one but those that begin a session", async () => {
+    using home = temporaryHome();
+    const file = `sqlite:${home.store}.db`;
+    for (const [store, ...args] of [
+      [home.store, "verify"],
+      [home.store, "show", "latest"],
+      [home.store, "run", "--finish"],
+      [file, "verify"],
+    ] as const)
+      expect(await home.run(["--store", store, ...args]), args.join(" ")).toMatchObject({
+        code: 3,
+        stdout: "",
+        stderr: expect.stringContaining(`There is no store in ${store}`),
+      });
+    expect(await home.run(["ls", "--json"])).toMatchObject({ code: 0, stdout: "", stderr: "" });
+    expect(await home.run(["gc"])).toMatchObject({ code: 0, stdout: "Nothing to remove.\n" });
+    expect(await home.run(["--store", file, "search", "x"])).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: `Nothing found in ${file}.\n`,
+    });
+    // A folder of something else does not become a store by being read.
+    expect(await home.run(["--store", home.work, "ls"])).toMatchObject({ code: 0, stderr: "" });
+    expect(readdirSync(home.path).filter((name) => name.startsWith("store"))).toEqual([]);
+    expect(readdirSync(home.work)).toEqual([]);
   });
 });
 
@@ -73,7 +102,11 @@ describe("reading", () => {
       json((await home.run(["search", "flaky", "--here", "--json"])).stdout).map(({ session }) => session),
     ).toEqual([a]);
     expect((await home.run(["search", "flaky", "te"])).stdout).toContain(a);
-    expect(await home.run(["search", "nowhere"])).toMatchObject({ code: 1, stdout: "", stderr: "Nothing found.\n" });
+    expect(await home.run(["search", "nowhere"])).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: `Nothing found in ${home.store}.\n`,
+    });
   });
 
   test("C25: show is a readable transcript, harmless, shortened, or whole", async () => {
@@ -159,6 +192,15 @@ describe("changing", () => {
     expect(stderr).toMatch(/no message nonsense[\s\S]*\n {2}"holdfast show <id> --json/);
   });
 
+  test("a session without a title is called after its first prompt, and so is its fork, also behind a summary", async () => {
+    using home = temporaryHome();
+    const [id] = await speakIn(home.store, { prompt: "the first prompt", compacted: true });
+    const fork = (await home.run(["fork", id!])).stdout.trim();
+    const titles = json((await home.run(["ls", "--json"])).stdout).map(({ title }) => title);
+    expect(titles).toEqual(["the first prompt", "the first prompt"]);
+    for (const one of [id!, fork]) expect((await home.run(["show", one])).stdout).toMatch(/^the first prompt\n/);
+  });
+
   test("rename keeps an interruption as it is", async () => {
     using home = temporaryHome();
     const [id] = await speakIn(home.store, { prompt: "one", cut: true });
@@ -187,6 +229,25 @@ describe("changing", () => {
     expect(readdirSync(join(home.store, "trash"))).toEqual([]);
     expect(readdirSync(join(home.store, "outputs"))).toEqual([b]);
     expect(json((await home.run(["ls", "--json"])).stdout).map(({ id }) => id)).toEqual([b]);
+  });
+
+  test("rm takes the sessions of sub-agents along, and theirs, or nothing at all", async () => {
+    using home = temporaryHome();
+    await using store = await openStore(home.store, { durability: "process", app: "my-agent" });
+    const parent = await speak(store, { prompt: "one" });
+    const child = await store.create({ dialect: "ai-sdk", parent: { session: parent, call: "c1" } });
+    const grandchild = await store.create({ dialect: "ai-sdk", parent: { session: child.id } });
+    await child.close();
+    const busy = await home.run(["rm", parent]);
+    expect(busy).toMatchObject({ code: 4, stdout: "" });
+    expect(busy.stderr).toContain(`${grandchild.id}, which a sub-agent of it works in, is open in my-agent`);
+    expect([await store.has(parent), await store.has(child.id)]).toEqual([true, true]);
+    await grandchild.close();
+    // Each is named, as a script would that has them from a list: it goes once.
+    const removed = await home.run(["rm", "--json", parent, child.id]);
+    expect(removed).toMatchObject({ code: 0, stderr: "" });
+    expect(json(removed.stdout)).toEqual([{ id: parent, trashed: true, agents: [child.id, grandchild.id] }]);
+    expect((await home.run(["ls", "--all", "--json"])).stdout).toBe("");
   });
 
   test("C16: rename, rm, pack and repair of a session that is in use: busy, by whom, and nothing touched", async () => {
@@ -268,22 +329,68 @@ describe("verify and repair", () => {
     // What is corrupt stays as it is, byte by byte.
     expect(readFileSync(segment(home, corrupt))).toEqual(bytes);
   });
+
+  test("P9: a session of which nothing is left is in no list, but is no whole one either", async () => {
+    using home = temporaryHome();
+    const [lost] = await speakIn(home.store, { prompt: "one" }, { prompt: "two" });
+    writeFileSync(segment(home, lost!), "");
+    const verified = await home.run(["verify"]);
+    expect(verified).toMatchObject({ code: 1 });
+    expect(verified.stdout).toMatch(/^corrupt +\S+ {2}0 records.*\n +Not one record could be read/);
+    expect(verified.stdout).toContain("2 sessions: 1 whole, 1 corrupt.\n");
+    expect(await home.run(["repair"])).toMatchObject({ code: 1 });
+    const shown = await home.run(["show", lost!]);
+    expect(shown).toMatchObject({ code: 5, stdout: "" });
+    expect(shown.stderr).toContain("holdfast verify");
+    const copied = await home.run(["copy", home.store, join(home.path, "copy"), "--all"]);
+    expect(copied.code).toBe(1);
+    expect(copied.stdout).toContain("1 of 2 sessions copied");
+  });
 });
 
-test("copy --all from a store that is named wrongly does not look like a copy", async () => {
-  using home = temporaryHome();
-  const [from, to] = [join(home.path, "slip"), join(home.path, "backup")];
-  await speakIn(home.store, { prompt: "one" }, { prompt: "two" });
-  expect(await home.run(["copy", from, to, "--all"])).toMatchObject({
-    ...{
+describe("copy", () => {
+  test("--all from a store that is named wrongly does not look like a copy", async () => {
+    using home = temporaryHome();
+    const [from, to] = [join(home.path, "slip"), join(home.path, "backup")];
+    await speakIn(home.store, { prompt: "one" }, { prompt: "two" });
+    expect(await home.run(["copy", from, to, "--all"])).toMatchObject({
       code: 3,
       stdout: "",
-      stderr: expect.stringContaining(`There are no sessions in ${from}. Nothing was copied.`),
-    },
+      stderr: expect.stringContaining(`There is no store in ${from}`),
+    });
+    expect([existsSync(from), existsSync(to)]).toEqual([false, false]);
+    const copied = await home.run(["copy", home.store, to, "--all"]);
+    expect(copied).toMatchObject({ code: 0, stderr: "" });
+    expect(lines(copied.stdout).at(-1)).toBe(`2 of 2 sessions copied to ${to}, and verified.`);
   });
-  const copied = await home.run(["copy", home.store, to, "--all"]);
-  expect(copied).toMatchObject({ code: 0, stderr: "" });
-  expect(lines(copied.stdout).at(-1)).toBe(`2 of 2 sessions copied to ${to}, and verified.`);
+
+  test("--move to the same store by another path, or to memory, is no move: the originals stay", async () => {
+    using home = temporaryHome();
+    const [id] = await speakIn(home.store, { prompt: "one" });
+    const link = join(home.path, "link");
+    symlinkSync(home.store, link);
+    const before = readFileSync(segment(home, id!));
+    for (const [to, words] of [
+      [link, "the same store"],
+      ["memory:", "is gone when this command ends"],
+    ]) {
+      const moved = await home.run(["copy", home.store, to!, "--all", "--move"]);
+      expect(moved).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(words!) });
+    }
+    expect(readFileSync(segment(home, id!))).toEqual(before);
+  });
+
+  test("a session takes those of its sub-agents along", async () => {
+    using home = temporaryHome();
+    await using store = await openStore(home.store, { durability: "process" });
+    const parent = await speak(store, { prompt: "one" });
+    await using child = await store.create({ dialect: "ai-sdk", parent: { session: parent, call: "c1" } });
+    const other = await speak(store, { prompt: "two" });
+    const to = join(home.path, "copy");
+    const copied = json((await home.run(["copy", home.store, to, parent, "--json"])).stdout).map(({ id }) => id);
+    expect(copied).toEqual([parent, child.id]);
+    expect(copied).not.toContain(other);
+  });
 });
 
 describe("sqlite", () => {

@@ -1,9 +1,11 @@
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { openStore, type Store } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { outputsFolder, sessionOutputs, sweepOutputs, touchOutputs } from "../../src/outputs.ts";
+import { placeWithoutStore } from "../../src/store/address.ts";
 import { resolveId, shortIds } from "../../src/store/session-id.ts";
 
 async function spoken(store: Store, text: string): Promise<string> {
@@ -50,6 +52,34 @@ describe("the session that a user means", () => {
     ];
     expect([...shortIds(ids).values()]).toEqual([ids[0], ids[1], "0199aaaa-0002"]);
   });
+});
+
+test("where no store is yet: nothing there, or a folder of something else; what cannot be looked at may be one", () => {
+  const path = mkdtempSync(join(tmpdir(), "holdfast-address-"));
+  try {
+    const [none, store, file] = ["none", "store", "file"].map((name) => join(path, name)) as [string, string, string];
+    mkdirSync(join(store, "sessions"), { recursive: true });
+    writeFileSync(file, "");
+    for (const address of [none, pathToFileURL(none).href]) expect(placeWithoutStore(address)).toBe(none);
+    for (const address of [`sqlite:${none}`, `sqlite://${none}`])
+      expect(placeWithoutStore(address)).toBe(`sqlite:${none}`);
+    expect(placeWithoutStore(path)).toBe(path);
+    // Whatever else it is: opening it tells.
+    for (const address of [
+      store,
+      file,
+      `sqlite:${file}`,
+      `sqlite:${store}`,
+      "memory:",
+      "postgres://h/d",
+      "ftp:x",
+      "file:x",
+      "",
+    ])
+      expect(placeWithoutStore(address), address).toBeNull();
+  } finally {
+    rmSync(path, { recursive: true, force: true });
+  }
 });
 
 describe("outputs of tools", () => {

@@ -1,0 +1,49 @@
+import { statSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { plainLine } from "../terminal/plain.ts";
+
+/** What an address names on this machine's disk; null: something else, a database or memory, or no address at all. */
+export type OnDisk = { readonly kind: "folder" | "sqlite"; readonly path: string };
+
+/** The library reads addresses in the same way, and is the one that says what is wrong with them. */
+export function onDisk(address: string): OnDisk | null {
+  const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(address)?.[1]?.toLowerCase();
+  switch (scheme) {
+    case undefined:
+      return address === "" || address.includes("\0") ? null : { kind: "folder", path: resolve(address) };
+    case "file":
+      return URL.canParse(address) && /^file:\/\/\//i.test(address)
+        ? { kind: "folder", path: fileURLToPath(address) }
+        : null;
+    case "sqlite": {
+      const path = address.slice("sqlite:".length).replace(/^\/\/(?=\/)/, "");
+      return path === "" || path.includes("\0") ? null : { kind: "sqlite", path: resolve(path) };
+    }
+    default:
+      return null;
+  }
+}
+
+/** Where a store would be that nobody has made yet, as people name it; null if one is there. What cannot be looked at may be one: opening it says why it cannot. */
+export function placeWithoutStore(address: string): string | null {
+  const place = onDisk(address);
+  if (!place) return null;
+  const { kind, path } = place;
+  const found = statOf(path);
+  // A folder of something else is no store, and does not become one by being read.
+  const isNone = found === null || (kind === "folder" && found === "folder" && statOf(join(path, "sessions")) === null);
+  if (!isNone) return null;
+  return plainLine(kind === "sqlite" ? `sqlite:${path}` : path);
+}
+
+function statOf(path: string): "folder" | "other" | "unknown" | null {
+  try {
+    const stat = statSync(path, { throwIfNoEntry: false });
+    if (!stat) return null;
+    return stat.isDirectory() ? "folder" : "other";
+  } catch (error) {
+    if (error instanceof Error && "syscall" in error) return "unknown";
+    throw error;
+  }
+}
