@@ -13,6 +13,13 @@ export function messagesOf(op: Said): Map<string, Message> {
   return new Map(messages.map((message, index) => [index === 0 ? op.id : `${op.id}.${index}`, message]));
 }
 
+/** Whether the epoch in which this seq stands began without the message: the application dropped it, and whoever records it again does so anew. */
+function isDropped(history: Evidence["history"], id: string, seq: number): boolean {
+  const epoch = history.findLastIndex((record) => record.kind === "epoch" && record.seq < seq);
+  const since = history.slice(epoch + 1).filter((record) => record.seq < seq);
+  return epoch >= 0 && !since.some((record) => record.kind === "message" && record["id"] === id);
+}
+
 /** Messages, the queue and replacements, in the journal: all that was acknowledged, once, whole, in order, and nothing else. */
 export function historyFaults(evidence: Evidence): Fault[] {
   const { log, history } = evidence;
@@ -23,7 +30,7 @@ export function historyFaults(evidence: Evidence): Fault[] {
   const known = new Map<string, Message>();
   for (const { op } of said) for (const [id, message] of messagesOf(op)) known.set(id, message);
   for (const [id, records] of byId) {
-    if (records.length > 1)
+    if (records.some(({ seq }, n) => n > 0 && !isDropped(history, id, seq)))
       faults.push({ what: "twice", message: `message ${id} stands at ${records.map(({ seq }) => seq)}` });
     const message = known.get(id);
     if (!message) faults.push({ what: "invented", message: `nobody recorded message ${id}` });

@@ -32,6 +32,8 @@ function requestFaults({ log, voice }: Evidence): Fault[] {
     .saidOf("asked")
     .filter(({ life }) => life === log.life)
     .flatMap(({ event, at }) => {
+      // An application that hid or dropped all that was said has nothing to ask.
+      if (event.view.length === 0 && log.tried.some((one) => one.at < at && changesPast(one.op))) return [];
       const violations = voice.judge(event.view, stepsBefore(log, at));
       return violations.length > 0 ? [{ what: "refused" as const, message: `a request: ${told(violations)}` }] : [];
     });

@@ -1,6 +1,7 @@
-import type { Reading } from "holdfast";
+import type { JournalRecord, Reading } from "holdfast";
 import { describe, expect, test } from "vitest";
 import type { AgentEvent, Op } from "../../src/conversations/events.ts";
+import { historyFaults } from "../../src/conversations/judge-history.ts";
 import { viewFaults } from "../../src/conversations/judge-views.ts";
 import { Log } from "../../src/conversations/log.ts";
 import { type Message, voiceOf } from "../../src/conversations/voices.ts";
@@ -61,5 +62,34 @@ describe("C35, as the oracle judges it: the past changes when the application ch
       [start("second", prompt), before, start("third", third), asked(after)],
     ] as const;
     expect(kindsOf(logOf(...lives), after)).toEqual(["past"]);
+  });
+});
+
+describe("P4, as the oracle judges it: every request is accepted", () => {
+  test("one that asks nothing is not, unless the application hid or dropped all that there was", () => {
+    expect(kindsOf(logOf([start("second", prompt), asked([])]), second)).toEqual(["refused"]);
+    expect(kindsOf(logOf([start("second", prompt), hide, asked([])]), second)).toEqual([]);
+  });
+});
+
+describe("R15, as the oracle judges it: what is recorded under an id is recorded once", () => {
+  const kindsIn = (...records: readonly object[]): string[] => {
+    const history = records.map(
+      (record, at) => ({ seq: at + 1, at: "", crc: "", ...record }) as unknown as JournalRecord,
+    );
+    const log = logOf([start("second", prompt), "died"], [start("second", prompt)]);
+    const reading = { messages: second, interruption: null, queue: [], entries: [] } as unknown as Reading<Message>;
+    return historyFaults({ log, voice, reading, draftMs: 0, history, effects: [] }).map(({ what }) => what);
+  };
+  const told = { kind: "message", id: "second", message: prompt };
+  const epoch = { kind: "epoch" };
+
+  test("twice in one epoch, also if the epoch brought the first one along", () => {
+    expect(kindsIn(told, told)).toContain("twice");
+    expect(kindsIn(told, epoch, { ...told, carried: true }, told)).toContain("twice");
+  });
+
+  test("dropped by a replacement, and sent again", () => {
+    expect(kindsIn(told, epoch, told)).not.toContain("twice");
   });
 });
