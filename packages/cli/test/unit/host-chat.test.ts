@@ -54,6 +54,31 @@ test("a prompt that is given while a stopped turn comes to its end is worked on,
   expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "second" });
 });
 
+test("R4: signed reasoning goes back to the model that signed it, over turns, typed or queued", async () => {
+  await using stage = new Stage();
+  const signed = { type: "reasoning" as const, text: "I think so.", providerMetadata: { maker: { signature: "s1" } } };
+  const first = Promise.withResolvers<void>();
+  const chat = await stage.chat([
+    [signed, text("One.")],
+    async () => {
+      await first.promise;
+      return [text("Two.")];
+    },
+    [text("Three.")],
+  ]);
+  await chat.prompt("one");
+  await chat.settled();
+  await chat.prompt("two");
+  await chat.prompt("three");
+  first.resolve();
+  await chat.settled();
+  const said = chat.model.prompts.map((prompt) => prompt.find(({ role }) => role === "assistant")?.content);
+  expect(said.slice(1)).toMatchObject([
+    [{ text: "I think so." }, {}],
+    [{ text: "I think so." }, {}],
+  ]);
+});
+
 test("C9: prompts that were queued before a stop wait until the next prompt, and come before it", async () => {
   await using stage = new Stage();
   const asked = gate();
