@@ -97,7 +97,8 @@ export class LocalChat implements Chat {
       if (!this.#shift.over) await this.resumeQueue();
       return "queued";
     }
-    await this.#begin(() => this.#session.startTurn(message, this.#asked));
+    // Named as its answers name it: else every prompt would look like a change of the model, and signed reasoning be left out (R4).
+    await this.#begin(() => this.#session.startTurn(message, { model: this.#model.model.modelId }));
     return "started";
   }
 
@@ -274,13 +275,8 @@ export class LocalChat implements Chat {
     }
   }
 
-  /** Which model a turn is for, as it stands with each answer: by another name every prompt would look like a change of the model, and signed reasoning be left out (R4). */
-  get #asked(): { readonly model: string } {
-    return { model: this.#model.model.modelId };
-  }
-
   async #startQueued(next: Queued<Message>): Promise<Turn<Message>> {
-    const turn = await this.#session.startTurn(next, this.#asked);
+    const turn = await this.#session.startTurn(next, { model: this.#model.model.modelId });
     this.#board.record({ type: "dequeued", id: next.id });
     return turn;
   }
