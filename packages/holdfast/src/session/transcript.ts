@@ -125,7 +125,8 @@ export class Transcript<M> {
     for (let item = this.#byId.get(id); item; item = this.#byId.get(id)) {
       const { synthetic, call: known } = item.entry;
       const isSame = known?.message === call?.message && known?.index === call?.index;
-      if (synthetic !== undefined && isSame) return null;
+      const isOpen = call !== undefined && this.#section.at(call.message, call.index)?.answer === null;
+      if (synthetic !== undefined && isSame && !isOpen) return null;
       id += "~";
     }
     return id;

@@ -7,6 +7,7 @@ import { messagesOf } from "../../src/session/messages.ts";
 import { interruptionOf, openCalls, planResume, repairForPrompt } from "../../src/session/resume.ts";
 import { holds, seedOf } from "../seed.ts";
 import { voices } from "./dialect-voices.ts";
+import { call, step } from "./epoch-lives.ts";
 import { anyRecords } from "./fold-arbitraries.ts";
 import { Book } from "./fold-book.ts";
 
@@ -91,6 +92,19 @@ describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s",
       seed,
       400,
     );
+  });
+
+  test("C29: a repair that stands before the call that it names, and answers nothing, does not leave that call open", () => {
+    const book = new Book(dialect);
+    const [made] = voice.step(step({ calls: [call("c")] }), 1);
+    const place = { message: "a", index: 0 };
+    const entries = [
+      { id: "a~0", message: voice.user("by somebody else") as never, synthetic: "unrecorded", call: place },
+      { id: "a", message: made as never, synthetic: "unrecorded" },
+    ];
+    book.write({ kind: "repair", turn: 1, entries });
+    book.write({ kind: "repair", turn: 1, entries: repairForPrompt(book.conversation) });
+    expect(openCalls(book.conversation)).toEqual([]);
   });
 
   test("R9: the live end pairs as the view does", () => {
