@@ -1,9 +1,9 @@
 import type { Config } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
-import { exported, formatFor, writeOutput } from "../export/index.ts";
 import { type LocalHost, openLocalHost } from "../host/local.ts";
 import { resolveId } from "../store/session-id.ts";
 import { plainLine } from "../terminal/index.ts";
+import { exportFrom } from "./exporting.ts";
 import { runScreen, type ScreenOptions } from "./index.tsx";
 import { shortId } from "./words.ts";
 
@@ -22,7 +22,7 @@ export async function chat(options: ChatCommandOptions, config: Config): Promise
   try {
     const begin = await beginning(host, options);
     const left = await runScreen({
-      ...{ host, begin, exportTo: (id, file) => exportTo(host, id, file) },
+      ...{ host, begin, exportTo: exportFrom(host.sessions) },
       ...(options.model === undefined ? {} : { model: options.model }),
     });
     if (left !== null && left.state.items.length > 0) last = left.id;
@@ -50,10 +50,4 @@ async function beginning(host: LocalHost, options: ChatCommandOptions): Promise<
   }
   const title = options.title === undefined ? {} : { title: options.title };
   return { chat: await host.create({ cwd, ...model, ...title }), resumed: false };
-}
-
-async function exportTo(host: LocalHost, id: string, file: string | undefined): Promise<string> {
-  const path = file ?? `holdfast-${id.slice(0, 13)}.md`;
-  await writeOutput(path, exported(host.sessions, id, { format: formatFor(undefined, path) }));
-  return path;
 }

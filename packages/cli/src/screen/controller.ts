@@ -11,7 +11,7 @@ import { type Act, type Panel, panelOf } from "./panel.ts";
 import { pickKey } from "./picker.ts";
 import { pickerView } from "./picker-view.ts";
 import { Picking } from "./picking.ts";
-import { completed, parse } from "./slash.ts";
+import { completed, meant, parse } from "./slash.ts";
 import { editorColumns, liveRowsMax, type Size, textColumns, type View } from "./view.ts";
 import { errorWords } from "./words.ts";
 
@@ -236,8 +236,7 @@ export class Controller {
     const { text } = this.#editor;
     const parsed = parse(text);
     if (more !== null) this.#editor = more;
-    else if (parsed.kind === "unknown")
-      this.drawing.notice("warning", `There is no /${parsed.name}. /help lists the commands.`);
+    else if (parsed.kind === "unknown") this.drawing.notice("warning", unknownWords(parsed.name));
     else if (text.trim() !== "") {
       this.#editor = sent(this.#editor);
       if (parsed.kind === "command") this.#commands.run(parsed.name, parsed.argument);
@@ -336,6 +335,11 @@ export class Controller {
     if (picker === null) return behind;
     return pickerView(picker, this.#picking.preview(columns), columns, liveRowsMax(this.drawing.size));
   }
+}
+
+function unknownWords(name: string): string {
+  const other = meant(name);
+  return `There is no /${name}. ${other === null ? "" : `Is /${other} meant? `}/help lists the commands.`;
 }
 
 function canStop({ status, isCompacting }: ChatState): boolean {

@@ -39,6 +39,9 @@ export class Desk {
 
   /** Takes a chat onto the screen. The one that was there stays open and goes on. */
   show(chat: Chat): void {
+    const left = this.#current?.state;
+    // It waits on, and nobody would hear of it again.
+    if (left !== undefined && left.asks.length > 0) this.#elsewhere.set(left.id, asksWords(left));
     this.#current = chat;
     this.#elsewhere.delete(chat.id);
     if (chat.state.status === "running" && !this.#startedAt.has(chat.id)) this.#startedAt.set(chat.id, this.#now());
@@ -83,9 +86,13 @@ export class Desk {
   }
 }
 
+function asksWords(state: ChatState): string {
+  return `"${chatName(state, 24)}" asks for permission`;
+}
+
 function elsewhereWords(state: ChatState, event: ChatEvent): string | null {
   const name = `"${chatName(state, 24)}"`;
-  if (event.type === "permission.asked") return `${name} asks for permission`;
+  if (event.type === "permission.asked") return asksWords(state);
   if (event.type !== "turn.ended") return null;
   return event.outcome === "failed"
     ? `${name} failed`

@@ -22,12 +22,28 @@ export type Parsed =
 
 /** `/name argument` on one line. A path such as `/etc/hosts` is a prompt. */
 export function parse(text: string): Parsed {
-  const match = /^\/([a-z]+)(?:[ \t]+([^\n]*))?$/u.exec(text.trim());
+  const match = /^\/([a-z]+)(?:[ \t]+([^\n]*))?$/iu.exec(text.trim());
   if (match === null) return { kind: "prompt" };
-  const name = match[1]!;
+  const said = match[1]!.toLowerCase();
+  // As other programs call it.
+  const name = said === "exit" ? "quit" : said;
   const known = COMMANDS.find((one) => one.name === name);
   if (known === undefined) return { kind: "unknown", name };
   return { kind: "command", name: known.name, argument: (match[2] ?? "").trim() };
+}
+
+/** The command that was meant, perhaps: a letter more, less, wrong or in the wrong place. */
+export function meant(name: string): CommandName | null {
+  return COMMANDS.find((one) => isSlip(name, one.name) || isSlip(one.name, name))?.name ?? null;
+}
+
+/** Does one slip of the hand make `a` of `b`, which is not shorter? */
+function isSlip(a: string, b: string): boolean {
+  let at = 0;
+  while (at < a.length && a[at] === b[at]) at++;
+  const [rest, wanted] = [a.slice(at), b.slice(at)];
+  const swapped = wanted.slice(0, 2).split("").reverse().join("");
+  return rest === wanted.slice(1) || rest.slice(1) === wanted.slice(1) || rest === swapped + wanted.slice(2);
 }
 
 /** Commands that begin like this. */

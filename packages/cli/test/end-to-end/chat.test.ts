@@ -160,6 +160,9 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.say("/nonsense");
     await terminal.until("There is no /nonsense. /help lists the commands.");
     await terminal.keys("C-u");
+    await terminal.say("/exprot");
+    await terminal.until("There is no /exprot. Is /export meant?");
+    await terminal.keys("C-u");
     await terminal.say("/help");
     await terminal.until(/\/sessions +go to another session/);
     await terminal.say("/model nosuch/x");
@@ -169,6 +172,8 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.say("/export talk.html");
     await terminal.until("Written to talk.html.");
     expect(readFileSync(join(home.work, "talk.html"), "utf8")).toContain("think about rivers");
+    await terminal.say("/export talk.html");
+    await terminal.until("talk.html is there already, and was not touched. Give another name.");
     await terminal.keys("C-d");
     expect(await terminal.ended()).toEqual({ code: 0, signal: null });
   });

@@ -180,6 +180,14 @@ test("word from another session is shown, and goes away when one goes there", as
   await vi.waitFor(() => expect(person.live).not.toContain("asks for permission"));
 });
 
+test("a question that was left behind unanswered is not forgotten", async () => {
+  const here = new ScriptedChat("0199aaaa-0000", { title: "here", ...ASKING });
+  const person = new Person(here, new ScriptedChat("0199bbbb-0000", { title: "the other" })).say("/sessions");
+  await person.sees("the other");
+  person.type("other").press("enter");
+  await person.sees('"here" asks for permission');
+});
+
 test("a chat that has nothing to do is given back when one goes to another; one that works is not", async () => {
   const idle = new ScriptedChat("0199aaaa-0000", { title: "idle" });
   const other = new ScriptedChat("0199bbbb-0000", { title: "the other" });

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { holds, seedOf } from "../../../holdfast/test/seed.ts";
 import { continued, cursorAt, EDITOR, type Editor, edit, rowsOf, sent, withText } from "../../src/screen/editor.ts";
 import { type Key, type KeyName, keysOf } from "../../src/screen/keys.ts";
-import { completed, parse, suggestions } from "../../src/screen/slash.ts";
+import { completed, meant, parse, suggestions } from "../../src/screen/slash.ts";
 
 const seed = seedOf(import.meta.url, "unit");
 const COLUMNS = 20;
@@ -121,10 +121,17 @@ describe("keys", () => {
 });
 
 describe("commands with a slash", () => {
+  test("one slip of the hand is understood, two are not", () => {
+    for (const slip of ["modle", "mdoel", "modl", "modell", "mobel", "odel"]) expect(meant(slip)).toBe("model");
+    for (const other of ["mobile", "", "x", "led", "sesions2"]) expect(meant(other)).toBeNull();
+    expect(parse("/Model offline")).toEqual({ kind: "command", name: "model", argument: "offline" });
+  });
+
   test("a path is a prompt, an unknown word is not", () => {
     expect(parse("/etc/hosts is what?")).toEqual({ kind: "prompt" });
     expect(parse("/model a/b")).toEqual({ kind: "command", name: "model", argument: "a/b" });
     expect(parse(" /quit ")).toEqual({ kind: "command", name: "quit", argument: "" });
+    expect(parse("/exit")).toEqual({ kind: "command", name: "quit", argument: "" });
     expect(parse("/nonsense")).toEqual({ kind: "unknown", name: "nonsense" });
     expect(parse("/fork\nand more")).toEqual({ kind: "prompt" });
   });
