@@ -219,6 +219,40 @@ describe("after an interruption", () => {
     expect(reply.text).toContain("does not fit into my window");
   });
 
+  test("a count goes on behind a summary for which its list was shortened, and reads no file twice", () => {
+    const bench = new Workbench(Object.fromEntries([1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => [`docs/${n}.md`, "a b\n"])));
+    const prompt = user("count words in docs");
+    let messages: LanguageModelV4Prompt = [prompt];
+    const list = replyTo(request(messages));
+    const listed = [...messages, ...answered(list, outputOf(bench, list.calls[0]!))];
+    const reads = replyTo(request(listed));
+    expect(reads.calls).toHaveLength(8);
+    // As the agent shortens what is too long for the request: the oldest results first.
+    const shortened = { type: "text", value: "1.md\n[shortened]" } as const;
+    const content = reads.calls.map((call) => result(call, outputOf(bench, call)));
+    const told = [prompt, ...answered(list, shortened), assistant(reads), { role: "tool" as const, content }];
+    const summary = replyTo(request([...told, user(SUMMARISE)], [])).text;
+    messages = [user(`[Summary of the conversation so far]\n\n${summary}`), prompt];
+    const again = replyTo(request(messages));
+    expect(called(again)).toEqual(["list docs"]);
+    messages = [...messages, ...answered(again, outputOf(bench, again.calls[0]!))];
+    const rest = replyTo(request(messages));
+    expect(called(rest)).toEqual(["read docs/9.md"]);
+    messages = [...messages, ...answered(rest, outputOf(bench, rest.calls[0]!))];
+    const written = replyTo(request(messages));
+    expect(String(written.calls[0]!.input["content"])).toContain("| **together** | 9 | 18 |");
+  });
+
+  test("an input of megabytes is streamed in pieces that somebody waits for", async () => {
+    const { stream } = await offlineModel({ windowTokens: 10_000_000 }).doStream(
+      request([user(`write a.txt: ${"x".repeat(2_000_000)}`)]),
+    );
+    const parts = await Array.fromAsync(stream as AsyncIterable<LanguageModelV4StreamPart>);
+    const deltas = parts.flatMap((part) => (part.type === "tool-input-delta" ? [part.delta] : []));
+    expect(deltas.length).toBeLessThanOrEqual(401);
+    expect(JSON.parse(deltas.join(""))).toEqual({ path: "a.txt", content: `${"x".repeat(2_000_000)}\n` });
+  });
+
   test("a new prompt leaves the old task; `continue` takes it up", () => {
     const old: LanguageModelV4Prompt = [user("write a.txt: x")];
     const doubt = closingWords("outcome-unknown", { kind: "killed" });

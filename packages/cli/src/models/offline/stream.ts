@@ -108,13 +108,17 @@ function words(text: string): string[] {
 
 const PIECE_CHARACTERS = 24;
 
+/** An input comes in this many pieces at most, which are longer then: nobody waits for megabytes in small ones. */
+const PIECES_MAX = 400;
+
 /** Never half a character. */
 function pieces(text: string): string[] {
+  const characters = Math.max(PIECE_CHARACTERS, Math.ceil(text.length / PIECES_MAX));
   const out: string[] = [];
   let piece = "";
   for (const character of text) {
     piece += character;
-    if (piece.length < PIECE_CHARACTERS) continue;
+    if (piece.length < characters) continue;
     out.push(piece);
     piece = "";
   }

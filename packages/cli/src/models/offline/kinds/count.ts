@@ -1,7 +1,7 @@
 import type { Progress } from "../carried.ts";
 import { standingOf } from "../change.ts";
 import { batch, type Job, type Step, several, stringsIn } from "../job.ts";
-import { has, type Known, look, lookAt, type Wanted } from "../known.ts";
+import { FORGOTTEN, has, type Known, look, lookAt, type Wanted } from "../known.ts";
 import { countOf, filesListed, isPart } from "../output.ts";
 import { samePath } from "../path.ts";
 import { sameLook } from "./files.ts";
@@ -19,7 +19,10 @@ export function countJob(folder: string, report: string): Job {
     next(known, from, before): Step {
       const listed = filesIn(known, folder, from, before);
       if (listed.state === "ask") {
-        return { kind: "call", calls: listed.calls, thought: `First I see what is in ${folder}.`, progress: before };
+        // What was counted already is kept, whatever became of the list.
+        const { rows, left } = tally(known, filesRead(known, folder, report, from), from, before);
+        const progress = Object.keys({ ...rows, ...left }).length > 0 ? { ...before, rows, left } : before;
+        return { kind: "call", calls: listed.calls, thought: `First I see what is in ${folder}.`, progress };
       }
       if (listed.state === "hopeless") {
         const text = `I could not see what is in ${folder}: ${listed.why}.`;
@@ -32,18 +35,20 @@ export function countJob(folder: string, report: string): Job {
   };
 }
 
-function count(
-  known: Known,
-  files: readonly string[],
-  report: string,
-  from: number,
-  listedTo: number,
-  before: Step["progress"],
-): Step {
+interface Tally {
+  readonly rows: Readonly<Record<string, Row>>;
+  /** Those that cannot be counted, and why. */
+  readonly left: Readonly<Record<string, string>>;
+  /** What is still to be read. */
+  readonly calls: readonly Wanted[];
+  readonly to: number;
+}
+
+function tally(known: Known, files: readonly string[], from: number, before: Progress): Tally {
   const rows = { ...(before["rows"] as Record<string, Row> | undefined) };
   const left = { ...(before["left"] as Record<string, string> | undefined) };
   const calls: Wanted[] = [];
-  let to = listedTo;
+  let to = from;
   for (const path of files) {
     if (path in rows || path in left) continue;
     const found = lookAt(known, path, from);
@@ -56,6 +61,28 @@ function count(
     else if (found.state === "known") rows[path] = countOf(found.text);
     else left[path] = found.state === "missing" ? "it is gone" : found.why;
   }
+  return { rows, left, calls, to };
+}
+
+/** Those of the folder that were read for this task. */
+function filesRead(known: Known, folder: string, report: string, from: number): string[] {
+  const paths = known.calls
+    .slice(from)
+    .flatMap(({ name, input }) => (name === "read" ? stringsIn([input["path"]]) : []));
+  const isInside = (path: string): boolean => folder === "." || path.startsWith(`${folder}/`);
+  return paths.filter((path) => isInside(path) && !samePath(path, report));
+}
+
+function count(
+  known: Known,
+  files: readonly string[],
+  report: string,
+  from: number,
+  listedTo: number,
+  before: Step["progress"],
+): Step {
+  const { rows, left, calls, to: read } = tally(known, files, from, before);
+  const to = Math.max(listedTo, read);
   const progress = { files, rows, left };
   if (calls.length > 0) {
     const done = Object.keys(rows).length;
@@ -102,6 +129,8 @@ function filesIn(known: Known, folder: string, from: number, before: Progress): 
   if (!has(known, "list")) return { state: "hopeless", why: 'there is no tool "list"', to: from };
   const wanted: Wanted = { name: "list", input: { path: folder } };
   const found = look(known, wanted, ({ input }) => sameLook(input, wanted.input), from);
+  // Left out of what is summed up; behind the summary there is room for it once more.
+  if (found.state === "hopeless" && found.why === FORGOTTEN) return { state: "ask", calls: [wanted] };
   if (found.state === "missing") return { state: "hopeless", why: "there is no such folder", to: found.to };
   if (found.state !== "known") return found;
   return { state: "known", files: filesListed(found.text, folder), to: found.to };
