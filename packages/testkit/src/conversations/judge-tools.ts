@@ -14,7 +14,8 @@ export function toolFaults({ log, history, effects }: Evidence): Fault[] {
     history.filter(({ kind }) => kind === "tool.started"),
     placeOf,
   );
-  const ends = history.filter(({ kind }) => kind === "tool.ended");
+  // One whose call is not recorded yet is recorded again, under its id, where an epoch begins.
+  const ends = new Map(history.filter(({ kind }) => kind === "tool.ended").map((record) => [record["id"], record]));
   // A tool may start before its call is recorded (R9): then its start names no message.
   const startsOf = (place: string, call: string): readonly JournalRecord[] => [
     ...(starts.get(`null ${call}`) ?? []),
@@ -37,7 +38,7 @@ export function toolFaults({ log, history, effects }: Evidence): Fault[] {
         message: `call ${place} had its effect in lives ${ran.map(({ life }) => life)}`,
       });
   }
-  const texts = ends.map((record) => JSON.stringify(record));
+  const texts = [...ends.values()].map((record) => JSON.stringify(record));
   for (const { op, answer } of log.of("toolEnded")) {
     const times = texts.filter((text) => text.includes(op.mark)).length;
     if (answer === "ok" && times === 0)

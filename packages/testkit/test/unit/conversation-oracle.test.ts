@@ -2,6 +2,7 @@ import type { JournalRecord, Reading } from "holdfast";
 import { describe, expect, test } from "vitest";
 import type { AgentEvent, Op } from "../../src/conversations/events.ts";
 import { historyFaults } from "../../src/conversations/judge-history.ts";
+import { toolFaults } from "../../src/conversations/judge-tools.ts";
 import { viewFaults } from "../../src/conversations/judge-views.ts";
 import { Log } from "../../src/conversations/log.ts";
 import { type Message, voiceOf } from "../../src/conversations/voices.ts";
@@ -91,5 +92,28 @@ describe("R15, as the oracle judges it: what is recorded under an id is recorded
 
   test("dropped by a replacement, and sent again", () => {
     expect(kindsIn(told, epoch, told)).not.toContain("twice");
+  });
+});
+
+describe("R6, as the oracle judges it: an outcome is recorded once", () => {
+  const ended: Op = { do: "toolEnded", message: "a", call: "c", mark: "«r1.1»", late: false };
+  const end = (id: string): object => ({ kind: "tool.ended", id, call: "c", value: "«r1.1» done" });
+  const kindsIn = (...history: readonly object[]): string[] => {
+    const reading = {} as unknown as Reading<Message>;
+    const evidence = {
+      log: logOf([ended]),
+      voice,
+      reading,
+      draftMs: 0,
+      history: history as JournalRecord[],
+      effects: [],
+    };
+    return toolFaults(evidence).map(({ what }) => what);
+  };
+
+  test("not twice; but one whose call is not recorded yet goes along into an epoch", () => {
+    expect(kindsIn()).toEqual(["lost"]);
+    expect(kindsIn(end("1"), end("2"))).toEqual(["twice"]);
+    expect(kindsIn(end("1"), { kind: "epoch" }, end("1"))).toEqual([]);
   });
 });
