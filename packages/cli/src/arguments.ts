@@ -1,4 +1,5 @@
-import { InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
+import { CommandError, EXIT } from "./exit.ts";
 import { durationMs } from "./terminal/time.ts";
 
 /** Parsers for what is given on the command line; commander says which option it was. */
@@ -25,4 +26,14 @@ export function timeOf(text: string): string {
   const at = age === null ? Date.parse(text) : Date.now() - age;
   if (Number.isNaN(at)) throw new InvalidArgumentError("Give a date, or an age such as 2h or 7d.");
   return new Date(at).toISOString();
+}
+
+/** For a command that has a store of its own: one that was named is not to be passed over in silence. (One in the environment is meant for the others.) */
+export function assertNoStore(command: Command, why: string): void {
+  if (command.optsWithGlobals()["store"] === undefined) return;
+  throw new CommandError(
+    EXIT.usage,
+    "USAGE",
+    `--store does not go with "holdfast ${command.name()}": ${why}. Nothing was touched.`,
+  );
 }

@@ -35,6 +35,8 @@ export interface Setting {
   readonly envOnly?: true;
   /** Lists add up: those of the file, then those of the environment, then those of the flags. */
   readonly kind: "text" | "url" | "list" | "number" | "switch";
+  /** Of a number; default 0. */
+  readonly least?: number;
   readonly fallback: Config[keyof Config];
   readonly what: string;
 }
@@ -93,6 +95,7 @@ export const settings: readonly Setting[] = [
     env: "HOLDFAST_WINDOW_TOKENS",
     flag: "--window-tokens",
     kind: "number",
+    least: 1,
     fallback: undefined,
     what: "how many tokens the model's window holds; by default what is known of the model",
   },
@@ -203,7 +206,7 @@ function readConfigFile(path: string, mustBeThere: boolean): Readonly<Record<str
 }
 
 /** Checked by hand: a library that does it would take longer to load than everything else here. */
-function checked({ kind }: Setting, given: unknown, where: string): Config[keyof Config] {
+function checked({ kind, least = 0 }: Setting, given: unknown, where: string): Config[keyof Config] {
   switch (kind) {
     case "text":
       if (typeof given === "string" && given !== "") return given;
@@ -213,8 +216,8 @@ function checked({ kind }: Setting, given: unknown, where: string): Config[keyof
       throw invalid(`${where} must be an address that begins with http:// or https://, not ${shown(given)}.`);
     case "number": {
       const value = typeof given === "string" && /^\d{1,12}$/.test(given.trim()) ? Number(given) : given;
-      if (typeof value === "number" && Number.isInteger(value) && value >= 0) return value;
-      throw invalid(`${where} must be a whole number that is not negative, not ${shown(given)}.`);
+      if (typeof value === "number" && Number.isInteger(value) && value >= least) return value;
+      throw invalid(`${where} must be a whole number of at least ${least}, not ${shown(given)}.`);
     }
     case "list": {
       const list = typeof given === "string" ? splitRules(given) : given;

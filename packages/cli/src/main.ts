@@ -37,6 +37,15 @@ export async function main(args: readonly string[]): Promise<void> {
   }
 }
 
+const EXAMPLES = [
+  "Examples:",
+  "  holdfast demo",
+  "  holdfast chat",
+  "  holdfast run \"count words in src to words.md\" --allow 'write(words.md)'",
+  "  holdfast run --continue --finish",
+  "  holdfast help run",
+];
+
 /** All commands, for the command line, completion and tests. */
 export function makeProgram(): Command {
   const program = new Command("holdfast")
@@ -53,7 +62,7 @@ export function makeProgram(): Command {
     .configureOutput({ outputError: (text, write) => write(`${text.replace(/^error: /, "holdfast: ")}`) })
     .showHelpAfterError("Try --help.")
     .exitOverride();
-  program.addHelpText("after", () => `\n${exitCodeLines().join("\n")}`);
+  program.addHelpText("after", () => `\n${[...EXAMPLES, "", ...exitCodeLines()].join("\n")}`);
   registerChat(program);
   registerRun(program);
   registerResume(program);

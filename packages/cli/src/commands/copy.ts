@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { assertNoStore } from "../arguments.ts";
 import type { Copied } from "../copy/copy.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { withFamilies } from "../store/children.ts";
@@ -29,7 +30,10 @@ export function register(program: Command): void {
       "after",
       '\nExamples:\n  holdfast copy ~/.local/share/holdfast sqlite:sessions.db --all\n  PGPASSWORD=… holdfast copy . "postgres://worker@db/agents" latest --move',
     )
-    .action((from: string, to: string, given: readonly string[], options: Options) => copy(from, to, given, options));
+    .action((from: string, to: string, given: readonly string[], options: Options, command: Command) => {
+      assertNoStore(command, "both stores are named behind it");
+      return copy(from, to, given, options);
+    });
 }
 
 async function copy(from: string, to: string, given: readonly string[], options: Options): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { countOf } from "../arguments.ts";
+import { assertNoStore, countOf } from "../arguments.ts";
 import { loadConfig } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { outlivePipe } from "../terminal/pipe.ts";
@@ -34,6 +34,7 @@ export function register(program: Command): void {
       "\nExamples:\n  holdfast demo\n  holdfast demo --kills 20 --seed 7\n  holdfast demo --lose-one; echo $?\n  holdfast demo --json | jq .acknowledged",
     )
     .action(async (options: Options, command: Command) => {
+      assertNoStore(command, "it makes one of its own, so that your sessions are not touched");
       if (options.loseOne && options.kills < 2)
         throw new CommandError(
           EXIT.usage,

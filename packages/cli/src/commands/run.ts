@@ -47,6 +47,12 @@ Without a terminal nobody can be asked: a call that no rule allows is denied, an
           "USAGE",
           "--finish goes on with the prompt that was interrupted: give no other. Nothing was touched.",
         );
+      if (options.title !== undefined && (options.resume !== undefined || options.continue || options.finish))
+        throw new CommandError(
+          EXIT.usage,
+          "USAGE",
+          "--title is for a new session. Another title for this one: holdfast rename <id> <title>. Nothing was touched.",
+        );
       if (options.stopProcesses && !options.finish)
         throw new CommandError(EXIT.usage, "USAGE", "--stop-processes goes with --finish. Nothing was touched.");
       const { run } = await import("../run/run.ts");

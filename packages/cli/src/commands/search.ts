@@ -1,9 +1,9 @@
 import type { Command } from "commander";
-import type { ListQuery, SearchHit } from "holdfast";
+import type { ListQuery, SearchHit, Store, Summary } from "holdfast";
 import { countOf, timeOf } from "../arguments.ts";
 import { EXIT } from "../exit.ts";
 import { withStore } from "../store/open.ts";
-import { placeOf } from "../store/session-id.ts";
+import { allSessions, placeOf } from "../store/session-id.ts";
 import { paintFor } from "../terminal/colour.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { ago } from "../terminal/time.ts";
@@ -40,7 +40,8 @@ export function register(program: Command): void {
             ...(here ? { cwd: process.cwd() } : {}),
             ...(app === undefined ? {} : { app }),
             ...(since === undefined ? {} : { since }),
-            limit,
+            // One more than is shown tells whether there are more.
+            limit: options.json ? limit : limit + 1,
           };
           const hits: SearchHit[] = [];
           for await (const hit of store.search(words.join(" "), query)) {
@@ -49,13 +50,12 @@ export function register(program: Command): void {
           }
           if (hits.length === 0) nothingFound(placeOf(store));
           if (options.json || hits.length === 0) return;
-          const summaries = new Map(
-            (await store.list({ empty: true, limit: 10_000 })).sessions.map((one) => [one.id, one]),
-          );
+          const shown = hits.slice(0, limit);
+          const summaries = await summariesOf(store, new Set(shown.map(({ session }) => session)));
           const paint = paintFor(process.stdout);
           const columns = process.stdout.columns ?? Number.POSITIVE_INFINITY;
           let last = "";
-          for (const { session, excerpt } of hits) {
+          for (const { session, excerpt } of shown) {
             if (session !== last) {
               const about = summaries.get(session);
               const words = about ? `  ${plainLine(about.title)} (${ago(about.at, Date.now())})` : "";
@@ -64,10 +64,20 @@ export function register(program: Command): void {
             process.stdout.write(`  ${fit(plainLine(excerpt), columns - 2)}\n`);
             last = session;
           }
+          if (hits.length > limit) process.stdout.write(`\n${paint("faint", "There are more: --limit <n>.")}\n`);
         },
         nothingFound,
       ),
     );
+}
+
+async function summariesOf(store: Store, ids: ReadonlySet<string>): Promise<Map<string, Summary>> {
+  const found = new Map<string, Summary>();
+  for await (const session of allSessions(store)) {
+    if (ids.has(session.id)) found.set(session.id, session);
+    if (found.size === ids.size) break;
+  }
+  return found;
 }
 
 /** Where was looked is half of the answer. */

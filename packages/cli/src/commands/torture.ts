@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import type { ConversationReceipt } from "@holdfast/testkit/conversations";
 import type { Receipt } from "@holdfast/testkit/kill";
 import { type Command, Option } from "commander";
-import { countOf, countOrNoneOf } from "../arguments.ts";
+import { assertNoStore, countOf, countOrNoneOf } from "../arguments.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { paintFor } from "../terminal/colour.ts";
 import { progressOn } from "../terminal/progress.ts";
@@ -39,7 +39,19 @@ export function register(program: Command): void {
     .option("--dir <path>", "where the stores are made: on the disk that matters (default: the temporary folder)")
     .option("--json", "the sums as JSON")
     .addHelpText("after", "\nExample:\n  holdfast torture --kills 1000 --dir ~")
-    .action(torture);
+    .action((options: Options, command: Command) => {
+      assertNoStore(
+        command,
+        "it makes its own, so that your sessions are not touched; --on says of which kind, --dir where",
+      );
+      if (options.kills + options.conversations === 0)
+        throw new CommandError(
+          EXIT.usage,
+          "USAGE",
+          "Without kills there is nothing to see: --kills, --conversations. Nothing was touched.",
+        );
+      return torture(options);
+    });
 }
 
 async function torture(options: Options): Promise<void> {
@@ -80,8 +92,10 @@ async function torture(options: Options): Promise<void> {
     rmSync(place, { recursive: true, force: true });
     tell(paint("good", `${verdict === "stopped" ? "Stopped early. " : ""}Nothing that was acknowledged is lost.`));
   }
+  const lanes = options.lanes === undefined ? "" : ` --lanes ${options.lanes}`;
+  const dir = options.dir === undefined ? "" : ` --dir ${options.dir}`;
   tell(
-    `Repeat with: holdfast torture --kills ${options.kills} --conversations ${options.conversations} --on ${options.on} --durability ${options.durability} --seed ${seed}`,
+    `Repeat with: holdfast torture --kills ${options.kills} --conversations ${options.conversations} --on ${options.on} --durability ${options.durability} --seed ${seed}${lanes}${dir}`,
   );
 }
 

@@ -10,6 +10,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { CommandError, EXIT } from "../exit.ts";
 import type { Files } from "./receipt.ts";
 import type { Task } from "./task.ts";
 
@@ -27,7 +28,7 @@ export interface Room {
 }
 
 export function makePlace({ files }: Task): Place {
-  const path = realpathSync(mkdtempSync(join(tmpdir(), "holdfast-demo-")));
+  const path = temporaryFolder();
   const room = (name: string): Room => {
     const work = join(path, name, "project");
     for (const [file, text] of Object.entries(files)) {
@@ -42,6 +43,20 @@ export function makePlace({ files }: Task): Place {
     undisturbed: room("undisturbed"),
     remove: () => rmSync(path, { recursive: true, force: true, maxRetries: 5 }),
   };
+}
+
+function temporaryFolder(): string {
+  const place = tmpdir();
+  try {
+    return realpathSync(mkdtempSync(join(place, "holdfast-demo-")));
+  } catch (error) {
+    throw new CommandError(
+      EXIT.failed,
+      "NO_PLACE",
+      `There is no place for the demo: no folder can be made in ${place} (${(error as Error).message}). TMPDIR names another.`,
+      error,
+    );
+  }
 }
 
 export function filesIn(folder: string): Files {

@@ -161,7 +161,7 @@ export class LocalHost implements Host {
       const { notes, dialect, app } = session.attributes;
       if (dialect !== "ai-sdk") {
         const message = `Session ${session.id} holds messages in the dialect "${dialect}"${app ? `, of ${app}` : ""}: this agent cannot go on with it. Nothing was touched. "holdfast show" reads it, "holdfast export" translates it.`;
-        throw new CommandError(EXIT.usage, "DIALECT_UNKNOWN", message);
+        throw new CommandError(EXIT.store, "DIALECT_UNKNOWN", message);
       }
       const { model: last } = notes;
       return this.#services.model(wanted ?? (typeof last === "string" ? last : this.#services.config.model));

@@ -102,6 +102,9 @@ describe("reading", () => {
       json((await home.run(["search", "flaky", "--here", "--json"])).stdout).map(({ session }) => session),
     ).toEqual([a]);
     expect((await home.run(["search", "flaky", "te"])).stdout).toContain(a);
+    const some = (await home.run(["search", "flaky", "--limit", "1"])).stdout;
+    expect(some).toContain("There are more: --limit <n>.");
+    expect(some).not.toContain(a);
     expect(await home.run(["search", "nowhere"])).toMatchObject({
       code: 1,
       stdout: "",

@@ -62,6 +62,7 @@ describe("configuration", () => {
     ["a wrong type", { model: 7 }, /"model" must be a text.*not 7/],
     ["an address that is none", { baseUrl: "localhost:11434" }, /"baseUrl" must be an address/],
     ["a number that is none", { windowTokens: -1 }, /"windowTokens" must be a whole number/],
+    ["a window of nothing", { windowTokens: 0 }, /"windowTokens" must be a whole number of at least 1/],
     ["a list that is none", { allow: [1] }, /"allow" must be a list/],
   ])("%s in the file is said, with its path", (_name, content, words) => {
     const path = file(content);

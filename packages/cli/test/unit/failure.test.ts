@@ -1,7 +1,8 @@
-import { errorCodes, HoldfastError } from "holdfast";
+import { type ErrorCode, errorCodes, HoldfastError } from "holdfast";
 import { expect, test } from "vitest";
 import { CommandError, EXIT, exitCodes } from "../../src/exit.ts";
 import { exitCodeOf, failureOf } from "../../src/failure.ts";
+import { makeProgram } from "../../src/main.ts";
 
 test("each code of the library has an exit code of the table", () => {
   for (const code of errorCodes) expect(exitCodes.map(([exit]) => exit)).toContain(exitCodeOf(code));
@@ -20,6 +21,28 @@ test("a busy session: who has it, and what one can do", () => {
   const { exitCode, hints } = failureOf(error);
   expect(exitCode).toBe(EXIT.busy);
   expect(hints.join()).toMatch(/tail -f x.*fork x/);
+});
+
+test.each([
+  [["--store", "x", "demo"], /--store does not go with "holdfast demo"/],
+  [["--store", "x", "torture"], /--store does not go with "holdfast torture"/],
+  [["copy", "a", "b", "--all", "--store", "x"], /--store does not go with "holdfast copy"/],
+  [["torture", "--kills", "0", "--conversations", "0"], /nothing to see/],
+  [["run", "--continue", "--title", "x", "a prompt"], /--title is for a new session/],
+])("what would be passed over in silence is refused: %j", async (args, words) => {
+  const refused = expect.objectContaining({ exitCode: EXIT.usage, message: expect.stringMatching(words) });
+  await expect(makeProgram().parseAsync(args, { from: "user" })).rejects.toEqual(refused);
+});
+
+test("the advice fits the case", () => {
+  const hints = (code: ErrorCode, facts: Record<string, string>): string =>
+    failureOf(new HoldfastError(code, "It failed.", facts)).hints.join();
+  expect(hints("STORE_FORBIDDEN", { errno: "EACCES" })).toMatch(/another user/);
+  expect(hints("STORE_FORBIDDEN", { errno: "EROFS" })).toMatch(/read-only.*holdfast copy/);
+  expect(hints("PATH_UNSAFE", { errno: "ENOTDIR", path: "/a/b.db" })).toMatch(/--store sqlite:\/a\/b\.db/);
+  expect(hints("PATH_UNSAFE", { errno: "ELOOP", path: "/a" })).toBe("");
+  expect(hints("DIALECT_UNKNOWN", { dialect: "mine" })).toMatch(/Another program/);
+  expect(hints("DIALECT_UNKNOWN", { dialect: "" })).toMatch(/damaged or gone.*holdfast verify/);
 });
 
 test("C25: what an error quotes is harmless", () => {
