@@ -1,4 +1,5 @@
 import { agentSabotages } from "./agent.ts";
+import { postgresSabotages } from "./postgres.ts";
 import { sessionSabotages } from "./sessions.ts";
 
 /** One way to break the store, as a change of its source. Each must be caught by some test. */
@@ -296,4 +297,5 @@ export const sabotages: readonly Sabotage[] = [
   },
   ...sessionSabotages,
   ...agentSabotages,
+  ...postgresSabotages,
 ];

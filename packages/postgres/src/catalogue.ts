@@ -1,5 +1,5 @@
 import type { Json, Listed, ListHints, ListOptions, Summariser } from "holdfast";
-import { listCursor, parseListCursor, recordOf } from "holdfast/kit";
+import { type Line, listCursor, parseListCursor, recordOf } from "holdfast/kit";
 import type { Database, Row } from "./database.ts";
 import { codeOf } from "./failure.ts";
 import { holderOf, isFree } from "./leases.ts";
@@ -7,6 +7,9 @@ import type { Lines } from "./lines.ts";
 import type { Standing } from "./lot.ts";
 
 const heldOf = (schema: string): string => `NOT (${isFree(schema)}) AS held`;
+
+/** So many rows that were left behind are carried on in one go. */
+const TOGETHER = 256;
 
 interface Found extends Listed {
   readonly place: string;
@@ -72,7 +75,7 @@ export class Catalogue {
     return last && found.length > sessions.length ? { sessions, next: listCursor(last) } : { sessions };
   }
 
-  /** Saves what it can; what it may not save, as a mere reader, is returned. */
+  /** Saves what it can; what it may not save, as a mere reader, or what another is just saving, is returned. */
   async #carryOn(): Promise<Found[]> {
     const { schema } = this.#database;
     const { rows } = await this.#database.query(
@@ -81,47 +84,85 @@ export class Catalogue {
       FROM ${schema}.catalogue AS c JOIN ${schema}.heads AS h USING (place) WHERE NOT c.closed AND h.head > c.head AND h.trashed IS NULL`,
     );
     const unsaved: Found[] = [];
-    for (const row of rows) {
-      const carried = await this.#carried(listedOf(row), Number(row["newest"]));
-      if (!(await this.#saveForOther(carried))) unsaved.push(carried);
+    for (let first = 0; first < rows.length; first += TOGETHER) {
+      const carried = await this.#carried(rows.slice(first, first + TOGETHER));
+      const saved = await this.#saveForOthers(carried.filter(({ closed }) => !closed));
+      for (const row of carried)
+        if (!(row.closed ? await this.#saveClosed(row) : saved.has(row.place))) unsaved.push(row);
     }
     return unsaved;
   }
 
-  async #carried(row: Found, newest: number): Promise<Found> {
+  /** Over all lines that came later. Who is too far behind to be read with the others is read for itself. */
+  async #carried(rows: readonly Row[]): Promise<Found[]> {
+    const behind = rows.map((row) => ({ row: listedOf(row), newest: Number(row["newest"]) }));
+    const stretches = behind.map(({ row: { place, head }, newest }) => ({ place, from: head + 1, to: newest }));
+    const together = await this.#lines.together(stretches);
+    const carried: Found[] = [];
+    for (const { row, newest } of behind) {
+      let found = this.#over(row, together.get(row.place) ?? []);
+      if (!together.has(row.place))
+        for await (const lines of this.#lines.read(row.place, row.head + 1, newest)) found = this.#over(found, lines);
+      carried.push(found);
+    }
+    return carried;
+  }
+
+  #over(row: Found, lines: readonly Line[]): Found {
     let { at, head, closed, summary } = row;
-    for await (const lines of this.#lines.read(row.place, head + 1, newest)) {
-      for (const line of lines) {
-        head = line.seq;
-        const record = recordOf(line);
-        if (!record) continue;
-        at = record.at;
-        closed = record.kind === "closed";
-        if (record.summary !== undefined) summary = record.summary;
-        else if (this.#summariser) summary = this.#summariser.add(summary, record);
-      }
+    for (const line of lines) {
+      head = line.seq;
+      const record = recordOf(line);
+      if (!record) continue;
+      at = record.at;
+      closed = record.kind === "closed";
+      if (record.summary !== undefined) summary = record.summary;
+      else if (this.#summariser) summary = this.#summariser.add(summary, record);
     }
     return { ...row, at, head, closed, summary };
   }
 
-  async #saveForOther({ place, at, head, closed, summary }: Found): Promise<boolean> {
-    if (this.#mayOnlyRead) return false;
+  /** Answers the places that are saved. Not those that another is just saving: two who save the same in another order would wait for each other for ever. */
+  async #saveForOthers(rows: readonly Found[]): Promise<ReadonlySet<unknown>> {
+    const { schema } = this.#database;
+    if (rows.length === 0) return new Set();
+    const saved = await this.#attempt(
+      `WITH free AS (SELECT place FROM ${schema}.catalogue WHERE place = ANY ($1::uuid[]) FOR UPDATE SKIP LOCKED)
+      UPDATE ${schema}.catalogue AS c SET at = s.at, head = s.head, summary = s.summary::jsonb
+      FROM free JOIN unnest($1::uuid[], $2::text[], $3::bigint[], $4::text[]) AS s (place, at, head, summary) USING (place)
+      WHERE c.place = s.place AND c.head < s.head RETURNING c.place`,
+      [
+        rows.map(({ place }) => place),
+        rows.map(({ at }) => at),
+        rows.map(({ head }) => head),
+        rows.map(({ summary }) => jsonb(summary)),
+      ],
+    );
+    return new Set(saved?.map((row) => row["place"]));
+  }
+
+  /** A row that is closed is not carried on: it is only while nobody has written on since, and the lock waits for whoever is about to. */
+  async #saveClosed({ place, at, head, summary }: Found): Promise<boolean> {
+    const { schema } = this.#database;
+    const saved = await this.#attempt(
+      `UPDATE ${schema}.catalogue SET at = $2, head = $3, summary = $4,
+        closed = coalesce((SELECT head = $3 FROM (SELECT head FROM ${schema}.heads WHERE place = $1 FOR SHARE) AS h), false)
+      WHERE place = $1 AND head < $3`,
+      [place, at, head, jsonb(summary)],
+    );
+    return saved !== null;
+  }
+
+  /** Null: it may not be saved, or not now. The row stays behind, and is carried on again. */
+  async #attempt(text: string, values: readonly unknown[]): Promise<readonly Row[] | null> {
+    if (this.#mayOnlyRead) return null;
     try {
-      const { schema } = this.#database;
-      // A row that is closed is not carried on: it is only while nobody has written on since, and the lock waits for whoever is about to.
-      const now = closed
-        ? `coalesce((SELECT $4 AND head = $3 FROM (SELECT head FROM ${schema}.heads WHERE place = $1 FOR SHARE) AS h), false)`
-        : "$4";
-      await this.#database.once(
-        `UPDATE ${schema}.catalogue SET at = $2, head = $3, closed = ${now}, summary = $5 WHERE place = $1 AND head < $3`,
-        [place, at, head, closed, jsonb(summary)],
-      );
-      return true;
+      return (await this.#database.once(text, values)).rows;
     } catch (error) {
-      // A reader, or a standby: the row stays behind, and is carried on again.
+      // A reader, or a standby.
       const code = codeOf(error);
       this.#mayOnlyRead = code === "42501" || code === "25006";
-      return false;
+      return null;
     }
   }
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Durability, HoldfastError } from "holdfast";
 import { storeClosed } from "holdfast/kit";
 import pg, { type Pool, type PoolClient, type QueryConfig, type QueryResult } from "pg";
-import { databaseFailure, isPassing } from "./failure.ts";
+import { databaseFailure, haveMet, isPassing } from "./failure.ts";
 
 export type Row = Record<string, unknown>;
 /** `answerMs`: how long its answer is waited for, if that is another time than for others. */
@@ -13,6 +13,9 @@ const PAUSE_MS = 20;
 const PAUSE_MS_MAX = 1000;
 /** Whatever reads or removes much gets so many times as long as an append to answer. */
 const LONG_STATEMENTS = 6;
+
+/** How often a transaction that has met another one is begun. */
+const TRIES = 10;
 
 /** The first version that can end a transaction by time (S25). */
 const TRANSACTION_TIMEOUT = 170000;
@@ -149,8 +152,18 @@ export class Database {
     });
   }
 
-  /** Several statements that count together or not at all. Not tried again: for what is rare. */
+  /** Several statements that count together or not at all. Not tried again, unless they met others (which a role whose transactions are serializable sees often): for what is rare. */
   async transaction<T>(what: string, work: (query: Query) => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#transacted(work);
+      } catch (error) {
+        if (tries === TRIES || !haveMet(error)) throw this.failure(error, what);
+      }
+    }
+  }
+
+  async #transacted<T>(work: (query: Query) => Promise<T>): Promise<T> {
     let client: PoolClient | null = null;
     let broken = true;
     try {
@@ -166,7 +179,7 @@ export class Database {
       return result;
     } catch (error) {
       if (client) broken = !(await rolledBack(client, this.answerMs));
-      throw this.failure(error, what);
+      throw error;
     } finally {
       client?.release(broken);
     }

@@ -43,6 +43,12 @@ export function isPassing(error: unknown): boolean {
   return error instanceof Error && LOST.test(error.message);
 }
 
+/** Two transactions met, and this one was ended: nothing of it is done, and it may be done again. */
+export function haveMet(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === "40001" || code === "40P01";
+}
+
 export function isDuplicate(error: unknown): boolean {
   return codeOf(error) === "23505";
 }

@@ -68,6 +68,33 @@ export class Lines {
     return rows.map((row) => new TextLine(Number(row["seq"]), row["line"] as string));
   }
 
+  /** All lines of several stretches, by place, in one statement; but of those that together are too long. */
+  async together(
+    stretches: readonly { readonly place: string; readonly from: number; readonly to: number }[],
+  ): Promise<Map<string, readonly Line[]>> {
+    const { rows } = await this.#database.query(
+      "read the journals",
+      `SELECT place, seq, line FROM (
+        SELECT *, sum(bytes) OVER (ORDER BY own, place, seq) AS so_far FROM (
+          SELECT l.*, octet_length(l.line) AS bytes, sum(octet_length(l.line)) OVER (PARTITION BY l.place) AS own
+          FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) AS s (place, first, last)
+          CROSS JOIN LATERAL (
+            SELECT place, seq, line FROM ${this.#database.schema}.lines WHERE place = s.place AND seq BETWEEN s.first AND s.last ORDER BY seq LIMIT ${CHUNK_ROWS}
+          ) AS l
+        ) AS sized
+      ) AS shortest_first WHERE so_far < ${CHUNK_BYTES} ORDER BY place, seq`,
+      [stretches.map(({ place }) => place), stretches.map(({ from }) => from), stretches.map(({ to }) => to)],
+    );
+    const found = Map.groupBy(rows, (row) => String(row["place"]));
+    return new Map(
+      stretches.flatMap(({ place, from, to }) => {
+        const of = found.get(place) ?? [];
+        const isAll = of.length === to - from + 1;
+        return isAll ? [[place, of.map((row) => new TextLine(Number(row["seq"]), row["line"] as string))]] : [];
+      }),
+    );
+  }
+
   async one(place: string, seq: number): Promise<Buffer | null> {
     const { rows } = await this.#database.query(
       "read the journal",

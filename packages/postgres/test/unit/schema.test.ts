@@ -171,6 +171,26 @@ describe("S24: the statements", () => {
     await store.close();
   });
 
+  test.each([
+    ["another owner", "owner = gen_random_uuid()"],
+    ["a newer fence", "fence = fence + 1"],
+    ["the trash", "trashed = now()"],
+  ])("%s, and no line behind ours yet: nothing is written, whatever it is, and that is told", async (_, change) => {
+    const schema = fresh();
+    const store = await openPostgresStore(server.url, { schema, monthsAhead: 0 });
+    const journals = await Promise.all([1, 2, 3].map(() => store.create(newId(), [])));
+    for (const journal of journals) await journal.append({ kind: "note" });
+    await server.query(`UPDATE ${quoted(schema)}.heads SET ${change}`);
+    const lost = { code: "LEASE_LOST" };
+    const [one, two, epoch] = journals;
+    await expect(one!.append({ kind: "note" })).rejects.toMatchObject(lost);
+    await expect(two!.append([{ kind: "note" }, { kind: "note" }])).rejects.toMatchObject(lost);
+    await expect(epoch!.epoch(() => [{ kind: "epoch" }])).rejects.toMatchObject(lost);
+    expect(await server.query(`SELECT FROM ${quoted(schema)}.lines WHERE seq > 3`)).toEqual([]);
+    expect(await server.query(`SELECT DISTINCT head::int FROM ${quoted(schema)}.heads`)).toEqual([{ head: 3 }]);
+    await store.close().catch(() => undefined);
+  });
+
   test("a lease that another worker has taken is told by the heartbeat, without an append", async () => {
     const schema = fresh();
     const store = await openPostgresStore(server.url, { schema, monthsAhead: 0, leaseMs: 150 });

@@ -4,10 +4,11 @@ import { chmod, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { type ListOptions, newId } from "holdfast";
+import { type JournalRecord, type Json, type ListOptions, newId } from "holdfast";
 import { lineOf, type VerbatimLine } from "holdfast/kit";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { Batch } from "../../src/batch.ts";
 import { Database } from "../../src/database.ts";
 import { openPostgresStore } from "../../src/index.ts";
 import { Leases } from "../../src/leases.ts";
@@ -74,6 +75,64 @@ describe("leases", () => {
     await leases.release(lease.place, lease, true);
     await expect.poll(() => released).toEqual([lease.place]);
     await leases.close();
+  });
+});
+
+describe("appends", () => {
+  test("of several sessions that wait together go in one statement; more than fit in two", async () => {
+    const sent: number[] = [];
+    const database = {
+      ...{ schema: "s", answerMs: 1000, settings: () => "", settles: () => "" },
+      once: async (_: string, values: readonly unknown[]) => {
+        const places = values.filter((value) => typeof value === "string" && value.startsWith("place "));
+        sent.push(places.length);
+        return { rows: places.map((place) => ({ place })), command: "SELECT" };
+      },
+    } as unknown as Database;
+    const batch = new Batch(database);
+    const put = (session: number, lines = "{}"): Promise<unknown> =>
+      batch.put({
+        lease: { place: `place ${session}`, owner: "o", fence: "1", head: 1 },
+        ...{ head: 1, count: 1, lines: Buffer.from(lines), durability: "power", segments: [], opens: false },
+      });
+    const written = await Promise.all(Array.from({ length: 300 }, (_, session) => put(session)));
+    expect(new Set(written)).toEqual(new Set(["written"]));
+    expect(sent).toEqual([256, 44]);
+    await Promise.all([1, 2, 3].map((session) => put(session, "x".repeat(3_000_000))));
+    expect(sent.slice(2)).toEqual([1, 1, 1]);
+  });
+});
+
+describe("news", () => {
+  test("S27: of many appends are few, and name who has grown and how far", async () => {
+    const schema = 'new "s';
+    const store = await openPostgresStore(server.url, { schema, monthsAhead: 0 });
+    onTestFinished(() => store.close());
+    const listener = new pg.Client({ connectionString: server.url });
+    await listener.connect();
+    onTestFinished(() => listener.end());
+    const told: string[] = [];
+    listener.on("notification", ({ payload = "" }) => {
+      if (payload.startsWith(encodeURIComponent('"new ""s"'))) told.push(payload);
+    });
+    await listener.query("LISTEN holdfast");
+    const journals = await Promise.all([1, 2, 3].map(() => store.create(newId(), [])));
+    for (let n = 0; n < 20; n++) await Promise.all(journals.map((journal) => journal.append({ kind: "note" })));
+    for (const { id, head } of journals)
+      await expect.poll(() => told.join(" "), { timeout: 5000 }).toContain(`${id}:${head}`);
+    expect(told.length).toBeLessThan(60);
+  });
+
+  test("S27: that do not come: whoever follows looks by himself", { timeout: 10_000 }, async () => {
+    const options = { schema: "unheard", monthsAhead: 0, directUrl: null };
+    const [store, other] = [await openPostgresStore(server.url, options), await openPostgresStore(server.url, options)];
+    onTestFinished(() => store.close());
+    onTestFinished(() => other.close());
+    const journal = await store.create(newId(), []);
+    for await (const { seq } of other.follow(journal.id)) {
+      if (seq === 3) break;
+      if (seq === 1) await journal.append({ kind: "note" });
+    }
   });
 });
 
@@ -265,6 +324,30 @@ test("a program whose name the database cannot hold is named all the same", asyn
   await again.close();
 });
 
+test("a transaction that has met another one is done again, and not for ever", async () => {
+  const asked: string[] = [];
+  const client = {
+    query: async ({ text }: { readonly text: string }) => {
+      asked.push(text.slice(0, 8));
+      return { rows: [] };
+    },
+    release: () => undefined,
+    ...{ listeners: () => [], on: () => undefined },
+  };
+  const pool = { options: { connectionTimeoutMillis: 1 }, connect: async () => client } as unknown as pg.Pool;
+  const database = new Database(pool, { name: "", schema: "", patienceMs: 0, answerMs: 1000 });
+  let meetings = 0;
+  const meet = async (times: number): Promise<string> => {
+    if (++meetings <= times) throw Object.assign(new Error("met"), { code: meetings % 2 ? "40001" : "40P01" });
+    return "done";
+  };
+  expect(await database.transaction("meet", () => meet(2))).toBe("done");
+  expect(asked).toEqual(["BEGIN; S", "ROLLBACK", "BEGIN; S", "ROLLBACK", "BEGIN; S", "COMMIT"]);
+  await expect(database.transaction("meet", () => meet(Number.POSITIVE_INFINITY))).rejects.toMatchObject({
+    code: "STORE_IO",
+  });
+});
+
 describe("nothing is waited for without an end", () => {
   test("an application's own pool whose connections are all in use, and that waits for ever", async () => {
     const pool = new pg.Pool({ connectionString: server.url, max: 1 });
@@ -320,6 +403,46 @@ test("a row with what the database cannot hold comes back as it was, and is foun
   expect(await found({ hints: { within: { labels: { [odd]: odd } }, anyOf: [odd, "state"] } })).toEqual([row]);
   expect(await found({ hints: { noneOf: { state: ["\0"] } } })).toEqual([row]);
   expect(await found({ hints: { noneOf: { state: [odd] } } })).toEqual([]);
+});
+
+test("S20: a list carries hundreds of rows on that their writers have left behind, in few statements, for each who lists", async () => {
+  const pool = new pg.Pool({ connectionString: server.url });
+  pool.on("error", () => undefined);
+  onTestFinished(() => pool.end());
+  let statements = 0;
+  const query = pool.query.bind(pool) as (...args: unknown[]) => Promise<unknown>;
+  const counted = (statement: object): Promise<unknown> => {
+    statements++;
+    return query(statement);
+  };
+  const counting = new Proxy(pool, {
+    get: (target, name) => (name === "query" ? counted : Reflect.get(target, name, target)),
+  });
+  const summariser = {
+    add: (row: Json, record: JournalRecord) =>
+      record.kind === "note" ? { notes: Number((row as { notes?: number } | null)?.notes ?? 0) + 1 } : row,
+    carries: () => false,
+  };
+  const options = { schema: "behind", monthsAhead: 0, summariser, durability: "process" } as const;
+  const store = await openPostgresStore(server.url, options);
+  onTestFinished(() => store.close());
+  const journals = await Promise.all(Array.from({ length: 300 }, () => store.create(newId(), [])));
+  // One of them is further behind than is read at once.
+  const long = { kind: "note", text: "x".repeat(3 * 1024 * 1024) };
+  await Promise.all([
+    ...journals.map((journal) => journal.append({ kind: "note" })),
+    journals[7]!.append([long, long]),
+  ]);
+  const listers = await Promise.all([1, 2].map(() => openPostgresStore(counting, options)));
+  statements = 0;
+  await server.query("UPDATE behind.catalogue SET head = 1, summary = NULL");
+  for (const { sessions } of await Promise.all(listers.map((lister) => lister.list()))) {
+    expect(sessions).toHaveLength(300);
+    const found = new Map(sessions.map((row) => [row.id, row]));
+    for (const { id, head } of journals) expect(found.get(id)).toMatchObject({ head, summary: { notes: head - 2 } });
+  }
+  expect(statements).toBeLessThan(60);
+  for (const lister of listers) await lister.close();
 });
 
 test("a store that is closed under what it is doing says so, and leaves no lease behind", async () => {
