@@ -20,6 +20,8 @@ export interface Told {
   readonly output: (call: string, text: string) => void;
   /** A sub-agent works on this call, in this session. */
   readonly delegated: (call: string, session: string) => void;
+  /** The sub-agent of this call does something, in these words. */
+  readonly startedBelow: (call: string, words: string) => void;
   /** All that a sub-agent has used by now. */
   readonly usedBelow: (session: string, usage: Usage) => void;
   /** `isBelow`: it was a sub-agent's. */

@@ -3,6 +3,7 @@ import type { OpenCall, Session, Store, ToolProcess } from "holdfast";
 import { z } from "zod";
 import { APP, type Services } from "../host/services.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
+import { callWords } from "../transcript/words.ts";
 import { Equipment, type Told } from "./equipment.ts";
 import { work } from "./loop.ts";
 import { resume } from "./reopened.ts";
@@ -15,6 +16,7 @@ const SILENT: Told = {
   ended: () => {},
   output: () => {},
   delegated: () => {},
+  startedBelow: () => {},
   usedBelow: () => {},
   denied: () => {},
   show: () => {},
@@ -30,7 +32,7 @@ export function subAgentTool(
   services: Services,
   parent: Session<ModelMessage>,
   model: ResolvedModel,
-  told: Pick<Told, "denied" | "delegated" | "usedBelow">,
+  told: Pick<Told, "denied" | "delegated" | "startedBelow" | "usedBelow">,
 ): ToolSet[string] {
   return tool({
     description:
@@ -78,7 +80,7 @@ export async function processesBelow(
 interface Delegated {
   readonly call: string;
   readonly prompt: string;
-  readonly told: Pick<Told, "denied" | "delegated" | "usedBelow">;
+  readonly told: Pick<Told, "denied" | "delegated" | "startedBelow" | "usedBelow">;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -103,13 +105,14 @@ async function workIn(
   session: Session<ModelMessage>,
   services: Services,
   model: ResolvedModel,
-  { prompt, told, signal }: Delegated,
+  { call, prompt, told, signal }: Delegated,
 ): Promise<string> {
   const { interruption } = session;
   if (!interruption && session.entries.length > 0) return answerIn(session);
   const denied: Told["denied"] = (denied, decision) => told.denied(denied, decision, true);
+  const started: Told["started"] = (_, name, input) => told.startedBelow(call, callWords({ name, input }));
   const used = (): void => told.usedBelow(session.id, session.usage);
-  const equipment = new Equipment(session, services, { ...SILENT, denied, used }, true);
+  const equipment = new Equipment(session, services, { ...SILENT, started, denied, used }, true);
   if (interruption && !(await equipment.outlived(interruption.calls, { signal }))) throw stopped();
   const turn = interruption
     ? await resume(session, await equipment.know(interruption.calls))

@@ -88,6 +88,8 @@ export class Board {
         this.refresh();
         this.tell({ type: "usage", usage: this.state.usage });
       },
+      // Whoever watches sees that it goes on, and with what. It is no output of the call: nobody is told.
+      startedBelow: (call, words) => this.change(withOutput(this.state, call, `${words}\n`)),
       usedBelow: (session, usage) => {
         this.#below = new Map([...this.#below, [session, usage]]);
         this.refresh();

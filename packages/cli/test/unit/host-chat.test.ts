@@ -316,6 +316,26 @@ test("always answers the other questions that its rule allows", async () => {
   ]);
 });
 
+test("while a sub-agent works, its call shows what it does", async () => {
+  await using stage = new Stage();
+  let shown: string | undefined;
+  const chat = await stage.chat([
+    [call("c1", "task", { prompt: "look around" })],
+    [call("c2", "list", { path: "." })],
+    async () => {
+      shown = chat.state.outputs["c1"];
+      return [text("nothing there")];
+    },
+    [text("done")],
+  ]);
+  const { events } = heard(chat);
+  await chat.prompt("go");
+  await chat.settled();
+  expect(shown).toBe("list .\n");
+  expect(events.filter(({ type }) => type === "tool.output")).toEqual([]);
+  expect(chat.state.outputs).toEqual({});
+});
+
 test("compacting keeps the prompt of an interrupted turn, and an empty conversation has nothing to be summed up", async () => {
   await using stage = new Stage();
   const chat = await stage.chat(
