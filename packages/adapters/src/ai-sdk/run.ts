@@ -141,6 +141,8 @@ export class RunState {
       // Half an answer stays what it is: a draft. So does one of which a piece could not be read: the SDK passes over that, but those are not the model's words, and no signature fits them.
       if (finishReason === "error" || asked.error !== undefined) {
         this.#refuse(asked, new Error("The model's answer ended before it was complete."));
+        const spent = usageOf(usage);
+        if (spent) await asked.turn.usage(spent);
         return;
       }
       const calls = content.filter((part): part is CallPart => part.type === "tool-call");

@@ -155,6 +155,7 @@ describe.each(streamingWays)("%s", (_, start) => {
     expect(model.prompts).toHaveLength(1);
     expect(session.messages).toEqual([PROMPT]);
     expect(session.interruption).toMatchObject({ draft: { text: "Do send it." }, calls: [] });
+    expect(session.usage, "it was paid for").toMatchObject({ outputTokens: 5 });
   });
 
   test("a stream that ends without an end is not an answer", async () => {
