@@ -13,7 +13,10 @@ import { pickerView } from "./picker-view.ts";
 import { Picking } from "./picking.ts";
 import { completed, meant, parse } from "./slash.ts";
 import { editorColumns, liveRowsMax, type Size, textColumns, type View } from "./view.ts";
-import { errorWords } from "./words.ts";
+import { elapsedWords, errorWords } from "./words.ts";
+
+/** A model thinks for a while before its first word; beyond this, whoever waits wants to know. */
+const SILENT_MS = 20_000;
 
 export interface Surroundings {
   readonly host: Host;
@@ -326,7 +329,7 @@ export class Controller {
               frame: this.drawing.frame,
               elapsedMs: this.#desk.elapsedMs(state.id),
               busy: this.#busy,
-              hint: this.#armed ? "Ctrl+C again leaves" : canStop(state) ? "Esc stops" : "",
+              hint: this.#armed ? "Ctrl+C again leaves" : hintOf(state, this.#desk.silentMs(state)),
               elsewhere: this.#desk.elsewhere,
             },
             now: this.#around.now(),
@@ -344,6 +347,14 @@ function unknownWords(name: string): string {
 
 function canStop({ status, isCompacting }: ChatState): boolean {
   return status === "running" || isCompacting;
+}
+
+/** What the next key would do; and why nothing is to be seen, if it lasts. */
+function hintOf(state: ChatState, silentMs: number): string {
+  if (!canStop(state)) return "";
+  const isTool = state.items.some((item) => item.kind === "call" && item.state === "running");
+  if (isTool || silentMs < SILENT_MS) return "Esc stops";
+  return `Esc stops · no word from the model for ${elapsedWords(silentMs)}`;
 }
 
 /** Waiting for a word is work too: whoever stops it need not answer. */

@@ -7,6 +7,7 @@ export class Desk {
   readonly #open = new Map<string, { readonly chat: Chat; readonly unsubscribe: () => void }>();
   readonly #closing = new Map<string, Promise<void>>();
   readonly #startedAt = new Map<string, number>();
+  readonly #lastWord = new Map<string, { readonly at: number; readonly live: ChatState["live"] }>();
   readonly #elsewhere = new Map<string, string>();
   readonly #heard: (event: ChatEvent, current: boolean) => void;
   readonly #now: () => number;
@@ -30,6 +31,14 @@ export class Desk {
   elapsedMs(id: string): number {
     const startedAt = this.#startedAt.get(id);
     return startedAt === undefined ? 0 : this.#now() - startedAt;
+  }
+
+  /** How long nothing has come of this chat, neither an event nor a piece of an answer. */
+  silentMs({ id, live }: ChatState): number {
+    const last = this.#lastWord.get(id);
+    if (last !== undefined && last.live === live) return this.#now() - last.at;
+    this.#lastWord.set(id, { at: this.#now(), live });
+    return 0;
   }
 
   /** The latest word from other sessions; empty if there is none. */
@@ -74,6 +83,7 @@ export class Desk {
 
   #hear(chat: Chat, event: ChatEvent): void {
     if (event.type === "turn.started") this.#startedAt.set(chat.id, this.#now());
+    this.#lastWord.set(chat.id, { at: this.#now(), live: chat.state.live });
     const current = chat === this.#current;
     if (!current) {
       const words = elsewhereWords(chat.state, event);

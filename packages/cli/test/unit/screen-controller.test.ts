@@ -115,6 +115,37 @@ describe("while the conversation is summed up", () => {
   });
 });
 
+test("a server that says nothing: how long it has been silent is seen; while a tool runs, that is no wonder", () => {
+  const chat = new ScriptedChat("s1", { status: "running" });
+  let now = 0;
+  const around = { host: scriptedHost(chat), colour: false, now: () => now, exportTo: async () => "out.md" };
+  const controller = new Controller(around, { columns: 80, rows: 24 });
+  controller.show(chat, false);
+  const seenAt = (ms: number): string => {
+    now = ms;
+    controller.drawing.now();
+    return controller.drawing.picture.live;
+  };
+  expect(seenAt(10_000)).not.toContain("no word");
+  expect(seenAt(65_000)).toContain("no word from the model for 1:05");
+  chat.become({ live: { text: "", reasoning: "hm", calls: [] } });
+  expect(seenAt(70_000)).not.toContain("no word");
+  expect(seenAt(100_000)).toContain("no word from the model for 0:35");
+  const item = {
+    kind: "call",
+    id: "c",
+    call: "c",
+    at: "",
+    turn: 1,
+    name: "shell",
+    input: {},
+    state: "running",
+  } as const;
+  chat.become({ items: [item] });
+  expect(seenAt(200_000)).not.toContain("no word");
+  controller.leave();
+});
+
 describe("queued prompts", () => {
   test("taken back faster than it can be recorded: each once, in their order, before what was typed meanwhile", async () => {
     const queue = ["one", "two"].map((text) => ({ id: text, text }));
