@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { CommandError, EXIT } from "../exit.ts";
 import { failureOf } from "../failure.ts";
 import { noStore, withStore } from "../store/open.ts";
+import { placeOf } from "../store/session-id.ts";
 import { forEach, idsFor } from "../store/several.ts";
 import { bytesWords } from "../terminal/bytes.ts";
 
@@ -29,8 +30,9 @@ export function register(program: Command): void {
       let segments = 0;
       const failed = await withStore(
         command.optsWithGlobals(),
-        async (store) =>
-          forEach(await idsFor(store, given, all === true), async (id) => {
+        async (store, _config, { capabilities }) => {
+          if (!capabilities.pack) throw cannotPack(placeOf(store));
+          return forEach(await idsFor(store, given, all === true), async (id) => {
             const packed = await store.pack(id).catch((error: unknown) => {
               // One that is in use is none of those that are meant by all.
               if (all && failureOf(error).code === "SESSION_BUSY") return null;
@@ -41,7 +43,8 @@ export function register(program: Command): void {
             after += packed.bytesAfter;
             segments += packed.segments;
             if (json) process.stdout.write(`${JSON.stringify({ id, ...packed })}\n`);
-          }),
+          });
+        },
         all ? () => 0 : noStore,
       );
       if (json) return;
@@ -49,4 +52,10 @@ export function register(program: Command): void {
       if (segments > 0) process.stdout.write(`Packed ${what}: ${bytesWords(before)} are ${bytesWords(after)} now.\n`);
       else if (failed === 0) process.stdout.write("Nothing to pack.\n");
     });
+}
+
+/** Once, and not for each session of it. */
+function cannotPack(place: string): CommandError {
+  const message = `Only a folder store packs, and ${place} is none. Nothing was touched. Copy sessions to a folder, and pack them there: holdfast copy <from> <to> --all`;
+  return new CommandError(EXIT.store, "NOT_SUPPORTED", message);
 }

@@ -415,5 +415,8 @@ describe("sqlite", () => {
       ["gc", "--older-than", "0s"],
     ])
       expect(await run(...args), args.join(" ")).toMatchObject({ code: 0, stderr: "" });
+    const packed = await run("pack", "--all");
+    expect(packed).toMatchObject({ code: 5, stdout: "" });
+    expect(lines(packed.stderr)).toEqual([expect.stringContaining("Only a folder store packs")]);
   });
 });

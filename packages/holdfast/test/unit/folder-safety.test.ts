@@ -215,6 +215,22 @@ test("P6: a lease file that may not be written to is refused, and not shared", a
   expect(await other.holder(id), "looking needs no right to write").toBeNull();
 });
 
+test("a session that may not be read is named when a list fails over it", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path);
+  const ids = [newId(), newId()];
+  for (const id of ids) await (await store.create(id, [])).close();
+  const other = join(here.path, "sessions", ids[1]!);
+  const stat: typeof nodeDisk.stat = (path) => {
+    if (path.startsWith(other)) throw Object.assign(new Error("not allowed"), { code: "EACCES" });
+    return nodeDisk.stat(path);
+  };
+  for (const options of [{}, { catalogue: false } as const]) {
+    await using reader = await openFolderStore(here.path, { disk: { ...nodeDisk, stat }, ...options });
+    await expect(reader.list()).rejects.toMatchObject({ code: "STORE_FORBIDDEN", facts: { path: other } });
+  }
+});
+
 test("P6: those who ask who holds a lease do not take each other for its holder", async () => {
   using here = place();
   await using store = await openFolderStore(here.path);

@@ -1,5 +1,6 @@
 import { sep } from "node:path";
 import type { Disk, DiskStat } from "../../disk/disk.ts";
+import { diskFailure } from "../../disk/failure.ts";
 import { errnoOf } from "../../errors.ts";
 import type { Listed, ListOptions, Summariser } from "../../journal/contract.ts";
 import { isId } from "../../journal/id.ts";
@@ -49,15 +50,22 @@ export class Listing {
     const names = this.#disk.list(this.#sessions);
     const gone: string[] = [];
     let seen = 0;
-    for (const id of names) {
-      const row = known.get(id);
-      if (row) {
-        seen++;
-        if (isFresh(this.#disk, before + id, row)) continue;
-      } else if (!isId(id)) continue;
-      const made = readRow(this.#disk, before + id, id, this.#summariser);
-      if (made) changed.push(made);
-      else if (row) gone.push(id);
+    let looked = "";
+    try {
+      for (const id of names) {
+        looked = id;
+        const row = known.get(id);
+        if (row) {
+          seen++;
+          if (isFresh(this.#disk, before + id, row)) continue;
+        } else if (!isId(id)) continue;
+        const made = readRow(this.#disk, before + id, id, this.#summariser);
+        if (made) changed.push(made);
+        else if (row) gone.push(id);
+      }
+    } catch (error) {
+      // Among thousands, it must be said which one it is.
+      throw diskFailure(error, "list the sessions", before + looked, "Nothing that was there is affected.");
     }
     if (seen < known.size) {
       const there = new Set(names);
