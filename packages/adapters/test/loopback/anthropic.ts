@@ -5,7 +5,7 @@ import { type Answer, type Body, event, pieces, type Speech } from "./server.ts"
 export const anthropic: Speech = {
   base: "/v1",
   events: (answer, body, id) => {
-    const content = signResponse(body as { messages: unknown[] }, blocksOf(answer));
+    const content = signResponse(body as { messages: unknown[] }, blocksOf(answer, id));
     const message = {
       id: `msg_${id}`,
       type: "message",
@@ -33,20 +33,37 @@ export const anthropic: Speech = {
   judge: (body) => validateAnthropic(body),
 };
 
-function blocksOf({ reasoning, text, calls = [] }: Answer): Body[] {
+function blocksOf({ reasoning, searched, text, calls = [] }: Answer, id: string): Body[] {
   return [
     ...(reasoning === undefined ? [] : [{ type: "thinking", thinking: reasoning, signature: "" }]),
+    ...(searched === undefined ? [] : search(`srvtoolu_${id}`, searched)),
     ...(text === undefined ? [] : [{ type: "text", text }]),
     ...calls.map(({ id, name, input }) => ({ type: "tool_use", id, name, input })),
   ];
 }
 
+function search(id: string, query: string): Body[] {
+  const found = {
+    type: "web_search_result",
+    url: "https://example.org",
+    title: "Found",
+    encrypted_content: `encrypted-${id}`,
+    page_age: null,
+  };
+  return [
+    { type: "server_tool_use", id, name: "web_search", input: { query } },
+    { type: "web_search_tool_result", tool_use_id: id, content: [found] },
+  ];
+}
+
 function emptied(block: Body): Body {
+  if (block["type"] === "web_search_tool_result") return block;
   if (block["type"] === "thinking") return { ...block, thinking: "", signature: "" };
   return block["type"] === "text" ? { ...block, text: "" } : { ...block, input: {} };
 }
 
 function deltas(block: Body): Body[] {
+  if (block["type"] === "web_search_tool_result") return [];
   if (block["type"] === "thinking") {
     const thinking = pieces(String(block["thinking"])).map((piece) => ({ type: "thinking_delta", thinking: piece }));
     return [...thinking, { type: "signature_delta", signature: block["signature"] }];

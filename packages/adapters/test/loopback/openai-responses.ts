@@ -38,7 +38,7 @@ export const openaiResponses: Speech = {
   judge: (body) => validateOpenaiResponses(body),
 };
 
-function itemsOf({ reasoning, text, calls = [] }: Answer, id: string, isEncrypted: boolean): Body[] {
+function itemsOf({ reasoning, searched, text, calls = [] }: Answer, id: string, isEncrypted: boolean): Body[] {
   const encrypted_content = isEncrypted ? `encrypted-${id}` : null;
   return [
     ...(reasoning === undefined
@@ -49,6 +49,16 @@ function itemsOf({ reasoning, text, calls = [] }: Answer, id: string, isEncrypte
             id: `rs_${id}`,
             encrypted_content,
             summary: [{ type: "summary_text", text: reasoning }],
+          },
+        ]),
+    ...(searched === undefined
+      ? []
+      : [
+          {
+            type: "web_search_call",
+            id: `ws_${id}`,
+            status: "completed",
+            action: { type: "search", query: searched },
           },
         ]),
     ...(text === undefined
@@ -76,11 +86,13 @@ function itemsOf({ reasoning, text, calls = [] }: Answer, id: string, isEncrypte
 function begun(item: Body): Body {
   if (item["type"] === "reasoning") return { ...item, summary: [] };
   if (item["type"] === "message") return { ...item, status: "in_progress", content: [] };
+  if (item["type"] === "web_search_call") return { ...item, status: "in_progress" };
   return { ...item, status: "in_progress", arguments: "" };
 }
 
 function deltas(item: Body, output_index: number): ({ type: string } & Body)[] {
   const item_id = item["id"];
+  if (item["type"] === "web_search_call") return [];
   if (item["type"] === "reasoning") {
     const [{ text }] = item["summary"] as [{ text: string }];
     const at = { item_id, output_index, summary_index: 0 };

@@ -9,6 +9,8 @@ export type Body = Readonly<Record<string, unknown>>;
 /** What a model answers. */
 export interface Answer {
   readonly reasoning?: string;
+  /** What the provider looked up by itself before it speaks; for those that can here. */
+  readonly searched?: string;
   readonly text?: string;
   readonly calls?: readonly { readonly id: string; readonly name: string; readonly input: unknown }[];
 }
