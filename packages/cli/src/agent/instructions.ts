@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, open, realpath, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { isInside } from "../tools/real-path.ts";
 import { isSecret } from "../tools/secrets.ts";
 
 const AGENTS_BYTES_MAX = 32 * 1024;
@@ -34,24 +35,26 @@ async function agentsFiles(cwd: string): Promise<{ readonly path: string; readon
   const found: { path: string; text: string }[] = [];
   for (const folder of folders) {
     const path = join(folder, "AGENTS.md");
-    const text = await textAt(path);
+    const text = await textAt(path, folders[0]!);
     if (text !== null) found.push({ path, text });
   }
   return found;
 }
 
-async function textAt(path: string): Promise<string | null> {
+async function textAt(path: string, root: string): Promise<string | null> {
   let file: FileHandle | null = null;
   try {
-    // In a folder of somebody else's it may be a link to a key of ours.
-    if (isSecret(await realpath(path))) return null;
+    // In a folder of somebody else's it may be a link to a file of ours, which is none of the model's business.
+    const real = await realpath(path);
+    if (isSecret(real) || !isInside(await realpath(root), real)) return null;
     // Nor may it be a pipe, which would be waited for.
     file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     if (!(await file.stat()).isFile()) return null;
-    const text = await file.readFile("utf8");
-    return text.length <= AGENTS_BYTES_MAX
-      ? text
-      : `${text.slice(0, AGENTS_BYTES_MAX)}\n[cut here: the file is longer]`;
+    const { bytesRead, buffer } = await file.read(new Uint8Array(AGENTS_BYTES_MAX + 1), 0, AGENTS_BYTES_MAX + 1, 0);
+    if (bytesRead <= AGENTS_BYTES_MAX) return new TextDecoder().decode(buffer.subarray(0, bytesRead));
+    // Half a character at the cut is left out.
+    const text = new TextDecoder().decode(buffer.subarray(0, AGENTS_BYTES_MAX), { stream: true });
+    return `${text}\n[cut here: the file is longer]`;
   } catch {
     // A file that is not there, or not readable, has no rules for us.
     return null;

@@ -28,7 +28,11 @@ export async function editFile({ cwd }: Pick<ToolContext, "cwd">, input: EditInp
       const text = notText(bytes.subarray(0, 8192)) ? null : decodedExactly(bytes);
       if (text === null) throw new Error(`${shown} is not a text in UTF-8. Nothing was changed.`);
       const edited = edit(text, input, shown);
-      await replaceFile(path, Buffer.from(edited.text, "utf8"));
+      await replaceFile(path, Buffer.from(edited.text, "utf8"), (now) => {
+        // Somebody else's change is not to be lost.
+        if (now?.ino === found.ino && now.mtimeMs === found.mtimeMs && now.size === found.size) return;
+        throw new Error(`${shown} was changed by somebody else at this moment. Nothing was changed. Read it again.`);
+      });
       return `Changed ${shown}: ${edited.places === 1 ? "1 place" : `${edited.places} places`}, from line ${edited.line} on.`;
     });
   } catch (error) {
@@ -47,7 +51,7 @@ export function edit(
   // A model sees and writes plain line ends, whatever the file has.
   const isForeign = !text.includes(old) && text.includes("\r\n") && !old.includes("\r\n");
   const from = isForeign ? old.replaceAll("\n", "\r\n") : old;
-  const to = isForeign ? fresh.replaceAll(/\r?\n/gu, "\r\n") : fresh;
+  const to = isForeign || isOfWindows(text) ? fresh.replaceAll(/\r?\n/gu, "\r\n") : fresh;
   const pieces = text.split(from);
   const places = pieces.length - 1;
   if (places === 0) throw new Error(notFound(text, from, to, shown));
@@ -57,6 +61,11 @@ export function edit(
     );
   }
   return { text: pieces.join(to), places, line: lineAt(pieces[0]!) };
+}
+
+/** Every line ends so. */
+function isOfWindows(text: string): boolean {
+  return text.includes("\r\n") && !/(?:^|[^\r])\n/u.test(text);
 }
 
 function notFound(text: string, old: string, fresh: string, shown: string): string {

@@ -18,7 +18,11 @@ interface ReadInput {
 }
 
 /** The text itself, without line numbers, so that `edit` can be given what stands here. */
-export async function readText({ cwd }: Pick<ToolContext, "cwd">, input: ReadInput): Promise<string> {
+export async function readText(
+  { cwd }: Pick<ToolContext, "cwd">,
+  input: ReadInput,
+  signal?: AbortSignal,
+): Promise<string> {
   const path = realPath(cwd, input.path);
   const shown = shownPath(cwd, path);
   let file: FileHandle | null = null;
@@ -28,7 +32,7 @@ export async function readText({ cwd }: Pick<ToolContext, "cwd">, input: ReadInp
     const stat = await file.stat();
     if (stat.isDirectory()) throw new Error(`${shown} is a folder. Use list to see what is in it.`);
     if (!stat.isFile()) throw new Error(`${shown} is not a file, but a device, a pipe or a socket. It was not read.`);
-    return await pageOf(file, stat.size, shown, input);
+    return await pageOf(file, stat.size, shown, input, signal);
   } catch (error) {
     throw inWords(error, shown);
   } finally {
@@ -41,11 +45,14 @@ async function pageOf(
   size: number,
   shown: string,
   { offset = 1, limit }: ReadInput,
+  signal: AbortSignal | undefined,
 ): Promise<string> {
   const page = new Page(offset, limit ?? LINES_MAX);
   const decoder = new StringDecoder("utf8");
   const chunk = new Uint8Array(CHUNK_BYTES);
   for (let isFirst = true; ; isFirst = false) {
+    // To the end, since its lines are counted; that may take a while.
+    signal?.throwIfAborted();
     const { bytesRead } = await file.read(chunk, 0, CHUNK_BYTES);
     const bytes = chunk.subarray(0, bytesRead);
     const kind = isFirst ? notText(bytes) : null;

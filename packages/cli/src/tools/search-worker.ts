@@ -56,8 +56,8 @@ function run({ pattern, files, names }: SearchTask, tell: (report: SearchReport)
 /** Null: it is no text, too large, or gone. */
 function textOf(file: string): string | null {
   try {
-    const { size } = statSync(file);
-    if (size > FILE_BYTES_MAX) return null;
+    const found = statSync(file);
+    if (!found.isFile() || found.size > FILE_BYTES_MAX) return null;
     const bytes = readFileSync(file);
     return notText(bytes.subarray(0, 8192)) ? null : Buffer.from(bytes).toString("utf8").replaceAll("\0", "\uFFFD");
   } catch (error) {

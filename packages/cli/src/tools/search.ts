@@ -25,8 +25,11 @@ export async function search(
   const shown = shownPath(cwd, root);
   assertPattern(input.pattern);
   try {
-    const isFolder = (await stat(root)).isDirectory();
-    const walked = isFolder ? await walk(root, FILES_MAX, passOver) : alone(root);
+    const found = await stat(root);
+    // One that waits for the other end of a pipe could not even be ended.
+    if (!found.isDirectory() && !found.isFile())
+      throw new Error(`${shown} is not a file, but a device, a pipe or a socket. It was not searched.`);
+    const walked = found.isDirectory() ? await walk(root, FILES_MAX, passOver) : alone(root);
     const files = walked.entries.filter(({ kind }) => kind === "file").map(({ path }) => path);
     const names = files.map((path) => oneLine(shownPath(cwd, path)));
     const report = await searched({ pattern: input.pattern, files, names }, timeoutSeconds, signal);

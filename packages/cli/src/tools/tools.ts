@@ -38,7 +38,7 @@ export function makeTools(context: ToolContext): Tools {
         offset: z.number().int().min(1).optional().describe("The first line to read, counted from 1."),
         limit: z.number().int().min(1).optional().describe("How many lines."),
       }),
-      execute: (input) => readText(context, input),
+      execute: (input, { abortSignal }) => readText(context, input, abortSignal),
     }),
     write: tool({
       description:

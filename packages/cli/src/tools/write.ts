@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
+import type { Stats } from "node:fs";
 import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { ToolContext } from "./context.ts";
@@ -40,27 +41,69 @@ export async function oneAtATime<T>(path: string, work: () => Promise<T>): Promi
   }
 }
 
-/** Whoever reads it sees the old bytes or the new ones, also after a crash. Answers whether there was none. */
-export async function replaceFile(path: string, bytes: Uint8Array): Promise<boolean> {
-  const mode = await modeOf(path);
+/**
+ * Whoever reads it sees the old bytes or the new ones, also after a crash. Answers whether there was none. `check` is asked at the last moment what it thinks of the file that is to be replaced, and may throw.
+ */
+export async function replaceFile(
+  path: string,
+  bytes: Uint8Array,
+  check: (now: Stats | null) => void = () => {},
+): Promise<boolean> {
+  const before = await fileAt(path);
+  const mode = before && before.mode & 0o7777;
   const temporary = temporaryFor(path);
   // One that a killed agent left behind.
   await rm(temporary, { force: true });
   let file: FileHandle | null = await open(temporary, "wx", mode ?? 0o666);
   try {
     await file.writeFile(bytes);
+    if (before) await keepOwner(file, before);
+    // Behind the owner: to change that takes away bits of the mode.
     if (mode !== null) await file.chmod(mode);
     // Before the rename, else a power cut could leave the name with nothing behind it.
     await file.sync();
     await file.close();
     file = null;
+    check(await fileAt(path));
     await rename(temporary, path);
   } catch (error) {
     await file?.close();
     await rm(temporary, { force: true });
     throw error;
   }
-  return mode === null;
+  await syncFolder(dirname(path));
+  return before === null;
+}
+
+/** What root writes for a user stays the user's. Somebody else cannot give a file away, and need not. */
+async function keepOwner(file: FileHandle, { uid, gid }: Stats): Promise<void> {
+  const made = await file.stat();
+  if (made.uid === uid && made.gid === gid) return;
+  await file.chown(uid, gid).catch((error: unknown) => {
+    if (!hasCode(error, "EPERM", "ENOSYS", "EINVAL")) throw error;
+  });
+}
+
+/** The new name is to survive a power cut, as what is recorded of it does. */
+async function syncFolder(path: string): Promise<void> {
+  if (process.platform === "win32") return;
+  const folder = await open(path, "r").catch((error: unknown) => {
+    // A folder that may be written to, but not read.
+    if (hasCode(error, "EACCES")) return null;
+    throw error;
+  });
+  try {
+    await folder?.sync();
+  } catch (error) {
+    // Some file systems of others know no such thing.
+    if (!hasCode(error, "EINVAL", "ENOTSUP", "EBADF")) throw error;
+  } finally {
+    await folder?.close();
+  }
+}
+
+function hasCode(error: unknown, ...codes: string[]): boolean {
+  return error instanceof Error && "code" in error && codes.includes(String(error.code));
 }
 
 /** The same each time: what a killed agent left is taken up by the next write to this file. */
@@ -72,14 +115,14 @@ function temporaryFor(path: string): string {
 export const TEMPORARY = /^\.holdfast-[0-9a-f]{12}\.tmp$/u;
 
 /** Null if there is no such file. */
-async function modeOf(path: string): Promise<number | null> {
+async function fileAt(path: string): Promise<Stats | null> {
   try {
     const found = await stat(path);
     if (found.isDirectory()) throw Object.assign(new Error("is a folder"), { code: "EISDIR" });
     if (!found.isFile()) throw new Error("It is a device, a pipe or a socket, and was not written to.");
-    return found.mode & 0o7777;
+    return found;
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+    if (hasCode(error, "ENOENT")) return null;
     throw error;
   }
 }

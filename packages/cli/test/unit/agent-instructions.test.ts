@@ -14,12 +14,12 @@ test("AGENTS.md is read, from the root of the repository down to the folder, and
   mkdirSync(join(root, ".git"));
   writeFileSync(join(stage.work, "AGENTS.md"), "of somebody else");
   writeFileSync(join(root, "AGENTS.md"), "use tabs");
-  writeFileSync(join(inner, "AGENTS.md"), `use blanks ${"x".repeat(40_000)}`);
+  writeFileSync(join(inner, "AGENTS.md"), `use blanks ${"€".repeat(40_000)}`);
   const said = await instructions(inner);
   expect(said).not.toContain("of somebody else");
   expect(said.indexOf("use tabs")).toBeGreaterThan(0);
   expect(said.indexOf("use blanks")).toBeGreaterThan(said.indexOf("use tabs"));
-  expect(said).toContain("[cut here: the file is longer]");
+  expect(said).toContain("€\n[cut here: the file is longer]");
   expect(said.length).toBeLessThan(36_000);
 });
 
@@ -34,7 +34,7 @@ test("outside of a repository, AGENTS.md of the folders above may be anybody's, 
   expect(said).toContain("of this folder");
 });
 
-test("AGENTS.md that is a pipe is not waited for, and one that is a link to a key is not read", async (context) => {
+test("AGENTS.md that is a pipe is not waited for, and one that is a link out of the repository, or to a key, is not read", async (context) => {
   if (process.platform === "win32") context.skip("not run: Windows has no such pipes");
   await using stage = new Stage();
   const inner = join(stage.work, "inner");
@@ -45,6 +45,14 @@ test("AGENTS.md that is a pipe is not waited for, and one that is a link to a ke
   writeFileSync(join(stage.work, "id_rsa"), "a key");
   symlinkSync("../id_rsa", join(inner, "AGENTS.md"));
   expect(await instructions(inner)).not.toContain("a key");
+  rmSync(join(inner, "AGENTS.md"));
+  writeFileSync(join(stage.work, "letter.txt"), "dear diary");
+  symlinkSync("../letter.txt", join(inner, "AGENTS.md"));
+  expect(await instructions(inner), "a link out of the repository").not.toContain("dear diary");
+  rmSync(join(inner, "AGENTS.md"));
+  writeFileSync(join(inner, "CLAUDE.md"), "use tabs");
+  symlinkSync("CLAUDE.md", join(inner, "AGENTS.md"));
+  expect(await instructions(inner), "a link within it").toContain("use tabs");
 });
 
 test("the model is told them, and each answer names its provider and model", async () => {

@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import {
   chmodSync,
+  chownSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -19,7 +20,7 @@ import { listFolder } from "../../src/tools/list.ts";
 import { readText } from "../../src/tools/read.ts";
 import { search } from "../../src/tools/search.ts";
 import { makeTools, REPLAY } from "../../src/tools/tools.ts";
-import { writeFile } from "../../src/tools/write.ts";
+import { replaceFile, writeFile } from "../../src/tools/write.ts";
 
 let here: ReturnType<typeof place>;
 let cwd: string;
@@ -93,6 +94,14 @@ describe("read", () => {
     expect(wide).toContain("\nnext\n");
   });
 
+  test("stop ends the reading of a file", async () => {
+    put("a.txt", "line\n".repeat(200_000));
+    const stop = new AbortController();
+    const reading = readText({ cwd }, { path: "a.txt" }, stop.signal);
+    stop.abort(new Error("enough"));
+    await expect(reading).rejects.toThrow("enough");
+  });
+
   test("what is not text is said to be what it is", async () => {
     put("a.png", new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0, 1]));
     put("b.bin", new Uint8Array([65, 0, 66]));
@@ -132,6 +141,16 @@ describe("write", () => {
     const before = statSync(path).ino;
     await writeFile({ cwd }, { path: "a", content: "new" });
     expect(statSync(path).ino, "another file took its place").not.toBe(before);
+  });
+
+  test("a file stays its owner's, also if root writes it", async (context) => {
+    if (process.getuid?.() !== 0) return context.skip();
+    const path = put("a.txt", "one\n");
+    chownSync(path, 65534, 65534);
+    chmodSync(path, 0o640);
+    await editFile({ cwd }, { path: "a.txt", old: "one", new: "two" });
+    expect(statSync(path)).toMatchObject({ uid: 65534, gid: 65534 });
+    expect(statSync(path).mode & 0o7777).toBe(0o640);
   });
 
   test("what a killed agent left of a write is taken up by the next one", async () => {
@@ -185,6 +204,37 @@ describe("edit", () => {
     put("a", "one\r\ntwo\r\nthree\r\n");
     await editFile({ cwd }, { path: "a", old: "one\ntwo", new: "1\n2" });
     expect(text("a")).toBe("1\r\n2\r\nthree\r\n");
+  });
+
+  test("lines that are put into a file with line ends of Windows get those, too", async () => {
+    put("a.txt", "one\r\ntwo\r\n");
+    await editFile({ cwd }, { path: "a.txt", old: "one", new: "one\nand a half" });
+    expect(text("a.txt")).toBe("one\r\nand a half\r\ntwo\r\n");
+    put("mixed.txt", "one\r\ntwo\n");
+    await editFile({ cwd }, { path: "mixed.txt", old: "one", new: "one\nand a half" });
+    expect(text("mixed.txt")).toBe("one\nand a half\r\ntwo\n");
+  });
+
+  test("a byte-order mark and a last line without an end stay as they are", async () => {
+    put("a.txt", "\uFEFFone\ntwo");
+    await editFile({ cwd }, { path: "a.txt", old: "one\ntwo", new: "three" });
+    expect(text("a.txt")).toBe("\uFEFFthree");
+  });
+
+  test("what somebody else writes meanwhile is not lost", async () => {
+    const path = put("a.txt", "one\n");
+    const replaced = replaceFile(path, Buffer.from("mine\n"), () => {
+      throw new Error("changed");
+    });
+    await expect(replaced).rejects.toThrow("changed");
+    expect(text("a.txt")).toBe("one\n");
+    expect(readdirSync(cwd)).toEqual(["a.txt"]);
+    // Between what the tool reads and what it writes: the temporary file is there.
+    const edited = editFile({ cwd }, { path: "a.txt", old: "one", new: "x".repeat(30_000_000) });
+    while (readdirSync(cwd).length < 2) await new Promise((next) => setImmediate(next));
+    writeFileSync(path, "theirs one\n");
+    await expect(edited).rejects.toThrow("changed by somebody else");
+    expect(text("a.txt")).toBe("theirs one\n");
   });
 
   test("bytes that are not UTF-8 are not touched", async () => {
@@ -253,6 +303,13 @@ describe("list and search", () => {
     const stopped = search({ cwd }, { pattern: "^(a+)+$" }, stop.signal);
     stop.abort();
     await expect(stopped).rejects.toThrow(/stopped|aborted/u);
+  });
+
+  test("a pipe is not waited for, in a folder or by its name", async () => {
+    put("a.txt", "one\n");
+    execFileSync("mkfifo", [join(cwd, "pipe")]);
+    expect(await search({ cwd }, { pattern: "one" })).toBe("a.txt:1: one");
+    await expect(search({ cwd }, { pattern: "one", path: "pipe" })).rejects.toThrow("was not searched");
   });
 
   test("many hits are bounded, and it says so", async () => {
