@@ -35,8 +35,8 @@ describe.concurrent("chat after an unclean death", () => {
     using home = temporaryHome();
     {
       await using terminal = await chat(context, home, [], { env: { HOLDFAST_OFFLINE_DELAY_MS: "5" } });
-      await terminal.say("tell me a story of 400 lines");
-      await terminal.until(/line 12\)/);
+      await terminal.say("tell me a story of 4000 lines");
+      await terminal.untilAll(/line 12\)/);
       await terminal.signal("SIGKILL");
       await terminal.ended();
     }
@@ -77,7 +77,7 @@ const states: readonly { readonly name: string; readonly begin: (terminal: Termi
     name: "streaming",
     begin: async (terminal) => {
       await terminal.say("tell me a story of 4000 lines");
-      await terminal.until(/line 12\)/);
+      await terminal.untilAll(/line 12\)/);
     },
   },
   {

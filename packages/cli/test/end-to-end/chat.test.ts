@@ -98,8 +98,8 @@ describe.concurrent("chat in a real terminal", () => {
   test("Esc in the middle of an answer: its words stay, marked as cut off (C12)", async (context) => {
     using home = temporaryHome();
     await using terminal = await chat(context, home, [], { env: { HOLDFAST_OFFLINE_DELAY_MS: "5" } });
-    await terminal.say("tell me a story of 400 lines");
-    await terminal.until(/line 10\)/);
+    await terminal.say("tell me a story of 4000 lines");
+    await terminal.untilAll(/line 10\)/);
     await terminal.keys("Escape");
     await answered(terminal, "stopped by user");
     const { stdout } = await home.run(["show", "latest"]);
@@ -279,11 +279,11 @@ describe.concurrent("chat in a real terminal", () => {
       [110, 2],
       [50, 3],
     ] as const) {
-      await terminal.until(`Chapter ${chapter}:`);
+      await terminal.untilAll(`Chapter ${chapter}:`);
       await terminal.until(/^❯ .*\n. working/mu);
       await terminal.resize(columns, 30);
     }
-    await terminal.until("Chapter 4:");
+    await terminal.untilAll("Chapter 4:");
     await terminal.keys("Escape");
     const said = (await answered(terminal, "stopped by user")) && (await terminal.all());
     const headings = said.match(/Chapter \d+:/g)!;
