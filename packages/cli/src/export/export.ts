@@ -1,7 +1,7 @@
 import { type DialectName, dialects, type Entry, type Reading, type Store } from "holdfast";
 import { listedTitle } from "../store/session-id.ts";
 import { together, usageBelow } from "../store/usage.ts";
-import { shapesOf } from "../transcript/parts/shape.ts";
+import { shapeOf, shapesOf } from "../transcript/parts/shape.ts";
 import { documentOf } from "./document.ts";
 import type { Format } from "./format.ts";
 import { redacted } from "./redact.ts";
@@ -28,7 +28,8 @@ export async function* exported(
   const reading = await store.read(id);
   if (format === "markdown" || format === "html") {
     const usage = together([reading.usage, ...(await usageBelow(store, id)).values()]);
-    const title = reading.attributes.title || (await listedTitle(store, id));
+    const listed = reading.attributes.title || (await listedTitle(store, id));
+    const title = redact ? wholeWords(listed) : listed;
     const titled = { ...reading, attributes: { ...reading.attributes, title } };
     const document = documentOf(titled, new Date().toISOString(), usage);
     const { markdownOf } = format === "markdown" ? await import("./markdown.ts") : { markdownOf: null };
@@ -39,6 +40,11 @@ export async function* exported(
   yield* messageLines(reading, format === "messages" ? null : format, redact);
 }
 
+/** A prompt that stands for a title is cut, and what is left of a secret no longer looks like one: its last word goes too. */
+function wholeWords(title: string): string {
+  return title.replace(/\S*…$/, "…");
+}
+
 /** Every record of the whole journal, as it stands there, up to its end as it is now. A record that was redacted has lost its checksum. */
 async function* journalLines(store: Store, id: string, redact: boolean): AsyncGenerator<string, void, undefined> {
   for await (const record of store.history(id)) {
@@ -47,7 +53,7 @@ async function* journalLines(store: Store, id: string, redact: boolean): AsyncGe
       continue;
     }
     const { crc, ...rest } = record;
-    const safe = redacted(rest.kind === "draft" ? withoutPieces(rest) : rest);
+    const safe = redacted(withWholeTitle(rest.kind === "draft" ? withoutPieces(rest) : rest));
     yield `${JSON.stringify(safe === rest ? record : safe)}\n`;
   }
 }
@@ -59,6 +65,17 @@ function withoutPieces<T extends { readonly [member: string]: unknown }>(draft: 
     return { ...part, ...Object.fromEntries(said.map((name) => [name, "[redacted:draft]"])) };
   });
   return parts.length > 0 ? { ...draft, parts } : draft;
+}
+
+/** Some records carry what a list shows of the session. */
+function withWholeTitle<T extends { readonly [member: string]: unknown }>(record: T): T {
+  const row = shapeOf(record["summary"]);
+  if (!row) return record;
+  const said = (["title", "prompt"] as const).flatMap((name) => {
+    const text = row[name];
+    return typeof text === "string" && text !== wholeWords(text) ? [[name, wholeWords(text)]] : [];
+  });
+  return said.length > 0 ? { ...record, summary: { ...row, ...Object.fromEntries(said) } } : record;
 }
 
 /** A JSON array, one message on each line. */

@@ -313,6 +313,21 @@ describe("a session", () => {
     expect(page).toMatch(/it is \[redacted:[a-z-]+\], as you see/);
   });
 
+  test.each(["jsonl", "markdown", "html"] as const)(
+    "--redact: a key that a title was cut in is not in %s in part",
+    async (format) => {
+      const store = await openStore(somewhere(), { durability: "process" });
+      opened.push(store);
+      const session = await store.create<AnthropicMessage>({ dialect: "anthropic" });
+      // Of what stands for a title, the library shows 80 characters: too little of the key to look like one.
+      const turn = await session.startTurn({ role: "user", content: `${"word ".repeat(13)}${KEY}` });
+      await turn.end();
+      const piece = KEY.slice(0, 12);
+      expect(await all(store, session.id, format)).toContain(`${piece}`);
+      expect(await all(store, session.id, format, true)).not.toContain(piece);
+    },
+  );
+
   test("the page names the session, its folder, the queue, and what tools did", async () => {
     const { store, id } = await session();
     const page = await all(store, id, "html");
