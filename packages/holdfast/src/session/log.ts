@@ -16,6 +16,8 @@ interface Waiting {
   isToBegin: boolean;
   /** Resolves when it is known. Never rejects. */
   answered: Promise<unknown>;
+  /** Called when it is in the conversation: a store may answer out of order, and nobody is told of what the conversation lacks. */
+  onFold: () => void;
 }
 
 /**
@@ -88,17 +90,20 @@ export class Log<M> {
       this.#add(unit);
       return appended;
     }
+    const { promise: folded, resolve: onFold } = Promise.withResolvers<void>();
     const waiting: Waiting = {
       unit: kept(unit),
       written: null,
       at: grewBy > 0 ? journal.at : null,
       isToBegin: false,
       answered: appended,
+      onFold,
     };
     this.#waiting.push(waiting);
     const answer = appended.then(
-      (done) => {
+      async (done) => {
         this.#settle(waiting, done);
+        await folded;
         return done;
       },
       (error) => {
@@ -123,7 +128,8 @@ export class Log<M> {
 
   async #epoch(build: () => readonly SessionRecord[]): Promise<void> {
     const { promise: answered, resolve } = Promise.withResolvers<void>();
-    const waiting: Waiting = { unit: [], written: null, at: null, isToBegin: true, answered };
+    const { promise: folded, resolve: onFold } = Promise.withResolvers<void>();
+    const waiting: Waiting = { unit: [], written: null, at: null, isToBegin: true, answered, onFold };
     this.#waiting.push(waiting);
     try {
       const done = await this.journal.epoch(() => {
@@ -132,6 +138,7 @@ export class Log<M> {
         return waiting.unit as readonly NewRecord[];
       });
       this.#settle(waiting, done);
+      await folded;
     } catch (error) {
       this.#settle(waiting, null);
       throw error;
@@ -172,7 +179,14 @@ export class Log<M> {
       return;
     }
     const isNext = this.#next() === undefined;
-    const written: Waiting = { unit, written: { last, at }, at, isToBegin: false, answered: Promise.resolve() };
+    const written: Waiting = {
+      unit,
+      written: { last, at },
+      at,
+      isToBegin: false,
+      answered: Promise.resolve(),
+      onFold: () => undefined,
+    };
     if (!isNext) written.unit = kept(unit);
     this.#waiting.push(written);
     this.#drain();
@@ -186,7 +200,11 @@ export class Log<M> {
   #drain(): void {
     for (let next = this.#next(); next?.written; next = this.#next()) {
       this.#waiting.splice(this.#waiting.indexOf(next), 1);
-      this.#fold(next.unit, next.written);
+      try {
+        this.#fold(next.unit, next.written);
+      } finally {
+        next.onFold();
+      }
     }
   }
 

@@ -99,6 +99,20 @@ test.each(Array.from({ length: 20 }, (_, n) => n))(
   },
 );
 
+test("what was acknowledged is in the conversation, also where the store answers out of order", async () => {
+  for (let n = 0; n < 20; n++) {
+    const { store, session } = await begin();
+    const turn = await session.startTurn(user("go"));
+    const ids = ["a", "b", "c", "d"];
+    await turn.append(calls(...ids));
+    await Promise.all(ids.map((id) => turn.toolStarted(id)));
+    const isThere = (id: string): boolean => JSON.stringify(session.entries).includes(`done by ${id}`);
+    const told = ids.map((id) => turn.toolEnded(id, { value: `done by ${id}` }).then(() => isThere(id)));
+    expect(await Promise.all(told)).toEqual(ids.map(() => true));
+    await store.close();
+  }
+});
+
 test("a replacement while messages are on their way: those that came before it are seen, those behind it stay", async () => {
   for (let n = 0; n < 20; n++) {
     const { store, session } = await begin();
