@@ -6,7 +6,7 @@ import type { Json } from "../../src/journal/record.ts";
 import { credentials } from "../../src/session/redact/credentials.ts";
 import { redactJson, redactMessage } from "../../src/session/redact/message.ts";
 import { holds, seedOf } from "../seed.ts";
-import { json } from "./arbitraries.ts";
+import { json, plainName } from "./arbitraries.ts";
 import { happenings, spoken } from "./dialect-conversations.ts";
 import { voices } from "./dialect-voices.ts";
 import { noise } from "./redact-samples.ts";
@@ -232,7 +232,7 @@ describe("input as JSON text", () => {
       fc.string({ unit: "binary" }),
       fc.constantFrom(KEY, `a "${KEY}"`, "\\", '"', "hunter2hunter2"),
     );
-    const name = fc.oneof(fc.string(), fc.constantFrom("password", "id", "token"));
+    const name = fc.oneof(plainName, fc.constantFrom("password", "id", "token"));
     const value = fc.letrec((tie) => ({
       json: fc.oneof({ depthSize: "small" }, text, fc.integer(), fc.constant(null), tie("list"), tie("object")),
       list: fc.array(tie("json"), { maxLength: 4 }),
