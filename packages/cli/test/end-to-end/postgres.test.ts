@@ -6,6 +6,7 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Server, startServer } from "../../../postgres/test/server/server.ts";
 import { type Ended, type Home, temporaryHome } from "../command.ts";
+import { answered, chat } from "../screen/chat.ts";
 import { speak } from "../sessions.ts";
 import { eventually, startRun } from "./run-lines.ts";
 
@@ -121,6 +122,23 @@ describe("the command on a database", () => {
     const { interruption } = await store.read(session);
     expect(interruption?.how).toEqual({ kind: "signal", signal: "SIGTERM" });
     expect(interruption?.draft?.text).not.toBe("");
+  });
+
+  test("chat: killed while it streams; the next one says so, shows what had been said, and goes on", async (context) => {
+    using home = await databaseHome();
+    {
+      await using terminal = await chat(context, home, [], { env: { HOLDFAST_OFFLINE_DELAY_MS: "5" } });
+      await terminal.say("tell me a story of 400 lines");
+      await terminal.until(/line 12\)/);
+      await terminal.signal("SIGKILL");
+      await terminal.ended();
+    }
+    await using terminal = await chat(context, home, ["--continue"]);
+    expect(await terminal.screen()).toMatch(/it had said: …/);
+    await terminal.say("l");
+    await terminal.until(/^ready\b/m);
+    await terminal.say("think about rivers");
+    await answered(terminal, "I thought about rivers");
   });
 
   test("every command; and no password is shown by any", async () => {

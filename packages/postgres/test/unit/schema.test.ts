@@ -1,7 +1,7 @@
-import { newId } from "holdfast";
+import { type ListQuery, newId, openMemoryStore, openStoreWith, type Store } from "holdfast";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { dropMonths, openPostgresStore } from "../../src/index.ts";
+import { dropMonths, openPostgresStore, openStore } from "../../src/index.ts";
 import { SCHEMA_VERSION } from "../../src/schema.ts";
 import { type Server, startServer } from "../server/server.ts";
 
@@ -215,6 +215,68 @@ describe("S24: the statements", () => {
     await store.close();
     expect((await pool.query("SELECT 1 AS one")).rows).toEqual([{ one: 1 }]);
     await pool.end();
+  });
+});
+
+describe("lists", () => {
+  /** One of each kind, in the same order wherever it is. */
+  async function fill(store: Store): Promise<void> {
+    const create = (title: string, options: object = {}) => store.create({ dialect: "anthropic", title, ...options });
+    const ask = { role: "user", content: "ask" };
+    const parent = await create("ended", { labels: { team: "red", size: "1" }, cwd: "/", app: "one" });
+    await (await parent.startTurn(ask)).end();
+    await create("empty", { labels: { team: "red" } });
+    const left = await create("left", { labels: { team: "blue" } });
+    await left.startTurn(ask);
+    await left.close();
+    const waiting = await create("waiting", { cwd: "/", labels: { team: "red" } });
+    await (await waiting.startTurn(ask)).suspend({ reason: "may I?" });
+    await (await create("running", { app: "two" })).startTurn(ask);
+    const child = await create("child", { parent: { session: parent.id } });
+    await (await child.startTurn(ask)).end();
+    await (await create("queued")).enqueue(ask);
+  }
+
+  test("are the same as a store's in memory, by every filter and by page", async () => {
+    let now = Date.UTC(2026, 10, 15);
+    const clock = (): number => (now += 1000);
+    const database = await openStore(server.url, { schema: fresh(), monthsAhead: 0, clock });
+    const memory = await openStoreWith(async (given) => openMemoryStore({ ...given, clock }), {});
+    const shown: unknown[][] = [];
+    for (const store of [database, memory]) {
+      await fill(store);
+      const all = (await store.list({ empty: true })).sessions;
+      const [third] = all.slice(2);
+      const ended = all.find(({ title }) => title === "ended")!;
+      const queries: ListQuery[] = [
+        ...[{}, { empty: true }, { cwd: "/" }, { app: "one" }, { app: "two" }, { parent: ended.id }],
+        ...[{ labels: { team: "red" } }, { labels: { team: "red", size: "1" } }, { labels: { team: "green" } }],
+        ...(["idle", "running", "waiting", "interrupted"] as const).map((status) => ({ status, empty: true })),
+        ...[{ since: third!.at }, { until: third!.at, empty: true }, { since: third!.at, until: third!.at }],
+        { cwd: "/", labels: { team: "red" }, status: "waiting" },
+      ];
+      const answers: unknown[] = [];
+      for (const query of queries) {
+        const { sessions } = await store.list(query);
+        answers.push([query, sessions.map(({ id, at, parent, ...rest }) => rest)]);
+      }
+      const pages: unknown[] = [];
+      for (let after: string | undefined, more = true; more; ) {
+        const page = await store.list({ limit: 2, empty: true, ...(after === undefined ? {} : { after }) });
+        pages.push(page.sessions.map(({ title }) => title));
+        after = page.next;
+        more = after !== undefined;
+      }
+      shown.push([
+        answers.map((answer) =>
+          JSON.parse(JSON.stringify(answer, (key, value) => (/^(since|until|parent)$/.test(key) ? "…" : value))),
+        ),
+        pages,
+      ]);
+      await store.close().catch(() => undefined);
+    }
+    expect(shown[0]).toEqual(shown[1]);
+    expect(JSON.stringify(shown[0])).toContain("interrupted");
   });
 });
 
