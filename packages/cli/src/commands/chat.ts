@@ -39,9 +39,20 @@ In the chat /help shows its commands and keys. Esc stops a turn, Ctrl+D leaves; 
     )
     .action(async (options: Options, command: Command) => {
       needTerminal("chat");
-      const { chat } = await import("../screen/chat.ts");
+      const { chat } = await loadScreen();
       await chat(options, loadConfig(command.optsWithGlobals()));
     });
+}
+
+/** React takes its slow build for developers unless it is told otherwise when it is loaded. What the tools find in their environment stays the user's. */
+export async function loadScreen(): Promise<typeof import("../screen/chat.ts")> {
+  const own = process.env["NODE_ENV"];
+  process.env["NODE_ENV"] ??= "production";
+  try {
+    return await import("../screen/chat.ts");
+  } finally {
+    if (own === undefined) delete process.env["NODE_ENV"];
+  }
 }
 
 /** A screen needs somebody who looks at it. */

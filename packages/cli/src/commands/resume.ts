@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { loadConfig } from "../config.ts";
-import { needTerminal } from "./chat.ts";
+import { loadScreen, needTerminal } from "./chat.ts";
 import { modelOptions } from "./model-options.ts";
 
 interface Options {
@@ -19,7 +19,7 @@ export function register(program: Command): void {
     .addHelpText("after", "\nExamples:\n  holdfast resume\n  holdfast resume 0199\n  holdfast resume latest")
     .action(async (id: string | undefined, options: Options, command: Command) => {
       needTerminal("resume");
-      const { chat } = await import("../screen/chat.ts");
+      const { chat } = await loadScreen();
       await chat({ ...options, resume: id ?? true }, loadConfig(command.optsWithGlobals()));
     });
 }
