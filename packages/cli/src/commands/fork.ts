@@ -1,4 +1,6 @@
 import type { Command } from "commander";
+import type { Session, Store } from "holdfast";
+import { failureOf } from "../failure.ts";
 import { withStore } from "../store/open.ts";
 import { resolveId, titleForFork } from "../store/session-id.ts";
 
@@ -23,13 +25,27 @@ export function register(program: Command): void {
     .action((given: string, { at, title, json }: Options, command: Command) =>
       withStore(command.optsWithGlobals(), async (store) => {
         const from = await resolveId(store, given);
-        const options = {
-          ...(at === undefined ? {} : { at }),
-          ...(title === undefined ? await titleForFork(store, from) : { title }),
-        };
-        const session = await store.fork(from, options);
+        const named = title === undefined ? await titleForFork(store, from) : { title };
+        const session = await forkAt(store, from, at, named);
         await session.close();
         process.stdout.write(json ? `${JSON.stringify({ id: session.id, from })}\n` : `${session.id}\n`);
       }),
     );
+}
+
+async function forkAt(
+  store: Store,
+  from: string,
+  at: string | undefined,
+  named: { readonly title?: string },
+): Promise<Session<unknown>> {
+  if (at === undefined) return store.fork(from, named);
+  try {
+    return await store.fork(from, { ...named, at });
+  } catch (error) {
+    // "show" gives each part of a message an id of its own, with its number behind it: the message is meant.
+    const message = at.replace(/\.\d+$/, "");
+    if (message === at || failureOf(error).code !== "MESSAGE_UNKNOWN") throw error;
+    return store.fork(from, { ...named, at: message });
+  }
 }

@@ -191,6 +191,10 @@ describe("changing", () => {
     expect(reading.attributes).toMatchObject({ title: "Copy", forkedFrom: { session: id } });
     expect(reading.entries.map((entry) => entry.id)).toEqual((await store.read(id)).entries.map((entry) => entry.id));
     expect(readFileSync(segment(home, id))).toEqual(before);
+    // The id of a part, as "show" gives it out: its message is meant.
+    const [prompt, called] = (await store.read(id)).entries;
+    const part = (await home.run(["fork", id, "--at", `${called!.id}.1`])).stdout.trim();
+    expect((await store.read(part)).entries.slice(0, 2).map((entry) => entry.id)).toEqual([prompt!.id, called!.id]);
     const { stderr } = await home.run(["fork", "latest", "--at", "nonsense"]);
     expect(stderr).toMatch(/no message nonsense[\s\S]*\n {2}"holdfast show <id> --json/);
   });
