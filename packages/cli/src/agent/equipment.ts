@@ -1,6 +1,8 @@
+import { resolve } from "node:path";
 import { type Durable, durable } from "@holdfast/adapters/ai-sdk";
 import type { ModelMessage, ToolSet } from "ai";
 import type { OpenCall, Session, ToolProcess, Turn, Usage } from "holdfast";
+import { configPath } from "../config.ts";
 import type { Services } from "../host/services.ts";
 import { KEYS, type ResolvedModel } from "../models/resolve.ts";
 import type { ToolContext } from "../tools/context.ts";
@@ -179,7 +181,14 @@ export class Equipment {
   }
 
   get #circumstances(): Circumstances {
-    return { cwd: this.cwd, policy: this.policy, store: this.#services.store.url, outputs: this.outputs };
+    const config = configPath();
+    return {
+      cwd: this.cwd,
+      policy: this.policy,
+      store: this.#services.store.url,
+      outputs: this.outputs,
+      ...(config === null ? {} : { config: resolve(config) }),
+    };
   }
 
   #allowed(): string[] {

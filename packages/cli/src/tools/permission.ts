@@ -1,7 +1,16 @@
 import { homedir } from "node:os";
 import { basename, isAbsolute, resolve, sep } from "node:path";
 import { isInside, realPath, shownPath } from "./real-path.ts";
-import { allowsCommand, forbidsCommand, namesPath, PATH_TOOLS, type Places, parseRule, type Rule } from "./rules.ts";
+import {
+  allowsCommand,
+  forbidsCommand,
+  hidesCommand,
+  namesPath,
+  PATH_TOOLS,
+  type Places,
+  parseRule,
+  type Rule,
+} from "./rules.ts";
 import { isSecret } from "./secrets.ts";
 import { simpleCommands } from "./shell-words.ts";
 
@@ -12,7 +21,8 @@ export { checkRule } from "./rules.ts";
  *
  * By default, reading, listing and searching inside of the working folder is allowed, and reading what a command has printed; everything else is asked for. Guarded are files that look like secrets, the store itself, and writing below `.git`: only a rule
  * that names that very path allows it, or `*`. Rules judge where a path leads in truth, and never a part of what a call does: each command of a line must be allowed. A line that cannot be taken apart into simple commands
- * (substitutions, redirections, loops) is allowed only by its exact text, by `shell` and by `*`, and by those two only if no rule forbids or asks for some commands.
+ * (substitutions, redirections, loops) is allowed only by its exact text, by `shell` and by `*`, and by those two only if no rule forbids or asks for some commands. Beside such a rule, the same counts for commands that run others (`xargs`,
+ * `sh -c`, `env`). A rule that forbids or asks names all longer commands that begin as it does.
  *
  * Rules for the shell judge commands, not what these do: `shell(npm *)` runs whatever package.json says, and a command that may read files may read all of them.
  */
@@ -33,6 +43,8 @@ export interface Circumstances {
   readonly policy: Policy;
   /** The address of the store: the agent does not touch its own journal unasked. */
   readonly store?: string;
+  /** The file of the configuration: the agent does not give itself more unasked. */
+  readonly config?: string;
   /** Where the whole output of commands is kept: the agent may read what its tools have printed. */
   readonly outputs?: string;
   readonly home?: string;
@@ -116,7 +128,7 @@ class Judged {
   readonly isOwnOutput: boolean = false;
 
   constructor({ name, input }: JudgedCall, options: Circumstances) {
-    const { cwd, home = homedir(), store, outputs } = options;
+    const { cwd, home = homedir(), store, config, outputs } = options;
     this.name = name;
     this.input = input;
     this.places = { cwd, home };
@@ -137,7 +149,9 @@ class Judged {
     const isWriting = name === "write" || name === "edit";
     const place = placeOf(store);
     // By its name and by where that leads: the folder of a store may be a link.
-    const stores = place === null ? [] : [place, leadsTo(real, cwd, place) ?? place];
+    const stores = [place, config ?? null].flatMap((own) =>
+      own === null ? [] : [own, leadsTo(real, cwd, own) ?? own],
+    );
     const guarded = (one: string): boolean =>
       isSecret(one) ||
       stores.some((place) => isOfStore(one, place)) ||
@@ -187,12 +201,14 @@ function verdictOf(judged: Judged, { policy }: Circumstances): { verdict: Decisi
   const asked = forbidding(policy.ask, judged);
   if (asked !== null) return { verdict: "ask", rule: asked };
   // Some commands are not to run unasked, and nobody can tell whether this line runs one of them.
-  const isUnclear = judged.name === "shell" && judged.commands === null && hasShellPatterns(policy);
-  for (const text of policy.allow) {
-    const rule = parseRule(text);
-    if (allows(rule, judged) && !(isUnclear && rule!.pattern === null)) return { verdict: "allow", rule: text };
-  }
-  const together = judged.commands === null ? null : eachAllowed(policy.allow, judged.commands);
+  const patterns = shellPatterns(policy);
+  const isUnclear =
+    judged.name === "shell" &&
+    patterns.length > 0 &&
+    (judged.commands?.some((words) => hidesCommand(words, patterns)) ?? true);
+  const allow = isUnclear ? policy.allow.filter((text) => !isForAll(parseRule(text))) : policy.allow;
+  for (const text of allow) if (allows(parseRule(text), judged)) return { verdict: "allow", rule: text };
+  const together = judged.commands === null ? null : eachAllowed(allow, judged.commands);
   if (together !== null) return { verdict: "allow", rule: together };
   const isReading = judged.name === "read" || judged.name === "list" || judged.name === "search";
   const isFree = judged.isOwnOutput || (isReading && judged.isInside && !judged.isGuarded);
@@ -206,8 +222,14 @@ function eachAllowed(allow: readonly string[], commands: readonly (readonly stri
   return rules.length === 0 || rules.includes(undefined) ? null : [...new Set(rules)].join(", ");
 }
 
-function hasShellPatterns({ deny, ask }: Policy): boolean {
-  return [...deny, ...ask].some((text) => parseRule(text)?.tool === "shell");
+/** Rules that forbid or ask for some commands. */
+function shellPatterns({ deny, ask }: Policy): Rule[] {
+  return [...deny, ...ask].flatMap((text) => parseRule(text) ?? []).filter(({ tool }) => tool === "shell");
+}
+
+/** It allows whatever command there is. */
+function isForAll(rule: Rule | null): boolean {
+  return rule?.pattern === null || (rule?.tool === "shell" && rule.pattern === "*" && !rule.isExact);
 }
 
 /** The first rule that names any part of the call. */

@@ -12,6 +12,8 @@ export interface Rule {
   readonly tool: string;
   readonly pattern: string | null;
   readonly isExact: boolean;
+  /** By its `=`: not one character more or less. */
+  readonly isLiteral?: true;
 }
 
 /** Null if it is none. */
@@ -20,7 +22,7 @@ export function parseRule(text: string): Rule | null {
   if (tool === undefined) return null;
   if (pattern === undefined) return { text, tool, pattern: null, isExact: false };
   if (tool === "*" || pattern.trim() === "") return null;
-  if (pattern.startsWith("=")) return { text, tool, pattern: pattern.slice(1), isExact: true };
+  if (pattern.startsWith("=")) return { text, tool, pattern: pattern.slice(1), isExact: true, isLiteral: true };
   if (tool === "shell" && pattern.includes("*") && shellPattern(pattern) === null) return null;
   if (PATH_TOOLS.has(tool) && pathPattern(pattern, "/", "/") === null) return null;
   return { text, tool, pattern: pattern.trim(), isExact: !pattern.includes("*") };
@@ -142,7 +144,27 @@ function namesCommand(rule: Rule, words: readonly string[], isBroad: boolean): b
   if (!rule.isExact) return fits(shellPattern(rule.pattern) ?? [], words, isBroad);
   const commands = simpleCommands(rule.pattern);
   const exact = commands?.length === 1 ? commands[0]! : null;
-  return exact !== null && exact.length === words.length && exact.every((word, at) => word === words[at]);
+  if (exact === null || !exact.every((word, at) => word === words[at])) return false;
+  // Who forbids `git push` means `git push --force` too.
+  return exact.length === words.length || (isBroad && !rule.isLiteral);
+}
+
+/** Commands that run others, which they are given as words or as a text. */
+const RUNNERS: ReadonlySet<string> = new Set(
+  "env command builtin exec eval nohup nice ionice time timeout setsid stdbuf sudo doas su xargs parallel watch entr sh bash dash zsh ksh fish busybox . source trap alias chroot unshare nsenter ssh script".split(
+    " ",
+  ),
+);
+
+/** Whether a command may be one that these rules forbid, without its words showing it: it runs another, or its options stand before the word that they name (`git -C . push`). */
+export function hidesCommand([first = "", ...rest]: readonly string[], rules: readonly Rule[]): boolean {
+  const name = first.slice(first.lastIndexOf("/") + 1);
+  if (RUNNERS.has(name) || (name === "find" && rest.some((word) => /^-(?:exec|ok)/u.test(word)))) return true;
+  if (!rest[0]?.startsWith("-")) return false;
+  return rules.some(({ pattern }) => {
+    const [wanted, next] = shellPattern(pattern ?? "") ?? [];
+    return wanted === name && next !== undefined && next !== WILD && !next.startsWith("-");
+  });
 }
 
 function fits(pattern: readonly string[], words: readonly string[], isBroad: boolean): boolean {

@@ -1,5 +1,15 @@
-const NAMES =
-  /^(?:\.env(?:\..+)?|.+\.env|\.netrc|_netrc|\.npmrc|\.pypirc|\.pgpass|\.git-credentials|\.htpasswd|credentials(?:\.json)?|id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?|.+\.(?:pem|key|p12|pfx|keystore|jks|kdbx))$/u;
+/** Names of files, each with what is taken for the same. */
+const NAMES = new RegExp(
+  `^(?:${[
+    String.raw`\.env(?:\..+)?|.+\.env|\.envrc`,
+    String.raw`\.netrc|_netrc|\.npmrc|\.pypirc|\.pgpass|\.my\.cnf|\.git-credentials|\.htpasswd|\.boto|\.s3cfg|\.vault-token`,
+    String.raw`credentials(?:\.\w+)*|secrets?\.(?:json|ya?ml|toml|ini|txt)|.+\.tfstate(?:\.backup)?|.+\.tfvars`,
+    String.raw`id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?|.+\.(?:pem|key|p12|pfx|ppk|keystore|jks|kdbx)`,
+    // What was typed, passwords too.
+    String.raw`\.\w+_history|\.lesshst|\.viminfo`,
+  ].join("|")})$`,
+  "u",
+);
 const EXAMPLES = /^\.env\.(?:example|sample|template|dist|defaults?)$/u;
 const FOLDERS: ReadonlySet<string> = new Set([".ssh", ".gnupg", ".aws", ".kube", ".azure", ".password-store"]);
 /** Our own is not secret, but says what the agent may do: it must not be for the agent to change. */
@@ -10,6 +20,8 @@ export function isSecret(path: string): boolean {
   // Some file systems do not tell upper from lower case.
   const names = path.normalize("NFC").toLowerCase().split(/[/\\]/u);
   const last = names.at(-1) ?? "";
+  // Where processes show what they have, their variables among it.
+  if (names[0] === "" && names[1] === "proc") return true;
   if (NAMES.test(last) && !EXAMPLES.test(last)) return true;
   return names.some(
     (name, at) =>

@@ -62,6 +62,12 @@ describe("by default", () => {
     ["read", { path: "src/.ENV.local" }, "ask"],
     ["read", { path: "harmless.txt" }, "ask"],
     ["read", { path: "keys/server.pem" }, "ask"],
+    ["read", { path: ".envrc" }, "ask"],
+    ["read", { path: "a/.bash_history" }, "ask"],
+    ["read", { path: "credentials.toml" }, "ask"],
+    ["read", { path: "config/secrets.yml" }, "ask"],
+    ["read", { path: "main.tfstate" }, "ask"],
+    ["read", { path: "src/secrets.ts" }, "allow"],
     ["read", { path: ".env.example" }, "allow"],
     ["read", { path: "environment.ts" }, "allow"],
     ["read", { path: "loop" }, "ask"],
@@ -74,9 +80,18 @@ describe("by default", () => {
     expect(verdict(name, input)).toBe(wanted);
   });
 
+  test("what processes show of themselves is asked for, wherever the agent works", () => {
+    expect(verdict("read", { path: "/proc/self/environ" }, { allow: ["read"] }, { cwd: "/" })).toBe("ask");
+    expect(verdict("read", { path: "/process" }, {}, { cwd: "/" })).toBe("allow");
+  });
+
   test("the agent may not give itself more by a rule that lets it write", () => {
     const path = ".config/holdfast/config.json";
-    expect(verdict("write", { path, content: '{"allow":["*"]}' }, { allow: ["write(**)", "write"] })).toBe("ask");
+    const rules = { allow: ["write(**)", "write"] };
+    expect(verdict("write", { path, content: '{"allow":["*"]}' }, rules)).toBe("ask");
+    const config = join(cwd, "rules.json");
+    expect(verdict("write", { path: "rules.json", content: "" }, rules, { config })).toBe("ask");
+    expect(verdict("write", { path: "rules.js", content: "" }, rules, { config })).toBe("allow");
   });
 
   test("the store itself is asked for, by whatever address it is known", () => {
@@ -290,6 +305,36 @@ describe("rules for the shell", () => {
     expect(shell("echo $(git push)", { ...policy, allow: ["*"] })).toBe("ask");
     expect(shell("echo $(git push)", { allow: ["shell"], ask: ["shell(git push)"] })).toBe("ask");
     expect(shell("echo $(date)", { ...policy, allow: ["shell(=echo $(date))"] }), "somebody has read it").toBe("allow");
+  });
+
+  test("a rule that forbids is not got around by a command that runs another, nor by options before the word that it names", () => {
+    const policy = { deny: ["shell(git push *)"], ask: ["shell(rm *)"] };
+    for (const allow of [["shell"], ["*"], ["shell(*)"]]) {
+      for (const command of [
+        "env git push",
+        "ls | xargs rm",
+        "sh -c 'git push'",
+        "/usr/bin/env rm x",
+        "command git push",
+        "find . -exec rm {} +".replace("{}", "'{}'"),
+        "git -C . push",
+        "git -c alias.p=push p",
+        "true; timeout 5 rm x",
+      ])
+        expect(shell(command, { ...policy, allow }), `${allow} ${command}`).toBe("ask");
+      for (const command of ["git status", "find . -name x", "ls -l", "git commit -m push"])
+        expect(shell(command, { ...policy, allow }), `${allow} ${command}`).toBe("allow");
+    }
+    expect(shell("env rm x", { ...policy, allow: ["shell(env rm *)"] }), "somebody means it").toBe("allow");
+    expect(shell("env ls", { allow: ["shell"] }), "nothing is forbidden").toBe("allow");
+  });
+
+  test("a rule that forbids names longer commands too, unless it is marked as exact", () => {
+    expect(shell("git push --force", { allow: ["shell"], deny: ["shell(git push)"] })).toBe("deny");
+    expect(shell("git push --force", { allow: ["shell"], ask: ["shell(git push)"] })).toBe("ask");
+    expect(shell("git pushed", { allow: ["shell"], deny: ["shell(git push)"] })).toBe("allow");
+    expect(shell("git push --force", { allow: ["shell"], deny: ["shell(=git push)"] })).toBe("allow");
+    expect(shell("git push --force", { allow: ["shell(git push)"] }), "one that allows does not").toBe("ask");
   });
 
   test("a line is taken apart as the shell does it", () => {
