@@ -57,11 +57,19 @@ export async function loadScreen(): Promise<typeof import("../screen/chat.ts")> 
 
 /** A screen needs somebody who looks at it. */
 export function needTerminal(name: string): void {
-  if (process.stdin.isTTY && process.stdout.isTTY) return;
-  const which = process.stdin.isTTY ? "Standard output" : "Standard input";
+  const { stdin, stdout, env } = process;
+  const why = whyNoScreen(stdin.isTTY, stdout.isTTY, env["TERM"]);
+  if (why === null) return;
   throw new CommandError(
     EXIT.usage,
     "NO_TERMINAL",
-    `${which} is not a terminal, and "holdfast ${name}" needs one. For scripts: holdfast run "prompt", with --continue or --resume <id> to go on, and holdfast ls --json to list. Nothing was touched.`,
+    `${why}, and "holdfast ${name}" needs one. For scripts: holdfast run "prompt", with --continue or --resume <id> to go on, and holdfast ls --json to list. Nothing was touched.`,
   );
+}
+
+/** Null if there can be one. */
+export function whyNoScreen(isIn: boolean, isOut: boolean, term: string | undefined): string | null {
+  if (!isIn) return "Standard input is not a terminal";
+  if (!isOut) return "Standard output is not a terminal";
+  return term === "dumb" ? "This is not a terminal that can move its cursor (TERM is dumb)" : null;
 }

@@ -65,7 +65,9 @@ export function interruptionLines(
   else if (found.answered) rows.push(fact("it had", "answered, and nothing is open", columns));
   const calls = found.calls.map((call) => callRow(call, columns));
   const room = Math.max(1, rowsMax - rows.length);
-  rows.push(...(calls.length > room ? [...calls.slice(0, room - 1), more(calls.length - room + 1)] : calls));
+  const shown = calls.length > room ? calls.slice(0, room - 1) : calls;
+  rows.push(...shown);
+  if (shown.length < calls.length) rows.push(more(calls.length - shown.length, shown.length > 0));
   return rows;
 }
 
@@ -115,6 +117,6 @@ function lastWords(text: string, columns: number): string {
   return all.length <= columns ? all : `…${all.slice(-Math.max(1, columns - 1))}`;
 }
 
-function more(count: number): Line {
-  return line(`  … and ${count} more calls`, FAINT);
+function more(count: number, areSomeShown: boolean): Line {
+  return line(areSomeShown ? `  … and ${count} more calls` : `  … ${count} calls`, FAINT);
 }

@@ -14,7 +14,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.type("typed meanwhile");
     const screen = await terminal.until("❯ typed meanwhile");
     expect(screen).toMatch(/^. working /mu);
-    await terminal.until(/^ready\b/m, 60_000);
+    await terminal.until(/^ready\b/m, 120_000);
     const all = await terminal.all();
     const numbers = [...all.matchAll(/\(line (\d+)\)/g)].map(([, number]) => Number(number));
     expect(numbers).toHaveLength(1500);

@@ -1,5 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, test, vi } from "vitest";
+import { whyNoScreen } from "../../src/commands/chat.ts";
 import type { ChatState } from "../../src/host/host.ts";
 import { Controller } from "../../src/screen/controller.ts";
 import type { KeyName } from "../../src/screen/keys.ts";
@@ -232,6 +233,13 @@ test("a chat that has nothing to do is given back when one goes to another; one 
   person.type("idle").press("enter");
   await vi.waitFor(() => expect(person.all).toContain("holdfast idle"));
   expect(other.told).toEqual([]);
+});
+
+test("where a screen cannot be drawn, it is said why", () => {
+  expect(whyNoScreen(true, true, "xterm-256color")).toBeNull();
+  expect(whyNoScreen(true, true, undefined)).toBeNull();
+  expect(whyNoScreen(true, true, "dumb")).toMatch(/TERM is dumb/);
+  expect(whyNoScreen(true, false, "dumb")).toBe("Standard output is not a terminal");
 });
 
 test("the model that was named at the start is for the session that is taken from the list", async () => {
