@@ -45,9 +45,10 @@ export async function finishAs(outcome: RunOutcome, turn: Turn<ModelMessage>): P
     case "failed":
       return turn.fail(outcome.error);
     case "waiting": {
-      const { approvals, calls } = outcome;
-      const reason = approvals.length > 0 ? "approval" : "result";
-      return turn.suspend({ reason, calls: [...approvals, ...calls].map(({ toolCallId }) => toolCallId) });
+      const { approvals } = outcome;
+      // What the application runs itself is not named: those calls wait for no approval, and it records their starts.
+      const calls = approvals.map(({ toolCallId }) => toolCallId);
+      return turn.suspend(calls.length > 0 ? { reason: "approval", calls } : { reason: "result" });
     }
   }
 }

@@ -255,21 +255,36 @@ test("R7: what the application is to answer itself may be answered tomorrow, by 
   await session.startTurn(PROMPT);
   let agent = durable(session);
   const tools: ToolSet = { ask: tool({ inputSchema: any }) as never };
-  const asks = call("a", "ask", { colour: true });
-  expect(await agent.finish(generateText(agent.wrap({ model: scripted([asks]), tools })))).toMatchObject({
-    kind: "waiting",
-  });
+  const asks = [call("a", "ask", { colour: true }), call("b", "ask")];
+  const waiting = await agent.outcome(generateText(agent.wrap({ model: scripted(asks), tools })));
+  expect(waiting).toMatchObject({ kind: "waiting", calls: [{ toolCallId: "a" }, { toolCallId: "b" }] });
+  // One of them is handed to a browser.
+  await session.turn!.toolStarted("b");
+  await session.turn!.suspend({ reason: "result" });
   await session.close();
   expect((await store.list()).sessions[0]!.status).toBe("waiting");
   session = await store.resume<ModelMessage>(session.id, { intents: true });
-  expect(session.interruption).toMatchObject({ how: { kind: "suspended" }, calls: [{ id: "a", name: "ask" }] });
+  expect(session.interruption).toMatchObject({
+    how: { kind: "suspended", reason: "result" },
+    calls: [
+      { id: "a", name: "ask", state: "never-started" },
+      { id: "b", name: "ask", state: "outcome-unknown" },
+    ],
+  });
   const turn = await session.resumeTurn({ calls: () => "keep" });
   const output = { type: "text" as const, value: "Blue." };
-  await turn.append({ role: "tool", content: [{ type: "tool-result", toolCallId: "a", toolName: "ask", output }] });
+  expect(await turn.tool("a", () => "Blue.")).toEqual({ value: "Blue." });
+  await turn.append({ role: "tool", content: [{ type: "tool-result", toolCallId: "b", toolName: "ask", output }] });
   agent = durable(session);
   const model = scripted([text("Blue it is.")]);
   expect(await agent.finish(generateText(agent.wrap({ model, tools })))).toEqual({ kind: "completed" });
-  expect(model.prompts[0]!.at(-1)).toMatchObject({ role: "tool", content: [{ output }] });
+  const results = model.prompts[0]!.flatMap(({ role, content }) => (role === "tool" ? content : []));
+  expect(results).toMatchObject([{ output }, { output }]);
+  // `finish` lets them wait, too.
+  await session.startTurn(NEXT);
+  const once = scripted([call("c", "ask")]);
+  expect(await agent.finish(generateText(agent.wrap({ model: once, tools })))).toMatchObject({ kind: "waiting" });
+  expect(session.interruption).toMatchObject({ how: { reason: "result" }, calls: [{ state: "never-started" }] });
   // The calls of an answer that was cut off wait for nobody.
   await session.startTurn(NEXT);
   const cut = scripted({ content: [call("b", "ask")], finish: "length" });

@@ -1,4 +1,8 @@
+import { oneLine } from "./one-line.ts";
 import type { Interruption, OpenCall } from "./surface.ts";
+
+/** Of what a turn failed with, or was stopped for: an SDK's error may hold pages, and each call that was left open says it again. The whole is in the journal. */
+const REASON_CHARS = 300;
 
 /** What the model is told of an interruption, in words. Recorded with the repair that says them, so that a later release may word it better (R1). */
 export type How = Interruption<unknown>["how"] | { readonly kind: "completed" };
@@ -13,9 +17,9 @@ export function because(how: How): string {
         ? `the process was ended by ${how.signal}`
         : `the process ended (${how.signal})`;
     case "aborted":
-      return `${how.by} stopped it${how.reason ? ` (${how.reason})` : ""}`;
+      return `${how.by} stopped it${how.reason ? ` (${oneLine(how.reason, REASON_CHARS)})` : ""}`;
     case "failed":
-      return `it failed${how.error ? ` (${how.error})` : ""}`;
+      return `it failed${how.error ? ` (${oneLine(how.error, REASON_CHARS)})` : ""}`;
     case "suspended":
       return `it waited for a person (${how.reason})`;
     case "completed":

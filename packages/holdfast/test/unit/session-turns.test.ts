@@ -1,5 +1,13 @@
 import { validateAnthropic } from "@holdfast/testkit";
-import { type AnthropicMessage, isHoldfastError, openFolderStore, openStore, type Session, type Store } from "holdfast";
+import {
+  type AnthropicMessage,
+  isHoldfastError,
+  openFolderStore,
+  openStore,
+  type Session,
+  type Store,
+  type Turn,
+} from "holdfast";
 import { afterEach, describe, expect, test } from "vitest";
 import { place } from "../place.ts";
 
@@ -374,6 +382,26 @@ describe("turns", () => {
     const next = await session.startTurn(user("more"));
     expect(turn.prompt.message).toEqual(user("hello"));
     expect(next.prompt.message).toEqual(user("more"));
+    await store.close();
+  });
+
+  test("the model is told why a turn failed, or was stopped, in one line of a few words, however long the error is", async () => {
+    const { session, store } = await begin();
+    const error = `Invalid response: ${"[\n  { }\n]".repeat(10_000)}`;
+    const ends = [
+      (turn: Turn<M>) => turn.fail(new Error(error)),
+      (turn: Turn<M>) => turn.abort({ by: "user", reason: error }),
+    ];
+    for (const end of ends) {
+      const turn = await session.startTurn(user("go"));
+      await turn.append(calls(`a${turn.number}`, `b${turn.number}`));
+      await end(turn);
+    }
+    expect(session.interruption?.how).toMatchObject({ reason: error });
+    await session.startTurn(user("again"));
+    const shown = textOf(session.messages);
+    expect(shown).toContain("Invalid response: [ { } ]");
+    expect(shown.length).toBeLessThan(5000);
     await store.close();
   });
 
