@@ -185,12 +185,16 @@ export function planResume<M>(
   const open = openCalls(conversation);
   const entries: RepairEntry[] = [];
   const outcomes: { call: FoundCall; outcome: Outcome }[] = [];
+  const ending = endings(conversation, open, draft === "keep" ? "keep" : "R", how);
+  // Behind words of the model's no call can get its result any more (R1): without one, its step would be left out.
+  const isFrozen = ending.some(({ incomplete }) => incomplete);
   for (const call of open) {
     const decided = decide(call, calls);
-    if (decided === "close") entries.push(...closing(conversation.dialect, call, how));
-    else if (typeof decided === "object") outcomes.push({ call, outcome: decided });
+    if (decided === "close" || (decided === "keep" && isFrozen)) {
+      entries.push(...closing(conversation.dialect, call, how));
+    } else if (typeof decided === "object") outcomes.push({ call, outcome: decided });
   }
-  entries.push(...endings(conversation, open, draft === "keep" ? "keep" : "R", how));
+  entries.push(...ending);
   return { entries, outcomes };
 }
 

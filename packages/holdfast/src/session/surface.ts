@@ -247,7 +247,7 @@ export interface ResumeOptions {
    * A function decides for each: close it, keep it open, or give its outcome.
    */
   readonly calls?: "close" | "rerun" | ((call: OpenCall) => "close" | "keep" | Outcome);
-  /** The words that had been streamed. "discard" (default): the request is the one that died. "keep": they are shown as an incomplete message. */
+  /** The words that had been streamed. "discard" (default): the request is the one that died. "keep": they are shown as an incomplete message; calls before it are closed, since no result can follow it. */
   readonly draft?: "discard" | "keep";
 }
 

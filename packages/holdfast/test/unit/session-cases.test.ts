@@ -133,6 +133,25 @@ test("C38: compaction after a restart, with a tool that had ended before its cal
   expect((await store.read(session.id)).messages).toEqual(next.messages);
 });
 
+test("R1, R18: a draft that is kept closes the calls before it, also those that were to be run again: their step stays in the view", async () => {
+  const path = somewhere();
+  await using store = await openStore(path);
+  const session = await store.create<M>({ dialect: "anthropic", intents: true });
+  const turn = await session.startTurn(user("question"));
+  await turn.append(calls("a", "b"));
+  await turn.tool("b", () => "done by b");
+  await turn.toolStarted("a", { replay: "safe" });
+  expect(JSON.stringify(session.messages), "the model is asked while a still runs").toContain("done by b");
+  turn.draft().push({ part: 0, text: "meanwhile" });
+  await session.flush();
+  await session.close();
+  const next = await store.resume<M>(session.id, { intents: true });
+  const resumed = await next.resumeTurn({ draft: "keep", calls: "rerun" });
+  expect(resumed.open).toEqual([]);
+  expect(JSON.stringify(next.messages)).toMatch(/tool_use.*done by b.*meanwhile/);
+  expect(validateAnthropic(next.messages as never)).toEqual([]);
+});
+
 describe("R5: a replacement that is the first thing a writer does is written by that writer, not by the one before", () => {
   const first = {
     replace: (session: Session<M>) => session.replace([user("short")], { reason: "compaction" }),
