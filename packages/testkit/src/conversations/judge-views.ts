@@ -119,10 +119,17 @@ function markFaults({ log, reading }: Evidence): Fault[] {
   const faults: Fault[] = [];
   for (const [mark, count] of counts)
     if (count > 1) faults.push({ what: "twice", message: `${mark} is in the view ${count} times` });
-  for (const { op, at } of log.ok("start", "append", "commit", "toolEnded")) {
+  const asked = log.saidOf("asked");
+  for (const { op, at, answeredAt } of log.ok("start", "append", "commit", "toolEnded")) {
     if (eraOf(at) !== now) continue;
+    // The model was asked while the outcome was on its way: it may have come late.
+    const isOvertaken = asked.some((one) => one.at > at && one.at < answeredAt);
     const marks =
-      op.do === "toolEnded" ? (op.late ? [] : [op.mark]) : marksIn(op.do === "start" ? op.message : op.messages);
+      op.do === "toolEnded"
+        ? op.late || isOvertaken
+          ? []
+          : [op.mark]
+        : marksIn(op.do === "start" ? op.message : op.messages);
     // Reasoning is left out where a provider wants that.
     for (const mark of marks)
       if (mark[1] !== "t" && !counts.has(mark))
