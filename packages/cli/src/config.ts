@@ -154,15 +154,32 @@ export function explainConfig(flags: Flags = {}, around: Surroundings = here): C
     const flag = flags[setting.key];
     const env = around.env[setting.env];
     const given: [value: Config[keyof Config], from: string][] = [];
-    if (setting.key in file) given.push([checked(setting, file[setting.key], `${path}: "${setting.key}"`), path!]);
+    const take = (value: unknown, from: string, where: string): void => {
+      const right = checked(setting, value, where);
+      given.push([setting.key === "store" ? addressOf(String(right), where, from === path, around) : right, from]);
+    };
+    if (setting.key in file) take(file[setting.key], path!, `${path}: "${setting.key}"`);
     // An empty variable is one that was meant to be unset.
-    if (env !== undefined && env !== "") given.push([checked(setting, env, setting.env), setting.env]);
-    if (setting.flag && flag !== undefined) given.push([checked(setting, flag, setting.flag), setting.flag]);
+    if (env !== undefined && env !== "") take(env, setting.env, setting.env);
+    if (setting.flag && flag !== undefined) take(flag, setting.flag, setting.flag);
     const last = given.at(-1);
     if (!last) return { setting, value: setting.fallback, from: ["default"] };
     if (setting.kind !== "list") return { setting, value: last[0], from: [last[1]] };
     return { setting, value: given.flatMap(([value]) => value as string[]), from: given.map(([, from]) => from) };
   });
+}
+
+/** `~/` is the user's home also where no shell has seen it; and the file, which counts in every folder, names one place. */
+function addressOf(given: string, where: string, inFile: boolean, { platform, home }: Surroundings): string {
+  const [, kind = "", path = given] = /^(sqlite:(?:\/\/(?=\/))?)?(.*)$/is.exec(given) ?? [];
+  if (/^~(?:[/\\]|$)/.test(path)) return `${kind}${home()}${path.slice(1)}`;
+  const isElsewhere = kind === "" && /^[a-z][a-z0-9+.-]+:/i.test(path);
+  const isWhole = isElsewhere || (platform === "win32" ? win32 : posix).isAbsolute(path);
+  if (inFile && !isWhole)
+    throw invalid(
+      `${where} must be a whole path, or one that begins with ~/, not ${shown(given)}: it would be another store in each folder.`,
+    );
+  return given;
 }
 
 /** HOLDFAST_CONFIG, else `holdfast/config.json` where the platform keeps such files; null if the user has no home. */

@@ -44,6 +44,24 @@ describe("configuration", () => {
     expect(from).toMatchObject({ model: ["--model"], store: [env.HOLDFAST_CONFIG], offlineDelayMs: ["default"] });
   });
 
+  test("the store: ~/ is the home wherever it is written; the file names one place for all folders", () => {
+    const store = (given: string) => loadConfig({}, around({ HOLDFAST_CONFIG: file({ store: given }) })).store;
+    for (const [given, address] of [
+      ["~/s", "/home/u/s"],
+      ["~", "/home/u"],
+      ["sqlite:~/s.db", "sqlite:/home/u/s.db"],
+      ["/s", "/s"],
+      ["sqlite:///s.db", "sqlite:///s.db"],
+      ["postgres://h/d", "postgres://h/d"],
+    ])
+      expect(store(given!)).toBe(address);
+    for (const given of ["s", "./s", "sqlite:s.db", "~other/s"])
+      expect(() => store(given)).toThrow(/must be a whole path/);
+    const env = { HOLDFAST_CONFIG: "", HOLDFAST_STORE: "~/s" };
+    expect(loadConfig({}, around(env)).store).toBe("/home/u/s");
+    expect(loadConfig({ store: "s" }, around(env)).store).toBe("s");
+  });
+
   test("rules of permission add up, and commas between brackets are theirs", () => {
     const env = {
       HOLDFAST_CONFIG: file({ allow: ["read(**)"], deny: ["shell(rm *)"] }),
