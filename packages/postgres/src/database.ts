@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Durability, HoldfastError } from "holdfast";
 import { storeClosed } from "holdfast/kit";
 import pg, { type Pool, type PoolClient, type QueryConfig, type QueryResult } from "pg";
-import { databaseFailure, haveMet, isPassing } from "./failure.ts";
+import { databaseFailure, haveMet, isPassing, isStarting } from "./failure.ts";
 
 export type Row = Record<string, unknown>;
 /** `answerMs`: how long its answer is waited for, if that is another time than for others. */
@@ -132,11 +132,13 @@ export class Database {
 
   /** Until it answers, the patience ends, or it fails in a way that does not pass. */
   async retry<T>(what: string, work: () => Promise<T>, patienceMs = this.#patienceMs): Promise<T> {
-    const until = performance.now() + patienceMs;
+    const since = performance.now();
     for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX)) {
       try {
         return await work();
       } catch (error) {
+        // One that is just starting is no wrong address.
+        const until = since + (isStarting(error) ? this.#patienceMs : patienceMs);
         const isOver = this.#closing.signal.aborted || performance.now() + pauseMs > until;
         if (isOver || !isPassing(error)) throw this.failure(error, what);
       }

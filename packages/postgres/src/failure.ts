@@ -43,6 +43,11 @@ export function isPassing(error: unknown): boolean {
   return error instanceof Error && LOST.test(error.message);
 }
 
+/** It is there, and says that it is not ready yet. */
+export function isStarting(error: unknown): boolean {
+  return codeOf(error) === "57P03";
+}
+
 /** Two transactions met, and this one was ended: nothing of it is done, and it may be done again. */
 export function haveMet(error: unknown): boolean {
   const code = codeOf(error);

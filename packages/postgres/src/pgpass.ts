@@ -49,7 +49,7 @@ function loginOf(url: URL, env: Environment): Login {
     url.searchParams.get(key) || standing || env[variable] || undefined;
   const user = given("user", decodeURIComponent(url.username), "PGUSER") ?? userInfo().username;
   return {
-    host: given("host", decodeURIComponent(url.hostname), "PGHOST") ?? "localhost",
+    host: given("host", decodeURIComponent(url.hostname).replace(/^\[(.*)\]$/, "$1"), "PGHOST") ?? "localhost",
     port: given("port", url.port, "PGPORT") ?? "5432",
     database: given("database", decodeURIComponent(url.pathname.slice(1)), "PGDATABASE") ?? user,
     user,

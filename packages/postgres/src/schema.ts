@@ -6,6 +6,8 @@ import { searchTables } from "./search.ts";
 
 /** Any number that no other program takes: one migration at a time (`hold`, in hexadecimal). */
 export const MIGRATION_LOCK = 0x686f6c64;
+/** It has all that the statements use (`string_to_table`). */
+const OLDEST_SERVER = 140_000;
 /** A migration may take its time, and others wait for it as long. What nobody waits for is ended by the server. */
 const MIGRATION_MS = 10 * 60_000;
 const LOOK_AGAIN_MS = 50;
@@ -106,8 +108,9 @@ export async function migrate(database: Database, options: MigrateOptions): Prom
   const patiently: Query = (text, values) =>
     database.retry("open the store", () => database.once(text, values), options.patienceMs);
   const found = await look(patiently);
-  assertEncoding(database, found["encoding"]);
   database.serverVersion = Number(found["version"]);
+  assertVersion(database);
+  assertEncoding(database, found["encoding"]);
   const server = { fsync: found["fsync"] !== "off" };
   if ((await versionIn(database, found, patiently)) === SCHEMA_VERSION) {
     if (found["month"] !== true) await makePartitions(database, options);
@@ -201,6 +204,12 @@ async function versionIn({ name, schema }: Database, found: Row, query: Query): 
     `The database ${name} has the schema ${version}, and this version of Holdfast knows ${SCHEMA_VERSION} only. ` +
     "Nothing was touched and nothing is lost. Open it with a newer version of Holdfast.";
   throw new HoldfastError("FORMAT_NEWER", message, { found: version, known: SCHEMA_VERSION });
+}
+
+function assertVersion({ name, serverVersion }: Database): void {
+  if (serverVersion >= OLDEST_SERVER) return;
+  const message = `The server of ${name} is PostgreSQL ${Math.floor(serverVersion / 10_000)}, which is too old. Nothing was touched. Use PostgreSQL ${OLDEST_SERVER / 10_000} or newer.`;
+  throw new HoldfastError("STORE_URL_INVALID", message, { version: serverVersion });
 }
 
 function assertEncoding({ name }: Database, encoding: unknown): void {

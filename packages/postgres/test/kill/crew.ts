@@ -69,6 +69,11 @@ export class Worker {
     this.child.kill(signal);
   }
 
+  /** Whatever became of it. */
+  [Symbol.dispose](): void {
+    this.child.kill("SIGKILL");
+  }
+
   /** All that it said is there then. */
   async kill(): Promise<void> {
     if (this.child.exitCode !== null || this.child.signalCode !== null)

@@ -42,8 +42,7 @@ describe("S26: leases", { timeout: 40_000 }, () => {
     // What it takes it keeps, however busy the machine is: the woken worker would have it back.
     const store = await opened(FOREVER_MS);
     const ids = [await session(store), await session(store)];
-    const worker = new Worker(server.url, "paused", ids, { leaseMs: SHORT_MS });
-    onTestFinished(() => void worker.signal("SIGKILL"));
+    using worker = new Worker(server.url, "paused", ids, { leaseMs: SHORT_MS });
     await worker.works();
     worker.signal("SIGSTOP");
     const taken = await Promise.all(ids.map((id) => openedAtLast(store, id)));
@@ -74,7 +73,7 @@ describe("S26: leases", { timeout: 40_000 }, () => {
   test("a dead worker's sessions are free as soon as its connection is gone, not when its time is over", async () => {
     const store = await opened(FOREVER_MS);
     const id = await session(store);
-    const worker = new Worker(server.url, "dead", [id], { leaseMs: FOREVER_MS });
+    using worker = new Worker(server.url, "dead", [id], { leaseMs: FOREVER_MS });
     await worker.works();
     await expect(store.open(id)).rejects.toMatchObject({ code: "SESSION_BUSY", facts: { sameProcess: false } });
     expect(await store.holder(id)).toMatchObject({ pid: worker.child.pid });
@@ -90,7 +89,7 @@ describe("S26: leases", { timeout: 40_000 }, () => {
   test("of several that want a dead worker's session one gets it", async () => {
     const stores = await Promise.all([1, 2, 3, 4].map(() => opened(FOREVER_MS)));
     const id = await session(stores[0]!);
-    const worker = new Worker(server.url, "wanted", [id], { leaseMs: FOREVER_MS });
+    using worker = new Worker(server.url, "wanted", [id], { leaseMs: FOREVER_MS });
     await worker.works();
     await worker.kill();
     const won: string[] = [];
@@ -108,7 +107,7 @@ describe("S26: leases", { timeout: 40_000 }, () => {
     const store = await opened(FOREVER_MS);
     const ids = [await session(store), await session(store), await session(store)];
     for (const life of ["first", "second", "third"]) {
-      const worker = new Worker(server.url, life, ids, { leaseMs: FOREVER_MS });
+      using worker = new Worker(server.url, life, ids, { leaseMs: FOREVER_MS });
       for (const id of ids) await worker.says((said) => said.id === id && said.ack !== undefined);
       await worker.kill();
     }
@@ -117,7 +116,7 @@ describe("S26: leases", { timeout: 40_000 }, () => {
   test("without a direct connection only time frees", async () => {
     const store = await opened(FOREVER_MS);
     const id = await session(store);
-    const worker = new Worker(server.url, "alone", [id], { leaseMs: 2000, directUrl: null });
+    using worker = new Worker(server.url, "alone", [id], { leaseMs: 2000, directUrl: null });
     await worker.works();
     expect(
       await server.query("SELECT watched FROM holdfast.workers JOIN holdfast.heads USING (owner) WHERE id = $1", [id]),

@@ -46,8 +46,10 @@ export async function storm(server: Server, options: StormOptions): Promise<Stor
 
   let lives = 0;
   const said: Said[] = [];
+  // None of them outlives this, whatever happens.
+  using all = new DisposableStack();
   const join = (crew: number): Worker =>
-    new Worker(server.url, `life${++lives}`, crews[crew]!, { ...OPTIONS, soft: crew > 0 });
+    all.use(new Worker(server.url, `life${++lives}`, crews[crew]!, { ...OPTIONS, soft: crew > 0 }));
   const workers = crews.map((_, crew) => join(crew));
   const bury = async (worker: Worker): Promise<void> => {
     await worker.kill();

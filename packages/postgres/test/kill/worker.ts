@@ -74,5 +74,16 @@ async function work(store: JournalStore, id: string): Promise<void> {
   }
 }
 
-const store = await openPostgresStore(url!, { monthsAhead: 0, connections: 4, ...storeOptions });
+/** The server may be away for long, on a busy machine: whoever starts a worker would start it again. */
+async function openedAtLast(): Promise<JournalStore> {
+  for (;;) {
+    try {
+      return await openPostgresStore(url!, { monthsAhead: 0, connections: 4, ...storeOptions });
+    } catch (error) {
+      if (!isHoldfastError(error, "STORE_IO")) throw error;
+    }
+  }
+}
+
+const store = await openedAtLast();
 await Promise.all(ids.map((id) => work(store, id)));

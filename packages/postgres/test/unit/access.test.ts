@@ -75,7 +75,7 @@ describe("TLS", () => {
   test("the words of psql: require encrypts, verify-full looks who is there, and says why not", async (context) => {
     if (!hasOpenssl) return context.skip("not run: there is no openssl here to make a certificate with");
     const sslrootcert = join(folder, "server.crt");
-    await works(urlOf("secure", { sslmode: "require" }));
+    for (const sslmode of ["require", "prefer"]) await works(urlOf("secure", { sslmode }));
     await works(urlOf("secure", { sslmode: "verify-ca", sslrootcert }));
     await works(urlOf("secure", { sslmode: "verify-full", sslrootcert }));
     const untrusted = { code: "STORE_FORBIDDEN", message: expect.stringMatching(/trusted.*sslrootcert/) };
@@ -118,6 +118,8 @@ describe("passwords", () => {
     expect(await resolveAddress("postgres://me@db/x", { PGPASSFILE: file })).not.toContain("secret");
     await chmod(file, 0o600);
     expect(await resolveAddress("postgres://me@db/x", { PGPASSFILE: file })).toContain("password=secret");
+    await writeFile(file, "\\:\\:1:5432:x:me:sixth\n");
+    expect(await resolveAddress("postgres://me@[::1]/x", { PGPASSFILE: file })).toContain("password=sixth");
   });
 
   test("a store's address is shown without its password", async () => {

@@ -2,7 +2,7 @@ import { type ListQuery, newId, openMemoryStore, openStoreWith, type Store } fro
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { dropMonths, openPostgresStore, openStore } from "../../src/index.ts";
-import { SCHEMA_VERSION } from "../../src/schema.ts";
+import { migrate, SCHEMA_VERSION } from "../../src/schema.ts";
 import { type Server, startServer } from "../server/server.ts";
 
 let server: Server;
@@ -93,6 +93,24 @@ describe("migrations", () => {
     });
   });
 
+  test("a server that is too old is refused", async () => {
+    const answer = { rows: [{ encoding: "UTF8", version: "130018" }] };
+    const database = {
+      name: "postgres://old",
+      schema: "s",
+      once: async () => answer,
+      retry: (_: string, ask: () => unknown) => ask(),
+    };
+    await expect(migrate(database as never, { nowMs: 0, monthsAhead: 0, patienceMs: 0 })).rejects.toMatchObject({
+      code: "STORE_URL_INVALID",
+      message: expect.stringMatching(/postgres:\/\/old is PostgreSQL 13, .*Nothing was touched.* 14 or newer/),
+    });
+  });
+
+  test("a server without TLS is not spoken to in clear where TLS was preferred", async () => {
+    await expect(openPostgresStore(`${server.url}?sslmode=prefer`)).rejects.toMatchObject({ code: "STORE_FORBIDDEN" });
+  });
+
   test("a database that is not there, and a server that is not there, are told apart", async () => {
     const url = new URL(server.url);
     url.pathname = "/nowhere";
@@ -156,6 +174,23 @@ describe("S24: the statements", () => {
       [5, "closed", undefined],
     ]);
     expect(recovery).toMatchObject({ unclean: false, damaged: [], missing: [] });
+    await store.close();
+  });
+
+  test("C19: a database that is full says so, and the journal goes on when there is space again", async () => {
+    const schema = fresh();
+    const store = await openPostgresStore(server.url, { schema, monthsAhead: 0 });
+    const journal = await store.create(newId(), []);
+    await server.query(`CREATE FUNCTION ${quoted(schema)}.full() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$`);
+    await server.query(
+      `CREATE TRIGGER full_disk BEFORE INSERT ON ${quoted(schema)}.lines FOR EACH ROW EXECUTE FUNCTION ${quoted(schema)}.full()`,
+    );
+    const full = { code: "STORE_FULL", message: expect.stringMatching(/no space left.*Nothing of it was done/) };
+    await expect(journal.append({ kind: "note" })).rejects.toMatchObject(full);
+    await expect(store.create(newId(), [])).rejects.toMatchObject(full);
+    await server.query(`DROP TRIGGER full_disk ON ${quoted(schema)}.lines`);
+    expect((await journal.append({ kind: "note" })).seq).toBe(3);
     await store.close();
   });
 

@@ -348,6 +348,18 @@ test("a transaction that has met another one is done again, and not for ever", a
   });
 });
 
+test("a server that says that it is starting is waited for longer than one that says nothing", async () => {
+  const database = new Database({} as pg.Pool, { name: "", schema: "", patienceMs: 60_000, answerMs: 1000 });
+  let asked = 0;
+  const ask = async (code: string): Promise<string> => {
+    if (++asked < 4) throw Object.assign(new Error("not now"), { code });
+    return "ready";
+  };
+  expect(await database.retry("ask", () => ask("57P03"), 1)).toBe("ready");
+  asked = 0;
+  await expect(database.retry("ask", () => ask("ECONNREFUSED"), 1)).rejects.toMatchObject({ code: "STORE_IO" });
+});
+
 describe("nothing is waited for without an end", () => {
   test("an application's own pool whose connections are all in use, and that waits for ever", async () => {
     const pool = new pg.Pool({ connectionString: server.url, max: 1 });
