@@ -121,7 +121,7 @@ function listText(
     short.get(session.id)!,
     shownStatus(session),
     ago(session.at, now),
-    plainLine(session.title) || "(no prompt yet)",
+    `${session.parent ? "sub-agent: " : ""}${plainLine(session.title) || "(no prompt yet)"}`,
     plainLine(session.cwd ?? ""),
   ]);
   const lines = tableLines(

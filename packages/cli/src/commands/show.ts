@@ -51,6 +51,10 @@ export function register(program: Command): void {
         if (attributes.cwd !== undefined) lines.push(paint("faint", `folder  ${plainLine(attributes.cwd)}`));
         const { tokenWords } = await import("../export/document.ts");
         if (tokenWords(usage)) lines.push(paint("faint", `tokens  ${tokenWords(usage)}`));
+        if (attributes.parent)
+          lines.push(paint("faint", `sub-agent of session ${plainLine(attributes.parent.session)}`));
+        if (attributes.forkedFrom)
+          lines.push(paint("faint", `forked from session ${plainLine(attributes.forkedFrom.session)}`));
         if (holder)
           lines.push(paint("faint", plainLine(`open in ${holder.app}, process ${holder.pid} on ${holder.host}`)));
         if (healthOf(recovery) === "corrupt") {

@@ -51,6 +51,10 @@ describe("ls", () => {
     expect(new Set(await ids("--all"))).toEqual(
       new Set([idle, cut, queued, running.id, waiting.id, empty.id, child.id]),
     );
+    const everything = (await home.run(["ls", "--all"])).stdout;
+    expect(everything).toContain("sub-agent: sub");
+    expect(everything).toContain("(no prompt yet)");
+    expect((await home.run(["show", child.id])).stdout).toContain(`sub-agent of session ${idle}\n`);
     expect((await home.run(["ls", "--limit", "2"])).stdout).toContain("There are more");
     expect((await home.run(["ls", "--app", "nobody"])).stdout).toBe(`No such sessions in ${home.store}.\n`);
     const elsewhere = join(home.path, "elsewhere");
