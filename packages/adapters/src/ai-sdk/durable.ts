@@ -8,6 +8,9 @@ import type { Durable, DurableOptions, ToolSettings } from "./surface.ts";
 import { Unrecorded } from "./unrecorded.ts";
 import { wrapped } from "./wrap.ts";
 
+/** By session, since an application may make a new `durable` for each turn. */
+const UNRECORDED = new WeakMap<Session<ModelMessage>, Unrecorded>();
+
 /**
  * Makes the runs of an AI SDK agent durable in this session. Its dialect is `ai-sdk`; create or resume it with `intents: true`, since every start is recorded. It keeps nothing that is not in the session, but for
  * which runs have begun, and outcomes that found no space.
@@ -20,7 +23,8 @@ export function durable(session: Session<ModelMessage>, options: DurableOptions 
     );
   }
   const runs = new Runs();
-  const unrecorded = new Unrecorded();
+  const unrecorded = UNRECORDED.get(session) ?? new Unrecorded();
+  UNRECORDED.set(session, unrecorded);
   const messages = (): ModelMessage[] => session.messages.map(copied);
   const self: Durable = {
     wrap: (settings) =>

@@ -24,6 +24,8 @@ export interface Gate {
   readonly unrecorded: Unrecorded;
 }
 
+const CUT_OFF = "It was stopped before it came to its end: what it did until then may have taken effect.";
+
 /** The same tools, with a start that is durable before they run, and an outcome that is recorded when they return. Those without `execute` are left as they are. */
 export function recordedTools(tools: ToolSet, gate: Gate, { replay = {} }: DurableOptions): ToolSet {
   return Object.fromEntries(
@@ -58,7 +60,9 @@ function recordedTool(name: string, tool: Tool, gate: Gate, replay: "safe" | "ne
     await storing(gate, turn.toolStarted(toolCallId, { replay }));
     const signal = joined(options.abortSignal, turn.signal, gate.stopped);
     const metadata = part?.providerMetadata;
+    let isOver = false;
     const end = async (outcome: Outcome, output: Output | null): Promise<void> => {
+      isOver = true;
       const shown = output && shownAs(toolCallId, name, outcome, output, metadata);
       const record = (): Promise<void> =>
         shown ? turn.toolEnded(toolCallId, outcome, shown) : turn.toolEnded(toolCallId, outcome);
@@ -80,16 +84,20 @@ function recordedTool(name: string, tool: Tool, gate: Gate, replay: "safe" | "ne
           yield one;
         }
       } else value = await made;
+      // What cannot be shown stops the SDK by itself; that the tool has run is recorded all the same.
+      const output = await modelOutput(shape, toolCallId, input, value).catch(() => null);
+      await end({ value }, output);
+      return value;
     } catch (error) {
       // It could not record something of its own (the process that it runs in, a sub-agent's session): that is no outcome. That it was stopped since the store failed elsewhere, is.
       if (isStoreFailure(error) && error !== gate.stopped.reason) gate.fail(error);
-      else await end({ error: error ?? "unknown error" }, worded(error));
+      else if (!isOver) await end({ error: error ?? "unknown error" }, worded(error));
+      isOver = true;
       throw error;
+    } finally {
+      // After an abort the SDK hears no more of what a tool streams, and ends it where it speaks next.
+      if (!isOver) await end({ error: CUT_OFF }, errorOutput(CUT_OFF));
     }
-    // What cannot be shown stops the SDK by itself; that the tool has run is recorded all the same.
-    const output = await modelOutput(shape, toolCallId, input, value).catch(() => null);
-    await end({ value }, output);
-    return value;
   }
 
   // The SDK tells by what `execute` returns whether results are streamed: here that must be known before it is called.

@@ -267,6 +267,38 @@ describe.each(everyWay)("%s", (way, start) => {
     expect(ended).toMatchObject({ turn: 1, error: expect.stringContaining("stopped by user") });
   });
 
+  test("R6: a tool that streams its results is ended by the SDK when it is stopped: that, too, is recorded, once", async () => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const controller = new AbortController();
+    let isClosed = false;
+    const tools = {
+      streams: tool({
+        inputSchema: any,
+        execute: async function* () {
+          try {
+            yield "half";
+            controller.abort();
+            for (let n = 0; n < 20; n++) await new Promise(setImmediate);
+            yield "whole";
+          } finally {
+            isClosed = true;
+          }
+        },
+      }),
+    };
+    const model = scripted([call("a", "streams")]);
+    const { run } = start(agent, { model, tools, abortSignal: controller.signal });
+    expect(await agent.finish(run)).toEqual({ kind: "aborted" });
+    await vi.waitFor(async () => expect(outline(await recordsOf(session))).toContain("tool.ended a"));
+    expect(isClosed).toBe(true);
+    const ended = (await recordsOf(session)).filter(({ kind }) => kind === "tool.ended");
+    // `generateText` hears it out.
+    const cutOff = { error: expect.stringContaining("stopped before it came to its end") };
+    expect(ended).toMatchObject([way.includes("tream") ? cutOff : { value: "whole" }]);
+  });
+
   test("stopped while its start is written, a tool does not run, and that is recorded", async () => {
     await using here = await begun();
     const { session } = here;
@@ -360,6 +392,7 @@ describe.each(everyWay)("%s", (way, start) => {
       if (isHoldfastError(outcome, "STORE_FULL") && !session.turn!.signal.aborted) {
         // There is space again. What the tools had come to is not lost, and nothing runs twice.
         const before = [...ran];
+        const agent = durable(session);
         if (session.turn!.open.length > 0 || way.startsWith("agent")) await agent.runOpen({ mark });
         const answered = session.messages.filter(({ role }) => role === "assistant").length;
         const again = scripted(...steps.slice(answered));
