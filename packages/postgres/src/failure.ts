@@ -102,6 +102,12 @@ export function databaseFailure(error: unknown, what: string, name: string): Hol
       "Check the user, its password, and its rights (docs/guides/many-machines.md).",
     );
   if (state === "3D000") return fail("STORE_URL_INVALID", "there is no such database", "Create it, or name another.");
+  if (state === "25006")
+    return fail(
+      "STORE_IO",
+      "the database can only be read, as a standby can",
+      'Give the address of the primary; only to read from a standby, add "?direct=none".',
+    );
   if (isPassing(error)) return fail("STORE_IO", "the database does not answer", "Check the server and the way to it.");
   return fail("STORE_IO", "the database reported an error", "Look into its log.");
 }

@@ -260,6 +260,12 @@ describe("a server", () => {
     onTestFinished(() => reader.close());
     expect((await reader.list()).sessions).toMatchObject([{ id: journal.id, holder: { pid: process.pid } }]);
     expect((await reader.read(journal.id)).recovery.unclean).toBe(false);
+    const told = { code: "STORE_IO", message: expect.stringMatching(/can only be read.*primary.*\?direct=none/) };
+    await expect(openPostgresStore(standbyUrl, { ...options, patienceMs: 50 })).rejects.toMatchObject(told);
+    const hasty = await openPostgresStore(standbyUrl, { ...options, directUrl: null, patienceMs: 50 });
+    onTestFinished(() => hasty.close());
+    await expect(hasty.create(newId(), [])).rejects.toMatchObject(told);
+    await expect(hasty.open(journal.id)).rejects.toMatchObject(told);
   });
 
   test("from which somebody reads for long makes no partition, and nobody waits for that", async () => {
