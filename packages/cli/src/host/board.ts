@@ -50,6 +50,13 @@ export class Board {
     this.deniedBelow = 0;
   }
 
+  /** How many calls of this turn were denied, those of its sub-agents with them. */
+  deniedIn(turn: number): number {
+    const isDenied = (item: ChatState["items"][number]): boolean =>
+      item.kind === "call" && item.turn === turn && item.state === "denied";
+    return this.#state.items.filter(isDenied).length + this.deniedBelow;
+  }
+
   /** What the agent tells while it works. */
   told(): Told {
     return {

@@ -3,17 +3,19 @@ import type { Queued, Session, Turn } from "holdfast";
 import { estimateTokens } from "../agent/compaction.ts";
 import { Equipment } from "../agent/equipment.ts";
 import { type Worked, work } from "../agent/loop.ts";
-import { type Approval, openApprovals, resume } from "../agent/reopened.ts";
+import { type Approval, openApprovals } from "../agent/reopened.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { Board } from "./board.ts";
 import { firstState } from "./chat-state.ts";
 import type { Chat, ChatEvent, ChatState, PermissionAsk } from "./host.ts";
 import { answerTo, byRules, Permissions } from "./permissions.ts";
+import { before } from "./rewinding.ts";
 import { APP, type Services } from "./services.ts";
 import { Shift } from "./shift.ts";
 import { failureShown, interruptionShown, isStoreFailure, textOf, tooManySteps } from "./shown.ts";
 import { sumUp } from "./summing-up.ts";
+import { takeUp } from "./taking-up.ts";
 
 type Message = ModelMessage;
 
@@ -115,13 +117,17 @@ export class LocalChat implements Chat {
     const { interruption } = this.#session;
     if (!interruption)
       throw new CommandError(EXIT.failed, "NOTHING_TO_RESUME", "The last turn completed: nothing is to be finished.");
+    const { calls } = interruption;
     await this.#begin(async (signal) => {
-      const waits = (pid: number): void => {
-        const text = `Waiting for the process ${pid}, which outlived its agent.`;
-        this.#board.tell({ type: "notice", level: "info", text });
-      };
-      const isOver = await this.#equipment.outlived(interruption.calls, { processes, signal, waits });
-      return isOver ? resume(this.#session, await this.#equipment.know(interruption.calls)) : null;
+      let turn: Turn<Message> | null = null;
+      // To wait is work already: it is seen, and can be stopped.
+      this.#board.change({ status: "running" }, { type: "changed" });
+      try {
+        turn = await takeUp(this.#session, this.#equipment, this.#board, { calls, processes, signal });
+      } finally {
+        if (turn === null) this.#board.change({ status: "interrupted" }, { type: "changed" });
+      }
+      return turn;
     }, true);
   }
 
@@ -198,15 +204,10 @@ export class LocalChat implements Chat {
 
   async rewind(message: string): Promise<string> {
     await this.#between();
-    const { entries } = this.#session;
-    const at = entries.findIndex(({ id }) => id === message);
-    const entry = entries[at];
-    if (entry?.message.role !== "user" || entry.synthetic)
-      throw new CommandError(EXIT.usage, "MESSAGE_UNKNOWN", "Only a prompt of this conversation can be gone back to.");
-    const kept = entries.slice(0, at).filter((one) => one.replacedBy === undefined);
+    const { kept, prompt } = before(this.#session, message);
     await this.#session.replace(kept, { reason: "rewind" });
     await this.#replaced("rewind");
-    return textOf(entry.message);
+    return prompt;
   }
 
   async rename(title: string): Promise<void> {
@@ -351,7 +352,7 @@ export class LocalChat implements Chat {
   }
 
   async #conclude(turn: Turn<Message>, worked: Exclude<Worked, { kind: "waiting" }>): Promise<void> {
-    const denied = this.#deniedIn(turn.number);
+    const denied = this.#board.deniedIn(turn.number);
     switch (worked.kind) {
       case "completed":
         await turn.end();
@@ -393,7 +394,7 @@ export class LocalChat implements Chat {
       const answers = await this.#answers(turn, undecided);
       if (!answers) {
         await this.look();
-        this.#board.record({ type: "turn.ended", outcome: "waiting", denied: this.#deniedIn(turn.number) });
+        this.#board.record({ type: "turn.ended", outcome: "waiting", denied: this.#board.deniedIn(turn.number) });
         return null;
       }
       for (const [call, word] of answers) words.set(call, word);
@@ -429,15 +430,9 @@ export class LocalChat implements Chat {
 
   /** In the middle of a turn, or between two. */
   async #brokenOff(error: unknown): Promise<void> {
-    const denied = this.#deniedIn(this.#turn?.number ?? 0);
+    const denied = this.#board.deniedIn(this.#turn?.number ?? 0);
     await this.#breakOff(error);
     this.#board.tell({ type: "turn.ended", outcome: "failed", error: this.#board.state.failure!, denied });
-  }
-
-  #deniedIn(turn: number): number {
-    const isDenied = (item: ChatState["items"][number]): boolean =>
-      item.kind === "call" && item.turn === turn && item.state === "denied";
-    return this.#board.state.items.filter(isDenied).length + this.#board.deniedBelow;
   }
 
   async #replaced(reason: "compaction" | "clear" | "rewind" | "undo"): Promise<void> {

@@ -7,6 +7,7 @@ export class Desk {
   readonly #open = new Map<string, { readonly chat: Chat; readonly unsubscribe: () => void }>();
   readonly #closing = new Map<string, Promise<void>>();
   readonly #startedAt = new Map<string, number>();
+  readonly #running = new Set<string>();
   readonly #lastWord = new Map<string, { readonly at: number; readonly live: ChatState["live"] }>();
   readonly #elsewhere = new Map<string, string>();
   readonly #heard: (event: ChatEvent, current: boolean) => void;
@@ -82,7 +83,11 @@ export class Desk {
   }
 
   #hear(chat: Chat, event: ChatEvent): void {
-    if (event.type === "turn.started") this.#startedAt.set(chat.id, this.#now());
+    const isRunning = chat.state.status === "running";
+    if (event.type === "turn.started" || (isRunning && !this.#running.has(chat.id)))
+      this.#startedAt.set(chat.id, this.#now());
+    if (isRunning) this.#running.add(chat.id);
+    else this.#running.delete(chat.id);
     this.#lastWord.set(chat.id, { at: this.#now(), live: chat.state.live });
     const current = chat === this.#current;
     if (!current) {

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { validateAiSdk } from "@holdfast/testkit";
 import type { ModelMessage } from "ai";
@@ -244,6 +244,35 @@ test.each([
   expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "done" });
 });
 
+test("R7b: to wait for a command that outlived its agent is work, which can be stopped: then all is as it was", async () => {
+  await using stage = new Stage();
+  const command = spawn("sleep", ["300"], { detached: true, stdio: "ignore" });
+  try {
+    const pid = command.pid!;
+    const store = await stage.store();
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true, cwd: stage.work });
+    const turn = await session.startTurn({ role: "user", content: "go" });
+    const made = { type: "tool-call" as const, toolCallId: "c1", toolName: "shell", input: { command: "sleep 300" } };
+    await turn.append({ role: "assistant", content: [made] });
+    await turn.toolStarted("c1");
+    await turn.toolProcess("c1", { pid, started: (await identify(pid))!, group: true });
+    await store.close();
+    const chat = await stage.chat([[text("done")]], { id: session.id });
+    const waits = heard(chat).until("notice");
+    const waiting = chat.finish();
+    await waits;
+    expect(chat.state.status).toBe("running");
+    await chat.stop();
+    await waiting;
+    expect(chat.state).toMatchObject({ status: "interrupted", interruption: { calls: [{ process: { pid } }] } });
+    await chat.finish({ processes: "stop" });
+    await chat.settled();
+    expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "done" });
+  } finally {
+    command.kill("SIGKILL");
+  }
+});
+
 test("R7b: a sub-agent's command that outlived them all is told of, and can be stopped", async () => {
   await using stage = new Stage();
   const command = spawn("sleep", ["300"], { detached: true, stdio: "ignore" });
@@ -298,6 +327,14 @@ test("what sub-agents use is shown with what the conversation uses, once, also a
   await second.prompt("again");
   await second.settled();
   expect(second.state.usage).toMatchObject({ inputTokens: 42, outputTokens: 30 });
+  const [child] = (await second.store.list({ parent: first.id })).sessions;
   const pieces = await Array.fromAsync(exported(second.store, first.id, { format: "markdown" }));
   expect(pieces.join("")).toContain("42 in, 30 out");
+  await second.close();
+  await second.store.close();
+  for (const name of readdirSync(join(stage.folder, "sessions", child!.id))) {
+    if (name.endsWith(".jsonl")) writeFileSync(join(stage.folder, "sessions", child!.id, name), '{"format":"9.0"}\n');
+  }
+  const third = await stage.chat([], { id: first.id });
+  expect(third.state.usage, "one that cannot be read is not in the way").toMatchObject({ outputTokens: 25 });
 });
