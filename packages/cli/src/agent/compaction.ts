@@ -89,17 +89,53 @@ export function newest(entries: readonly Entry<ModelMessage>[], charactersMax: n
   return kept;
 }
 
-/** Leaves room for the summary itself: beyond the window the oldest results are shortened, since they are most of it. */
-function fitting(messages: readonly ModelMessage[], windowTokens: number): ModelMessage[] {
+/** Longer ones are cut to their beginning where there is no room. */
+const LONG = 400;
+const BEGINNING = 200;
+
+/**
+ * Leaves room for the summary itself: beyond the window the oldest results are shortened, since they are most of it, and then what was written to files, since it is there. What a provider signed is bound to what stood before it, and goes without its signature then (R1).
+ */
+export function fitting(messages: readonly ModelMessage[], windowTokens: number): readonly ModelMessage[] {
   let excess = (estimateTokens(messages) - windowTokens * FULL) * CHARACTERS_PER_TOKEN;
-  return messages.map((message) => {
-    if (excess <= 0 || message.role !== "tool") return message;
+  if (excess <= 0) return messages;
+  const short = (text: string): string => {
+    if (excess <= 0 || text.length < LONG) return text;
+    const value = `${text.slice(0, BEGINNING).toWellFormed()}\n[shortened]`;
+    excess -= text.length - value.length;
+    return value;
+  };
+  const results = messages.map((message): ModelMessage => {
+    if (message.role !== "tool") return message;
     const content = message.content.map((part) => {
-      if (part.type !== "tool-result" || part.output.type !== "text" || part.output.value.length < 400) return part;
-      const value = `${part.output.value.slice(0, 200)}\n[shortened]`;
-      excess -= part.output.value.length - value.length;
-      return { ...part, output: { ...part.output, value } };
+      if (part.type !== "tool-result") return part;
+      const { output } = part;
+      if (output.type !== "text" && output.type !== "error-text") return part;
+      return { ...part, output: { ...output, value: short(output.value) } };
     });
     return { ...message, content };
   });
+  return results.flatMap((message): ModelMessage[] => {
+    if (message.role !== "assistant" || typeof message.content === "string") return [message];
+    const content = message.content.flatMap((part) => {
+      if (part.type === "reasoning" || part.type === "reasoning-file") return [];
+      if ("providerExecuted" in part && part.providerExecuted) return [part];
+      const { providerOptions: _signed, ...plain } = part as typeof part & { providerOptions?: unknown };
+      return [
+        plain.type === "tool-call" && plain.toolName === "write"
+          ? { ...plain, input: shortInput(plain.input, short) }
+          : plain,
+      ] as (typeof part)[];
+    });
+    return content.length === 0 ? [] : [{ role: "assistant", content }];
+  });
+}
+
+function shortInput(input: unknown, short: (text: string) => string): unknown {
+  if (typeof input !== "object" || input === null || Array.isArray(input)) return input;
+  const members = Object.entries(input).map(([name, value]) => [
+    name,
+    typeof value === "string" ? short(value) : value,
+  ]);
+  return Object.fromEntries(members);
 }

@@ -133,10 +133,11 @@ class UnderWay {
     const execute = tool.execute as ((...given: unknown[]) => unknown) | undefined;
     if (!execute) return tool;
     const watched = (...given: unknown[]): unknown => {
-      const made = Promise.resolve(execute(...given));
-      this.#running.add(made);
-      const done = (): boolean => this.#running.delete(made);
-      made.then(done, done);
+      const made = execute(...given);
+      const answer = Promise.resolve(made);
+      this.#running.add(answer);
+      const done = (): boolean => this.#running.delete(answer);
+      answer.then(done, done);
       return made;
     };
     return { ...tool, execute: watched } as ToolSet[string];

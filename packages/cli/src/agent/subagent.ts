@@ -3,6 +3,7 @@ import type { OpenCall, Session, Store, ToolProcess } from "holdfast";
 import { z } from "zod";
 import { APP, type Services } from "../host/services.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
+import { readable } from "../store/usage.ts";
 import { callWords } from "../transcript/words.ts";
 import { Equipment, type Told } from "./equipment.ts";
 import { work } from "./loop.ts";
@@ -68,9 +69,10 @@ export async function processesBelow(
 ): Promise<ToolProcess[]> {
   const child = name === DELEGATE ? await findChild(store, parent, id, message ?? undefined) : null;
   if (child === null) return [];
-  const { interruption } = await store.read(child);
+  // One that cannot be read will say so when it is taken up.
+  const reading = await readable(store.read(child));
   const found: ToolProcess[] = [];
-  for (const call of interruption?.calls ?? []) {
+  for (const call of reading?.interruption?.calls ?? []) {
     if (call.process) found.push(call.process);
     found.push(...(await processesBelow(store, child, call)));
   }

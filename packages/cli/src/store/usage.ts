@@ -1,4 +1,4 @@
-import type { Cost, Store, Usage } from "holdfast";
+import { type Cost, isHoldfastError, type Store, type Usage } from "holdfast";
 import { childrenIn } from "./children.ts";
 
 /**
@@ -13,10 +13,20 @@ export async function usageBelow(
   const used = new Map(known);
   for await (const { id } of childrenIn(store, parent)) {
     if (used.has(id)) continue;
-    const { usage } = await store.read(id);
-    used.set(id, together([usage, ...(await usageBelow(store, id)).values()]));
+    const child = await readable(store.read(id));
+    if (child) used.set(id, together([child.usage, ...(await usageBelow(store, id)).values()]));
   }
   return used;
+}
+
+/** Null if the session is gone by now, or cannot be read: what is shown of another one does not fail by it. */
+export async function readable<T>(reading: Promise<T>): Promise<T | null> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (isHoldfastError(error)) return null;
+    throw error;
+  }
 }
 
 const COUNTS = ["inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens"] as const;

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { ModelMessage } from "ai";
 import type { Entry } from "holdfast";
 import { expect, test } from "vitest";
-import { newest } from "../../src/agent/compaction.ts";
+import { estimateTokens, fitting, newest } from "../../src/agent/compaction.ts";
 import { call, heard, Stage, text } from "./host-stage.ts";
 
 test("an answer with nothing in it ends the turn, also behind results: the model is not asked for ever", async () => {
@@ -69,6 +69,38 @@ test("compaction keeps a response with all of its results, or nothing of it: els
   expect(newest([...entries, entry("b", asked("c3")), entry("r3", result("c3", 10))], 700).map(({ id }) => id)).toEqual(
     ["b", "r3"],
   );
+});
+
+test("what is summed up fits into the window: results are shortened, then what was written; nothing keeps a signature of what was changed (R1)", () => {
+  const signed = { anthropic: { signature: "of all that stands before" } };
+  const messages: ModelMessage[] = [
+    { role: "user", content: "go" },
+    asked("c1"),
+    result("c1", 20_000),
+    {
+      role: "assistant",
+      content: [
+        { type: "reasoning", text: "so", providerOptions: signed },
+        {
+          type: "tool-call",
+          toolCallId: "c2",
+          toolName: "write",
+          input: { path: "a.txt", content: "y".repeat(20_000) },
+          providerOptions: signed,
+        },
+      ],
+    },
+    result("c2", 10),
+    { role: "assistant", content: [{ type: "reasoning", text: "only this", providerOptions: signed }] },
+  ];
+  expect(fitting(messages, 100_000), "it fits").toBe(messages);
+  const short = fitting(messages, 10_000);
+  expect(JSON.stringify(short)).not.toMatch(/signature|reasoning/);
+  expect(JSON.stringify(short), "the results were enough").toContain("y".repeat(20_000));
+  const shorter = fitting(messages, 1_000);
+  expect(estimateTokens(shorter)).toBeLessThan(800);
+  expect(shorter.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant", "tool"]);
+  expect(JSON.stringify(shorter)).toContain('"path":"a.txt"');
 });
 
 test("results that fill the window are noticed before the model is asked, not by its refusal", async () => {
