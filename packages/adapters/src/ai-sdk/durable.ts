@@ -40,10 +40,10 @@ export function durable(session: Session<ModelMessage>, options: DurableOptions 
       await unrecorded.record();
       await runOpen({ session, tools, settings, options, unrecorded });
     },
-    outcome: (run) => outcomeOf(run, runs.claim(session.turn)),
+    outcome: (run) => outcomeOf(run, runs.claim(run, session.turn)),
     finish: async (run) => {
       const { turn } = session;
-      const outcome = await outcomeOf(run, runs.claim(turn));
+      const outcome = await outcomeOf(run, runs.claim(run, turn));
       if (turn) await finishAs(outcome, turn);
       return outcome;
     },

@@ -1,6 +1,7 @@
 import type { ModelMessage } from "ai";
 import type { Turn } from "holdfast";
 import type { RunState } from "./run.ts";
+import type { Run } from "./surface.ts";
 
 /** More than are ever under way at once. */
 const KEPT = 32;
@@ -12,6 +13,8 @@ const KEPT = 32;
 export class Runs {
   readonly #begun: RunState[] = [];
   readonly #claimed = new WeakSet<RunState>();
+  /** By result: one may be asked about twice. */
+  readonly #known = new WeakMap<object, RunState>();
 
   add(run: RunState): void {
     this.#begun.push(run);
@@ -19,14 +22,18 @@ export class Runs {
   }
 
   /** To be asked when the run is over. */
-  claim(turn: Turn<ModelMessage> | null): () => RunState | null {
+  claim(result: Run, turn: Turn<ModelMessage> | null): () => RunState | null {
     const from = this.#begun.at(-1);
     return () => {
+      const known = this.#known.get(result);
+      if (known) return known;
       const at = from ? this.#begun.indexOf(from) : 0;
       const free = this.#begun.slice(Math.max(0, at)).filter((run) => !this.#claimed.has(run));
       const own = free.filter((run) => turn === null || run.turn === turn);
       const found = own.find(({ asked, failure }) => asked || failure) ?? own.at(-1) ?? null;
-      if (found) this.#claimed.add(found);
+      if (!found) return null;
+      this.#claimed.add(found);
+      this.#known.set(result, found);
       return found;
     };
   }

@@ -282,8 +282,9 @@ test("R7: what the application is to answer itself may be answered tomorrow, by 
   expect(results).toMatchObject([{ output }, { output }]);
   // `finish` lets them wait, too.
   await session.startTurn(NEXT);
-  const once = scripted([call("c", "ask")]);
-  expect(await agent.finish(generateText(agent.wrap({ model: once, tools })))).toMatchObject({ kind: "waiting" });
+  const run = generateText(agent.wrap({ model: scripted([call("c", "ask")]), tools }));
+  expect(await agent.outcome(run)).toMatchObject({ kind: "waiting" });
+  expect(await agent.finish(run), "also when it was asked before").toMatchObject({ kind: "waiting" });
   expect(session.interruption).toMatchObject({ how: { reason: "result" }, calls: [{ state: "never-started" }] });
   // The calls of an answer that was cut off wait for nobody.
   await session.startTurn(NEXT);
