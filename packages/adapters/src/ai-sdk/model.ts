@@ -19,7 +19,7 @@ export function recordedModel(given: LanguageModel, run: RunState): Model {
       transformParams: async ({ params, model }) => {
         const signal = joined(params.abortSignal, run.live().signal, run.stopped);
         const prompt = inCallOrder(params.prompt);
-        return privately({ ...params, prompt, ...(signal ? { abortSignal: signal } : {}) }, model.provider);
+        return privately({ ...params, prompt, ...(signal ? { abortSignal: signal } : {}) }, model);
       },
       wrapGenerate: async ({ doGenerate, params, model }) => {
         const asked = await run.ask("generate", params, model);

@@ -60,11 +60,14 @@ describe("which model is asked", () => {
     ["azure.responses", { azure: { user: "me" } }, { azure: { user: "me", store: false } }],
     ["openai.responses", { openai: { store: true } }, { openai: { store: true } }],
     ["openai.responses", { openai: { previousResponseId: "r1" } }, { openai: { previousResponseId: "r1" } }],
+    ["my-own.responses", undefined, { openai: { store: false } }],
+    ["gateway", undefined, { openai: { store: false } }, "openai/gpt-5"],
+    ["gateway", undefined, undefined, "anthropic/claude-sonnet-4-5"],
     ["openai.chat", undefined, undefined],
-  ])("R4: %s with %j is asked with %j", async (provider, given, expected) => {
+  ])("R4: %s with %j is asked with %j", async (provider, given, expected, modelId = "scripted-1") => {
     await using here = await begun();
     const agent = durable(here.session);
-    const model = Object.assign(scripted([text("Yes.")]), { provider });
+    const model = Object.assign(scripted([text("Yes.")]), { provider, modelId });
     await agent.finish(generateText(agent.wrap({ model, ...(given ? { providerOptions: given as never } : {}) })));
     expect(model.doGenerateCalls[0]!.providerOptions).toEqual(expected);
   });
