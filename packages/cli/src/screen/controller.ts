@@ -36,6 +36,8 @@ export class Controller {
   readonly #picking: Picking;
   readonly #commands: Commands;
   readonly #later = new Set<string>();
+  /** Chats that are being stopped. */
+  readonly #stopping = new Set<string>();
   /** Queued prompts that are being taken back. */
   readonly #taken = new Set<string>();
   readonly #left = Promise.withResolvers<Chat | null>();
@@ -211,7 +213,9 @@ export class Controller {
   #stopTurn(): boolean {
     const chat = this.#desk.current;
     if (chat === null || !isAtWork(chat.state)) return false;
-    this.#try(() => chat.stop("user"));
+    // A command that does not want to end is given its time: who has pressed the key is told that it was heard.
+    this.#stopping.add(chat.id);
+    this.#try(() => chat.stop("user").finally(() => this.#stopping.delete(chat.id)));
     return true;
   }
 
@@ -317,6 +321,7 @@ export class Controller {
     const { state } = this.#desk;
     const { columns } = this.drawing.size;
     const panel = this.#panel();
+    const isStopping = state !== null && this.#stopping.has(state.id);
     const behind: View =
       state === null
         ? { lines: [], cursor: null }
@@ -328,8 +333,8 @@ export class Controller {
             status: {
               frame: this.drawing.frame,
               elapsedMs: this.#desk.elapsedMs(state.id),
-              busy: this.#busy,
-              hint: this.#armed ? "Ctrl+C again leaves" : hintOf(state, this.#desk.silentMs(state)),
+              busy: isStopping ? "stopping" : this.#busy,
+              hint: this.#armed ? "Ctrl+C again leaves" : isStopping ? "" : hintOf(state, this.#desk.silentMs(state)),
               elsewhere: this.#desk.elsewhere,
             },
             now: this.#around.now(),

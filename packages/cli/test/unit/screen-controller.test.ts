@@ -85,6 +85,17 @@ describe("stopping and leaving", () => {
     expect(person.live).toBe("");
   });
 
+  test("until what was stopped has stopped, it is seen that the key was heard", async () => {
+    const chat = new ScriptedChat("s1", { status: "running" });
+    const stopped = Promise.withResolvers<void>();
+    chat.stop = () => stopped.promise;
+    const person = new Person(chat).press("escape");
+    expect(person.live).toMatch(/^. stopping · offline/mu);
+    chat.become({ status: "idle" });
+    stopped.resolve();
+    await vi.waitFor(() => expect(person.live).toMatch(/^ready/m));
+  });
+
   test("Ctrl+D leaves when nothing is written, else it deletes", async () => {
     const chat = new ScriptedChat("s1");
     const person = new Person(chat).type("ab").press("home", "endOfInput");
