@@ -7,6 +7,7 @@ import type { Services } from "../host/services.ts";
 import { KEYS, type ResolvedModel } from "../models/resolve.ts";
 import type { ToolContext } from "../tools/context.ts";
 import { commandEnvironment } from "../tools/environment.ts";
+import { isOvertaken } from "../tools/overtaken.ts";
 import { type Circumstances, type Decision, decide, type Policy, passedOver } from "../tools/permission.ts";
 import { type FoundProcess, findAgain, isRunning, stopGroup, waitFor } from "../tools/processes.ts";
 import { makeTools, REPLAY } from "../tools/tools.ts";
@@ -106,6 +107,8 @@ export class Equipment {
   async know(calls: readonly OpenCall[]): Promise<(call: OpenCall) => Knowledge> {
     const { entries } = this.session;
     const commands = await this.commands(calls);
+    const overtaken = new Set<OpenCall>();
+    for (const call of calls) if (await isOvertaken(this.cwd, call)) overtaken.add(call);
     return (call) => {
       const { id, name, input } = call;
       const command = commands.get(id);
@@ -114,6 +117,7 @@ export class Equipment {
       return {
         ...(command ? { command } : {}),
         isResumable: name === DELEGATE,
+        isOvertaken: [...overtaken].some((one) => one.id === id && one.message === call.message),
         isAllowed: verdict === "allow" || (verdict === "ask" && isApproved(entries, call)),
       };
     };

@@ -8,6 +8,8 @@ export interface Knowledge {
   readonly command?: FoundProcess;
   /** Running it twice does no harm, by its nature: its work can be taken up where it was left (a sub-agent). */
   readonly isResumable?: boolean;
+  /** To run it again would undo what somebody has done since. */
+  readonly isOvertaken?: boolean;
   /** The rules allow it now, or a person has approved this very call. */
   readonly isAllowed: boolean;
 }
@@ -25,6 +27,7 @@ export function fateOf(call: OpenCall, known: Knowledge): "close" | "keep" | Out
   if (command && command.kind !== "not-begun") return { error: command.shown };
   if (!known.isAllowed) return "close";
   if (call.state === "never-started" || command?.kind === "not-begun") return "keep";
+  if (known.isOvertaken) return "close";
   return call.replay === "safe" || known.isResumable ? "keep" : "close";
 }
 

@@ -80,6 +80,7 @@ test.each([
     { isAllowed: false },
     "close",
   ],
+  ["in doubt, safe, but overtaken", { state: "outcome-unknown", replay: "safe" }, { isOvertaken: true }, "close"],
   ["C4: in doubt, not safe", { state: "outcome-unknown", replay: "never" }, {}, "close"],
   ["a sub-agent", { state: "outcome-unknown", replay: "never" }, { isResumable: true }, "keep"],
   [

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { validateAiSdk } from "@holdfast/testkit";
 import type { ModelMessage } from "ai";
@@ -337,4 +337,36 @@ test("what sub-agents use is shown with what the conversation uses, once, also a
   }
   const third = await stage.chat([], { id: first.id });
   expect(third.state.usage, "one that cannot be read is not in the way").toMatchObject({ outputTokens: 25 });
+});
+
+test.each([
+  ["runs again if the file is as it was", "before", "written"],
+  ["runs again if it took effect", "written", "written"],
+  ["does not run again over what somebody has made of the file since", "theirs", "theirs"],
+])("C4: a write in doubt %s", async (_, found, wanted) => {
+  await using stage = new Stage();
+  const path = join(stage.work, "a.txt");
+  if (found === "before") writeFileSync(path, "before");
+  const store = await stage.store();
+  const session = await store.create<ModelMessage>({
+    dialect: "ai-sdk",
+    app: "holdfast",
+    intents: true,
+    cwd: stage.work,
+  });
+  const turn = await session.startTurn({ role: "user", content: "go" });
+  const input = { path: "a.txt", content: "written" };
+  const made = { type: "tool-call" as const, toolCallId: "call_0", toolName: "write", input };
+  await turn.append({ role: "assistant", content: [made] });
+  await turn.toolStarted("call_0", { replay: "safe" });
+  const later = new Date(Date.now() + 60_000);
+  if (found !== "before") writeFileSync(path, found);
+  if (found !== "before") utimesSync(path, later, later);
+  await store.close();
+  const chat = await stage.chat([[text("done")]], { id: session.id, config: { allow: ["write"] } });
+  await chat.finish();
+  await chat.settled();
+  expect(readFileSync(path, "utf8")).toBe(wanted);
+  const isTold = JSON.stringify(chat.model.prompts[0]).includes("may have taken effect");
+  expect(isTold, "the model is to look").toBe(found === "theirs");
 });

@@ -1,0 +1,23 @@
+import { Buffer } from "node:buffer";
+import { readFile, stat } from "node:fs/promises";
+import type { OpenCall } from "holdfast";
+import { realPath } from "./real-path.ts";
+
+/**
+ * Whether a write that was started, and of which no end is known, would undo what somebody has made of its file since: it was changed after the start, and to something else. The same bytes once more do no harm; others in the place of a person's would.
+ */
+export async function isOvertaken(cwd: string, { name, input, state, startedAt }: OpenCall): Promise<boolean> {
+  if (name !== "write" || state !== "outcome-unknown" || startedAt === undefined) return false;
+  const { path, content } = (input ?? {}) as { readonly path?: unknown; readonly content?: unknown };
+  if (typeof path !== "string" || typeof content !== "string") return false;
+  try {
+    const real = realPath(cwd, path);
+    const { mtimeMs, size } = await stat(real);
+    if (mtimeMs <= Date.parse(startedAt)) return false;
+    return size !== Buffer.byteLength(content) || (await readFile(real, "utf8")) !== content;
+  } catch (error) {
+    // There is no such file, or nobody can look: then there is nothing that could be undone.
+    if (error instanceof Error) return false;
+    throw error;
+  }
+}
