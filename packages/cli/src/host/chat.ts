@@ -415,6 +415,8 @@ export class LocalChat implements Chat {
   /** The store failed: nothing more is done on the strength of what could not be recorded. `finish` or a prompt opens the session anew. */
   async #breakOff(error: unknown): Promise<void> {
     this.#broken = true;
+    // A prompt that could not be recorded began no turn: there is none to be finished.
+    const isOpen = this.#turn !== null || this.#session.interruption !== null;
     try {
       await this.#session.close();
     } catch (second) {
@@ -423,7 +425,7 @@ export class LocalChat implements Chat {
     }
     const failure = failureShown(error, this.#model.name);
     this.#board.change(
-      { status: "interrupted", live: null, asks: [], isCompacting: false, failure },
+      { status: isOpen ? "interrupted" : "idle", live: null, asks: [], isCompacting: false, failure },
       { type: "changed" },
     );
   }

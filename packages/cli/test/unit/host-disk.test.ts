@@ -27,6 +27,9 @@ test("P8, C19: whichever write or sync of the journal fails, no tool runs on the
       await chat.settled();
       hasFailed = disk.failed > 0;
       const where = `the ${n}th, ${JSON.stringify(chat.state.failure)}`;
+      // A prompt that began no turn leaves none to be finished, unless that is in doubt.
+      if (!events.some(({ type }) => type === "turn.started") && chat.state.failure?.code !== "SYNC_FAILED")
+        expect(chat.state.status, where).toBe("idle");
       if (chat.state.status === "interrupted") {
         expect(chat.state.failure?.code, where).toMatch(/^(STORE_FULL|STORE_IO|SYNC_FAILED)$/);
         const starts = events.filter(({ type }) => type === "tool.started").length;
