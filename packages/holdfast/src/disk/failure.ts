@@ -31,3 +31,8 @@ function reading(errno: string): [code: ErrorCode, why: string, advice: string] 
 export function isFull(error: unknown): boolean {
   return FULL.has(errnoOf(error) ?? "");
 }
+
+/** Is it the kind of failure that a reader need not mind? */
+export function isForbidden(error: unknown): boolean {
+  return FORBIDDEN.has(errnoOf(error) ?? "");
+}

@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Disk, DiskLock, DiskStat } from "../disk/disk.ts";
-import { diskFailure } from "../disk/failure.ts";
+import { diskFailure, isForbidden } from "../disk/failure.ts";
 import { errnoOf, HoldfastError } from "../errors.ts";
 import type { Holder } from "../journal/contract.ts";
 import { sessionBusy } from "../journal/refusals.ts";
@@ -40,6 +40,7 @@ export class Leases {
   readonly #disk: Disk;
   readonly #folder: string;
   readonly #held: Map<string, Held>;
+  #isMissing = false;
 
   /** `folder` is used for nothing else, and exists. */
   constructor(disk: Disk, folder: string) {
@@ -60,12 +61,24 @@ export class Leases {
   }
 
   static #in(disk: Disk, folder: string): Leases {
+    const leases = new Leases(disk, folder);
     try {
-      disk.makeFolder(folder);
+      leases.#makeFolder();
     } catch (error) {
-      throw diskFailure(error, "make the folder of leases", folder, "Nothing was written.");
+      // A backup on a read-only medium: nobody can hold a lease there, and whoever only reads needs none. Whoever wants one is told.
+      if (!(error instanceof HoldfastError && isForbidden(error.cause))) throw error;
+      leases.#isMissing = true;
     }
-    return new Leases(disk, folder);
+    return leases;
+  }
+
+  #makeFolder(): void {
+    try {
+      this.#disk.makeFolder(this.#folder);
+    } catch (error) {
+      throw diskFailure(error, "make the folder of leases", this.#folder, "Nothing was written.");
+    }
+    this.#isMissing = false;
   }
 
   /** Throws SESSION_BUSY, with who has it. */
@@ -111,10 +124,12 @@ export class Leases {
 
   /** The ids that have a lease file. */
   ids(): string[] {
+    if (this.#isMissing) return [];
     return this.#disk.list(this.#folder).filter((name) => !name.includes("."));
   }
 
   #try(id: string, app: string): Lease | null {
+    if (this.#isMissing) this.#makeFolder();
     const path = this.#path(id);
     try {
       const before = this.#prepare(path);

@@ -3,7 +3,9 @@ import {
   appendFileSync,
   chmodSync,
   cpSync,
+  existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -213,6 +215,30 @@ test("P6: a lease file that may not be written to is refused, and not shared", a
   // Root may write to anything: as another user it is the kernel that says no.
   chmodSync(join(here.path, "leases", id), 0o444);
   expect(await other.holder(id), "looking needs no right to write").toBeNull();
+});
+
+test("a copy of the sessions alone, on a medium that cannot be written to, can be read", async () => {
+  using here = place();
+  const id = newId();
+  {
+    await using store = await openFolderStore(here.path);
+    await (await store.create(id, [{ kind: "note" }])).close();
+  }
+  for (const name of readdirSync(here.path))
+    if (name !== "sessions") rmSync(join(here.path, name), { recursive: true, force: true });
+  const makeFolder = (path: string): boolean => {
+    if (existsSync(path)) return false;
+    throw Object.assign(new Error("read-only"), { code: "EROFS" });
+  };
+  await using store = await openFolderStore(here.path, { disk: { ...nodeDisk, makeFolder }, catalogue: false });
+  expect((await store.list()).sessions.map((session) => session.id)).toEqual([id]);
+  expect((await store.read(id)).records.map(({ kind }) => kind)).toContain("note");
+  expect(await store.verify(id)).toMatchObject({ beingWritten: false, damaged: [] });
+  expect(await store.holder(id)).toBeNull();
+  expect(await store.gc()).toEqual({ removed: [] });
+  for (const refused of [store.open(id), store.delete(id), store.create(newId(), [])])
+    expect(await codeOf(refused)).toBe("STORE_FORBIDDEN");
+  expect(readdirSync(here.path)).toEqual(["sessions"]);
 });
 
 test("a session that may not be read is named when a list fails over it", async () => {

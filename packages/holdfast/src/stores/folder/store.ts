@@ -1,7 +1,7 @@
 import { basename, dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Disk } from "../../disk/disk.ts";
-import { diskFailure } from "../../disk/failure.ts";
+import { diskFailure, isForbidden } from "../../disk/failure.ts";
 import { nodeDisk } from "../../disk/node-disk.ts";
 import { HoldfastError } from "../../errors.ts";
 import type * as contract from "../../journal/contract.ts";
@@ -410,7 +410,13 @@ class FolderStore implements contract.JournalStore {
         this.#disk.makeFolder(path);
         this.#disk.syncFolder(dirname(path));
       }
-      for (const path of [this.#sessions, this.#trash]) this.#disk.makeFolder(path);
+      this.#disk.makeFolder(this.#sessions);
+      try {
+        this.#disk.makeFolder(this.#trash);
+      } catch (error) {
+        // A backup may have no more than its sessions, on a medium that cannot be written to: it is there to be read.
+        if (!isForbidden(error)) throw error;
+      }
     });
   }
 

@@ -36,7 +36,7 @@ export function collectGarbage(
   const { disk, leases, sessions, trash, incoming } = places;
   const removed: string[] = [];
   try {
-    for (const name of disk.list(trash)) {
+    for (const name of disk.stat(trash) ? disk.list(trash) : []) {
       const match = TRASHED.exec(name);
       if (!match || nowMs - Number(match[2]) < graceMs) continue;
       if (isSame(disk.stat(join(trash, name)), disk.stat(join(sessions, match[1]!)))) continue;
