@@ -1,7 +1,7 @@
 import type { Dirent } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { TEMPORARY } from "./write.ts";
+import { TEMPORARY } from "./temporary.ts";
 
 const IGNORED: ReadonlySet<string> = new Set([".git", "node_modules"]);
 

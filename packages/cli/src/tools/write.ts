@@ -1,11 +1,11 @@
 import { Buffer } from "node:buffer";
-import { createHash } from "node:crypto";
 import type { Stats } from "node:fs";
 import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { dirname } from "node:path";
 import type { ToolContext } from "./context.ts";
 import { inWords } from "./failure.ts";
 import { realPath, shownPath } from "./real-path.ts";
+import { sweepTemporary, temporaryFor } from "./temporary.ts";
 
 interface WriteInput {
   readonly path: string;
@@ -51,9 +51,11 @@ export async function replaceFile(
 ): Promise<boolean> {
   const before = await fileAt(path);
   const mode = before && before.mode & 0o7777;
+  await sweepTemporary(dirname(path)).catch((error: unknown) => {
+    // A folder that may be written to, but not read.
+    if (!hasCode(error, "EACCES")) throw error;
+  });
   const temporary = temporaryFor(path);
-  // One that a killed agent left behind.
-  await rm(temporary, { force: true });
   let file: FileHandle | null = await open(temporary, "wx", mode ?? 0o666);
   try {
     await file.writeFile(bytes);
@@ -105,14 +107,6 @@ async function syncFolder(path: string): Promise<void> {
 function hasCode(error: unknown, ...codes: string[]): boolean {
   return error instanceof Error && "code" in error && codes.includes(String(error.code));
 }
-
-/** The same each time: what a killed agent left is taken up by the next write to this file. */
-function temporaryFor(path: string): string {
-  const name = createHash("sha256").update(basename(path)).digest("hex").slice(0, 12);
-  return join(dirname(path), `.holdfast-${name}.tmp`);
-}
-
-export const TEMPORARY = /^\.holdfast-[0-9a-f]{12}\.tmp$/u;
 
 /** Null if there is no such file. */
 async function fileAt(path: string): Promise<Stats | null> {

@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import {
   chmodSync,
   chownSync,
@@ -12,13 +12,14 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import { editFile } from "../../src/tools/edit.ts";
 import { listFolder } from "../../src/tools/list.ts";
 import { readText } from "../../src/tools/read.ts";
 import { search } from "../../src/tools/search.ts";
+import { temporaryFor } from "../../src/tools/temporary.ts";
 import { makeTools, REPLAY } from "../../src/tools/tools.ts";
 import { replaceFile, writeFile } from "../../src/tools/write.ts";
 
@@ -153,13 +154,19 @@ describe("write", () => {
     expect(statSync(path).mode & 0o7777).toBe(0o640);
   });
 
-  test("what a killed agent left of a write is taken up by the next one", async () => {
+  test("what a killed agent left of a write is removed by the next one; what others are at work on is not", async () => {
+    const name = basename(temporaryFor(join(cwd, "a")));
+    const of = (pid: number, life: string): string => name.replace(/-\d+-[0-9a-f]{8}-/u, `-${pid}-${life}-`);
+    const dead = spawnSync("true").pid;
+    put(of(dead, "00000000"), "half");
+    put(of(process.pid, "00000000"), "of an earlier process with this pid");
+    put(of(process.ppid, "00000000"), "of one that lives");
+    put(name.replace(/^(\.holdfast-)[0-9a-f]{8}-\d+/u, `$1ffffffff-${dead}`), "of another machine");
+    expect(await listFolder({ cwd }, {}), "they are nobody's files").toBe("[. has nothing to list.]");
     await writeFile({ cwd }, { path: "a", content: "x" });
-    const left = await import("node:crypto").then(({ createHash }) => createHash("sha256").update("a").digest("hex"));
-    put(`.holdfast-${left.slice(0, 12)}.tmp`, "half");
-    expect(await listFolder({ cwd }, {}), "it is nobody's file").toBe("a");
-    await writeFile({ cwd }, { path: "a", content: "y" });
-    expect(readdirSync(cwd)).toEqual(["a"]);
+    const left = readdirSync(cwd).map((one) => (one === "a" ? text(one) : text(one).replace("of ", "")));
+    expect(left.sort()).toEqual(["another machine", "one that lives", "x"]);
+    expect(temporaryFor("/a"), "no two have the same").not.toBe(temporaryFor("/a"));
   });
 
   test("a folder, or a way through a file, is refused in words", async () => {
