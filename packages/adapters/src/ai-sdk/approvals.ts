@@ -1,6 +1,6 @@
 import { createHash, createHmac } from "node:crypto";
 import { asSchema, generateId, type ModelMessage, type ToolSet } from "ai";
-import { type CallPart, type Decision, ownTool } from "./content.ts";
+import { type CallPart, type Decision, inputOf, ownTool } from "./content.ts";
 
 type Status = { readonly type: string; readonly reason?: string | undefined };
 
@@ -145,7 +145,10 @@ export async function contextOf(
 
 /** The SDK checks it when the approved call comes back (its `experimental_toolApprovalSecret`), and does not export how it is made. */
 function signed(secret: string | Uint8Array, approvalId: string, { toolCallId, toolName, input }: CallPart): string {
-  const digest = createHash("sha256").update(canonical(input)).digest("base64url");
+  // As it is recorded: that is what comes back.
+  const digest = createHash("sha256")
+    .update(canonical(inputOf(input)))
+    .digest("base64url");
   const payload = JSON.stringify(["ai-sdk-tool-approval-v1", approvalId, toolCallId, toolName, digest]);
   return createHmac("sha256", secret).update(payload).digest("base64url");
 }

@@ -161,7 +161,7 @@ export function messageOf(error: unknown): string {
 }
 
 /** A schema may make dates, sets or instances of the input. The provider's package sends them as JSON; so they are recorded as JSON. */
-function inputOf(input: unknown): unknown {
+export function inputOf(input: unknown): unknown {
   return input === undefined ? input : jsonOf(input);
 }
 

@@ -157,6 +157,28 @@ describe.each(everyWay)("%s", (_, start) => {
     expect(ran.sort()).toEqual(["a", "b", "c"]);
   });
 
+  test.each([undefined, "a secret of thirty-two characters"])(
+    "what a schema made of an input that JSON cannot carry is refused after its approval, in words for the model (secret: %s)",
+    async (experimental_toolApprovalSecret) => {
+      const store = await openStore("memory:");
+      const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+      await session.startTurn(PROMPT);
+      const ran: unknown[] = [];
+      const inputSchema = z.object({ at: z.string().transform((at) => new Date(at)) });
+      const execute = async ({ at }: { at: Date }): Promise<number> => ran.push(at);
+      const tools = { late: tool({ inputSchema, execute, needsApproval: true }) } as unknown as ToolSet;
+      const settings = { tools, ...(experimental_toolApprovalSecret ? { experimental_toolApprovalSecret } : {}) };
+      const agent = durable(session);
+      const asks = scripted([call("a", "late", { at: "2020-01-01" })]);
+      const waiting = await agent.outcome(start(agent, { model: asks, ...settings }).run);
+      await session.turn!.append(answer((waiting as Waiting).approvals, true));
+      const model = scripted([text("I see.")]);
+      expect(await agent.finish(start(agent, { model, ...settings }).run)).toEqual({ kind: "completed" });
+      expect(ran).toEqual([]);
+      expect(JSON.stringify(model.prompts[0]!.at(-1))).toContain("does not match the validated schema output");
+    },
+  );
+
   test("a rule that denies now what a person approved before wins, and is recorded as it is sent", async () => {
     const { ran, tools } = counting();
     const store = await openStore("memory:");
