@@ -3,7 +3,7 @@ const NAMES = new RegExp(
   `^(?:${[
     String.raw`\.env(?:\..+)?|.+\.env|\.envrc`,
     String.raw`\.netrc|_netrc|\.npmrc|\.pypirc|\.pgpass|\.my\.cnf|\.git-credentials|\.htpasswd|\.boto|\.s3cfg|\.vault-token`,
-    String.raw`credentials(?:\.\w+)*|secrets?\.(?:json|ya?ml|toml|ini|txt)|.+\.tfstate(?:\.backup)?|.+\.tfvars`,
+    String.raw`(?:credentials|secrets?)(?:\.tfrc)?\.(?:json|ya?ml|toml|ini|xml|csv|txt)|credentials|.+\.tfstate(?:\.backup)?|.+\.tfvars`,
     String.raw`id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?|.+\.(?:pem|key|p12|pfx|ppk|keystore|jks|kdbx)`,
     // What was typed, passwords too.
     String.raw`\.\w+_history|\.lesshst|\.viminfo`,
