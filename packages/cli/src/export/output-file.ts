@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { type FileHandle, link, lstat, open, rename, unlink } from "node:fs/promises";
+import { type FileHandle, link, lstat, open, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { CommandError, EXIT } from "../exit.ts";
 
@@ -17,7 +17,9 @@ export async function writeOutput(
 ): Promise<void> {
   const target = resolve(path);
   // Before the work: the same is found out for certain at the end.
-  if (!force && (await isThere(target))) throw exists(path);
+  const found = await whatIs(target);
+  if (found === "no file") throw noFile(path);
+  if (!force && found !== null) throw exists(path);
   const temporary = join(dirname(target), `.${basename(target).slice(0, 100)}.${randomBytes(6).toString("hex")}.tmp`);
   try {
     const file = await open(temporary, "wx", 0o600);
@@ -73,15 +75,32 @@ async function takeName(temporary: string, target: string, path: string): Promis
   }
 }
 
-async function isThere(target: string): Promise<boolean> {
+/** `no file`: a folder, a device, a pipe, or a link to such (/dev/stdout): that is not there to be replaced. */
+async function whatIs(target: string): Promise<"file" | "no file" | null> {
   try {
-    await lstat(target);
-    return true;
+    const found = await lstat(target);
+    if (!found.isSymbolicLink()) return found.isFile() ? "file" : "no file";
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT" || code === "ENOTDIR") return false;
+    if (isMissing(error)) return null;
     throw worded(error, target);
   }
+  try {
+    return (await stat(target)).isFile() ? "file" : "no file";
+  } catch (error) {
+    // A link to nothing: it is the link that would be replaced.
+    if (isMissing(error)) return "file";
+    throw worded(error, target);
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === "ENOENT" || code === "ENOTDIR";
+}
+
+function noFile(path: string): CommandError {
+  const message = `${path} is there, and is no file: it was not touched, and is not replaced with --force either. Give another name, or none: then it goes to standard output.`;
+  return new CommandError(EXIT.usage, "OUTPUT_EXISTS", message);
 }
 
 function exists(path: string): CommandError {

@@ -1,6 +1,8 @@
+import { execFileSync } from "node:child_process";
 import {
   chmodSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -380,6 +382,24 @@ describe("the file", () => {
     expect(readdirSync(path).sort()).toEqual(["a", "link"]);
   });
 
+  test("what is no file is never replaced: a folder, a pipe, a link to a device", async () => {
+    const path = somewhere();
+    const [folder, pipe, device] = ["folder", "pipe", "device"].map((name) => join(path, name));
+    mkdirSync(folder!);
+    execFileSync("mkfifo", [pipe!]);
+    symlinkSync("/dev/null", device!);
+    for (const target of [folder!, pipe!, device!])
+      await expect(writeOutput(target, ["x"], { force: true })).rejects.toMatchObject({
+        code: "OUTPUT_EXISTS",
+        message: expect.stringContaining("is no file"),
+      });
+    expect([lstatSync(folder!).isDirectory(), lstatSync(pipe!).isFIFO(), lstatSync(device!).isSymbolicLink()]).toEqual([
+      true,
+      true,
+      true,
+    ]);
+  });
+
   test("one that appears while it is written stays, and so does nothing of ours", async () => {
     const path = somewhere();
     const target = join(path, "a");
@@ -404,11 +424,7 @@ describe("the file", () => {
       code: "OUTPUT_FAILED",
       exitCode: 1,
     });
-    mkdirSync(join(path, "folder"));
-    await expect(writeOutput(join(path, "folder"), ["x"], { force: true })).rejects.toMatchObject({
-      code: "OUTPUT_FAILED",
-    });
-    expect(readdirSync(path)).toEqual(["folder"]);
+    expect(readdirSync(path)).toEqual([]);
     expect(existsSync(join(path, "a"))).toBe(false);
   });
 
