@@ -370,7 +370,9 @@ describe("nothing is waited for without an end", () => {
   test("an application's own pool whose connections are all in use, and that waits for ever", async () => {
     const pool = new pg.Pool({ connectionString: server.url, max: 1 });
     onTestFinished(() => pool.end());
-    const options = { schema: "used_up", monthsAhead: 0, answerMs: 100, patienceMs: 300, directUrl: null };
+    // There already: to connect takes its time on a busy machine.
+    await pool.query("SELECT 1");
+    const options = { schema: "used_up", monthsAhead: 0, answerMs: 200, patienceMs: 600, directUrl: null };
     const store = await openPostgresStore(pool, options);
     onTestFinished(() => store.close().catch(() => undefined));
     const journal = await store.create(newId(), [{ kind: "note" }]);
@@ -387,6 +389,24 @@ describe("nothing is waited for without an end", () => {
     expect((await store.list()).sessions).toHaveLength(1);
   });
 
+  test("a worker that stops between two statements of a transaction keeps nothing locked", async () => {
+    const pool = new pg.Pool({ connectionString: server.url });
+    pool.on("error", () => undefined);
+    onTestFinished(() => pool.end());
+    await pool.query("SELECT 1");
+    const database = new Database(pool, { name: "", schema: "", patienceMs: 0, answerMs: 100 });
+    const [locked, stopped] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const transaction = database.transaction("stop", async (query) => {
+      await query("SELECT pg_advisory_xact_lock(77)");
+      locked.resolve();
+      await stopped.promise;
+    });
+    await locked.promise;
+    await server.query("SELECT pg_advisory_lock(77)");
+    stopped.resolve();
+    await expect(transaction).rejects.toMatchObject({ code: "STORE_IO" });
+  });
+
   test("a worker that falls silent while it makes the tables: it is told, and others make them", async () => {
     const network = await Network.open(server.port);
     onTestFinished(() => network.close());
@@ -395,10 +415,10 @@ describe("nothing is waited for without an end", () => {
     onTestFinished(() => other.end());
     await other.query("SELECT pg_advisory_lock($1)", [MIGRATION_LOCK]);
     const options = { schema: "silent", monthsAhead: 0, connections: 1 };
-    const opening = openPostgresStore(network.through(server.url), { ...options, answerMs: 150, patienceMs: 300 });
+    const opening = openPostgresStore(network.through(server.url), { ...options, answerMs: 400, patienceMs: 5000 });
     const told = expect(opening).rejects.toMatchObject({ code: "STORE_IO" });
     const asks = "SELECT FROM pg_stat_activity WHERE query LIKE 'SELECT pg_try_advisory_xact_lock(%'";
-    await expect.poll(() => server.query(asks)).not.toEqual([]);
+    await expect.poll(() => server.query(asks), { timeout: 10_000 }).not.toEqual([]);
     // The lock is its own from now on, and it does not know.
     network.loseAnswers();
     await other.query("SELECT pg_advisory_unlock($1)", [MIGRATION_LOCK]);
