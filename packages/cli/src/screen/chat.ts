@@ -4,8 +4,8 @@ import { type LocalHost, openLocalHost } from "../host/local.ts";
 import { resolveId } from "../store/session-id.ts";
 import { plainLine } from "../terminal/index.ts";
 import { exportFrom } from "./exporting.ts";
-import { runScreen, type ScreenOptions } from "./index.tsx";
-import { shortId } from "./words.ts";
+import { type Left, runScreen, type ScreenOptions } from "./index.tsx";
+import { chatName, shortId } from "./words.ts";
 
 export interface ChatCommandOptions {
   readonly model?: string;
@@ -18,18 +18,31 @@ export interface ChatCommandOptions {
 /** `holdfast chat` and `holdfast resume`. */
 export async function chat(options: ChatCommandOptions, config: Config): Promise<void> {
   const host = await openLocalHost({ config, asks: "person" });
-  let last: string | null = null;
+  let words = "";
   try {
     const begin = await beginning(host, options);
     const left = await runScreen({
       ...{ host, begin, exportTo: exportFrom(host.sessions) },
       ...(options.model === undefined ? {} : { model: options.model }),
     });
-    if (left !== null && left.state.items.length > 0) last = left.id;
+    words = leavingWords(left);
   } finally {
     await host.close();
   }
-  if (last !== null) process.stdout.write(`Everything is kept. To go on: holdfast resume ${shortId(last)}\n`);
+  process.stdout.write(words);
+}
+
+/** How to come back, and what was cut off: also in sessions that nobody looked at. */
+function leavingWords({ chat, cutOff }: Left): string {
+  const rows: string[] = [];
+  if (chat !== null && chat.state.items.length > 0)
+    rows.push(`Everything is kept. To go on: holdfast resume ${shortId(chat.id)}`);
+  for (const { id, state } of cutOff) {
+    const which = id === chat?.id ? "Its turn" : `The turn of "${chatName(state, 40)}"`;
+    const where = id === chat?.id ? "there" : `with holdfast resume ${shortId(id)}`;
+    rows.push(`${which} was stopped in the middle, and can be finished ${where}.`);
+  }
+  return rows.map((row) => `${row}\n`).join("");
 }
 
 async function beginning(host: LocalHost, options: ChatCommandOptions): Promise<ScreenOptions["begin"]> {

@@ -47,6 +47,7 @@ export class Controller {
   /** The next Ctrl+C leaves. */
   #armed = false;
   #busy: string | null = null;
+  #cutOff: readonly Chat[] = [];
 
   constructor(around: Surroundings, size: Size) {
     this.#around = around;
@@ -73,6 +74,11 @@ export class Controller {
     return this.#left.promise;
   }
 
+  /** The chats that were in the middle of a turn when the person left. */
+  get cutOff(): readonly Chat[] {
+    return this.#cutOff;
+  }
+
   /** A conversation comes onto the screen. */
   show(chat: Chat, resumed: boolean): void {
     const before = this.#desk.current;
@@ -93,6 +99,7 @@ export class Controller {
 
   leave(): void {
     this.drawing.end(this.#desk.state);
+    this.#cutOff = this.#desk.atWork;
     this.#desk.release();
     this.#left.resolve(this.#desk.current);
   }

@@ -77,6 +77,11 @@ export class Desk {
     return this.#open.get(id)?.chat ?? (await this.#host.open(id, model === undefined ? {} : { model }));
   }
 
+  /** Those that work on a turn now. */
+  get atWork(): readonly Chat[] {
+    return [...this.#open.values()].map(({ chat }) => chat).filter(({ state }) => state.status === "running");
+  }
+
   release(): void {
     for (const { unsubscribe } of this.#open.values()) unsubscribe();
     this.#open.clear();

@@ -16,8 +16,16 @@ export interface ScreenOptions {
   readonly exportTo: (id: string, file: string | undefined) => Promise<string>;
 }
 
-/** The screen, until the person leaves. Answers the chat that was on it. It neither opens nor closes the host. */
-export async function runScreen({ host, begin, model, exportTo }: ScreenOptions): Promise<Chat | null> {
+/** What a person has left. */
+export interface Left {
+  /** The chat that was on the screen. */
+  readonly chat: Chat | null;
+  /** Those that were in the middle of a turn. */
+  readonly cutOff: readonly Chat[];
+}
+
+/** The screen, until the person leaves. It neither opens nor closes the host. */
+export async function runScreen({ host, begin, model, exportTo }: ScreenOptions): Promise<Left> {
   // What happens when the terminal is lost is said by SIGHUP, and not by the first write that fails.
   outlivePipe();
   const unwatch = watchHangup();
@@ -37,7 +45,8 @@ export async function runScreen({ host, begin, model, exportTo }: ScreenOptions)
   const unfollow = followSize(screen, controller);
   try {
     // Ink leaves by itself only if it could not draw: then it says why.
-    return await Promise.race([controller.left, screen.waitUntilExit().then(() => null)]);
+    const chat = await Promise.race([controller.left, screen.waitUntilExit().then(() => null)]);
+    return { chat, cutOff: controller.cutOff };
   } finally {
     process.off("SIGINT", interrupted);
     unfollow();

@@ -237,6 +237,10 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.until(/holdfast 1\. run until[\s\S]*✓ write done\.txt/);
     const all = await terminal.all();
     expect(all.indexOf("lakes")).toBeLessThan(all.lastIndexOf("done.txt"));
+    await terminal.say("run sleep 300");
+    await terminal.until(/shell sleep 300 {2}running/);
+    await terminal.say("/quit");
+    await terminal.until(/Everything is kept.*\nIts turn was stopped in the middle, and can be finished there\./);
   });
 
   test("after a resize, both ways: one status line, one editor, nothing left over", async (context) => {
