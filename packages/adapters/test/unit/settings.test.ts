@@ -1,6 +1,7 @@
 import { openai } from "@ai-sdk/openai";
 import { validateAiSdk } from "@holdfast/testkit";
 import {
+  createAgentUIStreamResponse,
   experimental_createSteering,
   generateText,
   isStepCount,
@@ -325,6 +326,26 @@ test("R5: a tool that runs others in its course (code mode) is one call, on disk
     "tool.started a",
     "tool.ended a",
   ]);
+});
+
+test("C13: helpers that start the run themselves are given an agent that lets it be finished", async () => {
+  await using here = await begun();
+  const { session } = here;
+  const agent = durable(session);
+  const model = scripted([call("a", "free")], [text("Done.")]);
+  const loop = new ToolLoopAgent(agent.wrap({ model, tools: { free } }));
+  let finished: unknown;
+  const stream = (options: never): ReturnType<typeof loop.stream> => {
+    const run = loop.stream(options);
+    finished = agent.finish(run);
+    return run;
+  };
+  const { version, tools, id } = loop;
+  const uiMessages = [{ id: "1", role: "user", parts: [{ type: "text", text: "Go." }] }];
+  const response = await createAgentUIStreamResponse({ agent: { version, tools, id, stream } as never, uiMessages });
+  await response.body!.cancel();
+  expect(await finished).toEqual({ kind: "completed" });
+  expect(session.messages).toHaveLength(4);
 });
 
 test("what a tool shows the model is made once, and is what the SDK sends", async () => {
