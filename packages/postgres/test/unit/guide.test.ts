@@ -1,14 +1,20 @@
 import { readFileSync } from "node:fs";
 import { newId } from "holdfast";
 import pg from "pg";
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { grants, openPostgresStore, openStore } from "../../src/index.ts";
-import { startServer } from "../server/server.ts";
+import { type Server, startServer } from "../server/server.ts";
 
 const guide = readFileSync(new URL("../../../../docs/guides/many-machines.md", import.meta.url), "utf8");
 
+let server: Server;
+
+beforeAll(async () => {
+  server = await startServer(["fsync=off"]);
+});
+afterAll(() => server.stop());
+
 test("docs/guides/many-machines.md: its queries run, as the reader that it describes, and say what they should", async () => {
-  const server = await startServer(["fsync=off"]);
   const admin = new pg.Client({ connectionString: server.url });
   const reader = new pg.Client({ connectionString: server.url.replace("postgres:secret", "dashboard:secret") });
   try {
@@ -32,12 +38,10 @@ test("docs/guides/many-machines.md: its queries run, as the reader that it descr
   } finally {
     await reader.end();
     await admin.end();
-    await server.stop();
   }
 });
 
 test("a pool that the application has already: used, and left open", async () => {
-  const server = await startServer(["fsync=off"]);
   const pool = new pg.Pool({ connectionString: server.url, max: 2 });
   pool.on("error", () => undefined);
   try {
@@ -49,6 +53,5 @@ test("a pool that the application has already: used, and left open", async () =>
     expect(rows).toEqual([{ turns: "1" }]);
   } finally {
     await pool.end();
-    await server.stop();
   }
 });
