@@ -4,6 +4,7 @@ import { together } from "../store/usage.ts";
 import type { Item } from "../transcript/item.ts";
 import { itemsOf, type Now } from "../transcript/items.ts";
 import type { ChatEvent, ChatState, LiveAnswer } from "./host.ts";
+import { folderShown } from "./place.ts";
 import { damageShown, textOf } from "./shown.ts";
 
 /** Only the end of a tool's output is shown while it runs. */
@@ -29,7 +30,7 @@ export function firstState(session: Session<ModelMessage>, model: string, maxTok
     usage: session.usage,
     window: { usedTokens: 0, maxTokens },
     failure: null,
-    damage: damageShown(session.recovery),
+    damage: [...damageShown(session.recovery), ...folderShown(cwd)],
     canUndo: false,
     isCompacting: false,
   };

@@ -94,7 +94,7 @@ export interface ChatState {
   readonly window: { readonly usedTokens: number; readonly maxTokens: number };
   /** Why the last turn failed, or nothing can be recorded. */
   readonly failure: FailureShown | null;
-  /** What opening the session found and skipped, in words; empty if it was whole. */
+  /** What opening the session found and skipped, or did not find, in words; empty if it was whole. */
   readonly damage: readonly string[];
   readonly canUndo: boolean;
   /** The conversation is being summed up: on demand, or by itself in the middle of a turn. */

@@ -208,6 +208,20 @@ test("while a summary is made a prompt waits for it, and stop ends it", async ()
   expect(chat.state.isCompacting).toBe(false);
 });
 
+test("a session whose folder is gone says so when it is opened", async () => {
+  await using stage = new Stage();
+  const host = await stage.host();
+  const cwd = join(stage.work, "gone");
+  const options = { dialect: "ai-sdk", app: "holdfast" } as const;
+  const [gone, here] = [
+    await host.sessions.create({ ...options, cwd }),
+    await host.sessions.create({ ...options, cwd: stage.work }),
+  ];
+  for (const session of [gone, here]) await session.close();
+  expect((await host.open(gone.id)).state.damage).toEqual([expect.stringContaining(`${cwd}, is not there`)]);
+  expect((await host.open(here.id)).state.damage).toEqual([]);
+});
+
 test("a session of another dialect is refused in words", async () => {
   await using stage = new Stage();
   const host = await stage.host();
