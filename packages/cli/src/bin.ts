@@ -27,7 +27,8 @@ function start(): void {
 function keepCompiled(): void {
   const { env, platform } = process;
   const home = env["HOME"] || env["USERPROFILE"];
-  if (env["NODE_COMPILE_CACHE"] || !home) return;
+  // A home that is no whole path would be one in each folder.
+  if (env["NODE_COMPILE_CACHE"] || !home || !/^(?:[a-z]:)?[\\/]/i.test(home)) return;
   const caches =
     platform === "win32"
       ? env["LOCALAPPDATA"] || `${home}/AppData/Local`

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { posix, win32 } from "node:path";
 import { CommandError, EXIT } from "./exit.ts";
+import { homeFolder } from "./home.ts";
 
 /** Everything that can be configured: a flag, else the environment, else the file, else the default. */
 export interface Config {
@@ -172,7 +173,11 @@ export function explainConfig(flags: Flags = {}, around: Surroundings = here): C
 /** `~/` is the user's home also where no shell has seen it; and the file, which counts in every folder, names one place. */
 function addressOf(given: string, where: string, inFile: boolean, { platform, home }: Surroundings): string {
   const [, kind = "", path = given] = /^(sqlite:(?:\/\/(?=\/))?)?(.*)$/is.exec(given) ?? [];
-  if (/^~(?:[/\\]|$)/.test(path)) return `${kind}${home()}${path.slice(1)}`;
+  if (/^~(?:[/\\]|$)/.test(path)) {
+    const found = homeFolder(home);
+    if (found === null) throw invalid(`${where} is ${shown(given)}, and this user has no home.`);
+    return `${kind}${found}${path.slice(1)}`;
+  }
   const isElsewhere = kind === "" && /^[a-z][a-z0-9+.-]+:/i.test(path);
   const isWhole = isElsewhere || (platform === "win32" ? win32 : posix).isAbsolute(path);
   if (inFile && !isWhole)
@@ -188,14 +193,9 @@ export function configPath({ env, platform, home }: Surroundings = here): string
   const path = platform === "win32" ? win32 : posix;
   const given = env[platform === "win32" ? "APPDATA" : "XDG_CONFIG_HOME"] ?? "";
   if (path.isAbsolute(given)) return path.join(given, "holdfast", "config.json");
-  try {
-    const rest = platform === "win32" ? ["AppData", "Roaming"] : [".config"];
-    return path.join(home(), ...rest, "holdfast", "config.json");
-  } catch (error) {
-    // `os.homedir` throws for a user without a home: then there is no file either.
-    if (error instanceof Error) return null;
-    throw error;
-  }
+  const found = homeFolder(home);
+  const rest = platform === "win32" ? ["AppData", "Roaming"] : [".config"];
+  return found === null ? null : path.join(found, ...rest, "holdfast", "config.json");
 }
 
 function readConfigFile(path: string, mustBeThere: boolean): Readonly<Record<string, unknown>> {

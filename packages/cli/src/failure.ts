@@ -108,7 +108,7 @@ function hintsFor({ code, facts }: LibraryError): string[] {
       ];
     case "PATH_UNSAFE":
       // Most likely the file is meant, and its kind was left out.
-      if (facts["errno"] !== "ENOTDIR") return [];
+      if (facts["errno"] !== "ENOTDIR" || !/\.(?:db|sqlite\d?)$/i.test(String(facts["path"]))) return [];
       return [`A store that is one SQLite file is named with its kind: --store sqlite:${plain(String(facts["path"]))}`];
     case "FORMAT_NEWER":
       return ["Install the newer holdfast: npm install -g @holdfast/cli@latest"];

@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync } from "node:fs";
-import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
+import { homeFolder } from "./home.ts";
 import { onDisk } from "./store/address.ts";
 
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * Where the whole outputs of tools are kept, of which the journal has what the model saw: beside the store, a folder for each session. Null if the store is gone with its process. `storeUrl` is `store.url`.
+ * Where the whole outputs of tools are kept, of which the journal has what the model saw: beside the store, a folder for each session. Null if the store is gone with its process, or is elsewhere and this user has no home. `storeUrl` is `store.url`.
  * It need not exist.
  */
 export function outputsFolder(
@@ -19,8 +19,9 @@ export function outputsFolder(
   if (/^memory:/i.test(storeUrl)) return null;
   // A database elsewhere: its outputs are this user's, and apart from those of other databases. The address may hold a password, so only its digest becomes a name.
   const given = env["XDG_DATA_HOME"] ?? "";
-  const data = isAbsolute(given) ? given : join(homedir(), ".local", "share");
-  return join(data, "holdfast-outputs", createHash("sha256").update(storeUrl).digest("hex").slice(0, 16));
+  const home = homeFolder();
+  const data = isAbsolute(given) ? given : home && join(home, ".local", "share");
+  return data && join(data, "holdfast-outputs", createHash("sha256").update(storeUrl).digest("hex").slice(0, 16));
 }
 
 /** The folder of a session's outputs, made if it is not there: for this user alone. Null as for `outputsFolder`. */

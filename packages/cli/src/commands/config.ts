@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import type { Command } from "commander";
 import { type Configured, configPath, explainConfig } from "../config.ts";
+import { failureOf } from "../failure.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { tableLines } from "../terminal/table.ts";
 
@@ -20,7 +21,7 @@ export function register(program: Command): void {
       const { defaultAddress } = await import("holdfast");
       const rows = explainConfig(flags).map((row) =>
         row.setting.key === "store" && row.value === undefined
-          ? { ...row, value: defaultAddress(process.env, process.platform, homedir) }
+          ? { ...row, value: placeBy(() => defaultAddress(process.env, process.platform, homedir)) }
           : { ...row, value: shown(row) },
       );
       if (flags["json"]) {
@@ -49,6 +50,16 @@ export function register(program: Command): void {
         `${tableLines(columns, cells, process.stdout.columns).join("\n")}\n\nfile: ${fileWords(path)}\n`,
       );
     });
+}
+
+/** A user without a home has no store by default: that is what is shown then. */
+function placeBy(defaultAddress: () => string): string | undefined {
+  try {
+    return defaultAddress();
+  } catch (error) {
+    if (failureOf(error).code === "STORE_URL_INVALID") return undefined;
+    throw error;
+  }
 }
 
 function fileWords(path: string | null): string {

@@ -1,5 +1,5 @@
-import { homedir } from "node:os";
 import { failureOf } from "../failure.ts";
+import { homeFolder } from "../home.ts";
 import type { ChatState } from "../host/host.ts";
 import { fit, plainLine } from "../terminal/index.ts";
 import type { CallState } from "../transcript/item.ts";
@@ -30,8 +30,9 @@ export const CALL_STATES: Record<
 };
 
 /** A folder as people write it. */
-export function folderWords(cwd: string, columns: number, home: string = homedir()): string {
-  const short = cwd === home ? "~" : cwd.startsWith(`${home}/`) ? `~${cwd.slice(home.length)}` : cwd;
+export function folderWords(cwd: string, columns: number, home: string | null = homeFolder()): string {
+  const short =
+    home === null ? cwd : cwd === home ? "~" : cwd.startsWith(`${home}/`) ? `~${cwd.slice(home.length)}` : cwd;
   const harmless = plainLine(short);
   if (harmless.length <= columns) return harmless;
   // The end of a path says more than its beginning.

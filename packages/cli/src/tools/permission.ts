@@ -1,5 +1,5 @@
-import { homedir } from "node:os";
 import { basename, isAbsolute, resolve, sep } from "node:path";
+import { homeFolder } from "../home.ts";
 import { isInside, realPath, shownPath } from "./real-path.ts";
 import {
   allowsCommand,
@@ -112,6 +112,9 @@ export function allowFlag(suggestion: string): string {
   return `--allow '${suggestion.replaceAll("'", `'\\''`)}'`;
 }
 
+/** In the place of a home that is not there: no path leads to it, so no rule with ~ means any. */
+const NOWHERE = "/\0";
+
 /** A call, with all that rules look at. */
 class Judged {
   readonly name: string;
@@ -128,7 +131,7 @@ class Judged {
   readonly isOwnOutput: boolean = false;
 
   constructor({ name, input }: JudgedCall, options: Circumstances) {
-    const { cwd, home = homedir(), store, config, outputs } = options;
+    const { cwd, home = homeFolder() ?? NOWHERE, store, config, outputs } = options;
     this.name = name;
     this.input = input;
     this.places = { cwd, home };

@@ -36,6 +36,25 @@ describe("failure in the user's face, kindly", () => {
     }
   });
 
+  test("a user who is a number and has no home, as in a container: the agent works where a store is named", async () => {
+    using home = temporaryHome();
+    chmodSync(home.path, 0o777);
+    writeFileSync(join(home.work, "a.txt"), "alpha beta");
+    const nobody = { uid: 54321, env: { HOME: undefined, NODE_COMPILE_CACHE: undefined } };
+    expect(await home.run(["run", "--quiet", "read a.txt"], nobody)).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining("alpha beta"),
+      stderr: "",
+    });
+    const unset = { ...nobody, env: { ...nobody.env, HOLDFAST_STORE: undefined } };
+    const config = await home.run(["config", "--json"], unset);
+    expect(config.code, config.stderr).toBe(0);
+    expect(JSON.parse(config.stdout).settings.store.value).toBeNull();
+    const listed = await home.run(["ls"], unset);
+    expect(listed).toMatchObject({ code: 2, stdout: "" });
+    expectKind(listed, "STORE_URL_INVALID");
+  });
+
   test("a store of which the disk is full: reading still works", async () => {
     using home = temporaryHome();
     const [id] = await speakIn(home.store, { prompt: "one" });

@@ -58,6 +58,7 @@ describe("configuration", () => {
     for (const given of ["s", "./s", "sqlite:s.db", "~other/s"])
       expect(() => store(given)).toThrow(/must be a whole path/);
     const env = { HOLDFAST_CONFIG: "", HOLDFAST_STORE: "~/s" };
+    expect(() => loadConfig({}, { ...around(env), home: () => "" })).toThrow(/no home/);
     expect(loadConfig({}, around(env)).store).toBe("/home/u/s");
     expect(loadConfig({ store: "s" }, around(env)).store).toBe("s");
   });
