@@ -1,6 +1,7 @@
 import { generateText, jsonSchema, type ModelMessage, type ToolSet, tool } from "ai";
-import type { Entry, Session } from "holdfast";
+import type { Entry, Json, Session, Usage } from "holdfast";
 import type { ResolvedModel } from "../models/resolve.ts";
+import { BETWEEN_TURNS, together, usedBy } from "../store/usage.ts";
 import { SUMMARY_HEAD } from "../transcript/summary.ts";
 
 /** Beyond this part of the window the conversation is summed up before the model is asked again. */
@@ -44,7 +45,7 @@ export async function compact(
   });
   // It was paid for, whatever becomes of it.
   const { inputTokens, outputTokens } = usage;
-  await session.turn?.usage({
+  await used(session, {
     ...(inputTokens === undefined ? {} : { inputTokens }),
     ...(outputTokens === undefined ? {} : { outputTokens }),
   });
@@ -57,6 +58,12 @@ export async function compact(
   const isKept = !prompt || tail.some(({ id }) => id === prompt.id);
   await session.replace([summary, ...(isKept ? [] : [prompt]), ...tail], { reason: "compaction" });
   return { before, after: session.messages.length };
+}
+
+async function used(session: Session<ModelMessage>, usage: Usage): Promise<void> {
+  if (session.turn) return session.turn.usage(usage);
+  const all = together([usedBy({ id: session.id, attributes: session.attributes, usage: {} }), usage]);
+  await session.note(BETWEEN_TURNS, { session: session.id, usage: all as Json });
 }
 
 /** Providers refuse a conversation with calls of tools that the request does not name (Anthropic does). They are named, and not to be called. */

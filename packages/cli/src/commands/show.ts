@@ -37,11 +37,11 @@ export function register(program: Command): void {
         const reading = await store.read(id);
         const { itemsOf } = await import("../transcript/items.ts");
         const { childrenOf } = await import("../store/children.ts");
-        const { together, usageBelow } = await import("../store/usage.ts");
+        const { together, usageBelow, usedBy } = await import("../store/usage.ts");
         const items = itemsOf(reading, { children: await childrenOf(store, reading.id) });
-        const usage = together([reading.usage, ...(await usageBelow(store, id)).values()]);
+        const usage = together([usedBy(reading), ...(await usageBelow(store, id)).values()]);
         if (json) {
-          process.stdout.write(`${JSON.stringify({ ...aboutOf(reading), usage, ownUsage: reading.usage, items })}\n`);
+          process.stdout.write(`${JSON.stringify({ ...aboutOf(reading), usage, ownUsage: usedBy(reading), items })}\n`);
           return;
         }
         const paint = paintFor(process.stdout);

@@ -1,6 +1,6 @@
 import { type DialectName, dialects, type Entry, type Reading, type Store } from "holdfast";
 import { listedTitle } from "../store/session-id.ts";
-import { together, usageBelow } from "../store/usage.ts";
+import { together, usageBelow, usedBy } from "../store/usage.ts";
 import { shapeOf, shapesOf } from "../transcript/parts/shape.ts";
 import { documentOf } from "./document.ts";
 import type { Format } from "./format.ts";
@@ -27,7 +27,7 @@ export async function* exported(
   }
   const reading = await store.read(id);
   if (format === "markdown" || format === "html") {
-    const usage = together([reading.usage, ...(await usageBelow(store, id)).values()]);
+    const usage = together([usedBy(reading), ...(await usageBelow(store, id)).values()]);
     const listed = reading.attributes.title || (await listedTitle(store, id));
     const title = redact ? wholeWords(listed) : listed;
     const titled = { ...reading, attributes: { ...reading.attributes, title } };

@@ -1,6 +1,6 @@
 import type { ModelMessage, TextStreamPart, ToolSet } from "ai";
 import type { Session, Usage } from "holdfast";
-import { together } from "../store/usage.ts";
+import { together, usedBy } from "../store/usage.ts";
 import type { Item } from "../transcript/item.ts";
 import { itemsOf, type Now } from "../transcript/items.ts";
 import type { ChatEvent, ChatState, LiveAnswer } from "./host.ts";
@@ -49,7 +49,7 @@ export function withRecorded(
     title: session.attributes.title,
     items: itemsOf(session, { ...now, waiting }),
     queue: session.queue.map(({ id, prompt }) => ({ id, text: textOf(prompt) })),
-    usage: together([session.usage, ...(now.below?.values() ?? [])]),
+    usage: together([usedBy(session), ...(now.below?.values() ?? [])]),
   };
 }
 

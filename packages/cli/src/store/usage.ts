@@ -1,5 +1,14 @@
-import { type Cost, isHoldfastError, type Store, type Usage } from "holdfast";
+import { type Cost, isHoldfastError, type Reading, type Store, type Usage } from "holdfast";
 import { childrenIn } from "./children.ts";
+
+/** The note in which the agent keeps what it used while no turn was open: for a summary that a person asked for. With the session, since a fork has the notes of its source. */
+export const BETWEEN_TURNS = "usageBetweenTurns";
+
+/** All that a session itself used. */
+export function usedBy({ id, usage, attributes }: Pick<Reading<unknown>, "id" | "usage" | "attributes">): Usage {
+  const note = attributes.notes[BETWEEN_TURNS] as { readonly session?: unknown; readonly usage?: Usage } | undefined;
+  return note?.session === id && note.usage ? together([usage, note.usage]) : usage;
+}
 
 /**
  * By session: what the sub-agents of this one have used, with those below them. It is added up when it is shown, and recorded nowhere else than in their own sessions: so a kill between the two can count nothing twice. `known` need not be
@@ -14,7 +23,7 @@ export async function usageBelow(
   for await (const { id } of childrenIn(store, parent)) {
     if (used.has(id)) continue;
     const child = await readable(store.read(id));
-    if (child) used.set(id, together([child.usage, ...(await usageBelow(store, id)).values()]));
+    if (child) used.set(id, together([usedBy(child), ...(await usageBelow(store, id)).values()]));
   }
   return used;
 }

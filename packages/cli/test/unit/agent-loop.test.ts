@@ -126,6 +126,7 @@ test("a summary is asked for with the tools named that were called, which may no
   await chat.prompt("read a.txt");
   await chat.settled();
   await chat.compact();
+  expect(chat.state.usage, "it was paid for, though no turn was open").toMatchObject({ inputTokens: 21 });
   const { tools, toolChoice } = chat.model.doGenerateCalls.at(-1)!;
   expect(tools?.map(({ name }) => name)).toEqual(["read"]);
   expect(toolChoice).toEqual({ type: "none" });
