@@ -130,13 +130,14 @@ function isPrompted({ prompt, messages }: Known): boolean {
  */
 async function preparedStep(given: StepOptions, settings: Known, run: RunState, place: Place): Promise<unknown> {
   const isLate = (await run.catchUp()) && given.stepNumber === 0 && !isPrompted(settings);
-  const options = isLate ? { ...given, messages: place.messages() } : given;
+  const steering = given.experimental_steeringMessages ?? [];
+  const options = isLate ? { ...given, messages: [...place.messages(), ...steering] } : given;
   const step = ((await settings.prepareStep?.(options)) ?? {}) as PreparedStep;
   for (const key of ["toolsContext", "runtimeContext"] as const) {
     if (step[key] !== undefined) run.contexts = { ...run.contexts, [key]: step[key] };
   }
   const messages = step.messages ?? options.messages;
-  await run.steered((options.experimental_steeringMessages ?? []).filter((said) => messages.includes(said)));
+  await run.steered(steering.filter((said) => messages.includes(said)));
   return {
     ...step,
     ...(isLate ? { messages } : {}),
