@@ -62,7 +62,7 @@ function askPanel(ask: PermissionAsk, others: number): Panel {
       const unseen = isHarmless(ask.input)
         ? []
         : [cut(line("  ! it holds control characters, which are not shown", HIDDEN), columns)];
-      const rows = [cut(head, columns), ...unseen, ...what, ...inputLines(ask.input, ask.summary, columns)];
+      const rows = [cut(head, columns), ...unseen, ...what, ...inputLines(ask, columns, rowsMax)];
       if (rows.length <= rowsMax) return rows;
       if (rowsMax < 3) return [rows[0]!, cut(line(`  ${plainLine(ask.summary)}`), columns)];
       // Nobody is to allow what is hidden, without being told that it is.
@@ -79,25 +79,28 @@ function isHarmless(input: unknown): boolean {
 }
 
 /** What an input holds beside its summary: what would be written, what would be replaced by what. */
-function inputLines(input: unknown, summary: string, columns: number): Line[] {
+function inputLines({ input, summary }: PermissionAsk, columns: number, rowsMax: number): Line[] {
   if (typeof input !== "object" || input === null) return [];
-  return Object.entries(input).flatMap(([name, value]) => {
+  const entries = Object.entries(input);
+  // A large window has room for more of it; what stands above takes some.
+  const room = Math.max(BLOCK_ROWS_MIN, Math.floor((rowsMax - 4) / entries.length) - 1);
+  return entries.flatMap(([name, value]) => {
     if (value === undefined || value === null || (typeof value === "string" && summary.includes(value))) return [];
     const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
     const title = span(`  ${plainLine(name)}: `, { dim: true });
     const short: Line = text.length > CHARS_MAX ? [title] : [title, span(shownText(text))];
     if (text.length <= CHARS_MAX && !shownText(text).includes("\n") && lineWidth(short) <= columns) return [short];
-    return [[title], ...blockOf(text, columns)];
+    return [[title], ...blockOf(text, columns, room)];
   });
 }
 
 const HIDDEN = { colour: "yellow" } as const;
 /** Beyond this, only the beginning and the end are laid out. */
 const CHARS_MAX = 8000;
-const BLOCK_ROWS_MAX = 8;
+const BLOCK_ROWS_MIN = 8;
 
 /** All of a text, or its beginning and its end: what a long command comes to may stand at the end of it. */
-function blockOf(text: string, columns: number): Line[] {
+function blockOf(text: string, columns: number, rowsMax: number): Line[] {
   const edge = [span("  │ ", { colour: "grey" })];
   const laidOut = (part: string): Line[] =>
     shownText(part)
@@ -105,10 +108,11 @@ function blockOf(text: string, columns: number): Line[] {
       .flatMap((one) => wrap(line(one), columns, { first: edge, rest: edge, hard: true }));
   const isLong = text.length > CHARS_MAX;
   const rows = laidOut(isLong ? text.slice(0, CHARS_MAX / 2) : text);
-  if (!isLong && rows.length <= BLOCK_ROWS_MAX) return rows;
+  if (!isLong && rows.length <= rowsMax) return rows;
   const end = isLong ? laidOut(text.slice(-CHARS_MAX / 2)) : rows;
   const hidden = line(`  │ … of ${text.length} characters these are the first and the last …`, HIDDEN);
-  return [...rows.slice(0, 4), cut(hidden, columns), ...end.slice(-3)];
+  const first = Math.floor(rowsMax / 2);
+  return [...rows.slice(0, first), cut(hidden, columns), ...end.slice(first + 1 - rowsMax)];
 }
 
 function shownText(text: string): string {

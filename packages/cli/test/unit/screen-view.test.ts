@@ -167,6 +167,15 @@ describe("the live part", () => {
     expect(seen).toMatch(/run 1 {2}answered\n.*run 3 {2}waits for your word/);
   });
 
+  test("a large window shows more of what would be written", () => {
+    const content = Array.from({ length: 60 }, (_, i) => `line ${i};`).join("\n");
+    const ask = { call: "c", name: "write", input: { path: "x", content }, summary: "write x", rule: "write(x)" };
+    const panel = panelOf({ ...BASE, status: "waiting", asks: [ask] }, new Set())!;
+    const shownIn = (rows: number): number => text(panel.lines(80, rows, NOW)).match(/line \d+;/g)!.length;
+    expect([shownIn(14), shownIn(50), shownIn(200)]).toEqual([7, 21, 60]);
+    for (const rows of [14, 50, 200]) expect(text(panel.lines(80, rows, NOW))).toContain("line 59;");
+  });
+
   test("who is asked about a text with characters that cannot be seen is told so", () => {
     const asked = (command: string): string => {
       const ask = { call: "c", name: "shell", input: { command }, summary: `run ${command}`, rule: "shell" };
