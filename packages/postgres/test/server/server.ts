@@ -46,7 +46,7 @@ export async function startServer(
     });
   let port = await freePort();
   let running = instanceOn(port);
-  await running.initialise();
+  await initialised(running);
   // Where the socket goes.
   await chmod(folder, 0o777);
   await prepare(data);
@@ -88,6 +88,18 @@ export async function startServer(
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Its user is made by the first of several that start at once on a machine without one; the others find it half made. */
+async function initialised(instance: EmbeddedPostgres): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await instance.initialise();
+    } catch (error) {
+      if (tries === 50 || !/new user|newly created user/.test(String(error))) throw error;
+    }
+    await sleep(100);
+  }
 }
 
 /** The old server's processes go when they find that their parent is gone; until then its memory is in use, and a new one does not start. */
