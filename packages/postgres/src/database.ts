@@ -190,10 +190,7 @@ export class Database {
   async #connected(): Promise<PoolClient> {
     const coming = this.#pool.connect();
     try {
-      const client = await (this.#isBounded ? coming : within(coming, this.answerMs));
-      // A connection that is lost says so to its statement, and once more to nobody in particular: that must not end the process.
-      if (!client.listeners("error").includes(ignore)) client.on("error", ignore);
-      return client;
+      return await (this.#isBounded ? coming : within(coming, this.answerMs));
     } catch (error) {
       // One that comes later is for others.
       coming.then(
@@ -219,8 +216,6 @@ export class Database {
     this.#closing.abort();
   }
 }
-
-const ignore = (): void => undefined;
 
 /** In the words of a pool that has a limit of its own. */
 function within<T>(work: Promise<T>, ms: number): Promise<T> {

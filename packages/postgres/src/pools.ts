@@ -43,12 +43,23 @@ export function makePool({ url, connections, app, answerMs }: PoolOptions): OwnP
   };
 }
 
-/** For as long as the store is open, a connection that is lost while it is idle ends nobody's process: it is replaced when the next one is needed. Returns the way to stop that. */
+/**
+ * For as long as the store is open, a connection that is lost ends nobody's process: it is replaced when the next one is needed. While it is idle it says so to the pool; in a statement, to that, and once more
+ * to nobody in particular; in the moment in which it is handed over, to nobody at all. Returns the way to stop that: a connection that was used stays harmless.
+ */
 export function tolerate(pool: Pool): () => void {
-  const ignore = (): void => undefined;
+  const onAcquire = (client: PoolClient): void => {
+    if (!client.listeners("error").includes(ignore)) client.on("error", ignore);
+  };
   pool.on("error", ignore);
-  return () => pool.off("error", ignore);
+  pool.on("acquire", onAcquire);
+  return () => {
+    pool.off("error", ignore);
+    pool.off("acquire", onAcquire);
+  };
 }
+
+const ignore = (): void => undefined;
 
 /** The driver has no way to end a connection whose other end is silent but to take its socket away. */
 export function destroy(client: object): void {

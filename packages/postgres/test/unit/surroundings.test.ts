@@ -12,6 +12,7 @@ import { Batch } from "../../src/batch.ts";
 import { Database } from "../../src/database.ts";
 import { openPostgresStore } from "../../src/index.ts";
 import { Leases } from "../../src/leases.ts";
+import { makePool } from "../../src/pools.ts";
 import { MIGRATION_LOCK } from "../../src/schema.ts";
 import { Network } from "../proxy/network.ts";
 import { freePort, type Server, startServer } from "../server/server.ts";
@@ -316,6 +317,29 @@ test.each(["postgres://u:12#34@host/db", "postgres://u:12/34@host/db", "postgres
     expect(String(error)).not.toMatch(/12|34/);
   },
 );
+
+test("a connection that the server ends in the moment in which it is handed over ends no process", async () => {
+  const { pool, end } = makePool({ url: server.url, connections: 1, app: "test", answerMs: 5000 });
+  const database = new Database(pool, { name: "test", schema: "s", patienceMs: 5000, answerMs: 5000 });
+  const uncaught: unknown[] = [];
+  const ended = new Promise<void>((resolve) => {
+    pool.once("acquire", (client) => {
+      // The server's last words in one packet with those that it is ready: before whoever waits for the connection has it.
+      process.nextTick(() => {
+        try {
+          client.emit("error", new Error("terminating connection"));
+        } catch (error) {
+          uncaught.push(error);
+        }
+        resolve();
+      });
+    });
+  });
+  await database.transaction("testing", async (query) => query("SELECT 1"));
+  await ended;
+  expect(uncaught).toEqual([]);
+  await end();
+});
 
 test("a program whose name the database cannot hold is named all the same", async () => {
   const app = "half \ud800 nul \0";
