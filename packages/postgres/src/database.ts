@@ -3,6 +3,7 @@ import { type Durability, HoldfastError } from "holdfast";
 import { storeClosed } from "holdfast/kit";
 import pg, { type Pool, type PoolClient, type QueryConfig, type QueryResult } from "pg";
 import { databaseFailure, haveMet, isPassing, isStarting } from "./failure.ts";
+import { harmless } from "./pools.ts";
 
 export type Row = Record<string, unknown>;
 /** `answerMs`: how long its answer is waited for, if that is another time than for others. */
@@ -190,7 +191,10 @@ export class Database {
   async #connected(): Promise<PoolClient> {
     const coming = this.#pool.connect();
     try {
-      return await (this.#isBounded ? coming : within(coming, this.answerMs));
+      const client = await (this.#isBounded ? coming : within(coming, this.answerMs));
+      // A connection that is lost says so to its statement, and once more to nobody in particular: that must not end the process, whoever made the pool.
+      harmless(client);
+      return client;
     } catch (error) {
       // One that comes later is for others.
       coming.then(

@@ -48,15 +48,17 @@ export function makePool({ url, connections, app, answerMs }: PoolOptions): OwnP
  * to nobody in particular; in the moment in which it is handed over, to nobody at all. Returns the way to stop that: a connection that was used stays harmless.
  */
 export function tolerate(pool: Pool): () => void {
-  const onAcquire = (client: PoolClient): void => {
-    if (!client.listeners("error").includes(ignore)) client.on("error", ignore);
-  };
   pool.on("error", ignore);
-  pool.on("acquire", onAcquire);
+  pool.on("acquire", harmless);
   return () => {
     pool.off("error", ignore);
-    pool.off("acquire", onAcquire);
+    pool.off("acquire", harmless);
   };
+}
+
+/** Whatever it reports from now on. */
+export function harmless(client: PoolClient): void {
+  if (!client.listeners("error").includes(ignore)) client.on("error", ignore);
 }
 
 const ignore = (): void => undefined;
