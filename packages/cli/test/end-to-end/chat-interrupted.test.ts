@@ -83,8 +83,8 @@ const states: readonly { readonly name: string; readonly begin: (terminal: Termi
   {
     name: "a tool in flight",
     begin: async (terminal) => {
-      await terminal.say("run echo $$ > tool.pid; exec sleep 300");
-      await terminal.until(/shell .* running/);
+      await terminal.say("run echo $$ > tool.pid; echo begun; exec sleep 300");
+      await terminal.until(/shell .* running\n {2}│ begun/);
     },
   },
 ];

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { temporaryHome } from "../command.ts";
 import { answered, chat, inTerminal } from "../screen/chat.ts";
 
@@ -129,7 +129,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.keys("BSpace");
     await terminal.type("語");
     await terminal.until("❯ eins 日語");
-    expect(await terminal.fact("cursor_x")).toBe(String(2 + "eins ".length + 4));
+    await vi.waitFor(async () => expect(await terminal.fact("cursor_x")).toBe(String(2 + "eins ".length + 4)));
     await terminal.keys("Enter");
     await answered(terminal, 'I did not understand "eins 日語 zwei drei 👩‍🚀 vier fünf"');
     await terminal.keys("Up");

@@ -8,7 +8,7 @@ import { bin } from "../command.ts";
 
 const run = promisify(execFile);
 const POLL_MS = 40;
-const WAIT_MS_MAX = 30_000;
+const WAIT_MS_MAX = 60_000;
 
 /** Why no terminal can be driven here, or null. */
 export const whyNoTerminal: string | null = spawnSync("tmux", ["-V"]).error ? "not run: tmux is missing" : null;
