@@ -91,6 +91,14 @@ export const postgresSabotages: readonly Sabotage[] = [
     look: CONFORMANCE,
   },
   {
+    name: "postgres: a worker that is back again is replaced all the same",
+    room,
+    file: "leases.ts",
+    find: "OR (h.owner = $4 AND ",
+    replace: "OR (h.owner = $4 OR ",
+    look: SURROUNDINGS,
+  },
+  {
     name: "postgres: a dead worker's lease is free only when its time is over",
     room,
     file: "leases.ts",

@@ -130,7 +130,7 @@ export function wentBack(session: string, expected: number, found: number): Hold
 
 export function leaseLost(session: string, cause?: unknown): HoldfastError {
   const message =
-    `Another worker has taken over session ${session}: this one may write nothing more to it. What was acknowledged is safe; this append was not written. ` +
+    `Another worker has taken over session ${session}, or has deleted it: this one may write nothing more to it. What was acknowledged is safe; this append was not written. ` +
     "Open the session again, if it is to go on here.";
   return new HoldfastError("LEASE_LOST", message, { session }, cause);
 }

@@ -79,6 +79,41 @@ describe("leases", () => {
   });
 });
 
+test("S26: a worker that lost its connection, and is back before its session is taken, keeps it", async () => {
+  const network = await Network.open(server.port);
+  onTestFinished(() => network.close());
+  const options = { schema: "back", monthsAhead: 0, leaseMs: 600_000 };
+  const store = await openPostgresStore(network.through(server.url), options);
+  onTestFinished(() => store.close());
+  const journal = await store.create(newId(), [{ kind: "note" }]);
+  const pool = new pg.Pool({ connectionString: server.url });
+  pool.on("error", () => undefined);
+  onTestFinished(() => pool.end());
+  const [taking, back] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const query = pool.query.bind(pool) as (...args: unknown[]) => Promise<unknown>;
+  const late = async (statement: { readonly text: string }): Promise<unknown> => {
+    if (statement.text.includes("h.owner = $4")) {
+      taking.resolve();
+      await back.promise;
+    }
+    return query(statement);
+  };
+  const slow = new Proxy(pool, {
+    get: (target, name) => (name === "query" ? late : Reflect.get(target, name, target)),
+  });
+  const taker = await openPostgresStore(slow, { ...options, directUrl: null, answerMs: 60_000 });
+  onTestFinished(() => taker.close());
+  network.refuse(true);
+  await expect.poll(() => taker.holder(journal.id), { timeout: 10_000 }).toBeNull();
+  const opening = expect(taker.open(journal.id)).rejects.toMatchObject({ code: "SESSION_BUSY" });
+  await taking.promise;
+  network.refuse(false);
+  await expect.poll(() => taker.holder(journal.id), { timeout: 10_000 }).toMatchObject({ pid: process.pid });
+  back.resolve();
+  await opening;
+  await journal.append({ kind: "note" });
+});
+
 describe("appends", () => {
   test("of several sessions that wait together go in one statement; more than fit in two", async () => {
     const sent: number[] = [];
