@@ -9,7 +9,7 @@ import type { ToolContext } from "../tools/context.ts";
 import { commandEnvironment } from "../tools/environment.ts";
 import { isOvertaken } from "../tools/overtaken.ts";
 import { type Circumstances, type Decision, decide, type Policy, passedOver } from "../tools/permission.ts";
-import { type FoundProcess, findAgain, isRunning, stopGroup, waitFor } from "../tools/processes.ts";
+import { type FoundProcess, findAgain, isRunning, type SeenProcess, stopGroup, waitFor } from "../tools/processes.ts";
 import { makeTools, REPLAY } from "../tools/tools.ts";
 import { instructions } from "./instructions.ts";
 import type { Verdict, Work } from "./loop.ts";
@@ -133,10 +133,8 @@ export class Equipment {
   }
 
   /** The same for people, who want to know of a sub-agent too that a command of its still runs. */
-  async found(
-    calls: readonly OpenCall[],
-  ): Promise<Map<string, Pick<FoundProcess, "kind" | "running" | "pid" | "exitCode">>> {
-    const found: Map<string, Pick<FoundProcess, "kind" | "running" | "pid" | "exitCode">> = await this.commands(calls);
+  async found(calls: readonly OpenCall[]): Promise<Map<string, SeenProcess>> {
+    const found: Map<string, SeenProcess> = await this.commands(calls);
     for (const call of calls) {
       for (const process of await this.#below(call)) {
         if (await isRunning(process)) found.set(call.id, { kind: "running", running: true, pid: process.pid });

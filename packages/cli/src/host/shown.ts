@@ -3,14 +3,14 @@ import { type Interruption, isHoldfastError, type Recovery } from "holdfast";
 import { CommandError, EXIT } from "../exit.ts";
 import { explainModelError } from "../models/explain.ts";
 import { bytesWords } from "../terminal/bytes.ts";
-import type { FoundProcess } from "../tools/processes.ts";
+import type { SeenProcess } from "../tools/processes.ts";
 import type { FailureShown, InterruptedCall, InterruptionShown } from "./host.ts";
 
 /** What a session is to people, as plain data. Pure. */
 
 export function interruptionShown(
   { turn, lastAt, resumes, how, prompt, answered, draft, calls }: Interruption<ModelMessage>,
-  processes: ReadonlyMap<string, Pick<FoundProcess, "kind" | "running" | "pid" | "exitCode">>,
+  processes: ReadonlyMap<string, SeenProcess>,
 ): InterruptionShown {
   return {
     turn,

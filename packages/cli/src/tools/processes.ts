@@ -19,6 +19,9 @@ export interface FoundProcess {
   readonly shown: string;
 }
 
+/** What people are told of it. */
+export type SeenProcess = Pick<FoundProcess, "kind" | "running" | "pid" | "exitCode">;
+
 /**
  * Looks for the command of a call by the process that was recorded for it. Without one, the command never began: it waits until its process is recorded (shell.ts). On Windows there is no such gate, so then nothing is known.
  */
