@@ -46,11 +46,17 @@ function nextFaults({ log, voice, reading }: Evidence): Fault[] {
   const faults: Fault[] = [];
   const prompted = voice.judge([...messages, voice.user("and now?")], steps);
   if (prompted.length > 0) faults.push({ what: "refused", message: `with a prompt behind it: ${told(prompted)}` });
-  if (interruption && !interruption.answered && messages.length > 0) {
+  // Where words were streamed behind an answer, `resumeTurn` asks to go on, as it does behind an answer alone.
+  const isAnswered = interruption?.answered || (interruption?.draft && isModels(messages.at(-1)));
+  if (interruption && !isAnswered && messages.length > 0) {
     const asIs = voice.judge(messages, steps);
     if (asIs.length > 0) faults.push({ what: "refused", message: `as it stands: ${told(asIs)}` });
   }
   return faults;
+}
+
+function isModels(message: Message | undefined): boolean {
+  return message?.["role"] === "assistant" || message?.["role"] === "model";
 }
 
 /** Counts how often the application changed the past: hiding and editing reach the model at the next turn. */

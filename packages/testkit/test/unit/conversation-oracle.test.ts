@@ -73,6 +73,21 @@ describe("P4, as the oracle judges it: every request is accepted", () => {
   });
 });
 
+describe("R2, as the oracle judges it: what comes back ends where a request may end", () => {
+  const anthropic = voiceOf("anthropic");
+  const judged = (draft: object | null): string[] => {
+    const messages = [anthropic.user("first"), anthropic.said("", "one")];
+    const reading = { messages, interruption: { answered: false, draft } } as unknown as Reading<Message>;
+    const evidence = { log: logOf([]), voice: anthropic, reading, draftMs: 0, history: [], effects: [] };
+    return viewFaults(evidence).map(({ what }) => what);
+  };
+
+  test("an answer is the end only where the library says that it is one, or that words were streamed behind it", () => {
+    expect(judged(null)).toEqual(["refused"]);
+    expect(judged({ text: "two" })).toEqual([]);
+  });
+});
+
 describe("R15, as the oracle judges it: what is recorded under an id is recorded once", () => {
   const kindsIn = (...records: readonly object[]): string[] => {
     const history = records.map(
