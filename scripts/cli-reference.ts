@@ -4,13 +4,21 @@ import type { Argument } from "commander";
 import { settings } from "../packages/cli/src/config.ts";
 import { exitCodes } from "../packages/cli/src/exit.ts";
 import { makeProgram } from "../packages/cli/src/main.ts";
+import { KEYS } from "../packages/cli/src/screen/opening.ts";
+import { COMMANDS } from "../packages/cli/src/screen/slash.ts";
 
 /** Writes the tables of docs/CLI.md out of the code: `node --conditions=holdfast-source scripts/cli-reference.ts`. A test says when that is due. */
 export const document = join(import.meta.dirname, "../docs/CLI.md");
 
 /** The document with its tables as the code has them. */
 export function withTables(text: string): string {
-  const tables = { commands: commandTable(), settings: settingTable(), "exit codes": exitCodeTable() };
+  const tables = {
+    commands: commandTable(),
+    "commands in the chat": chatCommandTable(),
+    "keys in the chat": keyTable(),
+    settings: settingTable(),
+    "exit codes": exitCodeTable(),
+  };
   return Object.entries(tables).reduce((whole, [name, table]) => {
     const begin = `<!-- ${name}: made by scripts/cli-reference.ts -->\n`;
     const end = `\n<!-- end of ${name} -->`;
@@ -33,6 +41,17 @@ function commandTable(): string {
       command.options.map((option) => code(option.long ?? option.flags)).join(" "),
     ]),
   );
+}
+
+function chatCommandTable(): string {
+  return table(
+    ["command", "does"],
+    COMMANDS.map(({ name, argument, does }) => [code(`/${name}${argument === "" ? "" : ` ${argument}`}`), does]),
+  );
+}
+
+function keyTable(): string {
+  return table(["key", "does"], KEYS);
 }
 
 function settingTable(): string {

@@ -40,7 +40,7 @@ export function ruleLine(columns: number): Line {
   return line("━".repeat(Math.min(columns, 60)), { colour: "grey" });
 }
 
-const KEYS: readonly (readonly [string, string])[] = [
+export const KEYS: readonly (readonly [string, string])[] = [
   ["Enter", "send; while it works: queue"],
   ["Alt+Enter, \\ Enter", "a new line"],
   ["Esc, Ctrl+C", "stop the turn; what was produced stays"],
