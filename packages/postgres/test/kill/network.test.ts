@@ -205,6 +205,45 @@ describe("S25: an append whose answer is lost", () => {
   });
 });
 
+test("a server that says nothing any more, to whoever calls: every call ends, and says so", async () => {
+  const { network, store } = await site({ answerMs: 250, patienceMs: 800 });
+  const created = await Promise.all([1, 2, 3, 4].map(() => store.create(newId(), [{ kind: "note" }])));
+  const [journal, soft, closing, closed] = created;
+  const { id } = closed!;
+  await closed!.close();
+  await soft!.append({ kind: "note" }, { durability: "process" });
+  network.holdRequests(true);
+  const all = async (records: AsyncIterable<JournalRecord>): Promise<void> => {
+    for await (const _ of records);
+  };
+  const nothing = async function* (): AsyncGenerator<never> {};
+  const calls: Record<string, Promise<unknown>> = {
+    append: journal!.append({ kind: "note" }),
+    epoch: journal!.epoch(() => [{ kind: "epoch" }]),
+    flush: soft!.flush(),
+    close: closing!.append({ kind: "note" }).finally(() => closing!.close()),
+    create: store.create(newId(), []),
+    open: store.open(id),
+    read: store.read(id),
+    history: all(store.history(id)),
+    follow: all(store.follow(id)),
+    has: store.has(id),
+    holder: store.holder(id),
+    list: store.list(),
+    delete: store.delete(id),
+    verify: store.verify(id),
+    gc: store.gc(),
+    adopt: store.adopt!(newId(), nothing()),
+  };
+  const ended = await Promise.all(
+    Object.entries(calls).map(async ([name, call]) => [name, await call.then(String, ({ code }) => code)]),
+  );
+  const doubt = { append: "SYNC_FAILED", epoch: "SYNC_FAILED", close: "SYNC_FAILED" };
+  const silent = Object.fromEntries(Object.keys(calls).map((name) => [name, "STORE_IO"]));
+  expect(Object.fromEntries(ended)).toEqual({ ...silent, ...doubt });
+  await store.close().catch((error: unknown) => expect(isHoldfastError(error)).toBe(true));
+});
+
 async function active(): Promise<number> {
   const rows = await server.query(
     "SELECT pid FROM pg_stat_activity WHERE application_name = 'holdfast' AND state <> 'idle'",
