@@ -172,6 +172,8 @@ function changedOptions(part: Shape, names: readonly string[]): Shape {
 function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMessage[] {
   const plan = planned(entries, view, aiSdk, MANNER);
   const out: AiSdkMessage[] = [];
+  /** The content of the last message, if that was joined here. */
+  let made: Shape[] = [];
   const { sections } = plan;
   for (let section = 0; section < sections.length; section++) {
     const { assistant, others, calls } = sections[section]!;
@@ -181,8 +183,13 @@ function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMess
       const at = assistant[i]!;
       const message = sentAssistant(entries[at]!.message, at, plan);
       if (message && out.every(isSystems)) out.push({ role: "user", content: BEGINNING });
-      if (message && out.at(-1)?.role === "assistant") out.push(joined(out.pop()!, message));
-      else if (message) out.push(message);
+      const last = out.at(-1);
+      if (message && last?.role === "assistant") {
+        // Once it is ours it grows where it is: neighbours may be many.
+        if ((last.content as unknown) !== made) made = [...partsOf(last)];
+        for (const part of partsOf(message)) made.push(part);
+        out[out.length - 1] = joined(last, message, made);
+      } else if (message) out.push(message);
       let found: readonly Found[] = NONE;
       for (const request of message ? only(shapesOf(message.content), isRequest) : NONE) {
         approvals ??= approvalsIn(entries, others);
@@ -210,8 +217,8 @@ function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMess
 const isSystems = ({ role }: AiSdkMessage): boolean => role === "system";
 
 /** Not every provider package does it by itself, and Gemini refuses a call behind a turn of the model's own. */
-function joined(first: AiSdkMessage, second: AiSdkMessage): AiSdkMessage {
-  return { ...first, ...second, content: [...partsOf(first), ...partsOf(second)] as never };
+function joined(first: AiSdkMessage, second: AiSdkMessage, content: readonly Shape[]): AiSdkMessage {
+  return { ...first, ...second, content: content as never };
 }
 
 interface Found {
