@@ -155,13 +155,19 @@ export class Database {
     });
   }
 
-  /** Several statements that count together or not at all. Not tried again, unless they met others (which a role whose transactions are serializable sees often): for what is rare. */
-  async transaction<T>(what: string, work: (query: Query) => Promise<T>): Promise<T> {
+  /**
+   * Several statements that count together or not at all. Begun again if they met others (which a role whose transactions are serializable sees often); and also if the connection is lost, if it does no harm to have done them twice (`mayRepeat`).
+   */
+  transaction<T>(what: string, work: (query: Query) => Promise<T>, mayRepeat = false): Promise<T> {
+    return this.retry(what, () => this.#transactedAtLast(work), mayRepeat ? this.#patienceMs : 0);
+  }
+
+  async #transactedAtLast<T>(work: (query: Query) => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
       try {
         return await this.#transacted(work);
       } catch (error) {
-        if (tries === TRIES || !haveMet(error)) throw this.failure(error, what);
+        if (tries === TRIES || !haveMet(error)) throw error;
       }
     }
   }

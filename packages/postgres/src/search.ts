@@ -113,7 +113,7 @@ export class Texts implements TextTables {
     { seq, crc, head, at, dialect, blind }: TextMark,
   ): Promise<boolean> {
     const named = dialect === null ? null : JSON.stringify(dialect);
-    return this.#database.transaction("index a session", async (query) => {
+    const put = async (query: Query): Promise<boolean> => {
       const key = before ? await found(query, this.#schema, id, before) : await inserted(query, this.#schema, id);
       if (key === null) return false;
       await new Additions(query, this.#schema, key).put(changes);
@@ -122,7 +122,9 @@ export class Texts implements TextTables {
         [key, seq, crc, head, at, named, blind],
       );
       return true;
-    });
+    };
+    // If it was done by an attempt whose answer was lost, it is found as if another had done it.
+    return this.#database.transaction("index a session", put, true);
   }
 
   async forget(id: string): Promise<void> {
