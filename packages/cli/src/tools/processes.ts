@@ -48,7 +48,9 @@ export async function findAgain(
     const background = (await membersOf(pid)).some((one) => one.pid !== pid);
     return { kind: "ended", running: false, pid, exitCode, output, shown: ended(output, { exitCode, background }) };
   }
-  const words = running ? RUNNING : LOST;
+  // Its shell alone may have been killed, by the system that was short of memory.
+  const isLeft = !running && recorded.group === true && (await membersOf(pid)).length > 0;
+  const words = running ? RUNNING : isLeft ? `${LOST} ${LEFT}` : LOST;
   return { kind: running ? "running" : "unknown", running, pid, output, shown: `${words} ${printed(output)}` };
 }
 
@@ -56,6 +58,9 @@ const NOT_BEGUN = "The command never began: the agent was gone before it could. 
 const RUNNING = "The agent was ended while the command ran, and the command still runs.";
 const LOST =
   "The command began, and was ended without a trace of how far it came. Check what it has done before you repeat it.";
+
+/** Of a command whose shell is gone. */
+export const LEFT = "Processes of its group may still run.";
 
 /** Until the command has ended. Rejects with the signal's reason if that fires first: the command goes on. */
 export async function waitFor(

@@ -9,7 +9,7 @@ import type { ToolProcess } from "holdfast";
 import type { ToolContext } from "./context.ts";
 import { identify, keepTrack, membersOf, stopGroup } from "./groups.ts";
 import { type OutputFiles, outputFiles, outputOf, safeName } from "./outputs.ts";
-import { ended, printed } from "./processes.ts";
+import { ended, LEFT, printed } from "./processes.ts";
 import { tail } from "./tail.ts";
 
 export const TIMEOUT_SECONDS = 120;
@@ -78,7 +78,8 @@ export async function runShell(
     if (started.group) background = await membersOf(started.pid);
     const output = outputOf(files);
     if (stopping.why !== null) throw new Error(`The command ${stopping.why}. ${printed(output)}`);
-    if (code === null) throw new Error(`The command was ended from outside, by ${by}. ${printed(output)}`);
+    const left = background.length > 0 ? ` ${LEFT}` : "";
+    if (code === null) throw new Error(`The command was ended from outside, by ${by}.${left} ${printed(output)}`);
     return ended(output, { exitCode: code, background: background.length > 0 });
   } finally {
     clearTimeout(timer);

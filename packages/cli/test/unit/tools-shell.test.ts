@@ -278,6 +278,20 @@ describe("R7b: a command is found again", () => {
     expect(await findAgain(outputs, "other", { pid: 1, started: "x" })).toMatchObject({ kind: "unknown", output: "" });
   });
 
+  test("its shell alone was killed: what it had started may still run, and that is told", async () => {
+    const context = watched();
+    const running = failure(runShell(context, "c", { command: "echo one; sleep 300" }));
+    await until("its words", () => context.said === "one\n");
+    process.kill(context.recorded[0]!.pid, "SIGKILL");
+    expect(await running).toContain("by SIGKILL. Processes of its group may still run. What it had printed:");
+    const found = await findAgain(outputs, "c", context.recorded[0]!);
+    expect(found).toMatchObject({ kind: "unknown", running: false });
+    expect(found.shown).toContain("Processes of its group may still run.");
+    await endProcesses();
+    expect(await membersOf(context.recorded[0]!.pid)).toEqual([]);
+    expect((await findAgain(outputs, "c", context.recorded[0]!)).shown).not.toContain("may still run");
+  });
+
   test("R9: ids of calls may repeat and hold anything; each command keeps its own output", async () => {
     const ids = [
       "",
