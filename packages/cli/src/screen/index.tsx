@@ -72,7 +72,8 @@ function followSize(screen: Instance, controller: Controller): () => void {
     const above = (drawing.picture.cursor?.y ?? 0) + more;
     // With the row behind it.
     const reachesTop = rowsIn(drawing.picture.live, columns) + 1 >= rows;
-    stdout.write(wiped(above, rows) + (more > 0 ? `\u001b[${more}A` : ""));
+    if (reachesTop) stdout.write(wiped(above, rows));
+    if (more > 0) stdout.write(`\u001b[${more}A`);
     width = columns;
     screen.clear();
     // Nothing is to be drawn in the first row: see liveRowsMax.
