@@ -4,14 +4,14 @@ import { Progress } from "../../../testkit/src/kill/progress.ts";
 import { startServer } from "../server/server.ts";
 import { storm } from "./storm.ts";
 
-const COMMAND = "npx -c 'node --conditions=holdfast-source packages/postgres/test/kill/storm-command.ts";
+const COMMAND = "npm run storm --";
 
 const HELP = `Kills workers, backends and the server of a PostgreSQL store with SIGKILL, in
 mid-append, and checks that all that was acknowledged is there, in order, once,
 that nobody wrote after his replacement, and that one who followed all the while
 missed nothing and saw nothing twice. It brings a server of its own.
 
-  ${COMMAND} [options]'
+  ${COMMAND} [options]
 
   --kills <n>   how often to kill (default 500)
   --seed <n>    repeats the plan of an earlier run
@@ -54,7 +54,7 @@ async function main(): Promise<number> {
     process.stdout.write(`${sums.join("\n")}\n`);
     const verdict = faults.length > 0 ? "BROKEN." : "Nothing that was acknowledged is lost.";
     process.stdout.write(`${stop.signal.aborted ? "Stopped early. " : ""}${verdict}\n`);
-    process.stdout.write(`Repeat with: ${COMMAND} --kills ${kills} --seed ${seed}'\n`);
+    process.stdout.write(`Repeat with: ${COMMAND} --kills ${kills} --seed ${seed}\n`);
     return faults.length > 0 ? 1 : 0;
   } finally {
     await server.stop();
