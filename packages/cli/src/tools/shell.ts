@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { closeSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Writable } from "node:stream";
 import { setTimeout as passed } from "node:timers/promises";
@@ -158,7 +158,9 @@ async function spawnAtGate(context: ToolContext, call: string, command: string):
   } catch (error) {
     child?.kill("SIGKILL");
     if (child) rmSync(unnamed, { force: true });
-    const why = error instanceof Error ? error.message : String(error);
+    const said = error instanceof Error ? error.message : String(error);
+    // Of a folder that is gone, the system says that there is no such program.
+    const why = existsSync(context.cwd) ? said : `the folder ${context.cwd} is no longer there`;
     throw new Error(`The command could not begin: ${why}. It did not run.`, { cause: error });
   }
 }

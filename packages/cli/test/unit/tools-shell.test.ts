@@ -160,7 +160,7 @@ describe("R7b: the gate", () => {
 
   test("what cannot begin says why", async () => {
     const lost = watched({ cwd: join(cwd, "gone") });
-    expect(await failure(runShell(lost, "c", { command: "true" }))).toContain("could not begin");
+    expect(await failure(runShell(lost, "c", { command: "true" }))).toContain("is no longer there. It did not run.");
     expect(await failure(runShell(watched(), "c", { command: `true ${"x".repeat(3_000_000)}` }))).toContain(
       "did not run",
     );
