@@ -98,13 +98,12 @@ export class Database {
   }
 
   /**
-   * One statement, sent once, whose rows are handed over as they come, each as a list. A statement that brings nothing for long is given up with its connection. Throws what the driver throws, or what `take` does.
+   * Statements without parameters, sent once and in one message, which is a transaction of its own. Rows are handed over as they come, each as a list. If nothing comes for long, they are given up with their connection.
+   * Throws what the driver throws, or what `take` does.
    */
-  async rows(text: string, values: readonly unknown[], take: (row: readonly unknown[]) => void): Promise<void> {
+  async rows(text: string, take: (row: readonly unknown[]) => void): Promise<void> {
     const client = await this.#connected();
-    const query = client.query(
-      new pg.Query<unknown[]>({ text, values: values as unknown[], rowMode: "array" } as QueryConfig),
-    );
+    const query = client.query(new pg.Query<unknown[]>({ text, rowMode: "array" } as QueryConfig));
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const lost = (): void => reject(new Error("Query read timeout"));
     const silence = setTimeout(lost, this.answerMs * LONG_STATEMENTS);

@@ -80,6 +80,18 @@ test("short lines, and then long ones: no more of them at once than fit, and one
   for (const bytes of chunks.slice(0, -1)) expect(bytes).toBeLessThan(5.5 * mega);
 });
 
+test("lines that are gone, more than are read in one go: those behind them are read", async () => {
+  const { place, head } = await journalOf(Array.from({ length: 2200 }, () => 1));
+  await server.query(`DELETE FROM holdfast.lines WHERE place = '${place}' AND seq BETWEEN 10 AND 2100`);
+  const left = [1, 2, 3, 4, 5, 6, 7, 8, 9, ...Array.from({ length: head - 2100 }, (_, i) => 2101 + i)];
+  const some: number[] = [];
+  for await (const lines of new Lines(database).read(place, 1, head)) some.push(...lines.map(({ seq }) => seq));
+  expect(some).toEqual(left);
+  const each: number[] = [];
+  await new Lines(database).each(place, 1, head, ({ seq }) => each.push(seq));
+  expect(each).toEqual(left);
+});
+
 test("a connection that is lost in a transaction fails it, and ends nobody's process", async () => {
   const work = database.transaction("try", (query) => query("SELECT pg_terminate_backend(pg_backend_pid())"));
   await expect(work).rejects.toMatchObject({ code: "STORE_IO" });
