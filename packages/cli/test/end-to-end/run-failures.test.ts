@@ -23,7 +23,7 @@ import { eventually, reading, startRun } from "./run-lines.ts";
 
 const isRoot = process.getuid?.() === 0;
 
-test("C19: a full disk in mid-turn: no tool runs after it, kind words, exit 5; with space it goes on, nothing twice", async (context) => {
+test.concurrent("C19: a full disk in mid-turn: no tool runs after it, kind words, exit 5; with space it goes on, nothing twice", async (context) => {
   if (!isRoot) context.skip("not run: only root can mount a disk");
   await using machine = new Machine();
   const disk = await machine.tmpfs("full", 1024 * 1024);
@@ -68,7 +68,7 @@ function linesIn(path: string): number {
   return existsSync(path) ? readFileSync(path, "utf8").split("\n").length - 1 : 0;
 }
 
-test("a full disk before the first prompt: exit 5, said once", async (context) => {
+test.concurrent("a full disk before the first prompt: exit 5, said once", async (context) => {
   if (!isRoot) context.skip("not run: only root can mount a disk");
   await using machine = new Machine();
   const disk = await machine.tmpfs("full", 512 * 1024);
@@ -81,7 +81,7 @@ test("a full disk before the first prompt: exit 5, said once", async (context) =
   expect(stderr.match(/\[STORE_FULL\]/g)).toHaveLength(1);
 });
 
-test("C15: a session that another process has is refused with who has it: exit 4", async () => {
+test.concurrent("C15: a session that another process has is refused with who has it: exit 4", async () => {
   using home = temporaryHome();
   const run = startRun(home, ["hang"]);
   const { session } = await run.until("session");
@@ -100,7 +100,7 @@ test("C15: a session that another process has is refused with who has it: exit 4
   });
 });
 
-test("C20: a damaged record is told of with its place and passed over, and the session goes on", async () => {
+test.concurrent("C20: a damaged record is told of with its place and passed over, and the session goes on", async () => {
   using home = temporaryHome();
   const first = startRun(home, ["--allow", "write", "write a.txt: one"]);
   const { session } = await first.until("session");
@@ -119,7 +119,7 @@ test("C20: a damaged record is told of with its place and passed over, and the s
   expect(readFileSync(join(home.work, "b.txt"), "utf8")).toBe("two\n");
 });
 
-test("no key, no such provider, no such session, no prompt twice: words, codes, and nothing is begun", async () => {
+test.concurrent("no key, no such provider, no such session, no prompt twice: words, codes, and nothing is begun", async () => {
   using home = temporaryHome();
   const cases: [string[], number, RegExp][] = [
     [["--model", "anthropic/claude-x", "hello"], 6, /ANTHROPIC_API_KEY/],
@@ -140,7 +140,7 @@ test("no key, no such provider, no such session, no prompt twice: words, codes, 
   expect((await home.run(["ls", "--all", "--json"])).stdout).toBe("");
 });
 
-test("a turn that completed is not finished again", async () => {
+test.concurrent("a turn that completed is not finished again", async () => {
   using home = temporaryHome();
   expect(await home.run(["run", "hello"])).toMatchObject({ code: 0 });
   expect(await home.run(["run", "--finish"])).toMatchObject({
@@ -151,7 +151,7 @@ test("a turn that completed is not finished again", async () => {
 
 const KEY = { ANTHROPIC_API_KEY: "none" };
 
-test("a server that is not there, does not know the model, or refuses the key: exit 6, recorded, and finished with another model", async () => {
+test.concurrent("a server that is not there, does not know the model, or refuses the key: exit 6, recorded, and finished with another model", async () => {
   using home = temporaryHome();
   const closed = createServer().listen(0, "127.0.0.1");
   await new Promise((listening) => closed.once("listening", listening));
@@ -178,7 +178,7 @@ test("a server that is not there, does not know the model, or refuses the key: e
   expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("at last\n");
 });
 
-test("500 and 429 are asked again; a stream that is cut, malformed or fails ends the turn, keeps what was said, and is finished", async () => {
+test.concurrent("500 and 429 are asked again; a stream that is cut, malformed or fails ends the turn, keeps what was said, and is finished", async () => {
   using home = temporaryHome();
   const answer = { text: "It was a dark and stormy night, and the rain fell in torrents." };
   for (const end of ["cut", "malformed", "error"] as const) {
@@ -210,7 +210,7 @@ test("500 and 429 are asked again; a stream that is cut, malformed or fails ends
   }
 });
 
-test("R9: a server that repeats its call ids: each call is its own, also a sub-agent's", async () => {
+test.concurrent("R9: a server that repeats its call ids: each call is its own, also a sub-agent's", async () => {
   using home = temporaryHome();
   const call = (name: string, input: unknown) => ({ calls: [{ id: "call_0", name, input }] });
   let parent = 0;
@@ -229,7 +229,7 @@ test("R9: a server that repeats its call ids: each call is its own, also a sub-a
   expect(ended.stdout).toContain("done: true true");
 });
 
-test("a server that hangs: SIGTERM ends the waiting, and the prompt is there", async () => {
+test.concurrent("a server that hangs: SIGTERM ends the waiting, and the prompt is there", async () => {
   using home = temporaryHome();
   await using server = await loopback(anthropic, () => ({ answer: { text: "never" }, after: 0, end: "silence" }));
   const run = startRun(home, ["--model", "anthropic/claude-test", "hello"], { ...KEY, ANTHROPIC_BASE_URL: server.url });
@@ -240,7 +240,7 @@ test("a server that hangs: SIGTERM ends the waiting, and the prompt is there", a
   expect((await reading(home, session)).interruption?.prompt.message).toEqual({ role: "user", content: "hello" });
 });
 
-test("output that cannot be written is no reason to lose the turn: it is recorded to its end, and said at the end", async () => {
+test.concurrent("output that cannot be written is no reason to lose the turn: it is recorded to its end, and said at the end", async () => {
   using home = temporaryHome();
   const command = `"${process.execPath}" "${bin}" run --allow write "1. write a.txt: one 2. append a.txt: two" --allow edit > /dev/full`;
   const shell = spawn("sh", ["-c", command], {
@@ -255,7 +255,7 @@ test("output that cannot be written is no reason to lose the turn: it is recorde
   expect((await home.run(["ls", "--json"])).stdout).toContain('"status":"idle"');
 });
 
-test("a turn that did not complete says how it is gone on with", async () => {
+test.concurrent("a turn that did not complete says how it is gone on with", async () => {
   using home = temporaryHome();
   const { code, stderr } = await home.run(["run", "fail: 401"]);
   expect(code).toBe(6);

@@ -51,7 +51,7 @@ async function killedWaiting(home: Home): Promise<string> {
   return id;
 }
 
-test("R7: without a terminal what no rule allows is denied, the flag is named, exit 7", async () => {
+test.concurrent("R7: without a terminal what no rule allows is denied, the flag is named, exit 7", async () => {
   using home = temporaryHome();
   const { code, stderr } = await home.run(["run", `run ${COMMAND}`]);
   expect(code).toBe(7);
@@ -61,7 +61,7 @@ test("R7: without a terminal what no rule allows is denied, the flag is named, e
   expect(ran(home)).toBe("ran\n");
 });
 
-test("what is denied to a sub-agent is told too, with the flag: exit 7", async () => {
+test.concurrent("what is denied to a sub-agent is told too, with the flag: exit 7", async () => {
   using home = temporaryHome();
   const { code, stderr } = await home.run(["run", "--allow", "task", `delegate: run ${COMMAND}`]);
   expect(stderr).toContain(`--allow 'shell(${COMMAND})'`);
@@ -69,7 +69,7 @@ test("what is denied to a sub-agent is told too, with the flag: exit 7", async (
   expect(ran(home)).toBe("");
 });
 
-test("C37: killed while it waits it comes back as waiting; approved by another process it runs once", async () => {
+test.concurrent("C37: killed while it waits it comes back as waiting; approved by another process it runs once", async () => {
   using home = temporaryHome();
   const id = await killedWaiting(home);
   const { code, stderr } = await home.run(["run", "--resume", id, "--finish", "--allow", `shell(${COMMAND})`]);
@@ -78,7 +78,7 @@ test("C37: killed while it waits it comes back as waiting; approved by another p
   expect(await only(home)).toEqual(expect.objectContaining({ status: "idle" }));
 });
 
-test("C37: killed while it waits; a person approves it in another process, and it runs once", async () => {
+test.concurrent("C37: killed while it waits; a person approves it in another process, and it runs once", async () => {
   using home = temporaryHome();
   const id = await killedWaiting(home);
   const terminal = atTerminal(home, ["run", "--resume", id, "--finish"]);
@@ -89,7 +89,7 @@ test("C37: killed while it waits; a person approves it in another process, and i
   expect(ran(home)).toBe("ran\n");
 });
 
-test("C37: killed while it waits; where nobody can be asked it is denied for good, with the flag, and never runs", async () => {
+test.concurrent("C37: killed while it waits; where nobody can be asked it is denied for good, with the flag, and never runs", async () => {
   using home = temporaryHome();
   const id = await killedWaiting(home);
   const { code, stderr } = await home.run(["run", "--resume", id, "--finish"]);
@@ -99,7 +99,7 @@ test("C37: killed while it waits; where nobody can be asked it is denied for goo
   expect((await reading(home, id)).interruption).toBeNull();
 });
 
-test("R7: a new prompt closes what waited: it did not run", async () => {
+test.concurrent("R7: a new prompt closes what waited: it did not run", async () => {
   using home = temporaryHome();
   const id = await killedWaiting(home);
   expect(
@@ -108,7 +108,7 @@ test("R7: a new prompt closes what waited: it did not run", async () => {
   expect(ran(home)).toBe("");
 });
 
-test("at a terminal: no is a no, and always counts for the session, also after a restart", async () => {
+test.concurrent("at a terminal: no is a no, and always counts for the session, also after a restart", async () => {
   using home = temporaryHome();
   const no = atTerminal(home, ["run", `run ${COMMAND}`]);
   await eventually(() => no.screen().includes("Allow it?"));
@@ -124,7 +124,7 @@ test("at a terminal: no is a no, and always counts for the session, also after a
   expect(ran(home)).toBe("ran\nran\n");
 });
 
-test("at a terminal: Ctrl+C at the question leaves it waiting and ends by SIGINT; the end of input is a no", async () => {
+test.concurrent("at a terminal: Ctrl+C at the question leaves it waiting and ends by SIGINT; the end of input is a no", async () => {
   using home = temporaryHome();
   const first = atTerminal(home, ["run", `run ${COMMAND}`]);
   await eventually(() => first.screen().includes("Allow it?"));
@@ -140,7 +140,7 @@ test("at a terminal: Ctrl+C at the question leaves it waiting and ends by SIGINT
   expect(ran(home)).toBe("");
 });
 
-test("R7: a denied call beside allowed ones: those run, that one does not, and the answer is valid", async () => {
+test.concurrent("R7: a denied call beside allowed ones: those run, that one does not, and the answer is valid", async () => {
   using home = temporaryHome();
   const run = startRun(home, [
     "--allow",

@@ -39,7 +39,7 @@ for (const signal of ["SIGTERM", "SIGHUP"] as const) {
   });
 }
 
-test("C6: while a stubborn command is being ended, no other is begun, also not by a sub-agent; what was open is taken up", async () => {
+test.concurrent("C6: while a stubborn command is being ended, no other is begun, also not by a sub-agent; what was open is taken up", async () => {
   using home = temporaryHome();
   const mark = `7${Date.now() % 1_000_000}`;
   const prompt = `delegate: 1. run trap '' TERM; sleep 1; echo ${mark} 2. run sleep ${mark} && echo second >> second.txt || echo second >> second.txt`;
@@ -57,7 +57,7 @@ test("C6: while a stubborn command is being ended, no other is begun, also not b
   ]);
 });
 
-test("C11: SIGINT stops the turn, keeps it, ends the command, and the parent sees SIGINT", async () => {
+test.concurrent("C11: SIGINT stops the turn, keeps it, ends the command, and the parent sees SIGINT", async () => {
   using home = temporaryHome();
   const mark = `5${Date.now() % 1_000_000}`;
   const run = startRun(home, ["--allow", "shell", `run sleep ${mark}`]);
@@ -71,7 +71,7 @@ test("C11: SIGINT stops the turn, keeps it, ends the command, and the parent see
   expect((await reading(home, session)).interruption?.how).toEqual({ kind: "aborted", by: "user" });
 });
 
-test("SIGINT while --finish waits for a process that outlived its agent ends the waiting, and leaves the process", async () => {
+test.concurrent("SIGINT while --finish waits for a process that outlived its agent ends the waiting, and leaves the process", async () => {
   using home = temporaryHome();
   const mark = `6${Date.now() % 1_000_000}`;
   const first = startRun(home, ["--allow", "shell", `run sleep ${mark}`]);
@@ -92,7 +92,7 @@ test("SIGINT while --finish waits for a process that outlived its agent ends the
   expect(processesWith(`sleep\0${mark}`)).toEqual([]);
 });
 
-test("C13: a reader that goes away is no cancel: the turn is recorded to its end", async () => {
+test.concurrent("C13: a reader that goes away is no cancel: the turn is recorded to its end", async () => {
   using home = temporaryHome();
   const prompt = "1. write a.txt: one 2. append a.txt: two 3. run echo three >> a.txt";
   const command = `"${process.execPath}" "${bin}" run --json --allow write --allow edit --allow shell "${prompt}" | head -1`;
@@ -113,7 +113,7 @@ test("C13: a reader that goes away is no cancel: the turn is recorded to its end
   expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("one\ntwo\nthree\n");
 });
 
-test("C13: a parent that dies does not take the turn with it", async () => {
+test.concurrent("C13: a parent that dies does not take the turn with it", async () => {
   using home = temporaryHome();
   const prompt = "1. run sleep 0.3 2. write a.txt: done";
   const command = `"${process.execPath}" "${bin}" run --json --allow write --allow shell "${prompt}" & echo started; sleep 60`;
@@ -134,7 +134,7 @@ test("C13: a parent that dies does not take the turn with it", async () => {
   expect((await reading(home, session)).interruption).toBeNull();
 });
 
-test("a prompt on standard input; the answer alone on standard output", async () => {
+test.concurrent("a prompt on standard input; the answer alone on standard output", async () => {
   using home = temporaryHome();
   const { code, stdout, stderr } = await home.run(["run", "--allow", "write"], { input: "write a.txt: from a pipe\n" });
   expect({ code, stderr }).toMatchObject({ code: 0 });
