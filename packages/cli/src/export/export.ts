@@ -1,6 +1,6 @@
 import { type DialectName, dialects, type Entry, type Reading, type Store } from "holdfast";
 import { listedTitle } from "../store/session-id.ts";
-import { together, usageBelow, usedBy } from "../store/usage.ts";
+import { readable, together, usageBelow, usedBy } from "../store/usage.ts";
 import { shapeOf, shapesOf } from "../transcript/parts/shape.ts";
 import { documentOf } from "./document.ts";
 import type { Format } from "./format.ts";
@@ -27,8 +27,9 @@ export async function* exported(
   }
   const reading = await store.read(id);
   if (format === "markdown" || format === "html") {
-    const usage = together([usedBy(reading), ...(await usageBelow(store, id)).values()]);
-    const listed = reading.attributes.title || (await listedTitle(store, id));
+    // A list may fail over another session: this one is exported all the same.
+    const usage = together([usedBy(reading), ...((await readable(usageBelow(store, id)))?.values() ?? [])]);
+    const listed = reading.attributes.title || ((await readable(listedTitle(store, id))) ?? "");
     const title = redact ? wholeWords(listed) : listed;
     const titled = { ...reading, attributes: { ...reading.attributes, title } };
     const document = documentOf(titled, new Date().toISOString(), usage);
@@ -67,15 +68,20 @@ function withoutPieces<T extends { readonly [member: string]: unknown }>(draft: 
   return parts.length > 0 ? { ...draft, parts } : draft;
 }
 
-/** Some records carry what a list shows of the session. */
+/** Some records carry what a list shows of the session; and a fork is given that as its own title. */
 function withWholeTitle<T extends { readonly [member: string]: unknown }>(record: T): T {
   const row = shapeOf(record["summary"]);
-  if (!row) return record;
+  const summary = row && wholeIn(row);
+  const own = record["kind"] === "session" ? wholeIn(record) : record;
+  return summary === row ? own : { ...own, summary };
+}
+
+function wholeIn<T extends { readonly [member: string]: unknown }>(row: T): T {
   const said = (["title", "prompt"] as const).flatMap((name) => {
     const text = row[name];
     return typeof text === "string" && text !== wholeWords(text) ? [[name, wholeWords(text)]] : [];
   });
-  return said.length > 0 ? { ...record, summary: { ...row, ...Object.fromEntries(said) } } : record;
+  return said.length > 0 ? { ...row, ...Object.fromEntries(said) } : row;
 }
 
 /** A JSON array, one message on each line. */

@@ -1,4 +1,5 @@
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { chmodSync, chownSync, closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { describe, expect, test } from "vitest";
@@ -34,6 +35,26 @@ describe("failure in the user's face, kindly", () => {
       expect(ran.stderr).toContain(store);
       expect(ran.stderr).toContain("holdfast config");
     }
+  });
+
+  test("a session that this user may not read is in nobody's way but its own", async () => {
+    using home = temporaryHome();
+    const [id, other] = await speakIn(home.store, { prompt: "one" }, { prompt: "two" });
+    execFileSync("chown", ["-R", String(NOBODY), home.store]);
+    // As "sudo holdfast run" leaves it.
+    chownSync(join(home.store, "sessions", other!), 0, 0);
+    chmodSync(home.path, 0o755);
+    const nobody = { uid: NOBODY, env: { NODE_COMPILE_CACHE: undefined } };
+    const listed = await home.run(["ls"], nobody);
+    expect(listed.code).toBe(5);
+    expect(listed.stderr).toContain(other!);
+    for (const args of [
+      ["show", id!],
+      ["show", id!, "--json"],
+      ["export", id!],
+      ["fork", id!],
+    ])
+      expect(await home.run(args, nobody), args.join(" ")).toMatchObject({ code: 0, stderr: "" });
   });
 
   test("a user who is a number and has no home, as in a container: the agent works where a store is named", async () => {

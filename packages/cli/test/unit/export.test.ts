@@ -25,6 +25,7 @@ import { fenced, markdownOf } from "../../src/export/markdown.ts";
 import { escapedHtml } from "../../src/export/markdown-html.ts";
 import { writeOutput } from "../../src/export/output-file.ts";
 import { redacted } from "../../src/export/redact.ts";
+import { titleForFork } from "../../src/store/session-id.ts";
 import type { Item } from "../../src/transcript/item.ts";
 
 const opened: AsyncDisposable[] = [];
@@ -327,6 +328,10 @@ describe("a session", () => {
       await turn.end();
       expect(await all(store, session.id, format)).toContain(key.slice(0, 12));
       expect(await all(store, session.id, format, true)).not.toContain(key.slice(0, 12));
+      // Its title is then one of its own.
+      await using fork = await store.fork(session.id, await titleForFork(store, session.id));
+      expect(await all(store, fork.id, format)).toContain(key.slice(0, 12));
+      expect(await all(store, fork.id, format, true)).not.toContain(key.slice(0, 12));
     },
   );
 
