@@ -38,6 +38,12 @@ Examples:
 In the chat /help shows its commands and keys. Esc stops a turn, Ctrl+D leaves; everything is kept.`,
     )
     .action(async (options: Options, command: Command) => {
+      if (options.title !== undefined && (options.resume !== undefined || options.continue))
+        throw new CommandError(
+          EXIT.usage,
+          "USAGE",
+          "--title is for a new session. Another title for this one: holdfast rename <id> <title>, or /rename in the chat. Nothing was touched.",
+        );
       needTerminal("chat");
       const { chat } = await loadScreen();
       await chat(options, loadConfig(command.optsWithGlobals()));

@@ -48,6 +48,7 @@ export class Controller {
   #armed = false;
   #busy: string | null = null;
   #cutOff: readonly Chat[] = [];
+  #hasLeft = false;
 
   constructor(around: Surroundings, size: Size) {
     this.#around = around;
@@ -98,6 +99,7 @@ export class Controller {
   }
 
   leave(): void {
+    this.#hasLeft = true;
     this.drawing.end(this.#desk.state);
     this.#cutOff = this.#desk.atWork;
     this.#desk.release();
@@ -105,6 +107,8 @@ export class Controller {
   }
 
   key(key: Key): void {
+    // Keys come several at once: what was pressed behind the one that left is for nobody.
+    if (this.#hasLeft) return;
     const armed = this.#armed;
     this.#armed = false;
     if (this.#picking.picker !== null) this.#pressPicker(key);

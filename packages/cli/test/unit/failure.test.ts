@@ -29,6 +29,7 @@ test.each([
   [["copy", "a", "b", "--all", "--store", "x"], /--store does not go with "holdfast copy"/],
   [["torture", "--kills", "0", "--conversations", "0"], /nothing to see/],
   [["run", "--continue", "--title", "x", "a prompt"], /--title is for a new session/],
+  [["chat", "--resume", "0199", "--title", "x"], /--title is for a new session/],
 ])("what would be passed over in silence is refused: %j", async (args, words) => {
   const refused = expect.objectContaining({ exitCode: EXIT.usage, message: expect.stringMatching(words) });
   await expect(makeProgram().parseAsync(args, { from: "user" })).rejects.toEqual(refused);

@@ -112,6 +112,16 @@ test("whoever leaves in the middle of an answer keeps its words in the terminal"
   expect(person.all).toMatch(/The first words\n\nand the last\n… cut off here$/);
 });
 
+test("keys that were pressed behind the one that left do nothing: words are written once, and what was cut off is named", async () => {
+  const live = { text: "The first words", reasoning: "", calls: [] };
+  const chat = new ScriptedChat("s1", { status: "running", live });
+  const person = new Person(chat).press("endOfInput", "endOfInput", "escape").say("too late");
+  await person.controller.left;
+  expect(person.all.match(/cut off here/g)).toHaveLength(1);
+  expect(person.controller.cutOff).toEqual([chat]);
+  expect(chat.told).toEqual([]);
+});
+
 describe("while the conversation is summed up", () => {
   test("it says so, Esc stops it, and what is queued meanwhile is not asked about", async () => {
     const queue = [{ id: "q1", text: "and then" }];
