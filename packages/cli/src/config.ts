@@ -170,6 +170,11 @@ export function explainConfig(flags: Flags = {}, around: Surroundings = here): C
   });
 }
 
+/** For a command that is given stores as its arguments: an address as `--store` takes it. Throws CommandError CONFIG_INVALID. */
+export function namedStore(given: string, around: Surroundings = here): string {
+  return addressOf(given, "The address", false, around);
+}
+
 /** `~/` is the user's home also where no shell has seen it; and the file, which counts in every folder, names one place. */
 function addressOf(given: string, where: string, inFile: boolean, { platform, home }: Surroundings): string {
   const [, kind = "", path = given] = /^(sqlite:(?:\/\/(?=\/))?)?(.*)$/is.exec(given) ?? [];

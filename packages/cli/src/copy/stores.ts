@@ -1,4 +1,5 @@
 import { HoldfastError, isHoldfastError, type JournalStore } from "holdfast";
+import { namedStore } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { placeWithoutStore } from "../store/address.ts";
 import { noStore, type OpenedStore, openBoth } from "../store/open.ts";
@@ -7,15 +8,16 @@ import { placeOf } from "../store/session-id.ts";
 const APP = "holdfast copy";
 
 /** The store that has them: it must be there. */
-export async function openSource(address: string): Promise<OpenedStore> {
+export async function openSource(given: string): Promise<OpenedStore> {
+  const address = namedStore(given);
   const place = placeWithoutStore(address);
   if (place !== null) noStore(place);
   return outliving(await openBoth(address, APP));
 }
 
 /** The store that is to have them: made if it is not there. */
-export async function openTarget(address: string): Promise<OpenedStore> {
-  return outliving(await openBoth(address, APP));
+export async function openTarget(given: string): Promise<OpenedStore> {
+  return outliving(await openBoth(namedStore(given), APP));
 }
 
 /** What is copied to memory is gone with this process, and its original might be in the trash. */

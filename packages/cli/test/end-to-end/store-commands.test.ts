@@ -373,6 +373,10 @@ describe("copy", () => {
     const copied = await home.run(["copy", home.store, to, "--all"]);
     expect(copied).toMatchObject({ code: 0, stderr: "" });
     expect(lines(copied.stdout).at(-1)).toBe(`2 of 2 sessions copied to ${to}, and verified.`);
+    // No shell takes ~ behind a colon for the home.
+    const homely = await home.run(["copy", to, "sqlite:~/copy.db", "--all"]);
+    expect(homely).toMatchObject({ code: 0, stderr: "" });
+    expect([existsSync(join(home.path, "copy.db")), existsSync(join(home.work, "~"))]).toEqual([true, false]);
   });
 
   test("--move to the same store by another path, or to memory, is no move: the originals stay", async () => {

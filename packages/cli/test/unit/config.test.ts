@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { configPath, explainConfig, loadConfig, settings } from "../../src/config.ts";
+import { configPath, explainConfig, loadConfig, namedStore, settings } from "../../src/config.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "holdfast-config-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -61,6 +61,7 @@ describe("configuration", () => {
     expect(() => loadConfig({}, { ...around(env), home: () => "" })).toThrow(/no home/);
     expect(loadConfig({}, around(env)).store).toBe("/home/u/s");
     expect(loadConfig({ store: "s" }, around(env)).store).toBe("s");
+    expect(namedStore("sqlite:~/s.db", around(env))).toBe("sqlite:/home/u/s.db");
   });
 
   test("rules of permission add up, and commas between brackets are theirs", () => {
