@@ -12,16 +12,26 @@ export function onDisk(address: string): OnDisk | null {
   switch (scheme) {
     case undefined:
       return address === "" || address.includes("\0") ? null : { kind: "folder", path: resolve(address) };
-    case "file":
-      return URL.canParse(address) && /^file:\/\/\//i.test(address)
-        ? { kind: "folder", path: fileURLToPath(address) }
-        : null;
+    case "file": {
+      const path = /^file:\/\/\//i.test(address) ? pathOf(address) : null;
+      return path === null || path.includes("\0") ? null : { kind: "folder", path };
+    }
     case "sqlite": {
       const path = address.slice("sqlite:".length).replace(/^\/\/(?=\/)/, "");
       return path === "" || path.includes("\0") ? null : { kind: "sqlite", path: resolve(path) };
     }
     default:
       return null;
+  }
+}
+
+/** Null if it is none: a % that stands for nothing, or for a slash. */
+function pathOf(url: string): string | null {
+  try {
+    return fileURLToPath(url);
+  } catch (error) {
+    if (error instanceof Error) return null;
+    throw error;
   }
 }
 

@@ -74,6 +74,9 @@ test("where no store is yet: nothing there, or a folder of something else; what 
       "postgres://h/d",
       "ftp:x",
       "file:x",
+      "file:///a%2Fb",
+      "file:///a%zz",
+      "file:///a%00b",
       "",
     ])
       expect(placeWithoutStore(address), address).toBeNull();
