@@ -1,5 +1,6 @@
-import { basename, isAbsolute, resolve, sep } from "node:path";
+import { basename, resolve, sep } from "node:path";
 import { homeFolder } from "../home.ts";
+import { onDisk } from "../store/address.ts";
 import { isInside, realPath, shownPath } from "./real-path.ts";
 import {
   allowsCommand,
@@ -82,12 +83,15 @@ export function decide(call: JudgedCall, circumstances: Circumstances): Decision
 export function passedOver(circumstances: Circumstances): (path: string) => boolean {
   const { policy } = circumstances;
   const { allow } = policy;
-  // Once, and not for each file: where the store is in truth.
-  const place = placeOf(circumstances.store);
-  const store = place && leadsTo(circumstances.realPath ?? realPath, circumstances.cwd, place);
+  // Once, and not for each file: where the store and the configuration are in truth.
+  const inTruth = (path: string | null): string | null =>
+    path && leadsTo(circumstances.realPath ?? realPath, circumstances.cwd, path);
+  const store = inTruth(placeOf(circumstances.store));
+  const config = inTruth(circumstances.config ?? null);
   const known = {
     ...circumstances,
     ...(store === null ? {} : { store }),
+    ...(config === null ? {} : { config }),
     realPath: (_cwd: string, path: string): string => path,
   };
   return (path) =>
@@ -187,10 +191,9 @@ function textOf(input: unknown, member: string): string | null {
   return typeof value === "string" ? value : null;
 }
 
-/** An address is a path, perhaps behind a scheme. Null if it is none. */
+/** Where the store is on the disk; null if it is elsewhere, or there is none. */
 function placeOf(store: string | undefined): string | null {
-  const place = store?.replace(/^[a-z][a-z0-9+]+:(?:\/\/(?=\/))?/u, "");
-  return place !== undefined && isAbsolute(place) ? place : null;
+  return store === undefined ? null : (onDisk(store)?.path ?? null);
 }
 
 /** A database has files beside it that begin with its name. */

@@ -1,5 +1,6 @@
 import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import {
@@ -99,9 +100,12 @@ describe("by default", () => {
   });
 
   test("the store itself is asked for, by whatever address it is known", () => {
-    for (const store of [join(cwd, "state"), `folder:${join(cwd, "state")}`, `file://${join(cwd, "state")}`]) {
-      expect(verdict("read", { path: "state/sessions/1" }, {}, { store }), store).toBe("ask");
-      expect(verdict("read", { path: "stateless.ts" }, {}, { store })).toBe("allow");
+    for (const folder of ["state", "Application Support", "größe"]) {
+      const path = join(cwd, folder);
+      for (const store of [path, pathToFileURL(path).href]) {
+        expect(verdict("read", { path: `${folder}/sessions/1` }, {}, { store }), store).toBe("ask");
+        expect(verdict("read", { path: `${folder}less.ts` }, {}, { store })).toBe("allow");
+      }
     }
     const store = `sqlite:${join(cwd, "s.db")}`;
     for (const path of ["s.db", "s.db-wal"])
@@ -116,6 +120,9 @@ describe("by default", () => {
       expect(skips(join(cwd, "state/s.db"))).toBe(true);
       expect(skips(join(cwd, "stateless"))).toBe(false);
     }
+    const config = join(root, "linked/config.json");
+    const skips = passedOver({ cwd, home, config, policy: { allow: [], ask: [], deny: [] } });
+    expect(skips(join(cwd, "state/config.json")), "nor is the configuration searched").toBe(true);
   });
 });
 
