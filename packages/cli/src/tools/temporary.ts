@@ -18,11 +18,20 @@ export function temporaryFor(path: string): string {
 
 const swept = new Set<string>();
 
-/** Removes what killed agents of this machine have left behind. Once for each folder: this process leaves nothing while it lives. */
+/** Removes what killed agents of this machine have left behind. Once for each folder: this process leaves nothing while it lives. No write fails by it. */
 export async function sweepTemporary(folder: string): Promise<void> {
   if (swept.has(folder)) return;
   swept.add(folder);
-  for (const name of await readdir(folder)) if (isLeft(name)) await rm(join(folder, name), { force: true });
+  for (const name of await readdir(folder).catch(unlessSystem([])))
+    if (isLeft(name)) await rm(join(folder, name), { force: true }).catch(unlessSystem(undefined));
+}
+
+/** A folder that may be written to, but not read; another user's file in a folder for all, as /tmp is. */
+function unlessSystem<T>(otherwise: T): (error: unknown) => T {
+  return (error) => {
+    if (error instanceof Error && "code" in error) return otherwise;
+    throw error;
+  };
 }
 
 function isLeft(name: string): boolean {

@@ -51,10 +51,7 @@ export async function replaceFile(
 ): Promise<boolean> {
   const before = await fileAt(path);
   const mode = before && before.mode & 0o7777;
-  await sweepTemporary(dirname(path)).catch((error: unknown) => {
-    // A folder that may be written to, but not read.
-    if (!hasCode(error, "EACCES")) throw error;
-  });
+  await sweepTemporary(dirname(path));
   const temporary = temporaryFor(path);
   let file: FileHandle | null = await open(temporary, "wx", mode ?? 0o666);
   try {

@@ -169,6 +169,15 @@ describe("write", () => {
     expect(temporaryFor("/a"), "no two have the same").not.toBe(temporaryFor("/a"));
   });
 
+  test("what cannot be removed of what a killed agent left fails no write", async () => {
+    const name = basename(temporaryFor(join(cwd, "a")));
+    const left = name.replace(/-\d+-[0-9a-f]{8}-/u, `-${spawnSync("true").pid}-00000000-`);
+    // As another user's file in a folder for all: it is not for us to remove.
+    mkdirSync(join(cwd, left));
+    expect(await writeFile({ cwd }, { path: "a", content: "x" })).toBe("Made a (1 bytes).");
+    expect(readdirSync(cwd).sort()).toEqual([left, "a"]);
+  });
+
   test("a folder, or a way through a file, is refused in words", async () => {
     put("a/b", "x");
     await expect(writeFile({ cwd }, { path: "a", content: "" })).rejects.toThrow("a is a folder.");
