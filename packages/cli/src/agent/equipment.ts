@@ -5,6 +5,7 @@ import type { OpenCall, Session, ToolProcess, Turn, Usage } from "holdfast";
 import { configPath } from "../config.ts";
 import type { Services } from "../host/services.ts";
 import { KEYS, type ResolvedModel } from "../models/resolve.ts";
+import { readable } from "../store/usage.ts";
 import type { ToolContext } from "../tools/context.ts";
 import { commandEnvironment } from "../tools/environment.ts";
 import { isOvertaken } from "../tools/overtaken.ts";
@@ -136,7 +137,7 @@ export class Equipment {
   async found(calls: readonly OpenCall[]): Promise<Map<string, SeenProcess>> {
     const found: Map<string, SeenProcess> = await this.commands(calls);
     for (const call of calls) {
-      for (const process of await this.#below(call)) {
+      for (const process of (await readable(this.#below(call))) ?? []) {
         if (await isRunning(process)) found.set(call.id, { kind: "running", running: true, pid: process.pid });
       }
     }

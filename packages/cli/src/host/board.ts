@@ -2,7 +2,7 @@ import type { ModelMessage, TextStreamPart, ToolSet } from "ai";
 import type { Session, Store, Usage } from "holdfast";
 import type { Told } from "../agent/equipment.ts";
 import { childrenOf } from "../store/children.ts";
-import { usageBelow } from "../store/usage.ts";
+import { readable, usageBelow } from "../store/usage.ts";
 import { allowFlag } from "../tools/permission.ts";
 import { changedItems, streamed, withOutput, withoutOutput, withRecorded } from "./chat-state.ts";
 import type { ChatEvent, ChatState } from "./host.ts";
@@ -35,13 +35,13 @@ export class Board {
     return () => this.#listeners.delete(listener);
   }
 
-  /** What is told of sub-agents that were begun by other processes is in the store. */
+  /** What is told of sub-agents that were begun by other processes is in the store. A list of it may fail over another session, which is not in the way of this one. */
   async know(store: Store): Promise<void> {
     const { id } = this.#session();
-    for (const [call, child] of await childrenOf(store, id)) this.children.set(call, child);
-    const found = await usageBelow(store, id, this.#below);
+    for (const [call, child] of (await readable(childrenOf(store, id))) ?? []) this.children.set(call, child);
+    const found = await readable(usageBelow(store, id, this.#below));
     // What was told meanwhile is newer.
-    this.#below = new Map([...found, ...this.#below]);
+    this.#below = new Map([...(found ?? []), ...this.#below]);
     this.refresh();
   }
 

@@ -8,6 +8,7 @@ import { CommandError, EXIT } from "../exit.ts";
 import { type ResolvedModel, resolveModel } from "../models/resolve.ts";
 import { sessionOutputs } from "../outputs.ts";
 import { titleForFork } from "../store/session-id.ts";
+import { readable } from "../store/usage.ts";
 import { checkRule } from "../tools/permission.ts";
 import { endProcesses } from "../tools/processes.ts";
 import type { Item } from "../transcript/item.ts";
@@ -137,10 +138,12 @@ export class LocalHost implements Host {
   }
 
   async fork(id: string, at?: string): Promise<Chat> {
+    // A list may fail over another session: this one is forked all the same.
+    const named = await readable(titleForFork(this.#store, id));
     const session = await this.#store.fork<ModelMessage>(id, {
       app: APP,
       intents: true,
-      ...(await titleForFork(this.#store, id)),
+      ...named,
       ...(at === undefined ? {} : { at }),
     });
     return this.#opened(session, {});

@@ -1,4 +1,4 @@
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { validateAiSdk } from "@holdfast/testkit";
 import { expect, test } from "vitest";
@@ -206,6 +206,20 @@ test("while a summary is made a prompt waits for it, and stop ends it", async ()
   await expect(second).rejects.toThrow("Stopped. The conversation was not summed up, and is as it was.");
   expect(chat.state.items).toEqual(before);
   expect(chat.state.isCompacting).toBe(false);
+});
+
+test("P9: a session that no list can get past is in no other's way", async () => {
+  await using stage = new Stage();
+  const host = await stage.host();
+  const chat = await host.create({ cwd: stage.work });
+  await chat.prompt("hello");
+  await chat.settled();
+  const other = join(stage.folder, "sessions", "0199aaaa-0001-7bbb-8000-000000000001");
+  mkdirSync(join(other, "000001.jsonl"), { recursive: true });
+  await expect(host.list()).rejects.toThrow("list the sessions");
+  expect((await host.fork(chat.id)).state.items.length).toBe(chat.state.items.length);
+  await chat.close();
+  expect((await host.open(chat.id)).state).toMatchObject({ status: "idle", failure: null });
 });
 
 test("a session whose folder is gone says so when it is opened", async () => {
