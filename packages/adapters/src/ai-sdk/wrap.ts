@@ -137,10 +137,15 @@ async function preparedStep(given: StepOptions, settings: Known, run: RunState, 
     if (step[key] !== undefined) run.contexts = { ...run.contexts, [key]: step[key] };
   }
   const messages = step.messages ?? options.messages;
-  await run.steered(steering.filter((said) => messages.includes(said)));
+  await run.steered(steering.filter((said) => messages.some((sent) => isSame(said, sent))));
   return {
     ...step,
     ...(isLate ? { messages } : {}),
     ...(step.model === undefined ? {} : { model: recordedModel(step.model, run) }),
   };
+}
+
+/** As the SDK tells it: `prepareStep` may have made a copy, to mark it for the provider's cache. */
+function isSame(said: ModelMessage, sent: ModelMessage): boolean {
+  return sent === said || (sent.role === "user" && JSON.stringify(sent.content) === JSON.stringify(said.content));
 }

@@ -11,6 +11,7 @@ import {
   ToolLoopAgent,
   type ToolSet,
   tool,
+  toolSearch,
 } from "ai";
 import { openStore } from "holdfast";
 import { afterEach, describe, expect, test, vi } from "vitest";
@@ -445,6 +446,35 @@ test.each([
     expect(JSON.stringify(session.entries)).not.toContain("Unheard.");
   },
 );
+
+test("what is said by the SDK's steering is on disk also where prepareStep marks a copy of it, and a result that the SDK made itself stands before it", async () => {
+  await using here = await begun();
+  const { session } = here;
+  const agent = durable(session);
+  const steering = experimental_createSteering();
+  const said: Promise<unknown>[] = [];
+  const search = async (): Promise<string[]> => {
+    said.push(steering.steer("Faster, please."));
+    return [];
+  };
+  const model = scripted([call("a", "find", { query: "any" })], [text("Done.")]);
+  const run = streamText(
+    agent.wrap({
+      model,
+      tools: { find: toolSearch({ search }) } as ToolSet,
+      stopWhen: isStepCount(4),
+      experimental_steering: steering,
+      prepareStep: ({ messages }: { messages: ModelMessage[] }) => ({
+        messages: [...messages.slice(0, -1), { ...messages.at(-1)!, providerOptions: { scripted: { cache: true } } }],
+      }),
+    }),
+  );
+  expect(await agent.finish(run)).toEqual({ kind: "completed" });
+  expect(await Promise.all(said)).toMatchObject([{ type: "delivered" }]);
+  expect(model.prompts[1]!.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "user"]);
+  const now = await promptOf([...session.messages, NEXT]);
+  expect(now.slice(0, 4)).toEqual(model.prompts[1]!.map(({ providerOptions: _, ...one }) => one));
+});
 
 test("R9: ids of calls that come again in each step are told apart", async () => {
   await using here = await begun();
