@@ -103,7 +103,13 @@ export class Database {
    */
   async rows(text: string, take: (row: readonly unknown[]) => void): Promise<void> {
     const client = await this.#connected();
-    const query = client.query(new pg.Query<unknown[]>({ text, rowMode: "array" } as QueryConfig));
+    // Of the driver that made the connection: an application's own may be another release than ours, or the native one.
+    const { Query = pg.Query } = client.constructor as { readonly Query?: typeof pg.Query };
+    const query = client.query(new Query<unknown[]>({ text, rowMode: "array" } as QueryConfig));
+    // A pool with a limit for each statement has the driver listen for itself, which then keeps all rows, and tells nobody else of an error. Called, it stops its clock.
+    const heard = query as { callback?: (() => void) | undefined };
+    heard.callback?.();
+    heard.callback = undefined;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const lost = (): void => reject(new Error("Query read timeout"));
     const silence = setTimeout(lost, this.answerMs * LONG_STATEMENTS);
@@ -155,7 +161,7 @@ export class Database {
   }
 
   /**
-   * Several statements that count together or not at all. Begun again if they met others (which a role whose transactions are serializable sees often); and also if the connection is lost, if it does no harm to have done them twice (`mayRepeat`).
+   * Several statements that count together or not at all. Begun again if they met others; and also if the connection is lost, if it does no harm to have done them twice (`mayRepeat`).
    */
   transaction<T>(what: string, work: (query: Query) => Promise<T>, mayRepeat = false): Promise<T> {
     return this.retry(what, () => this.#transactedAtLast(work), mayRepeat ? this.#patienceMs : 0);
@@ -179,8 +185,9 @@ export class Database {
       const connected = client;
       const query: Query = (text, values = [], answerMs = this.answerMs * LONG_STATEMENTS) =>
         connected.query<Row>({ text, values: values as unknown[], query_timeout: answerMs } as QueryConfig);
-      // What a worker that stops, or whose network goes, between two statements has locked would be locked for hours: the server ends that.
-      await query(`BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${this.answerMs * LONG_STATEMENTS}`);
+      // What a worker that stops, or whose network goes, between two statements has locked would be locked for hours: the server ends that. Whoever has waited for a lock must see what the other did, whatever the role's own isolation is.
+      const timeoutMs = this.answerMs * LONG_STATEMENTS;
+      await query(`BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = ${timeoutMs}`);
       const result = await work(query);
       await query("COMMIT");
       broken = false;

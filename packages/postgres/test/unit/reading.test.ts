@@ -10,16 +10,11 @@ import { type Server, startServer } from "../server/server.ts";
 let server: Server;
 let pool: pg.Pool;
 let database: Database;
-/** The connection that was handed out last. */
-let handedOut: pg.PoolClient;
 
 beforeAll(async () => {
   server = await startServer(["fsync=off"]);
   pool = new pg.Pool({ connectionString: server.url, max: 2 });
   pool.on("error", () => undefined);
-  pool.on("acquire", (client) => {
-    handedOut = client;
-  });
   database = new Database(pool, { name: "test", schema: "holdfast", patienceMs: 5000, answerMs: 5000 });
 });
 afterAll(async () => {
@@ -37,18 +32,56 @@ async function journalOf(lengths: readonly number[]): Promise<{ place: string; h
   return { place: String(found!["place"]), head: Number(found!["head"]) };
 }
 
-test("C10: a connection that is lost while a journal is read: it goes on behind the last line, none missing and none twice", async () => {
-  const { place, head } = await journalOf(Array.from({ length: 2000 }, () => 1000));
-  const seqs: number[] = [];
-  let losses = 0;
-  await new Lines(database).each(place, 1, head, ({ seq }) => {
-    seqs.push(seq);
-    if (seq !== 500 && seq !== 1500) return;
-    losses++;
-    destroy(handedOut);
+test.each([
+  ["", {}],
+  // The driver then hears of the end of a statement itself, and tells nobody else of an error.
+  [" (by a pool that has a limit for each statement)", { query_timeout: 600_000 }],
+])(
+  "C10: a connection that is lost while a journal is read%s: it goes on behind the last line, none missing and none twice",
+  async (_, limit) => {
+    const { place, head } = await journalOf(Array.from({ length: 2000 }, () => 1000));
+    const own = new pg.Pool({ connectionString: server.url, max: 1, ...limit });
+    own.on("error", () => undefined);
+    const lost = new Set<object>();
+    let handedOut: pg.PoolClient | null = null;
+    own.on("acquire", (client) => {
+      handedOut = client;
+    });
+    const reading = new Database(own, { name: "test", schema: "holdfast", patienceMs: 5000, answerMs: 600_000 });
+    const seqs: number[] = [];
+    await new Lines(reading).each(place, 1, head, ({ seq }) => {
+      seqs.push(seq);
+      if (seq !== 500 && seq !== 1500) return;
+      lost.add(handedOut!);
+      destroy(handedOut!);
+    });
+    expect(lost.size).toBe(2);
+    expect(seqs).toEqual(Array.from({ length: head }, (_, i) => i + 1));
+    await own.end();
+  },
+);
+
+test("by an application's pool of another release of the driver, whose statements are not like ours", async () => {
+  const { place, head } = await journalOf([1, 2, 3]);
+  class OlderQuery extends pg.Query {
+    override readonly submit = (connection: pg.Connection): void => {
+      connection.query((this as unknown as { readonly text: string }).text);
+    };
+  }
+  class OlderClient extends pg.Client {
+    static readonly Query = OlderQuery;
+  }
+  const own = new pg.Pool({ connectionString: server.url, Client: OlderClient as never });
+  own.on("connect", (client) => {
+    // Which a statement of this release looks at.
+    const { connection } = client as unknown as { connection: { submittedNamedStatements?: unknown } };
+    delete connection.submittedNamedStatements;
   });
-  expect(losses).toBe(2);
+  const reading = new Database(own, { name: "test", schema: "holdfast", patienceMs: 5000, answerMs: 5000 });
+  const seqs: number[] = [];
+  await new Lines(reading).each(place, 1, head, ({ seq }) => seqs.push(seq));
   expect(seqs).toEqual(Array.from({ length: head }, (_, i) => i + 1));
+  await own.end();
 });
 
 test("whoever looks at a line and fails ends the reading, with his own error, and hears of no other line", async () => {

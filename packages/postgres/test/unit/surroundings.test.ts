@@ -407,7 +407,7 @@ test("a transaction that has met another one is done again, and not for ever", a
     return "done";
   };
   expect(await database.transaction("meet", () => meet(2))).toBe("done");
-  expect(asked).toEqual(["BEGIN; S", "ROLLBACK", "BEGIN; S", "ROLLBACK", "BEGIN; S", "COMMIT"]);
+  expect(asked).toEqual(["BEGIN IS", "ROLLBACK", "BEGIN IS", "ROLLBACK", "BEGIN IS", "COMMIT"]);
   const failed = { code: "STORE_IO" };
   await expect(database.transaction("meet", () => meet(Number.POSITIVE_INFINITY))).rejects.toMatchObject(failed);
   // A connection that is lost may have been lost after it was done.
