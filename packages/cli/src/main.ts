@@ -42,7 +42,7 @@ const EXAMPLES = [
   "  holdfast demo",
   "  holdfast chat",
   "  holdfast run \"count words in src to words.md\" --allow 'write(words.md)'",
-  "  holdfast run --continue --finish",
+  "  holdfast run --continue --finish --allow 'write(words.md)'",
   "  holdfast help run",
 ];
 

@@ -35,10 +35,10 @@ export function register(program: Command): void {
 Examples:
   holdfast run "count words in src to words.md" --allow 'write(words.md)'
   git diff | holdfast run --allow 'write(review.md)'
-  holdfast run --continue --finish
+  holdfast run --continue --finish --allow 'write(words.md)'
   holdfast run --json "read README.md" | jq -r 'select(.type == "text").text'
 
-Without a terminal nobody can be asked: a call that no rule allows is denied, and the flag that would allow it is named.`,
+Without a terminal nobody can be asked: a call that no rule allows is denied, and the flag that would allow it is named. Rules that are given here are for this run: --finish wants them again.`,
     )
     .action(async (prompt: string | undefined, options: Options, command: Command) => {
       if (options.finish && prompt !== undefined)
