@@ -1,4 +1,5 @@
 import { type Cost, isHoldfastError, type Reading, type Store, type Usage } from "holdfast";
+import { APP } from "../host/services.ts";
 import { childrenIn } from "./children.ts";
 
 /** The note in which the agent keeps what it used while no turn was open: for a summary that a person asked for. With the session, since a fork has the notes of its source. */
@@ -18,12 +19,18 @@ export async function usageBelow(
   store: Store,
   parent: string,
   known: ReadonlyMap<string, Usage> = new Map(),
+  above: readonly string[] = [],
 ): Promise<Map<string, Usage>> {
   const used = new Map(known);
-  for await (const { id } of childrenIn(store, parent)) {
-    if (used.has(id)) continue;
+  const line = [...above, parent];
+  for await (const { id, app } of childrenIn(store, parent)) {
+    // A link back, which only a foreign program could make, leads nowhere.
+    if (used.has(id) || line.includes(id)) continue;
     const child = await readable(store.read(id));
-    if (child) used.set(id, together([usedBy(child), ...(await usageBelow(store, id)).values()]));
+    if (!child) continue;
+    // Our own hand nothing on: a list for each of hundreds, to find nobody, would take longer than all the rest.
+    const below = app === APP ? [] : (await usageBelow(store, id, new Map(), line)).values();
+    used.set(id, together([usedBy(child), ...below]));
   }
   return used;
 }

@@ -3,8 +3,10 @@ import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from
 import { join } from "node:path";
 import { validateAiSdk } from "@holdfast/testkit";
 import type { ModelMessage } from "ai";
+import type { Store } from "holdfast";
 import { expect, test } from "vitest";
 import { exported } from "../../src/export/index.ts";
+import { usageBelow } from "../../src/store/usage.ts";
 import { identify } from "../../src/tools/processes.ts";
 import { call, heard, Stage, text } from "./host-stage.ts";
 
@@ -337,6 +339,22 @@ test("what sub-agents use is shown with what the conversation uses, once, also a
   }
   const third = await stage.chat([], { id: first.id });
   expect(third.state.usage, "one that cannot be read is not in the way").toMatchObject({ outputTokens: 25 });
+});
+
+test("P7: what sub-agents used takes one list, however many they are; foreign links in a circle come to an end", async () => {
+  const lists: unknown[] = [];
+  const storeOf = (children: Record<string, readonly string[]>, app?: string) =>
+    ({
+      list: async ({ parent = "" }) => {
+        if (lists.push(parent) > 20) throw new Error("no end");
+        return { sessions: (children[parent] ?? []).map((id) => ({ id, app })) };
+      },
+      read: async (id: string) => ({ id, usage: { inputTokens: 1 }, attributes: { notes: {} } }),
+    }) as unknown as Store;
+  expect((await usageBelow(storeOf({ a: ["b", "c", "d"] }, "holdfast"), "a")).size).toBe(3);
+  expect(lists).toEqual(["a"]);
+  const circle = await usageBelow(storeOf({ a: ["b", "a"], b: ["c"], c: ["a", "b"] }), "a");
+  expect([...circle]).toEqual([["b", { inputTokens: 2 }]]);
 });
 
 test.each([
