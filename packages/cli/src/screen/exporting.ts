@@ -1,20 +1,25 @@
-import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Store } from "holdfast";
 import { CommandError, EXIT } from "../exit.ts";
 import { exported, formatFor, writeOutput } from "../export/index.ts";
+import { homeFolder } from "../home.ts";
 
 /** `/export`: like the command, but there are no flags here, and it may be asked for again after each turn. Answers the path. */
-export function exportFrom(store: Store): (id: string, file: string | undefined) => Promise<string> {
+export function exportFrom(
+  store: Store,
+  home: () => string | null = homeFolder,
+): (id: string, file: string | undefined) => Promise<string> {
   const write = async (id: string, path: string): Promise<string> => {
     await writeOutput(path, exported(store, id, { format: formatOf(path) }));
     return path;
   };
   return async (id, file) => {
     if (file !== undefined) {
-      return await write(id, file.startsWith("~/") ? join(homedir(), file.slice(2)) : file).catch((error: unknown) => {
-        throw isTaken(error) ? taken(file) : error;
-      });
+      return await write(id, file.startsWith("~/") ? join(homeOf(home), file.slice(2)) : file).catch(
+        (error: unknown) => {
+          throw isTaken(error) ? taken(file) : error;
+        },
+      );
     }
     for (let n = 1; ; n++) {
       const path = `holdfast-${id.slice(0, 13)}${n === 1 ? "" : `-${n}`}.md`;
@@ -25,6 +30,12 @@ export function exportFrom(store: Store): (id: string, file: string | undefined)
       }
     }
   };
+}
+
+function homeOf(home: () => string | null): string {
+  const found = home();
+  if (found !== null) return found;
+  throw new CommandError(EXIT.usage, "USAGE", "This user has no home: give a whole path. Nothing was written.");
 }
 
 function formatOf(path: string): ReturnType<typeof formatFor> {

@@ -25,6 +25,7 @@ import { fenced, markdownOf } from "../../src/export/markdown.ts";
 import { escapedHtml } from "../../src/export/markdown-html.ts";
 import { writeOutput } from "../../src/export/output-file.ts";
 import { redacted } from "../../src/export/redact.ts";
+import { exportFrom } from "../../src/screen/exporting.ts";
 import { titleForFork } from "../../src/store/session-id.ts";
 import type { Item } from "../../src/transcript/item.ts";
 
@@ -334,6 +335,13 @@ describe("a session", () => {
       expect(await all(store, fork.id, format, true)).not.toContain(key.slice(0, 12));
     },
   );
+
+  test("/export: ~/ is the home, and who has none is told so", async () => {
+    const { store, id, path } = await session();
+    expect(await exportFrom(store, () => path)(id, "~/talk.md")).toBe(join(path, "talk.md"));
+    await expect(exportFrom(store, () => path)(id, "~/talk.md")).rejects.toThrow(/is there already/);
+    await expect(exportFrom(store, () => null)(id, "~/other.md")).rejects.toThrow(/no home: give a whole path/);
+  });
 
   test("the page names the session, its folder, the queue, and what tools did", async () => {
     const { store, id } = await session();
