@@ -4,6 +4,7 @@ import { onDisk } from "../store/address.ts";
 import { isInside, realPath, shownPath } from "./real-path.ts";
 import {
   allowsCommand,
+  allowsHidden,
   forbidsCommand,
   hidesCommand,
   namesPath,
@@ -22,8 +23,8 @@ export { checkRule } from "./rules.ts";
  *
  * By default, reading, listing and searching inside of the working folder is allowed, and reading what a command has printed; everything else is asked for. Guarded are files that look like secrets, the store itself, and writing below `.git`: only a rule
  * that names that very path allows it, or `*`. Rules judge where a path leads in truth, and never a part of what a call does: each command of a line must be allowed. A line that cannot be taken apart into simple commands
- * (substitutions, redirections, loops) is allowed only by its exact text, by `shell` and by `*`, and by those two only if no rule forbids or asks for some commands. Beside such a rule, the same counts for commands that run others (`xargs`,
- * `sh -c`, `env`). A rule that forbids or asks names all longer commands that begin as it does.
+ * (substitutions, redirections, loops) is allowed only by its exact text, by `shell` and by `*`, and by those two only if no rule forbids or asks for some commands. Beside such a rule, those two do not allow commands that run others either (`xargs`,
+ * `sh -c`, `env`), nor does `shell(git *)` allow `git -C . push` beside one that forbids `git push`. A rule that forbids or asks names all longer commands that begin as it does.
  *
  * Rules for the shell judge commands, not what these do: `shell(npm *)` runs whatever package.json says, and a command that may read files may read all of them.
  */
@@ -212,7 +213,7 @@ function verdictOf(judged: Judged, { policy }: Circumstances): { verdict: Decisi
     judged.name === "shell" &&
     patterns.length > 0 &&
     (judged.commands?.some((words) => hidesCommand(words, patterns)) ?? true);
-  const allow = isUnclear ? policy.allow.filter((text) => !isForAll(parseRule(text))) : policy.allow;
+  const allow = isUnclear ? policy.allow.filter((text) => !isTooWide(parseRule(text), judged, patterns)) : policy.allow;
   for (const text of allow) if (allows(parseRule(text), judged)) return { verdict: "allow", rule: text };
   const together = judged.commands === null ? null : eachAllowed(allow, judged.commands);
   if (together !== null) return { verdict: "allow", rule: together };
@@ -233,9 +234,11 @@ function shellPatterns({ deny, ask }: Policy): Rule[] {
   return [...deny, ...ask].flatMap((text) => parseRule(text) ?? []).filter(({ tool }) => tool === "shell");
 }
 
-/** It allows whatever command there is. */
-function isForAll(rule: Rule | null): boolean {
-  return rule?.pattern === null || (rule?.tool === "shell" && rule.pattern === "*" && !rule.isExact);
+/** It allows whatever command there is, or whatever its command may be told by options. */
+function isTooWide(rule: Rule | null, { commands }: Judged, patterns: readonly Rule[]): boolean {
+  if (rule?.pattern === null) return true;
+  if (rule?.tool !== "shell") return false;
+  return (rule.pattern === "*" && !rule.isExact) || allowsHidden(rule, commands ?? [], patterns);
 }
 
 /** The first rule that names any part of the call. */

@@ -160,6 +160,17 @@ const RUNNERS: ReadonlySet<string> = new Set(
 export function hidesCommand([first = "", ...rest]: readonly string[], rules: readonly Rule[]): boolean {
   const name = first.slice(first.lastIndexOf("/") + 1);
   if (RUNNERS.has(name) || (name === "find" && rest.some((word) => /^-(?:exec|ok)/u.test(word)))) return true;
+  return hidesWord([first, ...rest], rules);
+}
+
+/** Whether a rule that allows all of a command would allow one that these forbid. Who allows a command that runs others means it. */
+export function allowsHidden(rule: Rule, commands: readonly (readonly string[])[], rules: readonly Rule[]): boolean {
+  const isOpen = !rule.isExact && shellPattern(rule.pattern ?? "")?.[1] === WILD;
+  return isOpen && commands.some((words) => allowsCommand(rule, words) && hidesWord(words, rules));
+}
+
+function hidesWord([first = "", ...rest]: readonly string[], rules: readonly Rule[]): boolean {
+  const name = first.slice(first.lastIndexOf("/") + 1);
   if (!rest[0]?.startsWith("-")) return false;
   return rules.some(({ pattern }) => {
     const [wanted, next] = shellPattern(pattern ?? "") ?? [];

@@ -338,6 +338,13 @@ describe("rules for the shell", () => {
     }
     expect(shell("env rm x", { ...policy, allow: ["shell(env rm *)"] }), "somebody means it").toBe("allow");
     expect(shell("env ls", { allow: ["shell"] }), "nothing is forbidden").toBe("allow");
+    for (const command of ["git -C . push", "ls; git --no-pager push"])
+      expect(shell(command, { ...policy, allow: ["shell(git *)", "shell(ls)"] }), command).toBe("ask");
+    for (const command of ["git status", "git -C . status", "ls; npm -s test"])
+      expect(
+        shell(command, { ...policy, allow: ["shell(git *)", "shell(git -C . status)", "shell(ls)", "shell(npm *)"] }),
+        command,
+      ).toBe("allow");
   });
 
   test("a rule that forbids names longer commands too, unless it is marked as exact", () => {
