@@ -1,6 +1,7 @@
 import type { Config } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { type LocalHost, openLocalHost } from "../host/local.ts";
+import { assertStore } from "../store/open.ts";
 import { resolveId } from "../store/session-id.ts";
 import { plainLine } from "../terminal/index.ts";
 import { exportFrom } from "./exporting.ts";
@@ -17,6 +18,7 @@ export interface ChatCommandOptions {
 
 /** `holdfast chat` and `holdfast resume`. */
 export async function chat(options: ChatCommandOptions, config: Config): Promise<void> {
+  if (options.resume !== undefined || options.continue) await assertStore(config);
   const host = await openLocalHost({ config, asks: "person" });
   let words = "";
   try {

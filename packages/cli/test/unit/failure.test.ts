@@ -1,8 +1,13 @@
+import { existsSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type ErrorCode, errorCodes, HoldfastError } from "holdfast";
 import { expect, test } from "vitest";
+import { loadConfig } from "../../src/config.ts";
 import { CommandError, EXIT, exitCodes } from "../../src/exit.ts";
 import { exitCodeOf, failureOf } from "../../src/failure.ts";
 import { makeProgram } from "../../src/main.ts";
+import { chat } from "../../src/screen/chat.ts";
 
 test("each code of the library has an exit code of the table", () => {
   for (const code of errorCodes) expect(exitCodes.map(([exit]) => exit)).toContain(exitCodeOf(code));
@@ -34,6 +39,16 @@ test.each([
   const refused = expect.objectContaining({ exitCode: EXIT.usage, message: expect.stringMatching(words) });
   await expect(makeProgram().parseAsync(args, { from: "user" })).rejects.toEqual(refused);
 });
+
+test.each([{ resume: true }, { resume: "latest" }, { continue: true }] as const)(
+  "where there is no store, no chat makes one to look for a session: %j",
+  async (options) => {
+    const store = join(tmpdir(), `holdfast-none-${process.pid}`);
+    const none = expect.objectContaining({ exitCode: EXIT.notFound, code: "STORE_NOT_FOUND" });
+    await expect(chat(options, loadConfig({ store }))).rejects.toEqual(none);
+    expect(existsSync(store)).toBe(false);
+  },
+);
 
 test("the advice fits the case", () => {
   const hints = (code: ErrorCode, facts: Record<string, string>): string =>
