@@ -90,11 +90,20 @@ export class Database {
   }
 
   /** One statement, sent once. Throws what the driver throws. */
-  once(text: string, values: readonly unknown[] = [], answerMs = this.answerMs): Promise<QueryResult<Row>> {
+  async once(text: string, values: readonly unknown[] = [], answerMs = this.answerMs): Promise<QueryResult<Row>> {
     // A connection that is half open never answers: one that has not for so long is given up, and the pool makes another.
     const statement = { text, values: values as unknown[], query_timeout: answerMs };
-    const answered = this.#pool.query<Row>(statement);
-    return this.#isBounded ? answered : within(answered, this.answerMs + answerMs);
+    if (this.#isBounded) return this.#pool.query<Row>(statement);
+    // In the line of a pool that waits for ever, it would be sent when nobody waits for it any more: and take a lease that nobody gives back.
+    const client = await this.#connected();
+    let broken = true;
+    try {
+      const answer = await client.query<Row>(statement);
+      broken = false;
+      return answer;
+    } finally {
+      client.release(broken);
+    }
   }
 
   /**

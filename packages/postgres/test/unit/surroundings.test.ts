@@ -86,7 +86,7 @@ test("S26: a worker that lost its connection, and is back before its session is 
   const store = await openPostgresStore(network.through(server.url), options);
   onTestFinished(() => store.close());
   const journal = await store.create(newId(), [{ kind: "note" }]);
-  const pool = new pg.Pool({ connectionString: server.url });
+  const pool = new pg.Pool({ connectionString: server.url, connectionTimeoutMillis: 10_000 });
   pool.on("error", () => undefined);
   onTestFinished(() => pool.end());
   const [taking, back] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -205,7 +205,7 @@ describe("a session that is taken over", () => {
   });
 
   test.each(["garbage is collected", "it is taken over once more"])("just when %s keeps its lines", async (what) => {
-    const pool = new pg.Pool({ connectionString: server.url });
+    const pool = new pg.Pool({ connectionString: server.url, connectionTimeoutMillis: 10_000 });
     // Connections end a little later than their pool.
     pool.on("error", () => undefined);
     onTestFinished(() => pool.end());
@@ -439,7 +439,10 @@ describe("nothing is waited for without an end", () => {
     const store = await openPostgresStore(pool, options);
     onTestFinished(() => store.close().catch(() => undefined));
     const journal = await store.create(newId(), [{ kind: "note" }]);
+    const idle = await store.create(newId(), [{ kind: "note" }]);
+    await idle.close();
     const inUse = await pool.connect();
+    await expect(store.open(idle.id)).rejects.toMatchObject({ code: "STORE_IO" });
     await expect(store.list()).rejects.toMatchObject({ code: "STORE_IO" });
     const database = new Database(pool, { name: "", schema: "", patienceMs: 300, answerMs: 100 });
     await expect(database.transaction("wait", async () => "done")).rejects.toMatchObject({ code: "STORE_IO" });
@@ -448,8 +451,11 @@ describe("nothing is waited for without an end", () => {
     });
     await expect(journal.append({ kind: "note" })).rejects.toMatchObject({ code: "SYNC_FAILED" });
     inUse.release();
-    // What came too late has been given back.
-    expect((await store.list()).sessions).toHaveLength(1);
+    // What came too late has been given back, and nothing is done that nobody waits for any more.
+    expect((await store.list()).sessions).toHaveLength(2);
+    const other = await openPostgresStore(server.url, { schema: "used_up", monthsAhead: 0 });
+    onTestFinished(() => other.close());
+    await (await other.open(idle.id)).journal.close();
   });
 
   test("a worker that stops between two statements of a transaction keeps nothing locked", async () => {
@@ -507,7 +513,7 @@ test("a row with what the database cannot hold comes back as it was, and is foun
 });
 
 test("S20: a list carries hundreds of rows on that their writers have left behind, in few statements, for each who lists", async () => {
-  const pool = new pg.Pool({ connectionString: server.url });
+  const pool = new pg.Pool({ connectionString: server.url, connectionTimeoutMillis: 10_000 });
   pool.on("error", () => undefined);
   onTestFinished(() => pool.end());
   let statements = 0;
