@@ -5,6 +5,7 @@ import type { OpenCall, Session, ToolProcess, Turn, Usage } from "holdfast";
 import { configPath } from "../config.ts";
 import type { Services } from "../host/services.ts";
 import { KEYS, type ResolvedModel } from "../models/resolve.ts";
+import { outputsFolder } from "../outputs.ts";
 import { readable } from "../store/usage.ts";
 import type { ToolContext } from "../tools/context.ts";
 import { commandEnvironment } from "../tools/environment.ts";
@@ -185,11 +186,14 @@ export class Equipment {
 
   get #circumstances(): Circumstances {
     const config = configPath();
+    const { url } = this.#services.store;
+    const allOutputs = outputsFolder(url);
     return {
       cwd: this.cwd,
       policy: this.policy,
-      store: this.#services.store.url,
+      store: url,
       outputs: this.outputs,
+      ...(allOutputs === null ? {} : { allOutputs }),
       ...(config === null ? {} : { config: resolve(config) }),
     };
   }

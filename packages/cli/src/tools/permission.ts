@@ -49,6 +49,8 @@ export interface Circumstances {
   readonly config?: string;
   /** Where the whole output of commands is kept: the agent may read what its tools have printed. */
   readonly outputs?: string;
+  /** Where those of all sessions are, which may be beside the store: what others have printed is asked for. */
+  readonly allOutputs?: string;
   readonly home?: string;
   /** Where a path leads; that of the file system, unless told. */
   readonly realPath?: (cwd: string, path: string) => string;
@@ -89,10 +91,12 @@ export function passedOver(circumstances: Circumstances): (path: string) => bool
     path && leadsTo(circumstances.realPath ?? realPath, circumstances.cwd, path);
   const store = inTruth(placeOf(circumstances.store));
   const config = inTruth(circumstances.config ?? null);
+  const allOutputs = inTruth(circumstances.allOutputs ?? null);
   const known = {
     ...circumstances,
     ...(store === null ? {} : { store }),
     ...(config === null ? {} : { config }),
+    ...(allOutputs === null ? {} : { allOutputs }),
     realPath: (_cwd: string, path: string): string => path,
   };
   return (path) =>
@@ -136,7 +140,7 @@ class Judged {
   readonly isOwnOutput: boolean = false;
 
   constructor({ name, input }: JudgedCall, options: Circumstances) {
-    const { cwd, home = homeFolder() ?? NOWHERE, store, config, outputs } = options;
+    const { cwd, home = homeFolder() ?? NOWHERE, store, config, outputs, allOutputs } = options;
     this.name = name;
     this.input = input;
     this.places = { cwd, home };
@@ -157,7 +161,7 @@ class Judged {
     const isWriting = name === "write" || name === "edit";
     const place = placeOf(store);
     // By its name and by where that leads: the folder of a store may be a link.
-    const stores = [place, config ?? null].flatMap((own) =>
+    const stores = [place, allOutputs ?? null, config ?? null].flatMap((own) =>
       own === null ? [] : [own, leadsTo(real, cwd, own) ?? own],
     );
     const guarded = (one: string): boolean =>

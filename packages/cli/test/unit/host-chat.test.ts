@@ -1,9 +1,14 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { validateAiSdk } from "@holdfast/testkit";
+import type { ModelMessage } from "ai";
+import { openStore } from "holdfast";
 import { expect, test } from "vitest";
+import { Equipment, type Told } from "../../src/agent/equipment.ts";
+import type { Services } from "../../src/host/services.ts";
+import { sessionOutputs } from "../../src/outputs.ts";
 import { commandEnvironment } from "../../src/tools/environment.ts";
-import { call, heard, Stage, text } from "./host-stage.ts";
+import { call, config, heard, Stage, text } from "./host-stage.ts";
 
 /** What was called has begun, and waits for the disk or the model. */
 const begun = async (): Promise<void> => {
@@ -206,6 +211,17 @@ test("while a summary is made a prompt waits for it, and stop ends it", async ()
   await expect(second).rejects.toThrow("Stopped. The conversation was not summed up, and is as it was.");
   expect(chat.state.items).toEqual(before);
   expect(chat.state.isCompacting).toBe(false);
+});
+
+test("what the commands of other sessions have printed is asked for, beside an SQLite store too", async () => {
+  await using stage = new Stage();
+  await using store = await openStore(`sqlite:${join(stage.work, "s.db")}`);
+  const session = await store.create<ModelMessage>({ dialect: "ai-sdk", cwd: stage.work });
+  const outputs = (id: string): string => sessionOutputs(store.url, id)!;
+  const services: Partial<Services> = { store, config, outputs };
+  const equipment = new Equipment(session, services as Services, {} as Told);
+  const verdict = (id: string) => equipment.decide("read", { path: join(outputs(id), "c.1.log") }).verdict;
+  expect([verdict(session.id), verdict("0199aaaa-0001-7bbb-8000-000000000001")]).toEqual(["allow", "ask"]);
 });
 
 test("P9: a session that no list can get past is in no other's way", async () => {

@@ -138,6 +138,19 @@ test("what the agent's own commands have printed may be read, though it is kept 
   expect(judged("read", join(outputs, "c.1.log"), { deny: ["read"] })).toBe("deny");
 });
 
+test("what the commands of other sessions have printed is asked for, also where it is kept beside a database", () => {
+  const places = {
+    store: `sqlite:${join(cwd, "s.db")}`,
+    outputs: join(cwd, "s.db.outputs/s1"),
+    allOutputs: join(cwd, "s.db.outputs"),
+  };
+  expect(verdict("read", { path: "s.db.outputs/s1/c.1.log" }, {}, places)).toBe("allow");
+  expect(verdict("read", { path: "s.db.outputs/s2/c.1.log" }, { allow: ["read"] }, places)).toBe("ask");
+  const skips = passedOver({ cwd, home, ...places, policy: { allow: [], ask: [], deny: [] } });
+  expect(skips(join(cwd, "s.db.outputs/s2/c.1.log"))).toBe(true);
+  expect(skips(join(cwd, "s.db.md"))).toBe(false);
+});
+
 describe("rules for paths", () => {
   test.each([
     ["write", "src/a.ts", "write", "allow"],
