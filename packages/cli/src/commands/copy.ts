@@ -39,8 +39,9 @@ export function register(program: Command): void {
 async function copy(from: string, to: string, given: readonly string[], options: Options): Promise<void> {
   if (given.length === 0 && !options.all)
     throw new CommandError(EXIT.usage, "USAGE", "Say which sessions: give ids, or --all. Nothing was touched.");
-  const { isSameStore, openSource, openTarget } = await import("../copy/stores.ts");
+  const { isOneFile, isSameStore, openSource, openTarget } = await import("../copy/stores.ts");
   const { copySession } = await import("../copy/copy.ts");
+  if (isOneFile(from, to)) throw sameStore();
   await using source = await openSource(from);
   const named = await idsFor(source.store, given, options.all === true);
   const ids = options.all ? named : await withFamilies(source.store, named);
@@ -52,8 +53,7 @@ async function copy(from: string, to: string, given: readonly string[], options:
       `There are no sessions in ${placeOf(source.store)}. Nothing was copied.`,
     );
   await using target = await openTarget(to);
-  if (await isSameStore(source.journals, target.journals, ids))
-    throw new CommandError(EXIT.usage, "USAGE", "Both addresses are the same store. Nothing was touched.");
+  if (await isSameStore(source.journals, target.journals, ids)) throw sameStore();
   const heads = new Map((await source.journals.list()).sessions.map(({ id, head }) => [id, head]));
   const total = ids.reduce((sum, id) => sum + (heads.get(id) ?? 0), 0);
   const progress = progressOn(process.stderr, total);
@@ -78,6 +78,10 @@ async function copy(from: string, to: string, given: readonly string[], options:
   if (options.json || ids.length === 1) return;
   const words = `${ids.length - failed} of ${ids.length} ${ids.length === 1 ? "session" : "sessions"}`;
   process.stdout.write(`${words} copied to ${placeOf(target.store)}, and verified.\n`);
+}
+
+function sameStore(): CommandError {
+  return new CommandError(EXIT.usage, "USAGE", "Both addresses are the same store. Nothing was touched.");
 }
 
 const DONE: Readonly<Record<Copied["outcome"], string>> = {

@@ -1,7 +1,8 @@
+import { statSync } from "node:fs";
 import { HoldfastError, isHoldfastError, type JournalStore } from "holdfast";
 import { namedStore } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
-import { placeWithoutStore } from "../store/address.ts";
+import { onDisk, placeWithoutStore } from "../store/address.ts";
 import { noStore, type OpenedStore, openBoth } from "../store/open.ts";
 import { placeOf } from "../store/session-id.ts";
 
@@ -29,6 +30,25 @@ async function outliving(opened: OpenedStore): Promise<OpenedStore> {
     "USAGE",
     `${placeOf(opened.store)} is gone when this command ends: nothing can be copied from it or to it. Nothing was touched.`,
   );
+}
+
+/** Before either is opened: a file that has two names (a hard link, or a mount in a container) has a log and leases beside each of them, and would be damaged by whoever opens both. */
+export function isOneFile(from: string, to: string): boolean {
+  const [one, other] = [identityOf(from), identityOf(to)];
+  return one !== null && one === other;
+}
+
+/** Null if nothing is there, or it cannot be looked at: opening it says why. */
+function identityOf(given: string): string | null {
+  const place = onDisk(namedStore(given));
+  if (!place) return null;
+  try {
+    const found = statSync(place.path, { bigint: true });
+    return `${found.dev}:${found.ino}`;
+  } catch (error) {
+    if (error instanceof Error && "syscall" in error) return null;
+    throw error;
+  }
 }
 
 /**

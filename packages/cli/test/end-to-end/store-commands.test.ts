@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, linkSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openStore } from "holdfast";
 import { describe, expect, test } from "vitest";
@@ -393,6 +393,13 @@ describe("copy", () => {
       expect(moved).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(words!) });
     }
     expect(readFileSync(segment(home, id!))).toEqual(before);
+    // One file under two names has leases beside each: they tell nothing.
+    const [db, same] = [join(home.path, "a.db"), join(home.path, "b.db")];
+    expect(await home.run(["copy", home.store, `sqlite:${db}`, "--all"])).toMatchObject({ code: 0 });
+    linkSync(db, same);
+    const moved = await home.run(["copy", `sqlite:${db}`, `sqlite:${same}`, "--all", "--move"]);
+    expect(moved).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("the same store") });
+    expect(existsSync(`${same}-leases`)).toBe(false);
   });
 
   test("a session takes those of its sub-agents along", async () => {
