@@ -416,7 +416,7 @@ export class LocalChat implements Chat {
   async #breakOff(error: unknown): Promise<void> {
     this.#broken = true;
     // A prompt that could not be recorded began no turn: there is none to be finished.
-    const isOpen = this.#turn !== null || this.#session.interruption !== null;
+    const isOpen = this.#turn !== null || this.#session.turn !== null || this.#session.interruption !== null;
     try {
       await this.#session.close();
     } catch (second) {

@@ -6,7 +6,7 @@ import type { ModelMessage } from "ai";
 import { expect, test } from "vitest";
 import { FailingDisk } from "../../../adapters/test/failing-disk.ts";
 import { LocalHost } from "../../src/host/local.ts";
-import { config, heard } from "./host-stage.ts";
+import { config, heard, Stage } from "./host-stage.ts";
 
 const PROMPT = "1. run echo one >> log.txt 2. write a.txt: two 3. run echo three >> log.txt";
 
@@ -63,3 +63,25 @@ test("P8, C19: whichever write or sync of the journal fails, no tool runs on the
     }
   }
 });
+
+test.each([1, 2, 3, 4, 5, 6])(
+  "P8: the %ith write or sync behind a person's word fails: the turn can be finished, and is said to be",
+  async (n) => {
+    await using stage = new Stage();
+    const disk = new FailingDisk();
+    const host = new LocalHost(await disk.open(stage.folder), config, "person");
+    try {
+      const chat = await host.create({ cwd: stage.work });
+      await chat.prompt("run echo one >> log.txt");
+      await chat.settled();
+      disk.countdown = n;
+      await chat.answer(chat.state.asks[0]!.call, "allow");
+      await chat.settled();
+      expect(disk.failed).toBe(1);
+      expect(chat.state).toMatchObject({ status: "interrupted", failure: {} });
+    } finally {
+      disk.countdown = 0;
+      await host.close();
+    }
+  },
+);
