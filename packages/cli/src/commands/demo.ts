@@ -68,7 +68,7 @@ async function demo({ kills, seed, loseOne, keep, json }: Options, delayMs: numb
         delayMs,
         signal: stop.signal,
       },
-      json ? silentScreen(process.stdout) : new TextScreen(process.stdout),
+      json ? silentScreen(process.stdout) : new TextScreen(process.stdout, process.env),
     );
     process.exitCode = receipt.verdict === "kept" ? EXIT.done : EXIT.failed;
   } catch (error) {

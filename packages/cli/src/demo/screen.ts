@@ -57,14 +57,17 @@ export class TextScreen implements Screen {
   readonly #stream: NodeJS.WriteStream;
   readonly #flow: Flow;
   readonly #width: number;
+  readonly #command: string;
   /** Tools that were started one after the other, and are told together. */
   #started: { readonly name: string; readonly words: string }[] = [];
   #ended = 0;
   /** Of the answer that is being streamed. */
   #lines = 0;
 
-  constructor(stream: NodeJS.WriteStream) {
+  constructor(stream: NodeJS.WriteStream, env: Readonly<Record<string, string | undefined>>) {
     this.#stream = stream;
+    // In a clone there is no command yet.
+    this.#command = env["npm_lifecycle_event"] === "start" ? "npm start --" : "holdfast demo";
     this.#width = stream.isTTY ? Math.min(Math.max(stream.columns ?? WIDTH, 40), WIDTH) : WIDTH;
     this.#flow = new Flow((text) => void stream.write(text), this.#width - 1, stream.isTTY === true);
   }
@@ -188,7 +191,7 @@ export class TextScreen implements Screen {
     );
     this.#words(
       "dim",
-      `Again: holdfast demo --kills ${receipt.kills.length + receipt.missed.length} --seed ${receipt.seed}${receipt.taken ? " --lose-one" : ""}`,
+      `Again: ${this.#command} --kills ${receipt.kills.length + receipt.missed.length} --seed ${receipt.seed}${receipt.taken ? " --lose-one" : ""}`,
       "",
     );
   }

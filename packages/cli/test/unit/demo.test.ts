@@ -1,3 +1,5 @@
+import { PassThrough } from "node:stream";
+import { stripVTControlCharacters } from "node:util";
 import type { JournalRecord } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { Acknowledged } from "../../src/demo/acknowledged.ts";
@@ -6,6 +8,7 @@ import { Flow } from "../../src/demo/flow.ts";
 import { type Aim, planKills } from "../../src/demo/plan.ts";
 import { type Facts, type Receipt, receiptOf } from "../../src/demo/receipt.ts";
 import { receiptLines } from "../../src/demo/receipt-words.ts";
+import { TextScreen } from "../../src/demo/screen.ts";
 import { taskFor } from "../../src/demo/task.ts";
 import type { ChatEvent } from "../../src/host/host.ts";
 import type { Item } from "../../src/transcript/item.ts";
@@ -136,6 +139,16 @@ describe("the receipt", () => {
     const receipt = judged(change);
     expect(receipt.verdict).toBe("broken");
     expect(receiptLines(receipt).map(({ mark }) => mark)).toContain("NO");
+  });
+
+  test("says how to see it again: as it was started", () => {
+    const said = (env: Record<string, string>): string => {
+      const stream = new PassThrough({ encoding: "utf8" });
+      new TextScreen(stream as unknown as NodeJS.WriteStream, env).receipt(judged());
+      return stripVTControlCharacters(stream.read() as string);
+    };
+    expect(said({})).toContain("Again: holdfast demo --kills 0 --seed 1\n");
+    expect(said({ npm_lifecycle_event: "start" })).toContain("Again: npm start -- --kills 0 --seed 1\n");
   });
 
   test("does not balance with a turn that was not completed", () => {
