@@ -11,8 +11,11 @@ export async function idsFor(store: Store, given: readonly string[], all: boolea
   if (given.length > 0 && all)
     throw new CommandError(EXIT.usage, "USAGE", "Give ids or --all, not both. Nothing was touched.");
   if (all) {
-    const listed = (await Array.fromAsync(allSessions(store))).map(({ id }) => id);
-    return [...listed, ...(await unlisted(store, new Set(listed)))];
+    const { value: listed = [], failure } = await tried(() => Array.fromAsync(allSessions(store), ({ id }) => id));
+    const others = await unlisted(store, new Set(listed));
+    // A list fails over any session that cannot be read. Whoever goes through all tells of that one, and comes to the others.
+    if (failure && others.length === 0) throw failure.error;
+    return [...listed, ...others];
   }
   const ids: string[] = [];
   for (const one of given) ids.push(await resolveId(store, one));
@@ -24,9 +27,27 @@ async function unlisted(store: Store, listed: ReadonlySet<string>): Promise<stri
   const place = onDisk(store.url);
   if (place?.kind !== "folder") return [];
   const ids: string[] = [];
-  for (const name of readdirSync(join(place.path, "sessions")).sort())
-    if (WHOLE_ID.test(name) && !listed.has(name) && (await store.has(name))) ids.push(name);
+  const { value: names = [] } = await tried(async () => readdirSync(join(place.path, "sessions")).sort());
+  for (const name of names) {
+    if (!WHOLE_ID.test(name) || listed.has(name)) continue;
+    // One that cannot be looked at is there.
+    const { value: isThere = true } = await tried(() => store.has(name));
+    if (isThere) ids.push(name);
+  }
   return ids;
+}
+
+/** What the store or the system refuses is for the caller to judge. */
+async function tried<T>(
+  work: () => Promise<T>,
+): Promise<{ readonly value?: T; readonly failure?: { readonly error: unknown } }> {
+  try {
+    return { value: await work() };
+  } catch (error) {
+    const isSystem = error instanceof Error && "syscall" in error;
+    if (!isSystem && failureOf(error).code === "UNEXPECTED") throw error;
+    return { failure: { error } };
+  }
 }
 
 /** Does it for each, and goes on after one that failed: says so, and leaves its exit code. Answers how many failed. */

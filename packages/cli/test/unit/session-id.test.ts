@@ -7,6 +7,7 @@ import { describe, expect, test } from "vitest";
 import { outputsFolder, sessionOutputs, sweepOutputs, touchOutputs } from "../../src/outputs.ts";
 import { placeWithoutStore } from "../../src/store/address.ts";
 import { resolveId, shortIds } from "../../src/store/session-id.ts";
+import { idsFor } from "../../src/store/several.ts";
 
 async function spoken(store: Store, text: string): Promise<string> {
   await using session = await store.create({ dialect: "anthropic" });
@@ -80,6 +81,25 @@ test("where no store is yet: nothing there, or a folder of something else; what 
       "",
     ])
       expect(placeWithoutStore(address), address).toBeNull();
+  } finally {
+    rmSync(path, { recursive: true, force: true });
+  }
+});
+
+test("P9: whoever goes through all sessions comes past one that no list can get past", async () => {
+  const path = mkdtempSync(join(tmpdir(), "holdfast-all-"));
+  try {
+    await using store = await openStore(path);
+    const session = await store.create({ dialect: "ai-sdk" });
+    await session.close();
+    expect(await idsFor(store, [], true)).toEqual([session.id]);
+    const other = "0199aaaa-0001-7bbb-8000-000000000001";
+    mkdirSync(join(path, "sessions", other, "000001.jsonl"), { recursive: true });
+    await expect(store.list()).rejects.toThrow(other);
+    expect(await idsFor(store, [], true)).toEqual([other, session.id]);
+    rmSync(join(path, "sessions"), { recursive: true });
+    writeFileSync(join(path, "sessions"), "");
+    await expect(idsFor(store, [], true), "nobody can say what is there").rejects.toThrow("list the sessions");
   } finally {
     rmSync(path, { recursive: true, force: true });
   }
