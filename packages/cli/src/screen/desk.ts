@@ -88,11 +88,13 @@ export class Desk {
   }
 
   #hear(chat: Chat, event: ChatEvent): void {
-    const isRunning = chat.state.status === "running";
+    const { status } = chat.state;
+    const isRunning = status === "running";
     if (event.type === "turn.started" || (isRunning && !this.#running.has(chat.id)))
       this.#startedAt.set(chat.id, this.#now());
     if (isRunning) this.#running.add(chat.id);
-    else this.#running.delete(chat.id);
+    // A turn that was asked about is the same one when it goes on.
+    else if (status !== "waiting") this.#running.delete(chat.id);
     this.#lastWord.set(chat.id, { at: this.#now(), live: chat.state.live });
     const current = chat === this.#current;
     if (!current) {

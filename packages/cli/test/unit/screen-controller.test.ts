@@ -168,6 +168,22 @@ test("a server that says nothing: how long it has been silent is seen; while a t
   controller.leave();
 });
 
+test("how long a turn has worked is not counted anew from each question on", () => {
+  const chat = new ScriptedChat("s1");
+  let now = 0;
+  const around = { host: scriptedHost(chat), colour: false, now: () => now, exportTo: async () => "out.md" };
+  const controller = new Controller(around, { columns: 80, rows: 24 });
+  controller.show(chat, false);
+  chat.become({ status: "running" }, { type: "turn.started", turn: 1, prompt: "go" });
+  now = 60_000;
+  chat.become(ASKING, { type: "permission.asked", ask: ASKING.asks![0]! });
+  chat.become({ status: "running", asks: [] });
+  now = 65_000;
+  controller.drawing.now();
+  expect(controller.drawing.picture.live).toContain("working 1:05");
+  controller.leave();
+});
+
 describe("queued prompts", () => {
   test("taken back faster than it can be recorded: each once, in their order, before what was typed meanwhile", async () => {
     const queue = ["one", "two"].map((text) => ({ id: text, text }));
