@@ -43,7 +43,7 @@ describe("failure in the user's face, kindly", () => {
     execFileSync("chown", ["-R", String(NOBODY), home.store]);
     // As "sudo holdfast run" leaves it.
     chownSync(join(home.store, "sessions", other!), 0, 0);
-    chmodSync(home.path, 0o755);
+    chmodSync(home.path, 0o777);
     const nobody = { uid: NOBODY, env: { NODE_COMPILE_CACHE: undefined } };
     const listed = await home.run(["ls"], nobody);
     expect(listed.code).toBe(5);
@@ -55,6 +55,9 @@ describe("failure in the user's face, kindly", () => {
       ["fork", id!],
     ])
       expect(await home.run(args, nobody), args.join(" ")).toMatchObject({ code: 0, stderr: "" });
+    const copied = await home.run(["copy", home.store, join(home.path, "copy"), "--all"], nobody);
+    expect(copied).toMatchObject({ code: 5, stderr: expect.stringContaining(other!) });
+    expect(copied.stdout).toContain("2 of 3 sessions copied");
   });
 
   test("a user who is a number and has no home, as in a container: the agent works where a store is named", async () => {
