@@ -1,8 +1,9 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type JournalRecord, newId, openSqliteStore } from "holdfast";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { place } from "../place.ts";
 import { seedOf } from "../seed.ts";
 
@@ -170,4 +171,23 @@ test("P1, C1: what was acknowledged before SIGKILL is there, and nothing that wa
     await journal.append({ kind: "checked" });
     await journal.close();
   }
+});
+
+test("C15: gc leaves the lease of a session that is being created, and removes one that nobody has", async () => {
+  using here = place();
+  const file = join(here.path, "store.db");
+  await using store = await openSqliteStore(file);
+  await using other = await openSqliteStore(file);
+  const stale = join(`${file}-leases`, newId());
+  writeFileSync(stale, "");
+  const id = newId();
+  const holder = await holding(file);
+  const creating = store.create(id, []);
+  await vi.waitFor(() => expect(existsSync(join(`${file}-leases`, id))).toBe(true));
+  await other.gc();
+  await holder.release();
+  const journal = await creating;
+  await journal.append(note("after"));
+  expect(textsOf((await other.read(id)).records)).toEqual(["after"]);
+  expect(existsSync(stale)).toBe(false);
 });

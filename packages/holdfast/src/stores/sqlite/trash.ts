@@ -31,8 +31,10 @@ export async function collectGarbage(
     removed.push(id);
   }
   for (const id of leases.ids()) {
-    const gone = await database.retry(what, () => rows.findSession(id) === null);
-    if (gone) leases.forget(id);
+    const isGone = (): boolean => rows.findSession(id) === null;
+    // Under the lease, and looked at again there: whoever creates the session has the lease before it has the row.
+    const tidy = (): void => leases.whileFree(id, () => isGone() && leases.forget(id));
+    if (await database.retry(what, isGone)) await database.retry(what, tidy);
   }
   return { removed };
 }
