@@ -126,7 +126,7 @@ describe("failure in the user's face, kindly", () => {
     const [id, other] = await speakIn(home.store, { prompt: "one" }, { prompt: "two" });
     const path = join(home.store, "sessions", id!, "000001.jsonl");
     const [header, ...rest] = readFileSync(path, "utf8").split("\n");
-    const body = header!.replace('"format":"1.0"', '"format":"2.0"').replace(/,"crc":"[0-9a-f]{8}"}$/, "");
+    const body = header!.replace('"format":"1.1"', '"format":"2.0"').replace(/,"crc":"[0-9a-f]{8}"}$/, "");
     const newer = [`${body},"crc":"${crc32(body).toString(16).padStart(8, "0")}"}`, ...rest].join("\n");
     writeFileSync(path, newer);
     for (const args of [

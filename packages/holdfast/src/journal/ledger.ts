@@ -103,11 +103,6 @@ export class Ledger {
     return this.#encode(records, { mark, key, born: false });
   }
 
-  /** The same with the mark `durable`, which is in the journal no more. */
-  prepareMark(records: readonly NewRecord[], durable: number): Prepared {
-    return this.#encode(records, { mark: durable, key: undefined, born: false });
-  }
-
   /**
    * Encodes the first records of a segment, `segment` first. They are durable before anybody sees them (S15), and say so on their first and
    * last record, so that one damaged line among them is told from a tear.

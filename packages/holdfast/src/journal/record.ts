@@ -35,6 +35,6 @@ export function cursorOf(record: JournalRecord): string {
 }
 
 export const FORMAT_MAJOR = 1;
-export const FORMAT_MINOR = 0;
+export const FORMAT_MINOR = 1;
 /** The largest encoded record, its newline included. */
 export const RECORD_BYTES_MAX = 64 * 1024 * 1024;

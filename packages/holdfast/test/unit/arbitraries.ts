@@ -101,7 +101,7 @@ export function written(
     done.push({ first: prepared.seq, last: prepared.last, end });
     ledger.commit(prepared);
   };
-  commit(ledger.prepareSegment([{ kind: "segment", format: "1.0" }, ...carried]));
+  commit(ledger.prepareSegment([{ kind: "segment", format: "1.1" }, ...carried]));
   ledger.setDurable(ledger.head);
   for (const { records, synced } of units) {
     commit(ledger.prepare(records));

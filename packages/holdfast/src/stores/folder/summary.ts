@@ -6,7 +6,7 @@ import { decodeLine } from "../../journal/decode.ts";
 import type { JournalRecord, Json } from "../../journal/record.ts";
 import { Scan } from "../../journal/scan.ts";
 import { decideTail } from "../../journal/tail.ts";
-import { listSegments, plainSource, type Source, segmentName } from "./segment.ts";
+import { listSegments, openSource, type Source, segmentName } from "./segment.ts";
 
 /** A session in the catalogue: what a list shows, and the state of the files that it was taken from. */
 export interface Row {
@@ -45,13 +45,12 @@ export function readRow(disk: Disk, folder: string, id: string, summariser: Summ
     if (!newest) return null;
     // A segment may hold no whole record (its header rotted): then the one before it tells.
     for (const segment of segments.reverse()) {
-      const file = disk.open(join(folder, segment.name), "read");
+      const source = openSource(disk, folder, segment);
       try {
-        const source = plainSource(disk, folder, segment, file);
-        const records = recordsSinceSummary(source, source.stat().size);
+        const records = recordsSinceSummary(source, source.size());
         const last = records.at(-1);
         if (!last) continue;
-        const { size, mtimeMs } = segment === newest ? file.stat() : disk.stat(join(folder, newest.name))!;
+        const { size, mtimeMs } = disk.stat(join(folder, newest.name))!;
         const closed = last.kind === "closed" && segment === newest;
         return {
           id,
@@ -64,7 +63,7 @@ export function readRow(disk: Disk, folder: string, id: string, summariser: Summ
           summary: summarise(records, summariser),
         };
       } finally {
-        file.close();
+        source.close();
       }
     }
     return null;

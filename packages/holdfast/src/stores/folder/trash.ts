@@ -66,6 +66,7 @@ export function collectGarbage(
       if (!isId(id) || stat?.kind !== "folder" || nowMs - stat.mtimeMs < DAY_MS) continue;
       leases.whileFree(id, () => removeTree(disk, folder));
     }
+    leases.tidy(nowMs);
     for (const id of leases.ids()) {
       const isGone = () => disk.stat(join(sessions, id)) === null;
       if (isGone()) leases.whileFree(id, () => isGone() && leases.forget(id));

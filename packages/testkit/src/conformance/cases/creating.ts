@@ -52,7 +52,7 @@ export const creating: readonly Case[] = [
       await store.create(id, [note("first")]);
       const [header] = (await store.read(id)).records;
       assert.equal(header?.kind, "segment");
-      assert.equal(header["format"], "1.0");
+      assert.equal(header["format"], "1.1");
       assert.equal(header["session"], id);
       assert.equal(header["segment"], 1);
       assert.equal(header["epoch"], 1);
