@@ -108,8 +108,8 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "two writers: a writer does not look whether it was replaced",
     file: "stores/folder/writer.ts",
-    find: "    if (isReplaced) throw replaced(this.#folder);\n",
-    replace: "    void isReplaced;\n",
+    find: "throw replaced(this.#folder);\n      if (found) this.#lease",
+    replace: "void replaced;\n      if (found) this.#lease",
     look: ["unit/fence"],
   },
   {
