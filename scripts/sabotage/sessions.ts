@@ -74,4 +74,11 @@ export const sessionSabotages: readonly Sabotage[] = [
     replace: "    else void draft;",
     look: SESSIONS,
   },
+  {
+    name: "session: half a character is sent to the model",
+    file: "session/view.ts",
+    find: "return isFit ? messages : Object.freeze(messages.map(sent));",
+    replace: "return isFit || messages.length > 0 ? messages : Object.freeze(messages.map(sent));",
+    look: ["unit/well-formed"],
+  },
 ];

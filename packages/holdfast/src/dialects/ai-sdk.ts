@@ -2,7 +2,7 @@ import { decodeBytes, encodeBytes } from "./bytes.ts";
 import type { Dialect, Entry, View } from "./dialect.ts";
 import { type FoundCall, type FoundResult, standIns } from "./pairing.ts";
 import { phrase } from "./phrase.ts";
-import { type Plan, planned, type ShownCall } from "./plan.ts";
+import { NAMELESS, type Plan, planned, type ShownCall } from "./plan.ts";
 import { equal, unmarked } from "./sameness.ts";
 import {
   grown,
@@ -22,6 +22,7 @@ import {
   without,
 } from "./shape.ts";
 import { BEGINNING } from "./turns.ts";
+import { isWellFormed } from "./well-formed.ts";
 
 /** `ModelMessage` of ai 5 to 7 fits. */
 export interface AiSdkMessage {
@@ -350,18 +351,20 @@ function isSignedReasoning(part: Shape): boolean {
   return isReasoning(part) && shapeOf(withoutMarks(part)["providerOptions"]) !== null;
 }
 
-function sentCall(part: Shape, { id }: ShownCall): Shape {
+function sentCall(part: Shape, { id, call }: ShownCall): Shape {
   const input = inputObject(part["input"]);
-  if (part["toolCallId"] === id && part["input"] === input) return part;
+  const isAsItCame = part["providerOptions"] === undefined || isWellFormed(input);
+  if (part["toolCallId"] === id && part["input"] === input && isAsItCame && call.name !== "") return part;
   // A signature is for its call as it came. Google's package puts a mark in its place that the API accepts.
-  return { ...changedOptions(part, SIGNED), toolCallId: id, input };
+  return { ...changedOptions(part, SIGNED), toolCallId: id, toolName: call.name || NAMELESS, input };
 }
 
 function sentResult(entries: readonly Entry<AiSdkMessage>[], { answer, call, id }: ShownCall): Shape {
   const part = resultParts(entries[answer!.entry]!.message)[answer!.index]!;
   const output = sentOutput(shapeOf(part["output"]) ?? NOTHING);
-  const fits = part["toolCallId"] === id && part["toolName"] === call.name && part["output"] === output;
-  return fits ? part : { ...part, toolCallId: id, toolName: call.name, output };
+  const toolName = call.name || NAMELESS;
+  const fits = part["toolCallId"] === id && part["toolName"] === toolName && part["output"] === output;
+  return fits ? part : { ...part, toolCallId: id, toolName, output };
 }
 
 const NOTHING: Shape = Object.freeze({ type: "text", value: "" });

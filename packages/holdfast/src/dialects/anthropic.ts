@@ -1,7 +1,7 @@
 import type { Dialect, Entry, View } from "./dialect.ts";
 import { type FoundCall, type FoundResult, standIns } from "./pairing.ts";
 import { phrase } from "./phrase.ts";
-import { type Plan, planned, type ShownCall } from "./plan.ts";
+import { NAMELESS, type Plan, planned, type ShownCall } from "./plan.ts";
 import { equal, unmarked } from "./sameness.ts";
 import {
   inputObject,
@@ -20,6 +20,7 @@ import {
   without,
 } from "./shape.ts";
 import { BEGINNING, Turns } from "./turns.ts";
+import { beginningOf } from "./well-formed.ts";
 
 /** `MessageParam` of @anthropic-ai/sdk fits, and so does a `Message` as it comes from the API. */
 export interface AnthropicMessage {
@@ -29,6 +30,9 @@ export interface AnthropicMessage {
 
 /** The API takes four cache marks in a request. Two are left for system and tools, which are not ours to see. */
 const CACHE_MARKS_MAX = 2;
+
+/** "tool_use.name: String should have at most 200 characters": models have put a whole command there. */
+const NAME_LENGTH_MAX = 200;
 
 /** Blocks whose place is part of what was signed. */
 const STAYS = new Set(["thinking", "redacted_thinking", "fallback"]);
@@ -246,9 +250,11 @@ function isSpent({ type, signature, data }: Shape, stale: boolean): boolean {
   return type === "redacted_thinking" && (stale || textOf(data) === "");
 }
 
-function sentCall(block: Shape, { id }: ShownCall): Shape {
+function sentCall(block: Shape, { id, call }: ShownCall): Shape {
   const input = inputObject(block["input"]);
-  return block["id"] === id && block["input"] === input ? block : { ...block, id, input };
+  const name = beginningOf(call.name, NAME_LENGTH_MAX) || NAMELESS;
+  const fits = block["id"] === id && block["name"] === name && block["input"] === input;
+  return fits ? block : { ...block, id, name, input };
 }
 
 /** A caller that is not shown cannot be referred to. */

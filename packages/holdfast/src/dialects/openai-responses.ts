@@ -1,7 +1,7 @@
 import type { Dialect, Entry, View } from "./dialect.ts";
 import { type FoundCall, type FoundResult, standIn } from "./pairing.ts";
 import { markedText, phrase } from "./phrase.ts";
-import { groupsOf, ID_LENGTH_MAX, type Plan, planned, type ShownCall } from "./plan.ts";
+import { groupsOf, ID_LENGTH_MAX, openaiName, type Plan, planned, type ShownCall } from "./plan.ts";
 import { equal } from "./sameness.ts";
 import {
   inputText,
@@ -16,6 +16,7 @@ import {
   textOf,
   without,
 } from "./shape.ts";
+import { beginningOf } from "./well-formed.ts";
 
 /** One item: `ResponseInputItem` of openai fits, and an item of a response's `output`. */
 export interface OpenAIResponsesItem {
@@ -48,7 +49,9 @@ const PROVIDER_CALLS = new Set<unknown>([
 ]);
 const UNFINISHED = new Set<unknown>(["in_progress", "searching", "interpreting", "generating", "calling", "queued"]);
 
-const fit = (id: string): string => id.slice(0, ID_LENGTH_MAX);
+const NAME_LENGTH_MAX = 128;
+
+const fit = (id: string): string => beginningOf(id, ID_LENGTH_MAX);
 const MANNER = { speaks, needsIds: true, fit, idsUniqueIn: "conversation", together } as const;
 
 export const openaiResponses: Dialect<OpenAIResponsesItem> = {
@@ -289,7 +292,10 @@ function sentItem(item: OpenAIResponsesItem, at: number, plan: Plan, loose: bool
   const bare = loose && isBound && "id" in full ? without(full, "id") : full;
   const shown = plan.called(at, 0);
   if (!shown || shown.call.by === "provider") return bare as OpenAIResponsesItem;
-  const renamed = bare["call_id"] === shown.id ? bare : { ...bare, call_id: shown.id };
+  const isNamed = bare["type"] === "function_call" || bare["type"] === "custom_tool_call";
+  const name = isNamed ? openaiName(bare["name"], NAME_LENGTH_MAX) : bare["name"];
+  const fits = bare["call_id"] === shown.id && bare["name"] === name;
+  const renamed = fits ? bare : { ...bare, call_id: shown.id, ...(isNamed ? { name } : {}) };
   if (bare["type"] === "custom_tool_call") {
     return (typeof bare["input"] === "string" ? renamed : { ...renamed, input: "" }) as OpenAIResponsesItem;
   }

@@ -1,5 +1,6 @@
 import type { Entry, View } from "./dialect.ts";
 import { type PairedCall, pair, type Reader, type Section } from "./pairing.ts";
+import { beginningOf, wellFormedText } from "./well-formed.ts";
 
 /**
  * What a view shows, before a dialect puts it into words: which steps, which result for which call, and under which id.
@@ -173,6 +174,15 @@ function isForeign<M>(entry: Entry<M>, view: View): boolean {
 /** OpenAI takes ids of at most 64 characters. */
 export const ID_LENGTH_MAX = 64;
 
+/** For a call that came without a name: no provider takes one. */
+export const NAMELESS = "unnamed";
+
+/** The name of a tool as OpenAI takes it. A model may make up another, and a request that tells of that call would be refused. */
+export function openaiName(name: unknown, lengthMax: number): string {
+  if (typeof name !== "string" || name === "") return NAMELESS;
+  return (/[^a-zA-Z0-9_-]/.test(name) ? name.replaceAll(/[^a-zA-Z0-9_-]/gu, "_") : name).slice(0, lengthMax);
+}
+
 /** Ids that do not repeat. Each depends on the calls before it alone, so that a longer conversation has the same names at its beginning (R1, R9). */
 class Names {
   readonly #manner: Pick<Manner<never>, "needsIds" | "fit">;
@@ -191,7 +201,8 @@ class Names {
     }
     const { needsIds, fit } = this.#manner;
     if (call.idless && !needsIds) return "";
-    const given = call.idless ? `call_${section}_${index}` : call.id;
+    // Here and not when all is arranged: two ids may differ in nothing but halves of characters.
+    const given = call.idless ? `call_${section}_${index}` : wellFormedText(call.id);
     const wanted = fit ? fit(given) : given;
     if (!this.#used.has(wanted)) {
       this.#used.add(wanted);
@@ -201,7 +212,7 @@ class Names {
       const count = (this.#repeats.get(wanted) ?? 1) + 1;
       this.#repeats.set(wanted, count);
       const suffix = `_${count}`;
-      const id = wanted.slice(0, ID_LENGTH_MAX - suffix.length) + suffix;
+      const id = beginningOf(wanted, ID_LENGTH_MAX - suffix.length) + suffix;
       if (this.#used.has(id)) continue;
       this.#used.add(id);
       return id;

@@ -1,3 +1,5 @@
+import { isWellFormed, wellFormed } from "./well-formed.ts";
+
 /** Reading what others wrote: whatever it is, these answer, so that a dialect is total without asking at every step. */
 
 export type Shape = { readonly [member: string]: unknown };
@@ -87,10 +89,14 @@ export function inputObject(value: unknown): Shape {
   return parsed === null ? {} : (shapeOf(parsed) ?? { unparsed: value });
 }
 
-/** The same as JSON text: byte for byte as it came, if that is the JSON of an object. */
+/** Half a character, or a NUL, as JSON writes it: models do that to the input of a tool. */
+const ESCAPED = /\\u(?:d[89a-f]|0000)/i;
+
+/** The same as JSON text: byte for byte as it came, if that is the JSON of an object that can be sent. */
 export function inputText(value: unknown): string {
-  if (typeof value === "string" && shapeOf(parsedJson(value))) return value;
-  return JSON.stringify(inputObject(value)) ?? "{}";
+  const parsed = typeof value === "string" ? shapeOf(parsedJson(value)) : null;
+  if (parsed && !(ESCAPED.test(value as string) && !isWellFormed(parsed))) return value as string;
+  return JSON.stringify(wellFormed(parsed ?? inputObject(value))) ?? "{}";
 }
 
 /** Undefined if it is not JSON. */

@@ -2,6 +2,7 @@ import type { Dialect, Entry } from "../dialects/dialect.ts";
 import { isHoldfastError } from "../errors.ts";
 import type { Intake } from "./intake.ts";
 import { type Item, isShown } from "./item.ts";
+import { originalOf } from "./view.ts";
 
 /** A message of the application's array, and what is recorded of it. */
 export interface Slot<M> {
@@ -114,7 +115,7 @@ export function slotsOfView<M>(
 export function viewSlots<M>(view: readonly M[], items: readonly Item<M>[]): Slot<M>[] {
   const ids = new Map<M, string>();
   for (const { entry } of items) ids.set(entry.message, entry.id);
-  return view.map((message) => slotOf(message, message, ids.get(message) ?? null));
+  return view.map((message) => slotOf(message, message, ids.get(originalOf(message)) ?? null));
 }
 
 /**

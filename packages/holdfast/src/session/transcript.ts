@@ -1,4 +1,5 @@
 import type { Dialect, Entry, Metadata, Outcome } from "../dialects/dialect.ts";
+import { isWellFormed } from "../dialects/well-formed.ts";
 import type { Json } from "../journal/record.ts";
 import { ChangedPast } from "./changed-past.ts";
 import type { Item } from "./item.ts";
@@ -19,6 +20,9 @@ export class Transcript<M> {
   readonly #dialect: Dialect<M>;
   readonly #byId = new Map<string, Item<M>>();
   readonly #earlyPatches = new Map<string, Metadata[]>();
+  /** Messages whose texts nobody has looked at yet. */
+  #unread: M[] = [];
+  #isWellFormed = true;
   /** What the epoch brought along is shown as it says, not as its metadata does. */
   readonly #isPending: boolean;
   #section: Section<M>;
@@ -34,6 +38,15 @@ export class Transcript<M> {
 
   get section(): Section<M> {
     return this.#section;
+  }
+
+  /** Whether all of it can be sent as it is. Each message is looked at once, and not before somebody asks. */
+  get isWellFormed(): boolean {
+    for (let i = 0; i < this.#unread.length && this.#isWellFormed; i++) {
+      this.#isWellFormed = isWellFormed(this.#unread[i]);
+    }
+    this.#unread = [];
+    return this.#isWellFormed;
   }
 
   find(id: string): Item<M> | null {
@@ -247,6 +260,7 @@ export class Transcript<M> {
     // A result goes together with its call, from the next turn on.
     if (isToBe && !hidden) this.changed.note();
     const role = this.#dialect.role(entry.message);
+    if (this.#isWellFormed) this.#unread.push(entry.message);
     return { entry, from, role, hidden, redacted: flags.redacted === true };
   }
 

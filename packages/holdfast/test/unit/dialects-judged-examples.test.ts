@@ -18,6 +18,7 @@ import { describe, expect, test } from "vitest";
 import type { Dialect, Entry } from "../../src/dialects/dialect.ts";
 import { dialects } from "../../src/dialects/index.ts";
 import { pair } from "../../src/dialects/pairing.ts";
+import { wellFormed } from "../../src/dialects/well-formed.ts";
 import { entry } from "./dialect-conversations.ts";
 
 /** The examples of the validators: what a provider accepts stays accepted, and what it refuses is mended, wherever an arrangement can do that. */
@@ -135,7 +136,7 @@ function told(violations: readonly Violation[]): string {
 describe.each(benches.map((bench) => [bench.dialect.name, bench] as const))("%s", (_, bench) => {
   const { dialect, examples, validate, list, beyond } = bench;
   const judged = ({ request, options }: Judged<unknown>, entries: readonly Entry<unknown>[]): string => {
-    const view = dialect.arrange(entries, { changedAt: null, next: "model" });
+    const view = wellFormed(dialect.arrange(entries, { changedAt: null, next: "model" }));
     return told(validate(Array.isArray(request) ? view : { ...(request as object), [list]: view }, options));
   };
 

@@ -1,6 +1,6 @@
 import { type Add, isNonEmpty, isObject, type Json } from "./violation.ts";
 
-export type AiSdkRule = "ai-sdk-1" | "ai-sdk-2" | "ai-sdk-3" | "ai-sdk-shape";
+export type AiSdkRule = "ai-sdk-1" | "ai-sdk-2" | "ai-sdk-3" | "ai-sdk-shape" | "ai-sdk-unicode";
 
 export interface SdkPart {
   readonly at: string;

@@ -1,5 +1,6 @@
-import { isJsonObject } from "./arguments.ts";
+import { isJsonObject, isToolName } from "./arguments.ts";
 import { canonical } from "./canonical.ts";
+import { checkUnicode } from "./unicode.ts";
 import { type Add, isNonEmpty, isObject, type Json, judge, listOf, type Violation } from "./violation.ts";
 
 type Rule =
@@ -9,7 +10,8 @@ type Rule =
   | "openai-responses-4"
   | "openai-responses-ids"
   | "openai-responses-order"
-  | "openai-responses-shape";
+  | "openai-responses-shape"
+  | "openai-responses-unicode";
 
 /** Responses, `POST /v1/responses`. Numbers as in the project's list of provider rules. */
 export const openaiResponsesRules: Record<Rule, string> = {
@@ -20,7 +22,8 @@ export const openaiResponsesRules: Record<Rule, string> = {
   "openai-responses-4": "computer, shell and patch calls have outputs of their own kind",
   "openai-responses-ids": "item ids are unique and of their type's prefix; call ids are unique and not too long",
   "openai-responses-order": "nothing stands between the items of one response, or between its calls and their outputs",
-  "openai-responses-shape": "items, roles and content are those of the API",
+  "openai-responses-shape": "items, roles, content and names are those of the API",
+  "openai-responses-unicode": "well-formed Unicode without NUL, in texts and in names of members",
 };
 
 /** An item of a response, or its id alone. */
@@ -80,10 +83,12 @@ const PREFIXES: Record<string, string> = {
 };
 
 const CALL_ID_MAX = 64;
+const NAME_MAX = 128;
 
 /** Judges the input of a request. `request` is the body, or its list of items alone. A string is one user message. */
 export function validateOpenaiResponses(request: unknown, options: OpenaiResponsesOptions = {}): Violation[] {
   return judge<Rule>((add) => {
+    checkUnicode(request, "openai-responses-unicode", add);
     if (isObject(request) && isNonEmpty(request["input"])) return;
     const input = listOf(request, "input");
     if (input === undefined || input.length === 0) {
@@ -134,7 +139,8 @@ function checkItems(items: readonly Json[], store: boolean, add: Add<Rule>): voi
       }
     }
     if (type === "function_call") {
-      if (!isNonEmpty(item["name"])) add("openai-responses-shape", `${at}.name`, "missing required field name");
+      if (!isToolName(item["name"], NAME_MAX))
+        add("openai-responses-shape", `${at}.name`, `a name matches ^[a-zA-Z0-9_-]{1,${NAME_MAX}}$`);
       if (typeof item["arguments"] !== "string" || !isJsonObject(item["arguments"])) {
         add("openai-responses-shape", `${at}.arguments`, "arguments are the JSON text of an object");
       }

@@ -197,11 +197,22 @@ export const openaiResponsesExamples: readonly Example<OpenaiResponsesOptions>[]
       { name: "output text of the user", request: asked({ role: "user", content: message("msg_1", "Hi.").content }) },
       { name: "arguments that are an object", request: asked(call("a", { path: "a" }), output("a")) },
       { name: "arguments that were cut off", request: asked(call("a", '{"path":'), output("a")) },
+      { name: "a name with a space", request: asked({ ...call("a"), name: "git diff" }, output("a")) },
       { name: "an output that is a value", request: asked(call("a"), output("a", { ok: true })) },
       {
         name: "reasoning without summary",
         request: asked({ ...reasoning("rs_1"), summary: undefined }, message("msg_1", "Hi.")),
       },
+    ],
+  },
+  {
+    rule: "openai-responses-unicode",
+    accepts: { name: "a whole character of two units", request: asked(user("😀")) },
+    refuses: [
+      { name: "half a character in a prompt", request: asked(user("\ud83d")) },
+      { name: "the other half in an output", request: asked(call("a"), output("a", "\ude00")) },
+      { name: "half a character in a prompt that is a string", request: { input: "\ud83d" } },
+      { name: "a NUL", request: asked(user("a\0b")) },
     ],
   },
 ];
