@@ -81,4 +81,11 @@ export const sessionSabotages: readonly Sabotage[] = [
     replace: "return isFit || messages.length > 0 ? messages : Object.freeze(messages.map(sent));",
     look: ["unit/well-formed"],
   },
+  {
+    name: "session: who stopped a turn is told to the model at any length",
+    file: "session/words.ts",
+    find: "return oneLine(name, NAME_CHARS);",
+    replace: "return name.slice(0, NAME_CHARS * 10_000);",
+    look: ["unit/words"],
+  },
 ];

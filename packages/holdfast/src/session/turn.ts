@@ -22,6 +22,7 @@ import type {
 } from "./surface.ts";
 import { Tools } from "./tools.ts";
 import { itemsFrom, keptAsItIs, type Taken, takenIn } from "./unit.ts";
+import { reasonWords } from "./words.ts";
 
 /** A turn that this process works on. */
 export class LiveTurn<M> implements Turn<M> {
@@ -113,7 +114,8 @@ export class LiveTurn<M> implements Turn<M> {
     let outcome: Outcome<T>;
     if (this.#wasAborted) {
       outcome = { error: this.signal.reason };
-      await this.#tools.end(callId, { error: `It did not run: ${wordsOf(outcome.error)}.` }, undefined, running);
+      const why = reasonWords(wordsOf(outcome.error));
+      await this.#tools.end(callId, { error: `It did not run: ${why}.` }, undefined, running);
       return outcome;
     }
     try {
