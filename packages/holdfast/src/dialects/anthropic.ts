@@ -61,6 +61,11 @@ export const anthropic: Dialect<AnthropicMessage> = {
   incomplete: (text) => (isBlank(text) ? null : { role: "assistant", content: text }),
   boundary: (text) => ({ role: "user", content: text }),
   same: (a, b) => a === b || equal(unmarked(a, withoutMarks), unmarked(b, withoutMarks)),
+  unsent: (step) =>
+    step.some((message) => blocksOf(message).some((block) => isReasoning(block) && isSpent(block, false)))
+      ? "A thinking block was recorded without its signature: no request will contain it, since the API refuses it. " +
+        "Record the message as the API gave it; of a stream, with the signature_delta."
+      : null,
   arrange,
 };
 

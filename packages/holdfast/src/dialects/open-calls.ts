@@ -7,6 +7,8 @@ export interface FoundCall extends Call {
   readonly idless?: true;
   /** The id of the provider's call in whose course this one is made. */
   readonly caller?: string;
+  /** The provider's, which it never leaves for the next request to finish: without its result it is not sent. */
+  readonly atOnce?: true;
 }
 
 export interface FoundResult {

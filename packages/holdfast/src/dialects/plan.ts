@@ -63,7 +63,7 @@ export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Re
   const isAtEnd = ({ section, entry }: PairedCall): boolean => section === last && entry >= end;
   const mayStayOpen = (call: PairedCall): boolean =>
     endsOpen &&
-    (manner.pauses !== false || call.call.by === "agent") &&
+    (call.call.by === "agent" || (manner.pauses !== false && !call.call.atOnce)) &&
     (isAtEnd(call) || (call.call.by === "provider" && isCalledFrom(call.call.id, call.section + 1)));
   // The provider's call may go on while calls that are made in its course are answered.
   const isCalledFrom = (id: string, from: number): boolean =>

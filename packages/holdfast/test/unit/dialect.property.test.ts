@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Entry, View } from "../../src/dialects/dialect.ts";
 import { pair } from "../../src/dialects/pairing.ts";
+import { stepsOfGiven } from "../../src/session/unsent.ts";
 import { holds, seedOf } from "../seed.ts";
 import { entry, frozen, oddHappenings, spoken, views } from "./dialect-conversations.ts";
 import { modelVoices, type Voice, voices } from "./dialect-voices.ts";
@@ -10,8 +11,10 @@ import { modelVoices, type Voice, voices } from "./dialect-voices.ts";
 const seed = seedOf(import.meta.url, "unit");
 const named = (list: readonly Voice[]) => list.map((voice) => [voice.dialect.name, voice] as const);
 
-function again(view: readonly unknown[]): Entry<unknown>[] {
-  return view.map((message, at) => entry(message, at));
+/** As an application would give it back. */
+function again({ dialect }: Voice, view: readonly unknown[]): Entry<unknown>[] {
+  const steps = stepsOfGiven(view, dialect, (at) => `s${at}`);
+  return view.map((message, at) => entry(message, at, { step: steps[at]! }));
 }
 
 /** Through its text, since JSON does not know minus zero. */
@@ -78,7 +81,7 @@ describe.each(named(voices))("%s", (_, voice) => {
     holds(
       fc.property(oddHappenings, views, (conversation, view) => {
         const once = arrange(frozen(spoken(voice, conversation)), view);
-        const twice = arrange(frozen(again(once)), { ...view, changedAt: null });
+        const twice = arrange(frozen(again(voice, once)), { ...view, changedAt: null });
         expect(twice).toEqual(once);
       }),
       seed,

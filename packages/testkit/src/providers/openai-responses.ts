@@ -19,7 +19,7 @@ export const openaiResponsesRules: Record<Rule, string> = {
   "openai-responses-2": "reasoning is followed by the item that it led to, and that item is preceded by its reasoning",
   "openai-responses-3":
     "with store: false there are full items only, and reasoning carries its encrypted content unchanged",
-  "openai-responses-4": "computer, shell and patch calls have outputs of their own kind",
+  "openai-responses-4": "computer, shell and patch calls have outputs of their own kind, and approvals their requests",
   "openai-responses-ids": "item ids are unique and of their type's prefix; call ids are unique and not too long",
   "openai-responses-order": "nothing stands between the items of one response, or between its calls and their outputs",
   "openai-responses-shape": "items, roles, content and names are those of the API",
@@ -183,10 +183,15 @@ function checkMessage(item: Json, at: string, add: Add<Rule>): void {
 /** Rules 1, 4 and order. */
 function checkPairs(items: readonly Json[], add: Add<Rule>): void {
   const open = new Map<string, { at: string; rule: Rule; output: string; message?: string }>();
+  const requests = new Set<unknown>();
   for (const [i, item] of items.entries()) {
     const at = `input.${i}`;
     const type = typeOf(item);
     const id = String(item["call_id"]);
+    if (type === "mcp_approval_request") requests.add(item["id"]);
+    if (type === "mcp_approval_response" && !requests.delete(item["approval_request_id"])) {
+      add("openai-responses-4", at, `no approval request ${item["approval_request_id"]} is open`);
+    }
     const pair = OUTPUTS[type];
     if (pair) {
       if (open.has(`${pair.output} ${id}`)) add("openai-responses-ids", at, `call_id ${id} is open already`);
@@ -300,6 +305,8 @@ function checkTogether(items: readonly Json[], places: ReadonlyMap<unknown, Plac
     const at = `input.${i}`;
     const type = typeOf(item);
     const place = places.get(item["id"]);
+    // The provider answers some calls itself, in the same response.
+    if (type.endsWith("_output")) open.delete(item["call_id"]);
     if (place) {
       if (place.response === current && message) {
         add("openai-responses-order", at, `${message} stands between the items of one response`);
@@ -312,8 +319,7 @@ function checkTogether(items: readonly Json[], places: ReadonlyMap<unknown, Plac
       if (OUTPUTS[type]) open.set(item["call_id"], place.response);
       current = place.response;
       message = undefined;
-    } else if (type.endsWith("_output")) open.delete(item["call_id"]);
-    else if (type === "message" && item["role"] !== "assistant") message ??= at;
+    } else if (type === "message" && item["role"] !== "assistant") message ??= at;
   }
 }
 

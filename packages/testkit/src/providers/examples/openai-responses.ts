@@ -147,6 +147,10 @@ export const openaiResponsesExamples: readonly Example<OpenaiResponsesOptions>[]
       ),
     },
     refuses: [
+      {
+        name: "an approval without its request",
+        request: asked({ type: "mcp_approval_response", approval_request_id: "mcpr_1", approve: true }),
+      },
       { name: "a computer call without output", request: asked({ type: "computer_call", call_id: "call_x" }) },
       { name: "a shell output without call", request: asked({ type: "shell_call_output", call_id: "call_x" }) },
     ],
