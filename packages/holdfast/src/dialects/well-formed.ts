@@ -17,7 +17,9 @@ export function isWellFormed(value: unknown): boolean {
   return isFit(value, 0);
 }
 
-/** The very same value if it can be sent as it is. */
+/**
+ * The value with well-formed Unicode in all texts and names of members, and without NUL: for what is sent to a model from elsewhere than `session.messages`. The very same value if it is so already.
+ */
 export function wellFormed<T>(value: T): T {
   return isFit(value, 0) ? value : (fitted(value, 0) as T);
 }

@@ -108,6 +108,6 @@ describe("a conversation that the application gives as it would send it keeps it
 
   test("steps: what is not sent by itself, and the assistant's items behind it", () => {
     expect(stepsOfGiven(items, openaiResponses, String)).toEqual(["0", "1", "1", "1", "4", "5", "5"]);
-    expect(stepsOfGiven([user, said, call], openaiResponses, String)).toEqual(["0", "1", "2"]);
+    expect(stepsOfGiven<Item>([user, said, call], openaiResponses, String)).toEqual(["0", "1", "2"]);
   });
 });
