@@ -88,4 +88,18 @@ export const sessionSabotages: readonly Sabotage[] = [
     replace: "return name.slice(0, NAME_CHARS * 10_000);",
     look: ["unit/words"],
   },
+  {
+    name: "session: the live end is found from the beginning of the conversation each time",
+    file: "session/transcript.ts",
+    find: "const isKept = begins >= 0 && begins < this.#staleFrom;",
+    replace: "const isKept = begins >= 0 && begins < 0 * this.#staleFrom;",
+    look: ["unit/dialect-cost"],
+  },
+  {
+    name: "openai-responses: reasoning is sent in front of whatever came next",
+    file: "dialects/openai-responses.ts",
+    find: "const isFollowed = kept.has(next) && entries[at]!.step === entries[next]!.step;",
+    replace: "const isFollowed = kept.has(next) && together(entries, at, next);",
+    look: ["unit/dialect-reasoning"],
+  },
 ];

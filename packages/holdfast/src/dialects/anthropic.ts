@@ -4,6 +4,7 @@ import { phrase } from "./phrase.ts";
 import { NAMELESS, type Plan, planned, type ShownCall } from "./plan.ts";
 import { equal, unmarked } from "./sameness.ts";
 import {
+  atOnce,
   inputObject,
   isBlank,
   joinedText,
@@ -164,6 +165,7 @@ function arrange(entries: readonly Entry<AnthropicMessage>[], view: View): Anthr
   const plan = planned(entries, view, anthropic, MANNER);
   const turns = new Turns<AnthropicMessage>();
   const callers = new Set<string>();
+  const resultsAt = atOnce((at) => resultBlocks(entries[at]!.message));
   let held: AnthropicMessage[] = [];
   const release = (): void => {
     if (held.length === 0 || turns.last !== "user") return;
@@ -187,7 +189,7 @@ function arrange(entries: readonly Entry<AnthropicMessage>[], view: View): Anthr
     for (let i = 0; i < calls.length; i++) {
       const call = calls[i]!;
       if (call.call.by !== "agent" || !call.answer) continue;
-      const blocks = [answerBlock(entries, call)];
+      const blocks = [answerBlock(call, resultsAt(call.answer.entry))];
       turns.add("user", blocks, wholeOf(entries[call.answer.entry]!.message, blocks));
     }
     for (let i = 0; i < others.length; i++) {
@@ -290,8 +292,8 @@ function callsLast(blocks: readonly Shape[]): readonly Shape[] {
   return sameItems(out, blocks) ? blocks : out;
 }
 
-function answerBlock(entries: readonly Entry<AnthropicMessage>[], { answer, id }: ShownCall): Shape {
-  const found = resultBlocks(entries[answer!.entry]!.message)[answer!.index]!;
+function answerBlock({ answer, id }: ShownCall, results: readonly Shape[]): Shape {
+  const found = results[answer!.index]!;
   const block = isResult(found) ? found : { type: "tool_result" };
   const content = resultContent(block);
   if (block["tool_use_id"] === id && block["content"] === content) return block;

@@ -5,6 +5,7 @@ import { phrase } from "./phrase.ts";
 import { NAMELESS, type Plan, planned, type ShownCall } from "./plan.ts";
 import { equal } from "./sameness.ts";
 import {
+  atOnce,
   inputObject,
   isBlank,
   joinedText,
@@ -144,6 +145,7 @@ function resultsOf(content: unknown): FoundResult[] {
 function arrange(entries: readonly Entry<GeminiContent>[], view: View): GeminiContent[] {
   const plan = planned(entries, view, gemini, MANNER);
   const turns = new Turns<GeminiContent>();
+  const resultsAt = atOnce((at) => partsOf(entries[at]!.message).filter(isResult));
   for (const { assistant, others, calls } of plan.sections) {
     for (const at of assistant) {
       const content = entries[at]!.message;
@@ -152,7 +154,8 @@ function arrange(entries: readonly Entry<GeminiContent>[], view: View): GeminiCo
       turns.add("model", parts, wholeOf(content, parts, "model"));
     }
     for (const call of calls) {
-      if (call.call.by === "agent" && call.answer) turns.add("responses", [responsePart(entries, call)], null);
+      if (call.call.by !== "agent" || !call.answer) continue;
+      turns.add("responses", [responsePart(call, resultsAt(call.answer.entry))], null);
     }
     for (const at of others) {
       const content = entries[at]!.message;
@@ -224,9 +227,8 @@ function withId(shape: Shape, id: string): Shape {
 }
 
 /** With the name and the id of its call, and an object for a response. */
-function responsePart(entries: readonly Entry<GeminiContent>[], { answer, call, id }: ShownCall): Shape {
-  const { message } = entries[answer!.entry]!;
-  const found = partsOf(message).filter(isResult)[answer!.index] ?? {};
+function responsePart({ answer, call, id }: ShownCall, results: readonly Shape[]): Shape {
+  const found = results[answer!.index] ?? {};
   const result = resultIn(found) ?? {};
   const response = shapeOf(result["response"]) ?? { output: result["response"] ?? null };
   const name = call.name || NAMELESS;

@@ -138,7 +138,10 @@ function arrange(entries: readonly Entry<OpenAIChatMessage>[], view: View): Open
     for (const at of assistant) {
       const message = sentAssistant(entries[at]!.message, at, plan);
       if (message) out.push(message);
-      for (const call of answers.get(at) ?? []) if (call.answer) out.push(sentAnswer(entries, at, call));
+      const answered = answers.get(at);
+      if (!answered) continue;
+      const isLegacy = shapesOf(shapeOf(entries[at]!.message)?.["tool_calls"]).length === 0;
+      for (const call of answered) if (call.answer) out.push(sentAnswer(entries, isLegacy, call));
     }
     for (const at of others) {
       const message = sentOther(entries[at]!.message);
@@ -221,11 +224,14 @@ function sentCall(call: Shape, shown: ShownCall | null): Shape | null {
   return filled === target ? renamed : { ...renamed, [kind]: filled };
 }
 
-function sentAnswer(entries: readonly Entry<OpenAIChatMessage>[], at: number, shown: ShownCall): OpenAIChatMessage {
+function sentAnswer(
+  entries: readonly Entry<OpenAIChatMessage>[],
+  isLegacy: boolean,
+  shown: ShownCall,
+): OpenAIChatMessage {
   const { message } = entries[shown.answer!.entry]!;
   const recorded = message as unknown as Shape;
   const content = filled(recorded["content"]) ?? "";
-  const isLegacy = shapesOf(shapeOf(entries[at]!.message)?.["tool_calls"]).length === 0;
   const role = isLegacy ? "function" : "tool";
   const name = openaiName(shown.call.name, NAME_LENGTH_MAX);
   const fits = isLegacy ? recorded["name"] === name : recorded["tool_call_id"] === shown.id;

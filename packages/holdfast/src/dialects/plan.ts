@@ -65,9 +65,7 @@ export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Re
     endsOpen &&
     (call.call.by === "agent" || (manner.pauses !== false && !call.call.atOnce)) &&
     (isAtEnd(call) || (call.call.by === "provider" && isCalledFrom(call.call.id, call.section + 1)));
-  // The provider's call may go on while calls that are made in its course are answered.
-  const isCalledFrom = (id: string, from: number): boolean =>
-    from <= last && sections.slice(from).every(({ calls }) => calls.some(({ call }) => call.caller === id));
+  const isCalledFrom = callersOf(sections);
   // Backwards, since a result of the provider's may stand in a later step that is left out itself; and until nothing changes any more.
   for (let before = -1; before !== leftOut.size; ) {
     before = leftOut.size;
@@ -104,6 +102,26 @@ export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Re
     answered: (entry, index) => ifShown(answers[entry]?.[index]),
     stale: (at) => (at >= changed.from && at <= changed.until) || at >= redacted || isForeign(entries[at]!, view),
     foreign: (at) => isForeign(entries[at]!, view),
+  };
+}
+
+/**
+ * The provider's call may go on while calls that are made in its course are answered: whether each section from this one on makes such calls. Found once, from the end, when somebody asks.
+ */
+function callersOf(sections: readonly Section[]): (id: string, from: number) => boolean {
+  let since: Map<string, number> | null = null;
+  return (id, from) => {
+    if (!since) {
+      since = new Map();
+      for (let at = sections.length - 1; at >= 0; at--) {
+        for (const { call } of sections[at]!.calls) {
+          const { caller } = call;
+          const isUnbroken = at === sections.length - 1 || since.get(caller ?? "") === at + 1;
+          if (caller !== undefined && isUnbroken) since.set(caller, at);
+        }
+      }
+    }
+    return from < sections.length && (since.get(id) ?? sections.length) <= from;
   };
 }
 

@@ -63,6 +63,17 @@ export function mapped<T>(items: readonly T[], change: (item: T, index: number) 
   return out ?? items;
 }
 
+/** What a function answers to a number, remembered for the last one: many results may stand in one message. */
+export function atOnce<T>(find: (at: number) => T): (at: number) => T {
+  let last = -1;
+  let found: T | undefined;
+  return (at) => {
+    if (at !== last) found = find(at);
+    last = at;
+    return found as T;
+  };
+}
+
 /** The list with one more. Most lists here have one item or none, and one that is pushed to makes room for many. */
 export function grown<T>(list: readonly T[], item: T): T[] {
   if (list.length === 0) return [item];
