@@ -193,10 +193,18 @@ function callsOf(item: unknown): FoundCall[] {
   return id && (type === "program" || PROVIDER_CALLS.has(type)) ? [found] : [];
 }
 
+/** Where each kind of call holds its input, besides `arguments`, which is the only one that is JSON text. */
+const INPUTS = ["input", "action", "actions", "operation", "code", "queries", "revised_prompt"];
+
 function inputOf(item: Shape): unknown {
-  const input = item["arguments"] ?? item["input"] ?? item["action"] ?? item["operation"] ?? item["code"];
-  const parsed = item["type"] !== "custom_tool_call" && typeof input === "string" ? parsedJson(input) : undefined;
-  return parsed === undefined ? input : parsed;
+  const { arguments: text } = item;
+  if (typeof text === "string") {
+    const parsed = parsedJson(text);
+    return parsed === undefined ? text : parsed;
+  }
+  if (text !== undefined && text !== null) return text;
+  const name = INPUTS.find((one) => item[one] !== undefined && item[one] !== null);
+  return name === undefined ? undefined : item[name];
 }
 
 function resultsOf(item: unknown): FoundResult[] {

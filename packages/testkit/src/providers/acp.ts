@@ -1,5 +1,5 @@
 import { checkUnicode } from "./unicode.ts";
-import { type Add, isNonEmpty, isObject, type Json, judge, type Violation } from "./violation.ts";
+import { type Add, isNonEmpty, isObject, type Json, judge, rowOf, type Violation } from "./violation.ts";
 
 type Rule = "acp-1" | "acp-2" | "acp-3" | "acp-4" | "acp-shape" | "acp-unicode";
 
@@ -130,7 +130,7 @@ function checkPrompt(prompt: unknown, at: string, add: Add<Rule>): void {
 }
 
 function checkBlock(block: unknown, at: string, add: Add<Rule>): void {
-  const fields = isObject(block) ? BLOCKS[String(block["type"])] : undefined;
+  const fields = isObject(block) ? rowOf(BLOCKS, block["type"]) : undefined;
   if (!isObject(block) || fields === undefined) {
     add("acp-3", at, `a content block is of type ${Object.keys(BLOCKS).join(", ")}`);
     return;

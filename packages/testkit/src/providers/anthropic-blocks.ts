@@ -1,4 +1,4 @@
-import { type Add, isNonEmpty, isObject, type Json, unknownKeys } from "./violation.ts";
+import { type Add, isNonEmpty, isObject, type Json, rowOf, unknownKeys } from "./violation.ts";
 
 export type AnthropicRule =
   | "anthropic-1"
@@ -136,7 +136,7 @@ function checkBlock({ at, type, block }: PlacedBlock, role: string, add: Add<Ant
     add("anthropic-shape", at, `a block of type ${JSON.stringify(block["type"])} does not belong in a ${role} message`);
     return;
   }
-  for (const key of unknownKeys(block, KEYS[type] ?? Object.keys(block))) {
+  for (const key of unknownKeys(block, rowOf(KEYS, type) ?? Object.keys(block))) {
     add("anthropic-shape", `${at}.${key}`, "extra inputs are not permitted");
   }
   if (type === "text") checkText(block, at, add);

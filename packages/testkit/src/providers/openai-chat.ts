@@ -1,6 +1,6 @@
 import { isJsonObject, isToolName } from "./arguments.ts";
 import { checkUnicode } from "./unicode.ts";
-import { type Add, isNonEmpty, isObject, type Json, judge, listOf, type Violation } from "./violation.ts";
+import { type Add, isNonEmpty, isObject, type Json, judge, listOf, rowOf, type Violation } from "./violation.ts";
 
 type Rule = "openai-chat-1" | "openai-chat-2" | "openai-chat-shape" | "openai-chat-unicode";
 
@@ -124,7 +124,7 @@ function checkCall(call: Json, at: string, options: OpenaiChatOptions, add: Add<
 
 function checkContent(message: Json, at: string, add: Add<Rule>): void {
   const role = String(message["role"]);
-  const allowed = PARTS[role];
+  const allowed = rowOf(PARTS, role);
   if (allowed === undefined) {
     add("openai-chat-shape", `${at}.role`, `${JSON.stringify(message["role"])} is not one of ${Object.keys(PARTS)}`);
     return;

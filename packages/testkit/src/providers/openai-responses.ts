@@ -1,7 +1,7 @@
 import { isJsonObject, isToolName } from "./arguments.ts";
 import { canonical } from "./canonical.ts";
 import { checkUnicode } from "./unicode.ts";
-import { type Add, isNonEmpty, isObject, type Json, judge, listOf, type Violation } from "./violation.ts";
+import { type Add, isNonEmpty, isObject, type Json, judge, listOf, rowOf, type Violation } from "./violation.ts";
 
 type Rule =
   | "openai-responses-1"
@@ -192,7 +192,7 @@ function checkPairs(items: readonly Json[], add: Add<Rule>): void {
     if (type === "mcp_approval_response" && !requests.delete(item["approval_request_id"])) {
       add("openai-responses-4", at, `no approval request ${item["approval_request_id"]} is open`);
     }
-    const pair = OUTPUTS[type];
+    const pair = rowOf(OUTPUTS, type);
     if (pair) {
       if (open.has(`${pair.output} ${id}`)) add("openai-responses-ids", at, `call_id ${id} is open already`);
       open.set(`${pair.output} ${id}`, { at, ...pair });
@@ -220,14 +220,14 @@ function checkIds(items: readonly Json[], add: Add<Rule>): void {
     const type = typeOf(item);
     const { id, call_id: callId } = item;
     if (id !== undefined && id !== null) {
-      const prefix = PREFIXES[type];
+      const prefix = rowOf(PREFIXES, type);
       if (!isNonEmpty(id) || id.length > CALL_ID_MAX) add("openai-responses-ids", `${at}.id`, "1 to 64 characters");
       else if (prefix && !id.startsWith(prefix))
         add("openai-responses-ids", `${at}.id`, `an id that begins with ${prefix}`);
       if (ids.has(id)) add("openai-responses-ids", at, `duplicate item found with id ${id}`);
       ids.add(id);
     }
-    if (OUTPUTS[type]) {
+    if (rowOf(OUTPUTS, type)) {
       if (!isNonEmpty(callId) || callId.length > CALL_ID_MAX) {
         add("openai-responses-ids", `${at}.call_id`, "a call_id of 1 to 64 characters");
       }
@@ -316,7 +316,7 @@ function checkTogether(items: readonly Json[], places: ReadonlyMap<unknown, Plac
         add("openai-responses-order", at, `the output of ${callId} is still to come`);
         open.delete(callId);
       }
-      if (OUTPUTS[type]) open.set(item["call_id"], place.response);
+      if (rowOf(OUTPUTS, type)) open.set(item["call_id"], place.response);
       current = place.response;
       message = undefined;
     } else if (type === "message" && item["role"] !== "assistant") message ??= at;
