@@ -110,14 +110,25 @@ export function inputText(value: unknown): string {
   return JSON.stringify(wellFormed(parsed ?? inputObject(value))) ?? "{}";
 }
 
-/** Undefined if it is not JSON. */
+/** Deeper than the journal takes (S5): whoever walks through what a model wrote would run out of stack. */
+const DEPTH_MAX = 1000;
+
+/** Undefined if it is not JSON, or nested too deep. */
 export function parsedJson(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    const value = JSON.parse(text) as unknown;
+    return text.length > 2 * DEPTH_MAX && isDeep(value, 0) ? undefined : value;
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;
   }
+}
+
+function isDeep(value: unknown, depth: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (depth > DEPTH_MAX) return true;
+  for (const member of Object.values(value)) if (isDeep(member, depth + 1)) return true;
+  return false;
 }
 
 /** The text of several parts, for people: pieces of one text as one, anything else in between as a line of its own. */

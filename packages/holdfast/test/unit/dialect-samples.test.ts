@@ -482,6 +482,18 @@ describe("ai-sdk", () => {
     ]);
   });
 
+  test("an output of several parts goes as it is, and without those that are empty", () => {
+    const output = (...value: Message[]): Message => ({
+      role: "tool",
+      content: [{ type: "tool-result", toolCallId: "a", toolName: "read", output: { type: "content", value } }],
+    });
+    const image = { type: "image-data", data: "iVBORw0KGgo=", mediaType: "image/png" };
+    const words = { type: "text", text: "so" };
+    const whole = output(words, image);
+    expect(arranged(aiSdk, [user, says(call), whole])[2]).toBe(whole);
+    expect(arranged(aiSdk, [user, says(call), output({ type: "text", text: " " }, image)])[2]).toEqual(output(image));
+  });
+
   test("a call that a person denied is told so, in the SDK's own kind of output", () => {
     const denied = aiSdk.result({ id: "a", name: "read", denied: true }, { error: "not now" });
     expect(denied).toMatchObject({ content: [{ output: { type: "execution-denied", reason: "not now" } }] });
