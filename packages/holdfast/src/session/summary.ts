@@ -1,5 +1,6 @@
 import type { Dialect } from "../dialects/dialect.ts";
 import { type Shape, shapeOf } from "../dialects/shape.ts";
+import { beginningOf } from "../dialects/well-formed.ts";
 import type { Summariser } from "../journal/contract.ts";
 import type { Json } from "../journal/record.ts";
 import { oneLine } from "./one-line.ts";
@@ -214,7 +215,7 @@ function textOf(dialect: Dialect<any>, stored: Json, by: "user" | "anybody"): st
 
 /** With the long strings in it cut; the very same value if there are none. */
 function shortened(value: Json, depth: number): Json {
-  if (typeof value === "string") return value.length > STRING_CHARS_MAX ? value.slice(0, STRING_CHARS_MAX) : value;
+  if (typeof value === "string") return beginningOf(value, STRING_CHARS_MAX);
   if (typeof value !== "object" || value === null || depth > DEPTH_MAX) return value;
   let changed = false;
   const entries = Object.entries(value).map(([name, member]): [string, Json | undefined] => {

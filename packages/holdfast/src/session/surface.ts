@@ -169,6 +169,11 @@ export interface Reading<M> {
   /** Who writes to it now. */
   readonly holder: Holder | null;
   readonly attributes: Attributes;
+  /**
+   * What is recorded and in no request, because its provider would refuse it there, in words for a developer: reasoning without its encrypted content or its signature, say. Empty if all is well. Each is
+   * also a warning of Node's (`process.emitWarning`, code `HOLDFAST_UNSENT`), once in a process.
+   */
+  readonly warnings: readonly string[];
 }
 
 /** One conversation, open for writing. Everything that it records is durable when the promise resolves, unless a call says otherwise. */
