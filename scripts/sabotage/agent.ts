@@ -34,6 +34,22 @@ export const agentSabotages: readonly Sabotage[] = [
     look: ADAPTER,
   },
   {
+    name: "agent: a question that was open at the end of the last process is not asked again",
+    room: cli,
+    file: "host/chat.ts",
+    find: "if (undecided.length > 0) this.#askAgain(undecided);",
+    replace: "void undecided;",
+    look: AGENT,
+  },
+  {
+    name: "agent: a prompt takes the place of a turn that waits for an answer",
+    room: cli,
+    file: "host/chat.ts",
+    find: "return !this.#shift.over && interruption !== null && this.state.interruption !== null && isWaiting(interruption);",
+    replace: "return interruption === null && isWaiting(interruption!);",
+    look: AGENT,
+  },
+  {
     name: "agent: a tool whose outcome is unknown is run again",
     room: cli,
     file: "agent/reopened.ts",

@@ -3,21 +3,24 @@ import type { Queued, Session, Turn } from "holdfast";
 import { estimateTokens } from "../agent/compaction.ts";
 import { Equipment } from "../agent/equipment.ts";
 import { type Worked, work } from "../agent/loop.ts";
-import { type Approval, openApprovals } from "../agent/reopened.ts";
+import { type Approval, openApprovals, resume } from "../agent/reopened.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { Board } from "./board.ts";
 import { firstState } from "./chat-state.ts";
 import type { Chat, ChatEvent, ChatState, PermissionAsk } from "./host.ts";
-import { answerTo, byRules, Permissions } from "./permissions.ts";
+import { type Answers, answerTo, byRules, Permissions } from "./permissions.ts";
 import { before } from "./rewinding.ts";
 import { APP, type Services } from "./services.ts";
 import { Shift } from "./shift.ts";
-import { failureShown, interruptionShown, isStoreFailure, textOf, tooManySteps } from "./shown.ts";
+import { failureShown, interruptionShown, isStoreFailure, isWaiting, textOf, tooManySteps } from "./shown.ts";
 import { sumUp } from "./summing-up.ts";
 import { takeUp } from "./taking-up.ts";
 
 type Message = ModelMessage;
+
+const UNDECIDED =
+  "The last turn is waiting for your answer. Go on with it to be asked again, or leave it: then its call does not run.";
 
 /** One conversation with the agent, in this process. It decides when turns begin and how they end; the loop works on them, the journal remembers them. */
 export class LocalChat implements Chat {
@@ -75,6 +78,18 @@ export class LocalChat implements Chat {
     });
   }
 
+  /** The state as the last process left it: a question that was open then is open again (R7). Nothing is recorded until it is answered. */
+  async restore(): Promise<void> {
+    await this.look();
+    const { interruption } = this.#session;
+    if (!interruption || !isWaiting(interruption) || this.#services.asks === "nobody") return;
+    // What else is open has to be taken up first, and a person may decide how.
+    if (!interruption.calls.every(({ state }) => state === "awaiting")) return;
+    const calls = interruption.calls.map(({ id, name, input }) => ({ toolCallId: id, toolName: name, input }));
+    const { undecided } = byRules(calls, (name, input) => this.#equipment.decide(name, input), "person");
+    if (undecided.length > 0) this.#askAgain(undecided);
+  }
+
   subscribe(listener: (event: ChatEvent) => void): () => void {
     return this.#board.subscribe(listener);
   }
@@ -92,11 +107,12 @@ export class LocalChat implements Chat {
     this.#isUnused = false;
     this.#shift.isPaused = false;
     // Behind those that wait already: prompts are delivered in their order (C9).
-    if (this.#shift.over || this.#session.queue.length > 0) {
+    if (this.#shift.over || this.#session.queue.length > 0 || this.#isUndecided()) {
       const { id } = await this.#session.enqueue(message);
       this.#board.record({ type: "queued", id, text });
       // Nothing runs, or it was the last moment of the turn that ran: nobody else would begin it.
-      if (!this.#shift.over) await this.resumeQueue();
+      if (this.#isUndecided()) this.#board.tell({ type: "notice", level: "warning", text: `Queued. ${UNDECIDED}` });
+      else if (!this.#shift.over) await this.resumeQueue();
       return "queued";
     }
     // Named as its answers name it: else every prompt would look like a change of the model, and signed reasoning be left out (R4).
@@ -116,7 +132,7 @@ export class LocalChat implements Chat {
       throw new CommandError(EXIT.usage, "TURN_OPEN", "A turn is running: there is nothing to finish.");
     const { interruption } = this.#session;
     if (!interruption)
-      throw new CommandError(EXIT.failed, "NOTHING_TO_RESUME", "The last turn completed: nothing is to be finished.");
+      throw new CommandError(EXIT.failed, "NOTHING_TO_RESUME", "Nothing to finish: the last turn completed.");
     const { calls } = interruption;
     await this.#begin(async (signal) => {
       let turn: Turn<Message> | null = null;
@@ -149,6 +165,7 @@ export class LocalChat implements Chat {
 
   async resumeQueue(): Promise<void> {
     await this.#whole();
+    this.#assertDecided();
     this.#shift.isPaused = false;
     const [next] = this.#session.queue;
     if (!this.#shift.over && next) await this.#begin(() => this.#startQueued(next));
@@ -261,14 +278,29 @@ export class LocalChat implements Chat {
   async #between(): Promise<void> {
     await this.#whole();
     if (this.#shift.over) throw new CommandError(EXIT.usage, "TURN_OPEN", "A turn is running: stop it first.");
+    this.#assertDecided();
+  }
+
+  /** A turn waits for a person who has neither answered nor left it: nothing else may take its place. */
+  #isUndecided(): boolean {
+    const { interruption } = this.#session;
+    return !this.#shift.over && interruption !== null && this.state.interruption !== null && isWaiting(interruption);
+  }
+
+  #assertDecided(): void {
+    if (this.#isUndecided()) throw new CommandError(EXIT.usage, "TURN_OPEN", UNDECIDED);
   }
 
   /** Begins a turn, or does what must not happen beside one (then `start` answers null). Rejects with what `start` says. */
-  async #begin(start: (stopped: AbortSignal) => Promise<Turn<Message> | null>, resumed = false): Promise<void> {
+  async #begin(
+    start: (stopped: AbortSignal) => Promise<Turn<Message> | null>,
+    resumed = false,
+    answers: Answers = new Map(),
+  ): Promise<void> {
     this.#shift.begin();
     try {
       const turn = await start(this.#shift.signal);
-      void this.#workOn(turn, resumed);
+      void this.#workOn(turn, resumed, answers);
     } catch (error) {
       if (isStoreFailure(error)) await this.#breakOff(error);
       void this.#workOn(null, false);
@@ -283,11 +315,11 @@ export class LocalChat implements Chat {
   }
 
   /** Works on this turn, and on those that are queued behind it. */
-  async #workOn(first: Turn<Message> | null, isResumed: boolean): Promise<void> {
+  async #workOn(first: Turn<Message> | null, isResumed: boolean, answers: Answers = new Map()): Promise<void> {
     let turn = first;
     let resumed = isResumed;
     for (;;) {
-      if (turn) await this.#toItsEnd(turn, resumed);
+      if (turn) await this.#toItsEnd(turn, resumed, answers);
       this.#turn = null;
       turn = null;
       resumed = false;
@@ -304,7 +336,8 @@ export class LocalChat implements Chat {
     this.#shift.end();
   }
 
-  async #toItsEnd(first: Turn<Message>, resumed: boolean): Promise<void> {
+  /** `answers`: what a person has said of its calls before it was taken up. */
+  async #toItsEnd(first: Turn<Message>, resumed: boolean, answers: Answers): Promise<void> {
     let turn = first;
     try {
       this.#board.begin();
@@ -329,7 +362,7 @@ export class LocalChat implements Chat {
           await this.#conclude(turn, worked);
           return;
         }
-        const next = await this.#permitted(turn, worked.approvals);
+        const next = await this.#permitted(turn, worked.approvals, answers);
         if (!next) return;
         turn = next;
         this.#board.change({ status: "running" });
@@ -383,9 +416,15 @@ export class LocalChat implements Chat {
   }
 
   /** A person decides on each of the calls; the turn waits, if need be until another process goes on with it (R7, C37). Null if nobody did. */
-  async #permitted(turn: Turn<Message>, approvals: readonly Approval[]): Promise<Turn<Message> | null> {
+  async #permitted(
+    turn: Turn<Message>,
+    approvals: readonly Approval[],
+    before: Answers,
+  ): Promise<Turn<Message> | null> {
     const decide = (name: string, input: unknown) => this.#equipment.decide(name, input);
-    const { words, undecided, denied } = byRules(approvals, decide, this.#services.asks);
+    const { words, undecided: open, denied } = byRules(approvals, decide, this.#services.asks);
+    const undecided = open.filter(({ call }) => !before.has(call));
+    for (const { call } of open) if (before.has(call)) words.set(call, before.get(call)!);
     for (const { call, decision } of denied) {
       this.#board.told().denied(call, decision);
       this.#board.tell({ type: "permission.answered", call: call.toolCallId, allowed: false, by: "rules" });
@@ -403,6 +442,32 @@ export class LocalChat implements Chat {
     await goesOn.append(answerTo(approvals, words));
     this.#board.refresh();
     return goesOn;
+  }
+
+  /** The turn is taken up when all of them are answered; withdrawn, it waits on. */
+  #askAgain(asks: readonly PermissionAsk[]): void {
+    const answers: Answers = new Map();
+    const asked = this.#begin(
+      async () => {
+        const words = await this.#permissions.ask(asks);
+        if (!words) {
+          await this.look();
+          this.#board.tell({ type: "turn.ended", outcome: "waiting", denied: 0 });
+          return null;
+        }
+        for (const [call, word] of words) answers.set(call, word);
+        this.#board.change({ status: "running" }, { type: "changed" });
+        return await resume(this.#session, await this.#equipment.know(this.#session.interruption?.calls ?? []));
+      },
+      true,
+      answers,
+    );
+    // Nobody waits for this: the chat tells of it by its state.
+    asked.catch(async (error: unknown) => {
+      if (isStoreFailure(error)) return;
+      await this.look();
+      this.#board.change({ failure: failureShown(error, this.#model.name) }, { type: "changed" });
+    });
   }
 
   /** Null if nobody is to be asked any more. */

@@ -182,7 +182,7 @@ export class LocalHost implements Host {
         const model = await modelOf();
         const chat = new LocalChat(session, model, this.#services, () => this.#chats.delete(id), { isNew });
         if (session.attributes.notes["model"] !== model.name) await session.note("model", model.name);
-        await chat.look();
+        await chat.restore();
         return chat;
       } catch (error) {
         await session.close();

@@ -1,10 +1,12 @@
 import type { ModelMessage } from "ai";
-import type { Approval } from "../agent/reopened.ts";
+import type { Approval, AskedCall } from "../agent/reopened.ts";
 import type { Decision } from "../tools/permission.ts";
 import type { Board } from "./board.ts";
 import type { PermissionAsk } from "./host.ts";
 
 type Word = { readonly approved: boolean; readonly reason?: string };
+/** By call. */
+export type Answers = Map<string, Word>;
 
 /** The questions that are put to a person, until all of them are answered or withdrawn. */
 export class Permissions {
@@ -62,17 +64,17 @@ export class Permissions {
 
 /** What the rules say of calls that wait, and which of them are left to a person. */
 export function byRules(
-  approvals: readonly Approval[],
+  approvals: readonly AskedCall[],
   decide: (name: string, input: unknown) => Decision,
   asks: "person" | "nobody",
 ): {
   readonly words: Map<string, Word>;
   readonly undecided: readonly PermissionAsk[];
-  readonly denied: readonly { readonly call: Approval; readonly decision: Decision }[];
+  readonly denied: readonly { readonly call: AskedCall; readonly decision: Decision }[];
 } {
   const words = new Map<string, Word>();
   const undecided: PermissionAsk[] = [];
-  const denied: { call: Approval; decision: Decision }[] = [];
+  const denied: { call: AskedCall; decision: Decision }[] = [];
   for (const call of approvals) {
     const { toolCallId, toolName: name, input } = call;
     const decision = decide(name, input);
