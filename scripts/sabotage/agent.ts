@@ -37,8 +37,8 @@ export const agentSabotages: readonly Sabotage[] = [
     name: "agent: a question that was open at the end of the last process is not asked again",
     room: cli,
     file: "host/chat.ts",
-    find: "if (undecided.length > 0) this.#askAgain(undecided);",
-    replace: "void undecided;",
+    find: "if (open.length > 0) this.#askAgain(open);",
+    replace: "void open;",
     look: AGENT,
   },
   {
@@ -77,8 +77,8 @@ export const agentSabotages: readonly Sabotage[] = [
     name: "agent: a new prompt overtakes those that are queued",
     room: cli,
     file: "host/chat.ts",
-    find: "this.#session.queue.length > 0) {",
-    replace: "this.#session.queue.length < 0) {",
+    find: "this.#session.queue.length > 0 || this.#isUndecided()) {",
+    replace: "this.#isUndecided()) {",
     look: AGENT,
   },
   {

@@ -8,19 +8,18 @@ import { CommandError, EXIT } from "../exit.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { Board } from "./board.ts";
 import { firstState } from "./chat-state.ts";
+import { conclude } from "./concluding.ts";
 import type { Chat, ChatEvent, ChatState, PermissionAsk } from "./host.ts";
-import { type Answers, answerTo, byRules, Permissions } from "./permissions.ts";
+import { answerTo, byRules, Permissions } from "./permissions.ts";
 import { before } from "./rewinding.ts";
 import { APP, type Services } from "./services.ts";
 import { Shift } from "./shift.ts";
-import { failureShown, interruptionShown, isStoreFailure, isWaiting, textOf, tooManySteps } from "./shown.ts";
+import { failureShown, interruptionShown, isStoreFailure, textOf } from "./shown.ts";
 import { sumUp } from "./summing-up.ts";
 import { takeUp } from "./taking-up.ts";
+import { isWaiting, openQuestions, UNDECIDED } from "./waiting.ts";
 
 type Message = ModelMessage;
-
-const UNDECIDED =
-  "The last turn is waiting for your answer. Go on with it to be asked again, or leave it: then its call does not run.";
 
 /** One conversation with the agent, in this process. It decides when turns begin and how they end; the loop works on them, the journal remembers them. */
 export class LocalChat implements Chat {
@@ -82,12 +81,9 @@ export class LocalChat implements Chat {
   async restore(): Promise<void> {
     await this.look();
     const { interruption } = this.#session;
-    if (!interruption || !isWaiting(interruption) || this.#services.asks === "nobody") return;
-    // What else is open has to be taken up first, and a person may decide how.
-    if (!interruption.calls.every(({ state }) => state === "awaiting")) return;
-    const calls = interruption.calls.map(({ id, name, input }) => ({ toolCallId: id, toolName: name, input }));
-    const { undecided } = byRules(calls, (name, input) => this.#equipment.decide(name, input), "person");
-    if (undecided.length > 0) this.#askAgain(undecided);
+    if (!interruption || this.#services.asks === "nobody") return;
+    const open = openQuestions(interruption, (name, input) => this.#equipment.decide(name, input));
+    if (open.length > 0) this.#askAgain(open);
   }
 
   subscribe(listener: (event: ChatEvent) => void): () => void {
@@ -134,17 +130,9 @@ export class LocalChat implements Chat {
     if (!interruption)
       throw new CommandError(EXIT.failed, "NOTHING_TO_RESUME", "Nothing to finish: the last turn completed.");
     const { calls } = interruption;
-    await this.#begin(async (signal) => {
-      let turn: Turn<Message> | null = null;
-      // To wait is work already: it is seen, and can be stopped.
-      this.#board.change({ status: "running" }, { type: "changed" });
-      try {
-        turn = await takeUp(this.#session, this.#equipment, this.#board, { calls, processes, signal });
-      } finally {
-        if (turn === null) this.#board.change({ status: "interrupted" }, { type: "changed" });
-      }
-      return turn;
-    }, true);
+    const goOn = (signal: AbortSignal) =>
+      takeUp(this.#session, this.#equipment, this.#board, { calls, processes, signal });
+    await this.#begin(goOn, true);
   }
 
   leave(): void {
@@ -165,7 +153,7 @@ export class LocalChat implements Chat {
 
   async resumeQueue(): Promise<void> {
     await this.#whole();
-    this.#assertDecided();
+    if (this.#isUndecided()) throw new CommandError(EXIT.usage, "TURN_OPEN", UNDECIDED);
     this.#shift.isPaused = false;
     const [next] = this.#session.queue;
     if (!this.#shift.over && next) await this.#begin(() => this.#startQueued(next));
@@ -278,7 +266,7 @@ export class LocalChat implements Chat {
   async #between(): Promise<void> {
     await this.#whole();
     if (this.#shift.over) throw new CommandError(EXIT.usage, "TURN_OPEN", "A turn is running: stop it first.");
-    this.#assertDecided();
+    if (this.#isUndecided()) throw new CommandError(EXIT.usage, "TURN_OPEN", UNDECIDED);
   }
 
   /** A turn waits for a person who has neither answered nor left it: nothing else may take its place. */
@@ -287,20 +275,12 @@ export class LocalChat implements Chat {
     return !this.#shift.over && interruption !== null && this.state.interruption !== null && isWaiting(interruption);
   }
 
-  #assertDecided(): void {
-    if (this.#isUndecided()) throw new CommandError(EXIT.usage, "TURN_OPEN", UNDECIDED);
-  }
-
   /** Begins a turn, or does what must not happen beside one (then `start` answers null). Rejects with what `start` says. */
-  async #begin(
-    start: (stopped: AbortSignal) => Promise<Turn<Message> | null>,
-    resumed = false,
-    answers: Answers = new Map(),
-  ): Promise<void> {
+  async #begin(start: (stopped: AbortSignal) => Promise<Turn<Message> | null>, resumed = false): Promise<void> {
     this.#shift.begin();
     try {
       const turn = await start(this.#shift.signal);
-      void this.#workOn(turn, resumed, answers);
+      void this.#workOn(turn, resumed);
     } catch (error) {
       if (isStoreFailure(error)) await this.#breakOff(error);
       void this.#workOn(null, false);
@@ -315,11 +295,11 @@ export class LocalChat implements Chat {
   }
 
   /** Works on this turn, and on those that are queued behind it. */
-  async #workOn(first: Turn<Message> | null, isResumed: boolean, answers: Answers = new Map()): Promise<void> {
+  async #workOn(first: Turn<Message> | null, isResumed: boolean): Promise<void> {
     let turn = first;
     let resumed = isResumed;
     for (;;) {
-      if (turn) await this.#toItsEnd(turn, resumed, answers);
+      if (turn) await this.#toItsEnd(turn, resumed);
       this.#turn = null;
       turn = null;
       resumed = false;
@@ -336,8 +316,7 @@ export class LocalChat implements Chat {
     this.#shift.end();
   }
 
-  /** `answers`: what a person has said of its calls before it was taken up. */
-  async #toItsEnd(first: Turn<Message>, resumed: boolean, answers: Answers): Promise<void> {
+  async #toItsEnd(first: Turn<Message>, resumed: boolean): Promise<void> {
     let turn = first;
     try {
       this.#board.begin();
@@ -359,10 +338,13 @@ export class LocalChat implements Chat {
         this.#board.change({ live: null, isCompacting: false });
         this.#board.refresh();
         if (worked.kind !== "waiting") {
-          await this.#conclude(turn, worked);
+          // What is queued behind a failure was meant to follow its success.
+          if (worked.kind === "failed" || worked.kind === "limit") this.#shift.isPaused = true;
+          const facts = { stoppedBy: this.#shift.stoppedBy, model: this.#model.name, look: () => this.look() };
+          await conclude(this.#session, turn, worked, this.#board, facts);
           return;
         }
-        const next = await this.#permitted(turn, worked.approvals, answers);
+        const next = await this.#permitted(turn, worked.approvals);
         if (!next) return;
         turn = next;
         this.#board.change({ status: "running" });
@@ -384,47 +366,11 @@ export class LocalChat implements Chat {
     if (this.#services.ending.aborted) await new Promise<never>(() => {});
   }
 
-  async #conclude(turn: Turn<Message>, worked: Exclude<Worked, { kind: "waiting" }>): Promise<void> {
-    const denied = this.#board.deniedIn(turn.number);
-    switch (worked.kind) {
-      case "completed":
-        await turn.end();
-        this.#board.change({ status: "idle" });
-        this.#board.record({ type: "turn.ended", outcome: "completed", denied });
-        return;
-      case "aborted": {
-        // `stop` has recorded it; if something else fired the signal, this does.
-        await turn.abort({ by: this.#shift.stoppedBy ?? "user" });
-        const how = this.#session.interruption?.how;
-        this.#board.change({ status: "idle" });
-        const by = how?.kind === "aborted" ? { by: how.by } : {};
-        this.#board.record({ type: "turn.ended", outcome: "aborted", denied, ...by });
-        return;
-      }
-      default: {
-        const error = worked.kind === "limit" ? tooManySteps(worked.steps) : worked.error;
-        if (isStoreFailure(error)) throw error;
-        const failure = failureShown(error, this.#model.name);
-        // What is queued behind it was meant to follow its success.
-        this.#shift.isPaused = true;
-        await turn.fail(failure.message);
-        await this.look();
-        this.#board.change({ status: "interrupted", failure });
-        this.#board.record({ type: "turn.ended", outcome: "failed", error: failure, denied });
-      }
-    }
-  }
-
   /** A person decides on each of the calls; the turn waits, if need be until another process goes on with it (R7, C37). Null if nobody did. */
-  async #permitted(
-    turn: Turn<Message>,
-    approvals: readonly Approval[],
-    before: Answers,
-  ): Promise<Turn<Message> | null> {
+  async #permitted(turn: Turn<Message>, approvals: readonly Approval[]): Promise<Turn<Message> | null> {
     const decide = (name: string, input: unknown) => this.#equipment.decide(name, input);
     const { words, undecided: open, denied } = byRules(approvals, decide, this.#services.asks);
-    const undecided = open.filter(({ call }) => !before.has(call));
-    for (const { call } of open) if (before.has(call)) words.set(call, before.get(call)!);
+    const undecided = this.#permissions.withoutAnswered(open, words);
     for (const { call, decision } of denied) {
       this.#board.told().denied(call, decision);
       this.#board.tell({ type: "permission.answered", call: call.toolCallId, allowed: false, by: "rules" });
@@ -446,27 +392,18 @@ export class LocalChat implements Chat {
 
   /** The turn is taken up when all of them are answered; withdrawn, it waits on. */
   #askAgain(asks: readonly PermissionAsk[]): void {
-    const answers: Answers = new Map();
-    const asked = this.#begin(
-      async () => {
-        const words = await this.#permissions.ask(asks);
-        if (!words) {
-          await this.look();
-          this.#board.tell({ type: "turn.ended", outcome: "waiting", denied: 0 });
-          return null;
-        }
-        for (const [call, word] of words) answers.set(call, word);
-        this.#board.change({ status: "running" }, { type: "changed" });
-        return await resume(this.#session, await this.#equipment.know(this.#session.interruption?.calls ?? []));
-      },
-      true,
-      answers,
-    );
+    const asked = this.#begin(async () => {
+      if (!(await this.#permissions.askAhead(asks))) {
+        await this.look();
+        this.#board.tell({ type: "turn.ended", outcome: "waiting", denied: 0 });
+        return null;
+      }
+      this.#board.change({ status: "running" }, { type: "changed" });
+      return await resume(this.#session, await this.#equipment.know(this.#session.interruption?.calls ?? []));
+    }, true);
     // Nobody waits for this: the chat tells of it by its state.
-    asked.catch(async (error: unknown) => {
-      if (isStoreFailure(error)) return;
-      await this.look();
-      this.#board.change({ failure: failureShown(error, this.#model.name) }, { type: "changed" });
+    asked.catch((error: unknown) => {
+      if (!isStoreFailure(error)) this.#board.change({ failure: failureShown(error, this.#model.name) });
     });
   }
 

@@ -5,8 +5,6 @@ import type { Board } from "./board.ts";
 import type { PermissionAsk } from "./host.ts";
 
 type Word = { readonly approved: boolean; readonly reason?: string };
-/** By call. */
-export type Answers = Map<string, Word>;
 
 /** The questions that are put to a person, until all of them are answered or withdrawn. */
 export class Permissions {
@@ -15,6 +13,8 @@ export class Permissions {
   #words = new Map<string, Word>();
   #done: ((words: Map<string, Word> | null) => void) | null = null;
   #asked = Promise.withResolvers<void>();
+  /** What was said of calls whose turn had not been taken up. */
+  #ahead = new Map<string, Word>();
 
   constructor(board: Board) {
     this.#board = board;
@@ -41,6 +41,21 @@ export class Permissions {
     const words = await answered;
     this.#board.change({ asks: [] });
     return words;
+  }
+
+  /** The same before the turn is taken up: the answers are kept for it. False if the questions were withdrawn. */
+  async askAhead(asks: readonly PermissionAsk[]): Promise<boolean> {
+    const words = await this.ask(asks);
+    this.#ahead = words ?? new Map();
+    return words !== null;
+  }
+
+  /** Those that nobody has answered ahead; the answers of the others go into `words`, once. */
+  withoutAnswered(asks: readonly PermissionAsk[], words: Map<string, Word>): readonly PermissionAsk[] {
+    const ahead = this.#ahead;
+    this.#ahead = new Map();
+    for (const { call } of asks) if (ahead.has(call)) words.set(call, ahead.get(call)!);
+    return asks.filter(({ call }) => !ahead.has(call));
   }
 
   answer(ask: PermissionAsk, allowed: boolean, by: string, reason?: string): void {

@@ -31,13 +31,6 @@ export function interruptionShown(
   };
 }
 
-/** A person was to decide on a call of this turn, and has not; nor has anybody stopped it. */
-export function isWaiting({ how, calls }: Interruption<ModelMessage>): boolean {
-  if (how.kind === "suspended") return true;
-  if (how.kind === "aborted" && how.by !== "close") return false;
-  return calls.some(({ state }) => state === "awaiting");
-}
-
 export function damageShown({ damaged, missing, cutBytes, quarantine }: Recovery): string[] {
   const words = damaged.map(
     ({ segment, offset, bytes, why }) =>
