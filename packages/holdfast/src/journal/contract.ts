@@ -89,8 +89,10 @@ export interface Verification extends Recovery {
 
 export interface Listed {
   readonly id: string;
-  /** When the newest record was written. */
+  /** When the newest record was written, by the clock of its writer. */
   readonly at: string;
+  /** What lists are ordered by, where that is not `at`, because the clock was set back: it sorts as `at` does, and is later than that. */
+  readonly stamp?: string;
   /** The newest seq. */
   readonly head: number;
   /** The last writer ended in order. If not, a writer is at work or has died: ask `holder`. */
@@ -213,7 +215,10 @@ export interface JournalStore extends AsyncDisposable {
   has(id: string): Promise<boolean>;
   /** Who writes to it now. A probe: it never waits, and disturbs nobody. */
   holder(id: string): Promise<Holder | null>;
-  /** Newest first. Reads no transcripts (P7). */
+  /**
+   * Newest first: by which session was written to last, also if a clock was wrong meanwhile, and sessions of the same instant by id. (Of sessions that two processes write at the same time, either may come first.) Reads no
+   * transcripts (P7).
+   */
   list(options?: ListOptions): Promise<{ readonly sessions: readonly Listed[]; readonly next?: string }>;
   /** To the trash, under the lease. SESSION_BUSY, SESSION_NOT_FOUND. */
   delete(id: string): Promise<void>;

@@ -42,8 +42,8 @@ export async function listSessions(
 }
 
 /**
- * The ids of the sessions that a user may want to go on with, newest first, for `resumeLatest`: those that have something in them, work for no other session, and are not in use as far as a
- * list can tell. Whoever opens one may still find it busy, and goes on to the next.
+ * The ids of the sessions that a user may want to go on with, for `resumeLatest`: first those whose last turn did not complete, or waits for a person, then the others, each newest first. All have something in them, work for no
+ * other session, and are not in use as far as a list can tell. Whoever opens one may still find it busy, and goes on to the next.
  */
 export async function* latest(
   store: JournalStore,
@@ -55,12 +55,25 @@ export async function* latest(
     { ...(cwd === undefined ? {} : { cwd }), ...(app === undefined ? {} : { app }) },
     realPath,
   );
+  const mine = { ...where, parentSession: null };
+  // A turn that was left in the middle is not to be overlooked because another session was finished after it.
+  const unfinished = { ...hints, noneOf: { ...hints.noneOf, state: ["idle"] } };
+  yield* free(store, { where: mine, hints: unfinished }, ({ state }) => state !== "idle");
+  yield* free(store, { where: mine, hints }, ({ state }) => state === "idle");
+}
+
+async function* free(
+  store: JournalStore,
+  wanted: Pick<Wanted, "where" | "hints">,
+  fits: (row: SessionRow) => boolean,
+): AsyncGenerator<string, void, undefined> {
   let after: string | undefined;
   let size = PAGE_MIN;
   do {
-    const page = await store.list(pageOptions({ where: { ...where, parentSession: null }, hints }, size, after));
+    const page = await store.list(pageOptions(wanted, size, after));
     for (const listed of page.sessions) {
-      if (isEmpty(rowOf(listed.summary))) continue;
+      const row = rowOf(listed.summary);
+      if (isEmpty(row) || !fits(row)) continue;
       // The last record of one that is not in use is `closed`, or its writer died (S14).
       if (!listed.closed && (await isHeld(store, listed))) continue;
       yield listed.id;
@@ -89,7 +102,8 @@ async function choose(
   let seen = 0;
   for (const listed of rows) {
     if (chosen.length === limit) break;
-    if (listed.at < wanted.since) return { chosen, seen, isOver: true };
+    // No session is written after its place in the order: behind this one all are too old.
+    if ((listed.stamp ?? listed.at) < wanted.since) return { chosen, seen, isOver: true };
     seen++;
     const row = rowOf(listed.summary);
     if (!fits(listed, row, wanted)) continue;
@@ -100,7 +114,7 @@ async function choose(
 }
 
 function fits(listed: Listed, row: SessionRow, wanted: Wanted): boolean {
-  if (listed.at >= wanted.until) return false;
+  if (listed.at < wanted.since || listed.at >= wanted.until) return false;
   if (!wanted.empty && isEmpty(row)) return false;
   if (!wanted.states.includes(row.state)) return false;
   return wanted.labels.every(([name, value]) => Object.hasOwn(row.labels ?? {}, name) && row.labels?.[name] === value);

@@ -146,11 +146,13 @@ export class SearchIndex {
     // In one piece: a session that is written to moves to the front, and between two pages it would be passed over.
     const { sessions } = await this.#store.list();
     const marks = await patiently(this.#patienceMs, () => base.tables.marks());
-    for (const listed of sessions) {
-      const mark = marks.get(listed.id);
-      marks.delete(listed.id);
+    for (const { id, at, stamp = at, head } of sessions) {
+      const mark = marks.get(id);
+      marks.delete(id);
+      // Hits come in the order of a list.
+      const listed = { id, at: stamp, head };
       if (isFresh(mark, listed, this.#dialectNamed)) continue;
-      await this.#index(base, listed.id, this.#patienceMs, listed);
+      await this.#index(base, id, this.#patienceMs, listed);
       await breathe();
     }
     for (const id of marks.keys()) {

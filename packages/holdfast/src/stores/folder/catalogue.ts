@@ -5,7 +5,7 @@ import { errnoOf } from "../../errors.ts";
 import type { Json } from "../../journal/record.ts";
 import type { Row } from "./summary.ts";
 
-const SCHEMA_VERSION = 1;
+const SCHEMA_VERSION = 2;
 const SQLITE_BUSY = 5;
 const SQLITE_LOCKED = 6;
 
@@ -35,6 +35,14 @@ export class Catalogue {
       }
       return this.#rows;
     }, this.#rows ?? new Map());
+  }
+
+  /** The newest stamp that is known; undefined if there is none. */
+  newest(): string | undefined {
+    return this.#guarded((database) => {
+      const { newest } = database.prepare("SELECT max(stamp) AS newest FROM sessions").get() as { newest: unknown };
+      return typeof newest === "string" ? newest : undefined;
+    }, undefined);
   }
 
   put(rows: readonly Row[], gone: readonly string[] = []): void {
@@ -78,7 +86,8 @@ export class Catalogue {
       if (version === 0) {
         database.exec(`BEGIN IMMEDIATE;
           CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, segment INTEGER NOT NULL, size INTEGER NOT NULL, mtime REAL NOT NULL,
-            at TEXT NOT NULL, head INTEGER NOT NULL, closed INTEGER NOT NULL, summary TEXT NOT NULL) WITHOUT ROWID;
+            at TEXT NOT NULL, stamp TEXT NOT NULL, head INTEGER NOT NULL, closed INTEGER NOT NULL, summary TEXT NOT NULL) WITHOUT ROWID;
+          CREATE INDEX IF NOT EXISTS sessions_by_stamp ON sessions (stamp);
           PRAGMA user_version=${SCHEMA_VERSION}; COMMIT`);
       } else if (version !== SCHEMA_VERSION) throw Object.assign(new Error("another schema"), { code: "EINVAL" });
       return database;
@@ -107,27 +116,30 @@ type Columns = [
   size: number,
   mtime: number,
   at: string,
+  stamp: string,
   head: number,
   closed: number,
   summary: string,
 ];
 
 function readRows(database: DatabaseSync): Map<string, Row> {
-  const statement = database.prepare("SELECT id, segment, size, mtime, at, head, closed, summary FROM sessions");
+  const statement = database.prepare("SELECT id, segment, size, mtime, at, stamp, head, closed, summary FROM sessions");
   statement.setReturnArrays(true);
   const rows = new Map<string, Row>();
-  for (const [id, segment, size, mtimeMs, at, head, closed, summary] of statement.all() as unknown as Columns[]) {
-    rows.set(id, { id, segment, size, mtimeMs, at, head, closed: closed === 1, summary: JSON.parse(summary) as Json });
-  }
+  for (const [id, segment, size, mtimeMs, at, stamp, head, closed, summary] of statement.all() as unknown as Columns[])
+    rows.set(id, {
+      ...{ id, segment, size, mtimeMs, at, stamp, head, closed: closed === 1 },
+      summary: JSON.parse(summary) as Json,
+    });
   return rows;
 }
 
 function writeRows(database: DatabaseSync, rows: readonly Row[], gone: readonly string[]): void {
   database.exec("BEGIN IMMEDIATE");
   try {
-    const put = database.prepare("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
-    for (const { id, segment, size, mtimeMs, at, head, closed, summary } of rows) {
-      put.run(id, segment, size, mtimeMs, at, head, closed ? 1 : 0, JSON.stringify(summary));
+    const put = database.prepare("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    for (const { id, segment, size, mtimeMs, at, stamp, head, closed, summary } of rows) {
+      put.run(id, segment, size, mtimeMs, at, stamp, head, closed ? 1 : 0, JSON.stringify(summary));
     }
     const remove = database.prepare("DELETE FROM sessions WHERE id = ?");
     for (const id of gone) remove.run(id);

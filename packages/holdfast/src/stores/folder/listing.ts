@@ -1,11 +1,11 @@
 import { sep } from "node:path";
 import type { Disk, DiskStat } from "../../disk/disk.ts";
 import { diskFailure } from "../../disk/failure.ts";
-import { errnoOf } from "../../errors.ts";
+import { errnoOf, HoldfastError } from "../../errors.ts";
 import type { Listed, ListOptions, Summariser } from "../../journal/contract.ts";
 import { isId } from "../../journal/id.ts";
 import type { Ledger } from "../../journal/ledger.ts";
-import { pageOf } from "../page.ts";
+import { newestFirst, pageOf } from "../page.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { isFresh, type Row, readRow } from "./summary.ts";
 import type { SegmentWriter } from "./writer.ts";
@@ -16,6 +16,8 @@ export class Listing {
   readonly #sessions: string;
   readonly #catalogue: Catalogue | null;
   readonly #summariser: Summariser | undefined;
+  /** `newest` has looked at all sessions. */
+  #hasLooked = false;
   /** The rows of the last list in their order, while nothing has changed. */
   #order: { readonly of: Map<string, Row>; readonly rows: readonly Row[] } | null = null;
 
@@ -31,14 +33,35 @@ export class Listing {
   }
 
   /** The session has ended in order: its row is known without reading. If its file cannot be looked at now, a list will. */
-  closed(id: string, writer: SegmentWriter, { at, head, row: summary }: Ledger): void {
+  closed(id: string, writer: SegmentWriter, { at, stamp, head, row: summary }: Ledger): void {
     const stat = statOf(this.#disk, writer.path);
     if (!stat) return;
     this.#order = null;
     const { mtimeMs } = stat;
     this.#catalogue?.put([
-      { id, segment: writer.segment, size: writer.size, mtimeMs, at, head, closed: true, summary },
+      { id, segment: writer.segment, size: writer.size, mtimeMs, at, stamp, head, closed: true, summary },
     ]);
+  }
+
+  /**
+   * The newest stamp of all sessions, so that a new writer comes behind it. Sessions whose writers died are in no catalogue: so the first look is at all of them, once. Later ones ask the catalogue, which hears of those that
+   * other processes have closed or listed.
+   */
+  newest(): string | undefined {
+    if (this.#hasLooked) return this.#catalogue?.newest();
+    this.#hasLooked = true;
+    try {
+      return this.#rows()[0]?.stamp;
+    } catch (error) {
+      // A store that cannot be listed can be written to all the same: then the clock alone decides.
+      if (!(error instanceof HoldfastError) && errnoOf(error) === undefined) throw error;
+      return this.#catalogue?.newest();
+    }
+  }
+
+  /** Sessions came by other ways than a writer. */
+  lookAgain(): void {
+    this.#hasLooked = false;
   }
 
   /** Newest first. */
@@ -75,7 +98,7 @@ export class Listing {
     this.#catalogue?.put(changed, gone);
     for (const row of changed) known.set(row.id, row);
     for (const id of gone) known.delete(id);
-    const rows = [...known.values()].sort((a, b) => (a.at === b.at ? (a.id < b.id ? 1 : -1) : a.at < b.at ? 1 : -1));
+    const rows = [...known.values()].sort(newestFirst);
     this.#order = { of: known, rows };
     return rows;
   }

@@ -3,6 +3,7 @@ import type { Disk } from "../../disk/disk.ts";
 import { errnoOf } from "../../errors.ts";
 import type { Summariser } from "../../journal/contract.ts";
 import { decodeLine } from "../../journal/decode.ts";
+import { aheadAfter, stampOf } from "../../journal/order.ts";
 import type { JournalRecord, Json } from "../../journal/record.ts";
 import { Scan } from "../../journal/scan.ts";
 import { decideTail } from "../../journal/tail.ts";
@@ -15,6 +16,8 @@ export interface Row {
   readonly size: number;
   readonly mtimeMs: number;
   readonly at: string;
+  /** What lists are ordered by. */
+  readonly stamp: string;
   readonly head: number;
   readonly closed: boolean;
   readonly summary: Json;
@@ -58,6 +61,7 @@ export function readRow(disk: Disk, folder: string, id: string, summariser: Summ
           size,
           mtimeMs,
           at: last.at,
+          stamp: stampOf(last.at, records.reduce(aheadAfter, 0)),
           head: last.seq,
           closed,
           summary: summarise(records, summariser),
