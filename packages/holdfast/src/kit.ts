@@ -3,6 +3,7 @@
  * Unlike the rest of the library, these may change with a minor version.
  */
 export { Account, type Line, recordOf, type Segment } from "./journal/account.ts";
+export { rowIn } from "./journal/contract.ts";
 export { decodeLine, TRAILER_BYTES, TRAILER_START } from "./journal/decode.ts";
 export { assertId } from "./journal/id.ts";
 export { Ledger, type Prepared } from "./journal/ledger.ts";

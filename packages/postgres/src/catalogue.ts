@@ -8,6 +8,7 @@ import {
   type OrderClock,
   parseListCursor,
   recordOf,
+  rowIn,
   stampOf,
 } from "holdfast/kit";
 import type { Database, Row } from "./database.ts";
@@ -150,7 +151,8 @@ export class Catalogue {
       at = record.at;
       ahead = aheadAfter(ahead, record);
       closed = record.kind === "closed";
-      if (record.summary !== undefined) summary = record.summary;
+      const carried = rowIn(record, this.#summariser);
+      if (carried !== undefined) summary = carried;
       else if (this.#summariser) summary = this.#summariser.add(summary, record);
     }
     return { ...row, at, stamp: stampOf(at, ahead), head, closed, summary };

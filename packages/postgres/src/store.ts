@@ -169,10 +169,9 @@ export class PostgresStore implements JournalStore {
         const lease = await this.#places.create(place, id, this.#leases, first);
         if (!lease) throw sessionExists(id);
         ledger.setDurable(ledger.head);
-        const segment = { number: 1, epoch: 1, first: 1 };
         const state = { unclean: false, created: true, startSegment: false };
         // If the store is being closed, that closes it too.
-        return this.#journal(id, lease, ledger, segment, options, state);
+        return this.#journal(id, lease, ledger, { number: 1, epoch: 1, first: 1 }, options, state);
       },
       () => sessionExists(id),
     );

@@ -1,4 +1,4 @@
-import type { Appended, Summariser } from "./contract.ts";
+import { type Appended, rowIn, type Summariser } from "./contract.ts";
 import { Encoder } from "./encode.ts";
 import { aheadAfter, OrderClock, stampOf } from "./order.ts";
 import type { JournalRecord, Json, NewRecord } from "./record.ts";
@@ -87,8 +87,9 @@ export class Ledger {
       }
     }
     if (record.synced !== undefined && record.synced > this.#marked) this.#marked = record.synced;
-    if (record.summary !== undefined) {
-      this.#row = record.summary;
+    const row = rowIn(record, this.#summariser);
+    if (row !== undefined) {
+      this.#row = row;
       this.#unadded = [];
     } else if (this.#summariser && this.#unadded.push(record) >= UNADDED_MAX) {
       this.#row = this.row;

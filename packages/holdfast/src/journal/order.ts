@@ -78,8 +78,8 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 /** What lists are ordered by: as text, so that stamps and times of records compare. A time that is none comes before all others. */
 export function stampOf(at: string, ahead: number): string {
-  if (ahead === 0 && TIME.test(at)) return at;
   const ms = Date.parse(at) + ahead;
+  if (ahead === 0 && !Number.isNaN(ms) && TIME.test(at)) return at;
   // Years of more digits begin with a sign that sorts behind all digits.
   return new Date(Number.isNaN(ms) ? 0 : Math.max(0, Math.min(ms, LATEST_MS))).toISOString().replace("+", "~");
 }

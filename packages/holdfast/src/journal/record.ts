@@ -38,5 +38,7 @@ export function cursorOf(record: JournalRecord): string {
 
 export const FORMAT_MAJOR = 1;
 export const FORMAT_MINOR = 1;
+/** The deepest nesting of a record, itself counted. Writers stay below it, and readers take what is deeper for damage: whatever walks through a record can rely on it. */
+export const RECORD_LEVELS_MAX = 1024;
 /** The largest encoded record, its newline included. */
 export const RECORD_BYTES_MAX = 64 * 1024 * 1024;

@@ -18,14 +18,18 @@ export function pageOf(
   const wanted = where && Object.entries(where);
   const sessions: Listed[] = [];
   for (const row of rows) {
-    const { id, at, stamp, head, closed, summary } = row;
+    const { id, at, stamp, head, closed, summary, unreadable } = row;
     if (after && newestFirst(row, after) <= 0) continue;
     if (wanted && !wanted.every(([name, value]) => memberOf(summary, name) === value)) continue;
     if (sessions.length >= limit) {
       const last = sessions.at(-1);
       return last ? { sessions, next: listCursor(last) } : { sessions };
     }
-    sessions.push({ id, at, ...(stamp === undefined || stamp === at ? {} : { stamp }), head, closed, summary });
+    sessions.push({
+      ...{ id, at, head, closed, summary },
+      ...(stamp === undefined || stamp === at ? {} : { stamp }),
+      ...(unreadable === undefined ? {} : { unreadable }),
+    });
   }
   return { sessions };
 }

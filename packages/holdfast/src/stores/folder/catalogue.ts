@@ -86,7 +86,7 @@ export class Catalogue {
       if (version === 0) {
         database.exec(`BEGIN IMMEDIATE;
           CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, segment INTEGER NOT NULL, size INTEGER NOT NULL, mtime REAL NOT NULL,
-            at TEXT NOT NULL, stamp TEXT NOT NULL, head INTEGER NOT NULL, closed INTEGER NOT NULL, summary TEXT NOT NULL) WITHOUT ROWID;
+            at TEXT NOT NULL, stamp TEXT NOT NULL, head INTEGER NOT NULL, closed INTEGER NOT NULL, summary TEXT NOT NULL) STRICT, WITHOUT ROWID;
           CREATE INDEX IF NOT EXISTS sessions_by_stamp ON sessions (stamp);
           PRAGMA user_version=${SCHEMA_VERSION}; COMMIT`);
       } else if (version !== SCHEMA_VERSION) throw Object.assign(new Error("another schema"), { code: "EINVAL" });
@@ -126,11 +126,12 @@ function readRows(database: DatabaseSync): Map<string, Row> {
   const statement = database.prepare("SELECT id, segment, size, mtime, at, stamp, head, closed, summary FROM sessions");
   statement.setReturnArrays(true);
   const rows = new Map<string, Row>();
-  for (const [id, segment, size, mtimeMs, at, stamp, head, closed, summary] of statement.all() as unknown as Columns[])
-    rows.set(id, {
-      ...{ id, segment, size, mtimeMs, at, stamp, head, closed: closed === 1 },
-      summary: JSON.parse(summary) as Json,
-    });
+  for (const [id, segment, size, mtimeMs, at, stamp, head, closed, text] of statement.all() as unknown as Columns[]) {
+    const summary = JSON.parse(text) as Json;
+    // Somebody has put another thing there: what the session is, its files tell.
+    if (typeof summary !== "object" || Array.isArray(summary)) continue;
+    rows.set(id, { id, segment, size, mtimeMs, at, stamp, head, closed: closed === 1, summary });
+  }
   return rows;
 }
 

@@ -1,10 +1,11 @@
 import { sep } from "node:path";
 import type { Disk, DiskStat } from "../../disk/disk.ts";
-import { diskFailure } from "../../disk/failure.ts";
-import { errnoOf, HoldfastError } from "../../errors.ts";
+import { diskFailure, isGeneral } from "../../disk/failure.ts";
+import { type ErrorCode, errnoOf, isHoldfastError } from "../../errors.ts";
 import type { Listed, ListOptions, Summariser } from "../../journal/contract.ts";
 import { isId } from "../../journal/id.ts";
 import type { Ledger } from "../../journal/ledger.ts";
+import { stampOf } from "../../journal/order.ts";
 import { newestFirst, pageOf } from "../page.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { isFresh, type Row, readRow } from "./summary.ts";
@@ -54,7 +55,7 @@ export class Listing {
       return this.#rows()[0]?.stamp;
     } catch (error) {
       // A store that cannot be listed can be written to all the same: then the clock alone decides.
-      if (!(error instanceof HoldfastError) && errnoOf(error) === undefined) throw error;
+      if (!isHoldfastError(error) && errnoOf(error) === undefined) throw error;
       return this.#catalogue?.newest();
     }
   }
@@ -72,12 +73,11 @@ export class Listing {
     const before = this.#sessions + sep;
     const names = this.#disk.list(this.#sessions);
     const gone: string[] = [];
+    const unreadable: Row[] = [];
     let seen = 0;
-    let looked = "";
-    try {
-      for (const id of names) {
-        looked = id;
-        const row = known.get(id);
+    for (const id of names) {
+      const row = known.get(id);
+      try {
         if (row) {
           seen++;
           if (isFresh(this.#disk, before + id, row)) continue;
@@ -85,24 +85,46 @@ export class Listing {
         const made = readRow(this.#disk, before + id, id, this.#summariser);
         if (made) changed.push(made);
         else if (row) gone.push(id);
+      } catch (error) {
+        // Of this one alone: the others are listed (P9).
+        unreadable.push(unreadableRow(id, row, before + id, error));
       }
-    } catch (error) {
-      // Among thousands, it must be said which one it is.
-      throw diskFailure(error, "list the sessions", before + looked, "Nothing that was there is affected.");
     }
     if (seen < known.size) {
       const there = new Set(names);
       for (const id of known.keys()) if (!there.has(id)) gone.push(id);
     }
-    if (changed.length === 0 && gone.length === 0 && this.#order?.of === known) return this.#order.rows;
+    const isSame = changed.length === 0 && gone.length === 0 && unreadable.length === 0;
+    if (isSame && this.#order?.of === known) return this.#order.rows;
     this.#catalogue?.put(changed, gone);
     for (const row of changed) known.set(row.id, row);
     for (const id of gone) known.delete(id);
-    const rows = [...known.values()].sort(newestFirst);
-    this.#order = { of: known, rows };
+    const hidden = new Set(unreadable.map(({ id }) => id));
+    const rows = [...[...known.values()].filter(({ id }) => !hidden.has(id)), ...unreadable].sort(newestFirst);
+    this.#order = unreadable.length === 0 ? { of: known, rows } : null;
     return rows;
   }
 }
+
+/** With what was known of it before, so that it stays where it was in the list. */
+function unreadableRow(id: string, known: Row | undefined, path: string, error: unknown): Row {
+  if (isGeneral(error)) throw diskFailure(error, "list the sessions", path, "Nothing that was there is affected.");
+  const { code, message } = failureOf(error, path);
+  return { ...(known ?? { ...UNKNOWN, id }), unreadable: { code, message } };
+}
+
+function failureOf(error: unknown, path: string): { readonly code: ErrorCode; readonly message: string } {
+  if (isHoldfastError(error)) return error;
+  if (error instanceof Error && "syscall" in error)
+    return diskFailure(error, "read a session", path, "Nothing was touched.");
+  const message = `The session in ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}. Nothing was touched. Verify it.`;
+  return { code: "JOURNAL_UNREADABLE", message };
+}
+
+const UNKNOWN: Omit<Row, "id"> = {
+  ...{ segment: 0, size: 0, mtimeMs: 0, at: stampOf("", 0), stamp: stampOf("", 0), head: 0, closed: false },
+  summary: null,
+};
 
 function statOf(disk: Disk, path: string): DiskStat | null {
   try {

@@ -1,4 +1,4 @@
-import type { Listed, ListOptions, Summariser } from "../../journal/contract.ts";
+import { type Listed, type ListOptions, rowIn, type Summariser } from "../../journal/contract.ts";
 import { aheadAfter, stampOf } from "../../journal/order.ts";
 import type { JournalRecord, Json } from "../../journal/record.ts";
 import { newestFirst, pageOf } from "../page.ts";
@@ -20,23 +20,24 @@ export function listSessions(
 
 /** From the newest summary that stands in the journal, carried on over what came after it (S20). */
 function rowOf(session: MemorySession, summariser: Summariser | undefined): Listed | null {
-  const later = sinceSummary(session);
+  const later = sinceSummary(session, summariser);
   const newest = later.at(-1);
   if (!newest) return null;
   let summary: Json = null;
   for (const record of later) {
-    if (record.summary !== undefined) summary = record.summary;
+    const row = rowIn(record, summariser);
+    if (row !== undefined) summary = row;
     else if (summariser) summary = summariser.add(summary, record);
   }
   return { ...placeOf(session, later), head: session.head, closed: newest.kind === "closed", summary };
 }
 
 /** The newest record that carries a summary, and those after it; all of them if none does. */
-function sinceSummary(session: MemorySession): JournalRecord[] {
+function sinceSummary(session: MemorySession, summariser?: Summariser): JournalRecord[] {
   const later: JournalRecord[] = [];
   for (const record of session.backwards()) {
     later.push(record);
-    if (record.summary !== undefined) break;
+    if (rowIn(record, summariser) !== undefined) break;
   }
   return later.reverse();
 }

@@ -25,7 +25,8 @@ export interface SessionRow {
   readonly stamp: string;
   readonly head: number;
   readonly closed: boolean;
-  readonly summary: Json;
+  /** Undefined: somebody has spoiled it. */
+  readonly summary: Json | undefined;
 }
 
 /** What a row says of the newest record. */
@@ -45,6 +46,7 @@ export class Rows {
   readonly #updateSession: StatementSync;
   readonly #reopenSession: StatementSync;
   readonly #unsettled: StatementSync;
+  readonly #open: StatementSync;
   readonly #listed: StatementSync;
   readonly #newestStamp: StatementSync;
   readonly #insertSegment: StatementSync;
@@ -86,6 +88,7 @@ export class Rows {
       `SELECT ${columns} FROM sessions AS s INDEXED BY sessions_open WHERE closed = 0 AND trashed IS NULL AND EXISTS ` +
         `(SELECT 1 FROM lines WHERE place BETWEEN (s.key << 32) + s.head + 1 AND (s.key << 32) + ${SEQ_MAX})`,
     );
+    this.#open = prepare(`SELECT ${columns} FROM sessions WHERE closed = 0 AND trashed IS NULL`);
     this.#listed = prepare(
       `SELECT ${columns} FROM sessions WHERE trashed IS NULL AND (at, id) < (?1, ?2) ORDER BY at DESC, id DESC`,
     );
@@ -167,6 +170,11 @@ export class Rows {
     return this.#unsettled.all().map(toSession);
   }
 
+  /** Those that no writer has closed: the ones above are among them. No line is looked at. */
+  open(): SessionRow[] {
+    return this.#open.all().map(toSession);
+  }
+
   /** Newest first, from after this place on. To be read to its end, or left, inside one call. */
   *listed(stamp: string, id: string): Generator<SessionRow> {
     for (const row of this.#listed.iterate(stamp, id)) yield toSession(row);
@@ -223,12 +231,13 @@ function differs(at: string, stamp: string): string | null {
   return at === stamp ? null : at;
 }
 
-/** The catalogue is derived: a row that somebody has spoiled is no summary, and no reason to fail. */
-function parseSummary(text: string): Json {
+/** The catalogue is derived: a row that somebody has spoiled is no summary, and no reason to fail. The lines tell. */
+function parseSummary(text: string): Json | undefined {
   try {
-    return JSON.parse(text) as Json;
+    const summary = JSON.parse(text) as Json;
+    return typeof summary === "object" && !Array.isArray(summary) ? summary : undefined;
   } catch (error) {
-    if (error instanceof SyntaxError) return null;
+    if (error instanceof SyntaxError) return undefined;
     throw error;
   }
 }
