@@ -82,6 +82,22 @@ export const agentSabotages: readonly Sabotage[] = [
     look: AGENT,
   },
   {
+    name: "tools: the agent's own store is searched like any folder",
+    room: cli,
+    file: "tools/walk.ts",
+    find: "if ((own && isOwnEntry(own, path, child.isDirectory())) || passOver(path)) {",
+    replace: "if (passOver(path)) {",
+    look: TOOLS,
+  },
+  {
+    name: "tools: a file of the agent's own store is read under another name",
+    room: cli,
+    file: "tools/own-store.ts",
+    find: "return found !== null && new OwnFiles(own).has(found);",
+    replace: "return found === null;",
+    look: TOOLS,
+  },
+  {
     name: "tools: a command begins before its process is recorded",
     room: cli,
     file: "tools/shell.ts",
