@@ -334,7 +334,8 @@ export class LocalChat implements Chat {
           waiting.length > 0
             ? { kind: "waiting", approvals: waiting, calls: [] }
             : await work(await this.#equipment.work(turn, this.#model));
-        await this.#unlessEnding();
+        // The process was told to end, which is recorded, and its turn with it: nothing more is done in the time that is left.
+        if (this.#services.ending.aborted) await new Promise<never>(() => {});
         this.#board.change({ live: null, isCompacting: false });
         this.#board.refresh();
         if (worked.kind !== "waiting") {
@@ -359,11 +360,6 @@ export class LocalChat implements Chat {
     this.#turn = turn;
     const by = this.#shift.stoppedBy;
     if (by !== null) await turn.abort({ by });
-  }
-
-  /** The process was told to end, which is recorded, and its turn with it: nothing more is to be done in the time that is left. */
-  async #unlessEnding(): Promise<void> {
-    if (this.#services.ending.aborted) await new Promise<never>(() => {});
   }
 
   /** A person decides on each of the calls; the turn waits, if need be until another process goes on with it (R7, C37). Null if nobody did. */
@@ -401,8 +397,9 @@ export class LocalChat implements Chat {
       this.#board.change({ status: "running" }, { type: "changed" });
       return await resume(this.#session, await this.#equipment.know(this.#session.interruption?.calls ?? []));
     }, true);
-    // Nobody waits for this: the chat tells of it by its state.
+    // Nobody waits for this: the chat tells of it by its state, as it does of a failed store.
     asked.catch((error: unknown) => {
+      this.#permissions.forgetAhead();
       if (!isStoreFailure(error)) this.#board.change({ failure: failureShown(error, this.#model.name) });
     });
   }

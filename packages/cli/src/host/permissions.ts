@@ -50,6 +50,11 @@ export class Permissions {
     return words !== null;
   }
 
+  /** The turn could not be taken up: what was said is not kept for a later call that happens to have the same id (R9). */
+  forgetAhead(): void {
+    this.#ahead = new Map();
+  }
+
   /** Those that nobody has answered ahead; the answers of the others go into `words`, once. */
   withoutAnswered(asks: readonly PermissionAsk[], words: Map<string, Word>): readonly PermissionAsk[] {
     const ahead = this.#ahead;

@@ -8,6 +8,8 @@ import type { Row } from "./summary.ts";
 const SCHEMA_VERSION = 2;
 const SQLITE_BUSY = 5;
 const SQLITE_LOCKED = 6;
+const SQLITE_FULL = 13;
+const SQLITE_IOERR_SHMSIZE = 4874;
 
 /**
  * The rows of a list, kept over processes in an SQLite file. It is derived: delete it, and it is made anew; and whatever goes wrong with it is nobody's
@@ -66,6 +68,8 @@ export class Catalogue {
       } catch (error) {
         const code = sqliteCode(error);
         if (code === SQLITE_BUSY || code === SQLITE_LOCKED) return otherwise;
+        // Nothing is wrong with it: it is used again when there is space.
+        if (isFull(error)) return otherwise;
         if (code === undefined && errnoOf(error) === undefined && !(error instanceof SyntaxError)) throw error;
         // Damaged, of another schema, or not readable: made anew, once.
         this.#discard();
@@ -108,6 +112,12 @@ export class Catalogue {
       }
     }
   }
+}
+
+/** There is no space to write it, or even to share it with other processes. */
+function isFull(error: unknown): boolean {
+  if (sqliteCode(error) === SQLITE_FULL) return true;
+  return sqliteCode(error) !== undefined && (error as { errcode: number }).errcode === SQLITE_IOERR_SHMSIZE;
 }
 
 type Columns = [
