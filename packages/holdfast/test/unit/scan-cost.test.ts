@@ -102,8 +102,8 @@ describe("S4: ordinary input is looked at a handful of times", () => {
     expect(stepsOf(bytes)).toBeLessThan(bytes.length * 4.1);
   });
 
-  test("a line of ten million escaped quotation marks, and one of backslashes", () => {
-    for (const text of ['"'.repeat(5_000_000), "\\".repeat(5_000_000)]) {
+  test("a line of escaped quotation marks, and one of backslashes", () => {
+    for (const text of ['"'.repeat(200_000), "\\".repeat(200_000)]) {
       const bytes = bytesOf(line(1, { text }));
       expect(stepsOf(bytes)).toBeLessThan(bytes.length * 4.1);
     }

@@ -115,7 +115,9 @@ function unreadableRow(id: string, known: Row | undefined, path: string, error: 
 
 function failureOf(error: unknown, path: string): { readonly code: ErrorCode; readonly message: string } {
   if (isHoldfastError(error)) return error;
-  if (error instanceof Error && "syscall" in error)
+  const errno = errnoOf(error);
+  // Those of Node itself, such as a text that is too long, are none of the disk's.
+  if (errno !== undefined && !errno.startsWith("ERR_"))
     return diskFailure(error, "read a session", path, "Nothing was touched.");
   const message = `The session in ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}. Nothing was touched. Verify it.`;
   return { code: "JOURNAL_UNREADABLE", message };
