@@ -2,6 +2,7 @@ import type { Json } from "./journal/record.ts";
 
 /** Every code that Holdfast throws. docs/ERRORS.md has an entry for each, and a test keeps the two lists equal. */
 export const errorCodes = [
+  "ATTRIBUTE_INVALID",
   "CALLS_OPEN",
   "CALL_TAKEN",
   "CALL_UNKNOWN",
