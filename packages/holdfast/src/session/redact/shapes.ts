@@ -17,6 +17,9 @@ export interface Shape {
   readonly kind: string;
   /** What stays in front of the secret: it says what the secret is for. */
   readonly keep?: Piece;
+  /** How the secret begins, if that says nothing but its kind: `ghp_`. */
+  readonly prefix?: Piece;
+  /** The rest of the secret. */
   readonly secret: Piece;
   /** What has to follow. */
   readonly behind?: Piece;
@@ -92,7 +95,51 @@ const TOKENS: readonly Token[] = [
   { kind: "digitalocean", prefixes: ["dop_v1_", "doo_v1_", "dor_v1_"], least: 40 },
   { kind: "docker", prefixes: ["dckr_pat_", "dckr_oat_"], of: WORD, least: 20, rest: WORD },
   { kind: "age", prefixes: ["AGE-SECRET-KEY-1"], least: 40 },
-  { kind: "api-key", prefixes: ["gsk_", "xai-", "pplx-"], least: 40 },
+  { kind: "api-key", prefixes: ["gsk_", "xai-", "pplx-", "r8_", "fw_", "tgp_v1_", "nvapi-"], of: WORD, least: 36, judge: withDigit },
+  { kind: "slack", prefixes: ["hooks.slack.com/workflows/", "hooks.slack.com/triggers/"], of: "A-Za-z0-9/", least: 20 },
+  { kind: "webhook", prefixes: ["discord.com/api/webhooks/", "discordapp.com/api/webhooks/"], of: "A-Za-z0-9/_\\-", least: 40 },
+  { kind: "webhook", prefixes: ["webhook.office.com/webhookb2/"], of: "A-Za-z0-9/@_\\-", least: 40 },
+  { kind: "databricks", prefixes: ["dapi", "dose"], of: "0-9a-f", least: 32, rest: "0-9a-f\\-" },
+  { kind: "twilio", prefixes: ["SK"], of: "0-9a-f", least: 32 },
+  { kind: "shopify", prefixes: ["shpat_", "shpca_", "shppa_", "shpss_", "shptka_"], least: 32 },
+  { kind: "square", prefixes: ["sq0atp-", "sq0csp-", "sq0idp-"], of: WORD, least: 22 },
+  { kind: "square", prefixes: ["EAAA"], of: WORD, least: 56, judge: withDigit },
+  { kind: "facebook", prefixes: ["EAAB", "EAAC", "EAAD", "EAAG", "EAAJ", "EAAM", "EAAE", "EAAI"], least: 80, judge: withDigit },
+  { kind: "mailgun", prefixes: ["key-", "pubkey-"], of: "0-9a-f_", least: 32 },
+  { kind: "sendinblue", prefixes: ["xkeysib-", "xsmtpsib-"], of: WORD, least: 40 },
+  { kind: "heroku", prefixes: ["HRKU-"], of: WORD, least: 32 },
+  { kind: "linear", prefixes: ["lin_api_", "lin_oauth_", "lin_wh_"], least: 32 },
+  { kind: "notion", prefixes: ["ntn_", "secret_"], least: 40 },
+  { kind: "vault", prefixes: ["hvs.", "hvb.", "hvr."], of: WORD, least: 24 },
+  { kind: "doppler", prefixes: ["dp.pt.", "dp.st.", "dp.ct.", "dp.sa.", "dp.said.", "dp.scim.", "dp.audit."], of: WORD, least: 32, rest: "A-Za-z0-9_.\\-" },
+  { kind: "fly", prefixes: ["fm1r_", "fm1a_", "fm2_", "fo1_"], of: "A-Za-z0-9+/=_,\\-", least: 40 },
+  { kind: "supabase", prefixes: ["sbp_", "sb_secret_"], of: WORD, least: 30 },
+  { kind: "sentry", prefixes: ["sntrys_", "sntryu_"], of: "A-Za-z0-9+/=_\\-", least: 40 },
+  { kind: "grafana", prefixes: ["glsa_", "glc_"], of: "A-Za-z0-9+/=_", least: 32 },
+  { kind: "new-relic", prefixes: ["NRAK-", "NRII-", "NRJS-", "NRIQ-", "NRRA-", "NRSP-"], of: WORD, least: 19 },
+  { kind: "atlassian", prefixes: ["ATATT3", "ATCTT3", "ATSTT3", "ATOA3"], of: "A-Za-z0-9_=\\-", least: 40 },
+  { kind: "bitbucket", prefixes: ["ATBB"], of: "A-Za-z0-9_=\\-", least: 24 },
+  { kind: "dropbox", prefixes: ["sl."], of: WORD, least: 60, rest: "A-Za-z0-9_.\\-" },
+  { kind: "postman", prefixes: ["PMAK-"], of: WORD, least: 40 },
+  { kind: "circleci", prefixes: ["CCIPAT_", "CCIPRJ_"], of: "A-Za-z0-9_", least: 32 },
+  { kind: "buildkite", prefixes: ["bkua_", "bkct_"], least: 36 },
+  { kind: "pulumi", prefixes: ["pul-"], of: "0-9a-f_", least: 40 },
+  { kind: "planetscale", prefixes: ["pscale_pw_", "pscale_tkn_", "pscale_oauth_"], of: "A-Za-z0-9_.\\-", least: 30 },
+  { kind: "nuget", prefixes: ["oy2"], of: "a-z0-9", least: 43 },
+  { kind: "rubygems", prefixes: ["rubygems_"], of: "0-9a-f", least: 40 },
+  { kind: "figma", prefixes: ["figd_", "figu_"], of: WORD, least: 36 },
+  { kind: "contentful", prefixes: ["CFPAT-"], of: WORD, least: 40 },
+  { kind: "posthog", prefixes: ["phx_", "phs_"], least: 40 },
+  { kind: "duffel", prefixes: ["duffel_live_", "duffel_test_", "EZAK", "EZTK", "shippo_live_", "shippo_test_"], of: WORD, least: 40 },
+  { kind: "tailscale", prefixes: ["tskey-auth-", "tskey-api-", "tskey-client-", "tskey-scim-", "tskey-webhook-"], of: WORD, least: 20 },
+  { kind: "onepassword", prefixes: ["ops_eyJ"], of: "A-Za-z0-9+/=_\\-", least: 60 },
+  { kind: "razorpay", prefixes: ["rzp_live_", "rzp_test_"], least: 14 },
+  { kind: "alibaba", prefixes: ["LTAI"], least: 16, judge: withDigit },
+  { kind: "langsmith", prefixes: ["lsv2_pt_", "lsv2_sk_"], of: "A-Za-z0-9_", least: 40 },
+  { kind: "hubspot", prefixes: ["pat-na1-", "pat-eu1-", "pat-na2-"], of: "0-9a-f\\-", least: 36 },
+  { kind: "typeform", prefixes: ["tfp_"], of: WORD, least: 40 },
+  { kind: "vercel", prefixes: ["vcp_", "vci_", "vck_", "vercel_blob_rw_"], of: "A-Za-z0-9_", least: 24, judge: withDigit },
+  { kind: "snyk", prefixes: ["snyk_uat."], of: "A-Za-z0-9_.\\-", least: 40 },
 ];
 
 /** The alphabet of the body decides what may not stand before: so a run of those characters is looked at once, whatever it holds. */
@@ -100,13 +147,13 @@ function tokens({ kind, prefixes, of = LETTERS, least, rest = of, judge }: Token
   const notAfter = /[_.%/]|\\-/.test(of) ? WORD : LETTERS;
   const body = sequence(run(of, least, least), run(rest, 0, TOKEN_MAX - least));
   const starts = prefixes.map((prefix) => beginning(prefix, notAfter));
-  return { kind, secret: sequence(either(...starts), body), ...(judge ? { judge } : {}) };
+  return { kind, prefix: either(...starts), secret: body, ...(judge ? { judge } : {}) };
 }
 
 const JWT: Shape = {
   kind: "jwt",
+  prefix: beginning("eyJ", WORD),
   secret: sequence(
-    beginning("eyJ", WORD),
     run(WORD, 10, 2048),
     text("."),
     run(WORD, 10, 8192),
@@ -118,8 +165,8 @@ const JWT: Shape = {
 /** As `aws iam create-access-key` and the console's file have it: the id, and the key behind it. */
 const AWS_PAIR: Shape = {
   kind: "aws-secret-key",
+  prefix: either(beginning("AKIA", LETTERS), beginning("ASIA", LETTERS)),
   secret: sequence(
-    either(beginning("AKIA", LETTERS), beginning("ASIA", LETTERS)),
     run("A-Z0-9", 16, 16),
     run("\\s,:|\"'", 1, 8),
     run("A-Za-z0-9/+", 40, 40),
@@ -140,9 +187,14 @@ const AWS_SECRET: Shape = {
 
 /** The ends of names: `DB_PASSWORD`, `clientSecret`, `x-api-key`. */
 const NAMES = either(
-  ...["password", "passwd", "passphrase", "pwd", "secret", "token", "credential", "credentials"].map(word),
+  ...["password", "passwd", "passphrase", "passcode", "pwd", "pass", "secret", "token", "credential", "credentials"].map(word),
+  ...["sessid", "sessionid", "session_id", "connect.sid", "client-key-data"].map(word),
   sequence(
-    either(...["api", "access", "secret", "private", "account", "encryption", "signing", "auth"].map(word)),
+    either(
+      ...["api", "access", "secret", "private", "account", "encryption", "signing", "auth", "app", "application"].map(word),
+      ...["client", "master", "shared", "session", "storage", "role", "admin", "webhook", "deploy", "consumer"].map(word),
+      ...["subscription", "functions", "license", "integration", "hmac", "jwt", "ssh", "service", "write"].map(word),
+    ),
     run("_\\-", 0, 1),
     word("key"),
   ),
@@ -160,17 +212,36 @@ const VALUE_END = upTo("\\s\"'`,;<>){}&|\\\\\\]");
 /** What is assigned to such a name is mostly no secret but code, a type, or a place to put one. */
 function assigned(value: string): number {
   if (!/[A-Za-z]/.test(value) || !/[0-9@#$%^*~+]/.test(value)) return 0;
-  if (/^(?:[$%*/.~]|-----|u?int\d|float\d|bigu?int)/i.test(value)) return 0;
+  if (/^(?:[$%*/.~]|-----|u?int\d|float\d|bigu?int|arn:|sha(?:256|384|512)[-:])|:\/\//i.test(value)) return 0;
+  if (isPlaceholder(value) || isPath(value)) return 0;
   if (value.length >= 40) return all(value);
   const isMember = /^[A-Za-z_$][\w$]*(?:\??\.[A-Za-z_$][\w$]*)+$/.test(value);
   const isConstant = /^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$/.test(value);
-  return isMember || isConstant ? 0 : all(value);
+  const isType = /^[A-Z][a-z]{1,8}[0-9]?$/.test(value);
+  return isMember || isConstant || isType ? 0 : all(value);
 }
+
+/** What stands in examples and tests in the place of a secret. */
+function isPlaceholder(value: string): boolean {
+  return (
+    value.length < 32 &&
+    /^(?:your|my|the)[-_]|^(?:your|my|the|an?)?(?:example|dummy|fake|mock|test|sample|placeholder|change|insert|replace|enter|some|x{3,}|\d*x{4,}|foo|bar|todo)/i.test(
+      value,
+    )
+  );
+}
+
+/** Of a file, or of a secret where it is kept; base64 has capitals in it. */
+function isPath(value: string): boolean {
+  return /^[a-z0-9._@-]+(?:[/:][a-z0-9._@-]+)+$/.test(value) || /^[A-Za-z]:[/\\]|\.(?:pem|key|json|ya?ml|txt|[jt]sx?|py|go|rs)$/.test(value);
+}
+
+const VALUE_MIN = 6;
 
 const ASSIGNMENT: Shape = {
   kind: "secret",
   keep: sequence(NAMES, ASSIGNED),
-  secret: run(VALUE, 8, VALUE_MAX),
+  secret: run(VALUE, VALUE_MIN, VALUE_MAX),
   behind: VALUE_END,
   judge: assigned,
 };
@@ -179,6 +250,83 @@ const LONG_ASSIGNMENT: Shape = {
   secret: sequence(run(OPAQUE, VALUE_MAX - 2, TOKEN_MAX), run("=", 0, 2)),
 };
 const FLAG: Shape = { ...ASSIGNMENT, keep: sequence(text("--"), NAMES, run(" \\t", 1, 4), QUOTES) };
+const QUOTED = run("\"'`", 1, 1);
+/** `setPassword("…")`, `<password>…`, `WITH PASSWORD '…'`, `IDENTIFIED BY '…'`. */
+const GIVEN: readonly Shape[] = [
+  { ...ASSIGNMENT, keep: sequence(NAMES, text("("), QUOTED), judge: strict },
+  { ...ASSIGNMENT, keep: sequence(NAMES, text(">")), judge: strict },
+  { ...ASSIGNMENT, keep: sequence(NAMES, run(" \\t", 1, 4), QUOTED), judge: strict },
+  { ...ASSIGNMENT, keep: sequence(word("identified by"), run(" \\t", 1, 4), QUOTED), judge: strict },
+];
+function strict(value: string): number {
+  return /[0-9]/.test(value) && /[A-Z]|[^A-Za-z0-9_.-]|[A-Za-z0-9]{16}/.test(value) ? assigned(value) : 0;
+}
+
+const NAME = run("^\\s:\"'`<>()\\[\\]{}|\\\\", 1, 64);
+/** Files and options in which the place says that it is a password. */
+const PLACES: readonly Shape[] = [
+  // .netrc
+  {
+    kind: "secret",
+    keep: sequence(word("login"), run("\\s", 1, 4), run("^\\s\"'`<>()\\[\\]{}|\\\\", 1, 64), run("\\s", 1, 4), word("password"), run("\\s", 1, 4)),
+    secret: run("^\\s\"'`<>\\[\\]\\\\", 4, VALUE_MAX),
+    judge: assigned,
+  },
+  // .pgpass
+  {
+    kind: "secret",
+    keep: sequence(either(text(":5432:"), text(":5433:"), text(":*:")), NAME, text(":"), NAME, text(":")),
+    secret: run("^\\s:\"'`<>\\[\\]\\\\", 4, VALUE_MAX),
+    judge: (value) => (/[A-Za-z]/.test(value) ? all(value) : 0),
+  },
+  // curl
+  {
+    kind: "secret",
+    keep: sequence(either(text("-u "), text("--user "), text("--user="), text("--proxy-user ")), run("\"'", 0, 1), NAME, text(":")),
+    secret: run(VALUE, 4, VALUE_MAX),
+    behind: VALUE_END,
+    judge: assigned,
+  },
+  // Addresses that are signed
+  {
+    kind: "signature",
+    keep: either(text("?sig="), text("&sig="), word("x-amz-signature="), word("x-goog-signature=")),
+    secret: run("A-Za-z0-9%_\\-", 32, TOKEN_MAX),
+  },
+  // The configuration of docker and npm
+  { kind: "secret", keep: sequence(word("auth"), ASSIGNED), secret: sequence(run("A-Za-z0-9+/", 12, 512), run("=", 0, 2)), judge: encoded },
+  {
+    kind: "cookie",
+    keep: sequence(word("cookie"), either(ASSIGNED, sequence(run(" \\t", 1, 4), QUOTES))),
+    secret: run("^\\r\\n\"'`<>\\[\\]\\\\{}", 16, TOKEN_MAX),
+    judge: cookies,
+  },
+  // A bot of Telegram: its number, and its key
+  {
+    kind: "telegram",
+    prefix: sequence(text(":AA"), { ...nothing, full: "(?<=[0-9]{8}:AA)" }),
+    secret: run(WORD, 33, 33),
+    behind: unless(WORD),
+  },
+  // The part behind its id, which is in the middle of a word
+  {
+    kind: "terraform",
+    prefix: sequence(text("atlasv1."), { ...nothing, full: String.raw`(?<=[A-Za-z0-9]\.atlasv1\.)` }),
+    secret: run(WORD, 50, 256),
+  },
+  { kind: "airtable", prefix: beginning("pat", LETTERS), secret: sequence(run(LETTERS, 14, 14), text("."), run("0-9a-f", 64, 64)) },
+];
+
+/** `user:password` in base64. */
+function encoded(value: string): number {
+  const text = Buffer.from(value, "base64").toString("latin1");
+  return /^[ -~]+:[ -~]+$/.test(text) ? all(value) : 0;
+}
+
+/** One of them at least is more than a setting. */
+function cookies(value: string): number {
+  return /(?:^|; ?)[\w.%-]{1,64}=(?=[^;]{0,64}[0-9])(?=[^;]{0,64}[A-Za-z])[^;\s]{16}/.test(value.slice(0, 1024)) ? value.trimEnd().length : 0;
+}
 
 const CREDENTIAL = "A-Za-z0-9._~+/\\-";
 const CREDENTIALS_MAX = sequence(run(CREDENTIAL, 8, TOKEN_MAX), run("=", 0, 2));
@@ -240,7 +388,8 @@ const pemLine = (edge: string): Piece =>
 
 const PEM: Shape = {
   kind: "private-key",
-  secret: sequence(pemLine("BEGIN"), repeated(PEM_BODY, 0, PEM_MAX), either(pemLine("END"), nothing)),
+  prefix: pemLine("BEGIN"),
+  secret: sequence(repeated(PEM_BODY, 0, PEM_MAX), either(pemLine("END"), nothing)),
   judge: keyChars,
 };
 
@@ -280,6 +429,8 @@ export const SHAPES: readonly Shape[] = [
   ASSIGNMENT,
   LONG_ASSIGNMENT,
   FLAG,
+  ...GIVEN,
+  ...PLACES,
   ...HEADERS,
   ...URLS,
 ];
