@@ -18,7 +18,7 @@ export interface Rule {
 
 /** Null if it is none. */
 export function parseRule(text: string): Rule | null {
-  const [, tool, , pattern] = /^\s*([A-Za-z_][\w.:/-]*|\*)\s*(\(([\s\S]*)\))?\s*$/u.exec(text) ?? [];
+  const [, tool, , pattern] = /^([A-Za-z_][\w.:/-]*|\*)\s*(\(([\s\S]*)\))?$/u.exec(text.trim()) ?? [];
   if (tool === undefined) return null;
   if (pattern === undefined) return { text, tool, pattern: null, isExact: false };
   if (tool === "*" || pattern.trim() === "") return null;
@@ -186,7 +186,13 @@ function fits(pattern: readonly string[], words: readonly string[], isBroad: boo
 }
 
 /** `..`, also as what the shell finds for `.?` or `.*`. */
-const LEADS_UP = /(?:^|[/=:])\.(?:\.(?:\/|$)|[^/]*\0)/u;
+function leadsUp(word: string): boolean {
+  if (/(?:^|[/=:])\.\.(?:\/|$)/u.test(word)) return true;
+  return word.split("/").some((name) => {
+    const dot = /(?:^|[=:])\./u.exec(name);
+    return dot !== null && name.lastIndexOf(EXPANDED) > dot.index;
+  });
+}
 
 /** Within a word a wildcard stays inside of a folder: `rm build/*` is not `rm build/../src`. */
 function fitsWord(wanted: string, word: string, isBroad: boolean): boolean {
@@ -195,5 +201,5 @@ function fitsWord(wanted: string, word: string, isBroad: boolean): boolean {
   if (pieces.length === 1 || !isJoinedBy(pieces, word)) return false;
   if (isBroad) return true;
   const slashes = (text: string): number => text.split("/").length;
-  return slashes(wanted) === slashes(word) && !LEADS_UP.test(word) && !word.includes(`${EXPANDED}~`);
+  return slashes(wanted) === slashes(word) && !leadsUp(word) && !word.includes(`${EXPANDED}~`);
 }

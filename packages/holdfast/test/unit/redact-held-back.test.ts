@@ -127,7 +127,9 @@ describe("a stream under the built-in set", () => {
       for (let at = 1; at <= secret.length; at++) {
         const held = new HeldBack(credentials);
         const out = held.push(`a ${text.slice(0, start + at)}`) + held.end();
-        expect(out, `${text.slice(0, 30)} cut at ${at}`).not.toContain(text.slice(0, start).slice(-8) + secret.slice(0, at));
+        expect(out, `${text.slice(0, 30)} cut at ${at}`).not.toContain(
+          text.slice(0, start).slice(-8) + secret.slice(0, at),
+        );
       }
     }
   });

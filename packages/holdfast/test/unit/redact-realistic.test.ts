@@ -9,7 +9,9 @@ const HIT_SHARE = 2 / 82;
 
 describe("what agents come across", () => {
   test("nearly every secret is found", () => {
-    const missed = SECRETS.filter(([, text, secret]) => credentials(`${text}\n`).includes(secret)).map(([name]) => name);
+    const missed = SECRETS.filter(([, text, secret]) => credentials(`${text}\n`).includes(secret)).map(
+      ([name]) => name,
+    );
     expect(SECRETS.length).toBeGreaterThanOrEqual(91);
     expect(SECRETS.length - missed.length, `missed: ${missed.join(", ")}`).toBeGreaterThanOrEqual(
       Math.ceil(FOUND_SHARE * SECRETS.length),
