@@ -41,6 +41,7 @@ export const errorCodes = [
   "SYNC_REWRITE",
   "TURN_ENDED",
   "TURN_OPEN",
+  "TURN_UNANSWERED",
   "UNDO_TOO_LATE",
 ] as const;
 

@@ -34,6 +34,7 @@ export { defaultAddress } from "./session/address.ts";
 export { credentials } from "./session/redact/credentials.ts";
 export { openStore, openStoreWith } from "./session/store.ts";
 export type {
+  AnswerOptions,
   Appended,
   AppendOptions,
   Attributes,

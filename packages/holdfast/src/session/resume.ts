@@ -1,6 +1,6 @@
 import type { Dialect, Entry, Outcome } from "../dialects/dialect.ts";
 import type { Conversation } from "./conversation.ts";
-import type { RepairEntry } from "./records.ts";
+import type { RepairEntry, TurnEnded } from "./records.ts";
 import type { DraftContent, Interruption, OpenCall, ResumeOptions } from "./surface.ts";
 import { recordsStarts, type TurnState } from "./turn-state.ts";
 import { endsWithAnswer } from "./view.ts";
@@ -93,8 +93,18 @@ export function interruptionOf<M>(conversation: Conversation<M>): Interruption<M
   const open = openCalls(conversation);
   const draft = conversation.draft?.content ?? null;
   const calls = [...open.map(openCall), ...strayCalls(conversation)];
-  const answered = calls.length === 0 && endOf(conversation, open, draft) === "answered";
+  // An application that says that the turn failed, or waits, says that its answer is not the last word.
+  const isOpenEnded = turn.ended?.outcome === "failed" || (turn.suspended !== null && !turn.ended);
+  const answered = !isOpenEnded && calls.length === 0 && endOf(conversation, open, draft) === "answered";
   return { turn: number, startedAt, lastAt, resumes, prompt, answered, how, draft, calls };
+}
+
+/** How a turn that has no end is left behind by another: completed, if only its end is missing. */
+export function leaveTurn<M>(conversation: Conversation<M>): TurnEnded[] {
+  const { turn } = conversation;
+  if (!turn || turn.ended) return [];
+  const outcome = interruptionOf(conversation)?.answered ? "completed" : "left";
+  return [{ kind: "turn.ended", turn: turn.number, outcome }];
 }
 
 /** What stands at the end of a turn that did not complete: the rows of the table in SESSIONS.md. */

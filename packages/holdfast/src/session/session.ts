@@ -17,8 +17,15 @@ import { Queue } from "./queue.ts";
 import { View } from "./reading.ts";
 import type { SessionRecord } from "./records.ts";
 import type { Redactor } from "./redact/redactor.ts";
-import { messageIdTaken, messageUnknown, nothingToResume, sessionClosed, turnOpen } from "./refusals.ts";
-import { planResume, repairForPrompt } from "./resume.ts";
+import {
+  messageIdTaken,
+  messageUnknown,
+  nothingToResume,
+  sessionClosed,
+  turnOpen,
+  turnUnanswered,
+} from "./refusals.ts";
+import { leaveTurn, planResume, repairForPrompt } from "./resume.ts";
 import type * as surface from "./surface.ts";
 import { Sync } from "./sync.ts";
 import { LiveTurn } from "./turn.ts";
@@ -145,6 +152,10 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   resumeTurn(options: surface.ResumeOptions = {}): Promise<surface.Turn<M>> {
     return this.#inOrder(() => this.#resume(options));
+  }
+
+  endTurn(): Promise<void> {
+    return this.#inOrder(() => this.#endTurn());
   }
 
   sync(messages: readonly M[], options: surface.SyncOptions<M> = {}): Promise<{ appended: string[]; epoch: boolean }> {
@@ -278,8 +289,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     if (prompt.isAnswer) throw unfit("a turn does not begin with a message of the assistant's");
     const entries = repairForPrompt(conversation);
     const last = conversation.turn;
-    const unit: SessionRecord[] = [];
-    if (last && !last.ended) unit.push({ kind: "turn.ended", turn: last.number, outcome: "left" });
+    const unit: SessionRecord[] = leaveTurn(conversation);
     if (entries.length > 0) unit.push({ kind: "repair", turn: last?.number ?? number, entries });
     unit.push({ kind: "turn.started", turn: number, prompt: items.ids[prompt.prompt]! }, ...items.records);
     return this.#open(number, unit);
@@ -333,6 +343,20 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     if (entries.length > 0) unit.push({ kind: "repair", turn: number, entries });
     unit.push({ kind: "turn.resumed", turn: number, n: resumes + 1 });
     return this.#open(number, unit);
+  }
+
+  async #endTurn(): Promise<void> {
+    this.#host.assertOpen();
+    if (this.turn) throw turnOpen(this.id, this.turn.number, "use turn.end to end it");
+    const { interruption } = this;
+    if (!interruption) throw nothingToResume(this.id, this.#conversation.turns);
+    const { number, resumes, ended } = this.#conversation.turn!;
+    if (!interruption.answered) throw turnUnanswered(this.id, number);
+    // Of several ends the first counts: one that was aborted goes on first.
+    const unit: SessionRecord[] = ended ? [{ kind: "turn.resumed", turn: number, n: resumes + 1 }] : [];
+    unit.push({ kind: "turn.ended", turn: number, outcome: "completed" });
+    await this.#append(unit);
+    this.#parts.onTurnEnd(this.id);
   }
 
   async #replace(

@@ -10,8 +10,8 @@ import type { RepairEntry, SessionRecord, TurnEnded } from "./records.ts";
 import { turnEnded } from "./refusals.ts";
 import { closing, openCalls } from "./resume.ts";
 import type {
+  AnswerOptions,
   Appended,
-  AppendOptions,
   Draft,
   OpenCall,
   Queued,
@@ -74,7 +74,7 @@ export class LiveTurn<M> implements Turn<M> {
     return this.#over !== null;
   }
 
-  append(message: M | M[] | Queued<M>, options: AppendOptions = {}): Promise<Appended> {
+  append(message: M | M[] | Queued<M>, options: AnswerOptions = {}): Promise<Appended> {
     return this.#take(message, options, null);
   }
 
@@ -205,29 +205,47 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   /** Inside the call, if nothing waits: every step in between would be felt. */
-  #take(given: M | M[] | Queued<M>, options: AppendOptions, draft: LiveDraft<M> | null): Promise<Appended> {
+  #take(given: M | M[] | Queued<M>, options: AnswerOptions, draft: LiveDraft<M> | null): Promise<Appended> {
     try {
       this.#assertOpen("the message");
       const { intake, log } = this.#host;
       const taken = takenIn(intake, given);
-      if (!log.isBehind) return this.#append(taken, options, draft);
-      const kept = keptAsItIs(taken);
-      return log.inLine(() => this.#append(kept, options, draft));
+      const kept = log.isBehind ? keptAsItIs(taken) : null;
+      const appended = kept
+        ? log.inLine(() => this.#append(kept, options, draft))
+        : this.#append(taken, options, draft);
+      return options.end ? this.#endWith(appended) : appended;
     } catch (error) {
       return Promise.reject(asMessageError(error));
     }
   }
 
-  async #append(taken: Taken, options: AppendOptions, draft: LiveDraft<M> | null): Promise<Appended> {
+  /** The unit on its way ends the turn: from now on the turn takes nothing more, unless the unit cannot be written. */
+  #endWith(appended: Promise<Appended>): Promise<Appended> {
+    const over = appended.then(
+      () => this.#host.turnOver(this),
+      (error) => {
+        this.#over = null;
+        throw error;
+      },
+    );
+    this.#over = over;
+    return over.then(() => appended);
+  }
+
+  async #append(taken: Taken, options: AnswerOptions, draft: LiveDraft<M> | null): Promise<Appended> {
     const { conversation, intake, log } = this.#host;
+    const { end = false } = options;
     this.#host.assertOpen();
     const items = itemsFrom(conversation, intake, taken, { ...options, turn: this.number });
-    if (items.known) {
+    const ended = end ? [this.#ended({ outcome: "completed" })] : [];
+    if (items.known && !end) {
       await log.journal.flush();
       return items.known;
     }
-    const unit = taken.isAnswer ? [...this.#closed(draft !== null), ...items.records] : items.records;
-    const other = taken.isAnswer && this.#draft !== draft ? this.#draft : null;
+    const closed = taken.isAnswer && !items.known ? this.#closed(draft !== null) : [];
+    const unit = [...closed, ...items.records, ...ended];
+    const other = (taken.isAnswer || end) && this.#draft !== draft ? this.#draft : null;
     const appended = log.append(unit);
     // An answer takes the place of the draft, whichever it was (R10).
     draft?.hold();
@@ -237,7 +255,8 @@ export class LiveTurn<M> implements Turn<M> {
       draft?.release("itself");
       other?.release("another");
       if (this.#draft === draft || this.#draft === other) this.#draft = null;
-      const after = options.usage ? 1 : 0;
+      if (items.known) return items.known;
+      const after = (options.usage ? 1 : 0) + ended.length;
       return { id: items.ids[0]!, ids: [...items.ids], seq: last - after - items.ids.length + 1 };
     } catch (error) {
       draft?.release(null);
