@@ -36,6 +36,17 @@ export function durable(session: Session<ModelMessage>, options: DurableOptions 
         begun: (run) => runs.add(run),
       }),
     messages,
+    resume: async (tools, { calls = "rerun", draft = "discard", ...settings } = {}) => {
+      // What is known of a call must be recorded before the model is told that nothing is.
+      await unrecorded.record();
+      if (session.interruption?.answered) {
+        await session.endTurn();
+        return null;
+      }
+      const turn = await session.resumeTurn({ calls, draft });
+      await self.runOpen(tools, settings);
+      return turn;
+    },
     runOpen: async (tools: ToolSet, settings: ToolSettings = {}) => {
       await unrecorded.record();
       await runOpen({ session, tools, settings, options, unrecorded });

@@ -1,4 +1,5 @@
 import type { LanguageModel, ModelMessage, ToolSet } from "ai";
+import type { ResumeOptions, Turn } from "holdfast";
 
 /** The settings of `streamText`, `generateText` or `ToolLoopAgent` that this adapter touches; all others pass through as they are. */
 export interface Settings {
@@ -53,6 +54,12 @@ export interface Durable {
   wrap<S extends Settings>(settings: S): Prompted<S>;
   /** A copy of what the model is to see now: give it as `messages`. */
   messages(): ModelMessage[];
+  /**
+   * Goes on with the interrupted turn: resumes it and runs the calls that stay open (see `runOpen`). `calls` is "rerun"
+   * unless you say otherwise. Ask the model next. Answers null if there is nothing to ask: the model had answered
+   * (`interruption.answered`), and the turn is now ended as completed. Throws as `session.resumeTurn` and `runOpen` do.
+   */
+  resume(tools: ToolSet, options?: ResumeOptions & ToolSettings): Promise<Turn<ModelMessage> | null>;
   /**
    * Runs the calls that `resumeTurn` left open (`turn.open`) with these tools, and records their results. Do it before the model is asked again. Calls that wait for approval, or were approved, are left to the SDK; so are tools
    * without `execute` to the application. Rejects if the store failed, or a context does not fit its tool.

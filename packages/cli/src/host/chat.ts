@@ -15,7 +15,7 @@ import { APP, type Services } from "./services.ts";
 import { Shift } from "./shift.ts";
 import { failureShown, interruptionShown, isStoreFailure, textOf, tooManySteps } from "./shown.ts";
 import { sumUp } from "./summing-up.ts";
-import { takeUp } from "./taking-up.ts";
+import { completeAnswered, takeUp } from "./taking-up.ts";
 
 type Message = ModelMessage;
 
@@ -61,8 +61,9 @@ export class LocalChat implements Chat {
     return this.#board.state;
   }
 
-  /** What the last process left in flight, with what can be found out about its tools. */
+  /** What the last process left in flight, with what can be found out about its tools. A turn that only lacked its end is completed. */
   async look(): Promise<void> {
+    await completeAnswered(this.#session);
     const { interruption } = this.#session;
     const found = await this.#equipment.found(interruption?.calls ?? []);
     await this.#board.know(this.#services.store);
@@ -117,18 +118,10 @@ export class LocalChat implements Chat {
     const { interruption } = this.#session;
     if (!interruption)
       throw new CommandError(EXIT.failed, "NOTHING_TO_RESUME", "The last turn completed: nothing is to be finished.");
-    const { calls } = interruption;
-    await this.#begin(async (signal) => {
-      let turn: Turn<Message> | null = null;
-      // To wait is work already: it is seen, and can be stopped.
-      this.#board.change({ status: "running" }, { type: "changed" });
-      try {
-        turn = await takeUp(this.#session, this.#equipment, this.#board, { calls, processes, signal });
-      } finally {
-        if (turn === null) this.#board.change({ status: "interrupted" }, { type: "changed" });
-      }
-      return turn;
-    }, true);
+    await this.#begin(
+      (signal) => takeUp(this.#session, this.#equipment, this.#board, { interruption, processes, signal }),
+      true,
+    );
   }
 
   leave(): void {

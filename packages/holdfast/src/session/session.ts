@@ -17,15 +17,8 @@ import { Queue } from "./queue.ts";
 import { View } from "./reading.ts";
 import type { SessionRecord } from "./records.ts";
 import type { Redactor } from "./redact/redactor.ts";
-import {
-  messageIdTaken,
-  messageUnknown,
-  nothingToResume,
-  sessionClosed,
-  turnOpen,
-  turnUnanswered,
-} from "./refusals.ts";
-import { leaveTurn, planResume, repairForPrompt } from "./resume.ts";
+import { messageIdTaken, messageUnknown, nothingToResume, sessionClosed, turnOpen } from "./refusals.ts";
+import { endAnswered, leaveTurn, planResume, repairForPrompt } from "./resume.ts";
 import type * as surface from "./surface.ts";
 import { Sync } from "./sync.ts";
 import { LiveTurn } from "./turn.ts";
@@ -155,7 +148,13 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   }
 
   endTurn(): Promise<void> {
-    return this.#inOrder(() => this.#endTurn());
+    return this.#inOrder(async () => {
+      this.#host.assertOpen();
+      if (this.turn) throw turnOpen(this.id, this.turn.number, "end it with turn.end");
+      if (!this.interruption) throw nothingToResume(this.id, this.#conversation.turns);
+      await this.#append(endAnswered(this.id, this.#conversation));
+      this.#parts.onTurnEnd(this.id);
+    });
   }
 
   sync(messages: readonly M[], options: surface.SyncOptions<M> = {}): Promise<{ appended: string[]; epoch: boolean }> {
@@ -288,9 +287,8 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     if (items.known) return this.#startAgain(items.known.id);
     if (prompt.isAnswer) throw unfit("a turn does not begin with a message of the assistant's");
     const entries = repairForPrompt(conversation);
-    const last = conversation.turn;
     const unit: SessionRecord[] = leaveTurn(conversation);
-    if (entries.length > 0) unit.push({ kind: "repair", turn: last?.number ?? number, entries });
+    if (entries.length > 0) unit.push({ kind: "repair", turn: conversation.turn?.number ?? number, entries });
     unit.push({ kind: "turn.started", turn: number, prompt: items.ids[prompt.prompt]! }, ...items.records);
     return this.#open(number, unit);
   }
@@ -343,20 +341,6 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     if (entries.length > 0) unit.push({ kind: "repair", turn: number, entries });
     unit.push({ kind: "turn.resumed", turn: number, n: resumes + 1 });
     return this.#open(number, unit);
-  }
-
-  async #endTurn(): Promise<void> {
-    this.#host.assertOpen();
-    if (this.turn) throw turnOpen(this.id, this.turn.number, "use turn.end to end it");
-    const { interruption } = this;
-    if (!interruption) throw nothingToResume(this.id, this.#conversation.turns);
-    const { number, resumes, ended } = this.#conversation.turn!;
-    if (!interruption.answered) throw turnUnanswered(this.id, number);
-    // Of several ends the first counts: one that was aborted goes on first.
-    const unit: SessionRecord[] = ended ? [{ kind: "turn.resumed", turn: number, n: resumes + 1 }] : [];
-    unit.push({ kind: "turn.ended", turn: number, outcome: "completed" });
-    await this.#append(unit);
-    this.#parts.onTurnEnd(this.id);
   }
 
   async #replace(

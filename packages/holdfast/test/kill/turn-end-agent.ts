@@ -25,15 +25,15 @@ function reply(messages: readonly M[], asked: string): M {
   const last = messages.at(-1);
   appendFileSync(asked, `${last?.role}\n`);
   const seen = JSON.stringify(messages);
-  if (seen.includes("tool_result")) return { role: "assistant", content: [{ type: "text", text: ANSWER }] } as M;
-  return { role: "assistant", content: [{ type: "tool_use", id: "call_1", name: "look", input: {} }] } as M;
+  if (seen.includes("tool_result")) return { role: "assistant", content: [{ type: "text", text: ANSWER }] } as never;
+  return { role: "assistant", content: [{ type: "tool_use", id: "call_1", name: "look", input: {} }] } as never;
 }
 
 const makesCall = ({ content }: M): boolean => JSON.stringify(content).includes("tool_use");
-const RESULT = {
+const RESULT: M = {
   role: "user",
   content: [{ type: "tool_result", tool_use_id: "call_1", content: "seen" }],
-} as M;
+} as never;
 
 /** One life of each kind of agent, as the guide has it. */
 export const ways = {
@@ -87,7 +87,7 @@ export const ways = {
     }
     for (;;) {
       const answer = reply(messages, asked);
-      messages.push({ role: "assistant", content: [{ type: "text", text: "I have" }] } as M);
+      messages.push({ role: "assistant", content: [{ type: "text", text: "I have" }] } as never);
       await session.sync(messages, { open: true });
       await session.flush();
       messages[messages.length - 1] = answer;

@@ -177,8 +177,8 @@ test("words that were being streamed are gone with a turn that ends with another
   await turn.append(calls("a"));
   const draft = turn.draft();
   draft.push({ text: "Half an" });
-  const result = { role: "user", content: [{ type: "tool_result", tool_use_id: "a", content: "x" }] } as M;
-  await turn.append(result, { end: true });
+  const result = { role: "user", content: [{ type: "tool_result", tool_use_id: "a", content: "x" }] };
+  await turn.append(result as never, { end: true });
   draft.push({ text: " answer" });
   expect(await codeOf(draft.commit(says("Half an answer")))).toBe("DRAFT_DISCARDED");
   await session.flush();

@@ -1,0 +1,120 @@
+import { jsonSchema, type ModelMessage, streamText, type ToolSet, tool } from "ai";
+import { openStore, type Session } from "holdfast";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { place } from "../../../holdfast/test/place.ts";
+import { durable } from "../../src/ai-sdk/index.ts";
+import { begun, everyWay, outline, PROMPT, recordsOf } from "../agents.ts";
+import { FailingDisk } from "../failing-disk.ts";
+import { call, scripted, text } from "../scripted-model.ts";
+
+/** Going on with the turn that another process left. */
+
+const any = jsonSchema<object>({ type: "object" });
+
+/** The session in the next process; `leave` does what the one before did. */
+async function left(leave: (session: Session<ModelMessage>) => Promise<unknown>): Promise<Session<ModelMessage>> {
+  const store = await openStore("memory:");
+  const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true, draftMs: 0 });
+  await session.startTurn(PROMPT);
+  await leave(session);
+  await session.close();
+  return store.resume<ModelMessage>(session.id, { intents: true });
+}
+
+test.each(everyWay)(
+  "%s: a turn that was cut off behind its answer is completed, and nothing is asked",
+  async (_, start) => {
+    const ran: string[] = [];
+    const tools = { free: tool({ inputSchema: any, execute: async () => ran.push("free") }) };
+    const session = await left(async (before) => {
+      const agent = durable(before);
+      // The process ends between the answer and `finish`.
+      const model = scripted([call("a", "free")], [text("Done.")]);
+      expect(await agent.outcome(start(agent, { model, tools }).run)).toEqual({ kind: "completed" });
+    });
+    expect(session.interruption).toMatchObject({ answered: true });
+    const before = session.messages;
+    expect(await durable(session).resume(tools)).toBe(null);
+    expect(session.interruption).toBe(null);
+    expect(session.turn).toBe(null);
+    expect(session.messages).toEqual(before);
+    expect(ran).toEqual(["free"]);
+    expect(outline(await recordsOf(session)).slice(-2)).toEqual(["turn.resumed", "turn.ended"]);
+  },
+);
+
+test("what was cut off before is resumed: what is safe runs, of the rest the model is told how far it came", async () => {
+  const contexts: unknown[] = [];
+  const named = tool({
+    inputSchema: any,
+    contextSchema: z.object({ user: z.string() }),
+    execute: async (_, { context }) => contexts.push(context),
+  });
+  const tools = { named } as unknown as ToolSet;
+  const content = ["a", "b"].map((id) => ({
+    type: "tool-call" as const,
+    toolCallId: id,
+    toolName: "named",
+    input: {},
+  }));
+  const session = await left(async ({ turn }) => {
+    await turn!.append({ role: "assistant", content });
+    await turn!.toolStarted("b");
+  });
+  const agent = durable(session);
+  const turn = await agent.resume(tools, { toolsContext: { named: { user: "me" } } });
+  expect(turn).toBe(session.turn);
+  expect(contexts).toEqual([{ user: "me" }]);
+  const model = scripted([text("Done.")]);
+  expect(await agent.finish(streamText(agent.wrap({ model, tools })))).toEqual({ kind: "completed" });
+  expect(JSON.stringify(model.prompts[0])).toMatch(/"value":1.*was running when close stopped it/i);
+  await expect(agent.resume(tools)).rejects.toMatchObject({ code: "NOTHING_TO_RESUME" });
+});
+
+test("what becomes of the calls and the draft is the application's to say", async () => {
+  const session = await left(async ({ turn }) => {
+    const draft = turn!.draft();
+    draft.push({ text: "Half an" });
+  });
+  const agent = durable(session);
+  await agent.resume({}, { draft: "keep" });
+  expect(JSON.stringify(session.messages)).toContain("Half an");
+  const other = await left(async ({ turn }) => {
+    const part = { type: "tool-call" as const, toolCallId: "a", toolName: "gone", input: {} };
+    await turn!.append({ role: "assistant", content: [part] });
+  });
+  await durable(other).resume({}, { calls: () => ({ value: "seen elsewhere" }) });
+  expect(JSON.stringify(other.messages)).toContain("seen elsewhere");
+  // Left out, the words that were streamed do not come back.
+  const third = await left(async ({ turn }) => turn!.draft().push({ text: "Half an" }));
+  await durable(third).resume({});
+  expect(third.messages).toEqual([PROMPT]);
+});
+
+test("C19: an outcome that found no space is recorded before its call could be closed", async () => {
+  using folder = place();
+  const disk = new FailingDisk();
+  await using store = await disk.open(folder.path);
+  const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+  await session.startTurn(PROMPT);
+  const fills = tool({
+    inputSchema: any,
+    execute: async () => {
+      disk.countdown = 1;
+      return "what it came to";
+    },
+  });
+  const agent = durable(session);
+  const run = streamText(agent.wrap({ model: scripted([call("a", "fills")]), tools: { fills }, onError: () => {} }));
+  await expect(agent.outcome(run)).rejects.toMatchObject({ code: "STORE_FULL" });
+  await session.turn!.fail("the disk was full");
+  await agent.resume({ fills });
+  expect(JSON.stringify(session.messages)).toContain("what it came to");
+  expect(JSON.stringify(session.messages)).not.toContain("outcome unknown");
+});
+
+test("without an interruption there is nothing to resume", async () => {
+  await using here = await begun();
+  await expect(durable(here.session).resume({})).rejects.toMatchObject({ code: "TURN_OPEN" });
+});
