@@ -34,6 +34,22 @@ export const agentSabotages: readonly Sabotage[] = [
     look: ADAPTER,
   },
   {
+    name: "adapter: what Holdfast refuses inside a tool is told to the model",
+    room: adapters,
+    file: "tools.ts",
+    find: "const fault = signal?.aborted ? null : errorKind(error);",
+    replace: 'const fault: string | null = signal?.aborted ? null : "refusal";',
+    look: ADAPTER,
+  },
+  {
+    name: "adapter: a turn that has its answer is asked again",
+    room: adapters,
+    file: "durable.ts",
+    find: "if (session.interruption?.answered) {",
+    replace: "if (session.interruption === null) {",
+    look: ADAPTER,
+  },
+  {
     name: "agent: a tool whose outcome is unknown is run again",
     room: cli,
     file: "agent/reopened.ts",

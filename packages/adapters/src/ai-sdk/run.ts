@@ -1,8 +1,9 @@
 import type { LanguageModelMiddleware, LanguageModelUsage, ModelMessage, ToolSet } from "ai";
-import { type Draft, isHoldfastError, type OpenCall, type Session, type Turn, type Usage } from "holdfast";
+import { type Draft, errorKind, isHoldfastError, type OpenCall, type Session, type Turn, type Usage } from "holdfast";
 import type { Approvals, Scope } from "./approvals.ts";
 import { type CallPart, type Decision, ownTool, type Part, responseMessages } from "./content.ts";
 import { resultsIn } from "./sent-results.ts";
+import { failTurn } from "./tools.ts";
 import type { Unrecorded } from "./unrecorded.ts";
 
 export type ModelParams = Parameters<NonNullable<LanguageModelMiddleware["wrapStream"]>>[0]["params"];
@@ -63,7 +64,7 @@ export class RunState {
     return this.#asked;
   }
 
-  /** The store failed, and with it the run. */
+  /** What the run failed with: the store's error, or a refusal. */
   get failure(): { readonly error: unknown } | null {
     return this.#failure;
   }
@@ -81,6 +82,8 @@ export class RunState {
   fail(error: unknown): void {
     this.#failure ??= { error };
     this.#stop.abort(error);
+    // That its store has failed, the turn knows by itself; one that is only full leaves it open.
+    if (this.#turn && errorKind(error) === "misuse") failTurn(this.#turn, error);
   }
 
   /** Records what found no space before. Whether there was anything. */

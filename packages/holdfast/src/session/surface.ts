@@ -285,6 +285,8 @@ export interface Turn<M> extends AsyncDisposable {
   draft(): Draft<M>;
   /**
    * Records the start, runs the tool, records its outcome (R5, R6). What the tool throws is its outcome. Rejects only if the store failed (then `run` was not called, or its outcome is in doubt), or if there is nothing to run: CALL_UNKNOWN, CALL_TAKEN, TURN_ENDED, SESSION_CLOSED.
+   * It also rejects with what Holdfast itself throws inside the tool and a model cannot act on (`errorKind` is `store` or
+   * `misuse`: a call that is unknown, a failed store). Then `signal` fires, and no other tool of the turn starts.
    * After an abort it answers an error, and `run` is not called. If its outcome finds no space (STORE_FULL), `toolEnded` can record it later.
    */
   tool<T>(callId: string, run: (signal: AbortSignal) => T | Promise<T>, options?: ToolOptions): Promise<Outcome<T>>;

@@ -1,5 +1,5 @@
 import type { Entry, Outcome } from "../dialects/dialect.ts";
-import { isHoldfastError } from "../errors.ts";
+import { type ErrorKind, errorKind, isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
 import { type DraftPiece, LiveDraft } from "./draft.ts";
 import type { Host } from "./host.ts";
@@ -116,13 +116,26 @@ export class LiveTurn<M> implements Turn<M> {
       await this.#tools.end(callId, { error: `It did not run: ${wordsOf(outcome.error)}.` }, undefined, running);
       return outcome;
     }
+    let fault: ErrorKind | null = null;
     try {
       outcome = { value: await run(this.signal) };
     } catch (error) {
       outcome = { error: error ?? new Error("the tool failed without an error") };
+      fault = this.signal.aborted ? null : this.#faultOf(error);
     }
-    await this.#tools.end(callId, outcome, undefined, running);
+    // How far it came when a store failed is not known: nobody says of it that it has ended.
+    if (fault !== "store") await this.#tools.end(callId, outcome, undefined, running);
+    if (fault) throw outcome.error;
     return outcome;
+  }
+
+  /** What Holdfast refused inside a tool is no outcome that a model could act on: everything stops at it. */
+  #faultOf(error: unknown): ErrorKind | null {
+    const kind = errorKind(error);
+    if (kind !== "store" && kind !== "misuse") return null;
+    this.#wasAborted = true;
+    this.#controller.abort(error);
+    return kind;
   }
 
   async toolStarted(callId: string, options: ToolOptions = {}): Promise<void> {
