@@ -9,3 +9,5 @@ export type {
   ToolSettings,
   WaitingCall,
 } from "./surface.ts";
+export { uiChunks } from "./ui-chunks.ts";
+export { type UIMessagesOptions, uiMessages } from "./ui-messages.ts";
