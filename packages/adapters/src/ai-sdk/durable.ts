@@ -2,6 +2,7 @@ import type { ModelMessage, ToolSet } from "ai";
 import type { Session } from "holdfast";
 import { copied } from "./copied.ts";
 import { finishAs, outcomeOf } from "./outcome.ts";
+import { resumeTurn } from "./resume.ts";
 import { runOpen } from "./run-open.ts";
 import { Runs } from "./runs.ts";
 import type { Durable, DurableOptions, ToolSettings } from "./surface.ts";
@@ -36,15 +37,11 @@ export function durable(session: Session<ModelMessage>, options: DurableOptions 
         begun: (run) => runs.add(run),
       }),
     messages,
-    resume: async (tools, { calls = "rerun", draft = "discard", ...settings } = {}) => {
+    resume: async (tools, { calls, draft, approvals, ...settings } = {}) => {
       // What is known of a call must be recorded before the model is told that nothing is.
       await unrecorded.record();
-      if (session.interruption?.answered) {
-        await session.endTurn();
-        return null;
-      }
-      const turn = await session.resumeTurn({ calls, draft });
-      await self.runOpen(tools, settings);
+      const turn = await resumeTurn(session, { calls, draft, approvals });
+      if (turn) await self.runOpen(tools, settings);
       return turn;
     },
     runOpen: async (tools: ToolSet, settings: ToolSettings = {}) => {

@@ -1,8 +1,10 @@
 export { durable } from "./durable.ts";
 export type {
+  ApprovalAnswer,
   Durable,
   DurableOptions,
   Prompted,
+  ResumeSettings,
   Run,
   RunOutcome,
   Settings,

@@ -1,6 +1,6 @@
 import { jsonSchema, type ModelMessage, streamText, type ToolSet, tool } from "ai";
 import { openStore, type Session } from "holdfast";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { place } from "../../../holdfast/test/place.ts";
 import { durable } from "../../src/ai-sdk/index.ts";
@@ -117,4 +117,119 @@ test("C19: an outcome that found no space is recorded before its call could be c
 test("without an interruption there is nothing to resume", async () => {
   await using here = await begun();
   await expect(durable(here.session).resume({})).rejects.toMatchObject({ code: "TURN_OPEN" });
+});
+
+describe("calls that wait for a person", () => {
+  const ran: string[] = [];
+  const execute = async (_: unknown, { toolCallId }: { toolCallId: string }): Promise<string> => {
+    ran.push(toolCallId);
+    return `ran ${toolCallId}`;
+  };
+  const tools = {
+    asks: tool({ inputSchema: any, execute, needsApproval: true }),
+    free: tool({ inputSchema: any, execute }),
+  } as ToolSet;
+
+  /** Two calls wait, one is not started, one may have run: all in the next process. Answers the ids of the requests. */
+  async function waiting(): Promise<{ session: Session<ModelMessage>; requests: string[] }> {
+    ran.length = 0;
+    let requests: string[] = [];
+    const session = await left(async (before) => {
+      const agent = durable(before);
+      const model = scripted([call("a", "asks"), call("b", "asks")]);
+      const outcome = await agent.outcome(streamText(agent.wrap({ model, tools })));
+      requests = outcome.kind === "waiting" ? outcome.approvals.map(({ approvalId }) => approvalId) : [];
+    });
+    return { session, requests };
+  }
+
+  test("leave the turn as it is: there is nothing to ask", async () => {
+    const { session } = await waiting();
+    const before = outline(await recordsOf(session));
+    expect(await durable(session).resume(tools)).toBe(null);
+    expect(outline(await recordsOf(session))).toEqual(before);
+    expect(session.interruption!.calls.map(({ state }) => state)).toEqual(["awaiting", "awaiting"]);
+  });
+
+  test("are run or denied as the person decided, once", async () => {
+    const { session, requests } = await waiting();
+    const agent = durable(session);
+    const approvals = requests.map((approvalId, at) => ({ approvalId, approved: at === 0, reason: "so" }));
+    expect(await agent.resume(tools, { approvals })).toBe(session.turn);
+    expect(ran, "the SDK runs them").toEqual([]);
+    const model = scripted([text("Done.")]);
+    expect(await agent.finish(streamText(agent.wrap({ model, tools })))).toEqual({ kind: "completed" });
+    expect(ran).toEqual(["a"]);
+    const results = model.prompts[0]!.flatMap(({ role, content }) => (role === "tool" ? content : []));
+    expect(results).toMatchObject([
+      { toolCallId: "a", output: { value: "ran a" } },
+      { toolCallId: "b", output: { type: "execution-denied", reason: "so" } },
+    ]);
+  });
+
+  test.each([
+    ["one is missing", (requests: string[]) => requests.slice(1), "is missing"],
+    ["one is unknown", (requests: string[]) => [...requests, "x"], 'nothing waits for the answer to "x"'],
+    ["one is given twice", (requests: string[]) => [...requests, requests[0]!], "answered twice"],
+  ])("where %s of the answers, nothing is recorded", async (_, given, words) => {
+    const { session, requests } = await waiting();
+    const before = outline(await recordsOf(session));
+    const approvals = given(requests).map((approvalId) => ({ approvalId, approved: true }));
+    await expect(durable(session).resume(tools, { approvals })).rejects.toThrow(words);
+    expect(outline(await recordsOf(session))).toEqual(before);
+  });
+
+  test("do not keep those beside them from being run, or closed", async () => {
+    ran.length = 0;
+    const part = (toolCallId: string, toolName: string) => ({
+      type: "tool-call" as const,
+      toolCallId,
+      toolName,
+      input: {},
+    });
+    const request = { type: "tool-approval-request" as const, approvalId: "r", toolCallId: "a" };
+    const session = await left(async ({ turn }) => {
+      await turn!.append({
+        role: "assistant",
+        content: [part("a", "asks"), request, part("b", "free"), part("c", "free")],
+      });
+      await turn!.toolStarted("c");
+    });
+    const agent = durable(session);
+    expect(await agent.resume(tools, { approvals: [{ approvalId: "r", approved: true }] })).not.toBe(null);
+    expect(ran, "what may have run is not run again").toEqual(["b"]);
+    const model = scripted([text("Done.")]);
+    expect(await agent.finish(streamText(agent.wrap({ model, tools })))).toEqual({ kind: "completed" });
+    expect(ran).toEqual(["b", "a"]);
+    expect(JSON.stringify(model.prompts[0])).toContain("may have taken effect");
+  });
+
+  test("at the provider are told what was decided, as such", async () => {
+    const session = await left(async ({ turn }) => {
+      await turn!.append({
+        role: "assistant",
+        content: [
+          { type: "tool-call", toolCallId: "p", toolName: "mcp", input: {}, providerExecuted: true },
+          { type: "tool-approval-request", approvalId: "r", toolCallId: "p" },
+        ],
+      });
+      await turn!.suspend({ reason: "approval", calls: ["p"] });
+    });
+    const agent = durable(session);
+    expect(await agent.resume({})).toBe(null);
+    await agent.resume({}, { approvals: [{ approvalId: "r", approved: true }] });
+    expect(session.entries.at(-1)!.message.content).toEqual([
+      { type: "tool-approval-response", approvalId: "r", approved: true, providerExecuted: true },
+    ]);
+  });
+
+  test("of an earlier turn, and those that a rule decided, wait for nobody", async () => {
+    const denied = { toolApproval: () => "denied" as const };
+    const session = await left(async (before) => {
+      const agent = durable(before);
+      const model = scripted([call("a", "asks")], [call("b", "free")]);
+      await agent.outcome(streamText(agent.wrap({ model, tools, ...denied } as never)));
+    });
+    expect(await durable(session).resume(tools)).not.toBe(null);
+  });
 });
