@@ -178,6 +178,32 @@ export const scenarios: Record<string, Scenario> = {
     ],
     ran: ["a"],
   },
+  "a tool of the provider's own that is shown in words of the application's, which know its input": {
+    steps: () => [
+      [
+        { type: "tool-call", toolCallId: "p", toolName: "web", input: '{"n":7}', providerExecuted: true },
+        { type: "tool-result", toolCallId: "p", toolName: "web", result: { hits: 3 } },
+        call("a", "add", { n: 1 }),
+      ],
+      [text("Done.")],
+    ],
+    tools: () => ({
+      add,
+      web: {
+        type: "provider",
+        isProviderExecuted: true,
+        id: "maker.web",
+        args: {},
+        inputSchema: number,
+        outputSchema: number,
+        toModelOutput: ({ toolCallId, input, output }: { toolCallId: string; input: unknown; output: unknown }) => ({
+          type: "text",
+          value: JSON.stringify({ toolCallId, input, output }),
+        }),
+      } as never,
+    }),
+    ran: ["a"],
+  },
   "a dynamic tool": {
     steps: () => [[call("a", "any", { x: [1] })], [text("Done.")]],
     tools: () => ({ any: dynamicTool({ inputSchema: number, execute: async (input) => ({ got: input }) }) }),

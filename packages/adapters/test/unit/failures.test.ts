@@ -199,6 +199,34 @@ describe.each(streamingWays)("%s", (_, start) => {
   });
 });
 
+test("texts and reasoning whose ids come again within one answer are parts of their own in the draft", async () => {
+  await using here = await begun();
+  const { session } = here;
+  const agent = durable(session);
+  const piece = (type: "text" | "reasoning", delta: string): LanguageModelV4StreamPart[] => [
+    { type: `${type}-start`, id: "0" },
+    { type: `${type}-delta`, id: "0", delta },
+    { type: `${type}-end`, id: "0" },
+  ];
+  const parts = [
+    ...piece("reasoning", "first"),
+    ...piece("text", "One."),
+    ...piece("reasoning", "second"),
+    ...piece("text", "Two."),
+  ];
+  const model = scripted({ stream: streamOf([...parts, { type: "error", error: new Error("cut") }]) });
+  await agent.finish(streamText(agent.wrap({ model, maxRetries: 0, onError: () => {} })));
+  const drafted = (await recordsOf(session)).flatMap(({ kind, parts }) =>
+    kind === "draft" ? (parts as object[]) : [],
+  );
+  expect(drafted).toMatchObject([
+    { part: 0, reasoning: "first" },
+    { part: 1, text: "One." },
+    { part: 2, reasoning: "second" },
+    { part: 3, text: "Two." },
+  ]);
+});
+
 describe.each(everyWay)("%s", (way, start) => {
   test("the model cannot be reached: the run failed with its error, and the turn can be resumed", async () => {
     await using here = await begun();

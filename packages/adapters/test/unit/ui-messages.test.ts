@@ -88,22 +88,29 @@ async function shown(
 /** What the adapter records besides. */
 const withoutMetadata = ({ metadata: _, ...message }: UIMessage): UIMessage => message;
 
+/** What such a tool returned is recorded as the model was shown it. */
+const SHOWN_OTHERWISE =
+  "a tool of the provider's own that is shown in words of the application's, which know its input";
+
 describe("as the SDK shows it", () => {
-  test.each(Object.entries(scenarios))("%s", async (name, { steps, tools = () => ({ add, say, fails }), settings }) => {
-    const session = await begin();
-    const { live, reloaded } = await shown(session, { model: scripted(...steps()), ...settings?.() }, tools());
-    const expected = name.startsWith("input that does not fit") ? withRecordedInputs(live) : live;
-    expect(withoutMetadata(plain(reloaded))).toEqual(withoutMetadata(expected));
-    expect(reloaded.metadata).toEqual({ provider: "scripted.test", model: "scripted-1" });
-    expect(uiMessages(session)[0]).toEqual(PROMPT);
-    const stream = new ReadableStream<UIMessageChunk>({
-      start(controller) {
-        for (const chunk of uiChunks(reloaded)) controller.enqueue(chunk);
-        controller.close();
-      },
-    });
-    expect(await shownOf(stream), "and as it is replayed").toEqual(plain(reloaded));
-  });
+  test.each(Object.entries(scenarios).filter(([name]) => name !== SHOWN_OTHERWISE))(
+    "%s",
+    async (name, { steps, tools = () => ({ add, say, fails }), settings }) => {
+      const session = await begin();
+      const { live, reloaded } = await shown(session, { model: scripted(...steps()), ...settings?.() }, tools());
+      const expected = name.startsWith("input that does not fit") ? withRecordedInputs(live) : live;
+      expect(withoutMetadata(plain(reloaded))).toEqual(withoutMetadata(expected));
+      expect(reloaded.metadata).toEqual({ provider: "scripted.test", model: "scripted-1" });
+      expect(uiMessages(session)[0]).toEqual(PROMPT);
+      const stream = new ReadableStream<UIMessageChunk>({
+        start(controller) {
+          for (const chunk of uiChunks(reloaded)) controller.enqueue(chunk);
+          controller.close();
+        },
+      });
+      expect(await shownOf(stream), "and as it is replayed").toEqual(plain(reloaded));
+    },
+  );
 
   /** Of calls that are no calls the journal holds what can be sent: an object. And the SDK takes what objects inherit for a tool. */
   function withRecordedInputs(message: UIMessage): UIMessage {
