@@ -23,7 +23,7 @@ import type * as surface from "./surface.ts";
 import { Sync } from "./sync.ts";
 import { LiveTurn } from "./turn.ts";
 import { undoFrom, undone, undoRecords } from "./undo.ts";
-import { itemsFrom, keptAsItIs, type Taken, takenIn, unfit } from "./unit.ts";
+import { itemsFrom, keptAsItIs, keptOptions, type Taken, takenIn, unfit } from "./unit.ts";
 
 const DRAFT_MS = 200;
 const DRAFT_BYTES = 8192;
@@ -136,8 +136,8 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     try {
       const taken = takenIn(this.#intake, prompt);
       const isToWait = this.#order.isBusy || this.#log.isBehind;
-      const given = isToWait ? keptAsItIs(taken) : taken;
-      return await this.#inOrder(() => this.#start(given, options));
+      const [given, along] = isToWait ? [keptAsItIs(taken), keptOptions(options)] : [taken, options];
+      return await this.#inOrder(() => this.#start(given, along));
     } catch (error) {
       throw asMessageError(error);
     }

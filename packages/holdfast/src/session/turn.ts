@@ -21,7 +21,7 @@ import type {
   Usage,
 } from "./surface.ts";
 import { Tools } from "./tools.ts";
-import { itemsFrom, keptAsItIs, type Taken, takenIn } from "./unit.ts";
+import { itemsFrom, keptAsItIs, keptOptions, type Taken, takenIn } from "./unit.ts";
 
 /** A turn that this process works on. */
 export class LiveTurn<M> implements Turn<M> {
@@ -223,14 +223,17 @@ export class LiveTurn<M> implements Turn<M> {
       this.#assertOpen("the message");
       const { intake, log } = this.#host;
       const taken = takenIn(intake, given);
-      const kept = log.isBehind ? keptAsItIs(taken) : null;
-      const appended = kept
-        ? log.inLine(() => this.#append(kept, options, draft))
+      const appended = log.isBehind
+        ? this.#appendLater(keptAsItIs(taken), keptOptions(options), draft)
         : this.#append(taken, options, draft);
       return options.end ? this.#endWith(appended) : appended;
     } catch (error) {
       return Promise.reject(asMessageError(error));
     }
+  }
+
+  #appendLater(taken: Taken, options: AnswerOptions, draft: LiveDraft<M> | null): Promise<Appended> {
+    return this.#host.log.inLine(() => this.#append(taken, options, draft));
   }
 
   /** The unit on its way ends the turn: from now on the turn takes nothing more, unless the unit cannot be written. */
