@@ -1,5 +1,6 @@
 import type { ModelMessage } from "ai";
 import { isHoldfastError, type OpenCall, type Turn } from "holdfast";
+import { copied } from "./copied.ts";
 import type { RunState } from "./run.ts";
 import type { Run, RunOutcome, WaitingCall } from "./surface.ts";
 
@@ -92,7 +93,7 @@ function isWhole(step: unknown): boolean {
 }
 
 function waitingCall({ id, name, input }: OpenCall): WaitingCall {
-  return { toolCallId: id, toolName: name, input };
+  return { toolCallId: id, toolName: name, input: copied(input) };
 }
 
 function requestsIn(step: unknown): Extract<RunOutcome, { kind: "waiting" }>["approvals"] {

@@ -1,6 +1,7 @@
 import type { ModelMessage, ToolExecutionOptions, ToolSet } from "ai";
 import { dialects, errorKind, isHoldfastError, type Outcome, type Turn } from "holdfast";
-import { errorOutput, modelOutput, type Output } from "./content.ts";
+import { errorOutput, modelOutput, type Output, returnedValue } from "./content.ts";
+import { copied } from "./copied.ts";
 import { joined } from "./model.ts";
 import type { DurableOptions } from "./surface.ts";
 import type { Unrecorded } from "./unrecorded.ts";
@@ -63,7 +64,8 @@ function recordedTool(name: string, tool: Tool, gate: Gate, replay: "safe" | "ne
     let isOver = false;
     const end = async (outcome: Outcome, output: Output | null): Promise<void> => {
       isOver = true;
-      const shown = output && shownAs(toolCallId, name, outcome, output, metadata);
+      // Copies: it may have to be recorded later, when there is space (R19).
+      const shown = output && copied(shownAs(toolCallId, name, outcome, output, metadata));
       const record = (): Promise<void> =>
         shown ? turn.toolEnded(toolCallId, outcome, shown) : turn.toolEnded(toolCallId, outcome);
       try {
@@ -77,16 +79,18 @@ function recordedTool(name: string, tool: Tool, gate: Gate, replay: "safe" | "ne
     try {
       // Stopped while its start was being written: then it does not run.
       signal?.throwIfAborted();
-      const made = execute(input, signal ? { ...options, abortSignal: signal } : options);
+      // A copy: what the tool does to it would else be sent as the model's own words, and is not what is recorded (R1).
+      const made = execute(copied(input), signal ? { ...options, abortSignal: signal } : options);
       if (isIterable(made)) {
         for await (const one of made) {
           value = one;
           yield one;
         }
       } else value = await made;
+      const returned = returnedValue(value);
       // What cannot be shown stops the SDK by itself; that the tool has run is recorded all the same.
       const output = await modelOutput(shape, toolCallId, input, value).catch(() => null);
-      await end({ value }, output);
+      await end({ value: returned }, output);
       return value;
     } catch (error) {
       // What Holdfast refuses inside a tool ends the run: the model would only try again. What a tool runs into because it was stopped does not.
