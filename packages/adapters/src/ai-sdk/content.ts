@@ -167,11 +167,11 @@ export function ownTool(tools: ToolSet | undefined, name: string): Tool | undefi
   return tools && Object.hasOwn(tools, name) ? tools[name] : undefined;
 }
 
-/** As the SDK words errors for the model. */
+/** As the SDK words errors for the model; of what it has no words for (a symbol, a function), what the language says. */
 export function messageOf(error: unknown): string {
   if (error === null || error === undefined) return "unknown error";
   if (typeof error === "string") return error;
-  return error instanceof Error ? error.toString() : JSON.stringify(error);
+  return error instanceof Error ? error.toString() : (JSON.stringify(error) ?? String(error));
 }
 
 /** A schema may make dates, sets or instances of the input. The provider's package sends them as JSON; so they are recorded as JSON. */

@@ -48,10 +48,10 @@ export function durable(session: Session<ModelMessage>, options: DurableOptions 
       await unrecorded.record();
       await runOpen({ session, tools, settings, options, unrecorded });
     },
-    outcome: (run) => outcomeOf(run, runs.claim(run, session.turn)),
+    outcome: (run) => outcomeOf(run, session.turn, runs),
     finish: async (run) => {
       const { turn } = session;
-      const outcome = await outcomeOf(run, runs.claim(run, turn));
+      const outcome = await outcomeOf(run, turn, runs);
       if (turn) await finishAs(outcome, turn);
       return outcome;
     },

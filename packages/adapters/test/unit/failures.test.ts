@@ -465,6 +465,28 @@ describe.each(everyWay)("%s", (way, start) => {
     expect(outline(await recordsOf(here.session))).toContain("tool.ended a");
   });
 
+  test.each([
+    ["a symbol", Symbol("why"), "Symbol(why)"],
+    ["a function", Object.assign(() => {}, { toString: () => "fn" }), "fn"],
+    ["a number", 42, "42"],
+    ["nothing", undefined, "unknown error"],
+    ["null", null, "unknown error"],
+    ["an object", { code: 7 }, '{"code":7}'],
+    ["a text", "broken", "broken"],
+    ["an error without words", new Error(""), "Error"],
+  ])("a tool that throws %s has failed, in words, and the model is told", async (_, thrown, words) => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const tools = { throws: tool({ inputSchema: any, execute: () => Promise.reject<string>(thrown) }) };
+    const { run } = start(agent, { model: scripted([call("a", "throws")], [text("I see.")]), tools });
+    expect(await agent.finish(run)).toEqual({ kind: "completed" });
+    const [ended] = (await recordsOf(session)).filter(({ kind }) => kind === "tool.ended");
+    expect(ended).toMatchObject({ call: "a", error: expect.any(String) });
+    const result = session.messages.find(({ role }) => role === "tool")!;
+    expect(result.content).toMatchObject([{ output: { type: "error-text", value: words } }]);
+  });
+
   test.each(["LEASE_LOST", "FILE_REPLACED"] as const)(
     "P6: %s in mid-turn: no tool runs, nothing more is asked, and the run says so",
     async (code) => {

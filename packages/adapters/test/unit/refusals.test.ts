@@ -120,6 +120,29 @@ describe.each(everyWay)("%s", (_, start) => {
     expect(model.prompts).toHaveLength(1);
   });
 
+  test.each(["CALL_UNKNOWN", "STORE_IO"] as const)(
+    "%s beside a tool that never ends: nobody waits for that",
+    async (code) => {
+      await using here = await begun();
+      const agent = durable(here.session);
+      const running = Promise.withResolvers<void>();
+      const error = new HoldfastError(code, "no", {});
+      const tools: ToolSet = {
+        never: tool({
+          inputSchema: any,
+          execute: () => {
+            running.resolve();
+            return new Promise<string>(() => {});
+          },
+        }),
+        tries: tool({ inputSchema: any, execute: () => running.promise.then(() => Promise.reject<string>(error)) }),
+      };
+      const model = scripted([call("a", "never"), call("b", "tries")], [text("I go on.")]);
+      await expect(agent.finish(start(agent, { model, tools }).run)).rejects.toBe(error);
+      expect(model.prompts).toHaveLength(1);
+    },
+  );
+
   test("what is no fault of the program is the tool's error, and the model may act on it", async () => {
     await using here = await begun();
     const agent = durable(here.session);
