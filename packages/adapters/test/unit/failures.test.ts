@@ -172,6 +172,31 @@ describe.each(streamingWays)("%s", (_, start) => {
     expect(session.messages).toEqual([PROMPT]);
   });
 
+  test("stopped by the turn's own signal, a run does not wait for a tool that never ends", async () => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const turn = session.turn!;
+    const running = deferred();
+    const never = tool({
+      inputSchema: any,
+      execute: () => {
+        running.resolve();
+        return new Promise<string>(() => {});
+      },
+    });
+    const { run } = start(agent, {
+      model: scripted([call("a", "never")]),
+      tools: { never },
+      abortSignal: turn.signal,
+    });
+    const outcome = agent.finish(run);
+    await running.promise;
+    await turn.abort({ by: "user" });
+    expect(await outcome).toEqual({ kind: "aborted" });
+    expect(session.interruption).toMatchObject({ calls: [{ id: "a", state: "outcome-unknown" }] });
+  });
+
   test("parallel tool inputs that interleave are kept apart in the draft", async () => {
     await using here = await begun();
     const { session } = here;
