@@ -24,10 +24,10 @@ export async function outcomeOf(run: Run, turn: Turn<ModelMessage> | null, runs:
   if (state?.failure) throw state.failure.error;
   const stopped = stoppedBy(state, thrown?.error);
   if (stopped) {
-    if (isHoldfastError(stopped.reason) && stopped.reason.code !== "SESSION_CLOSED") throw stopped.reason;
+    if (isHoldfastError(stopped.reason)) throw stopped.reason;
     return isTimeout(stopped.reason) ? { kind: "failed", error: stopped.reason } : { kind: "aborted" };
   }
-  const asked = state?.asked ?? null;
+  const asked = state?.asked;
   if (asked && !asked.isAnswered) {
     const error = asked.error ?? thrown?.error ?? new Error("The model's answer ended before it was complete.");
     return { kind: "failed", error };

@@ -32,16 +32,18 @@ function openRequests(
   { entries }: Session<ModelMessage>,
   { turn, calls }: Interruption<ModelMessage>,
 ): Map<string, boolean> {
-  const waiting = new Set(calls.flatMap(({ id, state }) => (state === "awaiting" || state === "provider" ? [id] : [])));
+  const isByProvider = new Map(
+    calls.flatMap(({ id, state }) =>
+      state === "awaiting" || state === "provider" ? [[id, state === "provider"]] : [],
+    ),
+  );
   const found = new Map<string, boolean>();
-  const byProvider = new Set<string>();
   for (const { message, turn: of } of entries) {
-    if (of !== turn || typeof message.content === "string") continue;
-    for (const part of message.content) {
-      if (part.type === "tool-call" && part.providerExecuted) byProvider.add(part.toolCallId);
-      if (part.type === "tool-approval-request" && part.isAutomatic !== true && waiting.has(part.toolCallId))
-        found.set(part.approvalId, byProvider.has(part.toolCallId));
+    for (const part of of === turn && typeof message.content !== "string" ? message.content : []) {
       if (part.type === "tool-approval-response") found.delete(part.approvalId);
+      if (part.type !== "tool-approval-request") continue;
+      const byProvider = isByProvider.get(part.toolCallId);
+      if (byProvider !== undefined) found.set(part.approvalId, byProvider);
     }
   }
   return found;

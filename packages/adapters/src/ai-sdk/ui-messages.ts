@@ -1,5 +1,5 @@
 import { type ModelMessage, type ToolResultPart, type ToolSet, toUIMessageChunk, type UIMessage } from "ai";
-import type { Entry, Reading } from "holdfast";
+import { dialects, type Entry, type Reading } from "holdfast";
 import { ownTool } from "./content.ts";
 import { copied } from "./copied.ts";
 
@@ -27,11 +27,16 @@ export function uiMessages(
   options: UIMessagesOptions = {},
 ): UIMessage[] {
   const page = new Page(reading.id, options);
-  for (const entry of reading.entries) if (entry.metadata.hiddenFromUser !== true) page.add(entry);
+  for (const entry of reading.entries) if (isToShow(entry)) page.add(entry);
   const { interruption } = reading;
   // Words that no message holds: they were shown, and come back until the answer is given anew.
   if (interruption?.draft && interruption.draft.text !== "") page.addWords(interruption.turn, interruption.draft.text);
   return page.messages.map(copied);
+}
+
+/** What damage, or another program, has left in the place of a message is passed over: the rest can be shown. */
+function isToShow({ message, metadata }: Entry<ModelMessage>): boolean {
+  return metadata.hiddenFromUser !== true && dialects["ai-sdk"].check(message as never) === null;
 }
 
 class Page {
@@ -82,19 +87,21 @@ class Page {
 
   #say(entry: Entry<ModelMessage>): void {
     const { id, turn, step, message } = entry;
-    const parts = this.#partsOf(turn, step);
-    const { message: answer } = this.#answer!;
-    const metadata = metadataOf(entry);
-    if (metadata) answer.metadata = { ...(answer.metadata as object | undefined), ...metadata };
+    const parts: Part[] = [];
     let index = 0;
     for (const part of contentOf(message)) {
-      if (part.type === "tool-call") {
+      if (part.type === "tool-call" && typeof part.toolCallId === "string") {
         const made = this.#callPart(part);
         this.#calls.add(id, index++, made);
         parts.push(made as Part);
       } else if (part.type === "tool-result" || part.type === "tool-approval-request") this.#hear(part, entry);
       else parts.push(...this.#shown(part));
     }
+    if (parts.length === 0) return;
+    this.#partsOf(turn, step).push(...parts);
+    const { message: answer } = this.#answer!;
+    const metadata = metadataOf(entry);
+    if (metadata) answer.metadata = { ...(answer.metadata as object | undefined), ...metadata };
   }
 
   /** Where the parts of this answer go; a new step begins with a mark. */
@@ -184,13 +191,18 @@ class Page {
       }
       case "tool-result": {
         const call = (entry.call && this.#calls.at(entry.call)) ?? this.#calls.open(part.toolCallId);
-        if (call) this.#settle(call, part, entry);
+        if (call && this.#calls.close(call, entry.synthetic !== undefined)) this.#settle(call, part, entry);
       }
     }
   }
 
   #settle(call: CallPart, { output, providerOptions }: Said<"tool-result">, { value }: Entry<ModelMessage>): void {
-    this.#calls.close(call);
+    delete call.errorText;
+    if (typeof output !== "object" || output === null) {
+      call.state = "output-available";
+      call.output = output;
+      return;
+    }
     if (providerOptions) call.resultProviderMetadata = providerOptions;
     const { approval } = call;
     const isDenied = output.type === "execution-denied" || output.type === "error-text" || output.type === "error-json";
@@ -251,6 +263,8 @@ class Calls {
   readonly #byApproval = new Map<string, CallPart>();
   /** Those without a result, the newest last. */
   #open: CallPart[] = [];
+  /** Those whose result nobody returned. */
+  readonly #madeUp = new Set<CallPart>();
 
   add(message: string, index: number, call: CallPart): void {
     this.#byPlace.set(`${index} ${message}`, call);
@@ -273,8 +287,13 @@ class Calls {
     return this.#byApproval.get(approvalId);
   }
 
-  close(call: CallPart): void {
+  /** Whether the result counts: the first one does, but for one that was made up, if the tool's own comes after all. */
+  close(call: CallPart, isMadeUp: boolean): boolean {
+    const isOpen = this.#open.includes(call);
+    if (!isOpen && (isMadeUp || !this.#madeUp.delete(call))) return false;
     this.#open = this.#open.filter((one) => one !== call);
+    if (isMadeUp) this.#madeUp.add(call);
+    return true;
   }
 }
 
@@ -282,10 +301,18 @@ function contentOf({ content }: ModelMessage): readonly Content[] {
   return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }
 
-/** As the SDK shows what a user says; it exports that for one kind of part alone. */
-function userParts(message: ModelMessage): Part[] {
-  const chunk = toUIMessageChunk({ type: "steering-message", id: "", message } as never);
-  return (chunk as unknown as { readonly parts: Part[] }).parts;
+/** As the SDK shows what a user says; it exports that for one kind of part alone. A part that it cannot show (a file without data) is left out. */
+function userParts({ content }: ModelMessage): Part[] {
+  const parts = typeof content === "string" ? [{ type: "text", text: content }] : content;
+  return parts.flatMap((part) => {
+    try {
+      const message = { role: "user", content: [part] };
+      const chunk = toUIMessageChunk({ type: "steering-message", id: "", message } as never);
+      return (chunk as unknown as { readonly parts: Part[] }).parts;
+    } catch {
+      return [];
+    }
+  });
 }
 
 function metadataOf({ metadata }: Entry<ModelMessage>): Record<string, unknown> | null {

@@ -1,5 +1,5 @@
 import { jsonSchema, type ModelMessage, streamText, type ToolSet, tool } from "ai";
-import { openStore, type Session } from "holdfast";
+import { openStore, type Session, type Turn } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { place } from "../../../holdfast/test/place.ts";
@@ -72,6 +72,19 @@ test("what was cut off before is resumed: what is safe runs, of the rest the mod
   await expect(agent.resume(tools)).rejects.toMatchObject({ code: "NOTHING_TO_RESUME" });
 });
 
+test("a call that was started, and is safe to run twice, is run again", async () => {
+  const ran: string[] = [];
+  const tools = { free: tool({ inputSchema: any, execute: async (_, { toolCallId }) => ran.push(toolCallId) }) };
+  const content = ["a", "b"].map((id) => ({ type: "tool-call" as const, toolCallId: id, toolName: "free", input: {} }));
+  const session = await left(async ({ turn }) => {
+    await turn!.append({ role: "assistant", content });
+    await turn!.toolStarted("a", { replay: "safe" });
+    await turn!.toolStarted("b");
+  });
+  await durable(session).resume(tools);
+  expect(ran).toEqual(["a"]);
+});
+
 test("what becomes of the calls and the draft is the application's to say", async () => {
   const session = await left(async ({ turn }) => {
     const draft = turn!.draft();
@@ -114,6 +127,21 @@ test("C19: an outcome that found no space is recorded before its call could be c
   expect(JSON.stringify(session.messages)).not.toContain("outcome unknown");
 });
 
+test("P8: if the end of an answered turn cannot be recorded, that is said, and it can be tried again", async () => {
+  using folder = place();
+  const disk = new FailingDisk();
+  await using store = await disk.open(folder.path);
+  const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+  const turn = await session.startTurn(PROMPT);
+  await turn.append({ role: "assistant", content: "Done." });
+  await turn.abort({ by: "user" });
+  disk.countdown = 1;
+  await expect(durable(session).resume({})).rejects.toMatchObject({ code: "STORE_FULL" });
+  expect(session.interruption).toMatchObject({ answered: true });
+  expect(await durable(session).resume({})).toBe(null);
+  expect(session.interruption).toBe(null);
+});
+
 test("without an interruption there is nothing to resume", async () => {
   await using here = await begun();
   await expect(durable(here.session).resume({})).rejects.toMatchObject({ code: "TURN_OPEN" });
@@ -149,6 +177,13 @@ describe("calls that wait for a person", () => {
     expect(await durable(session).resume(tools)).toBe(null);
     expect(outline(await recordsOf(session))).toEqual(before);
     expect(session.interruption!.calls.map(({ state }) => state)).toEqual(["awaiting", "awaiting"]);
+  });
+
+  test("are the application's to decide on, if it says what becomes of the calls", async () => {
+    const { session } = await waiting();
+    expect(await durable(session).resume(tools, { calls: "close" })).toBe(session.turn);
+    expect(JSON.stringify(session.messages)).toContain("not approved");
+    expect(ran).toEqual([]);
   });
 
   test("are run or denied as the person decided, once", async () => {
@@ -221,6 +256,74 @@ describe("calls that wait for a person", () => {
     expect(session.entries.at(-1)!.message.content).toEqual([
       { type: "tool-approval-response", approvalId: "r", approved: true, providerExecuted: true },
     ]);
+  });
+
+  test("P8: if the answers cannot be recorded, that is said, nothing runs, and they can be given again", async () => {
+    ran.length = 0;
+    using folder = place();
+    const disk = new FailingDisk();
+    await using store = await disk.open(folder.path);
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    await session.startTurn(PROMPT);
+    const agent = durable(session);
+    const model = scripted([call("a", "asks"), call("b", "free")]);
+    const outcome = await agent.finish(streamText(agent.wrap({ model, tools })));
+    const requests = outcome.kind === "waiting" ? outcome.approvals : [];
+    const approvals = requests.map(({ approvalId }) => ({ approvalId, approved: true }));
+    const { resumeTurn } = session;
+    session.resumeTurn = async (...given) => {
+      const turn = await resumeTurn.apply(session, given);
+      disk.countdown = 1;
+      return turn;
+    };
+    await expect(agent.resume(tools, { approvals })).rejects.toMatchObject({ code: "STORE_FULL" });
+    session.resumeTurn = resumeTurn;
+    await session.turn!.abort({ by: "user" });
+    await agent.resume(tools, { approvals });
+    await agent.finish(streamText(agent.wrap({ model: scripted([text("Done.")]), tools })));
+    expect(ran).toEqual(["b", "a"]);
+  });
+
+  /** A call that waits by a request, in the next process; what else happened before that, `then` says. */
+  async function asked(then: (turn: Turn<ModelMessage>) => Promise<unknown>, providerExecuted?: true) {
+    const part = { type: "tool-call" as const, toolCallId: "a", toolName: "asks", input: {} };
+    const by = providerExecuted ? { providerExecuted } : {};
+    const request = { type: "tool-approval-request" as const, approvalId: "r", toolCallId: "a" };
+    return left(async ({ turn }) => {
+      await turn!.append({ role: "assistant", content: [{ ...part, ...by }, request] });
+      await then(turn!);
+    });
+  }
+
+  test.each([
+    ["approved", true, undefined],
+    ["denied", false, undefined],
+    ["approved, at the provider", true, true as const],
+  ])("that were decided on (%s) wait no longer, also if the process died right behind it", async (_, approved, by) => {
+    const response = { type: "tool-approval-response" as const, approvalId: "r", approved };
+    const session = await asked((turn) => turn.append({ role: "tool", content: [response] }), by);
+    expect(await durable(session).resume(tools)).not.toBe(null);
+  });
+
+  test("that the application has answered itself wait no longer", async () => {
+    const output = { type: "text" as const, value: "Done by hand." };
+    const result = { type: "tool-result" as const, toolCallId: "a", toolName: "asks", output };
+    const session = await asked((turn) => turn.append({ role: "tool", content: [result] }));
+    expect(await durable(session).resume(tools)).not.toBe(null);
+  });
+
+  test("R9: of an earlier turn, whose request nobody answered, are not those of this turn, whatever their ids", async () => {
+    const session = await asked(async () => {});
+    const turn = await session.startTurn({ role: "user", content: "Again." });
+    await turn.append({
+      role: "assistant",
+      content: [
+        { type: "tool-call", toolCallId: "a", toolName: "asks", input: {} },
+        { type: "tool-approval-request", approvalId: "r2", toolCallId: "a" },
+      ],
+    });
+    await turn.abort({ by: "user" });
+    expect(await durable(session).resume(tools, { approvals: [{ approvalId: "r2", approved: false }] })).not.toBe(null);
   });
 
   test("of an earlier turn, and those that a rule decided, wait for nobody", async () => {

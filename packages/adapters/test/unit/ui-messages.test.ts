@@ -372,3 +372,40 @@ test("R19: what is done with the messages of a page changes nothing of the sessi
   messages[1]!.parts.length = 0;
   expect(JSON.stringify(uiMessages(session))).toContain('"output":{"sum":2}');
 });
+
+test("parts that are not what they should be are left out, and the rest is shown", async () => {
+  const session = await begin();
+  const turn = session.turn!;
+  const content = [
+    { type: "text", text: "Here." },
+    { type: "tool-call" },
+    { type: "tool-call", toolCallId: "a", toolName: "add", input: {} },
+    { type: "tool-approval-request" },
+    { type: "file", mediaType: "image/png" },
+    { type: "reasoning-file", mediaType: "image/png" },
+    { type: "of tomorrow", text: "?" },
+  ];
+  await turn.append({ role: "assistant", content } as never);
+  await turn.append({
+    role: "tool",
+    content: [
+      { type: "tool-result", toolCallId: "a", toolName: "add", output: "as it was once" },
+      { type: "tool-result", toolCallId: "x", toolName: "add", output: { type: "text", value: "of no call" } },
+      { type: "tool-approval-response", approvalId: "x", approved: true },
+      { type: "of tomorrow" },
+    ],
+  } as never);
+  await turn.append({
+    role: "user",
+    content: [
+      { type: "file", mediaType: "image/png" },
+      { type: "text", text: "Go on." },
+    ],
+  } as never);
+  expect(uiMessages(session).at(-1)!.parts).toEqual([
+    { type: "step-start" },
+    { type: "text", text: "Here.", state: "done" },
+    { type: "tool-add", toolCallId: "a", state: "output-available", input: {}, output: "as it was once" },
+    { type: "steering-message", id: expect.any(String), parts: [{ type: "text", text: "Go on." }] },
+  ]);
+});
