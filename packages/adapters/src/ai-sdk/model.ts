@@ -17,9 +17,8 @@ export function recordedModel(given: LanguageModel, run: RunState): Model {
     middleware: {
       specificationVersion: "v4",
       transformParams: async ({ params, model }) => {
-        const signal = joined(params.abortSignal, run.live().signal, run.stopped);
-        const prompt = inCallOrder(params.prompt);
-        return privately({ ...params, prompt, ...(signal ? { abortSignal: signal } : {}) }, model);
+        const abortSignal = joined(run.stopped, run.live().signal, params.abortSignal);
+        return privately({ ...params, prompt: inCallOrder(params.prompt), abortSignal }, model);
       },
       wrapGenerate: async ({ doGenerate, params, model }) => {
         const asked = await run.ask("generate", params, model);
@@ -64,9 +63,9 @@ function byName(name: string): Model {
   return (provider ?? gateway).languageModel(name);
 }
 
-export function joined(...signals: (AbortSignal | null | undefined)[]): AbortSignal | undefined {
-  const given = [...new Set(signals.filter((signal) => signal != null))];
-  return given.length > 1 ? AbortSignal.any(given) : given[0];
+/** Fires when one of them does. */
+export function joined(own: AbortSignal, ...others: (AbortSignal | null | undefined)[]): AbortSignal {
+  return AbortSignal.any([own, ...others.filter((signal) => signal != null)]);
 }
 
 /** Which part of the message each delta belongs to: parallel tool inputs interleave. */

@@ -59,7 +59,7 @@ function recordedTool(name: string, tool: Tool, gate: Gate, replay: "safe" | "ne
     const { turn, part } = gate.callOf(toolCallId);
     options.abortSignal?.throwIfAborted();
     await storing(gate, turn.toolStarted(toolCallId, { replay }));
-    const signal = joined(options.abortSignal, turn.signal, gate.stopped);
+    const signal = joined(turn.signal, gate.stopped, options.abortSignal);
     const metadata = part?.providerMetadata;
     let isOver = false;
     const end = async (outcome: Outcome, output: Output | null): Promise<void> => {
@@ -78,9 +78,9 @@ function recordedTool(name: string, tool: Tool, gate: Gate, replay: "safe" | "ne
     let value: unknown;
     try {
       // Stopped while its start was being written: then it does not run.
-      signal?.throwIfAborted();
+      signal.throwIfAborted();
       // A copy: what the tool does to it would else be sent as the model's own words, and is not what is recorded (R1).
-      const made = execute(copied(input), signal ? { ...options, abortSignal: signal } : options);
+      const made = execute(copied(input), { ...options, abortSignal: signal });
       if (isIterable(made)) {
         for await (const one of made) {
           value = one;
@@ -94,7 +94,7 @@ function recordedTool(name: string, tool: Tool, gate: Gate, replay: "safe" | "ne
       return value;
     } catch (error) {
       // What Holdfast refuses inside a tool ends the run: the model would only try again. What a tool runs into because it was stopped does not.
-      const fault = signal?.aborted ? null : errorKind(error);
+      const fault = signal.aborted ? null : errorKind(error);
       // It could not record something of its own (the process that it runs in, a sub-agent's session): how far it came is not known.
       if (fault !== "store" && !isOver) await end({ error: error ?? "unknown error" }, worded(error));
       isOver = true;

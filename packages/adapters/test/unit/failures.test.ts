@@ -352,6 +352,21 @@ describe.each(everyWay)("%s", (way, start) => {
     expect(ended).toMatchObject([way.includes("tream") ? cutOff : { value: "whole" }]);
   });
 
+  test("stopped between the answer and its tools, no tool is started, and that is known", async () => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const controller = new AbortController();
+    const ran: string[] = [];
+    const tools = { free: tool({ inputSchema: any, execute: async () => ran.push("free") }) };
+    const settings = { model: scripted([call("a", "free")]), tools, onLanguageModelCallEnd: () => controller.abort() };
+    const { run } = start(agent, { ...settings, abortSignal: controller.signal });
+    expect(await agent.finish(run)).toEqual({ kind: "aborted" });
+    expect(ran).toEqual([]);
+    expect(outline(await recordsOf(session))).not.toContain("tool.started a");
+    expect(session.interruption).toMatchObject({ calls: [{ id: "a", state: "never-started" }] });
+  });
+
   test("stopped while its start is written, a tool does not run, and that is recorded", async () => {
     await using here = await begun();
     const { session } = here;
@@ -487,7 +502,9 @@ describe.each(everyWay)("%s", (way, start) => {
     const tools = { round: tool({ inputSchema: any, execute: () => Promise.reject<string>(round) }) };
     const outcome = await agent.finish(start(agent, { model: scripted([call("a", "round")]), tools }).run);
     expect(outcome).toMatchObject({ kind: "failed", error: { name: "TypeError" } });
-    expect(outline(await recordsOf(here.session))).toContain("tool.ended a");
+    const ended = (await recordsOf(here.session)).filter(({ kind }) => kind === "tool.ended");
+    expect(ended).toMatchObject([{ call: "a", error: expect.any(String) }]);
+    expect(ended[0], "the session finds words of its own").not.toHaveProperty("shown");
   });
 
   test.each([

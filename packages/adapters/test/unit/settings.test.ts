@@ -395,6 +395,22 @@ test("what a tool shows the model is made once, and is what the SDK sends", asyn
   expect(JSON.stringify(here.session.messages)).toContain("shown 1");
 });
 
+test("R9: what a tool shows of a call is that call's own, though its id comes again in the next step", async () => {
+  await using here = await begun();
+  const agent = durable(here.session);
+  let n = 0;
+  const shows = tool({
+    inputSchema: any,
+    execute: async () => ({ n: ++n }),
+    toModelOutput: ({ output }) => ({ type: "text" as const, value: `shown ${(output as { n: number }).n}` }),
+  });
+  const same = call("call_0", "shows");
+  const model = scripted([same], [same], [text("Done.")]);
+  await agent.finish(generateText(agent.wrap({ model, tools: { shows }, stopWhen: isStepCount(4) })));
+  expect(JSON.stringify(model.prompts[2])).toMatch(/shown 1.*shown 2/);
+  expect(JSON.stringify(here.session.messages)).toMatch(/shown 1.*shown 2/);
+});
+
 test("what cannot be shown stops the SDK, and the tool is on disk as run", async () => {
   await using here = await begun();
   const agent = durable(here.session);
