@@ -411,6 +411,29 @@ describe.each(everyWay)("%s", (way, start) => {
     await session.turn!.fail("the disk was full");
   });
 
+  test("C19: a failure that cannot be recorded stops the run, and is recorded when there is space", async () => {
+    using folder = place();
+    const disk = new FailingDisk();
+    await using store = await disk.open(folder.path);
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    await session.startTurn(PROMPT);
+    const agent = durable(session);
+    const fills = tool({
+      inputSchema: any,
+      execute: async (): Promise<string> => {
+        disk.countdown = 1;
+        throw new Error("the tool is broken, too");
+      },
+    });
+    const model = scripted([call("a", "fills")], [text("I go on.")]);
+    await expect(agent.outcome(start(agent, { model, tools: { fills } }).run)).rejects.toMatchObject({
+      code: "STORE_FULL",
+    });
+    expect(model.prompts).toHaveLength(1);
+    await agent.runOpen({ fills });
+    expect(JSON.stringify(session.messages.at(-1))).toContain("the tool is broken, too");
+  });
+
   test("C14: two sessions at once keep their records to themselves", async () => {
     await using one = await begun();
     await using two = await begun();
@@ -680,3 +703,23 @@ test.each(["textStream", "a browser's response"])(
     expect(await promptOf([...session.messages, NEXT])).toHaveLength(5);
   },
 );
+
+test("R6: a tool that streams and is ended by its reader is on disk as ended when that returns", async () => {
+  await using here = await begun();
+  const { session } = here;
+  const part = { type: "tool-call" as const, toolCallId: "a", toolName: "streams", input: {} };
+  await session.turn!.append({ role: "assistant", content: [part] });
+  const streams = tool({
+    inputSchema: any,
+    execute: async function* () {
+      yield "half";
+      yield "whole";
+    },
+  });
+  const settings = durable(session).wrap({ model: scripted(), tools: { streams } });
+  const execute = settings.tools.streams.execute as unknown as (...given: unknown[]) => AsyncGenerator<unknown>;
+  const results = execute({}, { toolCallId: "a", messages: [] });
+  expect(await results.next()).toEqual({ done: false, value: "half" });
+  await results.return(undefined);
+  expect(outline(await recordsOf(session)).slice(-2)).toEqual(["tool.started a", "tool.ended a"]);
+});
