@@ -40,7 +40,7 @@ export function recordedModel(given: LanguageModel, run: RunState): Model {
           const watched = new TransformStream<StreamPart, StreamPart>({
             transform(given, controller) {
               const part = ids.of(given);
-              if (part.type === "error") asked.error = part.error ?? new Error("The model failed without a word.");
+              if (part.type === "error") asked.error ??= part.error ?? new Error("The model failed without a word.");
               const delta = deltas.of(part);
               if (delta) asked.draft.push(delta);
               controller.enqueue(part);
