@@ -2,7 +2,6 @@ import { type HoldfastError, newId } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { CallIds } from "../../src/ai-sdk/call-ids.ts";
 import { inCallOrder } from "../../src/ai-sdk/call-order.ts";
-import { copied } from "../../src/ai-sdk/copied.ts";
 import { joined } from "../../src/ai-sdk/model.ts";
 import { resultsIn } from "../../src/ai-sdk/sent-results.ts";
 import { Unrecorded } from "../../src/ai-sdk/unrecorded.ts";
@@ -43,49 +42,6 @@ describe("outcomes that wait for space", () => {
     isFull = false;
     await unrecorded.record();
     expect(done).toEqual([1, 2, 3, 4]);
-  });
-});
-
-describe("a copy", () => {
-  test("shares nothing with the original that can be changed", () => {
-    const bytes = new Uint8Array([1, 2]);
-    const buffer = Buffer.from([3]);
-    const raw = new Uint8Array([4]).buffer;
-    const url = new URL("https://example.org/a");
-    const original = { list: [{ n: 1 }], bytes, buffer, raw, url, none: null, text: "x" };
-    const copy = copied(original);
-    expect(copy).toEqual(original);
-    expect(Buffer.isBuffer(copy.buffer)).toBe(true);
-    copy.list[0]!.n = 9;
-    copy.list.push({ n: 2 });
-    copy.bytes.fill(9);
-    copy.buffer.fill(9);
-    new Uint8Array(copy.raw).fill(9);
-    copy.url.pathname = "/b";
-    expect(original).toEqual({
-      list: [{ n: 1 }],
-      bytes: new Uint8Array([1, 2]),
-      buffer: Buffer.from([3]),
-      raw: new Uint8Array([4]).buffer,
-      url: new URL("https://example.org/a"),
-      none: null,
-      text: "x",
-    });
-  });
-
-  test("of an instance of a class is that instance; of an object without a prototype, an object", () => {
-    class Own {
-      n = 1;
-    }
-    const own = new Own();
-    const date = new Date(0);
-    const bare: Record<string, unknown> = Object.assign(Object.create(null), { a: { b: 1 } });
-    const copy = copied({ own, date, bare });
-    expect(copy.own).toBe(own);
-    expect(copy.date).toBe(date);
-    expect(copy.bare).not.toBe(bare);
-    expect(copy.bare["a"]).toEqual({ b: 1 });
-    expect(copy.bare["a"]).not.toBe(bare["a"]);
   });
 });
 

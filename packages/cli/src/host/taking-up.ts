@@ -47,10 +47,10 @@ export async function takeUp(
   // To wait is work already: it is seen, and can be stopped.
   board.change({ status: "running" }, { type: "changed" });
   try {
-    if (await equipment.outlived(calls, { ...wanted, waits }))
-      turn = await resume(session, await equipment.know(calls));
-    return turn;
+    const isOver = await equipment.outlived(calls, { ...wanted, waits });
+    if (isOver) turn = await resume(session, await equipment.know(calls));
   } finally {
     if (turn === null) board.change({ status: "interrupted" }, { type: "changed" });
   }
+  return turn;
 }
