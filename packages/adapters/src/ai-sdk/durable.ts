@@ -1,6 +1,7 @@
 import type { ModelMessage, ToolSet } from "ai";
 import type { Session } from "holdfast";
 import { copied } from "./copied.ts";
+import { withOwnInputs } from "./open-inputs.ts";
 import { finishAs, outcomeOf } from "./outcome.ts";
 import { resumeTurn } from "./resume.ts";
 import { runOpen } from "./run-open.ts";
@@ -26,7 +27,7 @@ export function durable(session: Session<ModelMessage>, options: DurableOptions 
   const runs = new Runs();
   const unrecorded = UNRECORDED.get(session) ?? new Unrecorded();
   UNRECORDED.set(session, unrecorded);
-  const messages = (): ModelMessage[] => session.messages.map(copied);
+  const messages = (): ModelMessage[] => withOwnInputs(session.messages.map(copied), session.turn?.open ?? []);
   const self: Durable = {
     wrap: (settings) =>
       wrapped(settings, {

@@ -154,6 +154,29 @@ describe.each(everyWay)("%s", (_, start) => {
     expect(ran).toEqual([input]);
   });
 
+  test.each([
+    ["half a character", "\ud83d", undefined],
+    ["half a character, signed", "\ud83d", "a secret of thirty-two characters"],
+    ["a NUL, signed", "\0", "a secret of thirty-two characters"],
+  ])("a tool runs with the input that was approved, and not with what is sent of it: %s", async (_, odd, secret) => {
+    const store = await openStore("memory:");
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    await session.startTurn(PROMPT);
+    const agent = durable(session);
+    const ran: unknown[] = [];
+    const tools: ToolSet = { asks: tool({ inputSchema: any, execute: async (input) => ran.push(input) }) };
+    const settings = { tools, toolApproval: () => "user-approval", experimental_toolApprovalSecret: secret };
+    const input = { a: `x ${odd}`, b: [{ [odd]: 1 }] };
+    const asking = scripted([call("a", "asks", input), call("b", "asks", { a: "plain" })]);
+    const waiting = await agent.finish(start(agent, { model: asking, ...settings }).run);
+    const { approvals } = waiting as Extract<RunOutcome, { kind: "waiting" }>;
+    await agent.resume(tools, { approvals: approvals.map(({ approvalId }) => ({ approvalId, approved: true })) });
+    const model = scripted([text("Done.")]);
+    expect(await agent.finish(start(agent, { model, ...settings }).run)).toEqual({ kind: "completed" });
+    expect(ran).toEqual([input, { a: "plain" }]);
+    expect(JSON.stringify(model.prompts)).toContain('"input":{"a":"x \ufffd","b":[{"\ufffd":1}]}');
+  });
+
   test("C19: what the SDK decided by itself and cannot be recorded is not sent", async () => {
     using folder = place();
     const disk = new FailingDisk();

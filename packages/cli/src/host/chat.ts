@@ -329,7 +329,8 @@ export class LocalChat implements Chat {
       });
       for (;;) {
         await this.#take(turn);
-        const waiting = openApprovals(this.#session.messages);
+        // With the inputs that the tools would get: the rules decide on those.
+        const waiting = openApprovals(this.#equipment.durable.messages());
         const worked: Worked =
           waiting.length > 0
             ? { kind: "waiting", approvals: waiting, calls: [] }
