@@ -109,6 +109,17 @@ export function realPath(path: string): string {
   }
 }
 
+/** May this process write to a file, or make files in a folder? */
+export function isWritable(path: string): boolean {
+  try {
+    fs.accessSync(path, fs.constants.W_OK);
+    return true;
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error;
+    return false;
+  }
+}
+
 /**
  * Node has no flock, but SQLite locks files, and the kernel frees its locks with the process. An exclusive transaction on an empty
  * database writes nothing while it lasts (S13).
@@ -193,5 +204,5 @@ class NodeFile implements DiskFile {
 
 function toStat(stat: fs.Stats): DiskStat {
   const kind = stat.isFile() ? "file" : stat.isDirectory() ? "folder" : stat.isSymbolicLink() ? "link" : "other";
-  return { kind, size: stat.size, dev: stat.dev, ino: stat.ino, mtimeMs: stat.mtimeMs };
+  return { kind, size: stat.size, dev: stat.dev, ino: stat.ino, mtimeMs: stat.mtimeMs, links: stat.nlink };
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { HoldfastError, newId, openSqliteStore } from "holdfast";
 import { describe, expect, test } from "vitest";
-import { assertSqliteVersion } from "../../src/stores/sqlite/database.ts";
+import { assertSqliteVersion } from "../../src/stores/sqlite/open-database.ts";
 import { modesOf, place, treeOf } from "../place.ts";
 
 async function refusalOf(promise: Promise<unknown>): Promise<HoldfastError> {

@@ -5,7 +5,6 @@ import type { Ledger } from "../../journal/ledger.ts";
 import { sessionExists } from "../../journal/refusals.ts";
 import { assertFollows, nothingToAdopt, segmentAt, type VerbatimLine } from "../../journal/verbatim.ts";
 import type { Database } from "./database.ts";
-import type { Rows } from "./rows.ts";
 import type { Wal } from "./wal.ts";
 
 /** One transaction takes no more than about this much, so that no writer has to wait long. */
@@ -18,7 +17,6 @@ const BATCH_ROWS = 512;
 export async function adoptSession(
   place: {
     readonly database: Database;
-    readonly rows: Rows;
     readonly wal: Wal;
     readonly ledger: Ledger;
     readonly id: string;
@@ -26,7 +24,8 @@ export async function adoptSession(
   },
   lines: AsyncIterable<readonly VerbatimLine[]>,
 ): Promise<void> {
-  const { database, rows, wal, ledger, id, nowMs } = place;
+  const { database, wal, ledger, id, nowMs } = place;
+  const { rows } = database;
   const what = "take a session over";
   const key = await database.retry(what, () =>
     database.transaction(() => {

@@ -29,6 +29,11 @@ export function isBusy(error: unknown): boolean {
   return code === BUSY || code === PROTOCOL;
 }
 
+/** What `isBusy` knows, from somebody who is no SQLite. */
+export function busy(message: string): Error {
+  return Object.assign(new Error(message), { errcode: BUSY });
+}
+
 export function isIoError(error: unknown): boolean {
   return sqliteCode(error) === IOERR;
 }

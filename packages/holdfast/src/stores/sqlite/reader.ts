@@ -1,6 +1,6 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import type { Line, Segment } from "../../journal/account.ts";
-import type { Database } from "./database.ts";
+import type { Reads } from "./database.ts";
 import { isCorrupt } from "./failure.ts";
 import type { Chunk, Rows, SessionRow } from "./rows.ts";
 
@@ -37,10 +37,10 @@ function newestSeq(rows: Rows, key: number): number {
 }
 
 /** The lines of an extent, some at a time. No snapshot is held between, so nobody has to wait for a reader (P6). */
-export async function* readChunks(database: Database, rows: Rows, extent: Extent): AsyncGenerator<readonly Line[]> {
+export async function* readChunks(database: Reads, extent: Extent): AsyncGenerator<readonly Line[]> {
   const { key, to } = extent;
   for (let from = extent.from; from <= to; ) {
-    const chunk = await database.retry("read the journal", () => readSome(rows, key, from, to));
+    const chunk = await database.read("read the journal", (rows) => readSome(rows, key, from, to));
     yield chunk.lines;
     const last = chunk.lines.at(-1);
     if (chunk.end || !last) return;

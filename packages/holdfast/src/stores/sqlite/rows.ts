@@ -1,8 +1,7 @@
-import type { StatementSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { HoldfastError } from "../../errors.ts";
 import type { Line, Segment } from "../../journal/account.ts";
 import type { Json } from "../../journal/record.ts";
-import type { Database } from "./database.ts";
 
 /** The lower half of a key of `lines`: a journal holds fewer records than this. */
 const SEQ_MAX = 0xffff_ffff;
@@ -50,8 +49,8 @@ export class Rows {
   readonly #removeSegments: StatementSync;
   readonly #removeSession: StatementSync;
 
-  constructor(database: Database) {
-    const prepare = (sql: string): StatementSync => database.prepare(sql);
+  constructor(sqlite: DatabaseSync) {
+    const prepare = (sql: string): StatementSync => sqlite.prepare(sql);
     this.#insertLine = prepare("INSERT INTO lines (place, line) VALUES ((?1 << 32) + ?2, ?3)");
     this.#readLines = prepare(
       `SELECT place & ${SEQ_MAX}, line FROM lines WHERE place BETWEEN (?1 << 32) + ?2 AND (?1 << 32) + ?3 ORDER BY place`,

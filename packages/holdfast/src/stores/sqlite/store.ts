@@ -11,13 +11,13 @@ import { notSupported, sessionExists, sessionNotFound, storeClosed } from "../..
 import type { VerbatimLine } from "../../journal/verbatim.ts";
 import { type Lease, Leases } from "../lease.ts";
 import { adoptSession } from "./adopt.ts";
-import { Database } from "./database.ts";
+import type { Database } from "./database.ts";
 import { sqliteFailure } from "./failure.ts";
 import { Followers, followSession } from "./follow.ts";
 import { SqliteJournal } from "./journal.ts";
 import { listSessions } from "./list.ts";
+import { assertSqliteVersion, openDatabase } from "./open-database.ts";
 import { type Found, findJournal, readChunks } from "./reader.ts";
-import { Rows } from "./rows.ts";
 import { collectGarbage } from "./trash.ts";
 import { Turns } from "./turns.ts";
 import { Wal } from "./wal.ts";
@@ -44,11 +44,12 @@ const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
  */
 export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<contract.JournalStore> {
   const disk = options.disk ?? nodeDisk;
-  const database = await Database.open(disk, resolve(file));
+  assertSqliteVersion(process.versions["sqlite"] ?? "none");
+  const database = await openDatabase(disk, resolve(file));
   try {
     return new SqliteStore(disk, database, options);
   } catch (error) {
-    database.close();
+    await database.close(false);
     throw sqliteFailure(error, "open the store", database.file, "Nothing was written to it.");
   }
 }
@@ -66,7 +67,6 @@ class SqliteStore implements contract.JournalStore {
   readonly searchFile: string;
   readonly #options: SqliteStoreOptions;
   readonly #database: Database;
-  readonly #rows: Rows;
   readonly #wal: Wal;
   readonly #leases: Leases;
   readonly #followers: Followers;
@@ -81,7 +81,6 @@ class SqliteStore implements contract.JournalStore {
     this.searchFile = `${file}-search`;
     this.#options = options;
     this.#database = database;
-    this.#rows = new Rows(database);
     this.#leases = Leases.besideFile(disk, file);
     this.#followers = new Followers(disk, file);
     const network = disk.networkKind(dirname(file));
@@ -107,9 +106,9 @@ class SqliteStore implements contract.JournalStore {
     return this.#withLease(id, options, async (lease) => {
       await this.#wal.trust();
       const ledger = this.#ledger();
-      const place = { database: this.#database, rows: this.#rows, ledger, id };
+      const place = { database: this.#database, ledger, id };
       const writer = await this.#database.retry("create a session", () => {
-        if (this.#rows.findSession(id)) throw sessionExists(id);
+        if (this.#database.rows.findSession(id)) throw sessionExists(id);
         return SessionWriter.create(place, first);
       });
       await this.#wal.confirm();
@@ -131,7 +130,7 @@ class SqliteStore implements contract.JournalStore {
       ledger.skipTo(account.next);
       ledger.setDurable(account.next - 1);
       const recovery = account.recovery();
-      const place = { database: this.#database, rows: this.#rows, ledger, id };
+      const place = { database: this.#database, ledger, id };
       const writer = SessionWriter.continue(place, session, segments.at(-1)!);
       const state = { unclean: recovery.unclean, created: false, startSegment: account.format !== FORMAT };
       const journal = this.#journal(id, ledger, writer, lease, options, state);
@@ -151,7 +150,7 @@ class SqliteStore implements contract.JournalStore {
     const { session, segments, last } = await this.#find(id);
     const headers = new Set(segments.map((segment) => segment.first));
     const extent = { key: session.key, from: Math.max(1, from), to: last };
-    for await (const lines of readChunks(this.#database, this.#rows, extent)) {
+    for await (const lines of readChunks(this.#database, extent)) {
       for (const line of lines) {
         const record = recordOf(line);
         if (record && headers.has(record.seq)) assertFormat(record);
@@ -167,7 +166,6 @@ class SqliteStore implements contract.JournalStore {
     const signal = options.signal ? AbortSignal.any([options.signal, ends]) : ends;
     const source = {
       database: this.#database,
-      rows: this.#rows,
       followers: this.#followers,
       acknowledged: (of: string) => this.#live.get(of)?.acknowledged ?? Number.POSITIVE_INFINITY,
     };
@@ -177,7 +175,7 @@ class SqliteStore implements contract.JournalStore {
   async has(id: string): Promise<boolean> {
     this.#assertOpen();
     assertId(id);
-    return (await this.#database.retry("look for a session", () => this.#rows.findSession(id))) !== null;
+    return (await this.#database.read("look for a session", (rows) => rows.findSession(id))) !== null;
   }
 
   async holder(id: string): Promise<contract.Holder | null> {
@@ -190,7 +188,8 @@ class SqliteStore implements contract.JournalStore {
     options: contract.ListOptions = {},
   ): Promise<{ readonly sessions: readonly contract.Listed[]; readonly next?: string }> {
     this.#assertOpen();
-    return this.#database.retry("list the sessions", () => listSessions(this.#rows, this.#options.summariser, options));
+    const { summariser } = this.#options;
+    return this.#database.read("list the sessions", (rows) => listSessions(rows, summariser, options));
   }
 
   async delete(id: string): Promise<void> {
@@ -198,11 +197,13 @@ class SqliteStore implements contract.JournalStore {
     const lease = await this.#leases.take(id, this.#options.app ?? "holdfast");
     try {
       await this.#wal.trust();
-      await this.#database.retry("delete a session", () => {
-        const session = this.#rows.findSession(id);
+      const { rows } = this.#database;
+      const trash = (): void => {
+        const session = rows.findSession(id);
         if (!session) throw sessionNotFound(id);
-        this.#rows.trash(session.key, this.#now());
-      });
+        rows.trash(session.key, this.#now());
+      };
+      await this.#database.retry("delete a session", () => this.#database.write(trash));
       await this.#wal.confirm();
     } finally {
       lease.release();
@@ -214,7 +215,7 @@ class SqliteStore implements contract.JournalStore {
     const { session, segments, last } = await this.#find(id);
     const account = new Account(segments, { keep: false });
     const extent = { key: session.key, from: 1, to: last };
-    for await (const lines of readChunks(this.#database, this.#rows, extent)) account.add(lines);
+    for await (const lines of readChunks(this.#database, extent)) account.add(lines);
     account.end(last);
     const recovery = account.recovery();
     const beingWritten = recovery.unclean && this.#leases.holder(id) !== null;
@@ -240,7 +241,7 @@ class SqliteStore implements contract.JournalStore {
     try {
       await this.#wal.trust();
       const ledger = this.#ledger();
-      const place = { database: this.#database, rows: this.#rows, wal: this.#wal, ledger, id, nowMs: this.#now() };
+      const place = { database: this.#database, wal: this.#wal, ledger, id, nowMs: this.#now() };
       await adoptSession(place, lines);
       await this.#wal.confirm();
     } finally {
@@ -250,7 +251,7 @@ class SqliteStore implements contract.JournalStore {
 
   async gc(options: { readonly graceMs?: number } = {}): Promise<{ readonly removed: readonly string[] }> {
     this.#assertOpen();
-    return collectGarbage(this.#database, this.#rows, this.#wal, this.#leases, this.#now(), options.graceMs);
+    return collectGarbage(this.#database, this.#wal, this.#leases, this.#now(), options.graceMs);
   }
 
   close(): Promise<void> {
@@ -265,8 +266,7 @@ class SqliteStore implements contract.JournalStore {
   async #close(): Promise<void> {
     const results = await Promise.allSettled([...this.#live.values()].map((journal) => journal.close()));
     this.#ending.abort();
-    await this.#wal.close();
-    this.#database.close();
+    await this.#database.close(await this.#wal.close());
     for (const result of results) if (result.status === "rejected") throw result.reason;
   }
 
@@ -315,7 +315,7 @@ class SqliteStore implements contract.JournalStore {
   async #find(id: string): Promise<Found> {
     this.#assertOpen();
     assertId(id);
-    const found = await this.#database.retry("look for a session", () => findJournal(this.#rows, id));
+    const found = await this.#database.read("look for a session", (rows) => findJournal(rows, id));
     if (!found) throw sessionNotFound(id);
     return found;
   }
@@ -327,7 +327,7 @@ class SqliteStore implements contract.JournalStore {
     const current = segments.filter((segment) => segment.number >= epoch);
     const account = new Account(current, { keep: true });
     const extent = { key: session.key, from: current[0]!.first, to: last };
-    for await (const lines of readChunks(this.#database, this.#rows, extent)) account.add(lines);
+    for await (const lines of readChunks(this.#database, extent)) account.add(lines);
     account.end(last);
     return account;
   }

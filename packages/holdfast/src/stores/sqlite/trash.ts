@@ -1,7 +1,6 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import type { Leases } from "../lease.ts";
 import type { Database } from "./database.ts";
-import type { Rows } from "./rows.ts";
 import type { Wal } from "./wal.ts";
 
 const WEEK_MS = 7 * 24 * 3600 * 1000;
@@ -13,17 +12,18 @@ const PAGE_BYTES = 4096;
 /** Empties the trash of what is older than the grace time, and removes leases that nobody needs. The file keeps its size: the space is used again. */
 export async function collectGarbage(
   database: Database,
-  rows: Rows,
   wal: Wal,
   leases: Leases,
   nowMs: number,
   graceMs = WEEK_MS,
 ): Promise<{ readonly removed: readonly string[] }> {
   const what = "collect garbage";
+  const { rows } = database;
   const removed: string[] = [];
-  for (const { key, id } of await database.retry(what, () => rows.trashed(nowMs - graceMs))) {
+  for (const { key, id } of await database.read(what, () => rows.trashed(nowMs - graceMs))) {
     // The lines first: a session whose row is gone would leave them behind for ever.
-    while ((await database.retry(what, () => rows.removeLines(key, REMOVE_ROWS))) > 0) {
+    const removeSome = (): number => database.write(() => rows.removeLines(key, REMOVE_ROWS));
+    while ((await database.retry(what, removeSome)) > 0) {
       wal.grew(REMOVE_ROWS * PAGE_BYTES);
       await breathe();
     }
@@ -35,7 +35,7 @@ export async function collectGarbage(
     const isGone = (): boolean => rows.findSession(id) === null;
     // Under the lease, and looked at again there: whoever creates the session has the lease before it has the row.
     const tidy = (): void => leases.whileFree(id, () => isGone() && leases.forget(id));
-    if (await database.retry(what, isGone)) await database.retry(what, tidy);
+    if (await database.read(what, isGone)) await database.read(what, tidy);
   }
   return { removed };
 }

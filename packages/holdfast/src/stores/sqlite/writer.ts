@@ -20,7 +20,7 @@ export class SessionWriter {
 
   private constructor(place: WriterPlace, key: number, segment: Segment, savedHead: number) {
     this.#database = place.database;
-    this.#rows = place.rows;
+    this.#rows = place.database.rows;
     this.#ledger = place.ledger;
     this.#id = place.id;
     this.#key = key;
@@ -35,7 +35,8 @@ export class SessionWriter {
 
   /** A new session that begins with `records`: row, segment and lines in one transaction. */
   static create(place: WriterPlace, records: readonly NewRecord[]): SessionWriter {
-    const { rows, ledger, id } = place;
+    const { ledger, id } = place;
+    const { rows } = place.database;
     const segment = { number: 1, epoch: 1, first: 1 };
     return place.database.transaction(() => {
       const prepared = ledger.prepareSegment([segmentRecord({ session: id, segment: 1, epoch: 1 }), ...records]);
@@ -55,7 +56,8 @@ export class SessionWriter {
   /** One unit. A lone line is a statement of its own, which commits by itself: the fast path. */
   put(prepared: Prepared): void {
     if (prepared.seq === prepared.last) {
-      this.#rows.insertLine(this.#key, prepared.seq, prepared.bytes.subarray(0, -1));
+      const line = prepared.bytes.subarray(0, -1);
+      this.#database.write(() => this.#rows.insertLine(this.#key, prepared.seq, line));
     } else {
       this.#database.transaction(() => insertLines(this.#rows, this.#key, prepared));
     }
@@ -97,14 +99,13 @@ export class SessionWriter {
   saveRow(closed: boolean): void {
     if (!this.rowIsBehind) return;
     const { at, head, row } = this.#ledger;
-    this.#rows.updateSession(this.#key, at, head, closed, row);
+    this.#database.write(() => this.#rows.updateSession(this.#key, at, head, closed, row));
     this.#savedHead = head;
   }
 }
 
 export interface WriterPlace {
   readonly database: Database;
-  readonly rows: Rows;
   readonly ledger: Ledger;
   readonly id: string;
 }
