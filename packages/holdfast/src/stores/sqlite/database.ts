@@ -171,7 +171,7 @@ export class Database implements Reads {
         const recorded = readRecorded(this.#sqlite);
         if (recorded?.open && isSameRecord(recorded, name)) return true;
         this.transaction(() => writeRecorded(this.#sqlite, name, true));
-        return this.checkpoint("TRUNCATE");
+        return this.checkpoint("PASSIVE");
       });
     while (!(await this.retry("record the use of the store", record)) && performance.now() < until)
       await sleep(busyPauseMs());
@@ -199,10 +199,7 @@ export class Database implements Reads {
   #endIfLast(): void {
     if (this.#lock.isShared()) return;
     this.assertMine();
-    const recorded = readRecorded(this.#sqlite);
-    if (recorded?.open) {
-      // Only when everything else is in the database file, it may say that nothing is left in the log.
-      if (!this.checkpoint("TRUNCATE")) return;
+    if (readRecorded(this.#sqlite)?.open) {
       this.transaction(() => writeRecorded(this.#sqlite, this.#parts.name, false));
       if (!this.checkpoint("TRUNCATE")) return;
     }
