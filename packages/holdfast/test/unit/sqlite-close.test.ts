@@ -37,34 +37,37 @@ function stopped(): { readonly promise: Promise<void>; open(): void } {
   return { promise, open: () => open() };
 }
 
-test.each(["journal", "store"])("P6: close() of the %s keeps the lease while an append waits for its turn", async (which) => {
-  using here = place();
-  const file = join(here.path, "store.db");
-  const store = await openSqliteStore(file);
-  await using other = await openSqliteStore(file);
-  const id = newId();
-  await (await store.create(id, [])).close();
-  const { journal } = await store.open(id);
-  const holder = await holding(file);
-  // The first record of this writer: nothing of its own is in the file yet.
-  const appended = journal.append(note("late"));
-  let isClosed = false;
-  const closed = (which === "journal" ? journal.close() : store.close()).then(() => {
-    isClosed = true;
-  });
-  await settle();
-  expect(isClosed).toBe(false);
-  await expect(other.open(id)).rejects.toMatchObject({ code: "SESSION_BUSY" });
+test.each(["journal", "store"])(
+  "P6: close() of the %s keeps the lease while an append waits for its turn",
+  async (which) => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    const store = await openSqliteStore(file);
+    await using other = await openSqliteStore(file);
+    const id = newId();
+    await (await store.create(id, [])).close();
+    const { journal } = await store.open(id);
+    const holder = await holding(file);
+    // The first record of this writer: nothing of its own is in the file yet.
+    const appended = journal.append(note("late"));
+    let isClosed = false;
+    const closed = (which === "journal" ? journal.close() : store.close()).then(() => {
+      isClosed = true;
+    });
+    await settle();
+    expect(isClosed).toBe(false);
+    await expect(other.open(id)).rejects.toMatchObject({ code: "SESSION_BUSY" });
 
-  await holder.release();
-  const { seq } = await appended;
-  await closed;
-  const { journal: next, records, recovery } = await other.open(id);
-  expect(records.find((record) => record.seq === seq)?.["text"]).toBe("late");
-  expect(recovery).toEqual({ unclean: false, cutBytes: 0, damaged: [], missing: [] });
-  await next.close();
-  await store.close();
-});
+    await holder.release();
+    const { seq } = await appended;
+    await closed;
+    const { journal: next, records, recovery } = await other.open(id);
+    expect(records.find((record) => record.seq === seq)?.["text"]).toBe("late");
+    expect(recovery).toEqual({ unclean: false, cutBytes: 0, damaged: [], missing: [] });
+    await next.close();
+    await store.close();
+  },
+);
 
 test("S10: close() waits for a sync that still runs, also after the journal has failed", async () => {
   using here = place();

@@ -113,7 +113,9 @@ export function readRecorded(sqlite: DatabaseSync): Recorded | null {
 }
 
 export function writeRecorded(sqlite: DatabaseSync, { name, path, folder, file }: Name, open: boolean): void {
-  const put = sqlite.prepare("INSERT OR REPLACE INTO used_as (only, name, path, folder, file, open) VALUES (1, ?, ?, ?, ?, ?)");
+  const put = sqlite.prepare(
+    "INSERT OR REPLACE INTO used_as (only, name, path, folder, file, open) VALUES (1, ?, ?, ?, ?, ?)",
+  );
   put.run(name, path, folder, file, open ? 1 : 0);
 }
 
