@@ -9,6 +9,7 @@ import { HandledDisk } from "./handled-disk.ts";
  * - `append <file> <id> <count>`: opens the session, and appends that many notes, as fast as it can;
  * - `append-for-ever <file> <id> <durability>`: the same without end; writes the number of each note to descriptor 3, before it is tried and
  *   after it is acknowledged. A write, not a message: Node queues messages, and SIGKILL would take those that it has not sent yet;
+ * - `append-and-die <file> <id>`: appends a note, and is killed with it in the log;
  * - `exit <file> <id>`: appends a note that nobody waits for, ends without closing anything, and says how often the log was synced at the end.
  */
 const [task, file, id, argument] = process.argv.slice(2);
@@ -50,6 +51,10 @@ if (task === "hold") {
     await journal.append(unit);
     writeSync(3, `acknowledged ${i}\n`);
   }
+} else if (task === "append-and-die") {
+  const store = await openSqliteStore(file!);
+  await (await store.open(id!)).journal.append({ kind: "note", text: "in the log" });
+  process.kill(process.pid, "SIGKILL");
 } else if (task === "exit") {
   const handled = new HandledDisk();
   const store = await openSqliteStore(file!, { durability: "process", disk: handled.disk });

@@ -77,7 +77,7 @@ export function nameOf(disk: Disk, file: string, folder: string): Name {
   return {
     name: readId(disk, join(folder, "name")) ?? makeId(disk, folder),
     path: file,
-    folder: identityOf(disk.stat(dirname(file))),
+    folder: identityOf(disk.stat(folderOf(file))),
     file: identityOf(disk.stat(file)),
   };
 }
@@ -93,7 +93,7 @@ export function lookAt(disk: Disk, recorded: Recorded, here: Name): Sight {
       return null;
     }
   };
-  const folder = identityOf(look(dirname(recorded.path)));
+  const folder = identityOf(look(folderOf(recorded.path)));
   return {
     isSameFile: recorded.path !== here.path && identityOf(look(recorded.path)) === here.file,
     isSameFolder: folder === here.folder,
@@ -170,6 +170,11 @@ export function hasSeveralNames(path: string, links: number): HoldfastError {
 function refusal(here: Name, recorded: Recorded, why: string, advice: string): HoldfastError {
   const message = `The store ${here.path} was not opened: ${why}. Nothing was touched. ${advice}`;
   return new HoldfastError("PATH_UNSAFE", message, { path: here.path, usedAs: recorded.path });
+}
+
+/** With the dot the folder itself is looked at, and not a link to it. */
+function folderOf(path: string): string {
+  return `${dirname(path)}/.`;
 }
 
 export function identityOf(stat: DiskStat | null): string {

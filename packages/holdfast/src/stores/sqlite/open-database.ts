@@ -36,6 +36,7 @@ const ELSEWHERE_MS = 1000;
 export async function openDatabase(disk: Disk, file: string): Promise<Database> {
   makeFile(disk, file);
   const folder = `${file}-locks`;
+  const found = LOG_FILES.some((ending) => disk.stat(file + ending));
   try {
     // Beside a file that is none of ours, nothing is made.
     if (!disk.stat(folder)) await retryBusy(() => assertOurs(file));
@@ -45,6 +46,7 @@ export async function openDatabase(disk: Disk, file: string): Promise<Database> 
       const since = performance.now();
       return await retryBusy(() => lock.use("alone", () => openAlone(disk, file, folder, lock, since)));
     } catch (error) {
+      if (!found && isHoldfastError(error, "PATH_UNSAFE")) await retryBusy(() => tidyUp(disk, file, lock));
       lock.close();
       throw error;
     }
@@ -72,7 +74,6 @@ export function assertSqliteVersion(version: string): void {
 /** Nobody else of ours, under this name, does anything meanwhile. */
 function openAlone(disk: Disk, file: string, folder: string, lock: FlagLock, since: number): Database {
   const name = nameOf(disk, file, folder);
-  const found = new Set(LOG_FILES.filter((ending) => disk.stat(file + ending)));
   let connection = Connection.open(file);
   try {
     const previous = previousUse(disk, connection.sqlite, name);
@@ -94,7 +95,6 @@ function openAlone(disk: Disk, file: string, folder: string, lock: FlagLock, sin
     return new Database({ disk, file, connection, lock, name, identity, log });
   } catch (error) {
     connection.leave();
-    if (isHoldfastError(error, "PATH_UNSAFE") && !lock.isShared()) tidyUp(disk, file, found);
     throw error;
   }
 }
@@ -168,15 +168,12 @@ function wentAway(path: string): HoldfastError {
 
 const LOG_FILES = ["-wal", "-shm"];
 
-/** An empty log beside a name that is not to be used. */
-function tidyUp(disk: Disk, file: string, found: ReadonlySet<string>): void {
-  try {
-    if (found.size > 0 || (disk.stat(`${file}-wal`)?.size ?? 0) > 0) return;
+/** The empty log beside a name that is not to be used. */
+function tidyUp(disk: Disk, file: string, lock: FlagLock): void {
+  lock.use("alone", () => {
+    if (lock.isShared() || (disk.stat(`${file}-wal`)?.size ?? 0) > 0) return;
     for (const ending of LOG_FILES) if (disk.stat(file + ending)) disk.remove(file + ending);
-  } catch (error) {
-    // It is in nobody's way.
-    if (errnoOf(error) === undefined) throw error;
-  }
+  });
 }
 
 /** The file is there and regular before SQLite sees it, with a mode of ours: SQLite gives `-wal` and `-shm` the same one (C24). */
