@@ -27,7 +27,13 @@ async function twoNames(machine: Machine): Promise<{ readonly file: string; read
  * A process in a container of its own, which sees `seen` and not the folder `hidden`. Opens the store under that name, appends a note to the session, or
  * makes it, and closes the store or is killed. Says what it found, or why it was refused.
  */
-async function inContainer(seen: string, hidden: string, id: string, text: string, end: "close" | "die"): Promise<string> {
+async function inContainer(
+  seen: string,
+  hidden: string,
+  id: string,
+  text: string,
+  end: "close" | "die",
+): Promise<string> {
   const program = `
     const { openSqliteStore } = await import(${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)});
     try {

@@ -26,25 +26,32 @@ describe("which name a database is used under", () => {
   const here: Name = { name: "b", path: "/b/store.db", folder: "1:20", file: "1:7" };
   const other: Recorded = { name: "a", path: "/a/store.db", folder: "1:10", file: "1:7", open: false };
   const nothing: Sight = { isSameFile: false, isSameFolder: false, isFolderSeen: false, logBytes: 0 };
-  const cases: [what: string, recorded: Recorded | null, sight: Partial<Sight>, logBytes: number, verdict: Verdict][] = [
-    ["a new database", null, {}, 0, "take"],
-    ["the same name", { ...other, name: "b" }, {}, 0, "mine"],
-    ["everything was moved together", { ...other, name: "b", open: true }, { isFolderSeen: true }, 0, "mine"],
-    ["the folder has another path", { ...other, name: "b" }, { isSameFile: true, isSameFolder: true }, 0, "mine"],
-    ["the folder of locks was copied along", { ...other, name: "b" }, { isSameFile: true }, 0, "two-names"],
-    ["the folder of locks was removed", { ...other, path: here.path, folder: here.folder, open: true }, {}, 0, "mine"],
-    ["a copy", { ...other, file: "1:8", open: true }, {}, 0, "take"],
-    ["the other name leads to it", other, { isSameFile: true, isFolderSeen: true }, 0, "two-names"],
-    ["the other name leads to it, in this folder", other, { isSameFile: true, isSameFolder: true }, 0, "two-names"],
-    ["moved, and it was closed", other, { isFolderSeen: true }, 0, "take"],
-    ["moved out of sight, and it was closed", other, {}, 0, "take"],
-    ["moved, and its log with it", { ...other, open: true }, {}, 99, "take"],
-    ["moved, and no log was there", { ...other, open: true }, { isFolderSeen: true }, 0, "take"],
-    ["moved, without its log", { ...other, open: true }, { isFolderSeen: true, logBytes: 99 }, 0, "log-left-behind"],
-    ["open, out of sight", { ...other, open: true }, {}, 0, "log-not-seen"],
-    ["the same path in another container", { ...other, path: here.path, open: true }, {}, 0, "log-not-seen"],
-    ["the disk has another number since the start", { ...other, file: "2:7", open: true }, {}, 0, "log-not-seen"],
-  ];
+  const cases: [what: string, recorded: Recorded | null, sight: Partial<Sight>, logBytes: number, verdict: Verdict][] =
+    [
+      ["a new database", null, {}, 0, "take"],
+      ["the same name", { ...other, name: "b" }, {}, 0, "mine"],
+      ["everything was moved together", { ...other, name: "b", open: true }, { isFolderSeen: true }, 0, "mine"],
+      ["the folder has another path", { ...other, name: "b" }, { isSameFile: true, isSameFolder: true }, 0, "mine"],
+      ["the folder of locks was copied along", { ...other, name: "b" }, { isSameFile: true }, 0, "two-names"],
+      [
+        "the folder of locks was removed",
+        { ...other, path: here.path, folder: here.folder, open: true },
+        {},
+        0,
+        "mine",
+      ],
+      ["a copy", { ...other, file: "1:8", open: true }, {}, 0, "take"],
+      ["the other name leads to it", other, { isSameFile: true, isFolderSeen: true }, 0, "two-names"],
+      ["the other name leads to it, in this folder", other, { isSameFile: true, isSameFolder: true }, 0, "two-names"],
+      ["moved, and it was closed", other, { isFolderSeen: true }, 0, "take"],
+      ["moved out of sight, and it was closed", other, {}, 0, "take"],
+      ["moved, and its log with it", { ...other, open: true }, {}, 99, "take"],
+      ["moved, and no log was there", { ...other, open: true }, { isFolderSeen: true }, 0, "take"],
+      ["moved, without its log", { ...other, open: true }, { isFolderSeen: true, logBytes: 99 }, 0, "log-left-behind"],
+      ["open, out of sight", { ...other, open: true }, {}, 0, "log-not-seen"],
+      ["the same path in another container", { ...other, path: here.path, open: true }, {}, 0, "log-not-seen"],
+      ["the disk has another number since the start", { ...other, file: "2:7", open: true }, {}, 0, "log-not-seen"],
+    ];
 
   test.each(cases)("%s", (_, recorded, sight, logBytes, verdict) => {
     expect(judgeName(recorded, here, { ...nothing, ...sight }, logBytes)).toBe(verdict);

@@ -127,7 +127,8 @@ export class FlagLock {
     if (this.#closed) return;
     this.#closed = true;
     try {
-      this.#file.writeAt(Buffer.alloc(SLOT_BYTES), this.#slot * SLOT_BYTES);
+      this.#look();
+      if (this.#isOwned()) this.#file.writeAt(Buffer.alloc(SLOT_BYTES), this.#slot * SLOT_BYTES);
     } catch (error) {
       // The lock of the slot goes with it: whoever needs the slot finds it abandoned.
       if (errnoOf(error) === undefined) throw error;
@@ -185,9 +186,13 @@ export class FlagLock {
     }
   }
 
-  #assertOwned(): void {
+  #isOwned(): boolean {
     const at = this.#slot * SLOT_BYTES + OWNER_AT;
-    if (this.#slots.compare(this.#owner, 0, this.#owner.length, at, at + this.#owner.length) === 0) return;
+    return this.#slots.compare(this.#owner, 0, this.#owner.length, at, at + this.#owner.length) === 0;
+  }
+
+  #assertOwned(): void {
+    if (this.#isOwned()) return;
     const message =
       `Another process has taken the place of this one among the users of the store (${this.#file.path}): this one stood still for too long, ` +
       "or somebody removed the file. What was acknowledged is safe; what was just written is in doubt. Open the store again.";
