@@ -109,14 +109,15 @@ export function realPath(path: string): string {
   }
 }
 
-/** May this process write to a file, or make files in a folder? */
-export function isWritable(path: string): boolean {
+/** Why this process may not write to a file, or make files in a folder (`EACCES`, `EROFS`); null if it may. */
+export function whyNotWritable(path: string): string | null {
   try {
     fs.accessSync(path, fs.constants.W_OK);
-    return true;
+    return null;
   } catch (error) {
-    if (errnoOf(error) === undefined) throw error;
-    return false;
+    const errno = errnoOf(error);
+    if (errno === undefined) throw error;
+    return errno;
   }
 }
 

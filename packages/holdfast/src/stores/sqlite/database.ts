@@ -21,6 +21,8 @@ const CLOSE_MS = 1000;
 /** A database that can be read. */
 export interface Reads {
   readonly file: string;
+  /** What whoever opens it is told. */
+  readonly warnings: readonly string[];
   /** Runs `work` as one read, as soon as it can be done, without blocking this process. Throws our errors. */
   read<T>(what: string, work: (rows: Rows) => T): Promise<T>;
   /** The same while nobody else does anything to the database: what `work` finds damaged is so. */
@@ -44,6 +46,7 @@ export interface DatabaseParts {
  */
 export class Database implements Reads {
   readonly file: string;
+  readonly warnings: readonly string[] = [];
   readonly rows: Rows;
   readonly #parts: DatabaseParts;
   readonly #sqlite: DatabaseSync;

@@ -42,6 +42,11 @@ export function isCorrupt(error: unknown): boolean {
   return sqliteCode(error) === CORRUPT;
 }
 
+/** A file that SQLite needs is not there, or may not be opened. */
+export function isCantOpen(error: unknown): boolean {
+  return sqliteCode(error) === CANTOPEN;
+}
+
 /** After such an error of an append the journal is as it was before, and goes on. */
 export function isRefusal(failure: HoldfastError): boolean {
   return REFUSALS.has(failure.code);

@@ -1,6 +1,7 @@
 import { dirname, resolve } from "node:path";
 import type { Disk } from "../../disk/disk.ts";
-import { nodeDisk } from "../../disk/node-disk.ts";
+import { diskFailure } from "../../disk/failure.ts";
+import { nodeDisk, whyNotWritable } from "../../disk/node-disk.ts";
 import { Account, recordOf } from "../../journal/account.ts";
 import type * as contract from "../../journal/contract.ts";
 import { assertId } from "../../journal/id.ts";
@@ -17,6 +18,7 @@ import { Followers, followSession } from "./follow.ts";
 import { SqliteJournal } from "./journal.ts";
 import { listSessions } from "./list.ts";
 import { assertSqliteVersion, openDatabase } from "./open-database.ts";
+import { ReadOnlyDatabase, withoutWriting } from "./read-only.ts";
 import { type Found, findJournal, readChunks } from "./reader.ts";
 import { collectGarbage } from "./trash.ts";
 import { Turns } from "./turns.ts";
@@ -38,19 +40,34 @@ export interface SqliteStoreOptions {
 const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 
 /**
- * Opens a store that is one SQLite file (S21), and makes it if it is not there. Throws PATH_UNSAFE (a link or a folder in its place),
- * STORE_URL_INVALID (a file that is no such database), FORMAT_NEWER, STORE_FORBIDDEN, STORE_FULL, STORE_IO, and NOT_SUPPORTED if
- * this Node's SQLite is older than 3.51.3.
+ * Opens a store that is one SQLite file (S21), and makes it if it is not there. Where this process may not write, an existing one is opened for reading only:
+ * then everything that writes throws STORE_FORBIDDEN. Throws PATH_UNSAFE (a link or a folder in its place, or a file that is used
+ * under another name), STORE_URL_INVALID (a file that is no such database), JOURNAL_UNREADABLE, FORMAT_NEWER, STORE_FORBIDDEN, STORE_FULL, STORE_IO,
+ * and NOT_SUPPORTED if this Node's SQLite is older than 3.51.3.
  */
 export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<contract.JournalStore> {
   const disk = options.disk ?? nodeDisk;
   assertSqliteVersion(process.versions["sqlite"] ?? "none");
-  const database = await openDatabase(disk, resolve(file));
+  const path = resolve(file);
+  const forbidden = whyReadOnly(disk, path);
+  if (forbidden !== null)
+    return new SqliteStore(withoutWriting(disk), await ReadOnlyDatabase.open(disk, path, forbidden), options);
+  const database = await openDatabase(disk, path);
   try {
     return new SqliteStore(disk, database, options);
   } catch (error) {
     await database.close(false);
     throw sqliteFailure(error, "open the store", database.file, "Nothing was written to it.");
+  }
+}
+
+/** Null if the store can be written to, or is not there. */
+function whyReadOnly(disk: Disk, file: string): string | null {
+  try {
+    if (disk.stat(file)?.kind !== "file") return null;
+    return whyNotWritable(file) ?? whyNotWritable(dirname(file));
+  } catch (error) {
+    throw diskFailure(error, "look at the store", file, "Nothing was touched.");
   }
 }
 
@@ -64,10 +81,11 @@ class SqliteStore implements contract.JournalStore {
     pack: false,
   };
   readonly warnings: readonly string[];
-  readonly searchFile: string;
+  readonly searchFile: string | null;
   readonly #options: SqliteStoreOptions;
-  readonly #database: Database;
-  readonly #wal: Wal;
+  readonly #reads: Database | ReadOnlyDatabase;
+  /** Null if the store is open for reading only. */
+  readonly #writes: { readonly database: Database; readonly wal: Wal } | null;
   readonly #leases: Leases;
   readonly #followers: Followers;
   readonly #live = new Map<string, SqliteJournal>();
@@ -75,23 +93,26 @@ class SqliteStore implements contract.JournalStore {
   readonly #ending = new AbortController();
   #closing: Promise<void> | null = null;
 
-  constructor(disk: Disk, database: Database, options: SqliteStoreOptions) {
-    const { file } = database;
+  constructor(disk: Disk, reads: Database | ReadOnlyDatabase, options: SqliteStoreOptions) {
+    const { file } = reads;
+    const database = reads instanceof ReadOnlyDatabase ? null : reads;
     this.url = `sqlite:${file}`;
-    this.searchFile = `${file}-search`;
+    this.searchFile = database ? `${file}-search` : null;
     this.#options = options;
-    this.#database = database;
+    this.#reads = reads;
     this.#leases = Leases.besideFile(disk, file);
     this.#followers = new Followers(disk, file);
     const network = disk.networkKind(dirname(file));
     this.warnings = network
       ? [
+          ...reads.warnings,
           `${file} is on a network file system (${network}): its locks and syncs are not to be relied on, so P1 and P6 are not promised there.`,
         ]
-      : [];
-    this.#wal = new Wal(disk, database, (error) => {
+      : reads.warnings;
+    const onDoubt = (error: unknown): void => {
       for (const journal of [...this.#live.values()]) journal.fail(error);
-    });
+    };
+    this.#writes = database && { database, wal: new Wal(disk, database, onDoubt) };
   }
 
   async create(
@@ -102,16 +123,16 @@ class SqliteStore implements contract.JournalStore {
     // Read and copied inside the call: what the caller changes later changes nothing stored.
     this.#ledger().prepareSegment([{ kind: "segment" }, ...records]);
     const first = structuredClone(records);
+    const { database, wal } = this.#writable("create a session");
     if (await this.has(id)) throw sessionExists(id);
     return this.#withLease(id, options, async (lease) => {
-      await this.#wal.trust();
+      await wal.trust();
       const ledger = this.#ledger();
-      const place = { database: this.#database, ledger, id };
-      const writer = await this.#database.retry("create a session", () => {
-        if (this.#database.rows.findSession(id)) throw sessionExists(id);
-        return SessionWriter.create(place, first);
+      const writer = await database.retry("create a session", () => {
+        if (database.rows.findSession(id)) throw sessionExists(id);
+        return SessionWriter.create({ database, ledger, id }, first);
       });
-      await this.#wal.confirm();
+      await wal.confirm();
       ledger.setDurable(ledger.head);
       const found = { unclean: false, created: true, startSegment: false };
       return this.#journal(id, ledger, writer, lease, options, found);
@@ -119,9 +140,10 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async open(id: string, options: contract.WriterOptions = {}): Promise<contract.Opened> {
+    const { database, wal } = this.#writable("open a session for writing");
     if (!(await this.has(id))) throw sessionNotFound(id);
     return this.#withLease(id, options, async (lease) => {
-      await this.#wal.settle();
+      await wal.settle();
       const found = await this.#find(id);
       const { session, segments } = found;
       const account = await this.#readEpoch(found);
@@ -130,8 +152,7 @@ class SqliteStore implements contract.JournalStore {
       ledger.skipTo(account.next);
       ledger.setDurable(account.next - 1);
       const recovery = account.recovery();
-      const place = { database: this.#database, ledger, id };
-      const writer = SessionWriter.continue(place, session, segments.at(-1)!);
+      const writer = SessionWriter.continue({ database, ledger, id }, session, segments.at(-1)!);
       const state = { unclean: recovery.unclean, created: false, startSegment: account.format !== FORMAT };
       const journal = this.#journal(id, ledger, writer, lease, options, state);
       return { id, records: account.records, recovery, journal };
@@ -150,7 +171,7 @@ class SqliteStore implements contract.JournalStore {
     const { session, segments, last } = await this.#find(id);
     const headers = new Set(segments.map((segment) => segment.first));
     const extent = { key: session.key, from: Math.max(1, from), to: last };
-    for await (const lines of readChunks(this.#database, extent)) {
+    for await (const lines of readChunks(this.#reads, extent)) {
       for (const line of lines) {
         const record = recordOf(line);
         if (record && headers.has(record.seq)) assertFormat(record);
@@ -165,7 +186,7 @@ class SqliteStore implements contract.JournalStore {
     const ends = this.#ending.signal;
     const signal = options.signal ? AbortSignal.any([options.signal, ends]) : ends;
     const source = {
-      database: this.#database,
+      database: this.#reads,
       followers: this.#followers,
       acknowledged: (of: string) => this.#live.get(of)?.acknowledged ?? Number.POSITIVE_INFINITY,
     };
@@ -175,7 +196,7 @@ class SqliteStore implements contract.JournalStore {
   async has(id: string): Promise<boolean> {
     this.#assertOpen();
     assertId(id);
-    return (await this.#database.read("look for a session", (rows) => rows.findSession(id))) !== null;
+    return (await this.#reads.read("look for a session", (rows) => rows.findSession(id))) !== null;
   }
 
   async holder(id: string): Promise<contract.Holder | null> {
@@ -189,22 +210,23 @@ class SqliteStore implements contract.JournalStore {
   ): Promise<{ readonly sessions: readonly contract.Listed[]; readonly next?: string }> {
     this.#assertOpen();
     const { summariser } = this.#options;
-    return this.#database.read("list the sessions", (rows) => listSessions(rows, summariser, options));
+    return this.#reads.read("list the sessions", (rows) => listSessions(rows, summariser, options));
   }
 
   async delete(id: string): Promise<void> {
+    const { database, wal } = this.#writable("delete a session");
     if (!(await this.has(id))) throw sessionNotFound(id);
     const lease = await this.#leases.take(id, this.#options.app ?? "holdfast");
     try {
-      await this.#wal.trust();
-      const { rows } = this.#database;
+      await wal.trust();
+      const { rows } = database;
       const trash = (): void => {
         const session = rows.findSession(id);
         if (!session) throw sessionNotFound(id);
         rows.trash(session.key, this.#now());
       };
-      await this.#database.retry("delete a session", () => this.#database.write(trash));
-      await this.#wal.confirm();
+      await database.retry("delete a session", () => database.write(trash));
+      await wal.confirm();
     } finally {
       lease.release();
     }
@@ -215,7 +237,7 @@ class SqliteStore implements contract.JournalStore {
     const { session, segments, last } = await this.#find(id);
     const account = new Account(segments, { keep: false });
     const extent = { key: session.key, from: 1, to: last };
-    for await (const lines of readChunks(this.#database, extent)) account.add(lines);
+    for await (const lines of readChunks(this.#reads, extent)) account.add(lines);
     account.end(last);
     const recovery = account.recovery();
     const beingWritten = recovery.unclean && this.#leases.holder(id) !== null;
@@ -236,22 +258,22 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async adopt(id: string, lines: AsyncIterable<readonly VerbatimLine[]>): Promise<void> {
+    const { database, wal } = this.#writable("take a session over");
     if (await this.has(id)) throw sessionExists(id);
     const lease = await this.#leases.take(id, this.#options.app ?? "holdfast");
     try {
-      await this.#wal.trust();
+      await wal.trust();
       const ledger = this.#ledger();
-      const place = { database: this.#database, wal: this.#wal, ledger, id, nowMs: this.#now() };
-      await adoptSession(place, lines);
-      await this.#wal.confirm();
+      await adoptSession({ database, wal, ledger, id, nowMs: this.#now() }, lines);
+      await wal.confirm();
     } finally {
       lease.release();
     }
   }
 
   async gc(options: { readonly graceMs?: number } = {}): Promise<{ readonly removed: readonly string[] }> {
-    this.#assertOpen();
-    return collectGarbage(this.#database, this.#wal, this.#leases, this.#now(), options.graceMs);
+    const { database, wal } = this.#writable("collect garbage");
+    return collectGarbage(database, wal, this.#leases, this.#now(), options.graceMs);
   }
 
   close(): Promise<void> {
@@ -266,7 +288,8 @@ class SqliteStore implements contract.JournalStore {
   async #close(): Promise<void> {
     const results = await Promise.allSettled([...this.#live.values()].map((journal) => journal.close()));
     this.#ending.abort();
-    await this.#database.close(await this.#wal.close());
+    const isTrusted = this.#writes ? await this.#writes.wal.close() : false;
+    await this.#reads.close(isTrusted);
     for (const result of results) if (result.status === "rejected") throw result.reason;
   }
 
@@ -279,14 +302,14 @@ class SqliteStore implements contract.JournalStore {
     found: { readonly unclean: boolean; readonly created: boolean; readonly startSegment: boolean },
   ): SqliteJournal {
     // The store may have been closed while this one waited for the disk.
-    this.#assertOpen();
+    const writes = this.#writable("open a session for writing");
     const { app = this.#options.app ?? "holdfast", opened: extra } = options;
     const journal = new SqliteJournal({
       id,
       ledger,
       writer,
-      turns: new Turns(this.#database),
-      wal: this.#wal,
+      turns: new Turns(writes.database),
+      wal: writes.wal,
       lease,
       durability: this.#options.durability ?? "power",
       opened: openedRecord({ app, unclean: found.unclean, cutBytes: 0, extra }),
@@ -312,10 +335,16 @@ class SqliteStore implements contract.JournalStore {
     }
   }
 
+  #writable(what: string): { readonly database: Database; readonly wal: Wal } {
+    this.#assertOpen();
+    if (this.#reads instanceof ReadOnlyDatabase) throw this.#reads.refuse(what);
+    return this.#writes!;
+  }
+
   async #find(id: string): Promise<Found> {
     this.#assertOpen();
     assertId(id);
-    const found = await this.#database.read("look for a session", (rows) => findJournal(rows, id));
+    const found = await this.#reads.read("look for a session", (rows) => findJournal(rows, id));
     if (!found) throw sessionNotFound(id);
     return found;
   }
@@ -327,7 +356,7 @@ class SqliteStore implements contract.JournalStore {
     const current = segments.filter((segment) => segment.number >= epoch);
     const account = new Account(current, { keep: true });
     const extent = { key: session.key, from: current[0]!.first, to: last };
-    for await (const lines of readChunks(this.#database, extent)) account.add(lines);
+    for await (const lines of readChunks(this.#reads, extent)) account.add(lines);
     account.end(last);
     return account;
   }
