@@ -4,6 +4,7 @@ import type { Segment } from "../../journal/account.ts";
 import type { Ledger } from "../../journal/ledger.ts";
 import { sessionExists } from "../../journal/refusals.ts";
 import { assertFollows, nothingToAdopt, segmentAt, type VerbatimLine } from "../../journal/verbatim.ts";
+import { isKnown } from "./catalogue.ts";
 import type { Database } from "./database.ts";
 import type { Wal } from "./wal.ts";
 
@@ -29,7 +30,7 @@ export async function adoptSession(
   const what = "take a session over";
   const key = await database.retry(what, () =>
     database.transaction(() => {
-      if (rows.findSession(id)) throw sessionExists(id);
+      if (isKnown(rows, id)) throw sessionExists(id);
       return rows.insertTrashed(id, nowMs);
     }),
   );
@@ -75,7 +76,7 @@ export async function adoptSession(
   if (count === 0) throw nothingToAdopt(id);
   await database.retry(what, () =>
     database.transaction(() => {
-      if (rows.findSession(id)) throw sessionExists(id);
+      if (isKnown(rows, id)) throw sessionExists(id);
       if (rows.countLines(key) !== count) throw collected(id);
       rows.updateSession(key, ledger.at, ledger.head, closed, ledger.row);
       rows.untrash(key);

@@ -7,8 +7,9 @@ import { TRAILER_BYTES, TRAILER_START } from "../../journal/decode.ts";
 import type { JournalRecord } from "../../journal/record.ts";
 import { cursorStale, sessionNotFound } from "../../journal/refusals.ts";
 import { Wake, watchOrPoll } from "../wake.ts";
+import { findSession } from "./catalogue.ts";
 import type { Reads } from "./database.ts";
-import { readChunks } from "./reader.ts";
+import { newestSeq, readChunks } from "./reader.ts";
 
 /** A watch can miss changes, so followers look this often as well (S19). */
 const POLL_MS = 250;
@@ -87,14 +88,14 @@ export async function* followSession(
   followers.add(id, wake);
   try {
     if (signal?.aborted) return;
-    const session = await database.read("look for the session", (rows) => rows.findSession(id));
+    const session = await database.read("look for the session", (rows) => findSession(rows, id));
     if (!session) throw sessionNotFound(id);
-    const { key } = session;
+    const { key, head } = session;
     let last = await startAfter(source, id, key, options.after ?? 0);
     while (!signal?.aborted) {
       const seen = await database.read("follow the journal", (rows) => ({
-        newest: rows.newestSeq(key),
-        there: rows.findSession(id)?.key === key,
+        newest: newestSeq(rows, key) || head,
+        there: findSession(rows, id)?.key === key,
       }));
       const to = Math.min(seen.newest, source.acknowledged(id));
       for await (const lines of readChunks(database, { key, from: last + 1, to })) {

@@ -1,8 +1,11 @@
 import { recordOf } from "../../journal/account.ts";
 import type { Listed, ListOptions, Summariser } from "../../journal/contract.ts";
+import { isId } from "../../journal/id.ts";
 import type { Json } from "../../journal/record.ts";
 import { listCursor, parseListCursor } from "../page.ts";
-import type { Rows, SessionRow } from "./rows.ts";
+import { allSessions } from "./catalogue.ts";
+import { orNull } from "./failure.ts";
+import { type Rows, type SessionRow, sessionOf } from "./rows.ts";
 
 /** Later than any time. */
 const START: Place = { at: "\uffff", id: "" };
@@ -17,39 +20,75 @@ export interface Page {
   readonly next?: string;
 }
 
+/** Whether the table of sessions and its indexes have the same ones: looked at once for each store that is opened. */
+export interface Soundness {
+  isSound?: boolean;
+}
+
 /**
  * Newest first; sessions of the same instant by id, so that a page can be continued after any of them. Rows that are behind their
  * journals are carried on over the lines that came later: less than a second's worth, of sessions that are being written or were left by a
- * writer that died (S20).
+ * writer that died (S20). Where table and indexes say different things, all of them are asked, and the journals themselves (P9).
  */
-export function listSessions(rows: Rows, summariser: Summariser | undefined, options: ListOptions): Page {
+export function listSessions(
+  rows: Rows,
+  summariser: Summariser | undefined,
+  options: ListOptions,
+  soundness: Soundness,
+): Page {
   const after = options.after === undefined ? START : parseListCursor(options.after);
   const limit = options.limit ?? Number.POSITIVE_INFINITY;
   const fits = (row: SessionRow): boolean => comparePlaces(row, after) > 0 && matches(row.summary, options.where);
 
-  const stale = rows.unsettled();
-  const moved = stale.map((row) => carryOn(rows, row, summariser)).filter(fits);
+  soundness.isSound ??= orNull(() => rows.isSound()) ?? false;
+  const quick = soundness.isSound ? orNull(() => quickPage(rows, summariser, after, fits, limit)) : null;
+  const page = quick ?? carefulPage(rows, summariser, fits);
+  const sessions = page.slice(0, limit).map(({ key: _, ...listed }) => listed);
+  const last = sessions.at(-1);
+  return last && page.length > sessions.length ? { sessions, next: listCursor(last) } : { sessions };
+}
+
+/** One more than `limit`, if there are as many. Null if the table says other things than its index. */
+function quickPage(
+  rows: Rows,
+  summariser: Summariser | undefined,
+  after: Place,
+  fits: (row: SessionRow) => boolean,
+  limit: number,
+): SessionRow[] | null {
+  const stale = rows.unsettled().map(sessionOf);
+  const moved: SessionRow[] = [];
+  for (const row of stale) {
+    if (!row) return null;
+    const carried = carryOn(rows, row, summariser);
+    if (fits(carried)) moved.push(carried);
+  }
   moved.sort(comparePlaces);
-  const skip = new Set(stale.map((row) => row.key));
+  const skip = new Set(stale.map((row) => row?.key));
 
   const page: SessionRow[] = [];
   for (const row of rows.listed(after.at, after.id)) {
+    if (!row || !isId(row.id)) return null;
     if (skip.has(row.key) || !fits(row)) continue;
     while (moved[0] && comparePlaces(moved[0], row) < 0) page.push(moved.shift()!);
     page.push(row);
     if (page.length > limit) break;
   }
   page.push(...moved);
-  const sessions = page.slice(0, limit).map(({ key: _, ...listed }) => listed);
-  const last = sessions.at(-1);
-  return last && page.length > sessions.length ? { sessions, next: listCursor(last) } : { sessions };
+  return page;
 }
 
-/** The row as it would be if its writer had saved it just now. */
-export function carryOn(rows: Rows, row: SessionRow, summariser: Summariser | undefined): SessionRow {
+function carefulPage(rows: Rows, summariser: Summariser | undefined, fits: (row: SessionRow) => boolean): SessionRow[] {
+  const page = allSessions(rows).map((row) => carryOn(rows, row, summariser));
+  return page.filter((row) => isId(row.id) && fits(row)).sort(comparePlaces);
+}
+
+/** The row as it would be if its writer had saved it just now; as far as the lines can be read. */
+function carryOn(rows: Rows, row: SessionRow, summariser: Summariser | undefined): SessionRow {
   let { at, head, closed, summary } = row;
-  for (let chunk = rows.readLines(row.key, head + 1); ; chunk = rows.readLines(row.key, head + 1)) {
-    for (const line of chunk.lines) {
+  for (;;) {
+    const chunk = orNull(() => rows.readLines(row.key, head + 1));
+    for (const line of chunk?.lines ?? []) {
       head = line.seq;
       const record = recordOf(line);
       if (!record) continue;
@@ -58,7 +97,7 @@ export function carryOn(rows: Rows, row: SessionRow, summariser: Summariser | un
       if (record.summary !== undefined) summary = record.summary;
       else if (summariser) summary = summariser.add(summary, record);
     }
-    if (chunk.end) return { ...row, at, head, closed, summary };
+    if (chunk?.end !== false) return { ...row, at, head, closed, summary };
   }
 }
 

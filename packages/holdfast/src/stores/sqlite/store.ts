@@ -12,14 +12,15 @@ import { notSupported, sessionExists, sessionNotFound, storeClosed } from "../..
 import type { VerbatimLine } from "../../journal/verbatim.ts";
 import { type Lease, Leases } from "../lease.ts";
 import { adoptSession } from "./adopt.ts";
+import { damageOf, findSession, isKnown } from "./catalogue.ts";
 import type { Database } from "./database.ts";
 import { sqliteFailure } from "./failure.ts";
 import { Followers, followSession } from "./follow.ts";
 import { SqliteJournal } from "./journal.ts";
-import { listSessions } from "./list.ts";
+import { listSessions, type Soundness } from "./list.ts";
 import { assertSqliteVersion, openDatabase } from "./open-database.ts";
 import { ReadOnlyDatabase, withoutWriting } from "./read-only.ts";
-import { type Found, findJournal, readChunks } from "./reader.ts";
+import { type Found, findJournal, hasUnknownHeader, readChunks } from "./reader.ts";
 import { collectGarbage } from "./trash.ts";
 import { Turns } from "./turns.ts";
 import { Wal } from "./wal.ts";
@@ -86,6 +87,7 @@ class SqliteStore implements contract.JournalStore {
   readonly #reads: Database | ReadOnlyDatabase;
   /** Null if the store is open for reading only. */
   readonly #writes: { readonly database: Database; readonly wal: Wal } | null;
+  readonly #soundness: Soundness = {};
   readonly #leases: Leases;
   readonly #followers: Followers;
   readonly #live = new Map<string, SqliteJournal>();
@@ -124,12 +126,12 @@ class SqliteStore implements contract.JournalStore {
     this.#ledger().prepareSegment([{ kind: "segment" }, ...records]);
     const first = structuredClone(records);
     const { database, wal } = this.#writable("create a session");
-    if (await this.has(id)) throw sessionExists(id);
+    await this.#assertNew(id);
     return this.#withLease(id, options, async (lease) => {
       await wal.trust();
       const ledger = this.#ledger();
       const writer = await database.retry("create a session", () => {
-        if (database.rows.findSession(id)) throw sessionExists(id);
+        if (isKnown(database.rows, id)) throw sessionExists(id);
         return SessionWriter.create({ database, ledger, id }, first);
       });
       await wal.confirm();
@@ -144,14 +146,12 @@ class SqliteStore implements contract.JournalStore {
     if (!(await this.has(id))) throw sessionNotFound(id);
     return this.#withLease(id, options, async (lease) => {
       await wal.settle();
-      const found = await this.#find(id);
-      const { session, segments } = found;
-      const account = await this.#readEpoch(found);
+      const [account, { session, segments, damaged }] = await this.#readEpoch(await this.#find(id));
       const ledger = this.#ledger();
       for (const record of account.records) ledger.absorb(record);
       ledger.skipTo(account.next);
       ledger.setDurable(account.next - 1);
-      const recovery = account.recovery();
+      const recovery = { ...account.recovery(), damaged: [...account.damaged, ...damaged] };
       const writer = SessionWriter.continue({ database, ledger, id }, session, segments.at(-1)!);
       const state = { unclean: recovery.unclean, created: false, startSegment: account.format !== FORMAT };
       const journal = this.#journal(id, ledger, writer, lease, options, state);
@@ -160,9 +160,9 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async read(id: string): Promise<contract.Snapshot> {
-    const account = await this.#readEpoch(await this.#find(id));
+    const [account, { damaged }] = await this.#readEpoch(await this.#find(id));
     const { records } = account;
-    const recovery = account.recovery();
+    const recovery = { ...account.recovery(), damaged: [...account.damaged, ...damaged] };
     const beingWritten = recovery.unclean && this.#leases.holder(id) !== null;
     return { id, records, recovery: beingWritten ? { ...recovery, unclean: false } : recovery };
   }
@@ -196,7 +196,7 @@ class SqliteStore implements contract.JournalStore {
   async has(id: string): Promise<boolean> {
     this.#assertOpen();
     assertId(id);
-    return (await this.#reads.read("look for a session", (rows) => rows.findSession(id))) !== null;
+    return (await this.#reads.read("look for a session", (rows) => findSession(rows, id))) !== null;
   }
 
   async holder(id: string): Promise<contract.Holder | null> {
@@ -210,7 +210,7 @@ class SqliteStore implements contract.JournalStore {
   ): Promise<{ readonly sessions: readonly contract.Listed[]; readonly next?: string }> {
     this.#assertOpen();
     const { summariser } = this.#options;
-    return this.#reads.read("list the sessions", (rows) => listSessions(rows, summariser, options));
+    return this.#reads.read("list the sessions", (rows) => listSessions(rows, summariser, options, this.#soundness));
   }
 
   async delete(id: string): Promise<void> {
@@ -221,7 +221,7 @@ class SqliteStore implements contract.JournalStore {
       await wal.trust();
       const { rows } = database;
       const trash = (): void => {
-        const session = rows.findSession(id);
+        const session = findSession(rows, id);
         if (!session) throw sessionNotFound(id);
         rows.trash(session.key, this.#now());
       };
@@ -234,11 +234,9 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async verify(id: string): Promise<contract.Verification> {
-    const { session, segments, last } = await this.#find(id);
-    const account = new Account(segments, { keep: false });
-    const extent = { key: session.key, from: 1, to: last };
-    for await (const lines of readChunks(this.#reads, extent)) account.add(lines);
-    account.end(last);
+    const found = await this.#find(id);
+    const [account, { segments, damaged }] = await this.#readAll(found, 1, { keep: false });
+    const catalogued = await this.#reads.readAlone("verify a session", (rows) => damageOf(rows, found.session));
     const recovery = account.recovery();
     const beingWritten = recovery.unclean && this.#leases.holder(id) !== null;
     return {
@@ -248,6 +246,7 @@ class SqliteStore implements contract.JournalStore {
       segments: segments.length,
       beingWritten,
       ...recovery,
+      damaged: [...recovery.damaged, ...damaged, ...catalogued],
       unclean: recovery.unclean && !beingWritten,
     };
   }
@@ -259,7 +258,7 @@ class SqliteStore implements contract.JournalStore {
 
   async adopt(id: string, lines: AsyncIterable<readonly VerbatimLine[]>): Promise<void> {
     const { database, wal } = this.#writable("take a session over");
-    if (await this.has(id)) throw sessionExists(id);
+    await this.#assertNew(id);
     const lease = await this.#leases.take(id, this.#options.app ?? "holdfast");
     try {
       await wal.trust();
@@ -341,24 +340,41 @@ class SqliteStore implements contract.JournalStore {
     return this.#writes!;
   }
 
-  async #find(id: string): Promise<Found> {
+  async #assertNew(id: string): Promise<void> {
+    assertId(id);
+    if (await this.#reads.read("look for a session", (rows) => isKnown(rows, id))) throw sessionExists(id);
+  }
+
+  async #find(id: string, isWrong = false): Promise<Found> {
     this.#assertOpen();
     assertId(id);
-    const found = await this.#reads.read("look for a session", (rows) => findJournal(rows, id));
+    const found = await this.#reads.read("look for a session", (rows) => findJournal(rows, id, isWrong));
     if (!found) throw sessionNotFound(id);
     return found;
   }
 
   /** The current epoch, and nothing older (P7). */
-  async #readEpoch(found: Found): Promise<Account> {
-    const { session, segments, last } = found;
-    const epoch = segments.at(-1)!.epoch;
-    const current = segments.filter((segment) => segment.number >= epoch);
-    const account = new Account(current, { keep: true });
-    const extent = { key: session.key, from: current[0]!.first, to: last };
-    for await (const lines of readChunks(this.#reads, extent)) account.add(lines);
+  #readEpoch(found: Found): Promise<[Account, Found]> {
+    const { segments } = found;
+    const newest = segments.at(-1)!;
+    const begin = segments.find(({ number }) => number === newest.epoch) ?? newest;
+    return this.#readAll(found, begin.first, { keep: true });
+  }
+
+  /** From a header on. If the table of segments turns out to lack one, the journal itself is asked where they begin. */
+  async #readAll(found: Found, from: number, options: { readonly keep: boolean }): Promise<[Account, Found]> {
+    const { session, last } = found;
+    const segments = found.segments.filter(({ first }) => first >= from);
+    const account = new Account(segments, options);
+    for await (const lines of readChunks(this.#reads, { key: session.key, from, to: last })) {
+      if (!found.isDerived && hasUnknownHeader(lines, segments)) {
+        const derived = await this.#find(session.id, true);
+        return options.keep ? this.#readEpoch(derived) : this.#readAll(derived, from, options);
+      }
+      account.add(lines);
+    }
     account.end(last);
-    return account;
+    return [account, found];
   }
 
   #ledger(): Ledger {
