@@ -1,8 +1,8 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { openSqliteStore, openStore } from "holdfast";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { place } from "../place.ts";
 import { seedOf } from "../seed.ts";
 import { examine, type Known } from "./sqlite-flips.ts";
@@ -59,7 +59,9 @@ async function build(file: string): Promise<Known[]> {
   return known;
 }
 
-test(`P9: one flipped bit, ${FLIPS} times: typed, contained, and never in silence`, { timeout: 600_000 }, async () => {
+test(`P9: one flipped bit, ${FLIPS} times: typed, contained, and never in silence`, {
+  timeout: 60_000 + FLIPS * 2000,
+}, async () => {
   using here = place();
   const known = await build(join(here.path, "whole.db"));
   const whole = readFileSync(join(here.path, "whole.db"));
@@ -78,6 +80,57 @@ test(`P9: one flipped bit, ${FLIPS} times: typed, contained, and never in silenc
     if (faults.length > 0) found[`bit ${bit} of byte ${at}`] = faults;
   }
   expect(found).toEqual({});
+});
+
+describe("P9, C22: one flipped bit in a place that matters", () => {
+  /** Where the id of a session stands in the file. */
+  const placesOf = (bytes: Buffer, id: string): number[] => {
+    const places: number[] = [];
+    for (let at = bytes.indexOf(id); at !== -1; at = bytes.indexOf(id, at + 1)) places.push(at);
+    return places;
+  };
+  const flipped = (bytes: Buffer, at: number, bit: number): Buffer => {
+    const copy = Buffer.from(bytes);
+    copy[at] = copy[at]! ^ (1 << bit);
+    return copy;
+  };
+
+  test("in the id, wherever it stands: the session keeps it, and verify names the place", async () => {
+    using here = place();
+    const known = await build(join(here.path, "whole.db"));
+    const whole = readFileSync(join(here.path, "whole.db"));
+    const file = join(here.path, "flipped.db");
+    const { id } = known[2]!;
+    const damaged: string[] = [];
+    for (const at of placesOf(whole, id)) {
+      expect(await examine(file, flipped(whole, at + 5, 0), known)).toEqual([]);
+      writeFileSync(file, flipped(whole, at + 5, 0));
+      await using store = await openSqliteStore(file);
+      damaged.push(...(await store.verify(id)).damaged.map(({ segment }) => segment));
+    }
+    // The table, its indexes, and the headers of the two segments, which have a checksum.
+    expect(damaged.sort()).toEqual(["000001", "000002", "sessions", "sessions_by_id", "sessions_by_time"]);
+  });
+
+  test("in what says that a session is deleted: it is not, and garbage collection leaves it alone", async () => {
+    using here = place();
+    const known = await build(join(here.path, "whole.db"));
+    const whole = readFileSync(join(here.path, "whole.db"));
+    const file = join(here.path, "flipped.db");
+    const { id } = known[3]!;
+    const reported: string[][] = [];
+    for (const at of placesOf(whole, id)) {
+      // In the table the type of `trashed` stands directly before the id: 0 is null, and 8 is the number 0.
+      if (whole[at - 1] !== 0) continue;
+      const bytes = flipped(whole, at - 1, 3);
+      expect(await examine(file, bytes, known)).toEqual([]);
+      writeFileSync(file, bytes);
+      await using store = await openSqliteStore(file);
+      expect((await store.gc({ graceMs: 0 })).removed).not.toContain(id);
+      reported.push((await store.verify(id)).damaged.map(({ segment }) => segment));
+    }
+    expect(reported).toEqual([["sessions"]]);
+  });
 });
 
 function randomOf(start: number): (below: number) => number {
