@@ -18,12 +18,15 @@ const CONFLICT = 4;
 const SLOT_BYTES = 256;
 const OWNER_AT = 2;
 const SLOTS_MAX = 1024;
+const HOST_CHARS = 80;
 
 /** A use takes microseconds, or a sync at most. If one takes longer than this, its owner may be dead. */
 const DEAD_MS = 20;
 /** An owner that lives, but not behind its lock, is given this long: it lost the lock, or its thread ended in the middle of a use. */
 const STALLED_MS = 3000;
 const LOOK_AGAIN_MS = 50;
+/** A hard lock costs a child process, so a store that is opened and closed at once does without. */
+const HARDEN_AFTER_MS = 100;
 
 interface Owner {
   readonly id: string;
@@ -42,7 +45,8 @@ interface Owner {
  *
  * Here nothing is locked: each user has a slot in a file, raises the flag in it, and then looks at the flags of all others. Of two that
  * raise their flags at the same time, at least one sees the other's, and backs down. A flag is not lost by closing files. A user that
- * dies with its flag up is found by the lock of its slot, which the kernel frees.
+ * dies with its flag up is found by its process, and by the locks of its slot, which the kernel frees: a POSIX lock and, a moment later, a
+ * hard lock, for those in other containers, whose processes cannot be seen.
  *
  * SQLite's locks work as ever beneath it. They alone keep out programs that are not Holdfast.
  */
@@ -59,6 +63,8 @@ export class FlagLock {
   #slots = Buffer.alloc(8 * SLOT_BYTES);
   #inside = 0;
   #raisedAt = 0;
+  readonly #hardening: NodeJS.Timeout;
+  #hardLock: DiskLock | null = null;
   #blocked: { slot: number; head: number; since: number; looked: number } | null = null;
   #closed = false;
 
@@ -70,6 +76,8 @@ export class FlagLock {
     this.#slot = claim.slot;
     this.#lock = claim.lock;
     this.#owner = claim.owner;
+    this.#hardening = setTimeout(() => void this.#harden(), HARDEN_AFTER_MS);
+    this.#hardening.unref();
   }
 
   /** `folder` exists. Throws STORE_FORBIDDEN, STORE_FULL, STORE_IO. */
@@ -133,8 +141,21 @@ export class FlagLock {
       // The lock of the slot goes with it: whoever needs the slot finds it abandoned.
       if (errnoOf(error) === undefined) throw error;
     } finally {
+      clearTimeout(this.#hardening);
       this.#file.close();
+      this.#hardLock?.release();
       this.#lock.release();
+    }
+  }
+
+  async #harden(): Promise<void> {
+    try {
+      const lock = await this.#disk.hardLock(hardPath(this.#folder, this.#slot));
+      if (this.#closed) lock?.release();
+      else this.#hardLock = lock;
+    } catch (error) {
+      // Then there is only the other lock.
+      if (errnoOf(error) === undefined) throw error;
     }
   }
 
@@ -212,7 +233,7 @@ export class FlagLock {
     this.#blocked.looked = now;
     const owner = ownerOf(this.#slots, slot);
     const isDead = owner === null || isAbandoned(this.#disk, this.#folder, slot, owner);
-    const isStalled = now - since > STALLED_MS && !isLocked(this.#disk, slotPath(this.#folder, slot));
+    const isStalled = now - since > STALLED_MS && !isLocked(this.#disk, this.#folder, slot);
     if (isDead || isStalled) this.#free(slot, head);
   }
 
@@ -239,12 +260,14 @@ interface Claim {
 function claimSlot(disk: Disk, folder: string, file: DiskFile): Claim {
   const owner = ownerRecord(disk);
   for (let slot = 0; slot < SLOTS_MAX; slot++) {
-    if (!isFree(disk, folder, file, slot)) continue;
+    const found = ownerIn(file, slot);
+    if (found && !isAbandoned(disk, folder, slot, found)) continue;
     const lock = lockSlot(disk, folder, slot);
     if (!lock) continue;
     try {
-      // Looked at again: somebody may have come and gone, or come and lost the lock.
-      if (isFree(disk, folder, file, slot, lock)) {
+      // Looked at again: somebody may have come meanwhile, and have lost this lock.
+      const now = ownerIn(file, slot);
+      if (!now || !(isRunning(disk, now) || disk.isHardLocked(hardPath(folder, slot)))) {
         const bytes = Buffer.alloc(SLOT_BYTES);
         owner.copy(bytes, OWNER_AT);
         file.writeAt(bytes, slot * SLOT_BYTES);
@@ -260,12 +283,10 @@ function claimSlot(disk: Disk, folder: string, file: DiskFile): Claim {
   throw new HoldfastError("STORE_IO", message, { path: file.path, limit: SLOTS_MAX });
 }
 
-/** `held`: the lock of the slot, if the caller has it. */
-function isFree(disk: Disk, folder: string, file: DiskFile, slot: number, held?: DiskLock): boolean {
+function ownerIn(file: DiskFile, slot: number): Owner | null {
   const bytes = Buffer.alloc(SLOT_BYTES);
   file.read(bytes, 0, SLOT_BYTES, slot * SLOT_BYTES);
-  const owner = ownerOf(bytes, 0);
-  return owner === null || (held ? !isRunning(disk, owner) : isAbandoned(disk, folder, slot, owner));
+  return ownerOf(bytes, 0);
 }
 
 function lockSlot(disk: Disk, folder: string, slot: number): DiskLock | null {
@@ -276,6 +297,10 @@ function lockSlot(disk: Disk, folder: string, slot: number): DiskLock | null {
 
 function slotPath(folder: string, slot: number): string {
   return join(folder, String(slot));
+}
+
+function hardPath(folder: string, slot: number): string {
+  return join(folder, `${slot}.lock`);
 }
 
 function makeFile(disk: Disk, path: string): void {
@@ -292,7 +317,7 @@ function ownerRecord(disk: Disk): Buffer {
     pid: process.pid,
     start: startOf(disk, process.pid),
     boot: bootOf(disk),
-    host: hostname().slice(0, 80),
+    host: ownHost(),
   };
   return Buffer.from(JSON.stringify(owner));
 }
@@ -310,26 +335,32 @@ function ownerOf(slots: Buffer, slot: number): Owner | null {
   }
 }
 
-/** An owner in another container cannot be looked at: there the lock decides. */
+/** Where the process cannot be seen, it may be in another container: there the locks decide. */
 function isAbandoned(disk: Disk, folder: string, slot: number, owner: Owner): boolean {
-  return !isLocked(disk, slotPath(folder, slot)) && !isRunning(disk, owner);
+  return !isRunning(disk, owner) && !isLocked(disk, folder, slot);
 }
 
-function isLocked(disk: Disk, path: string): boolean {
-  return disk.stat(path) !== null && disk.isLocked(path);
+/** The hard lock last: to look at it costs a child process. */
+function isLocked(disk: Disk, folder: string, slot: number): boolean {
+  const path = slotPath(folder, slot);
+  if (disk.stat(path) !== null && disk.isLocked(path)) return true;
+  return disk.isHardLocked(hardPath(folder, slot));
 }
 
 /** False if it cannot be told. */
 function isRunning(disk: Disk, { pid, start, boot, host }: Owner): boolean {
-  if (host !== hostname().slice(0, 80) || boot !== bootOf(disk)) return false;
+  if (host !== ownHost() || boot !== bootOf(disk)) return false;
   try {
     process.kill(pid, 0);
   } catch (error) {
-    if (errnoOf(error) === "ESRCH") return false;
-    // EPERM: it runs, as somebody else. An owner that is no number is nobody's.
+    // EPERM: it runs, as somebody else. Anything else: it does not, or that is no number of a process.
     if (errnoOf(error) !== "EPERM") return false;
   }
   return start === startOf(disk, pid);
+}
+
+function ownHost(): string {
+  return hostname().slice(0, HOST_CHARS);
 }
 
 /** Tells a process from a later one with the same number. Null where the system does not say. */

@@ -197,8 +197,8 @@ export class Rows {
     const lines: Line[] = [];
     let bytes = 0;
     let last = from - 1;
-    for (const row of this.#readLines.iterate(key, from, to) as Iterable<unknown>) {
-      const [seq, line] = row as [number, Uint8Array | null];
+    for (const row of walk(this.#readLines, key, from, to)) {
+      const [seq, line] = row as unknown as [number, Uint8Array | null];
       if (seq <= last) throw corrupt("rows are out of order");
       last = seq;
       const found = bytesOf(line);
@@ -220,7 +220,7 @@ export class Rows {
       [this.#backwards, to, -1],
     ] as const) {
       const rows: Placed[] = [];
-      asFarAsPossible(statement.iterate(key, start, limit) as Iterable<unknown>, (row) => rows.push(row as Placed));
+      asFarAsPossible(walk(statement, key, start, limit), (row) => rows.push(row as unknown as Placed));
       const isAt = (i: number, seq: number): boolean => rows[i]?.[0] === key && rows[i][1] === seq;
       for (const [i, [of, seq, line]] of rows.entries()) {
         if (of !== key || seq < from || seq > to) continue;
@@ -241,7 +241,7 @@ export class Rows {
    */
   newestSeq(key: number): number {
     let newest = (this.#newestSeq.get(key)?.["seq"] as number | undefined) ?? 0;
-    for (const row of this.#seqsAfter.iterate(key, newest)) newest = Math.max(newest, row["seq"] as number);
+    for (const row of walk(this.#seqsAfter, key, newest)) newest = Math.max(newest, row["seq"] as number);
     return newest;
   }
 
@@ -266,22 +266,22 @@ export class Rows {
 
   /** The keys of the rows with this id, in the trash or not: the table is searched from end to end. To be read inside one call, like the next ones. */
   *keysInTable(id: string): Generator<number> {
-    for (const row of this.#keysInTable.iterate(id)) yield row["key"] as number;
+    for (const row of walk(this.#keysInTable, id)) yield row["key"] as number;
   }
   /** The same in the index by time. */
   *keysByTime(id: string): Generator<number> {
-    for (const row of this.#keysByTime.iterate(id)) yield row["key"] as number;
+    for (const row of walk(this.#keysByTime, id)) yield row["key"] as number;
   }
 
   /** Every row of the table. */
   *tableRows(): Generator<TableRow> {
-    for (const row of this.#tableRows.iterate()) yield toTableRow(row);
+    for (const row of walk(this.#tableRows)) yield toTableRow(row);
   }
   *entriesById(): Generator<IndexEntry> {
-    for (const row of this.#entriesById.iterate()) yield { ...row } as unknown as IndexEntry;
+    for (const row of walk(this.#entriesById)) yield { ...row } as unknown as IndexEntry;
   }
   *entriesByTime(): Generator<IndexEntry> {
-    for (const row of this.#entriesByTime.iterate()) yield { ...row } as unknown as IndexEntry;
+    for (const row of walk(this.#entriesByTime)) yield { ...row } as unknown as IndexEntry;
   }
 
   /** Do the table and its indexes have the same sessions? All of them are looked at. */
@@ -326,7 +326,7 @@ export class Rows {
    * inside one call.
    */
   *listed(at: string, id: string): Generator<SessionRow | null> {
-    for (const row of this.#listed.iterate(at, id))
+    for (const row of walk(this.#listed, at, id))
       yield row["agrees"] === 1 && row["key"] === row["indexed"] ? sessionOf(toTableRow(row)) : null;
   }
 
@@ -355,6 +355,16 @@ export class Rows {
   removeSession(key: number): void {
     this.#removeSegments.run(key);
     this.#removeSession.run(key);
+  }
+}
+
+/** The rows of a statement. */
+function walk(statement: StatementSync, ...values: (string | number)[]): Iterable<Record<string, unknown>> {
+  try {
+    return statement.iterate(...values);
+  } catch {
+    // What ended the walk before (a damaged page) is told once more at the start of this one, and has nothing to do with it.
+    return statement.iterate(...values);
   }
 }
 
