@@ -20,9 +20,12 @@ export interface Page {
   readonly next?: string;
 }
 
-/** Whether the table of sessions and its indexes have the same ones: looked at once for each store that is opened. */
+/** What is looked at once for each store that is opened. */
 export interface Soundness {
+  /** The table of sessions and its indexes have the same ones. */
   isSound?: boolean;
+  /** SQLite finds nothing wrong with the file. */
+  isWhole?: boolean;
 }
 
 /**

@@ -84,6 +84,8 @@ function openAlone(disk: Disk, file: string, folder: string, lock: FlagLock, sin
     }
     const { sqlite } = connection;
     sqlite.exec(`PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=${WAL_BYTES_KEPT}; PRAGMA secure_delete=FAST`);
+    // A page that cannot be right is refused when it is read, not when it is written to.
+    sqlite.exec("PRAGMA cell_size_check=ON");
     // SQLite keeps the errors of its own checkpoints to itself, so the store makes them (P8); this is for what it may have miscounted.
     sqlite.exec("PRAGMA wal_autocheckpoint=10000");
     // Without these, fsync on macOS leaves the bytes in the drive's cache.

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { HoldfastError } from "../../errors.ts";
 import type { Line, Segment } from "../../journal/account.ts";
@@ -7,7 +8,7 @@ import { asFarAsPossible, corrupt } from "./failure.ts";
 /** The lower half of a key of `lines`: a journal holds fewer records than this. */
 export const SEQ_MAX = 0xffff_ffff;
 /** The upper half of it, which has a sign. */
-const KEY_MAX = 0x7fff_ffff;
+export const KEY_MAX = 0x7fff_ffff;
 /** What is read from the database in one go, by whichever limit is met first. */
 const CHUNK_BYTES = 1024 * 1024;
 const CHUNK_ROWS = 512;
@@ -16,6 +17,9 @@ const SUMMARY_BYTES_MAX = 1024 * 1024;
 const SUMMARY_DEPTH_MAX = 64;
 /** So many rows that do not belong there are passed over. */
 const STRAYS = 8;
+/** A line has no fewer bytes than this many lines would leave room for on a page. */
+const NEIGHBOURS = 48;
+const PAGE_BYTES = 4096;
 
 /** Lines with consecutive places; `end` if there are no more of them now. */
 export interface Chunk {
@@ -49,6 +53,13 @@ export interface IndexEntry {
   readonly key: number;
   readonly id: string | null;
   readonly at: string | null;
+}
+
+/** What lies around a place among the lines: how many were read, and what they are. */
+export interface Neighbours {
+  readonly preceding: number;
+  readonly following: number;
+  readonly digest: string;
 }
 
 /**
@@ -92,6 +103,9 @@ export class Rows {
   readonly #disagreement: StatementSync;
   readonly #onwards: StatementSync;
   readonly #backwards: StatementSync;
+  readonly #before: StatementSync;
+  readonly #after: StatementSync;
+  readonly #structure: StatementSync;
   readonly #insertSession: StatementSync;
   readonly #insertTrashed: StatementSync;
   readonly #untrash: StatementSync;
@@ -149,6 +163,12 @@ export class Rows {
     const anyway = `SELECT place >> 32, place & ${SEQ_MAX}, CASE WHEN place >> 32 = ?1 THEN (SELECT ${LINE}) END FROM lines`;
     this.#onwards = prepare(`${anyway} WHERE place >= (?1 << 32) + ?2 ORDER BY place LIMIT ?3`);
     this.#backwards = prepare(`${anyway} WHERE place <= (?1 << 32) + ?2 ORDER BY place DESC LIMIT ?3`);
+    // Of a long line only its beginning lies on the page of its neighbours.
+    const glance = `SELECT place >> 32, place & ${SEQ_MAX}, octet_length(line), substr(line, 1, ${PAGE_BYTES}) FROM lines`;
+    this.#before = prepare(`${glance} WHERE place < (?1 << 32) + ?2 ORDER BY place DESC LIMIT ?3`);
+    this.#after = prepare(`${glance} WHERE place > (?1 << 32) + ?2 ORDER BY place LIMIT ?3`);
+    this.#structure = prepare("PRAGMA quick_check(1)");
+    for (const statement of [this.#before, this.#after]) statement.setReturnArrays(true);
     for (const statement of [this.#onwards, this.#backwards]) statement.setReturnArrays(true);
     this.#insertSession = prepare("INSERT INTO sessions (id, at, head, closed, summary) VALUES (?, ?, ?, 0, ?)");
     this.#insertTrashed = prepare(
@@ -227,6 +247,31 @@ export class Rows {
         yield { seq, bytes: bytesOf(line), isLinked: isAt(i - 1, seq - step) || isAt(i + 1, seq + step) };
       }
     }
+  }
+
+  /**
+   * What lies around some lines, on the same page of the database and on those beside it, up to a page that cannot be read: to be compared before and
+   * after they are written. What was read `before` is read again, and no more: SQLite does not write in a transaction that has met a damaged page.
+   */
+  neighbours(key: number, first: number, last: number, before?: Neighbours): Neighbours {
+    const hash = createHash("sha256");
+    const read = (statement: StatementSync, seq: number, limit: number): number => {
+      let count = 0;
+      asFarAsPossible(walk(statement, key, seq, limit), (row) => {
+        const [of, at, length, line] = row as unknown as [number, number, number | null, Uint8Array | string | null];
+        hash.update(`${of} ${at} ${length} `).update(line ?? "");
+        count++;
+      });
+      return count;
+    };
+    const preceding = read(this.#before, first, before?.preceding ?? NEIGHBOURS);
+    const following = read(this.#after, last, before?.following ?? NEIGHBOURS);
+    return { preceding, following, digest: hash.digest("hex") };
+  }
+
+  /** Is every page of the database as SQLite makes them? All of them are looked at. */
+  isWhole(): boolean {
+    return this.#structure.get()?.["quick_check"] === "ok";
   }
 
   /** Null if there is none. One that is no line is empty. */
@@ -359,12 +404,17 @@ export class Rows {
 }
 
 /** The rows of a statement. */
-function walk(statement: StatementSync, ...values: (string | number)[]): Iterable<Record<string, unknown>> {
+function* walk(statement: StatementSync, ...values: (string | number)[]): Generator<Record<string, unknown>> {
   try {
-    return statement.iterate(...values);
-  } catch {
-    // What ended the walk before (a damaged page) is told once more at the start of this one, and has nothing to do with it.
-    return statement.iterate(...values);
+    yield* statement.iterate(...values);
+  } catch (error) {
+    // Node leaves the statement in the middle of its work, in everybody's way; the next use ends that, and is told of the error once more.
+    try {
+      statement.iterate(...values);
+    } catch {
+      throw error;
+    }
+    throw error;
   }
 }
 

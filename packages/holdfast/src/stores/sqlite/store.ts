@@ -12,9 +12,9 @@ import { notSupported, sessionExists, sessionNotFound, storeClosed } from "../..
 import type { VerbatimLine } from "../../journal/verbatim.ts";
 import { type Lease, Leases } from "../lease.ts";
 import { adoptSession } from "./adopt.ts";
-import { damageOf, findSession, isKnown } from "./catalogue.ts";
+import { damagedPart, damageOf, findSession, isKnown } from "./catalogue.ts";
 import type { Database } from "./database.ts";
-import { sqliteFailure } from "./failure.ts";
+import { orNull, sqliteFailure } from "./failure.ts";
 import { Followers, followSession } from "./follow.ts";
 import { SqliteJournal } from "./journal.ts";
 import { listSessions, type Soundness } from "./list.ts";
@@ -237,6 +237,7 @@ class SqliteStore implements contract.JournalStore {
     const found = await this.#find(id);
     const [account, { segments, damaged }] = await this.#readAll(found, 1, { keep: false });
     const catalogued = await this.#reads.readAlone("verify a session", (rows) => damageOf(rows, found.session));
+    if (!(await this.#isWhole())) catalogued.push(damagedPart("database"));
     const recovery = account.recovery();
     const beingWritten = recovery.unclean && this.#leases.holder(id) !== null;
     return {
@@ -338,6 +339,15 @@ class SqliteStore implements contract.JournalStore {
     this.#assertOpen();
     if (this.#reads instanceof ReadOnlyDatabase) throw this.#reads.refuse(what);
     return this.#writes!;
+  }
+
+  /** Looked at once for each store that is opened: it is the same for all sessions, and takes as long as reading the file. */
+  async #isWhole(): Promise<boolean> {
+    this.#soundness.isWhole ??= await this.#reads.read(
+      "verify the store",
+      (rows) => orNull(() => rows.isWhole()) ?? false,
+    );
+    return this.#soundness.isWhole;
   }
 
   async #assertNew(id: string): Promise<void> {

@@ -3,7 +3,8 @@ import type { Ledger, Prepared } from "../../journal/ledger.ts";
 import { segmentRecord } from "../../journal/lifecycle.ts";
 import type { NewRecord } from "../../journal/record.ts";
 import type { Database } from "./database.ts";
-import type { Rows, SessionRow } from "./rows.ts";
+import { corrupt } from "./failure.ts";
+import { KEY_MAX, type Neighbours, type Rows, type SessionRow } from "./rows.ts";
 
 const NEWLINE = 0x0a;
 
@@ -35,17 +36,21 @@ export class SessionWriter {
 
   /** A new session that begins with `records`: row, segment and lines in one transaction. */
   static create(place: WriterPlace, records: readonly NewRecord[]): SessionWriter {
-    const { ledger, id } = place;
-    const { rows } = place.database;
+    const { database, ledger, id } = place;
+    const { rows } = database;
     const segment = { number: 1, epoch: 1, first: 1 };
-    return place.database.transaction(() => {
-      const prepared = ledger.prepareSegment([segmentRecord({ session: id, segment: 1, epoch: 1 }), ...records]);
-      // Committed in the ledger before it is in the database: if that fails, the ledger goes too, since nobody has seen it yet.
-      ledger.commit(prepared);
-      const key = rows.insertSession(id, ledger.at, ledger.head, ledger.row);
-      rows.insertSegment(key, segment);
-      insertLines(rows, key, prepared);
-      return new SessionWriter(place, key, segment, ledger.head);
+    return database.write(() => {
+      // Behind everything that is there.
+      const before = rows.neighbours(KEY_MAX, 0, 0);
+      return database.transaction(() => {
+        const prepared = ledger.prepareSegment([segmentRecord({ session: id, segment: 1, epoch: 1 }), ...records]);
+        // Committed in the ledger before it is in the database: if that fails, the ledger goes too, since nobody has seen it yet.
+        ledger.commit(prepared);
+        const key = rows.insertSession(id, ledger.at, ledger.head, ledger.row);
+        rows.insertSegment(key, segment);
+        insertFirst(rows, key, prepared, before);
+        return new SessionWriter(place, key, segment, ledger.head);
+      });
     });
   }
 
@@ -66,9 +71,12 @@ export class SessionWriter {
 
   /** The line of `opened`, and in the same instant the row is no longer that of a closed session. */
   putOpened(prepared: Prepared): void {
-    this.#database.transaction(() => {
-      this.#rows.reopenSession(this.#key);
-      insertLines(this.#rows, this.#key, prepared);
+    this.#database.write(() => {
+      const before = this.#rows.neighbours(this.#key, prepared.seq, prepared.last);
+      this.#database.transaction(() => {
+        this.#rows.reopenSession(this.#key);
+        insertFirst(this.#rows, this.#key, prepared, before);
+      });
     });
     this.#ledger.commit(prepared);
   }
@@ -108,6 +116,17 @@ export interface WriterPlace {
   readonly database: Database;
   readonly ledger: Ledger;
   readonly id: string;
+}
+
+/**
+ * The first lines of a writer. SQLite believes what a page says of its own free space, and where that is damaged, a new line overwrites others: so
+ * those around it are looked at before and after, and if they have changed, nothing happens at all (P9). Later lines go to pages that SQLite has
+ * arranged since.
+ */
+function insertFirst(rows: Rows, key: number, prepared: Prepared, before: Neighbours): void {
+  insertLines(rows, key, prepared);
+  const after = rows.neighbours(key, prepared.seq, prepared.last, before);
+  if (after.digest !== before.digest) throw corrupt("a new line overwrites others");
 }
 
 function insertLines(rows: Rows, key: number, prepared: Prepared): void {
