@@ -1,5 +1,6 @@
-import { fork } from "node:child_process";
+import { fork, spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { closeSync, existsSync, openSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isHoldfastError, type JournalRecord, newId, openSqliteStore } from "holdfast";
 import { expect, test } from "vitest";
@@ -128,4 +129,47 @@ test("S10: close() of the store closes no descriptor while its sync runs", async
 
   await using again = await openSqliteStore(file);
   expect(textsOf((await again.read(id)).records)).toEqual(["a"]);
+});
+
+/** Node closes what a program leaves open, in an order of its own. */
+test.each(["exit", "process.exit()", "the end of a worker"])(
+  "S13: a store that is left open leaves its log where it is, also when SQLite takes itself for the last one: %s",
+  async (end) => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    const left = `
+      const { newId, openSqliteStore } = await import(${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)});
+      const store = await openSqliteStore(${JSON.stringify(file)}, { durability: "process" });
+      const journal = await store.create(newId(), [{ kind: "note", text: "a" }]);
+      globalThis.kept = [store, journal];`;
+    const inWorker = `
+      const { Worker } = require("node:worker_threads");
+      const worker = new Worker(${JSON.stringify(`(async () => {${left} require("node:worker_threads").parentPort.postMessage(0); setInterval(() => {}, 1000); })()`)}, { eval: true });
+      worker.once("message", () => worker.terminate());`;
+    const program = { exit: left, "process.exit()": `${left} process.exit(0);` }[end];
+    const args = program ? ["--input-type=module", "-e", program] : ["-e", inWorker];
+    const child = spawnSync(process.execPath, args, { encoding: "utf8" });
+    expect([child.status, child.stderr]).toEqual([0, ""]);
+    expect(statSync(`${file}-wal`).size).toBeGreaterThan(0);
+    await using store = await openSqliteStore(file);
+    expect((await store.list()).sessions).toHaveLength(1);
+  },
+);
+
+test("the last one out moves the log to the database and removes it; whoever is not leaves it alone", async () => {
+  using here = place();
+  const file = join(here.path, "store.db");
+  const [first, second] = [await openSqliteStore(file), await openSqliteStore(file)];
+  await (await first.create(newId(), [note("a")])).close();
+  // As a search tool does: now SQLite takes the next one that closes for the last one.
+  for (const path of [file, `${file}-shm`]) closeSync(openSync(path, "r"));
+  const { ino } = statSync(`${file}-wal`);
+  await first.close();
+  expect(statSync(`${file}-wal`).ino).toBe(ino);
+  const journal = await second.create(newId(), [note("b")]);
+  await journal.append(note("c"));
+  await second.close();
+  expect([existsSync(`${file}-wal`), existsSync(`${file}-shm`)]).toEqual([false, false]);
+  await using store = await openSqliteStore(file);
+  expect((await store.list()).sessions).toHaveLength(2);
 });

@@ -3,66 +3,60 @@ import { pathToFileURL } from "node:url";
 import type { Disk, DiskStat } from "../../disk/disk.ts";
 import { HoldfastError } from "../../errors.ts";
 
-/** Neither the garbage collector nor the end of a thread may close one of these in an order of its own. */
-const open = new Set<Connection>();
-
 /**
  * A connection of SQLite's to a database in WAL mode, that can be left without touching the log. By itself SQLite takes whoever closes last, as far as its locks
  * tell, for the only one: it moves the log to the database, and deletes it. But locks get lost (see FlagLock), and a log that is
  * deleted, or moved to the database a second time by somebody whose log is no longer the one of the others, destroys the database.
  *
- * So there is a keeper, which can only read: while it is there SQLite sees that it is not alone, and a reader that closes last may not delete.
- * It is opened second, since at the end of a thread Node closes what was opened first.
+ * So the file is attached to its own connection once more, as a keeper that can only read. Whoever closes the connection (this class, the garbage
+ * collector, Node at the end of a thread): SQLite closes the first of the two first, sees that it is not alone, and the second may not delete.
  */
 export class Connection {
   readonly sqlite: DatabaseSync;
-  readonly #keeper: DatabaseSync;
 
-  private constructor(sqlite: DatabaseSync, keeper: DatabaseSync) {
+  private constructor(sqlite: DatabaseSync) {
     this.sqlite = sqlite;
-    this.#keeper = keeper;
   }
 
   /** Throws what SQLite throws. */
   static open(file: string): Connection {
     const sqlite = connect(file, "rw");
-    let keeper: DatabaseSync | undefined;
     try {
-      keeper = connect(file, "ro");
-      // The keeper counts only when it has read something.
-      keeper.prepare("PRAGMA user_version").get();
-      const connection = new Connection(sqlite, keeper);
-      open.add(connection);
-      return connection;
+      sqlite.prepare("ATTACH ? AS keeper").run(urlOf(file, "ro").href);
+      // It counts only when it has read something.
+      sqlite.prepare("SELECT count(*) FROM keeper.sqlite_schema").get();
+      return new Connection(sqlite);
     } catch (error) {
       sqlite.close();
-      keeper?.close();
       throw error;
     }
   }
 
   /** Closes it, and leaves the log to others, or to the next one. */
   leave(): void {
-    if (!open.delete(this)) return;
-    this.sqlite.close();
-    this.#keeper.close();
+    if (this.sqlite.isOpen) this.sqlite.close();
   }
 
   /** Closes it as the last one: SQLite moves the log to the database, and deletes it. */
   end(): void {
-    if (!open.delete(this)) return;
-    this.#keeper.close();
+    this.sqlite.exec("DETACH keeper");
     this.sqlite.close();
   }
 }
 
+export function connect(file: string, mode: Mode): DatabaseSync {
+  return new DatabaseSync(urlOf(file, mode), { timeout: 0, readOnly: mode !== "rw" });
+}
+
 /** `immutable`: reads the file as it is, without locks and without its log. */
-export function connect(file: string, mode: "rw" | "ro" | "immutable"): DatabaseSync {
+type Mode = "rw" | "ro" | "immutable";
+
+function urlOf(file: string, mode: Mode): URL {
   const url = pathToFileURL(file);
   // Never `rwc`: if the file has gone meanwhile, SQLite must not make one with a mode of its own.
   url.searchParams.set("mode", mode === "rw" ? "rw" : "ro");
   if (mode === "immutable") url.searchParams.set("immutable", "1");
-  return new DatabaseSync(url, { timeout: 0, readOnly: mode !== "rw" });
+  return url;
 }
 
 export function pragma(sqlite: DatabaseSync, text: string, name = text): unknown {

@@ -67,8 +67,8 @@ export class Database implements Reads {
     this.#lock = parts.lock;
     this.#begin = sqlite.prepare("BEGIN IMMEDIATE");
     this.#commit = sqlite.prepare("COMMIT");
-    this.#passive = sqlite.prepare("PRAGMA wal_checkpoint(PASSIVE)");
-    this.#truncate = sqlite.prepare("PRAGMA wal_checkpoint(TRUNCATE)");
+    this.#passive = sqlite.prepare("PRAGMA main.wal_checkpoint(PASSIVE)");
+    this.#truncate = sqlite.prepare("PRAGMA main.wal_checkpoint(TRUNCATE)");
     this.rows = new Rows(sqlite);
   }
 

@@ -167,7 +167,7 @@ export class Rows {
     const glance = `SELECT place >> 32, place & ${SEQ_MAX}, octet_length(line), substr(line, 1, ${PAGE_BYTES}) FROM lines`;
     this.#before = prepare(`${glance} WHERE place < (?1 << 32) + ?2 ORDER BY place DESC LIMIT ?3`);
     this.#after = prepare(`${glance} WHERE place > (?1 << 32) + ?2 ORDER BY place LIMIT ?3`);
-    this.#structure = prepare("PRAGMA quick_check(1)");
+    this.#structure = prepare("PRAGMA main.quick_check(1)");
     for (const statement of [this.#before, this.#after]) statement.setReturnArrays(true);
     for (const statement of [this.#onwards, this.#backwards]) statement.setReturnArrays(true);
     this.#insertSession = prepare("INSERT INTO sessions (id, at, head, closed, summary) VALUES (?, ?, ?, 0, ?)");
