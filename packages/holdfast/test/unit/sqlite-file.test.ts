@@ -3,8 +3,10 @@ import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSyn
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { HoldfastError, newId, openSqliteStore } from "holdfast";
+import { nodeDisk } from "holdfast/disk";
 import { describe, expect, test } from "vitest";
 import { assertSqliteVersion } from "../../src/stores/sqlite/open-database.ts";
+import { ReadOnlyDatabase } from "../../src/stores/sqlite/read-only.ts";
 import { modesOf, place, treeOf } from "../place.ts";
 
 async function refusalOf(promise: Promise<unknown>): Promise<HoldfastError> {
@@ -98,13 +100,46 @@ describe("a file that is no store of ours", () => {
     const file = join(here.path, "store.db");
     await (await openSqliteStore(file)).close();
     const tampering = new DatabaseSync(file);
-    tampering.exec("PRAGMA user_version=2");
+    tampering.exec("PRAGMA user_version=4");
     tampering.close();
     const before = readFileSync(file);
     const { code, facts } = await refusalOf(openSqliteStore(file));
     expect(code).toBe("FORMAT_NEWER");
-    expect(facts).toMatchObject({ found: 2, known: 1 });
+    expect(facts).toMatchObject({ found: 4, known: 3 });
     expect(readFileSync(file).equals(before)).toBe(true);
+  });
+
+  test.each([
+    ["1", "DROP TABLE used_as; ALTER TABLE sessions DROP COLUMN written; PRAGMA user_version=1"],
+    ["1, of which only the number is right", "PRAGMA user_version=1"],
+    ["1, by the name that it has now", "ALTER TABLE sessions DROP COLUMN written; PRAGMA user_version=1"],
+    ["2", "DROP TABLE used_as; PRAGMA user_version=2"],
+  ])("schema %s is carried on, with what is in it", async (_, sql) => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    const id = newId();
+    {
+      await using store = await openSqliteStore(file);
+      await (await store.create(id, [{ kind: "note", text: "old" }])).close();
+    }
+    const old = new DatabaseSync(file);
+    old.exec(sql);
+    old.close();
+    {
+      // As if nothing could be written: then it stays as it is.
+      const reading = await ReadOnlyDatabase.open(nodeDisk, file, "EROFS");
+      expect(await reading.read("list", (rows) => [...rows.tableRows()])).toMatchObject([{ id, written: null }]);
+      await reading.close();
+    }
+    await using store = await openSqliteStore(file);
+    await using other = await openSqliteStore(file);
+    const [before] = (await store.list()).sessions;
+    expect(before).toMatchObject({ id, closed: true });
+    const { journal } = await other.open(id);
+    await journal.append({ kind: "note", text: "new" });
+    await journal.close();
+    expect((await store.read(id)).records.flatMap(({ text }) => text ?? [])).toEqual(["old", "new"]);
+    expect((await store.list()).sessions[0]!.at >= before!.at).toBe(true);
   });
 
   test("an empty file is taken for a new store", async () => {

@@ -1,7 +1,9 @@
 import { recordOf } from "../../journal/account.ts";
 import type { Damage } from "../../journal/contract.ts";
+import { stampOf } from "../../journal/order.ts";
 import { asFarAsPossible, orNull } from "./failure.ts";
-import { type IndexEntry, type Rows, type SessionRow, sessionOf, type TableRow } from "./rows.ts";
+import type { IndexEntry, Rows } from "./rows.ts";
+import { type SessionRow, sessionOf, type TableRow } from "./session-row.ts";
 
 /**
  * Which sessions there are. Three places say so: the table, the index by id and the index by time; and a journal says itself whose it is, under its
@@ -33,11 +35,23 @@ export function allSessions(rows: Rows): SessionRow[] {
 export function damageOf(rows: Rows, { key, id }: SessionRow): Damage[] {
   const wrong: string[] = [];
   const row = orNull(() => rows.tableRow(key));
-  if (row?.id !== id || row.isTrashed || row.at === null || row.head === null) wrong.push("sessions");
+  if (row?.id !== id || row.isTrashed || row.at === null || row.head === null || !isTimeOf(rows, row))
+    wrong.push("sessions");
   if (orNull(() => rows.keyOf(id)) !== key) wrong.push("sessions_by_id");
   if (row && orNull(() => rows.isTimed(key, row.at ?? "", id)) !== true) wrong.push("sessions_by_time");
   if (row && orNull(() => rows.isOpen(key)) !== !row.closed) wrong.push("sessions_open");
   return wrong.map(damagedPart);
+}
+
+/** The time of a row is that of the record that it is true for. A record that is damaged says nothing against it. */
+function isTimeOf(rows: Rows, { key, at, written, head }: TableRow): boolean {
+  const record = recordAt(rows, key, head ?? 0);
+  return !record || record.at === (written ?? at);
+}
+
+function recordAt(rows: Rows, key: number, seq: number): ReturnType<typeof recordOf> {
+  const bytes = orNull(() => rows.readLine(key, seq));
+  return bytes && recordOf({ seq, bytes });
 }
 
 /** A table or an index, in place of a segment. */
@@ -48,8 +62,7 @@ export function damagedPart(name: string): Damage {
 /** Whose journal it is, by its own word; null if no header is there, or none that is whole. */
 export function ownerOf(rows: Rows, key: number): string | null {
   for (const { first } of [{ first: 1 }, ...(orNull(() => rows.readSegments(key)) ?? [])]) {
-    const bytes = orNull(() => rows.readLine(key, first));
-    const record = bytes && recordOf({ seq: first, bytes });
+    const record = recordAt(rows, key, first);
     if (record?.kind === "segment" && typeof record["session"] === "string") return record["session"];
   }
   return null;
@@ -134,7 +147,8 @@ function isLive({ row, byId, byTime }: Testimony): boolean {
 /** The time is that of the record, which has a checksum. */
 function rowOf(rows: Rows, { key, row, byTime }: Testimony, id: string): SessionRow {
   const head = row?.head ?? orNull(() => rows.newestSeq(key)) ?? 0;
-  const bytes = orNull(() => rows.readLine(key, head));
-  const at = (bytes && recordOf({ seq: head, bytes })?.at) ?? row?.at ?? byTime?.at ?? "";
-  return { key, id, at, head, closed: row?.closed ?? false, summary: row?.summary ?? null };
+  const said = row?.at ?? byTime?.at;
+  const at = recordAt(rows, key, head)?.at ?? row?.written ?? said ?? "";
+  const stamp = said === undefined || said === null || byTime?.at === at ? stampOf(at, 0) : said;
+  return { key, id, at, stamp, head, closed: row?.closed ?? false, summary: row?.summary };
 }

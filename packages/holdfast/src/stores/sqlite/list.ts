@@ -1,19 +1,17 @@
 import { recordOf } from "../../journal/account.ts";
-import type { Listed, ListOptions, Summariser } from "../../journal/contract.ts";
+import { type Listed, type ListOptions, rowIn, type Summariser } from "../../journal/contract.ts";
 import { isId } from "../../journal/id.ts";
+import { aheadAfter, aheadOf, stampOf } from "../../journal/order.ts";
 import type { Json } from "../../journal/record.ts";
-import { listCursor, parseListCursor } from "../page.ts";
+import { listCursor, newestFirst, type Place, parseListCursor } from "../page.ts";
 import { allSessions } from "./catalogue.ts";
-import { orNull } from "./failure.ts";
-import { type Rows, type SessionRow, sessionOf } from "./rows.ts";
+import { isIoError, orNull } from "./failure.ts";
+import { newestSeq, readSome } from "./reader.ts";
+import type { Rows } from "./rows.ts";
+import { type SessionRow, sessionOf, type TableRow } from "./session-row.ts";
 
 /** Later than any time. */
 const START: Place = { at: "\uffff", id: "" };
-
-interface Place {
-  readonly at: string;
-  readonly id: string;
-}
 
 export interface Page {
   readonly sessions: readonly Listed[];
@@ -28,9 +26,14 @@ export interface Soundness {
   isWhole?: boolean;
 }
 
+/** A row as it is listed. */
+interface Row extends SessionRow {
+  readonly summary: Json;
+  readonly unreadable?: NonNullable<Listed["unreadable"]>;
+}
+
 /**
- * Newest first; sessions of the same instant by id, so that a page can be continued after any of them. Rows that are behind their
- * journals are carried on over the lines that came later: less than a second's worth, of sessions that are being written or were left by a
+ * Newest first. Rows that are behind their journals are carried on over the lines that came later: less than a second's worth, of sessions that are being written or were left by a
  * writer that died (S20). Where table and indexes say different things, all of them are asked, and the journals themselves (P9).
  */
 export function listSessions(
@@ -41,12 +44,14 @@ export function listSessions(
 ): Page {
   const after = options.after === undefined ? START : parseListCursor(options.after);
   const limit = options.limit ?? Number.POSITIVE_INFINITY;
-  const fits = (row: SessionRow): boolean => comparePlaces(row, after) > 0 && matches(row.summary, options.where);
+  const fits = (row: Row): boolean => newestFirst(row, after) > 0 && matches(row.summary, options.where);
 
   soundness.isSound ??= orNull(() => rows.isSound()) ?? false;
   const quick = soundness.isSound ? orNull(() => quickPage(rows, summariser, after, fits, limit)) : null;
   const page = quick ?? carefulPage(rows, summariser, fits);
-  const sessions = page.slice(0, limit).map(({ key: _, ...listed }) => listed);
+  const sessions = page
+    .slice(0, limit)
+    .map(({ key: _, stamp, ...listed }) => (stamp === listed.at ? listed : { ...listed, stamp }));
   const last = sessions.at(-1);
   return last && page.length > sessions.length ? { sessions, next: listCursor(last) } : { sessions };
 }
@@ -56,24 +61,26 @@ function quickPage(
   rows: Rows,
   summariser: Summariser | undefined,
   after: Place,
-  fits: (row: SessionRow) => boolean,
+  fits: (row: Row) => boolean,
   limit: number,
-): SessionRow[] | null {
-  const stale = rows.unsettled().map(sessionOf);
-  const moved: SessionRow[] = [];
+): Row[] | null {
+  const stale = unsettled(rows).map(sessionOf);
+  const moved: Row[] = [];
   for (const row of stale) {
     if (!row) return null;
-    const carried = carryOn(rows, row, summariser);
+    const carried = current(rows, row, summariser);
     if (fits(carried)) moved.push(carried);
   }
-  moved.sort(comparePlaces);
+  moved.sort(newestFirst);
   const skip = new Set(stale.map((row) => row?.key));
 
-  const page: SessionRow[] = [];
-  for (const row of rows.listed(after.at, after.id)) {
-    if (!row || !isId(row.id)) return null;
-    if (skip.has(row.key) || !fits(row)) continue;
-    while (moved[0] && comparePlaces(moved[0], row) < 0) page.push(moved.shift()!);
+  const page: Row[] = [];
+  for (const found of rows.listed(after.at, after.id)) {
+    if (!found || !isId(found.id)) return null;
+    if (skip.has(found.key)) continue;
+    const row = isUsable(found) ? found : current(rows, found, summariser);
+    if (!fits(row)) continue;
+    while (moved[0] && newestFirst(moved[0], row) < 0) page.push(moved.shift()!);
     page.push(row);
     if (page.length > limit) break;
   }
@@ -81,27 +88,61 @@ function quickPage(
   return page;
 }
 
-function carefulPage(rows: Rows, summariser: Summariser | undefined, fits: (row: SessionRow) => boolean): SessionRow[] {
-  const page = allSessions(rows).map((row) => carryOn(rows, row, summariser));
-  return page.filter((row) => isId(row.id) && fits(row)).sort(comparePlaces);
+function carefulPage(rows: Rows, summariser: Summariser | undefined, fits: (row: Row) => boolean): Row[] {
+  const page = allSessions(rows).map((row) => current(rows, row, summariser));
+  return page.filter((row) => isId(row.id) && fits(row)).sort(newestFirst);
 }
 
-/** The row as it would be if its writer had saved it just now; as far as the lines can be read. */
-function carryOn(rows: Rows, row: SessionRow, summariser: Summariser | undefined): SessionRow {
+/** A disk that cannot read one page must not keep the others from being listed: then each of them is looked at by itself. */
+function unsettled(rows: Rows): TableRow[] {
+  try {
+    return rows.unsettled();
+  } catch (error) {
+    if (!isIoError(error)) throw error;
+    return rows.open();
+  }
+}
+
+function isUsable(row: SessionRow): row is Row {
+  return row.summary !== undefined;
+}
+
+/**
+ * The row as it would be if its writer had saved it just now, made of the lines that are whole. A spoiled one is made of all of them. Where the disk does
+ * not read them, that is said of this session alone (P9).
+ */
+function current(rows: Rows, row: SessionRow, summariser: Summariser | undefined): Row {
+  try {
+    return isUsable(row)
+      ? carryOn(rows, row, summariser)
+      : { ...carryOn(rows, { ...row, head: 0, summary: null }, summariser), stamp: row.stamp };
+  } catch (error) {
+    if (!isIoError(error)) throw error;
+    const message = `Session ${row.id} cannot be read: ${(error as Error).message}. Nothing was touched, and other sessions are not affected. Check the disk, and restore the session from a backup.`;
+    return { ...row, summary: row.summary ?? null, unreadable: { code: "STORE_IO", message } };
+  }
+}
+
+function carryOn(rows: Rows, row: Row, summariser: Summariser | undefined): Row {
   let { at, head, closed, summary } = row;
-  for (;;) {
-    const chunk = orNull(() => rows.readLines(row.key, head + 1));
-    for (const line of chunk?.lines ?? []) {
+  let ahead = aheadOf(row.stamp, at);
+  const last = newestSeq(rows, row.key);
+  for (let from = head + 1; from <= last; ) {
+    const { lines, next } = readSome(rows, row.key, from, last);
+    for (const line of lines) {
       head = line.seq;
       const record = recordOf(line);
       if (!record) continue;
       at = record.at;
+      ahead = aheadAfter(ahead, record);
       closed = record.kind === "closed";
-      if (record.summary !== undefined) summary = record.summary;
+      const carried = rowIn(record, summariser);
+      if (carried !== undefined) summary = carried;
       else if (summariser) summary = summariser.add(summary, record);
     }
-    if (chunk?.end !== false) return { ...row, at, head, closed, summary };
+    from = next;
   }
+  return { ...row, at, stamp: head === row.head ? row.stamp : stampOf(at, ahead), head, closed, summary };
 }
 
 /** A missing member counts as null. */
@@ -112,9 +153,4 @@ function matches(summary: Json, where: ListOptions["where"]): boolean {
 function memberOf(summary: Json, name: string): unknown {
   if (typeof summary !== "object" || summary === null || !Object.hasOwn(summary, name)) return null;
   return (summary as Readonly<Record<string, unknown>>)[name];
-}
-
-function comparePlaces(a: Place, b: Place): number {
-  if (a.at !== b.at) return a.at < b.at ? 1 : -1;
-  return a.id === b.id ? 0 : a.id < b.id ? 1 : -1;
 }

@@ -20,7 +20,7 @@ import {
   refuseName,
   writeRecorded,
 } from "./name.ts";
-import { makeTables, readVersion } from "./schema.ts";
+import { makeTables, readVersion, SCHEMA_VERSION } from "./schema.ts";
 
 /** Before it, a WAL that several processes write to can be corrupted (S21). */
 const SQLITE_VERSION_MIN = "3.51.3";
@@ -101,14 +101,15 @@ function openAlone(disk: Disk, file: string, folder: string, lock: FlagLock, sin
   }
 }
 
-/** The name that the database was used under so far, if it was used, unless it is this one. Throws PATH_UNSAFE if it has to stay that. */
+/** The name that the database was used under so far, if it was used; "this" if it is the same one and nothing is missing. Throws PATH_UNSAFE if it has to stay that. */
 function previousUse(disk: Disk, sqlite: DatabaseSync, name: Name): Recorded | null | "this" {
-  if (readVersion(sqlite, name.path) === 0 || pragma(sqlite, "journal_mode") !== "wal") return null;
+  const version = readVersion(sqlite, name.path);
+  if (version === 0 || pragma(sqlite, "journal_mode") !== "wal") return null;
   const recorded = readRecorded(sqlite);
   if (!recorded) return null;
   const logBytes = disk.stat(`${name.path}-wal`)?.size ?? 0;
   const verdict = judgeName(recorded, name, lookAt(disk, recorded, name), logBytes);
-  if (verdict === "mine") return "this";
+  if (verdict === "mine") return version === SCHEMA_VERSION ? "this" : null;
   if (verdict !== "take") throw refuseName(verdict, recorded, name);
   return recorded;
 }

@@ -5,7 +5,8 @@ import { segmentAt } from "../../journal/verbatim.ts";
 import { damagedPart, findSession } from "./catalogue.ts";
 import type { Reads } from "./database.ts";
 import { isCorrupt, orNull } from "./failure.ts";
-import type { Rows, SessionRow } from "./rows.ts";
+import type { Rows } from "./rows.ts";
+import type { SessionRow } from "./session-row.ts";
 
 /** What is to be read: the lines of a session from `from` to `to`, as they were at one instant. Lines never change, so it stays true. */
 export interface Extent {
@@ -126,7 +127,7 @@ interface Some {
   readonly end: boolean;
 }
 
-function readSome(rows: Rows, key: number, from: number, to: number): Some {
+export function readSome(rows: Rows, key: number, from: number, to: number): Some {
   return readInOrder(rows, key, from, to) ?? salvage(rows, key, from, Math.min(to, from + SALVAGE_ROWS - 1), to);
 }
 

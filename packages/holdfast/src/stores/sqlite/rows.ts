@@ -4,6 +4,8 @@ import { HoldfastError } from "../../errors.ts";
 import type { Line, Segment } from "../../journal/account.ts";
 import { type Json, RECORD_BYTES_MAX } from "../../journal/record.ts";
 import { asFarAsPossible, corrupt } from "./failure.ts";
+import { hasWritten } from "./schema.ts";
+import { differs, type Newest, type SessionRow, sessionOf, type TableRow, toTableRow } from "./session-row.ts";
 
 /** The lower half of a key of `lines`: a journal holds fewer records than this. */
 export const SEQ_MAX = 0xffff_ffff;
@@ -14,7 +16,6 @@ const CHUNK_BYTES = 1024 * 1024;
 const CHUNK_ROWS = 512;
 /** Rows are small; one that is not is somebody else's, or is damaged. */
 const SUMMARY_BYTES_MAX = 1024 * 1024;
-const SUMMARY_DEPTH_MAX = 64;
 /** So many rows that do not belong there are passed over. */
 const STRAYS = 8;
 /** A line has no fewer bytes than this many lines would leave room for on a page. */
@@ -25,27 +26,6 @@ const PAGE_BYTES = 4096;
 export interface Chunk {
   readonly lines: readonly Line[];
   readonly end: boolean;
-}
-
-/** A session as the catalogue has it. */
-export interface SessionRow {
-  readonly key: number;
-  readonly id: string;
-  readonly at: string;
-  readonly head: number;
-  readonly closed: boolean;
-  readonly summary: Json;
-}
-
-/** A row of the table: what is not of its type is missing. */
-export interface TableRow {
-  readonly key: number;
-  readonly id: string | null;
-  readonly at: string | null;
-  readonly head: number | null;
-  readonly closed: boolean;
-  readonly summary: Json;
-  readonly isTrashed: boolean;
 }
 
 /** What an index says of a session: nothing of this was read from the table. */
@@ -66,8 +46,8 @@ export interface Neighbours {
  * The columns of `sessions`, each only if it is of the type that was written: STRICT tables look at what is written, not at what is read, and a flipped
  * bit can make a number of a text, or a number that JavaScript does not have.
  */
-const guarded = (s: string): string => `
-  ${keyOf(s)} AS key, ${textOf(`${s}.id`, 36)} AS id, ${textOf(`${s}.at`, 64)} AS at,
+const guarded = (s: string, written: string): string => `
+  ${keyOf(s)} AS key, ${textOf(`${s}.id`, 36)} AS id, ${textOf(`${s}.at`, 64)} AS at, ${textOf(written, 64)} AS written,
   CASE WHEN typeof(${s}.head) = 'integer' AND ${s}.head BETWEEN 0 AND ${SEQ_MAX} THEN ${s}.head END AS head,
   ${s}.closed IS 1 AS closed, ${textOf(`${s}.summary`, SUMMARY_BYTES_MAX)} AS summary, ${s}.trashed IS NOT NULL AS trashed`;
 
@@ -85,6 +65,10 @@ const NUMBER = (column: string): string =>
 
 /** Every statement of the store, prepared once. Each call is one statement: transactions are the caller's. */
 export class Rows {
+  readonly #sqlite: DatabaseSync;
+  /** Prepared when they are needed: an older database that is only read does not have their columns. */
+  #insertSession: StatementSync | undefined;
+  #updateSession: StatementSync | undefined;
   readonly #insertLine: StatementSync;
   readonly #readLines: StatementSync;
   readonly #readLine: StatementSync;
@@ -106,14 +90,14 @@ export class Rows {
   readonly #before: StatementSync;
   readonly #after: StatementSync;
   readonly #structure: StatementSync;
-  readonly #insertSession: StatementSync;
   readonly #insertTrashed: StatementSync;
   readonly #untrash: StatementSync;
   readonly #countLines: StatementSync;
-  readonly #updateSession: StatementSync;
   readonly #reopenSession: StatementSync;
   readonly #unsettled: StatementSync;
+  readonly #open: StatementSync;
   readonly #listed: StatementSync;
+  readonly #newestStamp: StatementSync;
   readonly #insertSegment: StatementSync;
   readonly #readSegments: StatementSync;
   readonly #trash: StatementSync;
@@ -123,6 +107,7 @@ export class Rows {
   readonly #removeSession: StatementSync;
 
   constructor(sqlite: DatabaseSync) {
+    this.#sqlite = sqlite;
     const prepare = (sql: string): StatementSync => sqlite.prepare(sql);
     this.#insertLine = prepare("INSERT INTO lines (place, line) VALUES ((?1 << 32) + ?2, ?3)");
     this.#readLines = prepare(
@@ -136,19 +121,20 @@ export class Rows {
     this.#seqsAfter = prepare(
       `SELECT place & ${SEQ_MAX} AS seq FROM lines WHERE place BETWEEN (?1 << 32) + ?2 + 1 AND (?1 << 32) + ${SEQ_MAX} ORDER BY place`,
     );
+    const columns = guarded("s", hasWritten(sqlite) ? "s.written" : "NULL");
     // Of what stands in an index, SQLite reads nothing from the table: so these tell what the index alone says.
     const byId = "FROM sessions AS i INDEXED BY sessions_by_id WHERE i.trashed IS NULL";
     const byTime = "FROM sessions AS i INDEXED BY sessions_by_time WHERE i.trashed IS NULL";
     const table = "FROM sessions AS s NOT INDEXED";
     this.#keyOf = prepare(`SELECT ${keyOf("i")} AS key ${byId} AND i.id = ?`);
-    this.#tableRow = prepare(`SELECT ${guarded("s")} ${table} WHERE s.key = ?`);
+    this.#tableRow = prepare(`SELECT ${columns} ${table} WHERE s.key = ?`);
     this.#isTimed = prepare(`SELECT 1 ${byTime} AND i.at = ?2 AND i.id = ?3 AND i.key = ?1`);
     this.#isOpen = prepare(
       "SELECT 1 FROM sessions AS i INDEXED BY sessions_open WHERE i.closed = 0 AND i.trashed IS NULL AND i.key = ?",
     );
     this.#keysInTable = prepare(`SELECT ${keyOf("s")} AS key ${table} WHERE s.id = ?`);
     this.#keysByTime = prepare(`SELECT ${keyOf("i")} AS key ${byTime} AND i.id = ?`);
-    this.#tableRows = prepare(`SELECT ${guarded("s")} ${table}`);
+    this.#tableRows = prepare(`SELECT ${columns} ${table}`);
     this.#entriesById = prepare(`SELECT ${keyOf("i")} AS key, ${textOf("i.id", 36)} AS id, NULL AS at ${byId}`);
     this.#entriesByTime = prepare(
       `SELECT ${keyOf("i")} AS key, ${textOf("i.id", 36)} AS id, ${textOf("i.at", 64)} AS at ${byTime}`,
@@ -170,7 +156,6 @@ export class Rows {
     this.#structure = prepare("PRAGMA main.quick_check(1)");
     for (const statement of [this.#before, this.#after]) statement.setReturnArrays(true);
     for (const statement of [this.#onwards, this.#backwards]) statement.setReturnArrays(true);
-    this.#insertSession = prepare("INSERT INTO sessions (id, at, head, closed, summary) VALUES (?, ?, ?, 0, ?)");
     this.#insertTrashed = prepare(
       "INSERT INTO sessions (id, at, head, closed, summary, trashed) VALUES (?, '', 0, 0, 'null', ?)",
     );
@@ -178,14 +163,16 @@ export class Rows {
     this.#countLines = prepare(
       `SELECT count(*) AS lines FROM lines WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + ${SEQ_MAX}`,
     );
-    this.#updateSession = prepare("UPDATE sessions SET at = ?2, head = ?3, closed = ?4, summary = ?5 WHERE key = ?1");
     this.#reopenSession = prepare("UPDATE sessions SET closed = 0 WHERE key = ?");
     this.#unsettled = prepare(
-      `SELECT ${guarded("s")} FROM sessions AS s INDEXED BY sessions_open WHERE s.closed = 0 AND s.trashed IS NULL AND EXISTS ` +
+      `SELECT ${columns} FROM sessions AS s INDEXED BY sessions_open WHERE s.closed = 0 AND s.trashed IS NULL AND EXISTS ` +
         `(SELECT 1 FROM lines WHERE place BETWEEN (s.key << 32) + s.head + 1 AND (s.key << 32) + ${SEQ_MAX})`,
     );
+    this.#open = prepare(
+      `SELECT ${columns} FROM sessions AS s INDEXED BY sessions_open WHERE s.closed = 0 AND s.trashed IS NULL`,
+    );
     this.#listed = prepare(
-      `SELECT ${guarded("s")}, ${keyOf("i")} AS indexed, ${agrees} AS agrees ${both} ` +
+      `SELECT ${columns}, ${keyOf("i")} AS indexed, ${agrees} AS agrees ${both} ` +
         "WHERE i.trashed IS NULL AND (i.at, i.id) < (?1, ?2) ORDER BY i.at DESC, i.id DESC",
     );
     // The numbers of a journal's segments come from the journal; a row that is in the way is damaged.
@@ -195,6 +182,7 @@ export class Rows {
     this.#readSegments = prepare(
       `SELECT ${NUMBER("number")}, ${NUMBER("epoch")}, ${NUMBER("first")} FROM segments WHERE session = ? ORDER BY segments.number`,
     );
+    this.#newestStamp = prepare(`SELECT ${textOf("i.at", 64)} AS newest ${byTime} ORDER BY i.at DESC LIMIT 1`);
     this.#trash = prepare("UPDATE sessions SET trashed = ?2 WHERE key = ?1");
     this.#trashed = prepare(
       `SELECT ${keyOf("s")} AS key, ${textOf("s.id", 36)} AS id ${table} WHERE s.trashed <= ? ORDER BY s.key`,
@@ -335,8 +323,12 @@ export class Rows {
     return rows === ids && rows === times && this.#disagreement.get() === undefined;
   }
 
-  insertSession(id: string, at: string, head: number, summary: Json): number {
-    return checkedKey(this.#insertSession.run(id, at, head, JSON.stringify(summary)).lastInsertRowid);
+  insertSession(id: string, { at, stamp, head }: Newest, summary: Json): number {
+    this.#insertSession ??= this.#sqlite.prepare(
+      "INSERT INTO sessions (id, at, written, head, closed, summary) VALUES (?, ?, ?, ?, 0, ?)",
+    );
+    const { lastInsertRowid } = this.#insertSession.run(id, stamp, differs(at, stamp), head, JSON.stringify(summary));
+    return checkedKey(lastInsertRowid);
   }
 
   /** A session that nobody sees. */
@@ -352,8 +344,11 @@ export class Rows {
     return Number(this.#countLines.get(key)?.["lines"]);
   }
 
-  updateSession(key: number, at: string, head: number, closed: boolean, summary: Json): void {
-    this.#updateSession.run(key, at, head, closed ? 1 : 0, JSON.stringify(summary));
+  updateSession(key: number, { at, stamp, head }: Newest, closed: boolean, summary: Json): void {
+    this.#updateSession ??= this.#sqlite.prepare(
+      "UPDATE sessions SET at = ?2, written = ?3, head = ?4, closed = ?5, summary = ?6 WHERE key = ?1",
+    );
+    this.#updateSession.run(key, stamp, differs(at, stamp), head, closed ? 1 : 0, JSON.stringify(summary));
   }
 
   /** A writer has begun: the row may be older than the journal from now on. */
@@ -366,13 +361,23 @@ export class Rows {
     return this.#unsettled.all().map(toTableRow);
   }
 
+  /** Those that no writer has closed: the ones above are among them. No line is looked at. */
+  open(): TableRow[] {
+    return this.#open.all().map(toTableRow);
+  }
+
   /**
    * Newest first, from after this place on, as the index has them; null for one of which the table says something else. To be read to its end, or left,
    * inside one call.
    */
-  *listed(at: string, id: string): Generator<SessionRow | null> {
-    for (const row of walk(this.#listed, at, id))
+  *listed(stamp: string, id: string): Generator<SessionRow | null> {
+    for (const row of walk(this.#listed, stamp, id))
       yield row["agrees"] === 1 && row["key"] === row["indexed"] ? sessionOf(toTableRow(row)) : null;
+  }
+
+  /** Undefined if there is no session. */
+  newestStamp(): string | undefined {
+    return (this.#newestStamp.get()?.["newest"] as string | null | undefined) ?? undefined;
   }
 
   insertSegment(key: number, segment: Segment): void {
@@ -423,47 +428,6 @@ type Placed = [key: number, seq: number, line: Uint8Array | null];
 
 function bytesOf(line: Uint8Array | null): Buffer {
   return line ? Buffer.from(line.buffer, line.byteOffset, line.byteLength) : Buffer.alloc(0);
-}
-
-function toTableRow(row: Record<string, unknown>): TableRow {
-  const { key, id, at, head, closed, summary, trashed } = row as {
-    key: number;
-    id: string | null;
-    at: string | null;
-    head: number | null;
-    closed: number;
-    summary: string | null;
-    trashed: number;
-  };
-  return { key, id, at, head, closed: closed === 1, summary: parseSummary(summary), isTrashed: trashed === 1 };
-}
-
-/** The row as a session, if it has all that one needs. What is derived may be missing. */
-export function sessionOf({ key, id, at, head, closed, summary }: TableRow): SessionRow | null {
-  return key > 0 && id !== null ? { key, id, at: at ?? "", head: head ?? 0, closed, summary } : null;
-}
-
-/** The catalogue is derived: a row that somebody has spoiled is no summary, and no reason to fail. */
-function parseSummary(text: string | null): Json {
-  if (text === null || isDeep(text)) return null;
-  try {
-    return JSON.parse(text) as Json;
-  } catch (error) {
-    if (error instanceof SyntaxError) return null;
-    throw error;
-  }
-}
-
-/** Deeper than anything that a summariser makes: what walks through it would run out of stack. Brackets inside strings count too: too many of those, and a list does without. */
-function isDeep(text: string): boolean {
-  let depth = 0;
-  for (let i = 0; i < text.length; i++) {
-    const char = text.charCodeAt(i);
-    if (char === 0x5b || char === 0x7b) depth++;
-    else if (char === 0x5d || char === 0x7d) depth--;
-    if (depth > SUMMARY_DEPTH_MAX) return true;
-  }
-  return false;
 }
 
 /** SQLite counts the keys in a table of its own, which can be damaged, too. */

@@ -7,6 +7,7 @@ import type * as contract from "../../journal/contract.ts";
 import { assertId } from "../../journal/id.ts";
 import { Ledger } from "../../journal/ledger.ts";
 import { assertFormat, openedRecord } from "../../journal/lifecycle.ts";
+import { OrderClock } from "../../journal/order.ts";
 import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type NewRecord } from "../../journal/record.ts";
 import { notSupported, sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
 import type { VerbatimLine } from "../../journal/verbatim.ts";
@@ -21,6 +22,7 @@ import { listSessions, type Soundness } from "./list.ts";
 import { assertSqliteVersion, openDatabase } from "./open-database.ts";
 import { ReadOnlyDatabase, withoutWriting } from "./read-only.ts";
 import { type Found, findJournal, hasUnknownHeader, readChunks } from "./reader.ts";
+import type { Rows } from "./rows.ts";
 import { collectGarbage } from "./trash.ts";
 import { Turns } from "./turns.ts";
 import { Wal } from "./wal.ts";
@@ -88,6 +90,9 @@ class SqliteStore implements contract.JournalStore {
   /** Null if the store is open for reading only. */
   readonly #writes: { readonly database: Database; readonly wal: Wal } | null;
   readonly #soundness: Soundness = {};
+  readonly #clock: OrderClock;
+  /** `#comeFirst` has looked at all sessions. */
+  #hasLooked = false;
   readonly #leases: Leases;
   readonly #followers: Followers;
   readonly #live = new Map<string, SqliteJournal>();
@@ -102,6 +107,7 @@ class SqliteStore implements contract.JournalStore {
     this.searchFile = database ? `${file}-search` : null;
     this.#options = options;
     this.#reads = reads;
+    this.#clock = OrderClock.of(options.clock);
     this.#leases = Leases.besideFile(disk, file);
     this.#followers = new Followers(disk, file);
     const network = disk.networkKind(dirname(file));
@@ -130,6 +136,7 @@ class SqliteStore implements contract.JournalStore {
     return this.#withLease(id, options, async (lease) => {
       await wal.trust();
       const ledger = this.#ledger();
+      await database.read("look for the newest session", (rows) => this.#comeFirst(rows));
       const writer = await database.retry("create a session", () => {
         if (isKnown(database.rows, id)) throw sessionExists(id);
         return SessionWriter.create({ database, ledger, id }, first);
@@ -147,6 +154,7 @@ class SqliteStore implements contract.JournalStore {
     return this.#withLease(id, options, async (lease) => {
       await wal.settle();
       const [account, { session, segments, damaged }] = await this.#readEpoch(await this.#find(id));
+      await database.read("look for the newest session", (rows) => this.#comeFirst(rows));
       const ledger = this.#ledger();
       for (const record of account.records) ledger.absorb(record);
       ledger.skipTo(account.next);
@@ -387,8 +395,22 @@ class SqliteStore implements contract.JournalStore {
     return [account, found];
   }
 
+  /**
+   * A writer's session comes before all others in lists from its first record on, whatever the clock says. The rows of writers that died are behind by up to a second, so the first look is at their lines too.
+   */
+  #comeFirst(rows: Rows): void {
+    if (this.#hasLooked) {
+      // Not from a damaged index: it could name a year that is far away, and every record from then on would count from there.
+      if (this.#soundness.isSound) this.#clock.follow(orNull(() => rows.newestStamp()) ?? undefined);
+      return;
+    }
+    const [newest] = listSessions(rows, undefined, { limit: 1 }, this.#soundness).sessions;
+    this.#hasLooked = true;
+    this.#clock.follow(newest && (newest.stamp ?? newest.at));
+  }
+
   #ledger(): Ledger {
-    return new Ledger({ clock: this.#options.clock ?? Date.now, summariser: this.#options.summariser });
+    return new Ledger({ clock: this.#clock, summariser: this.#options.summariser });
   }
 
   #now(): number {
