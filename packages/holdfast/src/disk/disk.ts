@@ -57,6 +57,8 @@ export interface DiskStat {
   readonly dev: number;
   readonly ino: number;
   readonly mtimeMs: number;
+  /** How many names the file has. */
+  readonly links: number;
 }
 
 export interface DiskFile {
