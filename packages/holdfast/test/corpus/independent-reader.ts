@@ -19,7 +19,7 @@ type Damaged = Reading["damaged"][number];
 type Rec = NonNullable<ReturnType<typeof whole>>;
 /** A record, or, without `rec`, a stray: `takes` a number or not. Each ends where the next one begins, line ends included. */
 type Item = { start: number; end: number; rec: Rec | null; takes: boolean; why: Damaged["why"] };
-/** `header`: its first record, if that is of kind `segment`. `sealed`: it is packed or has a tail. */
+/** `header`: its first record, if that is of kind `segment`. `sealed`: it is packed or has a tail, whatever comes behind it. */
 type Segment = { name: string; number: number; header: Rec | null; sealed: boolean; items: Item[] };
 
 const MAX_LINE = 67_108_864;
@@ -68,7 +68,7 @@ function whole(text: Buffer) {
   return { seq, kind, crc, unit, synced: integer(value["synced"]) ?? 0, format, epoch, after };
 }
 
-/** §6: the place that `after` names. ASSUMED: it is absent if it is not a segment's number and a count of bytes. */
+/** §6: the place that `after` names. That it is before the header's own segment, `placeBefore` checks. */
 function placeOf(value: unknown): { segment: number; bytes: number } | null {
   const members = (value ?? {}) as Record<string, unknown>;
   const [segment, bytes] = [integer(members["segment"]) ?? 0, integer(members["bytes"]) ?? -1];
@@ -209,29 +209,43 @@ function order(items: Item[]): void {
   }
 }
 
-/** §1: the offsets of the tails, among the names `all`, of the segment `name`. ASSUMED: they are not padded. */
+/** §1: the offsets of the tails, among the names `all`, of the segment `name`. */
 function tailsOf(name: string, all: string[]): number[] {
-  if (packed(name)) return []; // "beside a plain segment"
+  if (packed(name)) return []; // "beside a packed segment alone, tails are ignored"
   const offsets = all.filter((one) => one.startsWith(`${name}.tail-`)).map((one) => one.slice(name.length + 6));
-  return offsets.filter((one) => /^(0|[1-9]\d{0,14})$/.test(one)).map(Number);
+  // ASSUMED: a tail whose offset is no exact number (2^53 or more) is none.
+  return offsets.filter((one) => /^(0|[1-9]\d*)$/.test(one) && Number.isSafeInteger(Number(one))).map(Number);
 }
 
-/** §1, §6: the bytes of a segment. `end`: where its own end, by the header of the one that comes behind it. */
-function bytesOf(path: string, tails: number[], end: number | null): Buffer {
+/** §1, §6: the bytes of a plain segment. `named`: the place in it that the segment behind it names. */
+function bytesOf(path: string, tails: number[], named: number | null): Buffer {
   const file = readFileSync(path);
-  const offset = end ?? Math.max(...tails, -1);
+  const offset = named ?? Math.max(...tails, -1);
   if (offset < 0) return file;
-  // ASSUMED: if its own bytes end before that, the tail follows at once; offsets of damage are those in the two together.
-  const own = file.subarray(0, offset);
+  const own = file.subarray(0, offset); // all of it, if it is shorter: "the tail follows at once"
   return tails.includes(offset) ? Buffer.concat([own, readFileSync(`${path}.tail-${offset}`)]) : own;
 }
 
+/** §6: the place that the header of `segment` names, if it is whole and that is the place of a lower segment. */
+function placeBefore(segment: Segment | undefined): { segment: number; bytes: number } | null {
+  const after = segment?.header?.after;
+  return after && after.segment < segment.number ? after : null;
+}
+
+/** §4, N: the number that a segment begins with, if it has a record. */
+function beginOf({ items }: Segment): number | null {
+  const first = items.findIndex((item) => item.rec);
+  if (first === -1) return null;
+  return items[first]!.rec!.seq - items.slice(0, first).filter((item) => item.takes).length;
+}
+
 /**
- * §4, the end: the items up to the first record whose seq is that of the next header, or greater. ASSUMED: if that header is
- * not whole all of them count, even where the seqs do not grow then from one segment to the next.
+ * §4, the end: the items before the first record whose seq is N or greater. `behind`: the segments that count behind this one.
+ * ASSUMED: a segment "has a record" if one of them counts, and only strays of its own count for N.
  */
-function before(header: Rec | null | undefined, items: Item[]): Item[] {
-  const cut = header ? items.findIndex(({ rec }) => rec && rec.seq >= header.seq) : -1;
+function beforeTheNext(items: Item[], behind: Segment[]): Item[] {
+  const next = behind.map(beginOf).find((begin) => begin !== null) ?? Number.POSITIVE_INFINITY;
+  const cut = items.findIndex(({ rec }) => rec && rec.seq >= next);
   return cut === -1 ? items : items.slice(0, cut);
 }
 
@@ -248,23 +262,26 @@ function segmentsOf(folder: string): Segment[] {
   if (names.size === 0) throw new Error(`${folder} is no session: it has no segment`);
   const counting: Segment[] = [];
   for (const [number, name] of [...names].sort(([a], [b]) => b - a)) {
-    const next = counting[0]?.header;
-    // §6. ASSUMED: if the segment that `after` names is not there, the next lower one comes before, with all its bytes; and if
-    // it names none before its own, it says nothing.
-    if (next?.after && number > next.after.segment) continue;
-    // ASSUMED: a packed segment holds what counts of its tail, too, so that `bytes` does not end it.
-    const end = next?.after?.segment === number && !packed(name) ? next.after.bytes : null;
+    const after = placeBefore(counting[0]);
+    if (after && number > after.segment) continue; // §6: it is passed over
     const tails = tailsOf(name, all);
-    const file = bytesOf(join(folder, name), tails, end);
-    const { items, size } = packed(name) ? unpack(file) : { items: split(file, 0), size: file.length };
+    const { items, size } = itemsOf(join(folder, name), tails, after?.segment === number ? after.bytes : null);
     for (const [i, item] of items.entries()) item.end = items[i + 1]?.start ?? size;
     order(items);
-    const first = items.find((item) => item.rec)?.rec; // ASSUMED: a header need not stand at offset 0
+    const kept = beforeTheNext(items, counting);
+    // §4: "from here on, record means one that counts", so that a header behind the cut is none.
+    const first = kept.find((item) => item.rec)?.rec;
     const header = first?.kind === "segment" ? first : null;
-    // §4. ASSUMED: the header says this even if it does not count itself, by the segment behind it.
-    counting.unshift({ number, name, header, sealed: packed(name) || tails.length > 0, items: before(next, items) });
+    counting.unshift({ number, name, header, sealed: packed(name) || tails.length > 0, items: kept });
   }
   return counting;
+}
+
+/** §1, §6, §7: the records and strays of a segment, before they are put in order, and how many bytes it has. */
+function itemsOf(path: string, tails: number[], named: number | null): { items: Item[]; size: number } {
+  if (packed(path)) return unpack(readFileSync(path)); // "if it is packed, it counts to its end"
+  const bytes = bytesOf(path, tails, named);
+  return { items: split(bytes, 0), size: bytes.length };
 }
 
 const packed = (name: string): boolean => name.endsWith(".zst");
@@ -272,11 +289,7 @@ const firstOf = (segment: Segment): Rec | undefined => segment.items.find((item)
 const markOf = (items: Item[]): number => items.reduce((most, { rec }) => Math.max(most, rec?.synced ?? 0), 0); // §5.1, D
 
 /** §5.1, B of the first segment that is read. */
-function baseOf(items: Item[]): number {
-  const first = items.findIndex((item) => item.rec);
-  const strays = items.slice(0, Math.max(first, 0)).filter((item) => item.takes).length;
-  return Math.max(0, (items[first]?.rec?.seq ?? 0) - 1 - strays);
-}
+const baseOf = (segment: Segment): number => Math.max(0, (beginOf(segment) ?? 1) - 1);
 
 /** §5.2: the index of the stray that is torn, or the number of items. */
 function tornStray(items: Item[], base: number, known: number): number {
@@ -331,7 +344,7 @@ export function readSession(folder: string): Reading {
   const damaged: Damaged[] = [];
   const missing: Reading["missing"] = [];
   let torn: Reading["torn"] = null;
-  let previous = baseOf(segments[0]!.items); // the seq of the record before
+  let previous = baseOf(segments[0]!); // the seq of the record before
   let pending: Damaged[] = []; // the number-taking strays behind it
   const settle = () => {
     for (const [i, one] of pending.entries()) one.seq = previous + 1 + i;
@@ -340,8 +353,10 @@ export function readSession(folder: string): Reading {
   const mark = markOf(newest.items); // §5.1, D: of those behind the tear, too
   for (const segment of segments) {
     const { name, items: all } = segment;
-    // §5: in a sealed segment nothing is torn. B is the last number taken so far.
-    const items = segment === newest && !segment.sealed ? untorn(all, previous + pending.length) : all;
+    // §5.1, B: the last number taken so far, "but less than the number that this segment begins with".
+    const most = segment === segments[0] ? previous : (beginOf(segment) ?? Number.POSITIVE_INFINITY) - 1;
+    const base = Math.min(previous + pending.length, most);
+    const items = segment === newest && !segment.sealed ? untorn(all, base) : all; // in a sealed one nothing is torn
     const tear = all[items.length];
     if (tear) torn = { segment: name, offset: tear.start };
     segment.items = items;
@@ -362,7 +377,6 @@ export function readSession(folder: string): Reading {
   }
   settle(); // "and at the end"
   const last = previous + pending.length; // §5.3
-  // ASSUMED: step 5 is for a newest segment that is sealed, too, and so is the next seq.
   if (mark > last) missing.push({ from: last + 1, to: mark }); // §5.5
 
   const start = epochStart(segments);
