@@ -19,8 +19,11 @@ type Damaged = Reading["damaged"][number];
 type Rec = NonNullable<ReturnType<typeof whole>>;
 /** A record, or, without `rec`, a stray: `takes` a number or not. Each ends where the next one begins, line ends included. */
 type Item = { start: number; end: number; rec: Rec | null; takes: boolean; why: Damaged["why"] };
-/** `header`: its first record, if that is of kind `segment`. `sealed`: it is packed or has a tail, whatever comes behind it. */
-type Segment = { name: string; number: number; header: Rec | null; sealed: boolean; items: Item[] };
+/**
+ * `header`: its first record, if that is of kind `segment`. `sealed`: it is packed or has a tail, whatever comes behind it.
+ * `replaced`: the items that do not count, since a writer that had been replaced wrote them (§4).
+ */
+export type Segment = { name: string; number: number; header: Rec | null; sealed: boolean; items: Item[]; replaced: Item[] };
 
 const MAX_LINE = 67_108_864;
 const MAX_TRIES = 16;
@@ -52,7 +55,7 @@ function contentEnd(text: Buffer): number {
 }
 
 /** §2: the record that `text` (a line without its end, or a stretch of one) is, if it is whole. */
-function whole(text: Buffer) {
+export function whole(text: Buffer) {
   const covered = text.subarray(0, Math.max(0, text.length - 18));
   const crc = TRAILER.exec(text.toString("latin1", covered.length))?.[1];
   if (!crc || !begins(covered) || text.length >= MAX_LINE || crc32(covered) !== Number.parseInt(crc, 16)) return null;
@@ -95,8 +98,8 @@ function salvage(text: Buffer, ended: boolean): { start: number; end: number; re
   const aside: number[] = [];
   for (let at = text.indexOf(BEGIN), next = 0; at !== -1 && tries < MAX_TRIES; at = text.indexOf(BEGIN, next)) {
     next = at + 1;
-    // Step 3. A record "ends there" if that byte is the one behind it: a flipped line end may have become a `:`.
-    if (isOneOf(":,[", text, at - 1) && found.at(-1)?.end !== at - 1) aside.push(at);
+    // Step 3. ASSUMED: a record "ends there" if this one begins where it ends. So the byte before is a `}`, and that decides.
+    if (isOneOf(":,[", text, at - 1)) aside.push(at);
     else next = stops.find((stop) => stop > at && tries < MAX_TRIES && attempt(at, stop)) ?? next;
   }
   const done = found.at(-1)?.end ?? 0;
@@ -134,18 +137,8 @@ function split(bytes: Buffer, base: number): Item[] {
   return items;
 }
 
-/** The content size in the header of the zstd frame that `file` has at `at` (RFC 8878, 3.1.1.1); 0 if it has none. */
-function contentSize(file: Buffer, at: number): number {
-  const descriptor = file[at + 4] ?? 0;
-  const single = (descriptor >> 5) & 1;
-  const bytes = [single, 2, 4, 6][descriptor >> 6]!; // of 8 bytes, 6 are enough
-  const field = at + 5 + (1 - single) + [0, 1, 2, 4][descriptor & 3]!;
-  if (bytes === 0 || field + bytes > file.length) return 0;
-  return file.readUIntLE(field, bytes) + (bytes === 2 ? 256 : 0);
-}
-
 /** §7: where each frame begins and ends, and its plain size: by the table, or, if that does not fit the file, by the magics. */
-function framesOf(file: Buffer): { from: number; to: number; plain: number }[] {
+function framesOf(file: Buffer): { from: number; to: number; plain: number | null }[] {
   const count = file.length < 16 ? 0 : file.readUInt32LE(file.length - 8);
   const table = file.length - count * 8 - 16; // magic, size, the pairs, the count, "hfst"
   const frames: ReturnType<typeof framesOf> = [];
@@ -159,10 +152,10 @@ function framesOf(file: Buffer): { from: number; to: number; plain: number }[] {
     if (from === table) return frames;
     frames.length = 0;
   }
-  // ASSUMED: the plain size is the content size that the frame tells then. What follows a frame is not looked at.
+  // ASSUMED: nothing tells the plain size then, and a frame that cannot be unpacked is one byte. What follows a frame is not looked at.
   for (let from = file.indexOf(FRAME); from !== -1; ) {
     const next = file.indexOf(FRAME, from + 1);
-    frames.push({ from, to: next === -1 ? file.length : next, plain: contentSize(file, from) });
+    frames.push({ from, to: next === -1 ? file.length : next, plain: null });
     from = next;
   }
   return frames;
@@ -177,8 +170,9 @@ function unpack(file: Buffer): { items: Item[]; size: number } {
     try {
       bytes = zstdDecompressSync(file.subarray(from, to)); // checks the frame's checksum, too
     } catch {}
-    items = items.concat(bytes?.length === plain ? split(bytes, size) : stray(size, true)); // each holds whole lines
-    size += plain;
+    const isWhole = bytes !== null && (plain === null || bytes.length === plain);
+    items = items.concat(isWhole ? split(bytes!, size) : stray(size, true)); // each holds whole lines
+    size += plain ?? bytes?.length ?? 1;
   }
   return { items, size };
 }
@@ -240,17 +234,20 @@ function beginOf({ items }: Segment): number | null {
 }
 
 /**
- * §4, the end: the items before the first record whose seq is N or greater. `behind`: the segments that count behind this one.
- * ASSUMED: a segment "has a record" if one of them counts, and only strays of its own count for N.
+ * §4, N, where `behind` are the segments that count behind one. ASSUMED: a segment "has a record" if one of its records counts,
+ * and of the strays "before it" those of its own segment are meant.
  */
+export const nextBegin = (behind: Segment[]): number => behind.map(beginOf).find((one) => one !== null) ?? Number.POSITIVE_INFINITY;
+
+/** §4, the end: the items before the first record whose seq is N or greater. */
 function beforeTheNext(items: Item[], behind: Segment[]): Item[] {
-  const next = behind.map(beginOf).find((begin) => begin !== null) ?? Number.POSITIVE_INFINITY;
+  const next = nextBegin(behind);
   const cut = items.findIndex(({ rec }) => rec && rec.seq >= next);
   return cut === -1 ? items : items.slice(0, cut);
 }
 
 /** §1, §6: the segments that count, in the order of their numbers. */
-function segmentsOf(folder: string): Segment[] {
+export function segmentsOf(folder: string): Segment[] {
   const names = new Map<number, string>();
   const all = readdirSync(folder).sort();
   for (const name of all) {
@@ -272,7 +269,8 @@ function segmentsOf(folder: string): Segment[] {
     // §4: "from here on, record means one that counts", so that a header behind the cut is none.
     const first = kept.find((item) => item.rec)?.rec;
     const header = first?.kind === "segment" ? first : null;
-    counting.unshift({ number, name, header, sealed: packed(name) || tails.length > 0, items: kept });
+    const sealed = packed(name) || tails.length > 0;
+    counting.unshift({ number, name, header, sealed, items: kept, replaced: items.slice(kept.length) });
   }
   return counting;
 }
@@ -286,7 +284,7 @@ function itemsOf(path: string, tails: number[], named: number | null): { items: 
 
 const packed = (name: string): boolean => name.endsWith(".zst");
 const firstOf = (segment: Segment): Rec | undefined => segment.items.find((item) => item.rec)?.rec ?? undefined;
-const markOf = (items: Item[]): number => items.reduce((most, { rec }) => Math.max(most, rec?.synced ?? 0), 0); // §5.1, D
+export const markOf = (items: Item[]): number => items.reduce((most, { rec }) => Math.max(most, rec?.synced ?? 0), 0); // §5.1, D
 
 /** §5.1, B of the first segment that is read. */
 const baseOf = (segment: Segment): number => Math.max(0, (beginOf(segment) ?? 1) - 1);
@@ -344,19 +342,19 @@ export function readSession(folder: string): Reading {
   const damaged: Damaged[] = [];
   const missing: Reading["missing"] = [];
   let torn: Reading["torn"] = null;
+  // ASSUMED: B of the first segment stands for a record before it, also where "between two records" is said.
   let previous = baseOf(segments[0]!); // the seq of the record before
-  let pending: Damaged[] = []; // the number-taking strays behind it
-  const settle = () => {
-    for (const [i, one] of pending.entries()) one.seq = previous + 1 + i;
-  };
-  const newest = segments.at(-1)!;
-  const mark = markOf(newest.items); // §5.1, D: of those behind the tear, too
-  for (const segment of segments) {
+  let taken = previous; // the last number taken
+  let pending: { one: Damaged; number: number | null }[] = []; // the number-taking strays behind that record
+  for (const [i, segment] of segments.entries()) {
     const { name, items: all } = segment;
+    const behind = segments.slice(i + 1);
     // §5.1, B: the last number taken so far, "but less than the number that this segment begins with".
-    const most = segment === segments[0] ? previous : (beginOf(segment) ?? Number.POSITIVE_INFINITY) - 1;
-    const base = Math.min(previous + pending.length, most);
-    const items = segment === newest && !segment.sealed ? untorn(all, base) : all; // in a sealed one nothing is torn
+    const most = i === 0 ? taken : (beginOf(segment) ?? Number.POSITIVE_INFINITY) - 1;
+    if (taken > most) for (const one of pending) one.number = null; // ASSUMED: there were more strays than numbers
+    taken = Math.min(taken, most);
+    // In a sealed segment nothing is torn.
+    const items = segment.sealed || behind.length > 0 ? all : untorn(all, taken);
     const tear = all[items.length];
     if (tear) torn = { segment: name, offset: tear.start };
     segment.items = items;
@@ -364,26 +362,31 @@ export function readSession(folder: string): Reading {
       if (!rec) {
         const one: Damaged = { segment: name, offset: start, bytes: end - start, why };
         damaged.push(one);
-        if (takes) pending.push(one);
+        if (takes) pending.push({ one, number: ++taken });
         continue;
       }
-      // §5, behind the steps. "Between two records": nothing is missing before the first one.
+      // §5, behind the steps.
       const from = previous + pending.length + 1;
-      if (from === rec.seq) settle();
-      else if (from < rec.seq && counted.length > 0) missing.push({ from, to: rec.seq - 1 });
-      [previous, pending] = [rec.seq, []];
+      if (from === rec.seq) for (const [n, { one }] of pending.entries()) one.seq = previous + 1 + n;
+      if (from < rec.seq) missing.push({ from, to: rec.seq - 1 });
+      [previous, taken, pending] = [rec.seq, rec.seq, []];
       counted.push({ segment, rec });
     }
+    // §5.5; D is that of the records behind the tear, too. ASSUMED: each sealed segment needs this step, not the newest alone,
+    // and the seqs that the segments behind it begin with are not missing.
+    const mark = Math.min(markOf(all), nextBegin(behind) - 1);
+    if (mark <= taken) continue;
+    missing.push({ from: taken + 1, to: mark });
+    if (behind.length > 0) [previous, pending] = [mark, []];
+    taken = mark;
   }
-  settle(); // "and at the end"
-  const last = previous + pending.length; // §5.3
-  if (mark > last) missing.push({ from: last + 1, to: mark }); // §5.5
+  for (const { one, number } of pending) if (number !== null) one.seq = number; // "and at the end"
 
   const start = epochStart(segments);
   return {
     records: counted.map(({ rec: { seq, kind, crc } }) => ({ seq, kind, crc })),
     epoch: counted.filter(({ segment }) => segment.number >= start).map(({ rec }) => rec.seq),
-    ...{ torn, damaged, missing, next: Math.max(last, mark) + 1, format },
+    ...{ torn, damaged, missing, next: taken + 1, format },
     closed: counted.at(-1)?.rec.kind === "closed" && torn === null, // §5
   };
 }
