@@ -26,6 +26,7 @@ type Item = { start: number; end: number; rec: Rec | null; takes: boolean; why: 
 export type Segment = { name: string; number: number; header: Rec | null; sealed: boolean; items: Item[]; replaced: Item[] };
 
 const MAX_LINE = 67_108_864;
+const MAX_LEVELS = 1024;
 const MAX_TRIES = 16;
 const BEGIN = '{"seq":';
 const CRC = ',"crc":"';
@@ -40,6 +41,12 @@ function json(bytes: Uint8Array): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** §2: how many levels of objects and arrays, itself counted; one more than is allowed stands for any more. */
+function levels(value: unknown, left = MAX_LEVELS + 1): number {
+  if (typeof value !== "object" || value === null || left === 0) return 0;
+  return 1 + Object.values(value).reduce((most: number, one) => Math.max(most, levels(one, left - 1)), 0);
 }
 
 const integer = (value: unknown): number | null => (Number.isSafeInteger(value) ? (value as number) : null);
@@ -60,6 +67,7 @@ export function whole(text: Buffer) {
   const crc = TRAILER.exec(text.toString("latin1", covered.length))?.[1];
   if (!crc || !begins(covered) || text.length >= MAX_LINE || crc32(covered) !== Number.parseInt(crc, 16)) return null;
   const value = json(text) as Record<string, unknown> | undefined;
+  if (levels(value) > MAX_LEVELS) return null;
   const seq = integer(value?.["seq"]);
   const kind = value?.["kind"];
   if (!value || seq === null || seq < 1 || typeof kind !== "string" || typeof value["at"] !== "string") return null;

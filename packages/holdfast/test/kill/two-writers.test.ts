@@ -14,8 +14,8 @@ import type { Acknowledged, Contender } from "./contender.ts";
 const PROCESSES = 3;
 /** HOLDFAST_CONTENTION=10 goes on for ten times as long. */
 const SCALE = Number(process.env["HOLDFAST_CONTENTION"] ?? 1);
-const ENOUGH = 600 * SCALE;
-const TIME_MS = 4_000 * SCALE;
+const ENOUGH = 400 * SCALE;
+const TIME_MS = 6_000 * SCALE;
 
 test.each([
   ["power", "all"],
@@ -47,7 +47,9 @@ test.each([
   });
   const ended = children.map((child) => new Promise((resolve) => child.on("close", resolve)));
   const until = performance.now() + TIME_MS;
-  while (told.length < ENOUGH && performance.now() < until && errors.length === 0) await sleep(20);
+  // However slow the machine is, something must have been told.
+  const isOver = () => told.length >= ENOUGH || (told.length > 50 && performance.now() > until);
+  while (!isOver() && errors.length === 0) await sleep(20);
   for (const child of children) child.kill("SIGKILL");
   await Promise.all(ended);
   expect(errors.join("")).toBe("");
