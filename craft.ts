@@ -31,7 +31,7 @@ export function craft(specs: string[]) {
 if (process.argv[1] === import.meta.filename) {
   const c: any = await readTwice(craft(process.argv.slice(2)));
   const show = (r: any) => r && (r.refused ?? `${r.records.map((k: string) => k.split(" ").slice(0, 2).join("")).join(" ")} | epoch ${r.epoch[0]}.. (${r.epoch.length}) | damaged ${r.damaged.map((d: any) => `${d.segment.slice(4)}@${d.offset}+${d.bytes}=${d.seq ?? "?"}`).join(" ")} | missing ${r.missing.map((m: any) => `${m.from}-${m.to}`).join(" ")} | ${r.isTorn ? "TORN" : "-"} ${r.isClosed ? "closed" : "-"} next ${r.next}`);
-  if ("known" in c) { console.log("known", c.known); } else {
+  {
   console.log("second", show(c.before.second)); console.log("store ", show(c.before.store)); 
   console.log("2nd >>", show(c.after?.second)); console.log("store>", show(c.after?.store)); }
 }

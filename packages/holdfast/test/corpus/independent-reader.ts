@@ -21,9 +21,17 @@ type Rec = NonNullable<ReturnType<typeof whole>>;
 type Item = { start: number; end: number; rec: Rec | null; takes: boolean; why: Damaged["why"] };
 /**
  * `header`: its first record, if that is of kind `segment`. `sealed`: it is packed or has a tail, whatever comes behind it.
- * `replaced`: the items that do not count, since a writer that had been replaced wrote them (§4).
+ * `begin`: N of the segment before it (§4), or Infinity. `base`: B, if that segment was not read (§5.1).
  */
-export type Segment = { name: string; number: number; header: Rec | null; sealed: boolean; items: Item[]; replaced: Item[] };
+type Segment = {
+  name: string;
+  number: number;
+  header: Rec | null;
+  sealed: boolean;
+  begin: number;
+  base: number;
+  items: Item[];
+};
 
 const MAX_LINE = 67_108_864;
 const MAX_LEVELS = 1024;
@@ -32,7 +40,6 @@ const BEGIN = '{"seq":';
 const CRC = ',"crc":"';
 const TRAILER = /^,"crc":"([0-9a-f]{8})"\}$/;
 const FRAME = Buffer.from("28b52ffd", "hex"); // the magic of a zstd frame
-const TABLE = Buffer.from("5e2a4d18", "hex"); // 0x184D2A5E, little-endian
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }); // keeps a byte-order mark: it is no JSON (§2)
 
 function json(bytes: Uint8Array): unknown {
@@ -62,7 +69,7 @@ function contentEnd(text: Buffer): number {
 }
 
 /** §2: the record that `text` (a line without its end, or a stretch of one) is, if it is whole. */
-export function whole(text: Buffer) {
+function whole(text: Buffer) {
   const covered = text.subarray(0, Math.max(0, text.length - 18));
   const crc = TRAILER.exec(text.toString("latin1", covered.length))?.[1];
   if (!crc || !begins(covered) || text.length >= MAX_LINE || crc32(covered) !== Number.parseInt(crc, 16)) return null;
@@ -150,7 +157,8 @@ function framesOf(file: Buffer): { from: number; to: number; plain: number | nul
   const count = file.length < 16 ? 0 : file.readUInt32LE(file.length - 8);
   const table = file.length - count * 8 - 16; // magic, size, the pairs, the count, "hfst"
   const frames: ReturnType<typeof framesOf> = [];
-  if (table >= 0 && file.indexOf(TABLE, table) === table && file.toString("latin1", file.length - 4) === "hfst") {
+  // ASSUMED: a table whose sizes add up is one, whatever stands in front of it.
+  if (table >= 0 && file.toString("latin1", file.length - 4) === "hfst") {
     let from = 0;
     for (let at = table + 8; at < file.length - 8; at += 8) {
       const to = from + file.readUInt32LE(at);
@@ -234,28 +242,28 @@ function placeBefore(segment: Segment | undefined): { segment: number; bytes: nu
   return after && after.segment < segment.number ? after : null;
 }
 
-/** §4, N: the number that a segment begins with, if it has a record. */
-function beginOf({ items }: Segment): number | null {
-  const first = items.findIndex((item) => item.rec);
-  if (first === -1) return null;
-  return items[first]!.rec!.seq - items.slice(0, first).filter((item) => item.takes).length;
+/** The first record, and how many number-taking strays stand before it, or in all if there is none. */
+function firstOf(items: Item[]): { rec: Rec | null; strays: number } {
+  const first = items.find((item) => item.rec);
+  const before = first ? items.slice(0, items.indexOf(first)) : items;
+  return { rec: first?.rec ?? null, strays: before.filter((item) => item.takes).length };
 }
 
-/**
- * §4, N, where `behind` are the segments that count behind one. ASSUMED: a segment "has a record" if one of its records counts,
- * and of the strays "before it" those of its own segment are meant.
- */
-export const nextBegin = (behind: Segment[]): number => behind.map(beginOf).find((one) => one !== null) ?? Number.POSITIVE_INFINITY;
+/** §4: the number that a segment with these items begins with, or a lower one, `next`, that one behind it begins with. */
+function beginOf(items: Item[], next: number): number {
+  const { rec, strays } = firstOf(items);
+  const begin = (rec?.seq ?? next) - (rec?.kind !== "segment" && strays > 0 ? 1 : 0);
+  return Math.max(1, Math.min(begin, next));
+}
 
-/** §4, the end: the items before the first record whose seq is N or greater. */
-function beforeTheNext(items: Item[], behind: Segment[]): Item[] {
-  const next = nextBegin(behind);
+/** §4, the end: the items before the first record whose seq is N (`next`) or greater. */
+function beforeTheNext(items: Item[], next: number): Item[] {
   const cut = items.findIndex(({ rec }) => rec && rec.seq >= next);
   return cut === -1 ? items : items.slice(0, cut);
 }
 
 /** §1, §6: the segments that count, in the order of their numbers. */
-export function segmentsOf(folder: string): Segment[] {
+function segmentsOf(folder: string): Segment[] {
   const names = new Map<number, string>();
   const all = readdirSync(folder).sort();
   for (const name of all) {
@@ -273,12 +281,12 @@ export function segmentsOf(folder: string): Segment[] {
     const { items, size } = itemsOf(join(folder, name), tails, after?.segment === number ? after.bytes : null);
     for (const [i, item] of items.entries()) item.end = items[i + 1]?.start ?? size;
     order(items);
-    const kept = beforeTheNext(items, counting);
-    // §4: "from here on, record means one that counts", so that a header behind the cut is none.
-    const first = kept.find((item) => item.rec)?.rec;
-    const header = first?.kind === "segment" ? first : null;
+    const { rec, strays } = firstOf(items);
+    const header = rec?.kind === "segment" ? rec : null; // also if it does not count itself (§6)
     const sealed = packed(name) || tails.length > 0;
-    counting.unshift({ number, name, header, sealed, items: kept, replaced: items.slice(kept.length) });
+    const next = counting[0]?.begin ?? Number.POSITIVE_INFINITY;
+    const [begin, base] = [beginOf(items, next), rec ? Math.max(0, rec.seq - 1 - strays) : 0];
+    counting.unshift({ number, name, header, sealed, begin, base, items: beforeTheNext(items, next) });
   }
   return counting;
 }
@@ -291,11 +299,7 @@ function itemsOf(path: string, tails: number[], named: number | null): { items: 
 }
 
 const packed = (name: string): boolean => name.endsWith(".zst");
-const firstOf = (segment: Segment): Rec | undefined => segment.items.find((item) => item.rec)?.rec ?? undefined;
-export const markOf = (items: Item[]): number => items.reduce((most, { rec }) => Math.max(most, rec?.synced ?? 0), 0); // §5.1, D
-
-/** §5.1, B of the first segment that is read. */
-const baseOf = (segment: Segment): number => Math.max(0, (beginOf(segment) ?? 1) - 1);
+const markOf = (items: Item[]): number => items.reduce((most, { rec }) => Math.max(most, rec?.synced ?? 0), 0); // §5.1, D
 
 /** §5.2: the index of the stray that is torn, or the number of items. */
 function tornStray(items: Item[], base: number, known: number): number {
@@ -331,9 +335,8 @@ function untorn(all: Item[], base: number): Item[] {
 /** §6: the number of the segment that begins the current epoch. */
 function epochStart(segments: Segment[]): number {
   for (const segment of segments.toReversed()) {
-    const first = firstOf(segment);
-    if (first?.kind === "segment" && first.epoch !== null) return first.epoch;
-    if (first?.kind === "epoch") return segment.number;
+    if (segment.header && segment.header.epoch !== null) return segment.header.epoch;
+    if (segment.items.find((item) => item.rec)?.rec?.kind === "epoch") return segment.number;
   }
   return 0; // nothing tells: back to the first segment
 }
@@ -350,52 +353,53 @@ export function readSession(folder: string): Reading {
   const damaged: Damaged[] = [];
   const missing: Reading["missing"] = [];
   let torn: Reading["torn"] = null;
-  // ASSUMED: B of the first segment stands for a record before it, also where "between two records" is said.
-  let previous = baseOf(segments[0]!); // the seq of the record before
-  let taken = previous; // the last number taken
-  let pending: { one: Damaged; number: number | null }[] = []; // the number-taking strays behind that record
+  let taken = segments[0]!.base; // the last number taken
   for (const [i, segment] of segments.entries()) {
     const { name, items: all } = segment;
-    const behind = segments.slice(i + 1);
+    const behind = segments[i + 1];
     // §5.1, B: the last number taken so far, "but less than the number that this segment begins with".
-    const most = i === 0 ? taken : (beginOf(segment) ?? Number.POSITIVE_INFINITY) - 1;
-    if (taken > most) for (const one of pending) one.number = null; // ASSUMED: there were more strays than numbers
-    taken = Math.min(taken, most);
+    if (i > 0) taken = Math.min(taken, segment.begin - 1);
     // In a sealed segment nothing is torn.
-    const items = segment.sealed || behind.length > 0 ? all : untorn(all, taken);
+    const items = segment.sealed || behind ? all : untorn(all, taken);
     const tear = all[items.length];
     if (tear) torn = { segment: name, offset: tear.start };
     segment.items = items;
+    let previous = taken; // B, or the seq of the record before
+    let pending: Damaged[] = []; // the number-taking strays behind that
+    const tellSeqs = (free: number) => {
+      if (free === pending.length) for (const [n, one] of pending.entries()) one.seq = previous + 1 + n;
+    };
     for (const { rec, start, end, takes, why } of items) {
       if (!rec) {
         const one: Damaged = { segment: name, offset: start, bytes: end - start, why };
         damaged.push(one);
-        if (takes) pending.push({ one, number: ++taken });
+        if (takes) pending.push(one);
         continue;
       }
       // §5, behind the steps.
       const from = previous + pending.length + 1;
-      if (from === rec.seq) for (const [n, { one }] of pending.entries()) one.seq = previous + 1 + n;
+      tellSeqs(rec.seq - previous - 1);
       if (from < rec.seq) missing.push({ from, to: rec.seq - 1 });
-      [previous, taken, pending] = [rec.seq, rec.seq, []];
+      [previous, pending] = [rec.seq, []];
       counted.push({ segment, rec });
     }
+    const most = (behind?.begin ?? Number.POSITIVE_INFINITY) - 1;
+    tellSeqs(behind && Number.isFinite(most) ? most - previous : pending.length);
+    taken = Math.min(previous + pending.length, most);
     // §5.5; D is that of the records behind the tear, too. ASSUMED: each sealed segment needs this step, not the newest alone,
     // and the seqs that the segments behind it begin with are not missing.
-    const mark = Math.min(markOf(all), nextBegin(behind) - 1);
+    const mark = Math.min(markOf(all), most);
     if (mark <= taken) continue;
     missing.push({ from: taken + 1, to: mark });
-    if (behind.length > 0) [previous, pending] = [mark, []];
     taken = mark;
   }
-  for (const { one, number } of pending) if (number !== null) one.seq = number; // "and at the end"
 
   const start = epochStart(segments);
   return {
     records: counted.map(({ rec: { seq, kind, crc } }) => ({ seq, kind, crc })),
     epoch: counted.filter(({ segment }) => segment.number >= start).map(({ rec }) => rec.seq),
     ...{ torn, damaged, missing, next: taken + 1, format },
-    closed: counted.at(-1)?.rec.kind === "closed" && torn === null, // §5
+    closed: segments.at(-1)!.items.findLast((item) => item.rec)?.rec?.kind === "closed" && torn === null, // §5
   };
 }
 

@@ -109,7 +109,7 @@ const segmentPlan: fc.Arbitrary<SegmentPlan> = fc.record({
   skips: mostly(0, 1, 2),
   role: fc.constantFrom<SegmentPlan["role"]>("rolled", "rolled", "rolled", "epoch", "passed over"),
   header: mostly<SegmentPlan["header"]>(
-    ...(["good", "flipped", "nuls", "cut", "gone", "twice", "late", "unmarked"] as const),
+    ...(["good", "flipped", "nuls", "cut", "gone", "twice", "late", "unmarked", "newer"] as const),
   ),
   jump: mostly(0, 1, 2, -1, -3),
   after: fc.constantFrom<SegmentPlan["after"]>(
@@ -160,6 +160,8 @@ export function lineOf(seq: number, members: object): string {
   return `${covered},"crc":"${crc32(covered).toString(16).padStart(8, "0")}"}`;
 }
 
+type Members = { readonly unit?: number | undefined; readonly synced?: number | undefined; readonly [name: string]: unknown };
+
 const TIME = Date.parse("2026-11-15T08:00:00.000Z");
 
 /** Goes through a plan: what is written, the number that is due next, and how far all is durable. */
@@ -169,7 +171,7 @@ class Writer {
   readonly lines: string[] = [];
   #written = 0;
 
-  record(kind: string, seq: number, members: { unit?: number; synced?: number } & object = {}): string {
+  record(kind: string, seq: number, members: Members = {}): string {
     const { unit, synced, ...rest } = members;
     const at = new Date(TIME + 250 * this.#written++).toISOString();
     return lineOf(seq, { unit, synced, at, kind, ...rest });
@@ -271,8 +273,8 @@ function headerOf(writer: Writer, plan: SegmentPlan, number: number, epoch: numb
   const lines = states[plan.header];
   if (epochs) {
     const kind = plan.role === "epoch" ? "epoch" : "session";
-    lines.push(`${writer.record(kind, first + 1, { ...{ reason: "compaction" } })}\n`);
-    lines.push(`${writer.record("message", last, { synced, ...{ carried: true } })}\n`);
+    lines.push(`${writer.record(kind, first + 1, { reason: "compaction" })}\n`);
+    lines.push(`${writer.record("message", last, { synced, carried: true })}\n`);
   }
   writer.lines.push(...lines);
   return lines;

@@ -1,10 +1,9 @@
 // Reads a session folder twice: by the store, and by the reader that was written from FORMAT.md alone. "§" cites that page.
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { zstdDecompressSync } from "node:zlib";
 import { HoldfastError, type JournalRecord, type JournalStore, openFolderStore } from "holdfast";
 import { place } from "../place.ts";
-import { markOf, nextBegin, readSession, type Segment, segmentsOf, whole } from "./independent-reader.ts";
+import { readSession } from "./independent-reader.ts";
 import { type Folder, SESSION } from "./random-folders.ts";
 
 /** What a reader makes of a session folder. */
@@ -37,7 +36,7 @@ export interface Readings {
 const keyOf = ({ seq, kind, crc }: { seq: number; kind: string; crc: string }) => `${seq} ${kind} ${crc}`;
 
 /** Reads a folder in both ways; then appends a record by the store, to a copy, and does so again. */
-export async function readTwice(folder: Folder): Promise<{ before: Readings; after?: Readings } | { known: string }> {
+export async function readTwice(folder: Folder): Promise<{ before: Readings; after?: Readings }> {
   using here = place();
   const original = join(here.path, "original");
   const path = join(original, "sessions", SESSION);
@@ -45,14 +44,11 @@ export async function readTwice(folder: Folder): Promise<{ before: Readings; aft
     mkdirSync(dirname(join(path, name)), { recursive: true, mode: 0o700 });
     writeFileSync(join(path, name), bytes, { mode: 0o600 });
   }
-  const known = knownDifference(path, folder);
-  if (known !== null) return { known };
   const before = await bothReadings(original);
   if ("refused" in before.second || "refused" in before.store) return { before };
 
   // The store does not go on behind a packed segment (JOURNAL_UNREADABLE), and no writer leaves one at the end (§7).
-  const segments = segmentsOf(path);
-  if (segments.at(-1)!.name.endsWith(".zst")) return { before };
+  if (newestOf(folder).endsWith(".zst")) return { before };
   const copy = join(here.path, "copy");
   cpSync(original, copy, { recursive: true, filter: (name) => !name.startsWith(join(original, "leases")) });
   await appendTo(copy);
@@ -60,6 +56,13 @@ export async function readTwice(folder: Folder): Promise<{ before: Readings; aft
   const store = { ...before.store, next: firstNewSeq(after.store, folder) };
   return { before: { second: { ...before.second, next: readSession(path).next }, store }, after };
 }
+
+/** The name of the newest segment: of one that is there twice, the plain one. */
+const newestOf = (folder: Folder): string =>
+  [...folder.keys()]
+    .filter((name) => /^\d{6}\.jsonl(\.zst)?$/.test(name))
+    .sort()
+    .findLast((name) => !folder.has(name.replace(".zst", "")) || !name.endsWith(".zst"))!;
 
 async function bothReadings(root: string): Promise<Readings> {
   await using store = await openFolderStore(root, { catalogue: false });
@@ -91,8 +94,7 @@ function readBySecond(path: string): Reading {
     return {
       records: records.map(keyOf),
       ...{ epoch, damaged, missing: merged(missing), isTorn: torn !== null },
-      // KNOWN: if the newest segment has no record, the last one may be `closed` (§5). The store says "unclean" then.
-      isClosed: closed && segmentsOf(path).at(-1)!.items.some(({ rec }) => rec),
+      isClosed: closed,
     };
   } catch (error) {
     if (error instanceof Error && /newer format/.test(error.message)) return { refused: "FORMAT_NEWER" };
@@ -127,60 +129,4 @@ function merged(missing: readonly { from: number; to: number }[]): { from: numbe
     else all.push({ from, to });
   }
   return all;
-}
-
-/**
- * KNOWN: of strays at the end of a sealed segment, the store always tells the seqs. By §5 they are between two records: their seqs are known
- * only if they are as many as the seqs that are missing there. So the seqs that the store alone tells are left out.
- */
-export function withoutExtraSeqs({ second, store }: Readings): Readings {
-  if ("refused" in second || "refused" in store) return { second, store };
-  const damaged = store.damaged.map((one, i) => {
-    const { seq, ...rest } = one;
-    return second.damaged[i]?.seq === undefined && isBehindAll(one, store.damaged) ? rest : one;
-  });
-  return { second, store: { ...store, damaged } };
-}
-const isBehindAll = (_one: Damaged, _all: readonly Damaged[]) => true;
-
-/** The ways in which the two are known to differ. Each is a class of folders that the comparison leaves out. */
-function knownDifference(path: string, folder: Folder): string | null {
-  const segments = segmentsOf(path);
-  const newest = segments.at(-1)!;
-  for (const [i, segment] of segments.entries()) {
-    if (segment.replaced.length > 0 && !segment.items.some(({ rec }) => rec)) return "a segment whose records do not count";
-    if (isHeaderElsewhere(segment, folder, segments[i - 1])) return "the header is not the first line of the file";
-    const last = segment.items.findLastIndex(({ rec }) => rec);
-    const taken = (segment.items[last]?.rec?.seq ?? 0) + segment.items.slice(last + 1).filter(({ takes }) => takes).length;
-    const mark = Math.min(markOf(segment.replaced), nextBegin(segments.slice(i + 1)) - 1);
-    if (mark > Math.max(taken, markOf(segment.items))) return "marks of records that do not count";
-  }
-  const next = `${String(newest.number + 1).padStart(6, "0")}.jsonl.tail-`;
-  if ([...folder.keys()].some((name) => name.startsWith(next))) return "a tail of the next segment";
-  const first = newest.items.find(({ rec }) => rec)?.rec;
-  if (first?.kind === "epoch" && !readSession(path).records.some(({ crc }) => crc === first.crc)) return "an epoch behind the tear";
-  return null;
-}
-
-/**
- * By §6 the header is the first record of a segment, wherever that stands. The store looks at the first line of the segment's own file:
- * it misses a header behind a stray, or in a line with something else, and takes one that a tail or `after` hides.
- */
-function isHeaderElsewhere({ header, items, name }: Segment, folder: Folder, before: Segment | undefined): boolean {
-  const line = firstLine(name, folder.get(name)!);
-  const first = line?.kind === "segment" ? line : null;
-  if (first?.crc === header?.crc) return first !== null && items[0]!.rec !== header;
-  return first !== null || header!.after !== null || (before !== undefined && before.header?.epoch !== header!.epoch);
-}
-
-function firstLine(name: string, file: Buffer): ReturnType<typeof whole> {
-  let bytes = file;
-  if (name.endsWith(".zst")) {
-    try {
-      bytes = zstdDecompressSync(file); // the first frame
-    } catch {
-      return null;
-    }
-  }
-  return whole(Buffer.from(bytes.toString("latin1").split("\n", 1)[0]!.replace(/\r$/, ""), "latin1"));
 }
