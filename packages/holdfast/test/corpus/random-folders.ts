@@ -413,3 +413,13 @@ export function folderOf(plan: FolderPlan): Folder {
   for (const name of plan.others) folder.set(name, Buffer.from('{"seq":1}\n'));
   return folder;
 }
+
+/** A folder as text, for a report. */
+export function shown(folder: Folder): string {
+  const lines: string[] = [];
+  for (const [name, bytes] of folder) {
+    const text = name.endsWith(".zst") ? `${bytes.toString("base64")} (base64)` : JSON.stringify(bytes.toString("latin1"));
+    lines.push(`${name}, ${bytes.length} bytes: ${text.replaceAll("\\n", "\\n\n  ")}`);
+  }
+  return lines.join("\n");
+}

@@ -29,14 +29,15 @@ interface Damaged {
 }
 
 export interface Readings {
+  readonly when: string;
   readonly second: Reading;
   readonly store: Reading;
 }
 
 const keyOf = ({ seq, kind, crc }: { seq: number; kind: string; crc: string }) => `${seq} ${kind} ${crc}`;
 
-/** Reads a folder in both ways; then appends a record by the store, to a copy, and does so again. */
-export async function readTwice(folder: Folder): Promise<{ before: Readings; after?: Readings }> {
+/** Reads a folder in both ways: as it is, with records that the store has appended to a copy, and with older epochs packed. */
+export async function readTwice(folder: Folder): Promise<Readings[]> {
   using here = place();
   const original = join(here.path, "original");
   const path = join(original, "sessions", SESSION);
@@ -44,17 +45,30 @@ export async function readTwice(folder: Folder): Promise<{ before: Readings; aft
     mkdirSync(dirname(join(path, name)), { recursive: true, mode: 0o700 });
     writeFileSync(join(path, name), bytes, { mode: 0o600 });
   }
-  const before = await bothReadings(original);
-  if ("refused" in before.second || "refused" in before.store) return { before };
+  const before = { when: "as it is", ...(await bothReadings(original)) };
+  if ("refused" in before.second || "refused" in before.store) return [before];
 
-  // The store does not go on behind a packed segment (JOURNAL_UNREADABLE), and no writer leaves one at the end (§7).
-  if (newestOf(folder).endsWith(".zst")) return { before };
   const copy = join(here.path, "copy");
   cpSync(original, copy, { recursive: true, filter: (name) => !name.startsWith(join(original, "leases")) });
-  await appendTo(copy);
-  const after = await bothReadings(copy);
-  const store = { ...before.store, next: firstNewSeq(after.store, folder) };
-  return { before: { second: { ...before.second, next: readSession(path).next }, store }, after };
+  const readings: Readings[] = [];
+  // The store does not go on behind a packed segment (JOURNAL_UNREADABLE), and no writer leaves one at the end (§7).
+  if (newestOf(folder).endsWith(".zst")) readings.push(before);
+  else {
+    await appendTo(copy);
+    const after = await bothReadings(copy);
+    const store = { ...before.store, next: firstNewSeq(after.store, folder) };
+    readings.push({ ...before, second: { ...before.second, next: readSession(path).next }, store });
+    readings.push({ when: "after an append", ...after });
+  }
+  await using store = await openFolderStore(copy, { catalogue: false });
+  const records = await keysOf(store.history(SESSION));
+  await store.pack(SESSION);
+  const packed = await bothReadings(copy);
+  if (!("refused" in packed.store)) {
+    const kept = { ...packed.store, records };
+    readings.push({ when: "packing changes no record", second: kept, store: packed.store });
+  }
+  return [...readings, { when: "packed", ...packed }];
 }
 
 /** The name of the newest segment: of one that is there twice, the plain one. */
@@ -64,7 +78,7 @@ const newestOf = (folder: Folder): string =>
     .sort()
     .findLast((name) => !folder.has(name.replace(".zst", "")) || !name.endsWith(".zst"))!;
 
-async function bothReadings(root: string): Promise<Readings> {
+async function bothReadings(root: string): Promise<Pick<Readings, "second" | "store">> {
   await using store = await openFolderStore(root, { catalogue: false });
   return { second: readBySecond(join(root, "sessions", SESSION)), store: await readByStore(store) };
 }
