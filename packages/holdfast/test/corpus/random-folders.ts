@@ -160,7 +160,11 @@ export function lineOf(seq: number, members: object): string {
   return `${covered},"crc":"${crc32(covered).toString(16).padStart(8, "0")}"}`;
 }
 
-type Members = { readonly unit?: number | undefined; readonly synced?: number | undefined; readonly [name: string]: unknown };
+type Members = {
+  readonly unit?: number | undefined;
+  readonly synced?: number | undefined;
+  readonly [name: string]: unknown;
+};
 
 const TIME = Date.parse("2026-11-15T08:00:00.000Z");
 
@@ -237,6 +241,14 @@ interface Built {
 
 const bytesOf = (lines: readonly string[]): Buffer => Buffer.from(lines.join(""), "latin1");
 
+const ODD_PLACES = [
+  { segment: 1, bytes: -1 },
+  { segment: "1", bytes: 10 },
+  null,
+  { segment: 1 },
+  { segment: 0, bytes: 10 },
+];
+
 function headerOf(writer: Writer, plan: SegmentPlan, number: number, epoch: number, built: readonly Built[]): string[] {
   const first = Math.max(1, writer.due + plan.jump);
   const before = built.at(-1);
@@ -250,7 +262,7 @@ function headerOf(writer: Writer, plan: SegmentPlan, number: number, epoch: numb
     beyond: before && { segment: before.number, bytes: before.file.length + 500 },
     missing: { segment: Math.max(number - 1, 1), bytes: line },
     own: { segment: number + (plan.lines.length % 2), bytes: 10 },
-    odd: [{ segment: 1, bytes: -1 }, { segment: "1", bytes: 10 }, null, { segment: 1 }][plan.lines.length % 4],
+    odd: ODD_PLACES[plan.lines.length % ODD_PLACES.length],
     earlier: earlier && { segment: earlier.number, bytes: earlier.offset ?? earlier.counting.length },
   };
   const epochs = plan.role === "epoch" || number === 1;
@@ -288,7 +300,8 @@ function endOf(writer: Writer, end: SegmentPlan["end"], lines: string[]): void {
   }
   if (end === "unended") lines.push(writer.record("message", writer.due++));
   if (end === "torn") lines.push(writer.record("message", seq).slice(0, 50));
-  if (end === "unit") lines.push(`${writer.record("message", seq, { unit: 3 })}\n${writer.record("message", seq + 1)}\n`);
+  if (end === "unit")
+    lines.push(`${writer.record("message", seq, { unit: 3 })}\n${writer.record("message", seq + 1)}\n`);
 }
 
 function segmentOf(writer: Writer, plan: SegmentPlan, number: number, epoch: number, built: readonly Built[]): Built {
@@ -351,7 +364,8 @@ function put(folder: Folder, { packed }: SegmentPlan, built: Built): void {
   const name = `${String(built.number).padStart(6, "0")}.jsonl`;
   const isAlone = packed === "yes" || packed === "frames" || packed === "table gone" || packed === "tail beside";
   if (!isAlone) folder.set(name, built.file);
-  if (packed !== "no") folder.set(`${name}.zst`, pack(built.counting, packed === "yes" ? 1 : 3, packed !== "table gone"));
+  if (packed !== "no")
+    folder.set(`${name}.zst`, pack(built.counting, packed === "yes" ? 1 : 3, packed !== "table gone"));
   if (!isAlone || packed === "tail beside")
     for (const [offset, bytes] of built.tails) folder.set(`${name}.tail-${offset}`, bytes);
 }
@@ -405,7 +419,13 @@ export function folderOf(plan: FolderPlan): Folder {
     const isPassedOver = one.role === "passed over" && built.length > 0;
     // Most headers behind a segment that is to be passed over do so.
     const after = plan.segments[i - 1]?.role === "passed over" && one.after === "none" ? "end" : one.after;
-    const segment = segmentOf(writer, { ...one, after, role: one.role === "passed over" && !isPassedOver ? "rolled" : one.role }, number, epoch, built);
+    const segment = segmentOf(
+      writer,
+      { ...one, after, role: one.role === "passed over" && !isPassedOver ? "rolled" : one.role },
+      number,
+      epoch,
+      built,
+    );
     put(folder, one, segment);
     if (!isPassedOver) built.push(segment);
   }
@@ -418,7 +438,9 @@ export function folderOf(plan: FolderPlan): Folder {
 export function shown(folder: Folder): string {
   const lines: string[] = [];
   for (const [name, bytes] of folder) {
-    const text = name.endsWith(".zst") ? `${bytes.toString("base64")} (base64)` : JSON.stringify(bytes.toString("latin1"));
+    const text = name.endsWith(".zst")
+      ? `${bytes.toString("base64")} (base64)`
+      : JSON.stringify(bytes.toString("latin1"));
     lines.push(`${name}, ${bytes.length} bytes: ${text.replaceAll("\\n", "\\n\n  ")}`);
   }
   return lines.join("\n");

@@ -52,6 +52,11 @@ export async function readEpoch(disk: Disk, folder: string): Promise<EpochFiles 
   return { records, first, last, tail: tail!, size, format, recovery: account.recovery(!closed, cutBytes) };
 }
 
+/** Throws FORMAT_NEWER, JOURNAL_UNREADABLE if a segment of the current epoch is of a format that this version cannot read. */
+export async function assertEpochFormat(disk: Disk, folder: string): Promise<void> {
+  for (const { header } of await chainSegments(disk, folder, epochFinder())) if (header) assertFormat(header);
+}
+
 /** The records of a scan that count. */
 export function keep(scan: Scan, tail: Tail): JournalRecord[] {
   if (tail.keep < scan.records.length) scan.records.length = tail.keep;

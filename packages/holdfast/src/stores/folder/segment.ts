@@ -260,7 +260,7 @@ async function scanPacked(file: DiskFile, from: number): Promise<Scan> {
 }
 
 /** Reads one line, unless that is damaged: then all of the segment, since something may stand before its header. */
-export async function readHead(disk: Disk, folder: string, segment: Segment): Promise<Head> {
+async function readHead(disk: Disk, folder: string, segment: Segment): Promise<Head> {
   const first = headerLine(disk, folder, segment);
   if (first) return { header: first, begins: first.seq, isLost: false };
   const { records, strays } = await scanSegment(disk, folder, segment);

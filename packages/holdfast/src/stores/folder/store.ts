@@ -7,7 +7,7 @@ import { HoldfastError } from "../../errors.ts";
 import type * as contract from "../../journal/contract.ts";
 import { assertId } from "../../journal/id.ts";
 import { Ledger } from "../../journal/ledger.ts";
-import { assertFormat, openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
+import { openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
 import { OrderClock } from "../../journal/order.ts";
 import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
@@ -17,14 +17,14 @@ import { adoptSession } from "./adopt.ts";
 import { giveBirth } from "./birth.ts";
 import { Catalogue } from "./catalogue.ts";
 import { replaced } from "./claim.ts";
-import { type EpochFiles, readEpoch } from "./epoch.ts";
+import { assertEpochFormat, type EpochFiles, readEpoch } from "./epoch.ts";
 import { followSession } from "./follow.ts";
 import { type Healed, heal, openEpoch, prepare, setTailsAside } from "./heal.ts";
 import { readHistory } from "./history.ts";
 import { FolderJournal, type JournalParts } from "./journal.ts";
 import { Listing } from "./listing.ts";
 import { packSegment } from "./pack.ts";
-import { chainSegments, listSegments, readHead, segmentName } from "./segment.ts";
+import { chainSegments, listSegments, segmentName } from "./segment.ts";
 import { collectGarbage, moveToTrash } from "./trash.ts";
 import { verifySession } from "./verify.ts";
 import { type Place, SegmentWriter } from "./writer.ts";
@@ -167,8 +167,7 @@ class FolderStore implements contract.JournalStore {
   async #assertWritable(id: string, folder: string): Promise<void> {
     const newest = listSegments(this.#disk, folder).at(-1);
     if (newest?.packed) throw packedAtItsEnd(id, newest.name);
-    const head = newest && (await readHead(this.#disk, folder, newest));
-    if (head?.header) assertFormat(head.header);
+    await assertEpochFormat(this.#disk, folder);
   }
 
   /** In the segment that the last writer closed: it writes nothing more, and of all who may have opened the session since, one takes its word away. */
