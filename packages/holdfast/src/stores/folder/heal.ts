@@ -179,10 +179,10 @@ function eachChunk(file: DiskFile, from: number, to: number, use: (bytes: Buffer
  * take the place of its bytes. Whoever makes a segment has claimed its number, so that nobody is making a tail for it.
  */
 export function setTailsAside(disk: Disk, folder: string, number: number): void {
-  const tails = tailsOf(disk, folder, number);
-  if (tails.length === 0) return;
   const quarantine = join(folder, QUARANTINE);
   try {
+    const tails = tailsOf(disk, folder, number);
+    if (tails.length === 0) return;
     disk.makeFolder(quarantine);
     // Under a name of its own: one of the same offset may be there already.
     for (const name of tails) disk.rename(join(folder, name), join(quarantine, `${name}-${newId().slice(-12)}`));
