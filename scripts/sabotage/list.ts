@@ -192,9 +192,30 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "two writers: a segment that the newest one does not go on from counts",
     file: "stores/folder/segment.ts",
-    find: "    place = link.header && placeBefore(link.header);",
+    find: "    place = link.header && placeBefore(link.header, link.number);",
     replace: "    place = null;",
     look: ["unit/fence", "corpus"],
+  },
+  {
+    name: "damage: a header with something before it is taken for lost",
+    file: "stores/folder/segment.ts",
+    find: '  if (record?.kind === "segment") return { header: record, begins: record.seq, isLost: false };\n',
+    replace: "",
+    look: ["corpus"],
+  },
+  {
+    name: "damage: pieces of a header hide records of the segment before",
+    file: "stores/folder/segment.ts",
+    find: "record.seq - (isDamaged ? 1 : 0)",
+    replace: "record.seq - strays.filter(({ after, line }) => after === 0 && line).length",
+    look: ["corpus"],
+  },
+  {
+    name: "damage: a tail without its segment becomes part of a new one",
+    file: "stores/folder/writer.ts",
+    find: "    setTailsAside(this.#disk, this.#folder, number);\n",
+    replace: "",
+    look: ["unit/folder-tail"],
   },
   {
     name: "the hard lock is given away by a close",

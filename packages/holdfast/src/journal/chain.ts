@@ -32,6 +32,11 @@ export class Chain {
     return this.#marks.at(-1) ?? 0;
   }
 
+  /** The same, of the first so many records. */
+  markOf(count: number): number {
+    return this.#marks[count - 1] ?? 0;
+  }
+
   /** In the order of the file. */
   get strays(): readonly Stray[] {
     if (this.#outcasts.size === 0) return this.#damage;

@@ -40,13 +40,14 @@ export interface Place {
   readonly bytes: number;
 }
 
-/** The place that a header names as the end of what comes before it, if it does. */
-export function placeBefore(header: JournalRecord): Place | null {
+/** The place that the header of segment `number` names as the end of what comes before it, if it does. */
+export function placeBefore(header: JournalRecord, number: number): Place | null {
   const after = header["after"];
   if (typeof after !== "object" || after === null || Array.isArray(after)) return null;
   const { segment, bytes } = after as Readonly<Record<string, unknown>>;
-  const isPlace = Number.isSafeInteger(segment) && Number.isSafeInteger(bytes) && (bytes as number) >= 0;
-  return isPlace ? { segment: segment as number, bytes: bytes as number } : null;
+  if (!Number.isSafeInteger(segment) || !Number.isSafeInteger(bytes)) return null;
+  const place = { segment: segment as number, bytes: bytes as number };
+  return place.segment >= 1 && place.segment < number && place.bytes >= 0 ? place : null;
 }
 
 /** Who writes from here on, and in what state the journal was found. */

@@ -42,6 +42,11 @@ export class Scan {
     return this.#chain.mark;
   }
 
+  /** The same, of the first so many records. */
+  markOf(count: number): number {
+    return this.#chain.markOf(count);
+  }
+
   /**
    * Takes the lines of `bytes[from, to)`, whose first byte stands at `offset` of the segment. Returns where the unfinished line at the end
    * begins: feed it again with what follows.

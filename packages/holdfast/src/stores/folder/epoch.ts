@@ -4,7 +4,7 @@ import { assertFormat } from "../../journal/lifecycle.ts";
 import type { JournalRecord } from "../../journal/record.ts";
 import type { Scan } from "../../journal/scan.ts";
 import type { Tail } from "../../journal/tail.ts";
-import { chainSegments, type Link, readSegment, type Segment, scanSegment } from "./segment.ts";
+import { chainSegments, type Link, readSegment, type Segment } from "./segment.ts";
 
 /** The current epoch of a journal as the files have it, and what its tail means. */
 export interface EpochFiles {
@@ -22,7 +22,7 @@ export interface EpochFiles {
 
 /** Reads the current epoch; null if there is no segment. Reads nothing older (P7), writes nothing. Throws FORMAT_NEWER. */
 export async function readEpoch(disk: Disk, folder: string): Promise<EpochFiles | null> {
-  const chain = chainSegments(disk, folder, epochFinder());
+  const chain = await chainSegments(disk, folder, epochFinder());
   const last = chain.at(-1);
   if (!last) return null;
   if (last.header) assertFormat(last.header);
@@ -32,9 +32,11 @@ export async function readEpoch(disk: Disk, folder: string): Promise<EpochFiles 
   let records: JournalRecord[] = [];
   let tail: Tail | undefined;
   let size = 0;
+  let closed = false;
   let previous: number | undefined;
   for (const [i, segment] of chain.entries()) {
     if (segment.number < first) continue;
+    if (segment.header) assertFormat(segment.header);
     const read = await readSegment(disk, folder, chain, i, previous);
     tail = read.tail;
     const kept = keep(read.scan, tail);
@@ -42,12 +44,17 @@ export async function readEpoch(disk: Disk, folder: string): Promise<EpochFiles 
     records = records.length === 0 ? kept : records.concat(kept);
     account.add(segment.name, tail);
     size = read.scan.end;
+    closed = kept.at(-1)?.kind === "closed" && tail.cut === null;
     previous = tail.next - 1;
   }
-  const closed = records.at(-1)?.kind === "closed" && tail!.cut === null;
   const format = typeof last.header?.["format"] === "string" ? last.header["format"] : null;
   const cutBytes = tail!.cut === null ? 0 : size - tail!.cut;
   return { records, first, last, tail: tail!, size, format, recovery: account.recovery(!closed, cutBytes) };
+}
+
+/** Throws FORMAT_NEWER, JOURNAL_UNREADABLE if a segment of the current epoch is of a format that this version cannot read. */
+export async function assertEpochFormat(disk: Disk, folder: string): Promise<void> {
+  for (const { header } of await chainSegments(disk, folder, epochFinder())) if (header) assertFormat(header);
 }
 
 /** The records of a scan that count. */
@@ -67,11 +74,13 @@ function epochFinder(): (link: Link) => boolean {
 
 /** If a header is damaged, walk back to the nearest segment that begins an epoch (S16). */
 async function epochStart(disk: Disk, folder: string, chain: readonly Link[]): Promise<number> {
-  for (const link of chain.slice(1).reverse()) {
-    const epoch = link.header?.["epoch"];
+  for (let i = chain.length - 1; i > 0; i--) {
+    const { header, number } = chain[i]!;
+    const epoch = header?.["epoch"];
     if (typeof epoch === "number") return epoch;
-    const scan = await scanSegment(disk, folder, link);
-    if (scan.records[0]?.kind === "epoch") return link.number;
+    const { scan, tail } = await readSegment(disk, folder, chain, i);
+    // An epoch that is torn has not begun.
+    if (tail.keep > 0 && scan.records[0]!.kind === "epoch") return number;
   }
   return chain[0]!.number;
 }

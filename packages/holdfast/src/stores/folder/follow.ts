@@ -88,13 +88,13 @@ async function lookFurther(
 ): Promise<Look | "gone"> {
   const { disk, folder } = source;
   try {
-    const chain = chainFrom(disk, folder, place, last);
+    const chain = await chainFrom(disk, folder, place, last);
     const segment = chain[0];
     if (!segment) return "gone";
     const offset = segment.number === place?.number ? place.offset : 0;
     // What comes after it was looked at before this one is read, so this one is read to its very end before it is left.
     const next = chain[1];
-    const context = await contextOf(disk, folder, chain, 0);
+    const context = contextOf(chain, 0);
     const limit = live?.acknowledged ?? Number.POSITIVE_INFINITY;
     const scan = await scanSegment(disk, folder, segment, offset);
     // The last record that was given out was not acknowledged, and its writer has been replaced.
@@ -110,10 +110,15 @@ async function lookFurther(
 }
 
 /** From the segment where the follower is, or has to begin. Most looks find nothing newer than that, and need not read its header again. */
-function chainFrom(disk: Disk, folder: string, place: Look["place"] | null, last: number): readonly Link[] {
+async function chainFrom(
+  disk: Disk,
+  folder: string,
+  place: Look["place"] | null,
+  last: number,
+): Promise<readonly Link[]> {
   if (!place) return chainSegments(disk, folder, beginsAtOrBefore(last + 1));
   const newest = listSegments(disk, folder).at(-1);
-  if (newest?.number === place.number) return [{ ...newest, header: null }];
+  if (newest?.number === place.number) return [{ ...newest, header: null, begins: null, isLost: false }];
   return chainSegments(disk, folder, ({ number }) => number <= place.number);
 }
 

@@ -2,13 +2,14 @@ import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import type { Disk, DiskFile } from "../../disk/disk.ts";
 import { diskFailure } from "../../disk/failure.ts";
+import { newId } from "../../journal/id.ts";
 import { FORMAT_MAJOR, FORMAT_MINOR } from "../../journal/record.ts";
 import type { ClosedAt } from "../lease.ts";
 import { giveBirth, removeStray, TEMPORARY } from "./birth.ts";
 import { claimNext, isClaimed, replaced } from "./claim.ts";
 import { type EpochFiles, readEpoch } from "./epoch.ts";
 import { readAt } from "./frames.ts";
-import { listSegments, tailName } from "./segment.ts";
+import { listSegments, tailName, tailsOf } from "./segment.ts";
 
 const CHUNK_BYTES = 1024 * 1024;
 const NEWLINE = Buffer.from("\n");
@@ -170,6 +171,25 @@ function eachChunk(file: DiskFile, from: number, to: number, use: (bytes: Buffer
     if (read === 0) throw Object.assign(new Error("the file ended early"), { code: "EIO" });
     use(buffer.subarray(0, read));
     position += read;
+  }
+}
+
+/**
+ * Moves tails of segment `number`, which is about to be made, to the quarantine. Somebody removed the segment that they belonged to; beside the new one they would
+ * take the place of its bytes. Whoever makes a segment has claimed its number, so that nobody is making a tail for it.
+ */
+export function setTailsAside(disk: Disk, folder: string, number: number): void {
+  const quarantine = join(folder, QUARANTINE);
+  try {
+    const tails = tailsOf(disk, folder, number);
+    if (tails.length === 0) return;
+    disk.makeFolder(quarantine);
+    // Under a name of its own: one of the same offset may be there already.
+    for (const name of tails) disk.rename(join(folder, name), join(quarantine, `${name}-${newId().slice(-12)}`));
+    disk.syncFolder(quarantine);
+    disk.syncFolder(folder);
+  } catch (error) {
+    throw diskFailure(error, "begin a new segment", folder, "Nothing that was there is affected.");
   }
 }
 

@@ -23,10 +23,18 @@ interface Tail {
   readonly offset: number;
 }
 
-/** A segment that counts, with its header; null if that is damaged. */
-export interface Link extends Segment {
+/** How a segment begins. */
+export interface Head {
+  /** Its first record; null if that is no header. */
   readonly header: JournalRecord | null;
+  /** The number that it begins with; null if it holds no record. */
+  readonly begins: number | null;
+  /** It holds something, though no record. */
+  readonly isLost: boolean;
 }
+
+/** A segment that counts. */
+export interface Link extends Segment, Head {}
 
 const NAME = /^(\d{6}|[1-9]\d{6,})\.jsonl(\.zst)?$/;
 const TAIL_NAME = /^(\d{6}|[1-9]\d{6,})\.jsonl\.tail-(0|[1-9]\d{0,14})$/;
@@ -48,6 +56,11 @@ export function segmentNumber(name: string): number | null {
 
 export function tailName(segment: string, offset: number): string {
   return `${segment}.tail-${offset}`;
+}
+
+/** The names of the tails of this number, whether its segment is there or not. */
+export function tailsOf(disk: Disk, folder: string, number: number): string[] {
+  return disk.list(folder).filter((name) => Number(TAIL_NAME.exec(name)?.[1]) === number);
 }
 
 /** The segments of a session, in the order of their numbers. Where a plain and a packed one of one number are both present, the plain one counts (S17). */
@@ -77,17 +90,21 @@ export function listSegments(disk: Disk, folder: string): Segment[] {
  * The segments that count, in order, with their headers. A segment goes on from the one before it, or from the place that its header names: what lies between, or behind that place, was written by
  * a writer that had been replaced. Goes back from the newest to the first, or until `isFirst` says that it is enough.
  */
-export function chainSegments(disk: Disk, folder: string, isFirst: (link: Link) => boolean = () => false): Link[] {
+export async function chainSegments(
+  disk: Disk,
+  folder: string,
+  isFirst: (link: Link) => boolean = () => false,
+): Promise<Link[]> {
   const chain: Link[] = [];
   let place: Place | null = null;
   for (const segment of listSegments(disk, folder).reverse()) {
     if (place && segment.number > place.segment) continue;
     const isNamed = place?.segment === segment.number && !segment.packed;
     const ended = isNamed ? endedAt(disk, folder, segment, place!.bytes) : segment;
-    const link: Link = { ...ended, header: readHeader(disk, folder, segment) };
+    const link: Link = { ...ended, ...(await readHead(disk, folder, ended)) };
     chain.unshift(link);
     if (isFirst(link)) break;
-    place = link.header && placeBefore(link.header);
+    place = link.header && placeBefore(link.header, link.number);
   }
   return chain;
 }
@@ -128,28 +145,22 @@ export async function readSegment(
   i: number,
   previous?: number,
 ): Promise<{ readonly scan: Scan; readonly tail: Verdict }> {
-  const context = await contextOf(disk, folder, chain, i);
+  const context = contextOf(chain, i);
   const scan = await scanSegment(disk, folder, chain[i]!);
   return { scan, tail: decideTail(scan, { ...context, previous }) };
 }
 
 /** What the rest of the chain says of a segment. */
-export async function contextOf(disk: Disk, folder: string, chain: readonly Link[], i: number): Promise<TailContext> {
+export function contextOf(chain: readonly Link[], i: number): TailContext {
   const { packed, tail } = chain[i]!;
-  const later = chain.slice(i + 1);
-  const sealed = later.length > 0 || packed || tail !== undefined;
-  for (const link of later) {
-    const begins = link.header?.seq ?? (await firstNumber(disk, folder, link));
-    if (begins !== null) return { sealed, before: begins };
+  const sealed = i < chain.length - 1 || packed || tail !== undefined;
+  // The lowest of all: one of a segment further behind may be lower than that of the next, and no number is given out twice.
+  let before = Number.POSITIVE_INFINITY;
+  for (let later = chain.length - 1; later > i; later--) {
+    const { begins, isLost } = chain[later]!;
+    before = Math.max(1, Math.min(begins ?? before - (isLost ? 1 : 0), before));
   }
-  return { sealed };
-}
-
-/** The number of the first line of a segment whose header is damaged; null if nothing tells. */
-async function firstNumber(disk: Disk, folder: string, segment: Segment): Promise<number | null> {
-  const { records, strays } = await scanSegment(disk, folder, segment);
-  const lines = strays.filter(({ after, line }) => after === 0 && line).length;
-  return records[0] ? Math.max(1, records[0].seq - lines) : null;
+  return Number.isFinite(before) ? { sealed, before } : { sealed };
 }
 
 /** The bytes of a segment: a plain file, one whose end stands in another, or a packed one. */
@@ -248,13 +259,28 @@ async function scanPacked(file: DiskFile, from: number): Promise<Scan> {
   return scan;
 }
 
-/** The first record of a segment, or null if it is damaged. */
-export function readHeader(disk: Disk, folder: string, segment: Segment): JournalRecord | null {
+/** Reads one line, unless that is damaged: then all of the segment, since something may stand before its header. */
+async function readHead(disk: Disk, folder: string, segment: Segment): Promise<Head> {
+  const first = headerLine(disk, folder, segment);
+  if (first) return { header: first, begins: first.seq, isLost: false };
+  const { records, strays } = await scanSegment(disk, folder, segment);
+  const record = records[0] ?? null;
+  if (record?.kind === "segment") return { header: record, begins: record.seq, isLost: false };
+  // Its header, which is one record: more lines than one may be its pieces. Were they all counted, records of the segment before would not count.
+  const isDamaged = strays.some(({ after, line }) => after === 0 && line);
+  return { header: null, begins: record && record.seq - (isDamaged ? 1 : 0), isLost: !record && isDamaged };
+}
+
+/** The header, if it is the first line of the segment. */
+function headerLine(disk: Disk, folder: string, segment: Segment): JournalRecord | null {
   const { file, packed } = openSegment(disk, folder, segment);
   try {
     const bytes = packed ? firstFrame(file) : firstLine(file);
     const newline = bytes.indexOf(NEWLINE);
-    const record = decodeLine(bytes, 0, newline === -1 ? bytes.length : newline);
+    const end = newline === -1 ? bytes.length : newline;
+    // Some of this line is in the tail, or does not count.
+    if (segment.tail && !packed && (newline === -1 || segment.tail.offset <= newline)) return null;
+    const record = decodeLine(bytes, 0, end);
     return record?.kind === "segment" ? record : null;
   } finally {
     file.close();

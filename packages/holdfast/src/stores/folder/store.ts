@@ -7,7 +7,7 @@ import { HoldfastError } from "../../errors.ts";
 import type * as contract from "../../journal/contract.ts";
 import { assertId } from "../../journal/id.ts";
 import { Ledger } from "../../journal/ledger.ts";
-import { assertFormat, openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
+import { openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
 import { OrderClock } from "../../journal/order.ts";
 import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
@@ -17,14 +17,14 @@ import { adoptSession } from "./adopt.ts";
 import { giveBirth } from "./birth.ts";
 import { Catalogue } from "./catalogue.ts";
 import { replaced } from "./claim.ts";
-import { type EpochFiles, readEpoch } from "./epoch.ts";
+import { assertEpochFormat, type EpochFiles, readEpoch } from "./epoch.ts";
 import { followSession } from "./follow.ts";
-import { type Healed, heal, openEpoch, prepare } from "./heal.ts";
+import { type Healed, heal, openEpoch, prepare, setTailsAside } from "./heal.ts";
 import { readHistory } from "./history.ts";
 import { FolderJournal, type JournalParts } from "./journal.ts";
 import { Listing } from "./listing.ts";
 import { packSegment } from "./pack.ts";
-import { chainSegments, listSegments, readHeader, segmentName } from "./segment.ts";
+import { chainSegments, listSegments, segmentName } from "./segment.ts";
 import { collectGarbage, moveToTrash } from "./trash.ts";
 import { verifySession } from "./verify.ts";
 import { type Place, SegmentWriter } from "./writer.ts";
@@ -118,6 +118,7 @@ class FolderStore implements contract.JournalStore {
         this.#anchor();
         this.#disk.makeFolder(folder);
         if (listSegments(this.#disk, folder).length > 0) throw sessionExists(id);
+        setTailsAside(this.#disk, folder, 1);
         giveBirth(this.#disk, folder, segmentName(1), (put) => put(bytes), { unlessThere: true });
         // The folder's own name last: until now it is a folder without a segment, which is no session (S18).
         this.#disk.syncFolder(this.#sessions);
@@ -135,7 +136,7 @@ class FolderStore implements contract.JournalStore {
     const folder = this.#folderOf(id);
     if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
     return this.#withLease(id, options, async (lease) => {
-      await this.#reading(id, folder, async () => this.#assertWritable(id, folder));
+      await this.#reading(id, folder, () => this.#assertWritable(id, folder));
       const found = await this.#reading(id, folder, () => openEpoch(this.#disk, folder, lease.lastClose));
       if (!found) throw sessionNotFound(id);
       const { epoch, claim } = found;
@@ -163,11 +164,10 @@ class FolderStore implements contract.JournalStore {
   }
 
   /** Before anything is touched. Throws FORMAT_NEWER, JOURNAL_UNREADABLE. */
-  #assertWritable(id: string, folder: string): void {
+  async #assertWritable(id: string, folder: string): Promise<void> {
     const newest = listSegments(this.#disk, folder).at(-1);
     if (newest?.packed) throw packedAtItsEnd(id, newest.name);
-    const header = newest && readHeader(this.#disk, folder, newest);
-    if (header) assertFormat(header);
+    await assertEpochFormat(this.#disk, folder);
   }
 
   /** In the segment that the last writer closed: it writes nothing more, and of all who may have opened the session since, one takes its word away. */
@@ -247,9 +247,10 @@ class FolderStore implements contract.JournalStore {
     if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
     return this.#underLease(id, async () => {
       const epoch = await this.#reading(id, folder, () => readEpoch(this.#disk, folder));
+      const chain = await this.#reading(id, folder, () => chainSegments(this.#disk, folder));
       const packed = { segments: 0, bytesBefore: 0, bytesAfter: 0 };
       this.#doing("pack a session", folder, () => {
-        for (const segment of chainSegments(this.#disk, folder)) {
+        for (const segment of chain) {
           if (segment.packed || segment.number >= (epoch?.first ?? 0)) continue;
           packed.bytesBefore += this.#disk.stat(join(folder, segment.name))?.size ?? 0;
           packed.bytesAfter += packSegment(this.#disk, folder, segment);

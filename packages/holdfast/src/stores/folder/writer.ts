@@ -8,6 +8,7 @@ import type { NewRecord } from "../../journal/record.ts";
 import type { Lease } from "../lease.ts";
 import { giveBirth } from "./birth.ts";
 import { claim, isClaimed, replaced, unclaim } from "./claim.ts";
+import { setTailsAside } from "./heal.ts";
 import { segmentName } from "./segment.ts";
 
 /** Where a writer goes on. */
@@ -147,6 +148,7 @@ export class SegmentWriter {
       ...(records ? { keys: this.#ledger.keysToCarry() } : {}),
     });
     const prepared = this.#ledger.prepareSegment([header, ...(records ?? [])]);
+    setTailsAside(this.#disk, this.#folder, number);
     giveBirth(this.#disk, this.#folder, segmentName(number), (put) => put(prepared.bytes), { unlessThere: true });
     if (!this.#after) unclaim(this.#disk, this.#folder, number);
     this.#ledger.commit(prepared);
