@@ -18,6 +18,8 @@ export interface Sabotage {
 const SIMULATION = ["simulation"];
 const UNIT = ["unit/folder-"];
 const CONFORMANCE = ["conformance/folder"];
+/** Hostile and giant files. */
+const BOUNDS = ["unit/disk-rules", "unit/scan-file", "unit/frames", "unit/json-text"];
 
 export const sabotages: readonly Sabotage[] = [
   {
@@ -293,8 +295,8 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "files that everybody can read",
     file: "disk/node-disk.ts",
-    find: "FLAGS[mode], 0o600)",
-    replace: "FLAGS[mode], 0o644)",
+    find: "FLAGS.create, 0o600)",
+    replace: "FLAGS.create, 0o644)",
     look: UNIT,
   },
   {
@@ -302,6 +304,97 @@ export const sabotages: readonly Sabotage[] = [
     file: "disk/node-disk.ts",
     find: "const O_NOFOLLOW = fs.constants.O_NOFOLLOW ?? 0;",
     replace: "const O_NOFOLLOW = 0;",
+    look: BOUNDS,
+  },
+  {
+    name: "a pipe that took the place of a file is read",
+    file: "disk/node-disk.ts",
+    find: "      assertStoreFile(path, toStat(fs.fstatSync(fd)));\n",
+    replace: "",
+    look: BOUNDS,
+  },
+  {
+    name: "sessions of other users are taken for one's own",
+    file: "disk/file-rules.ts",
+    find: "owner === user || owner === 0) return;",
+    replace: "owner >= 0) return;",
+    look: BOUNDS,
+  },
+  {
+    name: "SQLite opens whatever stands beside its file",
+    file: "disk/database-file.ts",
+    find: "    if (found) assertStoreFile(file, found);\n",
+    replace: "",
+    look: BOUNDS,
+  },
+  {
+    name: "a database is asked whatever is in it",
+    file: "disk/database-file.ts",
+    find: "return schemaText(database) === schemaText(model);",
+    replace: 'return schemaText(model) !== "";',
+    look: BOUNDS,
+  },
+  {
+    name: "folders that another process has just made are not synced",
+    file: "disk/folders.ts",
+    find: "  for (let at = path; at !== dirname(at); at = dirname(at)) {\n    try",
+    replace: "  for (const at of [path]) {\n    try",
+    look: BOUNDS,
+  },
+  {
+    name: "a giant is read to its end",
+    file: "stores/folder/scan-file.ts",
+    find: "segmentBytesMax - offset - filled);",
+    replace: "segmentBytesMax * 1e6 - offset - filled);",
+    look: BOUNDS,
+  },
+  {
+    name: "a line without an end is looked at from its beginning again and again",
+    file: "stores/folder/scan-file.ts",
+    find: "rest = scan.feedLong(buffer, 0, filled, offset);",
+    replace: "rest = Math.min(7, scan.feedLong(buffer, 0, filled, offset));",
+    look: BOUNDS,
+  },
+  {
+    name: "frames are unpacked whatever they say of their size",
+    file: "stores/folder/frames.ts",
+    find: "frameHeader(file, position)?.size !== size",
+    replace: "frameHeader(file, position) === null",
+    look: BOUNDS,
+  },
+  {
+    name: "all strays are told apart, however many",
+    file: "journal/chain.ts",
+    find: "if (this.#damage.length + this.#outcasts.size < STRAYS_MAX) return;",
+    replace: "if (this.#damage.length + this.#outcasts.size < STRAYS_MAX * 10) return;",
+    look: BOUNDS,
+  },
+  {
+    name: "what is nested too deep is a record",
+    file: "journal/decode.ts",
+    find: "isNestedTooDeep(value)) return null;",
+    replace: "isNestedTooDeep(value, 1e6)) return null;",
+    look: BOUNDS,
+  },
+  {
+    name: "one session that cannot be read ends the list",
+    file: "stores/folder/listing.ts",
+    find: "        unreadable.push(unreadableRow(id, row, before + id, error));",
+    replace: '        throw diskFailure(error, "list the sessions", before + id, String(row));',
+    look: UNIT,
+  },
+  {
+    name: "an epoch that is still to come is believed in",
+    file: "stores/folder/epoch.ts",
+    find: "if (isNumberUpTo(epoch, segment.number)) return epoch;",
+    replace: "if (isNumberUpTo(epoch, 1e15)) return epoch;",
+    look: UNIT,
+  },
+  {
+    name: "a file that is somewhere else too is emptied",
+    file: "stores/lease.ts",
+    find: "      if ((stat.links ?? 1) > 1) throw sharedContent(path);\n",
+    replace: "",
     look: UNIT,
   },
   {

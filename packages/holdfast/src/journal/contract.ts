@@ -1,4 +1,4 @@
-import type { HoldfastError } from "../errors.ts";
+import type { ErrorCode, HoldfastError } from "../errors.ts";
 import type { JournalRecord, Json, NewRecord } from "./record.ts";
 import type { TextTables } from "./texts.ts";
 import type { VerbatimLine } from "./verbatim.ts";
@@ -97,6 +97,11 @@ export interface Listed {
   readonly closed: boolean;
   /** What the summariser made of the records; without one, the newest that stands in the journal, or null. */
   readonly summary: Json;
+  /**
+   * Why nothing can be told of the session now (it belongs to another user, the disk fails): `code` and `message` of the error that opening it would give. The rest of the row is what was known before, if anything was:
+   * else `at` is the beginning of time, `head` 0, and `summary` null.
+   */
+  readonly unreadable?: { readonly code: ErrorCode; readonly message: string };
   /** Who writes to it now, by a store that knows it while it lists; null: nobody. Where it is missing, `holder` tells. */
   readonly holder?: Holder | null;
 }

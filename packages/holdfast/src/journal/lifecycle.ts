@@ -45,8 +45,11 @@ export function placeBefore(header: JournalRecord): Place | null {
   const after = header["after"];
   if (typeof after !== "object" || after === null || Array.isArray(after)) return null;
   const { segment, bytes } = after as Readonly<Record<string, unknown>>;
-  const isPlace = Number.isSafeInteger(segment) && Number.isSafeInteger(bytes) && (bytes as number) >= 0;
-  return isPlace ? { segment: segment as number, bytes: bytes as number } : null;
+  return isCount(segment, 1) && isCount(bytes, 0) ? { segment, bytes } : null;
+}
+
+function isCount(value: unknown, min: number): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= min;
 }
 
 /** Who writes from here on, and in what state the journal was found. */

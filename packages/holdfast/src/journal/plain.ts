@@ -1,6 +1,6 @@
 import { HoldfastError } from "../errors.ts";
 
-/** Deeper than this, JSON.parse and JSON.stringify of some runtimes give up. */
+/** Deeper than this, JSON.parse and JSON.stringify of some runtimes give up. Readers allow a little more (RECORD_LEVELS_MAX). */
 const DEPTH_MAX = 1000;
 
 /**

@@ -283,6 +283,7 @@ export class Leases {
       throw new HoldfastError("PATH_UNSAFE", message, { path });
     }
     if (stat.size > 0 && !this.#held.has(identity(stat))) {
+      if ((stat.links ?? 1) > 1) throw sharedContent(path);
       const file = this.#disk.open(path, "update");
       try {
         file.truncate(0);
@@ -387,6 +388,12 @@ function isAlive(pid: number): boolean {
 
 function identity(stat: DiskStat): string {
   return `${stat.dev}:${stat.ino}`;
+}
+
+/** To empty it would empty a file that is somewhere else too. */
+function sharedContent(path: string): HoldfastError {
+  const message = `The lease ${path} is a hard link to a file with content. Nothing was touched. Look at who put it there, and remove it.`;
+  return new HoldfastError("PATH_UNSAFE", message, { path });
 }
 
 function lost(id: string, path: string): HoldfastError {

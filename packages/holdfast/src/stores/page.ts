@@ -10,14 +10,14 @@ export function pageOf(
   const after = options.after === undefined ? null : parseListCursor(options.after);
   const wanted = where && Object.entries(where);
   const sessions: Listed[] = [];
-  for (const { id, at, head, closed, summary } of rows) {
+  for (const { id, at, head, closed, summary, unreadable } of rows) {
     if (after && !(at < after.at || (at === after.at && id < after.id))) continue;
     if (wanted && !wanted.every(([name, value]) => memberOf(summary, name) === value)) continue;
     if (sessions.length >= limit) {
       const last = sessions.at(-1);
       return last ? { sessions, next: listCursor(last) } : { sessions };
     }
-    sessions.push({ id, at, head, closed, summary });
+    sessions.push({ id, at, head, closed, summary, ...(unreadable === undefined ? {} : { unreadable }) });
   }
   return { sessions };
 }

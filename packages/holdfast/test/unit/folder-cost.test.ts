@@ -92,7 +92,7 @@ test("C27: a warm list of many sessions opens no journal; a cold one reads their
     Array.from({ length: 20 }, (_, i) => ({ title: `session ${count - 1 - i}` })),
   );
   expect(counting.bytesRead(), "no byte of any journal").toBe(0);
-  expect(counting.calls.get("stat")! / count).toBeLessThan(1.1);
+  expect(counting.calls.get("stat"), "one for each session, and a few for the store").toBeLessThan(count + 20);
   const next = await store.list({ limit: 20, after: first.next! });
   expect(next.sessions[0]?.summary).toEqual({ title: `session ${count - 21}` });
   const found = await store.list({ where: { title: "session 7" } });

@@ -1,11 +1,19 @@
 import { DatabaseSync } from "node:sqlite";
+import { hasSchema, makeDatabaseFile, removeDatabase } from "../../disk/database-file.ts";
 import type { Disk } from "../../disk/disk.ts";
 import { sqliteCode } from "../../disk/node-disk.ts";
 import { errnoOf } from "../../errors.ts";
+import { isNestedTooDeep } from "../../journal/json-text.ts";
 import type { Json } from "../../journal/record.ts";
 import type { Row } from "./summary.ts";
 
 const SCHEMA_VERSION = 1;
+const SCHEMA = `CREATE TABLE sessions (id TEXT PRIMARY KEY, segment INTEGER NOT NULL, size INTEGER NOT NULL, mtime REAL NOT NULL,
+  at TEXT NOT NULL, head INTEGER NOT NULL, closed INTEGER NOT NULL, summary TEXT NOT NULL) WITHOUT ROWID;
+PRAGMA user_version=${SCHEMA_VERSION};`;
+/** A catalogue is read as a whole. A larger one is none of ours: that would be half a million sessions. */
+const BYTES_MAX = 512 * 1024 * 1024;
+const SUMMARY_CHARS_MAX = 1024 * 1024;
 const SQLITE_BUSY = 5;
 const SQLITE_LOCKED = 6;
 
@@ -67,20 +75,13 @@ export class Catalogue {
   }
 
   #open(): DatabaseSync {
-    const stat = this.#disk.stat(this.#path);
-    if (stat && stat.kind !== "file") throw Object.assign(new Error("not a file"), { code: "ELOOP" });
-    // SQLite gives its files the mode of the first one (C24).
-    if (!stat) this.#disk.open(this.#path, "create").close();
+    const { size } = makeDatabaseFile(this.#disk, this.#path);
+    if (size > BYTES_MAX) throw unusable("too large");
     const database = new DatabaseSync(this.#path, { timeout: 20 });
     try {
       database.exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF");
-      const { user_version: version } = database.prepare("PRAGMA user_version").get() as { user_version: number };
-      if (version === 0) {
-        database.exec(`BEGIN IMMEDIATE;
-          CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, segment INTEGER NOT NULL, size INTEGER NOT NULL, mtime REAL NOT NULL,
-            at TEXT NOT NULL, head INTEGER NOT NULL, closed INTEGER NOT NULL, summary TEXT NOT NULL) WITHOUT ROWID;
-          PRAGMA user_version=${SCHEMA_VERSION}; COMMIT`);
-      } else if (version !== SCHEMA_VERSION) throw Object.assign(new Error("another schema"), { code: "EINVAL" });
+      if (versionOf(database) === 0) makeSchema(database);
+      if (versionOf(database) !== SCHEMA_VERSION || !hasSchema(database, SCHEMA)) throw unusable("another schema");
       return database;
     } catch (error) {
       database.close();
@@ -90,36 +91,56 @@ export class Catalogue {
 
   #discard(): void {
     this.close();
-    for (const ending of ["", "-wal", "-shm"]) {
-      try {
-        if (this.#disk.stat(this.#path + ending)?.kind === "file") this.#disk.remove(this.#path + ending);
-      } catch (error) {
-        // Not ours to remove (a read-only folder): lists are answered from the files.
-        if (errnoOf(error) === undefined) throw error;
-      }
-    }
+    // What is not ours to remove stays: lists are answered from the files.
+    removeDatabase(this.#disk, this.#path);
   }
 }
 
-type Columns = [
-  id: string,
-  segment: number,
-  size: number,
-  mtime: number,
-  at: string,
-  head: number,
-  closed: number,
-  summary: string,
-];
+function versionOf(database: DatabaseSync): number {
+  return (database.prepare("PRAGMA user_version").get() as { user_version: number }).user_version;
+}
 
+function makeSchema(database: DatabaseSync): void {
+  database.exec("BEGIN IMMEDIATE");
+  try {
+    // Another process may have come first.
+    if (versionOf(database) === 0) database.exec(SCHEMA);
+    database.exec("COMMIT");
+  } catch (error) {
+    if (database.isTransaction) database.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+function unusable(why: string): Error {
+  return Object.assign(new Error(`the catalogue is unusable: ${why}`), { code: "EINVAL" });
+}
+
+/** Throws SyntaxError at a row that no version of ours has written. */
 function readRows(database: DatabaseSync): Map<string, Row> {
   const statement = database.prepare("SELECT id, segment, size, mtime, at, head, closed, summary FROM sessions");
   statement.setReturnArrays(true);
   const rows = new Map<string, Row>();
-  for (const [id, segment, size, mtimeMs, at, head, closed, summary] of statement.all() as unknown as Columns[]) {
-    rows.set(id, { id, segment, size, mtimeMs, at, head, closed: closed === 1, summary: JSON.parse(summary) as Json });
+  for (const columns of statement.iterate() as unknown as Iterable<unknown[]>) {
+    const [id, segment, size, mtimeMs, at, head, closed, text] = columns;
+    const isOurs =
+      typeof id === "string" &&
+      isCount(segment) &&
+      isCount(size) &&
+      typeof mtimeMs === "number" &&
+      typeof at === "string" &&
+      isCount(head) &&
+      typeof text === "string" &&
+      text.length <= SUMMARY_CHARS_MAX;
+    const summary = isOurs ? (JSON.parse(text) as Json) : null;
+    if (!isOurs || isNestedTooDeep(summary)) throw new SyntaxError("the catalogue holds a row that is none");
+    rows.set(id, { id, segment, size, mtimeMs, at, head, closed: closed === 1, summary });
   }
   return rows;
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
 function writeRows(database: DatabaseSync, rows: readonly Row[], gone: readonly string[]): void {
@@ -127,7 +148,10 @@ function writeRows(database: DatabaseSync, rows: readonly Row[], gone: readonly 
   try {
     const put = database.prepare("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
     for (const { id, segment, size, mtimeMs, at, head, closed, summary } of rows) {
-      put.run(id, segment, size, mtimeMs, at, head, closed ? 1 : 0, JSON.stringify(summary));
+      const text = JSON.stringify(summary);
+      // A list makes the row of such a session each time.
+      if (text.length > SUMMARY_CHARS_MAX) continue;
+      put.run(id, segment, size, mtimeMs, at, head, closed ? 1 : 0, text);
     }
     const remove = database.prepare("DELETE FROM sessions WHERE id = ?");
     for (const id of gone) remove.run(id);

@@ -1,4 +1,6 @@
 import type { Disk } from "../../disk/disk.ts";
+import { HoldfastError } from "../../errors.ts";
+import { STRAYS_MAX } from "../../journal/chain.ts";
 import type { Damage, Recovery } from "../../journal/contract.ts";
 import { assertFormat } from "../../journal/lifecycle.ts";
 import type { JournalRecord } from "../../journal/record.ts";
@@ -58,22 +60,41 @@ export function keep(scan: Scan, tail: Tail): JournalRecord[] {
 
 /** Says of the segment that begins the current epoch that it is the first: a whole header names it, for its own segment and for those after it that begin none. */
 function epochFinder(): (link: Link) => boolean {
-  let epoch: number | undefined;
-  return ({ number, header }) => {
-    if (epoch === undefined && typeof header?.["epoch"] === "number") epoch = header["epoch"];
-    return epoch !== undefined && number <= epoch;
+  let epoch: number | null = null;
+  return (link) => {
+    epoch ??= epochIn(link);
+    return epoch !== null && link.number <= epoch;
   };
+}
+
+/** The epoch that the header of a segment names; null if the header is damaged, or names what cannot be. */
+function epochIn({ number, header }: Link): number | null {
+  const epoch = header?.["epoch"];
+  return Number.isSafeInteger(epoch) && (epoch as number) >= 1 && (epoch as number) <= number
+    ? (epoch as number)
+    : null;
 }
 
 /** If a header is damaged, walk back to the nearest segment that begins an epoch (S16). */
 async function epochStart(disk: Disk, folder: string, chain: readonly Link[]): Promise<number> {
   for (const link of chain.slice(1).reverse()) {
-    const epoch = link.header?.["epoch"];
-    if (typeof epoch === "number") return epoch;
+    const epoch = epochIn(link);
+    if (epoch !== null) return epoch;
     const scan = await scanSegment(disk, folder, link);
-    if (scan.records[0]?.kind === "epoch") return link.number;
+    const [first, second] = scan.records;
+    if ((first?.kind === "segment" ? second : first)?.kind === "epoch") return link.number;
   }
   return chain[0]!.number;
+}
+
+/** Each damage takes memory, over all segments. */
+const DAMAGES_MAX = STRAYS_MAX;
+
+function tooDamaged(segment: string): HoldfastError {
+  const message =
+    `The journal cannot be read: up to segment ${segment} more than ${DAMAGES_MAX} places are damaged. Nothing was touched. ` +
+    "Look at the files, and put them back from a backup.";
+  return new HoldfastError("JOURNAL_UNREADABLE", message, { segment, strays: DAMAGES_MAX });
 }
 
 /** Damage and gaps, over several segments. */
@@ -85,7 +106,9 @@ export class Account {
     for (const { offset, end, why, seq } of tail.damaged) {
       this.#damaged.push({ segment, offset, bytes: end - offset, why, ...(seq === undefined ? {} : { seq }) });
     }
-    this.#missing.push(...tail.missing);
+    // One at a time: as the parameters of one call they would overflow the stack.
+    for (const gap of tail.missing) this.#missing.push(gap);
+    if (this.#damaged.length > DAMAGES_MAX) throw tooDamaged(segment);
   }
 
   recovery(unclean: boolean, cutBytes: number, quarantine?: string): Recovery {

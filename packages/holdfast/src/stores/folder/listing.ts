@@ -1,7 +1,7 @@
 import { sep } from "node:path";
 import type { Disk, DiskStat } from "../../disk/disk.ts";
-import { diskFailure } from "../../disk/failure.ts";
-import { errnoOf } from "../../errors.ts";
+import { diskFailure, isGeneral } from "../../disk/failure.ts";
+import { type ErrorCode, errnoOf, isHoldfastError } from "../../errors.ts";
 import type { Listed, ListOptions, Summariser } from "../../journal/contract.ts";
 import { isId } from "../../journal/id.ts";
 import type { Ledger } from "../../journal/ledger.ts";
@@ -49,12 +49,11 @@ export class Listing {
     const before = this.#sessions + sep;
     const names = this.#disk.list(this.#sessions);
     const gone: string[] = [];
+    const unreadable: Row[] = [];
     let seen = 0;
-    let looked = "";
-    try {
-      for (const id of names) {
-        looked = id;
-        const row = known.get(id);
+    for (const id of names) {
+      const row = known.get(id);
+      try {
         if (row) {
           seen++;
           if (isFresh(this.#disk, before + id, row)) continue;
@@ -62,24 +61,47 @@ export class Listing {
         const made = readRow(this.#disk, before + id, id, this.#summariser);
         if (made) changed.push(made);
         else if (row) gone.push(id);
+      } catch (error) {
+        // Of this one alone: the others are listed (P9).
+        unreadable.push(unreadableRow(id, row, before + id, error));
       }
-    } catch (error) {
-      // Among thousands, it must be said which one it is.
-      throw diskFailure(error, "list the sessions", before + looked, "Nothing that was there is affected.");
     }
     if (seen < known.size) {
       const there = new Set(names);
       for (const id of known.keys()) if (!there.has(id)) gone.push(id);
     }
-    if (changed.length === 0 && gone.length === 0 && this.#order?.of === known) return this.#order.rows;
+    const isSame = changed.length === 0 && gone.length === 0 && unreadable.length === 0;
+    if (isSame && this.#order?.of === known) return this.#order.rows;
     this.#catalogue?.put(changed, gone);
     for (const row of changed) known.set(row.id, row);
     for (const id of gone) known.delete(id);
-    const rows = [...known.values()].sort((a, b) => (a.at === b.at ? (a.id < b.id ? 1 : -1) : a.at < b.at ? 1 : -1));
-    this.#order = { of: known, rows };
+    const hidden = new Set(unreadable.map(({ id }) => id));
+    const rows = [...[...known.values()].filter(({ id }) => !hidden.has(id)), ...unreadable];
+    rows.sort((a, b) => (a.at === b.at ? (a.id < b.id ? 1 : -1) : a.at < b.at ? 1 : -1));
+    this.#order = unreadable.length === 0 ? { of: known, rows } : null;
     return rows;
   }
 }
+
+/** With what was known of it before, so that it stays where it was in the list. */
+function unreadableRow(id: string, known: Row | undefined, path: string, error: unknown): Row {
+  if (isGeneral(error)) throw diskFailure(error, "list the sessions", path, "Nothing that was there is affected.");
+  const { code, message } = failureOf(error, path);
+  return { ...(known ?? { ...UNKNOWN, id }), unreadable: { code, message } };
+}
+
+function failureOf(error: unknown, path: string): { readonly code: ErrorCode; readonly message: string } {
+  if (isHoldfastError(error)) return error;
+  if (error instanceof Error && "syscall" in error)
+    return diskFailure(error, "read a session", path, "Nothing was touched.");
+  const message = `The session in ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}. Nothing was touched. Verify it.`;
+  return { code: "JOURNAL_UNREADABLE", message };
+}
+
+const UNKNOWN: Omit<Row, "id"> = {
+  ...{ segment: 0, size: 0, mtimeMs: 0, at: new Date(0).toISOString(), head: 0, closed: false },
+  summary: null,
+};
 
 function statOf(disk: Disk, path: string): DiskStat | null {
   try {
