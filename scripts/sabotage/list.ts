@@ -23,6 +23,62 @@ const BOUNDS = ["unit/disk-rules", "unit/scan-file", "unit/frames", "unit/json-t
 
 export const sabotages: readonly Sabotage[] = [
   {
+    name: "order: a clock that is set back turns the order of lists around",
+    file: "journal/order.ts",
+    find: "if (wallMs + this.#ahead < this.#newestMs) this.#pass(wallMs, this.#newestMs);",
+    replace: "",
+    look: [...CONFORMANCE, "unit/order"],
+  },
+  {
+    name: "order: a writer does not look how far the other sessions are",
+    file: "stores/folder/store.ts",
+    find: "    this.#clock.follow(this.#listing.newest());\n",
+    replace: "",
+    look: [...CONFORMANCE, "unit/list"],
+  },
+  {
+    name: "order: the header of a segment does not say how far it is ahead",
+    file: "journal/ledger.ts",
+    find: "aheadFirst: ahead !== (options.born ? 0 : this.#ahead),",
+    replace: "aheadFirst: false,",
+    look: CONFORMANCE,
+  },
+  {
+    name: "list: one session that cannot be read stops the list",
+    file: "stores/folder/listing.ts",
+    find: "        unreadable.push(unreadableRow(id, row, before + id, error));",
+    replace: "        throw error;",
+    look: ["unit/one-bad-session"],
+  },
+  {
+    name: "journal: a record may nest as deep as it likes",
+    file: "journal/decode.ts",
+    find: "if (last - start > LONG_BYTES && nestsDeeper(bytes.subarray(start, last))) return null;",
+    replace: "",
+    look: ["unit/one-bad-session"],
+  },
+  {
+    name: "journal: a long line is parsed however deep it nests",
+    file: "journal/decode.ts",
+    find: "if (text.length > 2 * RECORD_LEVELS_MAX && isDeeper(value, RECORD_LEVELS_MAX)) return null;",
+    replace: "",
+    look: ["unit/one-bad-session"],
+  },
+  {
+    name: "search: a message is indexed to its end, however long it is",
+    file: "session/search/texts.ts",
+    find: "if (text.length <= TEXT_CHARS_MAX) return text;",
+    replace: "if (text.length >= 0) return text;",
+    look: ["unit/one-bad-session"],
+  },
+  {
+    name: "resumeLatest: what was finished comes before what was interrupted",
+    file: "session/list.ts",
+    find: '  yield* free(store, { where: mine, hints: unfinished }, ({ state }) => state !== "idle");\n  yield* free(store, { where: mine, hints }, ({ state }) => state === "idle");\n',
+    replace: "  void unfinished;\n  yield* free(store, { where: mine, hints }, () => true);\n",
+    look: ["unit/list"],
+  },
+  {
     name: "no fsync: acknowledge when the bytes are written",
     file: "stores/folder/journal.ts",
     find: "this.#inFlight = this.#writer.sync().then(",
@@ -110,8 +166,8 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "two writers: a writer does not look whether it was replaced",
     file: "stores/folder/writer.ts",
-    find: "    if (isReplaced) throw replaced(this.#folder);\n",
-    replace: "    void isReplaced;\n",
+    find: "throw replaced(this.#folder);\n      if (found) this.#lease",
+    replace: "void replaced;\n      if (found) this.#lease",
     look: ["unit/fence"],
   },
   {

@@ -1,12 +1,19 @@
 import { type Shape, shapeOf } from "./shape.ts";
+import { isWellFormedText, wellFormed, wellFormedText } from "./well-formed.ts";
 
 /** Deeper than the journal takes (S5): told apart by identity alone. */
 const DEPTH_MAX = 1000;
 
-/** Deep equality as JSON sees it: a member that is undefined is not there. Bytes and URLs by what they hold. */
+/**
+ * Deep equality as JSON sees it: a member that is undefined is not there. Bytes and URLs by what they hold. A text and what is sent of
+ * it are equal: an application that was handed the one may hand it back for the other.
+ */
 export function equal(a: unknown, b: unknown, depth = 0): boolean {
   // As JSON sees it, there is one zero.
   if (a === b || Object.is(a, b)) return true;
+  if (typeof a === "string" && typeof b === "string") {
+    return a.length === b.length && wellFormedText(a) === wellFormedText(b);
+  }
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null || depth > DEPTH_MAX) return false;
   if (Array.isArray(a) || Array.isArray(b)) {
     if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
@@ -15,10 +22,15 @@ export function equal(a: unknown, b: unknown, depth = 0): boolean {
   if (a instanceof URL || b instanceof URL) return a instanceof URL && b instanceof URL && a.href === b.href;
   const [left, right] = [viewOf(a), viewOf(b)];
   if (left || right) return left !== null && right !== null && left.equals(right);
-  const [from, to] = [a as Shape, b as Shape];
+  const [from, to] = [namedAsSent(a as Shape), namedAsSent(b as Shape)];
   const names = Object.keys(from).filter((name) => from[name] !== undefined);
   if (names.length !== Object.keys(to).filter((name) => to[name] !== undefined).length) return false;
   return names.every((name) => Object.hasOwn(to, name) && equal(from[name], to[name], depth + 1));
+}
+
+function namedAsSent(shape: Shape): Shape {
+  for (const name in shape) if (!isWellFormedText(name)) return wellFormed(shape);
+  return shape;
 }
 
 function viewOf(value: object): Buffer | null {

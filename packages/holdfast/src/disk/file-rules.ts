@@ -30,7 +30,12 @@ export function assertStoreFile(path: string, { kind, owner }: DiskStat): void {
   throw new HoldfastError("STORE_FORBIDDEN", message, { path, owner, user });
 }
 
-/** The same where a folder belongs. */
+/** Is it somewhere else too? What is written here then changes a snapshot, or somebody's file that was linked into the store. */
+export function hasOtherNames({ links = 1 }: DiskStat): boolean {
+  return links > 1;
+}
+
+/** What stands where a folder belongs. */
 export function notAFolder(path: string, kind: FileKind): HoldfastError {
   const what = kind === "file" ? "a file" : WORDS[kind];
   const message = `${path} is ${what}, and a folder belongs there. It was not followed, and nothing was touched. Look at who put it there.`;

@@ -31,7 +31,8 @@ const childProcess = () => process.getBuiltinModule("node:child_process");
 export async function hardLock(path: string): Promise<DiskLock | null> {
   if (OPENS_LOCKED.has(process.platform)) return openLocked(path);
   if (process.platform !== "linux" || isMissing) return null;
-  const fd = fs.openSync(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600);
+  // For reading: a descriptor for writing would keep the file system from being made read-only.
+  const fd = fs.openSync(path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600);
   const status = await flock(fd);
   if (status === 0 && isNamed(path, fd)) return { release: () => fs.closeSync(fd) };
   fs.closeSync(fd);

@@ -34,6 +34,19 @@ export interface Summariser {
   add(row: Json, record: JournalRecord | (NewRecord & { readonly seq: number; readonly at: string })): Json;
   /** Is the row to be written into this record, as its `summary`? (`segment` and `closed` always carry it.) */
   carries(record: NewRecord): boolean;
+  /**
+   * What can be used of a row that was found in a journal or a catalogue, which anybody may have written; null if nothing can: then the records tell. Without this, a row is taken as it is.
+   */
+  read?(row: Json): Json;
+}
+
+/** The row that a record carries; undefined if it carries none that can be used. */
+export function rowIn(
+  { summary }: Pick<JournalRecord, "summary">,
+  summariser: Summariser | undefined,
+): Json | undefined {
+  if (summary === undefined || !summariser?.read) return summary;
+  return summariser.read(summary) ?? undefined;
 }
 
 export interface Holder {
@@ -89,8 +102,10 @@ export interface Verification extends Recovery {
 
 export interface Listed {
   readonly id: string;
-  /** When the newest record was written. */
+  /** When the newest record was written, by the clock of its writer. */
   readonly at: string;
+  /** What lists are ordered by, where that is not `at`, because the clock was set back: it sorts as `at` does, and is later than that. */
+  readonly stamp?: string;
   /** The newest seq. */
   readonly head: number;
   /** The last writer ended in order. If not, a writer is at work or has died: ask `holder`. */
@@ -218,7 +233,10 @@ export interface JournalStore extends AsyncDisposable {
   has(id: string): Promise<boolean>;
   /** Who writes to it now. A probe: it never waits, and disturbs nobody. */
   holder(id: string): Promise<Holder | null>;
-  /** Newest first. Reads no transcripts (P7). */
+  /**
+   * Newest first: by which session was written to last, also if a clock was wrong meanwhile, and sessions of the same instant by id. (Of sessions that two processes write at the same time, either may come first.) Reads no
+   * transcripts (P7). One session that cannot be read does not keep the others from being listed (P9).
+   */
   list(options?: ListOptions): Promise<{ readonly sessions: readonly Listed[]; readonly next?: string }>;
   /** To the trash, under the lease. SESSION_BUSY, SESSION_NOT_FOUND. */
   delete(id: string): Promise<void>;

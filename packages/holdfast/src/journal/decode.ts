@@ -39,7 +39,8 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
+    // Some runtimes give up on deep nesting.
+    if (error instanceof SyntaxError || error instanceof RangeError) return undefined;
     throw error;
   }
 }
@@ -87,14 +88,15 @@ function isRecord(value: unknown): value is JournalRecord {
 
 /** Members of the envelope that are not of their type are taken as absent (FORMAT.md, section 3): no reader has to look twice. */
 function withoutMalformed(record: JournalRecord): JournalRecord {
-  const { unit, synced, key, must } = record as Record<string, unknown>;
+  const { unit, synced, ahead, key, must } = record as Record<string, unknown>;
   if (unit !== undefined && !isCount(unit, 2)) Reflect.deleteProperty(record, "unit");
   if (synced !== undefined && !isCount(synced, 0)) Reflect.deleteProperty(record, "synced");
+  if (ahead !== undefined && !isCount(ahead, 0)) Reflect.deleteProperty(record, "ahead");
   if (key !== undefined && typeof key !== "string") Reflect.deleteProperty(record, "key");
   if (must !== undefined && must !== true) Reflect.deleteProperty(record, "must");
   return record;
 }
 
-function isCount(value: unknown, min: number): boolean {
+export function isCount(value: unknown, min: number): value is number {
   return Number.isSafeInteger(value) && (value as number) >= min;
 }

@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import { HoldfastError } from "../errors.ts";
+import { isCount } from "./decode.ts";
 import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type Json, type NewRecord } from "./record.ts";
 
 /** The version of this library, as journals name their writer. A test keeps it equal to package.json. */
@@ -46,10 +47,6 @@ export function placeBefore(header: JournalRecord): Place | null {
   if (typeof after !== "object" || after === null || Array.isArray(after)) return null;
   const { segment, bytes } = after as Readonly<Record<string, unknown>>;
   return isCount(segment, 1) && isCount(bytes, 0) ? { segment, bytes } : null;
-}
-
-function isCount(value: unknown, min: number): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= min;
 }
 
 /** Who writes from here on, and in what state the journal was found. */

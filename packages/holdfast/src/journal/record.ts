@@ -2,7 +2,7 @@
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [k: string]: Json | undefined };
 
 /**
- * A record as a caller hands it over: a kind, and members of its own. The names of the envelope (`seq`, `unit`, `synced`,
+ * A record as a caller hands it over: a kind, and members of its own. The names of the envelope (`seq`, `unit`, `synced`, `ahead`,
  * `at`, `key`, `summary`, `crc`) are the journal's. `must: true` says that a reader that does not know the kind may not pass it over.
  */
 export interface NewRecord {
@@ -21,6 +21,8 @@ export interface JournalRecord {
   readonly unit?: number;
   /** Every record up to this seq was known to be durable when this one was encoded. */
   readonly synced?: number;
+  /** The place of the session in lists is `at` plus so many milliseconds, from this record on (order.ts). */
+  readonly ahead?: number;
   readonly must?: boolean;
   /** The idempotency key of the append that wrote this record (on the first record of its unit). */
   readonly key?: string;

@@ -6,6 +6,7 @@ import type { Conversation } from "./conversation.ts";
 import { type Item, isShown } from "./item.ts";
 import type { MessageRecord, RepairEntry } from "./records.ts";
 import { madeEntry } from "./resume.ts";
+import { stepsOfGiven } from "./unsent.ts";
 
 /** What the session gives along. */
 export interface Stored<M> {
@@ -31,8 +32,12 @@ export function taken<M>(
   store: Stored<M>,
 ): Carried<M>[] {
   const ids = new Set<string>();
-  return given.map((one) => {
-    const carried = isEntry(one) ? entryTaken(conversation, one, store) : messageTaken(conversation, one, store);
+  const fresh = given.map((one) => (isEntry(one) ? "" : store.newId()));
+  const steps = stepsOfNew(conversation, given, fresh);
+  return given.map((one, at) => {
+    const carried = isEntry(one)
+      ? entryTaken(conversation, one, store)
+      : messageTaken(conversation, one, fresh[at]!, steps[at]!, store);
     const { id } = carried.entry;
     if (ids.has(id)) {
       const message = `The entry ${id} was given twice, and an id stands for one message. Nothing was changed. Give the message itself where it is to be repeated.`;
@@ -83,11 +88,34 @@ function entryTaken<M>(conversation: Conversation<M>, given: Entry<M>, store: St
   return { ...itemOf(dialect, entry, "message", redacted), stored, isNew: false };
 }
 
-function messageTaken<M>(conversation: Conversation<M>, given: M, store: Stored<M>): Carried<M> {
+/** For each message that is given as such; an entry has its own. */
+function stepsOfNew<M>(
+  { dialect }: Conversation<M>,
+  given: readonly (M | Entry<M>)[],
+  ids: readonly string[],
+): readonly string[] {
+  const steps: string[] = [];
+  for (let from = 0, to = 0; from < given.length; from = to) {
+    to += 1;
+    if (isEntry(given[from]!)) steps.push("");
+    else {
+      while (to < given.length && !isEntry(given[to]!)) to += 1;
+      for (const step of stepsOfGiven(given.slice(from, to) as M[], dialect, (at) => ids[from + at]!)) steps.push(step);
+    }
+  }
+  return steps;
+}
+
+function messageTaken<M>(
+  conversation: Conversation<M>,
+  given: M,
+  id: string,
+  step: string,
+  store: Stored<M>,
+): Carried<M> {
   const { dialect, head: seq, at, turns: turn } = conversation;
   const { stored, redacted } = store.message(given);
-  const id = store.newId();
-  const entry: Entry<M> = { id, seq, at, turn, step: id, message: decoded(dialect, stored), metadata: {} };
+  const entry: Entry<M> = { id, seq, at, turn, step, message: decoded(dialect, stored), metadata: {} };
   return { ...itemOf(dialect, entry, "message", redacted), stored, isNew: true };
 }
 

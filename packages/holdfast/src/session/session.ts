@@ -127,6 +127,9 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   get attributes(): surface.Attributes {
     return this.#view.attributes;
   }
+  get warnings(): readonly string[] {
+    return this.#view.warnings;
+  }
   get turn(): LiveTurn<M> | null {
     return this.#turn?.isRecorded && !this.#turn.isOver ? this.#turn : null;
   }

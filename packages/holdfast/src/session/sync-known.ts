@@ -2,6 +2,8 @@ import type { Dialect, Entry } from "../dialects/dialect.ts";
 import { isHoldfastError } from "../errors.ts";
 import type { Intake } from "./intake.ts";
 import { type Item, isShown } from "./item.ts";
+import { stepsOfGiven } from "./unsent.ts";
+import { originalOf } from "./view.ts";
 
 /** A message of the application's array, and what is recorded of it. */
 export interface Slot<M> {
@@ -114,7 +116,7 @@ export function slotsOfView<M>(
 export function viewSlots<M>(view: readonly M[], items: readonly Item<M>[]): Slot<M>[] {
   const ids = new Map<M, string>();
   for (const { entry } of items) ids.set(entry.message, entry.id);
-  return view.map((message) => slotOf(message, message, ids.get(message) ?? null));
+  return view.map((message) => slotOf(message, message, ids.get(originalOf(message)) ?? null));
 }
 
 /**
@@ -155,9 +157,9 @@ export function slotsOfArranged<M>(
   comparison: Comparison<M>,
   dialect: Dialect<M>,
 ): Slot<M>[] | null {
+  const steps = stepsOfGiven(messages, dialect, String);
   const entries = messages.map((message, at) => {
-    const id = String(at);
-    return { id, seq: at, at: "", turn: 0, step: id, message, metadata: {} };
+    return { id: String(at), seq: at, at: "", turn: 0, step: steps[at]!, message, metadata: {} };
   });
   const isShown = (end: number, until: number): boolean => {
     const arranged = dialect.arrange(entries.slice(0, end), { changedAt: null, next: "model" });

@@ -1,4 +1,5 @@
 import type { Dialect, Entry } from "../dialects/dialect.ts";
+import { wellFormed } from "../dialects/well-formed.ts";
 import type { Item } from "./item.ts";
 import { type Comparison, type Slot, slotOf } from "./sync-known.ts";
 import { pairsIn, stepsOf } from "./whole-steps.ts";
@@ -118,7 +119,8 @@ function matched<M>({ messages, slots, same, comparison, dialect }: RewriteParts
 function sortOf<M>(message: M, dialect: Dialect<M>): string {
   const calls = dialect.calls(message).map(({ id }) => id);
   const results = dialect.results(message).map(({ call }) => call);
-  return JSON.stringify([dialect.role(message), calls, results, dialect.text(message).slice(0, 200)]);
+  const text = dialect.text(message).slice(0, 200);
+  return JSON.stringify(wellFormed([dialect.role(message), calls, results, text]));
 }
 
 function cutOf<M>(

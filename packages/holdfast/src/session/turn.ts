@@ -22,6 +22,17 @@ import type {
 } from "./surface.ts";
 import { Tools } from "./tools.ts";
 import { itemsFrom, keptAsItIs, type Taken, takenIn } from "./unit.ts";
+import { unsentIn } from "./unsent.ts";
+import { reasonWords } from "./words.ts";
+
+const warned = new Set<string>();
+
+/** Once in a process: it goes to stderr, unless the application listens to warnings or has turned them off. */
+function warnOnce(text: string): void {
+  if (warned.has(text)) return;
+  warned.add(text);
+  process.emitWarning(text, { type: "HoldfastWarning", code: "HOLDFAST_UNSENT" });
+}
 
 /** A turn that this process works on. */
 export class LiveTurn<M> implements Turn<M> {
@@ -113,7 +124,8 @@ export class LiveTurn<M> implements Turn<M> {
     let outcome: Outcome<T>;
     if (this.#wasAborted) {
       outcome = { error: this.signal.reason };
-      await this.#tools.end(callId, { error: `It did not run: ${wordsOf(outcome.error)}.` }, undefined, running);
+      const why = reasonWords(wordsOf(outcome.error));
+      await this.#tools.end(callId, { error: `It did not run: ${why}.` }, undefined, running);
       return outcome;
     }
     try {
@@ -237,6 +249,7 @@ export class LiveTurn<M> implements Turn<M> {
       draft?.release("itself");
       other?.release("another");
       if (this.#draft === draft || this.#draft === other) this.#draft = null;
+      if (taken.isAnswer) this.#warn(items.ids);
       const after = options.usage ? 1 : 0;
       return { id: items.ids[0]!, ids: [...items.ids], seq: last - after - items.ids.length + 1 };
     } catch (error) {
@@ -280,6 +293,14 @@ export class LiveTurn<M> implements Turn<M> {
   #isAskedSinceAnswer(): boolean {
     const last = this.#host.conversation.items.findLast((item) => item.role === "assistant" && isShown(item));
     return this.#host.askedAt() >= Math.max(last?.entry.seq ?? 0, this.prompt.seq);
+  }
+
+  /** Of what was recorded and will not be sent. */
+  #warn(ids: readonly string[]): void {
+    const { conversation } = this.#host;
+    if (!conversation.dialect.unsent) return;
+    const recorded = ids.flatMap((id) => conversation.find(id) ?? []);
+    for (const why of unsentIn(recorded, conversation.dialect)) warnOnce(why);
   }
 
   #draftRecord(piece: DraftPiece): SessionRecord {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Disk, DiskLock, DiskStat } from "../disk/disk.ts";
 import { diskFailure, isForbidden } from "../disk/failure.ts";
+import { hasOtherNames } from "../disk/file-rules.ts";
 import { errnoOf, HoldfastError } from "../errors.ts";
 import type { Holder } from "../journal/contract.ts";
 import { newId } from "../journal/id.ts";
@@ -17,6 +18,8 @@ const LOST = new Set(["ENOENT", "ERR_SQLITE_ERROR"]);
 
 /** The hard lock costs a child process, so a session that is opened and closed at once does without. */
 const HARDEN_AFTER_MS = 100;
+/** Looks from other processes take the hard lock for an instant, so one refusal does not settle it. Each try waits twice as long as the one before. */
+const HARDEN_TRIES = 6;
 const NOTE_BYTES_MAX = 4096;
 const TEMPORARY = ".tmp";
 const DAY_MS = 24 * 3600 * 1000;
@@ -44,6 +47,7 @@ interface Held {
   readonly lock: DiskLock;
   readonly holder: Holder;
   hardLock: DiskLock | null;
+  hardening?: NodeJS.Timeout;
 }
 
 /**
@@ -204,8 +208,7 @@ export class Leases {
       throw error;
     }
     let isReleased = false;
-    const hardening = setTimeout(() => this.#harden(id, held, () => isReleased), HARDEN_AFTER_MS);
-    hardening.unref();
+    this.#hardenLater(id, held, () => isReleased);
     return {
       get isSure() {
         return held.hardLock !== null;
@@ -219,7 +222,7 @@ export class Leases {
       release: (closedAt) => {
         if (isReleased) return;
         isReleased = true;
-        clearTimeout(hardening);
+        clearTimeout(held.hardening);
         if (closedAt) this.#write(this.#closedPath(id), closedAt);
         this.#held.delete(key);
         held.hardLock?.release();
@@ -228,11 +231,17 @@ export class Leases {
     };
   }
 
-  async #harden(id: string, held: Held, isReleased: () => boolean): Promise<void> {
+  #hardenLater(id: string, held: Held, isReleased: () => boolean, tried = 0): void {
+    held.hardening = setTimeout(() => this.#harden(id, held, isReleased, tried + 1), HARDEN_AFTER_MS * 2 ** tried);
+    held.hardening.unref();
+  }
+
+  async #harden(id: string, held: Held, isReleased: () => boolean, tried: number): Promise<void> {
     try {
       const hardLock = await this.#disk.hardLock(this.#hardLockPath(id));
       if (isReleased()) hardLock?.release();
-      else held.hardLock = hardLock;
+      else if (hardLock) held.hardLock = hardLock;
+      else if (tried < HARDEN_TRIES) this.#hardenLater(id, held, isReleased, tried);
     } catch (error) {
       // The lease is held all the same, and is not sure.
       if (errnoOf(error) === undefined) throw error;
@@ -283,7 +292,7 @@ export class Leases {
       throw new HoldfastError("PATH_UNSAFE", message, { path });
     }
     if (stat.size > 0 && !this.#held.has(identity(stat))) {
-      if ((stat.links ?? 1) > 1) throw sharedContent(path);
+      if (hasOtherNames(stat)) throw sharedContent(path);
       const file = this.#disk.open(path, "update");
       try {
         file.truncate(0);

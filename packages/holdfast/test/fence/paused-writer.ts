@@ -25,6 +25,8 @@ export type Said =
   | { readonly e: "acknowledged"; readonly n: string }
   | { readonly e: "done"; readonly steps: number; readonly error: string | null };
 
+type During = (journal: Journal, job: Job) => Promise<unknown>;
+
 /** What is done before the calls are counted, and what is done while they are. */
 const works = {
   append: { before: create, during: (journal: Journal) => appendAll(journal, ["a1", "a2"]) },
@@ -42,10 +44,7 @@ const works = {
   "open after a close": { before: nothing, during: open },
   "go on after a close": { before: open, during: (journal: Journal) => appendAll(journal, ["a1", "a2"]) },
   "close after a look": { before: open, during: (journal: Journal) => journal.close() },
-} satisfies Record<
-  string,
-  { before: (job: Job) => Promise<Journal | null>; during: (journal: Journal, job: Job) => Promise<unknown> }
->;
+} satisfies Record<string, { before: (job: Job) => Promise<Journal | null>; during: During }>;
 
 export const names = Object.keys(works) as Work[];
 
@@ -99,7 +98,7 @@ const options = (job: Job) => ({ disk: pausing, durability: job.durability, cata
 let counting = false;
 let steps = 0;
 let pauseAt = -1;
-let gate = new Int32Array(2);
+let gate = new Int32Array(new SharedArrayBuffer(8));
 
 function step(): void {
   if (!counting || steps++ !== pauseAt) return;
@@ -156,7 +155,7 @@ async function run(job: Job): Promise<void> {
     const { before, during } = works[job.work];
     const journal = await before(job);
     counting = true;
-    await during(journal as Journal, job);
+    await (during as During)(journal as Journal, job);
   } catch (caught) {
     error = isHoldfastError(caught) ? caught.code : String(caught);
   } finally {

@@ -62,7 +62,10 @@ async function contend({ root, id, name, durability, locks }: Contender): Promis
         }));
         if (Math.random() < 0.05) await journal.epoch(() => [{ kind: "epoch", reason: "compaction" }, ...unit]);
         else await journal.append(unit);
-        for (const { n } of unit) tellLine({ e: "acknowledged", name, n } satisfies Acknowledged);
+        for (const { n } of unit) {
+          const told: Acknowledged = { e: "acknowledged", name, n };
+          tellLine(told);
+        }
       }
       if (Math.random() < 0.7) await journal.close();
       else await sleep(Math.random() * 30);

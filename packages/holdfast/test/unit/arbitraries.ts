@@ -48,7 +48,7 @@ export const json: fc.Arbitrary<unknown> = fc.letrec((tie) => ({
   ),
 })).value;
 
-const RESERVED = new Set(["seq", "unit", "synced", "at", "kind", "must", "key", "summary", "crc", "toJSON"]);
+const RESERVED = new Set(["seq", "unit", "synced", "ahead", "at", "kind", "must", "key", "summary", "crc", "toJSON"]);
 
 export const newRecord: fc.Arbitrary<NewRecord> = fc
   .record({

@@ -270,7 +270,7 @@ test("a copy of the sessions alone, on a medium that cannot be written to, can b
   expect(readdirSync(here.path)).toEqual(["sessions"]);
 });
 
-test("a session that may not be read is listed with the reason, and so are the others", async () => {
+test("P9: a session that may not be read is listed with the reason, and the others as ever", async () => {
   using here = place();
   await using store = await openFolderStore(here.path);
   const ids = [newId(), newId()];

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { newId, openFolderStore } from "holdfast";
 import { type DiskLock, nodeDisk } from "holdfast/disk";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { place, treeOf } from "../place.ts";
 
 /** P6: the right to write, and what can and cannot take it away. */
@@ -57,6 +57,7 @@ test("every lock is free as soon as its process is killed", async () => {
     setInterval(() => {}, 1000);`;
   const code = ["--conditions=holdfast-source", "--input-type=module", "-e", program];
   const child = spawn(process.execPath, code, { cwd: import.meta.dirname, stdio: ["ignore", "pipe", "inherit"] });
+  onTestFinished(() => void child.kill("SIGKILL"));
   await once(child.stdout, "data");
   await untilHard(here.path, id);
   await using store = await openFolderStore(here.path);
@@ -65,6 +66,18 @@ test("every lock is free as soon as its process is killed", async () => {
   await once(child, "exit");
   expect(await store.holder(id)).toBeNull();
   await (await store.open(id)).journal.close();
+});
+
+test("a hard lock that a look kept away is asked for again, until it is there", async () => {
+  using here = place();
+  let tries = 0;
+  const disk = { ...nodeDisk, hardLock: async () => (++tries < 3 ? null : { release: () => {} }) };
+  await using store = await openFolderStore(here.path, { disk });
+  const journal = await store.create(newId(), []);
+  while (tries < 3) await sleep(20);
+  await sleep(1000);
+  expect(tries).toBe(3);
+  await journal.close();
 });
 
 test("on a system without the program `flock` there is no hard lock, and everything else works", async () => {

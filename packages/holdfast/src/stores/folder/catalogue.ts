@@ -7,15 +7,18 @@ import { isNestedTooDeep } from "../../journal/json-text.ts";
 import type { Json } from "../../journal/record.ts";
 import type { Row } from "./summary.ts";
 
-const SCHEMA_VERSION = 1;
+const SCHEMA_VERSION = 2;
 const SCHEMA = `CREATE TABLE sessions (id TEXT PRIMARY KEY, segment INTEGER NOT NULL, size INTEGER NOT NULL, mtime REAL NOT NULL,
-  at TEXT NOT NULL, head INTEGER NOT NULL, closed INTEGER NOT NULL, summary TEXT NOT NULL) WITHOUT ROWID;
+  at TEXT NOT NULL, stamp TEXT NOT NULL, head INTEGER NOT NULL, closed INTEGER NOT NULL, summary TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE INDEX sessions_by_stamp ON sessions (stamp);
 PRAGMA user_version=${SCHEMA_VERSION};`;
 /** A catalogue is read as a whole. A larger one is none of ours: that would be half a million sessions. */
 const BYTES_MAX = 512 * 1024 * 1024;
 const SUMMARY_CHARS_MAX = 1024 * 1024;
 const SQLITE_BUSY = 5;
 const SQLITE_LOCKED = 6;
+const SQLITE_FULL = 13;
+const SQLITE_IOERR_SHMSIZE = 4874;
 
 /**
  * The rows of a list, kept over processes in an SQLite file. It is derived: delete it, and it is made anew; and whatever goes wrong with it is nobody's
@@ -45,6 +48,14 @@ export class Catalogue {
     }, this.#rows ?? new Map());
   }
 
+  /** The newest stamp that is known; undefined if there is none. */
+  newest(): string | undefined {
+    return this.#guarded((database) => {
+      const { newest } = database.prepare("SELECT max(stamp) AS newest FROM sessions").get() as { newest: unknown };
+      return typeof newest === "string" ? newest : undefined;
+    }, undefined);
+  }
+
   put(rows: readonly Row[], gone: readonly string[] = []): void {
     if (rows.length === 0 && gone.length === 0) return;
     for (const row of rows) this.#rows?.set(row.id, row);
@@ -66,6 +77,8 @@ export class Catalogue {
       } catch (error) {
         const code = sqliteCode(error);
         if (code === SQLITE_BUSY || code === SQLITE_LOCKED) return otherwise;
+        // Nothing is wrong with it: it is used again when there is space.
+        if (isFull(error)) return otherwise;
         if (code === undefined && errnoOf(error) === undefined && !(error instanceof SyntaxError)) throw error;
         // Damaged, of another schema, or not readable: made anew, once.
         this.#discard();
@@ -96,6 +109,12 @@ export class Catalogue {
   }
 }
 
+/** There is no space to write it, or even to share it with other processes. */
+function isFull(error: unknown): boolean {
+  if (sqliteCode(error) === SQLITE_FULL) return true;
+  return sqliteCode(error) !== undefined && (error as { errcode: number }).errcode === SQLITE_IOERR_SHMSIZE;
+}
+
 function versionOf(database: DatabaseSync): number {
   return (database.prepare("PRAGMA user_version").get() as { user_version: number }).user_version;
 }
@@ -118,23 +137,26 @@ function unusable(why: string): Error {
 
 /** Throws SyntaxError at a row that no version of ours has written. */
 function readRows(database: DatabaseSync): Map<string, Row> {
-  const statement = database.prepare("SELECT id, segment, size, mtime, at, head, closed, summary FROM sessions");
+  const statement = database.prepare("SELECT id, segment, size, mtime, at, stamp, head, closed, summary FROM sessions");
   statement.setReturnArrays(true);
   const rows = new Map<string, Row>();
   for (const columns of statement.iterate() as unknown as Iterable<unknown[]>) {
-    const [id, segment, size, mtimeMs, at, head, closed, text] = columns;
+    const [id, segment, size, mtimeMs, at, stamp, head, closed, text] = columns;
     const isOurs =
       typeof id === "string" &&
       isCount(segment) &&
       isCount(size) &&
       typeof mtimeMs === "number" &&
       typeof at === "string" &&
+      typeof stamp === "string" &&
       isCount(head) &&
       typeof text === "string" &&
       text.length <= SUMMARY_CHARS_MAX;
     const summary = isOurs ? (JSON.parse(text) as Json) : null;
     if (!isOurs || isNestedTooDeep(summary)) throw new SyntaxError("the catalogue holds a row that is none");
-    rows.set(id, { id, segment, size, mtimeMs, at, head, closed: closed === 1, summary });
+    // Somebody has put another thing there: what the session is, its files tell.
+    if (typeof summary !== "object" || Array.isArray(summary)) continue;
+    rows.set(id, { id, segment, size, mtimeMs, at, stamp, head, closed: closed === 1, summary });
   }
   return rows;
 }
@@ -146,12 +168,12 @@ function isCount(value: unknown): value is number {
 function writeRows(database: DatabaseSync, rows: readonly Row[], gone: readonly string[]): void {
   database.exec("BEGIN IMMEDIATE");
   try {
-    const put = database.prepare("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
-    for (const { id, segment, size, mtimeMs, at, head, closed, summary } of rows) {
+    const put = database.prepare("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    for (const { id, segment, size, mtimeMs, at, stamp, head, closed, summary } of rows) {
       const text = JSON.stringify(summary);
       // A list makes the row of such a session each time.
       if (text.length > SUMMARY_CHARS_MAX) continue;
-      put.run(id, segment, size, mtimeMs, at, head, closed ? 1 : 0, text);
+      put.run(id, segment, size, mtimeMs, at, stamp, head, closed ? 1 : 0, text);
     }
     const remove = database.prepare("DELETE FROM sessions WHERE id = ?");
     for (const id of gone) remove.run(id);

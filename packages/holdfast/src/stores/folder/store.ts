@@ -9,6 +9,7 @@ import type * as contract from "../../journal/contract.ts";
 import { assertId } from "../../journal/id.ts";
 import { Ledger } from "../../journal/ledger.ts";
 import { openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
+import { OrderClock } from "../../journal/order.ts";
 import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
 import type { VerbatimLine } from "../../journal/verbatim.ts";
@@ -78,6 +79,7 @@ class FolderStore implements contract.JournalStore {
   readonly #leases: Leases;
   readonly #catalogue: Catalogue | null;
   readonly #listing: Listing;
+  readonly #clock: OrderClock;
   readonly #live = new Map<string, FolderJournal>();
   /** Fires when the store is closed: that ends those who follow. */
   readonly #ending = new AbortController();
@@ -94,6 +96,7 @@ class FolderStore implements contract.JournalStore {
     this.#incoming = join(root, "incoming");
     this.#disk = options.disk ?? nodeDisk;
     this.#options = options;
+    this.#clock = OrderClock.of(options.clock);
     this.#made = this.#makeFolders();
     this.#leases = Leases.inRoot(this.#disk, root);
     this.searchFile = options.catalogue === false ? null : join(root, "search.sqlite");
@@ -263,6 +266,7 @@ class FolderStore implements contract.JournalStore {
         this.#anchor();
         const place = { disk: this.#disk, incoming: this.#incoming, sessions: this.#sessions, id };
         await adoptSession(place, lines);
+        this.#listing.lookAgain();
       } catch (error) {
         throw diskFailure(error, "take a session over", folder, "Nothing that was there is affected.");
       }
@@ -350,8 +354,10 @@ class FolderStore implements contract.JournalStore {
     }
   }
 
+  /** For a writer, whose session comes before all others in lists from its first record on, whatever the clock says. */
   #ledger(): Ledger {
-    return new Ledger({ clock: this.#options.clock ?? Date.now, summariser: this.#options.summariser });
+    this.#clock.follow(this.#listing.newest());
+    return new Ledger({ clock: this.#clock, summariser: this.#options.summariser });
   }
 
   #now(): number {

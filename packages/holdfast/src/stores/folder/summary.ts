@@ -1,9 +1,10 @@
 import { join, sep } from "node:path";
 import type { Disk, DiskFile } from "../../disk/disk.ts";
-import { notAFolder } from "../../disk/file-rules.ts";
+import { hasOtherNames, notAFolder } from "../../disk/file-rules.ts";
 import { errnoOf, HoldfastError } from "../../errors.ts";
-import type { Listed, Summariser } from "../../journal/contract.ts";
+import { type Listed, rowIn, type Summariser } from "../../journal/contract.ts";
 import { decodeLine } from "../../journal/decode.ts";
+import { aheadAfter, stampOf } from "../../journal/order.ts";
 import { type JournalRecord, type Json, RECORD_BYTES_MAX } from "../../journal/record.ts";
 import { Scan } from "../../journal/scan.ts";
 import { decideTail } from "../../journal/tail.ts";
@@ -18,6 +19,8 @@ export interface Row {
   readonly size: number;
   readonly mtimeMs: number;
   readonly at: string;
+  /** What lists are ordered by. */
+  readonly stamp: string;
   readonly head: number;
   readonly closed: boolean;
   readonly summary: Json;
@@ -44,11 +47,12 @@ const NEWLINE = 0x0a;
 
 /**
  * Is the row still what the files say? A closed session can only change through a writer, whose first record (`opened`) goes to the
- * segment that is newest now: one look at that tells. One that was not closed may have gone on in a newer segment.
+ * segment that is newest now: one look at that tells. One that was not closed may have gone on in a newer segment. So may one whose segment has other names: writers do not
+ * change that.
  */
 export function isFresh(disk: Disk, folder: string, row: Row): boolean {
   const found = disk.stat(folder + sep + segmentName(row.segment));
-  if (!found || found.size !== row.size || found.mtimeMs !== row.mtimeMs) return false;
+  if (!found || found.size !== row.size || found.mtimeMs !== row.mtimeMs || hasOtherNames(found)) return false;
   return row.closed || disk.stat(folder + sep + segmentName(row.segment + 1)) === null;
 }
 
@@ -82,7 +86,9 @@ function lookAt(disk: Disk, folder: string, id: string, summariser: Summariser |
   for (const segment of segments.reverse()) {
     const source = openSource(disk, folder, segment);
     try {
-      const { records, isAll } = source.packed ? packedEnd(source.packed) : recordsSinceSummary(source, source.size());
+      const { records, isAll } = source.packed
+        ? packedEnd(source.packed, summariser)
+        : recordsSinceSummary(source, source.size(), summariser);
       const last = records.at(-1);
       if (!last) continue;
       const closed = last.kind === "closed" && segment === newest;
@@ -93,6 +99,7 @@ function lookAt(disk: Disk, folder: string, id: string, summariser: Summariser |
         size,
         mtimeMs,
         at: last.at,
+        stamp: stampOf(last.at, records.reduce(aheadAfter, 0)),
         head: last.seq,
         closed,
         summary: summarise(records, summariser),
@@ -111,24 +118,28 @@ function withoutRow(folder: string, why: string): HoldfastError {
 function summarise(records: readonly JournalRecord[], summariser: Summariser | undefined): Json {
   let row: Json = null;
   for (const record of records) {
-    if (record.summary !== undefined) row = record.summary;
+    const carried = rowIn(record, summariser);
+    if (carried !== undefined) row = carried;
     else if (summariser) row = summariser.add(row, record);
   }
   return row;
 }
 
-/** The newest record that carries a summary, and those after it; all of the segment's if none does. Not `isAll`: it stands further back than a list looks. */
-function recordsSinceSummary(
-  file: SegmentBytes,
-  size: number,
-): { readonly records: readonly JournalRecord[]; readonly isAll: boolean } {
+/** The newest records of a segment: from the one that carries a summary on, or all of them. Not `isAll`: that one stands further back than a list looks. */
+interface End {
+  readonly records: readonly JournalRecord[];
+  readonly isAll: boolean;
+}
+
+function recordsSinceSummary(file: SegmentBytes, size: number, summariser: Summariser | undefined): End {
+  const carries = (record: JournalRecord): boolean => rowIn(record, summariser) !== undefined;
   for (let length = Math.min(GLANCE_BYTES, size); ; length = Math.min(length * 16, size, LOOK_BACK_BYTES_MAX)) {
     const start = size - length;
     const bytes = length <= shared.length ? shared : Buffer.allocUnsafe(length);
     const read = file.read(bytes, 0, length, start);
     const tail = bytes.subarray(0, read);
     const closing = lastLine(tail);
-    if (closing?.summary !== undefined) return { records: [closing], isAll: true };
+    if (closing && carries(closing)) return { records: [closing], isAll: true };
 
     const from = start === 0 ? 0 : tail.indexOf(NEWLINE) + 1;
     const scan = new Scan();
@@ -136,7 +147,7 @@ function recordsSinceSummary(
     scan.finish(tail, rest, tail.length, start + rest);
     const { keep } = decideTail(scan, { sealed: false });
     const records = scan.records.slice(0, keep);
-    const newest = records.findLastIndex((record) => record.summary !== undefined);
+    const newest = records.findLastIndex(carries);
     if (newest !== -1) return { records: records.slice(newest), isAll: true };
     if (start === 0) return { records, isAll: true };
     if (length === LOOK_BACK_BYTES_MAX || records.length > LOOK_BACK_RECORDS_MAX) return { records, isAll: false };
@@ -144,12 +155,12 @@ function recordsSinceSummary(
 }
 
 /** The same of a packed segment, which is the newest only where the plain one was lost. */
-function packedEnd(file: DiskFile): { readonly records: readonly JournalRecord[]; readonly isAll: boolean } {
+function packedEnd(file: DiskFile, summariser: Summariser | undefined): End {
   const size = plainSizeOf(file);
   const from = Math.max(0, size - PACKED_LOOK_BACK_BYTES);
   const scan = new Scan();
   if (size > 0) for (const frame of readFrames(file, from)) feedFrame(scan, frame, 0);
-  const newest = scan.records.findLastIndex((record) => record.summary !== undefined);
+  const newest = scan.records.findLastIndex((record) => rowIn(record, summariser) !== undefined);
   return { records: scan.records.slice(Math.max(0, newest)), isAll: newest !== -1 || from === 0 };
 }
 

@@ -108,15 +108,14 @@ export class SegmentWriter {
   /** Is it still my file, and my session (S12)? A sync proves nothing about a file that nobody will find again, or read to its end. */
   assertMine(): void {
     let found: DiskStat | null;
-    let isReplaced: boolean;
     try {
       found = this.#disk.stat(this.path);
-      isReplaced = isClaimed(this.#disk, this.#folder, (this.#claimed ?? this.#segment) + 1);
-      this.#lease.assertHeld();
+      if (found && isClaimed(this.#disk, this.#folder, (this.#claimed ?? this.#segment) + 1))
+        throw replaced(this.#folder);
+      if (found) this.#lease.assertHeld();
     } catch (error) {
       throw error instanceof HoldfastError ? error : cannotLook(this.path, error);
     }
-    if (isReplaced) throw replaced(this.#folder);
     const { dev, ino } = this.#identity!;
     if (found && found.dev === dev && found.ino === ino && found.size === this.#size) return;
     const facts = { path: this.path, expectedBytes: this.#size, foundBytes: found?.size ?? null };
