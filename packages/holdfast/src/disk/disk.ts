@@ -11,7 +11,8 @@ export interface Disk {
    * - `update`: for `writeAt`, `truncate` and reading; the file exists;
    * - `create`: a new file, 0600, for `write` at the end; EEXIST if the name is taken, also by a dangling link.
    *
-   * A symbolic link at the end of the path is refused (ELOOP) where the system can.
+   * Every file of a store is opened here, so here it is decided what is no file of a store (file-rules.ts): anything but a regular file is PATH_UNSAFE,
+   * one that belongs to another user is STORE_FORBIDDEN. Never waits: a FIFO that nobody writes to is refused like the others.
    */
   open(path: string, mode: OpenMode): DiskFile;
   /** Of the name itself, not of what a symbolic link points to; null if nothing is there. */
@@ -51,13 +52,18 @@ export interface Disk {
 
 export type OpenMode = "read" | "append" | "update" | "create";
 
+/** What a name can lead to. */
+export type FileKind = "file" | "folder" | "link" | "fifo" | "socket" | "device" | "other";
+
 export interface DiskStat {
-  readonly kind: "file" | "folder" | "link" | "other";
+  readonly kind: FileKind;
   readonly size: number;
   readonly dev: number;
   readonly ino: number;
   readonly mtimeMs: number;
-  /** How many names the file has. */
+  /** The user that it belongs to; missing where files belong to nobody (Windows). */
+  readonly owner?: number;
+  /** How many names it has. */
   readonly links: number;
 }
 

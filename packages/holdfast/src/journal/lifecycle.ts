@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import { HoldfastError } from "../errors.ts";
+import { isCount } from "./decode.ts";
 import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type Json, type NewRecord } from "./record.ts";
 
 /** The version of this library, as journals name their writer. A test keeps it equal to package.json. */
@@ -45,9 +46,7 @@ export function placeBefore(header: JournalRecord, number: number): Place | null
   const after = header["after"];
   if (typeof after !== "object" || after === null || Array.isArray(after)) return null;
   const { segment, bytes } = after as Readonly<Record<string, unknown>>;
-  if (!Number.isSafeInteger(segment) || !Number.isSafeInteger(bytes)) return null;
-  const place = { segment: segment as number, bytes: bytes as number };
-  return place.segment >= 1 && place.segment < number && place.bytes >= 0 ? place : null;
+  return isCount(segment, 1) && segment < number && isCount(bytes, 0) ? { segment, bytes } : null;
 }
 
 /** Who writes from here on, and in what state the journal was found. */

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Disk, DiskLock, DiskStat } from "../disk/disk.ts";
 import { diskFailure, isForbidden } from "../disk/failure.ts";
+import { hasOtherNames } from "../disk/file-rules.ts";
 import { errnoOf, HoldfastError } from "../errors.ts";
 import type { Holder } from "../journal/contract.ts";
 import { newId } from "../journal/id.ts";
@@ -291,6 +292,7 @@ export class Leases {
       throw new HoldfastError("PATH_UNSAFE", message, { path });
     }
     if (stat.size > 0 && !this.#held.has(identity(stat))) {
+      if (hasOtherNames(stat)) throw sharedContent(path);
       const file = this.#disk.open(path, "update");
       try {
         file.truncate(0);
@@ -395,6 +397,12 @@ function isAlive(pid: number): boolean {
 
 function identity(stat: DiskStat): string {
   return `${stat.dev}:${stat.ino}`;
+}
+
+/** To empty it would empty a file that is somewhere else too. */
+function sharedContent(path: string): HoldfastError {
+  const message = `The lease ${path} is a hard link to a file with content. Nothing was touched. Look at who put it there, and remove it.`;
+  return new HoldfastError("PATH_UNSAFE", message, { path });
 }
 
 function lost(id: string, path: string): HoldfastError {

@@ -34,26 +34,31 @@ type Segment = {
 };
 
 const MAX_LINE = 67_108_864;
-const MAX_LEVELS = 1024;
+const MAX_LEVELS = 1_024;
+const MAX_SEGMENT = 2_147_483_648;
+const MAX_FRAMES = 1_048_576;
 const MAX_TRIES = 16;
 const BEGIN = '{"seq":';
 const CRC = ',"crc":"';
 const TRAILER = /^,"crc":"([0-9a-f]{8})"\}$/;
 const FRAME = Buffer.from("28b52ffd", "hex"); // the magic of a zstd frame
+const TABLE = Buffer.from("5e2a4d18", "hex"); // 0x184D2A5E, little-endian
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }); // keeps a byte-order mark: it is no JSON (§2)
 
+/** §2: undefined if it is no JSON, or longer or deeper than a record may be. */
 function json(bytes: Uint8Array): unknown {
   try {
-    return JSON.parse(utf8.decode(bytes));
+    const value: unknown = bytes.length < MAX_LINE ? JSON.parse(utf8.decode(bytes)) : undefined;
+    return levels(value, MAX_LEVELS + 1) > MAX_LEVELS ? undefined : value;
   } catch {
     return undefined;
   }
 }
 
-/** §2: how many levels of objects and arrays, itself counted; one more than is allowed stands for any more. */
-function levels(value: unknown, left = MAX_LEVELS + 1): number {
-  if (typeof value !== "object" || value === null || left === 0) return 0;
-  return 1 + Object.values(value).reduce((most: number, one) => Math.max(most, levels(one, left - 1)), 0);
+/** How deep arrays and objects are nested, up to `most`. */
+function levels(value: unknown, most: number): number {
+  if (typeof value !== "object" || value === null || most === 0) return 0;
+  return 1 + Object.values(value).reduce((deepest: number, one) => Math.max(deepest, levels(one, most - 1)), 0);
 }
 
 const integer = (value: unknown): number | null => (Number.isSafeInteger(value) ? (value as number) : null);
@@ -74,7 +79,6 @@ function whole(text: Buffer) {
   const crc = TRAILER.exec(text.toString("latin1", covered.length))?.[1];
   if (!crc || !begins(covered) || text.length >= MAX_LINE || crc32(covered) !== Number.parseInt(crc, 16)) return null;
   const value = json(text) as Record<string, unknown> | undefined;
-  if (levels(value) > MAX_LEVELS) return null;
   const seq = integer(value?.["seq"]);
   const kind = value?.["kind"];
   if (!value || seq === null || seq < 1 || typeof kind !== "string" || typeof value["at"] !== "string") return null;
@@ -115,11 +119,12 @@ function salvage(text: Buffer, ended: boolean): { start: number; end: number; re
     next = at + 1;
     // Step 3. ASSUMED: a record "ends there" if this one begins where it ends. So the byte before is a `}`, and that decides.
     if (isOneOf(":,[", text, at - 1)) aside.push(at);
-    else next = stops.find((stop) => stop > at && tries < MAX_TRIES && attempt(at, stop)) ?? next;
+    else
+      next = stops.find((stop) => stop > at && stop - at < MAX_LINE && tries < MAX_TRIES && attempt(at, stop)) ?? next;
   }
   const done = found.at(-1)?.end ?? 0;
   const retry = ended && stops.at(-1) === content && done !== content; // step 4
-  if (retry) aside.some((at) => at >= done && attempt(at, content));
+  if (retry) aside.some((at) => at >= done && content - at < MAX_LINE && attempt(at, content));
   return found;
 }
 
@@ -152,43 +157,90 @@ function split(bytes: Buffer, base: number): Item[] {
   return items;
 }
 
-/** §7: where each frame begins and ends, and its plain size: by the table, or, if that does not fit the file, by the magics. */
-function framesOf(file: Buffer): { from: number; to: number; plain: number | null }[] {
+/** The header of the zstd frame that `file` has at `at` (RFC 8878, 3.1.1.1): its content size and where its blocks begin; null if it has none, or none with a size. */
+function frameAt(file: Buffer, at: number): { plain: number; blocks: number; checksum: number } | null {
+  const descriptor = file[at + 4] ?? 8;
+  if (file.indexOf(FRAME, at) !== at || (descriptor & 8) !== 0) return null;
+  const single = (descriptor >> 5) & 1;
+  const bytes = [single, 2, 4, 8][descriptor >> 6]!;
+  const field = at + 5 + (1 - single) + [0, 1, 2, 4][descriptor & 3]!;
+  if (bytes === 0 || field + bytes > file.length) return null;
+  const plain =
+    bytes === 8 ? Number(file.readBigUInt64LE(field)) : file.readUIntLE(field, bytes) + (bytes === 2 ? 256 : 0);
+  return { plain, blocks: field + bytes, checksum: descriptor & 4 };
+}
+
+/** Where the frame at `at` ends, by its blocks (RFC 8878, 3.1.1.2); null if it does not. */
+function frameEnd(file: Buffer, at: number): number | null {
+  const frame = frameAt(file, at);
+  if (!frame || frame.plain > MAX_LINE) return null;
+  for (let block = frame.blocks; block + 3 <= file.length; ) {
+    const word = file.readUIntLE(block, 3);
+    const [kind, size] = [(word >> 1) & 3, word >> 3];
+    if (kind === 3 || size > 131_072) return null;
+    block += 3 + (kind === 1 ? 1 : size);
+    if ((word & 1) === 1) return block + frame.checksum <= file.length ? block + frame.checksum : null;
+  }
+  return null;
+}
+
+function unpackFrame(file: Buffer, from: number, to: number, plain: number): Buffer | null {
+  if (plain > MAX_LINE || frameAt(file, from)?.plain !== plain) return null;
+  try {
+    const bytes = zstdDecompressSync(file.subarray(from, to)); // checks the frame's checksum, too
+    return bytes.length === plain ? bytes : null;
+  } catch {
+    return null;
+  }
+}
+
+/** §7: the plain bytes of each frame, null where it is a stray: by the table, or, if that does not fit the file, by what the frames say. */
+function* framesOf(file: Buffer): Generator<{ plain: number; bytes: Buffer | null }> {
   const count = file.length < 16 ? 0 : file.readUInt32LE(file.length - 8);
   const table = file.length - count * 8 - 16; // magic, size, the pairs, the count, "hfst"
-  const frames: ReturnType<typeof framesOf> = [];
+  const pairs: [packed: number, plain: number][] = [];
   // ASSUMED: a table whose sizes add up is one, whatever stands in front of it.
-  if (table >= 0 && file.toString("latin1", file.length - 4) === "hfst") {
-    let from = 0;
-    for (let at = table + 8; at < file.length - 8; at += 8) {
-      const to = from + file.readUInt32LE(at);
-      frames.push({ from, to, plain: file.readUInt32LE(at + 4) });
-      from = to;
+  if (table >= 0 && count <= MAX_FRAMES && file.length >= 16 && file.toString("latin1", file.length - 4) === "hfst") {
+    for (let at = table + 8; at < file.length - 8; at += 8)
+      pairs.push([file.readUInt32LE(at), file.readUInt32LE(at + 4)]);
+    if (pairs.reduce((sum, [packed]) => sum + packed, 0) === table) {
+      let from = 0;
+      for (const [packed, plain] of pairs) {
+        yield { plain, bytes: unpackFrame(file, from, from + packed, plain) };
+        from += packed;
+      }
+      return;
     }
-    if (from === table) return frames;
-    frames.length = 0;
   }
-  // ASSUMED: nothing tells the plain size then, and a frame that cannot be unpacked is one byte. What follows a frame is not looked at.
-  for (let from = file.indexOf(FRAME); from !== -1; ) {
-    const next = file.indexOf(FRAME, from + 1);
-    frames.push({ from, to: next === -1 ? file.length : next, plain: null });
-    from = next;
+  let passing = false;
+  for (let at = 0; at < file.length && file.indexOf(TABLE, at) !== at; ) {
+    const end = frameEnd(file, at);
+    const plain = frameAt(file, at)?.plain ?? 0;
+    const bytes = end === null ? null : unpackFrame(file, at, end, plain);
+    const follows =
+      end === file.length || (end !== null && (file.indexOf(FRAME, end) === end || file.indexOf(TABLE, end) === end));
+    if (end !== null && (follows || bytes)) {
+      yield { plain, bytes };
+      at = end;
+      passing = false;
+      continue;
+    }
+    if (!passing) yield { plain: 1, bytes: null };
+    passing = true;
+    const next = [file.indexOf(FRAME, at + 1), file.indexOf(TABLE, at + 1)].filter((place) => place !== -1);
+    at = next.length === 0 ? file.length : Math.min(...next);
   }
-  return frames;
 }
 
 /** §7: the records and strays of a packed segment, and its plain size. */
 function unpack(file: Buffer): { items: Item[]; size: number } {
   let items: Item[] = [];
   let size = 0;
-  for (const { from, to, plain } of framesOf(file)) {
-    let bytes: Buffer | null = null;
-    try {
-      bytes = zstdDecompressSync(file.subarray(from, to)); // checks the frame's checksum, too
-    } catch {}
-    const isWhole = bytes !== null && (plain === null || bytes.length === plain);
-    items = items.concat(isWhole ? split(bytes!, size) : stray(size, true)); // each holds whole lines
-    size += plain ?? bytes?.length ?? 1;
+  for (const { plain, bytes } of framesOf(file)) {
+    const beyond = size + plain > MAX_SEGMENT;
+    items = items.concat(bytes && !beyond ? split(bytes, size) : stray(size, true)); // each holds whole lines
+    size += plain;
+    if (beyond) break;
   }
   return { items, size };
 }
@@ -267,7 +319,7 @@ function segmentsOf(folder: string): Segment[] {
   const names = new Map<number, string>();
   const all = readdirSync(folder).sort();
   for (const name of all) {
-    const digits = /^(\d{6,})\.jsonl(\.zst)?$/.exec(name)?.[1];
+    const digits = /^(\d{6,15})\.jsonl(\.zst)?$/.exec(name)?.[1];
     const number = Number(digits);
     if (digits === undefined || number < 1 || String(number).padStart(6, "0") !== digits) continue;
     if (!names.has(number)) names.set(number, name); // §7: the plain one counts; it sorts first
@@ -335,8 +387,10 @@ function untorn(all: Item[], base: number): Item[] {
 /** §6: the number of the segment that begins the current epoch. */
 function epochStart(segments: Segment[]): number {
   for (const segment of segments.toReversed()) {
-    if (segment.header && segment.header.epoch !== null) return segment.header.epoch;
-    if (segment.items.find((item) => item.rec)?.rec?.kind === "epoch") return segment.number;
+    const [first, second] = segment.items.flatMap(({ rec }) => rec ?? []);
+    const epoch = segment.header?.epoch ?? null;
+    if (epoch !== null && epoch >= 1 && epoch <= segment.number) return epoch;
+    if ((first?.kind === "segment" ? second : first)?.kind === "epoch") return segment.number;
   }
   return 0; // nothing tells: back to the first segment
 }

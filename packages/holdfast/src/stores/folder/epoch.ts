@@ -1,4 +1,6 @@
 import type { Disk } from "../../disk/disk.ts";
+import { HoldfastError } from "../../errors.ts";
+import { STRAYS_MAX } from "../../journal/chain.ts";
 import type { Damage, Recovery } from "../../journal/contract.ts";
 import { assertFormat } from "../../journal/lifecycle.ts";
 import type { JournalRecord } from "../../journal/record.ts";
@@ -65,24 +67,42 @@ export function keep(scan: Scan, tail: Tail): JournalRecord[] {
 
 /** Says of the segment that begins the current epoch that it is the first: a whole header names it, for its own segment and for those after it that begin none. */
 function epochFinder(): (link: Link) => boolean {
-  let epoch: number | undefined;
-  return ({ number, header }) => {
-    if (epoch === undefined && typeof header?.["epoch"] === "number") epoch = header["epoch"];
-    return epoch !== undefined && number <= epoch;
+  let epoch: number | null = null;
+  return (link) => {
+    epoch ??= epochIn(link);
+    return epoch !== null && link.number <= epoch;
   };
+}
+
+/** The epoch that the header of a segment names; null if the header is damaged, or names what cannot be. */
+function epochIn({ number, header }: Link): number | null {
+  const epoch = header?.["epoch"];
+  return Number.isSafeInteger(epoch) && (epoch as number) >= 1 && (epoch as number) <= number
+    ? (epoch as number)
+    : null;
 }
 
 /** If a header is damaged, walk back to the nearest segment that begins an epoch (S16). */
 async function epochStart(disk: Disk, folder: string, chain: readonly Link[]): Promise<number> {
   for (let i = chain.length - 1; i > 0; i--) {
-    const { header, number } = chain[i]!;
-    const epoch = header?.["epoch"];
-    if (typeof epoch === "number") return epoch;
+    const epoch = epochIn(chain[i]!);
+    if (epoch !== null) return epoch;
     const { scan, tail } = await readSegment(disk, folder, chain, i);
+    const first = scan.records[0]?.kind === "segment" ? 1 : 0;
     // An epoch that is torn has not begun.
-    if (tail.keep > 0 && scan.records[0]!.kind === "epoch") return number;
+    if (tail.keep > first && scan.records[first]!.kind === "epoch") return chain[i]!.number;
   }
   return chain[0]!.number;
+}
+
+/** Each damage takes memory, over all segments. */
+const DAMAGES_MAX = STRAYS_MAX;
+
+function tooDamaged(segment: string): HoldfastError {
+  const message =
+    `The journal cannot be read: up to segment ${segment} more than ${DAMAGES_MAX} places are damaged. Nothing was touched. ` +
+    "Look at the files, and put them back from a backup.";
+  return new HoldfastError("JOURNAL_UNREADABLE", message, { segment, strays: DAMAGES_MAX });
 }
 
 /** Damage and gaps, over several segments. */
@@ -94,7 +114,9 @@ export class Account {
     for (const { offset, end, why, seq } of tail.damaged) {
       this.#damaged.push({ segment, offset, bytes: end - offset, why, ...(seq === undefined ? {} : { seq }) });
     }
-    this.#missing.push(...tail.missing);
+    // One at a time: as the parameters of one call they would overflow the stack.
+    for (const gap of tail.missing) this.#missing.push(gap);
+    if (this.#damaged.length > DAMAGES_MAX) throw tooDamaged(segment);
   }
 
   recovery(unclean: boolean, cutBytes: number, quarantine?: string): Recovery {

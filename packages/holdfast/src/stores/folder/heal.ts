@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import type { Disk, DiskFile } from "../../disk/disk.ts";
 import { diskFailure } from "../../disk/failure.ts";
+import { hasOtherNames } from "../../disk/file-rules.ts";
 import { newId } from "../../journal/id.ts";
 import { FORMAT_MAJOR, FORMAT_MINOR } from "../../journal/record.ts";
 import type { ClosedAt } from "../lease.ts";
@@ -19,14 +20,15 @@ const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 
 /**
  * The current epoch, for somebody who wants to write; null if there is no segment. Where the last writer closed the journal, and said so, `claim` is null: this one goes on in the
- * same segment. Else it has claimed a segment of its own, before it read the journal. A segment of another format is not appended to (S16).
+ * same segment. Else it has claimed a segment of its own, before it read the journal. A segment of another format is not appended to (S16), nor one that has other names.
  */
 export async function openEpoch(
   disk: Disk,
   folder: string,
   lastClose: ClosedAt | null,
 ): Promise<{ readonly epoch: EpochFiles; readonly claim: number | null } | null> {
-  if (lastClose && disk.stat(join(folder, lastClose.segment))?.size === lastClose.bytes) {
+  const found = lastClose && disk.stat(join(folder, lastClose.segment));
+  if (found && found.size === lastClose.bytes && !hasOtherNames(found)) {
     const epoch = await readEpoch(disk, folder);
     // A claim may be left of a segment that found no space.
     const canGoOn = epoch && isClosedAt(epoch, lastClose) && !isClaimed(disk, folder, epoch.last.number + 1);
@@ -127,11 +129,15 @@ function seal(
   giveBirth(disk, folder, tailName(segment, offset), write, { unlessThere: true });
 }
 
-/** A list asks the newest segment that it knows whether the session has gone on. Behind its tail no byte of it counts, but its size tells. */
+/**
+ * A list asks the newest segment that it knows whether the session has gone on. Behind its tail no byte of it counts, but its size tells. One that has other names is not
+ * changed, and lists do not ask it.
+ */
 function stir(disk: Disk, path: string): void {
   try {
     const file = disk.open(path, "append");
     try {
+      if (hasOtherNames(file.stat())) return;
       file.write(NEWLINE);
       file.syncNow();
     } finally {

@@ -1,13 +1,13 @@
 import { join } from "node:path";
-import { setImmediate as nextTick } from "node:timers/promises";
 import type { Disk, DiskFile } from "../../disk/disk.ts";
 import { errnoOf } from "../../errors.ts";
-import { decodeLine, LINE_START } from "../../journal/decode.ts";
+import { decodeLine } from "../../journal/decode.ts";
 import { type Place, placeBefore } from "../../journal/lifecycle.ts";
 import { type JournalRecord, RECORD_BYTES_MAX } from "../../journal/record.ts";
-import { Scan } from "../../journal/scan.ts";
+import type { Scan } from "../../journal/scan.ts";
 import { decideTail, type TailContext, type Tail as Verdict } from "../../journal/tail.ts";
 import { readFrames } from "./frames.ts";
+import { type SegmentBytes, scanPacked, scanPlain } from "./scan-file.ts";
 
 /** One file of a journal. */
 export interface Segment {
@@ -36,9 +36,13 @@ export interface Head {
 /** A segment that counts. */
 export interface Link extends Segment, Head {}
 
-const NAME = /^(\d{6}|[1-9]\d{6,})\.jsonl(\.zst)?$/;
-const TAIL_NAME = /^(\d{6}|[1-9]\d{6,})\.jsonl\.tail-(0|[1-9]\d{0,14})$/;
-const CHUNK_BYTES = 1024 * 1024;
+/** From 1 on, of at most 15 digits: larger numbers are not exact. */
+const NUMBER = String.raw`(?!000000)(\d{6}|[1-9]\d{6,14})`;
+const NAME = new RegExp(String.raw`^${NUMBER}\.jsonl(\.zst)?$`);
+const TAIL_NAME = new RegExp(String.raw`^${NUMBER}\.jsonl\.tail-(0|[1-9]\d{0,14})$`);
+const CLAIM_NAME = new RegExp(String.raw`^${NUMBER}\.claim$`);
+/** The largest number that a segment's name can have. */
+export const SEGMENT_NUMBER_MAX = 999_999_999_999_999;
 const NEWLINE = 0x0a;
 
 const FIRST = "000001.jsonl";
@@ -51,6 +55,16 @@ export function segmentName(number: number): string {
 /** The number in the name of a segment, packed or not; null if it is none. */
 export function segmentNumber(name: string): number | null {
   const match = NAME.exec(name);
+  return match ? Number(match[1]) : null;
+}
+
+/** The name of the file that claims a segment (claim.ts). */
+export function claimName(number: number): string {
+  return `${String(number).padStart(6, "0")}.claim`;
+}
+
+export function claimedNumber(name: string): number | null {
+  const match = CLAIM_NAME.exec(name);
   return match ? Number(match[1]) : null;
 }
 
@@ -102,11 +116,11 @@ export async function chainSegments(
     const isNamed = place?.segment === segment.number && !segment.packed;
     const ended = isNamed ? endedAt(disk, folder, segment, place!.bytes) : segment;
     const link: Link = { ...ended, ...(await readHead(disk, folder, ended)) };
-    chain.unshift(link);
+    chain.push(link);
     if (isFirst(link)) break;
     place = link.header && placeBefore(link.header, link.number);
   }
-  return chain;
+  return chain.reverse();
 }
 
 function endedAt(disk: Disk, folder: string, segment: Segment, offset: number): Segment {
@@ -154,19 +168,31 @@ export async function readSegment(
 export function contextOf(chain: readonly Link[], i: number): TailContext {
   const { packed, tail } = chain[i]!;
   const sealed = i < chain.length - 1 || packed || tail !== undefined;
-  // The lowest of all: one of a segment further behind may be lower than that of the next, and no number is given out twice.
-  let before = Number.POSITIVE_INFINITY;
-  for (let later = chain.length - 1; later > i; later--) {
-    const { begins, isLost } = chain[later]!;
-    before = Math.max(1, Math.min(begins ?? before - (isLost ? 1 : 0), before));
-  }
+  const before = beginningsOf(chain)[i + 1]!;
   return Number.isFinite(before) ? { sealed, before } : { sealed };
 }
 
+const beginnings = new WeakMap<readonly Link[], readonly number[]>();
+
+/** For each segment of a chain, and for what would come next: the number that it begins with, at the most. A journal may have many segments, so it is worked out once. */
+function beginningsOf(chain: readonly Link[]): readonly number[] {
+  let found = beginnings.get(chain);
+  if (found) return found;
+  const numbers = new Array<number>(chain.length + 1).fill(Number.POSITIVE_INFINITY);
+  for (let i = chain.length - 1; i >= 0; i--) {
+    const { begins, isLost } = chain[i]!;
+    const next = numbers[i + 1]!;
+    // The lowest of all: one further behind may be lower than that of the next, and no number is given out twice.
+    numbers[i] = Math.max(1, Math.min(begins ?? next - (isLost ? 1 : 0), next));
+  }
+  found = numbers;
+  beginnings.set(chain, found);
+  return found;
+}
+
 /** The bytes of a segment: a plain file, one whose end stands in another, or a packed one. */
-export interface Source extends Pick<DiskFile, "read"> {
+export interface Source extends SegmentBytes {
   readonly packed: DiskFile | null;
-  size(): number;
   close(): void;
 }
 
@@ -185,6 +211,9 @@ export function openSource(disk: Disk, folder: string, segment: Segment): Source
     end = tail.name === null ? null : disk.open(join(folder, tail.name), "read");
   } catch (error) {
     file.close();
+    // Who packs removes the segment first, and then its tail.
+    const wasPacked = errnoOf(error) === "ENOENT" && disk.stat(join(folder, segment.name)) === null;
+    if (wasPacked) return openSource(disk, folder, { ...segment, name: `${segment.name}.zst`, packed: true });
     throw error;
   }
   // Somebody may have cut the segment short: then the tail follows where it ends now.
@@ -205,63 +234,9 @@ export function openSource(disk: Disk, folder: string, segment: Segment): Source
   };
 }
 
-async function scanPlain(file: Source, from: number): Promise<Scan> {
-  const scan = new Scan();
-  const size = file.size();
-  let buffer = Buffer.allocUnsafe(Math.max(1, Math.min(CHUNK_BYTES, size - from)));
-  let filled = 0;
-  let offset = from;
-  for (let chunks = 1; ; chunks++) {
-    const read = file.read(buffer, filled, buffer.length - filled, offset + filled);
-    if (read === 0) break;
-    filled += read;
-    const rest = scan.feed(buffer, 0, filled, offset);
-    offset += rest;
-    buffer.copy(buffer, 0, rest, filled);
-    filled -= rest;
-    if (filled === buffer.length) {
-      if (filled > RECORD_BYTES_MAX) {
-        const skipped = skipOversize(scan, buffer, filled, offset);
-        offset += skipped;
-        filled -= skipped;
-      } else {
-        const larger = Buffer.allocUnsafe(buffer.length * 2);
-        buffer.copy(larger, 0, 0, filled);
-        buffer = larger;
-      }
-    }
-    if (chunks % 8 === 0) await nextTick();
-  }
-  scan.finish(buffer, 0, filled, offset);
-  return scan;
-}
-
-/** Lets go of bytes that can be no record, so that a file without newlines cannot take all memory (S4). Returns how many. */
-function skipOversize(scan: Scan, buffer: Buffer, filled: number, offset: number): number {
-  const next = buffer.indexOf(LINE_START, 1);
-  const skipped = next === -1 || next >= filled ? filled - LINE_START.length : next;
-  scan.oversize(offset, offset + skipped);
-  buffer.copy(buffer, 0, skipped, filled);
-  return skipped;
-}
-
-async function scanPacked(file: DiskFile, from: number): Promise<Scan> {
-  const scan = new Scan();
-  for (const { offset, size, bytes } of readFrames(file)) {
-    if (offset + size <= from) continue;
-    if (bytes) {
-      const start = Math.max(0, from - offset);
-      const rest = scan.feed(bytes, start, bytes.length, offset + start);
-      if (rest < bytes.length) scan.finish(bytes, rest, bytes.length, offset + rest);
-    } else scan.oversize(offset, offset + size);
-    await nextTick();
-  }
-  return scan;
-}
-
 /** Reads one line, unless that is damaged: then all of the segment, since something may stand before its header. */
 async function readHead(disk: Disk, folder: string, segment: Segment): Promise<Head> {
-  const first = headerLine(disk, folder, segment);
+  const first = readHeader(disk, folder, segment);
   if (first) return { header: first, begins: first.seq, isLost: false };
   const { records, strays } = await scanSegment(disk, folder, segment);
   const record = records[0] ?? null;
@@ -272,7 +247,7 @@ async function readHead(disk: Disk, folder: string, segment: Segment): Promise<H
 }
 
 /** The header, if it is the first line of the segment. */
-function headerLine(disk: Disk, folder: string, segment: Segment): JournalRecord | null {
+export function readHeader(disk: Disk, folder: string, segment: Segment): JournalRecord | null {
   const { file, packed } = openSegment(disk, folder, segment);
   try {
     const bytes = packed ? firstFrame(file) : firstLine(file);
@@ -292,7 +267,7 @@ function firstLine(file: DiskFile): Buffer {
     const buffer = Buffer.allocUnsafe(size);
     const read = file.read(buffer, 0, size, 0);
     const bytes = buffer.subarray(0, read);
-    if (read < size || bytes.includes(NEWLINE) || size > RECORD_BYTES_MAX) return bytes;
+    if (read < size || bytes.includes(NEWLINE) || size >= RECORD_BYTES_MAX) return bytes;
   }
 }
 
