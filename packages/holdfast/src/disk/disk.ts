@@ -63,8 +63,8 @@ export interface DiskStat {
   readonly mtimeMs: number;
   /** The user that it belongs to; missing where files belong to nobody (Windows). */
   readonly owner?: number;
-  /** How many names it has; missing if that is not known. */
-  readonly links?: number;
+  /** How many names the file has. */
+  readonly links: number;
 }
 
 export interface DiskFile {

@@ -31,7 +31,7 @@ export function assertStoreFile(path: string, { kind, owner }: DiskStat): void {
 }
 
 /** Is it somewhere else too? What is written here then changes a snapshot, or somebody's file that was linked into the store. */
-export function hasOtherNames({ links = 1 }: DiskStat): boolean {
+export function hasOtherNames({ links }: DiskStat): boolean {
   return links > 1;
 }
 

@@ -137,6 +137,18 @@ export function realPath(path: string): string {
   }
 }
 
+/** Why this process may not write to a file, or make files in a folder (`EACCES`, `EROFS`); null if it may. */
+export function whyNotWritable(path: string): string | null {
+  try {
+    fs.accessSync(path, fs.constants.W_OK);
+    return null;
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (errno === undefined) throw error;
+    return errno;
+  }
+}
+
 /**
  * Node has no flock, but SQLite locks files, and the kernel frees its locks with the process. An exclusive transaction on an empty
  * database writes nothing while it lasts (S13).

@@ -192,7 +192,7 @@ describe("a file that SQLite is to open", () => {
   test("is refused if it is another user's", () => {
     const theirs: Disk = {
       ...nodeDisk,
-      stat: () => ({ kind: "file", size: 0, dev: 1, ino: 1, mtimeMs: 0, owner: 1001 }),
+      stat: () => ({ kind: "file", size: 0, dev: 1, ino: 1, mtimeMs: 0, links: 1, owner: 1001 }),
     };
     vi.spyOn(process, "geteuid").mockReturnValue(1000);
     expect(refusalOf(() => makeDatabaseFile(theirs, "/some.sqlite"))).toMatchObject({ code: "STORE_FORBIDDEN" });
@@ -241,7 +241,7 @@ describe("a file that SQLite is to open", () => {
 });
 
 describe("whose a file may be", () => {
-  const file: DiskStat = { kind: "file", size: 0, dev: 1, ino: 1, mtimeMs: 0 };
+  const file: DiskStat = { kind: "file", size: 0, dev: 1, ino: 1, mtimeMs: 0, links: 1 };
   const asks = (user: number | undefined, owner: number | undefined): string => {
     vi.spyOn(process, "geteuid").mockImplementation(() => user as number);
     if (user === undefined) Object.assign(process, { geteuid: undefined });
