@@ -484,8 +484,8 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "a claim of any number counts",
     file: "stores/folder/segment.ts",
-    find: "}\\.claim$`);",
-    replace: "}?\\d*\\.claim$`);",
+    find: "const match = CLAIM_NAME.exec(name);",
+    replace: "const match = /^(\\d{6,})\\.claim$/.exec(name);",
     look: ["unit/folder-bounds"],
   },
   {

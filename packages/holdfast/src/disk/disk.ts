@@ -63,7 +63,7 @@ export interface DiskStat {
   readonly mtimeMs: number;
   /** The user that it belongs to; missing where files belong to nobody (Windows). */
   readonly owner?: number;
-  /** How many names it has. */
+  /** How many names the file has. */
   readonly links: number;
 }
 
