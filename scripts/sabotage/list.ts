@@ -1,6 +1,7 @@
 import { agentSabotages } from "./agent.ts";
 import { postgresSabotages } from "./postgres.ts";
 import { sessionSabotages } from "./sessions.ts";
+import { sqliteSabotages } from "./sqlite.ts";
 
 /** One way to break the store, as a change of its source. Each must be caught by some test. */
 export interface Sabotage {
@@ -517,6 +518,7 @@ export const sabotages: readonly Sabotage[] = [
     look: UNIT,
   },
   ...sessionSabotages,
+  ...sqliteSabotages,
   ...agentSabotages,
   ...postgresSabotages,
 ];

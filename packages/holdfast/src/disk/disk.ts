@@ -41,7 +41,7 @@ export interface Disk {
    * A lock that nothing but its release or the end of the process gives away, on a file that is made if it is not there. It may take a while, and must not
    * keep the process alive. Null if somebody else has it, or if the system has no such lock.
    */
-  hardLock(path: string): Promise<DiskLock | null>;
+  hardLock(path: string, signal?: AbortSignal): Promise<DiskLock | null>;
   /** Does somebody hold the hard lock of the file? False where the system has no such lock. */
   isHardLocked(path: string): boolean;
   /** Calls back when something in the folder may have changed. Returns the way to stop it. May miss and may repeat. */

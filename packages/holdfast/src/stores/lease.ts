@@ -207,8 +207,8 @@ export class Leases {
       lock.release();
       throw error;
     }
-    let isReleased = false;
-    this.#hardenLater(id, held, () => isReleased);
+    const released = new AbortController();
+    this.#hardenLater(id, held, released.signal);
     return {
       get isSure() {
         return held.hardLock !== null;
@@ -220,28 +220,29 @@ export class Leases {
         if (!now || identity(now) !== key) throw lost(id, path);
       },
       release: (closedAt) => {
-        if (isReleased) return;
-        isReleased = true;
+        if (released.signal.aborted) return;
         clearTimeout(held.hardening);
         if (closedAt) this.#write(this.#closedPath(id), closedAt);
         this.#held.delete(key);
+        // One that is just being asked for, too: it would tell others of a writer that is no longer there.
+        released.abort();
         held.hardLock?.release();
         lock.release();
       },
     };
   }
 
-  #hardenLater(id: string, held: Held, isReleased: () => boolean, tried = 0): void {
-    held.hardening = setTimeout(() => this.#harden(id, held, isReleased, tried + 1), HARDEN_AFTER_MS * 2 ** tried);
+  #hardenLater(id: string, held: Held, released: AbortSignal, tried = 0): void {
+    held.hardening = setTimeout(() => this.#harden(id, held, released, tried + 1), HARDEN_AFTER_MS * 2 ** tried);
     held.hardening.unref();
   }
 
-  async #harden(id: string, held: Held, isReleased: () => boolean, tried: number): Promise<void> {
+  async #harden(id: string, held: Held, released: AbortSignal, tried: number): Promise<void> {
     try {
-      const hardLock = await this.#disk.hardLock(this.#hardLockPath(id));
-      if (isReleased()) hardLock?.release();
+      const hardLock = await this.#disk.hardLock(this.#hardLockPath(id), released);
+      if (released.aborted) hardLock?.release();
       else if (hardLock) held.hardLock = hardLock;
-      else if (tried < HARDEN_TRIES) this.#hardenLater(id, held, isReleased, tried);
+      else if (tried < HARDEN_TRIES) this.#hardenLater(id, held, released, tried);
     } catch (error) {
       // The lease is held all the same, and is not sure.
       if (errnoOf(error) === undefined) throw error;
