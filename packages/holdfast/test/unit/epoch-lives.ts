@@ -164,7 +164,8 @@ export class Life {
     // Nobody asks a model without a question.
     const isAsked = last !== undefined && last.role !== "assistant" && this.view().length > 0;
     if (isOpen || !isAsked) this.message(dialect.boundary("go on"));
-    const messages = this.#judge.signed(this.voice.step(made, this.records.length), this.view());
+    // A fork knows the steps of its source, so that no two responses of the model share an id.
+    const messages = this.#judge.signed(this.voice.step(made, this.steps.length), this.view());
     this.steps.push(messages);
     const of = this.newId();
     const ids = messages.map((message) => this.message(message, oneByOne ? {} : { step: of }));
