@@ -1,17 +1,62 @@
 import type { Dialect, Entry } from "../dialects/dialect.ts";
 import { HoldfastError } from "../errors.ts";
+import { snapshot } from "../journal/plain.ts";
 import type { Json } from "../journal/record.ts";
 import { ChangedPast } from "./changed-past.ts";
 import type { Conversation } from "./conversation.ts";
+import { found, type Intake, readable, type StoredMessage, unfit } from "./intake.ts";
 import { type Item, isShown } from "./item.ts";
 import type { MessageRecord, RepairEntry } from "./records.ts";
 import { madeEntry } from "./resume.ts";
 
-/** What the session gives along. */
-export interface Stored<M> {
-  /** Checks, redacts and encodes. Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
-  message(message: M): { readonly stored: Json; readonly redacted: boolean };
-  newId(): string;
+/** One of those that a new epoch is to hold, as it was when it was given (R19). */
+export interface Given<M> {
+  /** Null for a message alone. */
+  readonly entry: Entry<M> | null;
+  /** Null: the message is the one that is recorded for the entry. */
+  readonly stored: StoredMessage | null;
+}
+
+/** An entry of the conversation, with the message that it has there. */
+export function asRecorded<M>(entry: Entry<M>): Given<M> {
+  return { entry, stored: null };
+}
+
+/** What was given to `replace`. Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, each with the place in the list. */
+export function givenTo<M>(
+  conversation: Conversation<M>,
+  items: readonly (M | Entry<M>)[],
+  intake: Pick<Intake<M>, "message" | "metadata">,
+): Given<M>[] {
+  if (!Array.isArray(items)) throw unfit(`a list of messages and entries is wanted, and not ${found(items)}`);
+  const list: readonly (M | Entry<M>)[] = readable("message", undefined, () => [...items]);
+  return list.map((one, index) =>
+    readable("message", index, () => {
+      const entry = entryIn(one);
+      if (!entry) return { entry, stored: intake.message(one as M, index) };
+      if (conversation.find(entry.id)?.entry.message === entry.message) return asRecorded(entry);
+      const metadata = entry.metadata === undefined ? {} : intake.metadata(entry.metadata);
+      const { message, ...members } = { ...entry, metadata };
+      return { entry: { ...snapshot(members, "entry"), message }, stored: intake.message(message, index) };
+    }),
+  );
+}
+
+/** By its shape, so that a copy counts too. Each member is read once. */
+function entryIn<M>(given: M | Entry<M>): Entry<M> | null {
+  if (typeof given !== "object" || given === null || !("message" in given)) return null;
+  const { id, step, seq, at, turn, message, metadata, synthetic, incomplete, late, replacedBy, model, call } =
+    given as Entry<M>;
+  if (typeof id !== "string" || typeof step !== "string" || typeof seq !== "number") return null;
+  return {
+    ...{ id, seq, at, turn, step, message, metadata },
+    ...(model === undefined ? {} : { model }),
+    ...(synthetic === undefined ? {} : { synthetic }),
+    ...(incomplete ? { incomplete } : {}),
+    ...(late ? { late } : {}),
+    ...(replacedBy === undefined ? {} : { replacedBy }),
+    ...(call ? { call } : {}),
+  };
 }
 
 /** An entry as it is to stand in a new epoch or a fork. */
@@ -22,17 +67,17 @@ export interface Carried<M> extends Item<M> {
 }
 
 /**
- * What was given to `replace`. An entry of the conversation counts as it is recorded there, whatever copy of it is given: what was patched or edited meanwhile stays. Entries from elsewhere (an older epoch, another session)
+ * An entry of the conversation counts as it is recorded there, whatever copy of it is given: what was patched or edited meanwhile stays. Entries from elsewhere (an older epoch, another session)
  * are taken as they are given. Throws MESSAGE_ID_TAKEN for an entry that is given twice, or whose message is not the recorded one.
  */
 export function taken<M>(
   conversation: Conversation<M>,
-  given: readonly (M | Entry<M>)[],
-  store: Stored<M>,
+  given: readonly Given<M>[],
+  newId: () => string,
 ): Carried<M>[] {
   const ids = new Set<string>();
-  return given.map((one) => {
-    const carried = isEntry(one) ? entryTaken(conversation, one, store) : messageTaken(conversation, one, store);
+  return given.map(({ entry, stored }) => {
+    const carried = entry ? entryTaken(conversation, entry, stored) : messageTaken(conversation, stored!, newId());
     const { id } = carried.entry;
     if (ids.has(id)) {
       const message = `The entry ${id} was given twice, and an id stands for one message. Nothing was changed. Give the message itself where it is to be repeated.`;
@@ -43,50 +88,29 @@ export function taken<M>(
   });
 }
 
-/** By its shape, so that a copy counts too. */
-function isEntry<M>(given: M | Entry<M>): given is Entry<M> {
-  if (typeof given !== "object" || given === null || !("message" in given)) return false;
-  const { id, step, seq } = given as Partial<Entry<M>>;
-  return typeof id === "string" && typeof step === "string" && typeof seq === "number";
-}
-
-function entryTaken<M>(conversation: Conversation<M>, given: Entry<M>, store: Stored<M>): Carried<M> {
+function entryTaken<M>(conversation: Conversation<M>, given: Entry<M>, stored: StoredMessage | null): Carried<M> {
   const { dialect, turns } = conversation;
   const item = conversation.find(given.id);
   if (item) {
-    if (given.message === item.entry.message || dialect.same(given.message, item.entry.message)) {
-      return carry(item, dialect);
-    }
+    if (!stored || dialect.same(decoded(dialect, stored.stored), item.entry.message)) return carry(item, dialect);
     const message =
       `The entry ${given.id} was given with another message than the one that is recorded under this id. Nothing was changed. ` +
       "Give the new message itself, without the entry, or change it with `edit`.";
     throw new HoldfastError("MESSAGE_ID_TAKEN", message, { id: given.id });
   }
-  const { stored, redacted } = store.message(given.message);
-  const message = decoded(dialect, stored);
-  const { id, seq, step, synthetic, incomplete, late, replacedBy, model, call } = given;
+  const { stored: message, redacted } = stored ?? { stored: encoded(dialect, given.message), redacted: false };
   const entry: Entry<M> = {
-    id,
-    seq,
+    ...given,
     at: typeof given.at === "string" ? given.at : conversation.at,
     turn: typeof given.turn === "number" ? given.turn : turns,
-    step,
-    message,
+    message: decoded(dialect, message),
     metadata: given.metadata ?? {},
-    ...(model === undefined ? {} : { model }),
-    ...(synthetic === undefined ? {} : { synthetic }),
-    ...(incomplete ? { incomplete } : {}),
-    ...(late ? { late } : {}),
-    ...(replacedBy === undefined ? {} : { replacedBy }),
-    ...(call ? { call } : {}),
   };
-  return { ...itemOf(dialect, entry, "message", redacted), stored, isNew: false };
+  return { ...itemOf(dialect, entry, "message", redacted), stored: message, isNew: false };
 }
 
-function messageTaken<M>(conversation: Conversation<M>, given: M, store: Stored<M>): Carried<M> {
+function messageTaken<M>(conversation: Conversation<M>, { stored, redacted }: StoredMessage, id: string): Carried<M> {
   const { dialect, head: seq, at, turns: turn } = conversation;
-  const { stored, redacted } = store.message(given);
-  const id = store.newId();
   const entry: Entry<M> = { id, seq, at, turn, step: id, message: decoded(dialect, stored), metadata: {} };
   return { ...itemOf(dialect, entry, "message", redacted), stored, isNew: true };
 }

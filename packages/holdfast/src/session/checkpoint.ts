@@ -5,14 +5,16 @@ import type { Item } from "./item.ts";
 import type { Checkpoint, QueuedItem, SessionAttributes, TurnCheckpoint } from "./records.ts";
 import type { Attributes } from "./surface.ts";
 import { recordsStarts, type TurnState } from "./turn-state.ts";
+import type { Place } from "./whole-steps.ts";
 
 /**
  * All that lives on besides the messages, so that nothing before the epoch is needed to go on (S16). `kept`: the entries that the epoch has. Starts of calls that
- * are not among them belong to nothing any more.
+ * are not among them belong to nothing any more, unless the call has moved to another one (`moved`, by its place).
  */
 export function checkpointOf<M>(
   conversation: Conversation<M>,
   kept: readonly Item<M>[] = conversation.items,
+  moved: ReadonlyMap<string, Place> = new Map(),
 ): Checkpoint {
   const { dialect, attributes, writer, turns, turn, runs, draft, usage } = conversation;
   const ids = new Set<string | null>(kept.map(({ entry }) => entry.id)).add(null);
@@ -23,7 +25,10 @@ export function checkpointOf<M>(
     intents: writer.intents,
     turns,
     ...(turn ? { turn: turnCheckpoint(dialect, turn) } : {}),
-    started: runs.saved().filter(({ message }) => ids.has(message)),
+    started: runs
+      .saved()
+      .map((one) => ({ ...one, ...moved.get(`${one.index ?? 0} ${one.message}`) }))
+      .filter(({ message }) => ids.has(message)),
     ...(draft ? { draft: draft.checkpoint() } : {}),
     queue: conversation.queue.map(({ id }) => queuedItem(conversation, id)),
     notes: attributes.notes,

@@ -1,4 +1,3 @@
-import type { Entry } from "../dialects/dialect.ts";
 import { HoldfastError } from "../errors.ts";
 import {
   type Carried,
@@ -6,7 +5,7 @@ import {
   carry,
   changedStretch,
   madeUp,
-  type Stored,
+  type Given,
   settle,
   taken,
   unhidden,
@@ -16,7 +15,7 @@ import type { Conversation } from "./conversation.ts";
 import { type Life, liveClosing } from "./messages.ts";
 import type { Checkpoint, EpochRecord, SessionAttributes, SessionRecord } from "./records.ts";
 import { closing, type FoundCall, openCalls } from "./resume.ts";
-import { type Paired, pairsIn, placeOf, requirePairs, requireWholeSteps, stepsOf } from "./whole-steps.ts";
+import { type Paired, type Place, pairsIn, placeOf, requirePairs, requireWholeSteps, sameCalls, stepsOf } from "./whole-steps.ts";
 
 export interface ReplaceOptions {
   readonly reason: "compaction" | "clear" | "rewind" | "import";
@@ -26,6 +25,8 @@ export interface ReplaceOptions {
   readonly undo?: number;
   /** An entry of the conversation behind which signed reasoning saw another past (undo). */
   readonly changedFrom?: string | null;
+  /** Entries of which another one takes the place, by their ids: what was started for the calls of the one belongs to the same calls of the other. */
+  readonly renewed?: ReadonlyMap<string, string>;
   /** Whether whoever replaces it records every start of a tool (R5). Default: as the last writer in the conversation does, which is another one if this is the first that is written. */
   readonly intents?: boolean;
 }
@@ -38,26 +39,28 @@ export interface ReplaceOptions {
  * few more than were asked for than the last results of the running turn lost, or a compaction that fails on some days. Where that would bring back all that was
  * left out, leaving it out was meant, and is refused.
  *
- * CALLS_OPEN if a call would be dropped whose tool is running. MESSAGE_ID_TAKEN, MESSAGE_UNFIT, MESSAGE_NOT_JSON. Hiding and editing that were to reach the model at the next turn are in force in the new epoch, unless a turn is open.
+ * CALLS_OPEN if a call would be dropped whose tool is running. MESSAGE_ID_TAKEN. Hiding and editing that were to reach the model at the next turn are in force in the new epoch, unless a turn is open.
  */
 export function replacement<M>(
   conversation: Conversation<M>,
-  items: readonly (M | Entry<M>)[],
+  items: readonly Given<M>[],
   options: ReplaceOptions,
-  store: Stored<M>,
+  newId: () => string,
 ): SessionRecord[] {
   const { dialect, attributes } = conversation;
   const before = pairsIn(conversation.items, dialect);
   const whole = pairsIn(unhidden(conversation.items, dialect), dialect);
-  const given = withWholeTail(conversation, [...before, ...whole], taken(conversation, items, store));
-  requireRunningCalls(conversation, before, given, options.life);
+  const all = taken(conversation, items, newId);
+  const moved = movedCalls(conversation, all, options.renewed);
+  const given = withWholeTail(conversation, [...before, ...whole], all.map((one) => atItsPlace(one, moved)));
+  requireRunningCalls(conversation, before, given, moved, options.life);
   requireWholeSteps(conversation.items, given);
   requirePairs(whole, unhidden(given, dialect), dialect);
   const isPending = comeIntoForce(conversation, given);
   requirePairs(before, given, dialect);
-  const carried = withResults(conversation, given, options, store);
+  const carried = withResults(conversation, given, options, newId);
   const changed = changedStretch(conversation, carried, options.changedFrom);
-  const { changed: _, ...checkpoint } = checkpointOf(conversation, carried);
+  const { changed: _, ...checkpoint } = checkpointOf(conversation, carried, moved);
   const epoch: EpochRecord = {
     kind: "epoch",
     reason: options.reason,
@@ -75,6 +78,33 @@ export function replacement<M>(
     started.some((one) => one.message === null && one.call === call),
   );
   return [...epochRecords(epoch, attributesRecord(attributes), carried), ...ends];
+}
+
+/** By the places of calls whose message another one has taken the place of, their places in that. */
+type MovedCalls = ReadonlyMap<string, Place>;
+
+/** The same call is the one of the same id; of several with one id in a message, the how many-eth it is (R9). */
+function movedCalls<M>(
+  conversation: Conversation<M>,
+  given: readonly Carried<M>[],
+  renewed: ReadonlyMap<string, string> = new Map(),
+): MovedCalls {
+  const moved = new Map<string, Place>();
+  if (renewed.size === 0) return moved;
+  const entries = new Map(given.map(({ entry }) => [entry.id, entry]));
+  for (const [old, id] of renewed) {
+    const was = conversation.find(old)?.entry;
+    const is = entries.get(id);
+    if (!was || !is) continue;
+    for (const [index, place] of sameCalls(conversation.dialect, was, is)) moved.set(`${index} ${old}`, place);
+  }
+  return moved;
+}
+
+function atItsPlace<M>(carried: Carried<M>, moved: MovedCalls): Carried<M> {
+  const { call } = carried.entry;
+  const place = call && moved.get(`${call.index} ${call.message}`);
+  return place ? { ...carried, entry: { ...carried.entry, call: place } } : carried;
 }
 
 export function epochRecords<M>(
@@ -145,6 +175,7 @@ function requireRunningCalls<M>(
   { turn, runs }: Conversation<M>,
   pairs: readonly Paired<M>[],
   carried: readonly Carried<M>[],
+  moved: MovedCalls,
   life: Life,
 ): void {
   if (life.kind !== "live" || !turn || turn.ended) return;
@@ -152,7 +183,7 @@ function requireRunningCalls<M>(
   const answers = new Map(pairs.map(({ item, index, answer }) => [placeOf(item, index), answer?.item.entry ?? null]));
   const dropped: string[] = [];
   for (const { message, index = 0, call, startedSeq = 0 } of runs.saved()) {
-    if (kept.has(message)) continue;
+    if (kept.has(message) || moved.has(`${index} ${message}`)) continue;
     const answer = answers.get(`${index} ${message}`) ?? null;
     const isAnswered = answer !== null && answer.synthetic !== "running";
     if (startedSeq > life.since && !isAnswered) dropped.push(call);
@@ -169,7 +200,7 @@ function withResults<M>(
   conversation: Conversation<M>,
   carried: Carried<M>[],
   { life, changedFrom }: ReplaceOptions,
-  store: Stored<M>,
+  newId: () => string,
 ): Carried<M>[] {
   const { dialect, items } = conversation;
   // What was left out before stays left out: the view of it does not change.
@@ -189,7 +220,7 @@ function withResults<M>(
         ? liveClosing(conversation, known, life.since)
         : closing(dialect, found, { kind: "completed" });
     for (const result of results) {
-      const unique = ids.has(result.id) ? { ...result, id: store.newId() } : result;
+      const unique = ids.has(result.id) ? { ...result, id: newId() } : result;
       const before = made.get(next.entry.id) ?? [];
       made.set(next.entry.id, [...before, madeUp(conversation, unique, item.entry.turn)]);
     }

@@ -163,10 +163,13 @@ export interface EditRecord {
   kind: "edit";
   id: string;
   ids: string[];
-  shown: { id: string; message: Json }[];
+  shown: { id: string; message: Json; redacted?: true }[];
   reason: string;
   now?: true;
 }
+/** The reason of an edit by which `sync` records what the application has changed in its array. */
+export const SYNCED = "changed by the application";
+
 export interface UsageRecord {
   kind: "usage";
   turn: number;

@@ -1,8 +1,8 @@
 import type { Dialect, Entry, Metadata } from "../dialects/dialect.ts";
-import { HoldfastError } from "../errors.ts";
 import type { Holder, Journal, JournalStore, Recovery } from "../journal/contract.ts";
 import { newId } from "../journal/id.ts";
 import type { JournalRecord, Json } from "../journal/record.ts";
+import { asRecorded, type Given, givenTo } from "./carried.ts";
 import type { Conversation } from "./conversation.ts";
 import { editRecord } from "./edit.ts";
 import { type ReplaceOptions, replacement } from "./epoch.ts";
@@ -10,20 +10,20 @@ import { Followers } from "./followers.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import type { Host } from "./host.ts";
 import { InOrder } from "./in-order.ts";
-import { asMessageError, Intake } from "./intake.ts";
+import { asMessageError, Intake, readable, reading, unfit } from "./intake.ts";
 import { Log } from "./log.ts";
 import type { Life } from "./messages.ts";
 import { Queue } from "./queue.ts";
 import { View } from "./reading.ts";
 import type { SessionRecord } from "./records.ts";
 import type { Redactor } from "./redact/redactor.ts";
-import { messageIdTaken, messageUnknown, nothingToResume, sessionClosed, turnOpen } from "./refusals.ts";
+import { invalid, messageIdTaken, messageUnknown, nothingToResume, sessionClosed, turnOpen } from "./refusals.ts";
 import { planResume, repairForPrompt } from "./resume.ts";
 import type * as surface from "./surface.ts";
-import { Sync } from "./sync.ts";
+import { Sync, type SyncSession } from "./sync.ts";
 import { LiveTurn } from "./turn.ts";
 import { undoFrom, undone, undoRecords } from "./undo.ts";
-import { itemsFrom, keptAsItIs, type Taken, takenIn, unfit } from "./unit.ts";
+import { itemsFrom, optionsTaken, type Taken, takenIn } from "./unit.ts";
 
 const DRAFT_MS = 200;
 const DRAFT_BYTES = 8192;
@@ -99,7 +99,8 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
       take: (turn) => {
         this.#turn = turn;
       },
-      replace: (items, reason) => this.#replace(items, { reason }),
+      epoch: (build) => this.#beginEpoch(build),
+      empty: () => parts.fold(conversation.dialect),
     });
     this.#stopListening = journal.onFailure((error) => this.#turn?.stop(error));
   }
@@ -133,48 +134,56 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   async startTurn(prompt: M | M[] | surface.Queued<M>, options: surface.AppendOptions = {}): Promise<surface.Turn<M>> {
     this.#assertOpen();
-    try {
-      const taken = takenIn(this.#intake, prompt);
-      const isToWait = this.#order.isBusy || this.#log.isBehind;
-      const given = isToWait ? keptAsItIs(taken) : taken;
-      return await this.#inOrder(() => this.#start(given, options));
-    } catch (error) {
-      throw asMessageError(error);
-    }
+    const taken = takenIn(this.#intake, prompt);
+    const given = optionsTaken(this.#intake, options);
+    return this.#inOrder(() => this.#start(taken, given));
   }
 
   resumeTurn(options: surface.ResumeOptions = {}): Promise<surface.Turn<M>> {
     return this.#inOrder(() => this.#resume(options));
   }
 
-  sync(messages: readonly M[], options: surface.SyncOptions<M> = {}): Promise<{ appended: string[]; epoch: boolean }> {
-    return this.#inOrder(() => this.#sync.sync(messages, options));
+  async sync(
+    messages: readonly M[],
+    options: surface.SyncOptions<M> = {},
+  ): Promise<{ appended: string[]; epoch: boolean }> {
+    this.#assertOpen();
+    const given = this.#sync.taken(messages, options, this.#order.isBusy || this.#log.isBehind);
+    return this.#inOrder(() => this.#sync.sync(given));
   }
 
   async patch(id: string, metadata: Metadata): Promise<void> {
     this.#assertOpen();
-    const given = this.#intake.metadata(this.#log.isBehind ? structuredClone(metadata) : metadata);
+    const given = this.#intake.metadata(metadata);
     await this.#log.inLine(() => {
       if (!this.#conversation.find(id)) throw messageUnknown(this.id, id);
       return this.#append([{ kind: "patch", id, metadata: given }]);
     });
   }
 
-  edit(ids: string[], shown: M[], options: { reason: string; now?: boolean }): Promise<void> {
-    return this.#inOrder(async () => {
-      if (typeof options?.reason !== "string") throw invalid("edited", "an edit has a reason, in words");
-      const given = { ...options, reason: this.#intake.text(options.reason) };
-      await this.#append([editRecord(this.#conversation, ids, shown, given, this.#stored())]);
+  async edit(ids: string[], shown: M[], options: { reason: string; now?: boolean }): Promise<void> {
+    this.#assertOpen();
+    const { named, made, reason, now } = readable("shown", undefined, () => {
+      if (!Array.isArray(ids) || !Array.isArray(shown)) throw invalid("an edit has a list of ids and a list of messages");
+      return { named: [...ids], made: [...shown], reason: options?.reason, now: options?.now === true };
     });
+    if (typeof reason !== "string") throw invalid("an edit has a reason, in words");
+    const messages = made.map((message, index) => this.#intake.message(message, index).stored);
+    const given = { reason: this.#intake.text(reason), now };
+    await this.#inOrder(() => this.#append([editRecord(this.#conversation, named, messages, given, newId)]));
   }
 
-  replace(items: (M | Entry<M>)[], options: { reason: "compaction" | "clear" | "rewind" | "import" }): Promise<void> {
+  async replace(
+    items: (M | Entry<M>)[],
+    options: { reason: "compaction" | "clear" | "rewind" | "import" },
+  ): Promise<void> {
+    this.#assertOpen();
     const { head, epochSeq } = this.#conversation;
-    return this.#inOrder(async () => {
-      const isKnown = REASONS.some((reason) => reason === options?.reason);
-      if (!isKnown) throw invalid("replaced", `the reason is one of ${REASONS.join(", ")}`);
-      await this.#replace(items, options, { head, epochSeq });
-    });
+    const wanted = reading("options", () => options?.reason);
+    const reason = REASONS.find((one) => one === wanted);
+    if (!reason) throw invalid(`the reason is one of ${REASONS.join(", ")}`);
+    const given = givenTo(this.#conversation, items, this.#intake);
+    await this.#inOrder(() => this.#replace(given, reason, { head, epochSeq }));
   }
 
   undo(): Promise<void> {
@@ -193,12 +202,13 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   async note(name: string, value: Json): Promise<void> {
     this.#assertOpen();
-    if (typeof name !== "string" || value === undefined) throw invalid("noted", "a note has a name and a value");
-    await this.#log.append([{ kind: "note", name, value: this.#intake.json(value) }]);
+    if (typeof name !== "string" || value === undefined) throw invalid("a note has a name and a value");
+    await this.#log.append([{ kind: "note", name, value: this.#intake.json(value, "value") }]);
   }
 
   async rename(title: string): Promise<void> {
     this.#assertOpen();
+    if (typeof title !== "string") throw invalid("a title is a text");
     await this.#log.append([{ kind: "session", title: this.#intake.text(title) }]);
     this.#parts.onTurnEnd(this.id);
   }
@@ -336,25 +346,29 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   }
 
   async #replace(
-    items: readonly (M | Entry<M>)[],
-    options: { reason: "compaction" | "clear" | "rewind" | "import" },
-    seen: { readonly head: number; readonly epochSeq: number } = this.#conversation,
+    items: readonly Given<M>[],
+    reason: ReplaceOptions["reason"],
+    { head, epochSeq }: { readonly head: number; readonly epochSeq: number },
   ): Promise<void> {
+    await this.#beginEpoch((replaced) => replaced([...items, ...this.#since(head, epochSeq)], { reason }));
+  }
+
+  async #beginEpoch(build: Parameters<SyncSession<M>["epoch"]>[0]): Promise<void> {
     this.#host.assertOpen();
-    const { head, epochSeq } = seen;
     const undo = this.#conversation.epochSeq || 1;
-    await this.#log.epoch(() => {
-      const given = { ...options, ...this.#replacer(), undo };
-      return replacement(this.#conversation, [...items, ...this.#since(head, epochSeq)], given, this.#stored());
-    });
+    await this.#log.epoch(() =>
+      build((items, given) =>
+        replacement(this.#conversation, items, { ...given, ...this.#replacer(), undo }, newId),
+      ),
+    );
   }
 
   /** What was on its way when the application chose what to keep. It could not know of that, and has not dropped it. */
-  #since(head: number, epochSeq: number): Entry<M>[] {
+  #since(head: number, epochSeq: number): Given<M>[] {
     const { items, epochSeq: current } = this.#conversation;
     if (current !== epochSeq) return [];
     const since = items.filter(({ entry, from }) => entry.seq > head && (from === "message" || from === "result"));
-    return since.map(({ entry }) => entry);
+    return since.map(({ entry }) => asRecorded(entry));
   }
 
   async #undo(): Promise<void> {
@@ -370,7 +384,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
       const read = records.at(-1)?.seq ?? 0;
       await this.#log.epoch(() => {
         for (const record of meanwhile) if (record.seq > read) old.add(record);
-        return undoRecords(old, this.#replacer(), this.#stored());
+        return undoRecords(old, this.#replacer(), newId);
       });
     } finally {
       stop();
@@ -383,10 +397,6 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   #replacer(): Pick<ReplaceOptions, "life" | "intents"> {
     return { life: this.#life(), intents: this.#log.intents };
-  }
-
-  #stored(): { message: (message: M) => ReturnType<Intake<M>["message"]>; newId: () => string } {
-    return { message: (message) => this.#intake.message(message), newId };
   }
 
   async #append(unit: readonly SessionRecord[]): Promise<void> {
@@ -431,10 +441,6 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   #assertOpen(): void {
     if (this.#closing) throw sessionClosed(this.id);
   }
-}
-
-function invalid(what: string, why: string): HoldfastError {
-  return new HoldfastError("RECORD_INVALID", `Nothing was ${what}: ${why}. Nothing was changed.`, { why });
 }
 
 /** The process is about to end: what fails now has been told to whoever appended, or is told by the next who opens the session. */

@@ -115,7 +115,7 @@ const SHAPES: { readonly [K in Kind]: Clean } = {
   ),
   patch: shape({ id: text, metadata: object }),
   edit: shape(
-    { id: text, ids: list(text), shown: list(shape({ id: text, message: some })), reason: text },
+    { id: text, ids: list(text), shown: list(shape({ id: text, message: some }, { redacted: flag })), reason: text },
     { now: flag },
   ),
   usage: shape({ turn: count, usage }),

@@ -1,14 +1,23 @@
 import type { Entry } from "../dialects/dialect.ts";
 import { isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
+import type { JournalRecord } from "../journal/record.ts";
+import { asRecorded, type Given } from "./carried.ts";
+import type { Conversation } from "./conversation.ts";
+import type { ReplaceOptions } from "./epoch.ts";
 import type { Host } from "./host.ts";
-import { asMessageError } from "./intake.ts";
+import { asMessageError, type StoredMessage } from "./intake.ts";
 import { isShown } from "./item.ts";
+import { messagesOf } from "./messages.ts";
 import type { SessionRecord } from "./records.ts";
 import { openCalls } from "./resume.ts";
 import type { Draft, SyncOptions } from "./surface.ts";
+import { planEdits } from "./sync-edit.ts";
+import { GivenArray } from "./sync-given.ts";
 import {
   Comparison,
+  isOptional,
+  JOINED_MAX,
   type Slot,
   slotOf,
   slotsOfArranged,
@@ -17,11 +26,13 @@ import {
   slotsOfView,
   viewSlots,
 } from "./sync-known.ts";
+import { matchedSlots } from "./sync-match.ts";
 import { own, ownerOf, syncForeign, syncRewrite } from "./sync-owners.ts";
 import { isAnswer, planNew, type SyncStep, type TurnNow } from "./sync-plan.ts";
-import { planRewrite, type Rewrite } from "./sync-rewrite.ts";
-import { resumeUnit, startUnit } from "./sync-turn.ts";
+import { planRewrite, type Rewrite, type RewriteParts, tornApart } from "./sync-rewrite.ts";
+import { appendUnit, resumeUnit, startUnit, type Unit } from "./sync-turn.ts";
 import { LiveTurn } from "./turn.ts";
+import { taken } from "./unit.ts";
 import { arranged } from "./view.ts";
 
 /** What a sync needs of its session. */
@@ -30,10 +41,36 @@ export interface SyncSession<M> {
   turn(): LiveTurn<M> | null;
   /** The turn that is open from now on, or none. */
   take(turn: LiveTurn<M> | null): void;
-  replace(items: Entry<M>[], reason: "compaction" | "clear" | "rewind" | "import"): Promise<void>;
+  /** A new epoch, at one instant: `build` answers what it holds, and what else is to be recorded with it. */
+  epoch(build: (replaced: Replace<M>) => readonly SessionRecord[]): Promise<void>;
+  /** An empty conversation, in the dialect of this one. */
+  empty(): Conversation<M>;
 }
 
+/** The records of a new epoch with these entries. Throws what `replace` throws. */
+type Replace<M> = (
+  entries: readonly Given<M>[],
+  options: Pick<ReplaceOptions, "reason" | "renewed">,
+) => readonly SessionRecord[];
+
 type Span = { readonly from: number; readonly to: number };
+
+/** An array that was given to `sync`, as it was then. */
+export interface Arrival<M> {
+  readonly array: GivenArray<M>;
+  readonly open: boolean;
+  readonly rewrite: SyncOptions<M>["rewrite"];
+  readonly key: SyncOptions<M>["key"];
+}
+
+/** How an array differs from what is recorded. */
+interface Difference<M> {
+  /** The first message that is not what is recorded there. */
+  readonly index: number;
+  /** What the array was, or should have been. */
+  readonly slots: readonly Slot<M>[];
+  readonly matches: readonly (number | null)[];
+}
 
 /**
  * Records an array of messages as it grows (R14). The array is the truth of what the model sees: what it holds is recorded once, and nothing is shown later that it did not hold. That is why a prompt that follows an interrupted turn
@@ -51,90 +88,131 @@ export class Sync<M> {
   /** The array holds results that the view made up, and that are not recorded yet. */
   #holdsClosings = false;
   #draft: { readonly draft: Draft<M>; readonly turn: LiveTurn<M>; pushed: string } | null = null;
+  /** The objects of the array that was given last, synced or not. */
+  #lastGiven: readonly M[] = [];
 
   constructor(host: Host<M>, session: SyncSession<M>) {
     this.#host = host;
     this.#session = session;
   }
 
-  async sync(
-    given: readonly M[],
-    { open = false, rewrite, key }: SyncOptions<M> = {},
-  ): Promise<{ appended: string[]; epoch: boolean }> {
+  /** Inside the call. `isToWait`: other calls come first, and the application may go on with its messages meanwhile. Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
+  taken(given: readonly M[], options: SyncOptions<M>, isToWait: boolean): Arrival<M> {
+    const { open, rewrite, key } = options ?? {};
+    const array = new GivenArray(given, this.#host.intake, key);
+    if (isToWait) array.holdSince(this.#lastGiven);
+    this.#lastGiven = array.objects;
+    return { array, open: open === true, rewrite, key };
+  }
+
+  async sync({ array, open, rewrite, key }: Arrival<M>): Promise<{ appended: string[]; epoch: boolean }> {
     this.#host.assertOpen();
-    // The application may go on with its array while this waits for the disk.
-    const messages = [...given];
-    const appended: string[] = [];
-    const comparison = new Comparison(this.#host.intake, key);
-    const { conversation } = this.#host;
+    const { conversation, intake } = this.#host;
+    const comparison = new Comparison(intake, array, key);
     const isFirst = conversation.turn === null && conversation.items.length === 0;
-    // Examples that an application gives to all its sessions belong to none of them.
-    const shared = isFirst ? messages.findLastIndex((message) => conversation.dialect.role(message) === "user") : 0;
     const wasKnown = this.#slots !== null;
-    const difference = this.#recognise(messages, comparison);
-    if (difference === null) {
-      this.#refuseForeign(messages, this.#slots!.length);
-    } else {
-      if (rewrite === "error") throw syncRewrite(this.#host.id, difference);
-      const plan = this.#planRewrite(messages, comparison, open);
-      this.#refuseForeign(messages, 0, plan.matches);
-      // An agent that forgot to load the conversation before it went on would clear it by its first sync.
-      const isStrange = !wasKnown && !plan.matches.some((match) => typeof match === "number");
-      if (isStrange && rewrite !== "epoch" && conversation.items.length > 0)
-        throw syncRewrite(this.#host.id, difference);
-      await this.#rewrite(plan);
-      appended.push(...plan.added);
+    const difference = this.#recognise(comparison);
+    // Whatever is not known by now is looked at as a whole before anything is recorded.
+    array.hold(difference === null ? this.#slots!.length : 0);
+    // Examples that an application gives to all its sessions belong to none of them.
+    const shared = isFirst ? array.contents(0).findLastIndex((message) => conversation.dialect.role(message) === "user") : 0;
+    const appended: string[] = [];
+    let epoch = false;
+    if (difference === null) this.#refuseForeign(array, this.#slots!.length);
+    else {
+      if (rewrite === "error") throw syncRewrite(this.#host.id, difference.index);
+      this.#refuseForeign(array, 0, difference.matches);
+      if (!wasKnown && rewrite !== "epoch") this.#refuseDropping(difference);
+      const done = await this.#change(difference, comparison, open);
+      epoch = done.epoch;
+      appended.push(...done.ids);
     }
     const { dialect } = conversation;
-    const steps = planNew(messages, this.#slots!.length, { dialect, turn: this.#turnNow(), open });
-    await this.#keepDraft(messages, steps);
+    const known = this.#slots!.length;
+    const steps = planNew(array.contents(known), known, { dialect, turn: this.#turnNow(conversation), open });
+    await this.#keepDraft(array, steps);
     for (const step of steps) {
-      const ids = await this.#do(step, messages);
-      for (const [n, id] of ids.entries()) {
-        appended.push(id);
+      const ids = await this.#do(step, array);
+      appended.push(...ids);
+      for (const n of ids.keys()) {
         const at = (step as Span).from + n;
-        if (at >= shared) own(messages[at], this.#host.id);
+        if (at >= shared) own(array.objects[at], this.#host.id);
       }
     }
-    return { appended, epoch: difference !== null || steps.some(({ kind }) => kind === "import") };
+    return { appended, epoch: epoch || steps.some(({ kind }) => kind === "import") };
   }
 
   /**
-   * Finds what is known at the beginning of the array: by the array as it was, else by what the session shows, else by what is recorded. Null if all that is there is known; else
-   * the first place that is not what it should be.
+   * Finds what is known at the beginning of the array: by the array as it was, else by what the session shows, else by what is recorded. Null if all that is there is known.
    */
-  #recognise(messages: readonly M[], comparison: Comparison<M>): number | null {
+  #recognise(comparison: Comparison<M>): Difference<M> | null {
     const { conversation } = this.#host;
+    const { dialect } = conversation;
     if (this.#slots && this.#epoch !== conversation.epochSeq) this.#slots = null;
     const slots = this.#slots;
-    const same = slots ? comparison.firstDifference(slots, messages) : 0;
+    const same = slots ? comparison.firstDifference(slots) : 0;
     if (slots && same === slots.length) {
-      for (const slot of slotsOfOthers(this.#others(), messages, same, comparison)) slots.push(slot);
+      for (const slot of slotsOfOthers(this.#others(), same, comparison)) slots.push(slot);
+      for (const slot of this.#closingSlots(slots.length, comparison)) slots.push(slot);
       return null;
     }
-    const anew = this.#slotsAnew(messages, comparison);
-    if (!anew) {
-      const shown = slots ?? viewSlots(this.#session.messages(), conversation.items);
-      return slots ? same : comparison.firstDifference(shown, messages);
+    const known = slots && this.#differenceFrom(slots, same, comparison);
+    if (known && this.#isOfThisArray(known)) return known;
+    const anew = this.#slotsAnew(comparison);
+    if (anew) {
+      this.#take(anew);
+      // What this session handed out is its own; what was found to be the same may be anybody's.
+      for (const { given, recorded } of anew) if (given === recorded) own(given, this.#host.id);
+      return null;
     }
-    this.#take(anew);
-    // What this session handed out is its own; what was found to be the same may be anybody's.
-    for (const { given, recorded } of anew) if (given === recorded) own(given, this.#host.id);
-    return null;
+    if (known) return known;
+    // The first sync of this process: whether the array came from what is shown or from what is recorded, nobody says.
+    const { items } = conversation;
+    const shown = viewSlots(this.#session.messages(), items);
+    const recorded = items.filter(({ superseded }) => !superseded).map(({ entry }) => slotOf(entry.message, entry.message, entry.id));
+    const [one, other] = [shown, recorded].map((all): Difference<M> => {
+      const index = comparison.firstDifference(all);
+      return { index, slots: all, matches: matchedSlots(all, index, comparison, dialect) };
+    });
+    const count = ({ matches }: Difference<M>): number => matches.filter((slot) => slot !== null).length;
+    return count(other!) > count(one!) ? other! : one!;
   }
 
-  #slotsAnew(messages: readonly M[], comparison: Comparison<M>): Slot<M>[] | null {
+  /** With what others have recorded since, as far as the array has it. */
+  #differenceFrom(slots: readonly Slot<M>[], same: number, comparison: Comparison<M>): Difference<M> {
+    const others = this.#others().map(({ message, id }) => slotOf(message, message, id));
+    const matches = matchedSlots([...slots, ...others], same, comparison, this.#host.conversation.dialect);
+    const found = new Set(matches);
+    const all = [...slots];
+    const places = new Map<number | null, number | null>([[null, null]]);
+    for (const n of slots.keys()) places.set(n, n);
+    for (const [n, slot] of others.entries()) {
+      if (found.has(slots.length + n)) places.set(slots.length + n, all.push(slot) - 1);
+    }
+    return { index: same, slots: all, matches: matches.map((slot) => places.get(slot)!) };
+  }
+
+  /**
+   * It is the array of the last sync, changed by the application, and not one that was loaded anew from what the session shows: of that, every message stands for one that is recorded, or for a few.
+   */
+  #isOfThisArray({ slots, matches }: Difference<M>): boolean {
+    const known = matches.filter((slot) => slot !== null).length;
+    const unknown = matches.length - known;
+    return slots.length - known > unknown * JOINED_MAX;
+  }
+
+  #slotsAnew(comparison: Comparison<M>): Slot<M>[] | null {
     const { conversation } = this.#host;
     const { items, dialect } = conversation;
     const view = this.#session.messages();
     const isCut = openCalls(conversation).length > 0;
     const bare = isCut ? arranged(conversation, { next: "model", made: [], without: new Set() }) : null;
     const ways: [holdsClosings: boolean, find: () => Slot<M>[] | null][] = [
-      [isCut, () => slotsOfView(view, messages, items, comparison)],
-      [false, () => bare && slotsOfView(bare, messages, items, comparison)],
-      [false, () => slotsOfItems(items, messages, comparison)],
-      [isCut, () => slotsOfArranged(view, messages, items, comparison, dialect)],
-      [false, () => bare && slotsOfArranged(bare, messages, items, comparison, dialect)],
+      [isCut, () => slotsOfView(view, items, comparison)],
+      [false, () => bare && slotsOfView(bare, items, comparison)],
+      [false, () => slotsOfItems(items, comparison)],
+      [isCut, () => slotsOfArranged(view, items, comparison, dialect)],
+      [false, () => bare && slotsOfArranged(bare, items, comparison, dialect)],
     ];
     for (const [holdsClosings, find] of ways) {
       const slots = find();
@@ -143,6 +221,24 @@ export class Sync<M> {
       return slots;
     }
     return null;
+  }
+
+  /** Results that the view makes up for the calls of a turn that is over, and that the application has taken into its array: nobody said them (P3). */
+  #closingSlots(known: number, comparison: Comparison<M>): Slot<M>[] {
+    const { conversation } = this.#host;
+    const { array } = comparison;
+    if (this.#openTurn() || known >= array.length || array.role(known) !== "tool") return [];
+    if (openCalls(conversation).length === 0) return [];
+    const bare = arranged(conversation, { next: "model", made: [], without: new Set() });
+    const made = messagesOf(conversation, { kind: "still" }).slice(bare.length);
+    const slots: Slot<M>[] = [];
+    for (const message of made) {
+      const at = known + slots.length;
+      if (at >= array.length || !comparison.same(message, at)) return [];
+      slots.push(slotOf(array.objects[at]!, message, null));
+    }
+    this.#holdsClosings = slots.length > 0;
+    return slots;
   }
 
   #take(slots: Slot<M>[]): void {
@@ -160,18 +256,32 @@ export class Sync<M> {
   }
 
   /** One message of the assistant's is enough: prompts and what the system says may be given to many. */
-  #refuseForeign(messages: readonly M[], from: number, matches: Rewrite<M>["matches"] = []): void {
-    const { id, conversation } = this.#host;
-    for (let at = from; at < messages.length; at++) {
-      const owner = ownerOf(messages[at]);
+  #refuseForeign(array: GivenArray<M>, from: number, matches: Difference<M>["matches"] = []): void {
+    const { id } = this.#host;
+    for (let at = from; at < array.length; at++) {
+      const owner = ownerOf(array.objects[at]);
       if (owner === null || owner === id || typeof matches[at] === "number") continue;
-      if (conversation.dialect.role(messages[at]!) === "assistant") throw syncForeign(id, owner, at);
+      if (array.role(at) === "assistant") throw syncForeign(id, owner, at);
     }
   }
 
-  #turnNow(): TurnNow {
+  /** An agent that forgot to load the conversation, or has loaded an older one, would clear what is recorded by its first sync. */
+  #refuseDropping({ index, slots, matches }: Difference<M>): void {
     const { conversation } = this.#host;
-    if (!this.#openTurn()) return conversation.turn === null ? "none" : "over";
+    const known = new Set<string | null>();
+    const joined = new Set<number | null>(matches);
+    for (const [at, { id }] of slots.entries()) if (joined.has(at)) known.add(id);
+    // What the view has joined is there as a whole, or counts as dropped.
+    const hasJoined = slots.some(({ id }, at) => id === null && joined.has(at));
+    const isLost = slots.some(({ id }, at) => id === null && !joined.has(at));
+    const dropped = conversation.items.filter((item) => !isOptional(item) && !known.has(item.entry.id));
+    if (dropped.length > 0 && (isLost || !hasJoined || slots.some(({ id }, at) => id !== null && !joined.has(at)))) {
+      throw syncRewrite(this.#host.id, index, dropped.length);
+    }
+  }
+
+  #turnNow(conversation: Conversation<M>, isOpen = this.#openTurn() !== null): TurnNow {
+    if (!isOpen) return conversation.turn === null ? "none" : "over";
     const { items, dialect } = conversation;
     const last = items.findLast(isShown);
     const response: M[] = [];
@@ -189,23 +299,23 @@ export class Sync<M> {
     return turn && !turn.isOver ? turn : null;
   }
 
-  async #do(step: SyncStep, messages: readonly M[]): Promise<readonly string[]> {
-    const { conversation } = this.#host;
+  async #do(step: SyncStep, array: GivenArray<M>): Promise<readonly string[]> {
+    const { conversation, intake } = this.#host;
     switch (step.kind) {
       case "start": {
-        const { unit, ids } = startUnit(this.#host, messages.slice(step.from, step.to));
+        const { unit, ids } = startUnit(conversation, intake, storedIn(array, step));
         await this.#open(conversation.turns + 1, unit);
-        return this.#recorded(step, messages, ids);
+        return this.#recorded(step, array, ids);
       }
       case "import": {
-        const entries = conversation.items.map(({ entry }) => entry);
-        const added = messages.slice(step.from, step.to).map((message) => this.#fresh(message));
-        await this.#session.replace([...entries, ...added], "import");
+        const entries = conversation.items.map(({ entry }) => asRecorded(entry));
+        const added = storedIn(array, step).map((stored): Given<M> => ({ entry: this.#fresh(stored), stored }));
+        await this.#session.epoch((replaced) => replaced([...entries, ...added], { reason: "import" }));
         this.#epoch = conversation.epochSeq;
         return this.#recorded(
           step,
-          messages,
-          added.map(({ id }) => id),
+          array,
+          added.map(({ entry }) => entry!.id),
         );
       }
       case "resume":
@@ -213,9 +323,9 @@ export class Sync<M> {
         this.#holdsClosings = false;
         return [];
       case "append":
-        return this.#recorded(step, messages, await this.#append(messages.slice(step.from, step.to)));
+        return this.#recorded(step, array, await this.#append(array, step));
       case "draft":
-        this.#push(messages.slice(step.from, step.to));
+        this.#push(array, step);
         return [];
       case "end":
         await this.#openTurn()?.end();
@@ -236,43 +346,49 @@ export class Sync<M> {
     }
   }
 
-  #recorded({ from }: Span, messages: readonly M[], ids: readonly string[]): readonly string[] {
+  #recorded({ from }: Span, array: GivenArray<M>, ids: readonly string[]): readonly string[] {
     const { conversation } = this.#host;
     for (const [n, id] of ids.entries()) {
       const entry = conversation.find(id)?.entry;
-      this.#slots!.push(slotOf(messages[from + n]!, entry?.message ?? messages[from + n]!, id));
+      const object = array.objects[from + n]!;
+      this.#slots!.push(slotOf(object, entry?.message ?? array.content(from + n), id));
       this.#seq = Math.max(this.#seq, entry?.seq ?? 0);
     }
     return ids;
   }
 
-  async #append(response: M[]): Promise<readonly string[]> {
+  async #append(array: GivenArray<M>, span: Span): Promise<readonly string[]> {
     const turn = this.#openTurn()!;
-    const draft = this.#draft;
-    const { dialect } = this.#host.conversation;
-    const isAnswer = dialect.role(response[0]!) === "assistant";
-    if (!draft || draft.turn !== turn || !isAnswer || !this.#textOf(response).startsWith(draft.pushed)) {
-      const { ids } = await turn.append(response);
-      if (isAnswer) this.#draft = null;
+    const draft = this.#draftFor(turn, array, span);
+    const given = taken(storedIn(array, span));
+    if (!draft) {
+      const { ids } = await turn.appendTaken(given);
+      if (given.isAnswer) this.#draft = null;
       return ids;
     }
-    const { id } = draft.draft;
     try {
-      const { ids } = await draft.draft.commit(response);
+      const { ids } = await turn.appendTaken(given, {}, draft);
       this.#draft = null;
       return ids;
     } catch (error) {
       // Its words did not survive an append that failed, or another draft: the message itself is here.
       if (!isHoldfastError(error, "DRAFT_DISCARDED")) throw error;
-      const { ids } = await turn.append(response, { id });
+      const { ids } = await turn.appendTaken(given, { id: draft.id });
       this.#draft = null;
       return ids;
     }
   }
 
-  #push(response: M[]): void {
+  /** The draft that these messages finish. */
+  #draftFor(turn: LiveTurn<M> | null, array: GivenArray<M>, span: Span): Draft<M> | null {
+    const draft = this.#draft;
+    if (!draft || draft.turn !== turn || array.role(span.from) !== "assistant") return null;
+    return this.#textOf(array, span).startsWith(draft.pushed) ? draft.draft : null;
+  }
+
+  #push(array: GivenArray<M>, span: Span): void {
     const turn = this.#openTurn()!;
-    const text = this.#textOf(response);
+    const text = this.#textOf(array, span);
     let draft = this.#draft;
     if (!draft || draft.turn !== turn || !text.startsWith(draft.pushed)) {
       draft = { draft: turn.draft(), turn, pushed: "" };
@@ -283,87 +399,188 @@ export class Sync<M> {
   }
 
   /** The message that grew is gone from the array: so are its words. */
-  async #keepDraft(messages: readonly M[], steps: readonly SyncStep[]): Promise<void> {
+  async #keepDraft(array: GivenArray<M>, steps: readonly SyncStep[]): Promise<void> {
     const draft = this.#draft;
     if (!draft) return;
     const at = this.#slots!.length;
     const first = steps.find((step): step is SyncStep & Span => "from" in step);
-    const isThere = first?.from === at && this.#host.conversation.dialect.role(messages[at]!) === "assistant";
+    const isThere = first?.from === at && array.role(at) === "assistant";
     if (isThere && draft.turn === this.#openTurn()) return;
     this.#draft = null;
     await draft.draft.discard("it is no longer in the messages");
   }
 
-  #textOf(response: readonly M[]): string {
+  #textOf(array: GivenArray<M>, { from, to }: Span): string {
     const { dialect } = this.#host.conversation;
-    return response
-      .map((message) => dialect.text(message))
-      .filter((text) => text !== "")
-      .join("\n");
+    const texts = [];
+    for (let at = from; at < to; at++) texts.push(dialect.text(array.content(at)));
+    return texts.filter((text) => text !== "").join("\n");
   }
 
-  #planRewrite(messages: readonly M[], comparison: Comparison<M>, open: boolean): Rewrite<M> {
-    const { items, dialect } = this.#host.conversation;
-    let growing = messages.length;
-    while (open && growing > 0 && dialect.role(messages[growing - 1]!) === "assistant") growing -= 1;
-    const plan = (slots: readonly Slot<M>[]): Rewrite<M> => {
-      const same = comparison.firstDifference(slots, messages);
-      const isOpen = this.#openTurn() !== null;
-      const fresh = (message: M, like?: Entry<M>): Entry<M> => this.#fresh(message, like);
-      return planRewrite({ messages, slots, same, items, dialect, comparison, isOpen, growing, fresh });
-    };
-    if (this.#slots) return plan(this.#slots);
-    // The first sync of this process: whether the array came from what is shown or from what is recorded, nobody says.
-    const shown = plan(viewSlots(this.#session.messages(), items));
-    const recorded = plan(items.map(({ entry }) => slotOf(entry.message, entry.message, entry.id)));
-    const known = ({ matches }: Rewrite<M>): number => matches.filter((slot) => slot !== null).length;
-    return known(recorded) > known(shown) ? recorded : shown;
-  }
-
-  async #rewrite({ reason, entries, places, slots }: Rewrite<M>): Promise<void> {
+  /** Makes what is recorded what the array is: by edits where little has changed, else by a new epoch. Either is one unit: a kill finds the old conversation or the new one. */
+  async #change(
+    difference: Difference<M>,
+    comparison: Comparison<M>,
+    open: boolean,
+  ): Promise<{ ids: readonly string[]; epoch: boolean }> {
     const { conversation } = this.#host;
+    const { array } = comparison;
+    let growing = array.length;
+    while (open && growing > 0 && array.role(growing - 1) === "assistant") growing -= 1;
+    const edits = planEdits({ ...difference, conversation, comparison, growing, newId });
+    if (!edits) return { ids: await this.#rewrite(difference, comparison, { growing, open }), epoch: true };
+    await this.#host.log.append(edits.records);
+    const { head } = conversation;
+    this.#slots = edits.slots.map((slot) => ({
+      ...slot,
+      recorded: (slot.id === null ? null : conversation.find(slot.id)?.entry.message) ?? slot.recorded,
+    }));
+    this.#epoch = conversation.epochSeq;
+    this.#seq = Math.max(this.#seq, head);
+    return { ids: edits.added, epoch: false };
+  }
+
+  /**
+   * One epoch, with all of the array in it: what is new stands behind what is carried, in the records that it would have been appended by. Between the two a kill would take what had been acknowledged, and is in the array in other words.
+   */
+  async #rewrite(
+    difference: Difference<M>,
+    comparison: Comparison<M>,
+    { growing, open }: { readonly growing: number; readonly open: boolean },
+  ): Promise<readonly string[]> {
+    const { array } = comparison;
     const turn = this.#openTurn();
-    const kept = await this.#replace(entries, reason);
+    let written: Written<M> | null = null;
+    const write = (): Promise<void> =>
+      this.#session.epoch((replaced) => {
+        written = this.#written({ difference, comparison, growing, open, turn }, replaced);
+        return written.records;
+      });
+    // Whether there is an answer in it, only the epoch itself knows; a draft that waits for nothing waits shortly.
+    await (turn ? turn.recordedBy(write, array.length > 0 && array.role(array.length - 1) === "assistant" && !open) : write());
+    return this.#settle(written!, array, turn);
+  }
+
+  #written(parts: WriteParts<M>, replaced: Replace<M>): Written<M> {
+    const { difference, comparison, growing, open, turn } = parts;
+    const { conversation, intake, log } = this.#host;
+    const { array } = comparison;
+    const { dialect } = conversation;
+    const rewriteParts: RewriteParts<M> = {
+      ...difference,
+      ...{ items: conversation.items, dialect, comparison, isOpen: turn !== null, growing },
+      seenSeq: this.#slots ? this.#seq : conversation.head,
+      find: (id) => conversation.find(id),
+      fresh: (stored, like) => this.#fresh(stored, like),
+    };
+    let plan = planRewrite(rewriteParts);
+    const records: SessionRecord[] = [];
+    try {
+      records.push(...replaced(plan.entries, { reason: plan.reason, renewed: plan.renewed.byOld }));
+    } catch (error) {
+      if (!isHoldfastError(error, "STEP_SPLIT")) throw error;
+      plan = tornApart(plan, rewriteParts);
+      records.push(...replaced(plan.entries, { reason: plan.reason, renewed: plan.renewed.byOld }));
+    }
+    // What comes behind it is made as if it were there already.
+    const ahead = this.#session.empty();
+    let { head: seq } = conversation;
+    const fold = (unit: readonly SessionRecord[]): void => {
+      for (const record of unit) ahead.add({ ...record, seq: ++seq, at: conversation.at } as unknown as JournalRecord);
+    };
+    fold(records);
+    const add = (unit: readonly SessionRecord[]): void => {
+      fold(unit);
+      records.push(...unit);
+    };
+    let isOpen = turn !== null;
+    let opened: number | null = null;
+    const end = (): void => {
+      add([{ kind: "turn.ended", turn: ahead.turns, outcome: "completed" }]);
+      isOpen = false;
+      opened = null;
+    };
+    // Of a turn whose prompt was taken back nothing is left to go on with. A compaction may well drop it, and goes on.
+    if (turn && plan.reason !== "compaction" && !ahead.find(turn.prompt.id)) end();
+    const steps = planNew(array.contents(plan.cut), plan.cut, { dialect, turn: this.#turnNow(ahead, isOpen), open });
+    const ids: string[] = [];
+    let draft: Draft<M> | null = null;
+    for (const step of steps) {
+      // Without any turn, and a message that still grows: they come behind the epoch.
+      if (step.kind === "import" || step.kind === "draft") break;
+      if (step.kind === "end") end();
+      else if (step.kind === "resume") {
+        add(resumeUnit(ahead, this.#holdsClosings));
+        isOpen = true;
+        opened = ahead.turns;
+      } else {
+        const messages = storedIn(array, step);
+        const isStart = step.kind === "start";
+        if (!isStart && opened === null) draft ??= this.#draftFor(turn, array, step);
+        const { unit, ids: made }: Unit = isStart
+          ? startUnit(ahead, intake, messages)
+          : appendUnit(ahead, intake, messages, { since: log.since, id: draft && ids.length === 0 ? draft.id : undefined });
+        add(unit);
+        ids.push(...made);
+        if (isStart) opened = ahead.turns;
+        isOpen ||= isStart;
+      }
+    }
+    return { plan, records, ids, opened, isTurnOver: turn !== null && (!isOpen || ahead.turns !== turn.number) };
+  }
+
+  #settle({ plan, ids, opened, isTurnOver }: Written<M>, array: GivenArray<M>, turn: LiveTurn<M> | null): readonly string[] {
+    const { conversation } = this.#host;
     this.#take(
-      slots.map(({ given, recorded }, at) => {
-        const place = places[at] ?? null;
-        const id = place === null ? null : kept[place]!.id;
+      plan.slots.map(({ given, recorded }, at) => {
+        const place = plan.places[at] ?? null;
+        const id = place === null ? null : plan.entries[place]!.entry!.id;
         return slotOf(given, (id === null ? null : conversation.find(id)?.entry.message) ?? recorded, id);
       }),
     );
-    // Of a turn whose prompt was taken back nothing is left to go on with. A compaction may well drop it, and goes on.
-    if (turn && reason !== "compaction" && !conversation.find(turn.prompt.id)) await turn.end();
+    this.#recorded({ from: plan.cut, to: plan.cut + ids.length }, array, ids);
+    for (const n of ids.keys()) own(array.objects[plan.cut + n], this.#host.id);
+    if (isTurnOver) turn?.wasEnded();
+    if (opened !== null) this.#session.take(new LiveTurn(this.#host, opened));
+    this.#holdsClosings = false;
+    return [...plan.added, ...ids];
   }
 
-  async #replace(entries: readonly Entry<M>[], reason: Rewrite<M>["reason"]): Promise<readonly Entry<M>[]> {
-    try {
-      await this.#session.replace([...entries], reason);
-      return entries;
-    } catch (error) {
-      if (!isHoldfastError(error, "STEP_SPLIT")) throw error;
-      // The array is what the model sees, whatever it has torn apart: then all of it counts as new.
-      const anew = entries.map((entry) => this.#fresh(entry.message, entry));
-      await this.#session.replace(anew, reason);
-      return anew;
-    }
-  }
-
-  #fresh(message: M, like?: Entry<M>): Entry<M> {
-    const { head: seq, turns } = this.#host.conversation;
+  #fresh(stored: StoredMessage, like?: Entry<M>): Entry<M> {
+    const { intake, conversation } = this.#host;
+    const { head: seq, turns } = conversation;
     const id = newId();
     const { turn = turns, metadata = {}, model, synthetic, incomplete } = like ?? {};
     const at = like?.at ?? new Date().toISOString();
     return {
-      id,
-      seq,
-      at,
-      turn,
-      step: id,
-      message,
-      metadata,
+      ...{ id, seq, at, turn, step: id, message: intake.decoded(stored), metadata },
       ...(model === undefined ? {} : { model }),
       ...(synthetic === undefined ? {} : { synthetic }),
       ...(incomplete ? { incomplete } : {}),
     };
   }
+}
+
+interface WriteParts<M> {
+  readonly difference: Difference<M>;
+  readonly comparison: Comparison<M>;
+  readonly growing: number;
+  readonly open: boolean;
+  readonly turn: LiveTurn<M> | null;
+}
+
+/** A new epoch, and what it makes of the array and the turn. */
+interface Written<M> {
+  readonly plan: Rewrite<M>;
+  readonly records: readonly SessionRecord[];
+  /** Of the messages behind those that are carried. */
+  readonly ids: readonly string[];
+  /** The number of a turn that began in it, or went on, and is open. */
+  readonly opened: number | null;
+  /** The turn that was open is not any more. */
+  readonly isTurnOver: boolean;
+}
+
+function storedIn<M>(array: GivenArray<M>, { from, to }: Span): StoredMessage[] {
+  return Array.from({ length: to - from }, (_, n) => array.held(from + n).stored);
 }

@@ -2,12 +2,11 @@ import type { Outcome } from "../dialects/dialect.ts";
 import { isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
 import type { Host } from "./host.ts";
-import { asMessageError } from "./intake.ts";
+import { asMessageError, reading, unfit } from "./intake.ts";
 import type { ToolEnded, ToolProcessRecord, ToolStarted } from "./records.ts";
-import { callTaken, callUnknown } from "./refusals.ts";
+import { callTaken, callUnknown, invalid } from "./refusals.ts";
 import type { SectionCall } from "./section.ts";
 import type { ToolOptions, ToolProcess } from "./surface.ts";
-import { unfit } from "./unit.ts";
 
 /** A tool that this process runs, and the call that it belongs to. */
 export interface Running {
@@ -34,10 +33,11 @@ export class Tools<M> {
   /** `isStreaming`: a message is under way, which may make the call. Throws CALL_UNKNOWN, CALL_TAKEN, and what the store says. */
   async start(
     callId: string,
-    options: ToolOptions,
+    given: ToolOptions,
     flags: { intents: boolean; isStreaming: boolean },
   ): Promise<Running> {
     const { log, intake } = this.#host;
+    const options = reading("options", () => ({ ...given }));
     const input = options.input === undefined ? undefined : intake.value(options.input).value;
     // The message that makes the call may be on its way to a store that answers later.
     if (log.isBehind) await log.caughtUp();
@@ -70,8 +70,12 @@ export class Tools<M> {
   }
 
   /** Throws CALL_UNKNOWN, and what the store says. */
-  async runsIn(callId: string, { pid, started, group }: ToolProcess): Promise<void> {
+  async runsIn(callId: string, given: ToolProcess): Promise<void> {
     this.#host.assertOpen();
+    const { pid, started, group } = reading("process", () => ({ ...given }));
+    if (!Number.isSafeInteger(pid) || pid < 1 || typeof started !== "string") {
+      throw invalid("a process has a pid and a text that tells it apart from a later one (`started`)");
+    }
     const running = this.#runningOf(callId, ({ hasProcess }) => !hasProcess) ?? this.#runningOf(callId);
     if (!running) throw callUnknown(callId);
     const place = this.#placeOf(callId, running);
@@ -98,7 +102,7 @@ export class Tools<M> {
     if (!running && !place) throw callUnknown(callId);
     const made = shown === undefined ? null : intake.message(shown);
     // Else the call would stay open, and read as if it had never run.
-    if (shown !== undefined && intake.dialect.results(shown).length === 0) {
+    if (made && intake.dialect.results(intake.decoded(made)).length === 0) {
       throw unfit("what is shown of a tool's outcome is a message that holds its result");
     }
     const record: ToolEnded = {

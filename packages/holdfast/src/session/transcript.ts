@@ -5,6 +5,7 @@ import type { Item } from "./item.ts";
 import { mergePatch } from "./merge-patch.ts";
 import { deepFreeze } from "./plain-copy.ts";
 import type * as records from "./records.ts";
+import { SYNCED } from "./records.ts";
 import { Section } from "./section.ts";
 
 type Stamped<R> = R & { readonly seq: number; readonly at: string };
@@ -156,12 +157,15 @@ export class Transcript<M> {
       if (this.#byId.has(one.id)) continue;
       const message = this.decoded(one.message);
       const entry = { id: one.id, seq, at, turn, step: id, message, metadata: EMPTY, synthetic: reason };
-      const item = this.#itemOf(Object.freeze(entry), "edit", { hidden: true });
+      const item = this.#itemOf(Object.freeze(entry), "edit", { hidden: true, ...(one.redacted ? { redacted: true } : {}) });
       items.push(item);
       this.#byId.set(one.id, item);
     }
     const replacedBy = items[0]?.entry.id ?? id;
-    for (const item of replaced) item.entry = Object.freeze({ ...item.entry, replacedBy });
+    for (const item of replaced) {
+      item.entry = Object.freeze({ ...item.entry, replacedBy });
+      if (reason === SYNCED) item.superseded = true;
+    }
     this.items.splice(place, 0, ...items);
     this.changed.note();
     if (now) this.settle();

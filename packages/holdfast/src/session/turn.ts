@@ -3,12 +3,12 @@ import { isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
 import { type DraftPiece, LiveDraft } from "./draft.ts";
 import type { Host } from "./host.ts";
-import { asMessageError, wordsOf } from "./intake.ts";
+import { asMessageError, reading, textIn, wordsOf } from "./intake.ts";
 import { isShown } from "./item.ts";
-import { liveClosing } from "./messages.ts";
+import { liveClosings } from "./messages.ts";
 import type { RepairEntry, SessionRecord, TurnEnded } from "./records.ts";
-import { turnEnded } from "./refusals.ts";
-import { closing, openCalls } from "./resume.ts";
+import { draftGone, invalid, turnEnded } from "./refusals.ts";
+import { openCalls } from "./resume.ts";
 import type {
   Appended,
   AppendOptions,
@@ -21,7 +21,7 @@ import type {
   Usage,
 } from "./surface.ts";
 import { Tools } from "./tools.ts";
-import { itemsFrom, keptAsItIs, type Taken, takenIn } from "./unit.ts";
+import { itemsFrom, optionsTaken, type Taken, takenIn, usageTaken } from "./unit.ts";
 
 /** A turn that this process works on. */
 export class LiveTurn<M> implements Turn<M> {
@@ -76,6 +76,37 @@ export class LiveTurn<M> implements Turn<M> {
 
   append(message: M | M[] | Queued<M>, options: AppendOptions = {}): Promise<Appended> {
     return this.#take(message, options, null);
+  }
+
+  /** The same of messages that were taken before (sync). `draft`: the one that they finish. */
+  async appendTaken(taken: Taken, options: { readonly id?: string } = {}, draft?: Draft<M>): Promise<Appended> {
+    this.#assertOpen("the message");
+    const open = draft === undefined ? null : this.#draft?.id === draft.id ? this.#draft : null;
+    if (draft !== undefined && !open?.isOpen) throw draftGone();
+    const chosen = open ? { id: open.id, ...options } : options;
+    return this.#host.log.inLine(() => this.#append(taken, chosen, open));
+  }
+
+  /** Messages of this turn are about to be recorded as part of something larger. `isAnswer`: one of them takes the place of the draft (R10). */
+  async recordedBy<T>(write: () => Promise<T>, isAnswer: boolean): Promise<T> {
+    const draft = isAnswer ? this.#draft : null;
+    draft?.hold();
+    try {
+      const done = await write();
+      draft?.release("another");
+      if (draft && this.#draft === draft) this.#draft = null;
+      return done;
+    } catch (error) {
+      draft?.release(null);
+      throw error;
+    }
+  }
+
+  /** Its end has been recorded as part of something larger. */
+  wasEnded(): void {
+    this.#over ??= Promise.resolve();
+    this.#draft?.stop();
+    this.#host.turnOver(this);
   }
 
   draft(): Draft<M> {
@@ -139,17 +170,15 @@ export class LiveTurn<M> implements Turn<M> {
 
   async usage(usage: Usage): Promise<void> {
     this.#host.assertOpen();
-    await this.#host.log.append([{ kind: "usage", turn: this.number, usage }]);
+    await this.#host.log.append([{ kind: "usage", turn: this.number, usage: usageTaken(usage) }]);
   }
 
   async suspend(why: { reason: string; calls?: string[] }): Promise<void> {
     this.#assertOpen("that it waits");
-    const { calls } = why;
-    const reason = this.#host.intake.text(String(why.reason));
-    await this.#finish(
-      { kind: "turn.suspended", turn: this.number, reason, ...(calls ? { calls: [...calls] } : {}) },
-      null,
-    );
+    const { reason, calls } = reading("why", () => ({ reason: String(why.reason), calls: why.calls && [...why.calls] }));
+    if (calls && !calls.every((id) => typeof id === "string")) throw invalid("the calls that wait are named by their ids");
+    const words = this.#host.intake.text(reason);
+    await this.#finish({ kind: "turn.suspended", turn: this.number, reason: words, ...(calls ? { calls } : {}) }, null);
   }
 
   end(): Promise<void> {
@@ -158,8 +187,9 @@ export class LiveTurn<M> implements Turn<M> {
 
   abort(why: { by: string; reason?: string }): Promise<void> {
     const { intake } = this.#host;
-    const by = intake.text(why?.by ?? "the application");
-    const reason = why?.reason === undefined ? undefined : intake.text(why.reason);
+    const by = intake.text(textIn(why, "by") ?? "the application");
+    const given = textIn(why, "reason");
+    const reason = given === undefined ? undefined : intake.text(given);
     const words = reason === undefined ? `stopped by ${by}` : `stopped by ${by}: ${reason}`;
     const aborted = new DOMException(words, "AbortError");
     return this.#finish(this.#ended({ outcome: "aborted", by, ...(reason === undefined ? {} : { reason }) }), aborted);
@@ -210,11 +240,11 @@ export class LiveTurn<M> implements Turn<M> {
       this.#assertOpen("the message");
       const { intake, log } = this.#host;
       const taken = takenIn(intake, given);
-      if (!log.isBehind) return this.#append(taken, options, draft);
-      const kept = keptAsItIs(taken);
-      return log.inLine(() => this.#append(kept, options, draft));
+      const chosen = optionsTaken(intake, options);
+      if (!log.isBehind) return this.#append(taken, chosen, draft);
+      return log.inLine(() => this.#append(taken, chosen, draft));
     } catch (error) {
-      return Promise.reject(asMessageError(error));
+      return Promise.reject(error);
     }
   }
 
@@ -270,11 +300,7 @@ export class LiveTurn<M> implements Turn<M> {
   /** What `messages` shows of calls without a result. */
   #closings(): RepairEntry[] {
     const { conversation, log } = this.#host;
-    return openCalls(conversation).flatMap((call) => {
-      if (call.state === "provider") return [];
-      if (call.state === "awaiting") return closing(conversation.dialect, call, { kind: "completed" });
-      return liveClosing(conversation, call, log.since);
-    });
+    return liveClosings(conversation, log.since);
   }
 
   #isAskedSinceAnswer(): boolean {

@@ -1,4 +1,4 @@
-import type { Call, Dialect } from "../dialects/dialect.ts";
+import type { Call, Dialect, Entry } from "../dialects/dialect.ts";
 import { pair } from "../dialects/pairing.ts";
 import { HoldfastError } from "../errors.ts";
 import { type Item, isShown } from "./item.ts";
@@ -32,6 +32,28 @@ export function pairsIn<M>(items: readonly Item<M>[], dialect: Dialect<M>): Pair
       before: next === undefined ? null : shown[next]!,
     }));
   });
+}
+
+/** The how many-eth call of which message. */
+export interface Place {
+  readonly message: string;
+  readonly index: number;
+}
+
+/** The calls of a message that another one makes too, by their index in the first: the same id, and of several with one id the how many-eth (R9). */
+export function sameCalls<M>(dialect: Dialect<M>, was: Entry<M>, is: Entry<M>): Map<number, Place> {
+  const free = new Map<string, number[]>();
+  for (const [index, { id }] of dialect.calls(is.message).entries()) {
+    const list = free.get(id);
+    if (list) list.push(index);
+    else free.set(id, [index]);
+  }
+  const same = new Map<number, Place>();
+  for (const [index, { id }] of dialect.calls(was.message).entries()) {
+    const found = free.get(id)?.shift();
+    if (found !== undefined) same.set(index, { message: is.id, index: found });
+  }
+  return same;
 }
 
 export function placeOf<M>({ entry }: Item<M>, index: number): string {

@@ -1,7 +1,7 @@
 import { openFolderStore, openStore, openStoreWith, type Session } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { place } from "../place.ts";
-import { fullAt, judged, type Made, marked, Speaker, said, spoken, World } from "./sync-agents.ts";
+import { fullAt, inArray, judged, type Made, marked, Speaker, said, spoken, World } from "./sync-agents.ts";
 
 const clone = (messages: Made[]): Made[] => structuredClone(messages);
 const stepsOf = (session: Session<Made>): string[] => session.entries.map(({ step }) => step);
@@ -465,15 +465,21 @@ describe.each(spoken)("sync in %s", (_name, voice) => {
     const ids = session.entries.map(({ id }) => id);
     const pruned = [...array];
     pruned[2] = result("a", "[cleared]");
-    expect((await session.sync(pruned)).epoch).toBe(true);
-    expect(session.entries.map(({ message }) => message)).toEqual(pruned);
-    expect(session.entries.map(({ id }) => ids.indexOf(id))).toEqual([0, 1, -1, 3]);
+    expect(await session.sync(pruned)).toMatchObject({ epoch: false, appended: { length: 1 } });
+    expect(inArray(session.entries)).toEqual(pruned);
+    expect(session.entries.map(({ id }) => ids.indexOf(id)), "the original stays, marked").toEqual([0, 1, -1, 2, 3]);
+    expect(session.entries[3]!.replacedBy).toBe(session.entries[2]!.id);
     expect(judged(voice, session.messages)).toEqual([]);
+    const killed = await world.kill(session);
+    expect(await killed.sync(clone(pruned), { rewrite: "error" })).toEqual({ appended: [], epoch: false });
     const grown = says("one and more")[0];
     for (const name of Object.keys(pruned[3])) delete pruned[3][name];
     Object.assign(pruned[3], grown);
     expect((await session.sync(pruned)).epoch).toBe(true);
-    expect(session.entries.map(({ message }) => message)).toEqual([...pruned.slice(0, 3), grown]);
+    expect(session.entries.map(({ message }) => message), "nobody needs the original in the new epoch").toEqual([
+      ...pruned.slice(0, 3),
+      grown,
+    ]);
     expect(session.turn).toBeNull();
   });
 
@@ -554,7 +560,7 @@ describe.each(spoken)("sync in %s", (_name, voice) => {
     await session.sync([user("1"), ...says("one"), ...two]);
     const ids = session.entries.map(({ id }) => id);
     const resumed = await world.kill(session);
-    await resumed.sync([user("in short"), ...clone(two), user("3")]);
+    await resumed.sync([user("in short"), ...clone(two), user("3")], { rewrite: "epoch" });
     expect(resumed.entries.slice(1, -1).map(({ id }) => id)).toEqual(ids.slice(2));
     expect(resumed.turn?.number).toBe(3);
   });
