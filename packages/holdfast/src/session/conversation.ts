@@ -13,6 +13,7 @@ import type { Attributes, Queued, Usage } from "./surface.ts";
 import { Transcript } from "./transcript.ts";
 import { endTurn, resumeTurn, type TurnState, turnFrom, type Writer } from "./turn-state.ts";
 import { addUsage } from "./usage.ts";
+import { sameCalls } from "./whole-steps.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
 export type DialectLookup = (name: string) => Dialect<any> | null;
@@ -199,6 +200,7 @@ export class Conversation<M> {
         break;
       case "edit":
         this.#said.edit(record);
+        if (record.now) this.#moveStarts(record);
         if (this.#turn) this.#prompted(this.#said.find(this.#turn.prompt.id)?.entry ?? null);
         break;
       case "usage":
@@ -349,6 +351,17 @@ export class Conversation<M> {
     for (const [index, { id, by }] of this.dialect.calls(said).entries()) {
       const ended = by === "agent" ? this.#runs.adopt(id, message, index) : null;
       if (ended) this.#ended({ ...ended, message, index });
+    }
+  }
+
+  /** What was started for a call belongs to the message that makes the same call in the place of the one that made it: it has not run less for that (P5). */
+  #moveStarts({ ids, shown }: records.EditRecord): void {
+    const starts = ids.flatMap((id) => (this.#runs.hasStarts(id) ? (this.#said.find(id)?.entry ?? []) : []));
+    const made = starts.length === 0 ? [] : shown.flatMap(({ id }) => this.#said.find(id)?.entry ?? []);
+    for (const was of starts) {
+      for (const is of made) {
+        for (const [index, place] of sameCalls(this.dialect, was, is)) this.#runs.move(was.id, index, place);
+      }
     }
   }
 

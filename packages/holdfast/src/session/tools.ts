@@ -172,6 +172,9 @@ export class Tools<M> {
     for (const { call, place } of this.#running) {
       if (call !== id) continue;
       if (place === null || (place.message === item.entry.id && place.index === index)) return true;
+      // Its start has moved along with the call.
+      const isMoved = !this.#isThere(place.message);
+      if (isMoved && this.#host.conversation.runs.of(item.entry.id, index)) return true;
     }
     return false;
   }
@@ -186,8 +189,15 @@ export class Tools<M> {
   /** Where the call of a result stands: where it stood when the tool started, or where it has come to stand since. */
   #placeOf(callId: string, running: Running | null): { message: string; index: number; name: string } | null {
     const { section } = this.#host.conversation;
-    if (running?.place) return { ...running.place, name: running.name };
+    if (running?.place && this.#isThere(running.place.message)) return { ...running.place, name: running.name };
     const call = section.open(callId) ?? section.unheld(callId);
-    return call ? { message: call.item.entry.id, index: call.index, name: call.call.name } : null;
+    if (call) return { message: call.item.entry.id, index: call.index, name: call.call.name };
+    return running?.place ? { ...running.place, name: running.name } : null;
+  }
+
+  /** Another message may have taken its place, and make the same call. */
+  #isThere(message: string): boolean {
+    const entry = this.#host.conversation.find(message)?.entry;
+    return entry !== undefined && entry.replacedBy === undefined;
   }
 }
