@@ -8,6 +8,7 @@ import { found, type Intake, readable, type StoredMessage, unfit } from "./intak
 import { type Item, isShown } from "./item.ts";
 import type { MessageRecord, RepairEntry } from "./records.ts";
 import { madeEntry } from "./resume.ts";
+import { assertId } from "./unit.ts";
 
 /** One of those that a new epoch is to hold, as it was when it was given (R19). */
 export interface Given<M> {
@@ -34,7 +35,9 @@ export function givenTo<M>(
     readable("message", index, () => {
       const entry = entryIn(one);
       if (!entry) return { entry, stored: intake.message(one as M, index) };
-      if (conversation.find(entry.id)?.entry.message === entry.message) return asRecorded(entry);
+      const known = conversation.find(entry.id);
+      if (known && known.entry.message === entry.message) return asRecorded(entry);
+      if (!known) assertId(entry.id);
       const metadata = entry.metadata === undefined ? {} : intake.metadata(entry.metadata);
       const { message, ...members } = { ...entry, metadata };
       return { entry: { ...snapshot(members, "entry"), message }, stored: intake.message(message, index) };

@@ -1,4 +1,5 @@
 import { newId } from "../journal/id.ts";
+import { handedOut } from "./handed-out.ts";
 import type { Host } from "./host.ts";
 import type { StoredMessage } from "./intake.ts";
 import { messageIdTaken, queueUnknown } from "./refusals.ts";
@@ -28,7 +29,7 @@ export class Queue<M> {
     if (known) {
       if (!intake.same(known.prompt, message)) throw messageIdTaken(id);
       await log.journal.flush();
-      return known;
+      return handedOut(known);
     }
     const given = {
       ...(metadata ? { metadata } : {}),
@@ -38,7 +39,7 @@ export class Queue<M> {
     // It may have been delivered by the time at which the store answers.
     const queued = conversation.queued(id);
     await appended;
-    return queued ?? conversation.queued(id) ?? this.#delivered(id)!;
+    return handedOut(queued ?? conversation.queued(id) ?? this.#delivered(id)!);
   }
 
   async withdraw(id: string): Promise<void> {

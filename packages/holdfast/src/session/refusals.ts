@@ -3,8 +3,8 @@ import type { Json } from "../journal/record.ts";
 
 /** What sessions say no to. Nothing has happened when one of these is thrown. */
 
-export function invalid(why: string): HoldfastError {
-  return new HoldfastError("RECORD_INVALID", `Nothing was recorded: ${why}. Nothing was changed.`, { why });
+export function invalid(why: string, facts: Record<string, Json> = {}): HoldfastError {
+  return new HoldfastError("RECORD_INVALID", `Nothing was recorded: ${why}. Nothing was changed.`, { why, ...facts });
 }
 
 /** What was given for an id may be anything. */

@@ -2,6 +2,7 @@ import type { Dialect, Entry, Metadata } from "../dialects/dialect.ts";
 import type { Holder, Journal, JournalStore, Recovery } from "../journal/contract.ts";
 import { newId } from "../journal/id.ts";
 import type { JournalRecord, Json } from "../journal/record.ts";
+import { TITLE_CHARS_MAX, textOf } from "./attributes.ts";
 import { asRecorded, type Given, givenTo } from "./carried.ts";
 import type { Conversation } from "./conversation.ts";
 import { editRecord } from "./edit.ts";
@@ -94,7 +95,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     this.#queue = new Queue(this.#host);
     this.#view = new View(conversation, () => this.#life());
     this.#sync = new Sync(this.#host, {
-      messages: () => this.#view.messages,
+      messages: () => this.#view.shown,
       turn: () => this.#turn,
       take: (turn) => {
         this.#turn = turn;
@@ -139,8 +140,14 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     return this.#inOrder(() => this.#start(taken, given));
   }
 
-  resumeTurn(options: surface.ResumeOptions = {}): Promise<surface.Turn<M>> {
-    return this.#inOrder(() => this.#resume(options));
+  async resumeTurn(options: surface.ResumeOptions = {}): Promise<surface.Turn<M>> {
+    this.#assertOpen();
+    const { calls = "close", draft = "discard" } = reading("options", () => ({ ...options }));
+    if (typeof calls !== "function" && calls !== "close" && calls !== "rerun") {
+      throw invalid('`calls` is "close", "rerun", or a function');
+    }
+    if (draft !== "discard" && draft !== "keep") throw invalid('`draft` is "discard" or "keep"');
+    return this.#inOrder(() => this.#resume({ calls, draft }));
   }
 
   async sync(
@@ -208,8 +215,8 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   async rename(title: string): Promise<void> {
     this.#assertOpen();
-    if (typeof title !== "string") throw invalid("a title is a text");
-    await this.#log.append([{ kind: "session", title: this.#intake.text(title) }]);
+    const given = textOf("title", title, TITLE_CHARS_MAX);
+    await this.#log.append([{ kind: "session", title: this.#intake.text(given) }]);
     this.#parts.onTurnEnd(this.id);
   }
 

@@ -3,6 +3,7 @@ import { isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
 import { type DraftPiece, LiveDraft } from "./draft.ts";
 import type { Host } from "./host.ts";
+import { handedOut } from "./handed-out.ts";
 import { asMessageError, reading, textIn, wordsOf } from "./intake.ts";
 import { isShown } from "./item.ts";
 import { liveClosings } from "./messages.ts";
@@ -22,6 +23,15 @@ import type {
 } from "./surface.ts";
 import { Tools } from "./tools.ts";
 import { itemsFrom, optionsTaken, type Taken, takenIn, usageTaken } from "./unit.ts";
+
+/** Total, as `fail` is: whatever is thrown, the turn failed. */
+function isError(error: unknown): boolean {
+  try {
+    return error instanceof Error;
+  } catch {
+    return false;
+  }
+}
 
 /** A turn that this process works on. */
 export class LiveTurn<M> implements Turn<M> {
@@ -43,7 +53,7 @@ export class LiveTurn<M> implements Turn<M> {
 
   get prompt(): Entry<M> {
     this.begun();
-    return this.#prompt!;
+    return handedOut(this.#prompt!);
   }
   #prompt: Entry<M> | null = null;
 
@@ -58,7 +68,10 @@ export class LiveTurn<M> implements Turn<M> {
     const { conversation, log } = this.#host;
     return openCalls(conversation)
       .filter(({ state, startedSeq }) => state !== "provider" && !(startedSeq !== undefined && startedSeq > log.since))
-      .map(({ index: _index, startedSeq: _seq, approved: _approved, ...call }) => call);
+      .map(({ index: _index, startedSeq: _seq, approved: _approved, ...call }) => ({
+        ...call,
+        input: handedOut(call.input),
+      }));
   }
 
   get signal(): AbortSignal {
@@ -123,8 +136,7 @@ export class LiveTurn<M> implements Turn<M> {
       draftBytes,
       redactor,
       write: (piece) => this.#writeDraft(piece),
-      commit: (committed, message, options) =>
-        this.#take(message, { ...options, id: options.id ?? committed.id }, committed),
+      commit: (committed, message, options) => this.#take(message, options, committed),
     });
     this.#draft = draft;
     return draft;
@@ -197,10 +209,7 @@ export class LiveTurn<M> implements Turn<M> {
 
   fail(error: unknown): Promise<void> {
     const words = this.#host.intake.text(wordsOf(error));
-    return this.#finish(
-      this.#ended({ outcome: "failed", error: words }),
-      error instanceof Error ? error : new Error(words),
-    );
+    return this.#finish(this.#ended({ outcome: "failed", error: words }), isError(error) ? error : new Error(words));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -240,7 +249,7 @@ export class LiveTurn<M> implements Turn<M> {
       this.#assertOpen("the message");
       const { intake, log } = this.#host;
       const taken = takenIn(intake, given);
-      const chosen = optionsTaken(intake, options);
+      const chosen = { ...(draft ? { id: draft.id } : {}), ...optionsTaken(intake, options) };
       if (!log.isBehind) return this.#append(taken, chosen, draft);
       return log.inLine(() => this.#append(taken, chosen, draft));
     } catch (error) {
