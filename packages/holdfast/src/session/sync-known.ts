@@ -191,6 +191,19 @@ export function isOptional<M>(item: Item<M>): boolean {
   return synthetic === undefined ? item.from !== "message" : synthetic !== SYNCED;
 }
 
+/** How many of the recorded messages an array does not have, of which these messages are known from these slots. */
+export function droppedFrom<M>(
+  items: readonly Item<M>[],
+  slots: readonly Slot<M>[],
+  matches: readonly (number | null)[],
+): number {
+  const known = new Set(matches);
+  const inSlots = new Map(slots.map(({ id }, at) => [id, known.has(at)]));
+  // Several entries may have been joined into one slot, which has no id then. Which ones those are, nobody has to know.
+  const isJoinThere = slots.every(({ id }, at) => id !== null || known.has(at));
+  return items.filter((item) => !isOptional(item) && !(inSlots.get(item.entry.id) ?? isJoinThere)).length;
+}
+
 /**
  * What was recorded since by other calls, `turn.append` say, and has come to stand in the array too: slots for as many of the messages from `known` on as are found among those, in order.
  */

@@ -16,7 +16,7 @@ import { planEdits } from "./sync-edit.ts";
 import { GivenArray } from "./sync-given.ts";
 import {
   Comparison,
-  isOptional,
+  droppedFrom,
   JOINED_MAX,
   type Slot,
   slotOf,
@@ -170,12 +170,13 @@ export class Sync<M> {
     const { items } = conversation;
     const shown = viewSlots(this.#session.messages(), items);
     const recorded = items.filter(({ superseded }) => !superseded).map(({ entry }) => slotOf(entry.message, entry.message, entry.id));
-    const [one, other] = [shown, recorded].map((all): Difference<M> => {
+    const [one, other] = [shown, recorded].map((all) => {
       const index = comparison.firstDifference(all);
-      return { index, slots: all, matches: matchedSlots(all, index, comparison, dialect) };
+      const matches = matchedSlots(all, index, comparison, dialect);
+      const known = matches.filter((slot) => slot !== null).length;
+      return { index, slots: all, matches, known, dropped: droppedFrom(items, all, matches) };
     });
-    const count = ({ matches }: Difference<M>): number => matches.filter((slot) => slot !== null).length;
-    return count(other!) > count(one!) ? other! : one!;
+    return other!.dropped < one!.dropped || other!.known > one!.known ? other! : one!;
   }
 
   /** With what others have recorded since, as far as the array has it. */
@@ -266,18 +267,9 @@ export class Sync<M> {
   }
 
   /** An agent that forgot to load the conversation, or has loaded an older one, would clear what is recorded by its first sync. */
-  #refuseDropping({ index, slots, matches }: Difference<M>): void {
-    const { conversation } = this.#host;
-    const known = new Set<string | null>();
-    const joined = new Set<number | null>(matches);
-    for (const [at, { id }] of slots.entries()) if (joined.has(at)) known.add(id);
-    // What the view has joined is there as a whole, or counts as dropped.
-    const hasJoined = slots.some(({ id }, at) => id === null && joined.has(at));
-    const isLost = slots.some(({ id }, at) => id === null && !joined.has(at));
-    const dropped = conversation.items.filter((item) => !isOptional(item) && !known.has(item.entry.id));
-    if (dropped.length > 0 && (isLost || !hasJoined || slots.some(({ id }, at) => id !== null && !joined.has(at)))) {
-      throw syncRewrite(this.#host.id, index, dropped.length);
-    }
+  #refuseDropping(difference: Difference<M>): void {
+    const dropped = droppedFrom(this.#host.conversation.items, difference.slots, difference.matches);
+    if (dropped > 0) throw syncRewrite(this.#host.id, difference.index, dropped);
   }
 
   #turnNow(conversation: Conversation<M>, isOpen = this.#openTurn() !== null): TurnNow {

@@ -531,6 +531,50 @@ describe.each(spoken)("sync in %s", (_name, voice) => {
     expect(await again.sync([]), "known by now").toMatchObject({ epoch: true });
   });
 
+  test("R14 g: the first sync of a process drops nothing that is recorded, unless it says so", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const array = [user("1"), ...calls("a"), result("a", "A"), ...says("one"), user("2"), ...says("two")];
+    await session.sync(array);
+    const forgotten: Made[][] = [
+      [user("1")],
+      [user("1"), ...says("what can I do?")],
+      array.slice(0, -1),
+      array.slice(0, 4),
+      [...array.slice(0, 4), user("3")],
+      [user("in short"), ...array.slice(-2)],
+      [array[0], ...array.slice(4)],
+      [...array.slice(0, 2), result("a", "[cleared]"), ...array.slice(3)],
+      [...array.slice(1), user("3")],
+    ];
+    for (const strange of forgotten) {
+      const again = await world.kill(session);
+      const { messages } = again;
+      const refused = again.sync(clone(strange));
+      await expect(refused).rejects.toMatchObject({ code: "SYNC_REWRITE", facts: { session: session.id } });
+      await refused.catch(({ facts }) => expect(facts.dropped).toBeGreaterThan(0));
+      expect(again.messages).toEqual(messages);
+      expect(await again.sync(clone([...messages]), { rewrite: "error" })).toEqual({ appended: [], epoch: false });
+      await again.sync(clone(strange));
+      expect(inArray(again.entries), "loaded once, it may be changed").toEqual(strange);
+      const meant = await world.kill(session);
+      await meant.sync(clone(strange), { rewrite: "epoch" });
+      expect(inArray(meant.entries)).toEqual(strange);
+    }
+    const more = [system("be kind"), ...clone(array), user("3")];
+    expect(await (await world.kill(session)).sync(more), "it drops nothing").toMatchObject({ appended: { length: 2 } });
+  });
+
+  test("R14 g: of a fork, too", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const array = [user("1"), ...says("one"), user("2"), ...says("two")];
+    await session.sync(array);
+    const fork = await world.store.fork<Made>(session.id);
+    await expect(fork.sync(clone(array.slice(0, 2)))).rejects.toMatchObject({ code: "SYNC_REWRITE" });
+    expect(await fork.sync(clone(array))).toEqual({ appended: [], epoch: false });
+  });
+
   test('R14 g: with rewrite: "error" nothing is recorded, and the place is named', async () => {
     await using world = new World();
     const session = await world.create(voice);
