@@ -202,7 +202,7 @@ export function changedStretch<M>(
   while (same < after.length && same < before.length && after[same]!.entry.id === before[same]!.entry.id) same += 1;
   const differs = same < after.length && same < before.length ? after[same]!.entry.id : null;
 
-  const old = stretchIn(items, changed.saved());
+  const old = stretchIn(items, changed.saved(), new Set(carried.map(({ entry }) => entry.id)));
   let first = -1;
   let last = -1;
   for (const [at, { entry }] of carried.entries()) {
@@ -214,15 +214,19 @@ export function changedStretch<M>(
   return first < 0 ? null : { from: carried[first]!.entry.id, until: carried[last]!.entry.id };
 }
 
+/** Those of the ids that stand in it. */
 function stretchIn<M>(
   items: readonly Item<M>[],
   saved: { readonly from: string; readonly until: string } | null,
+  ids: ReadonlySet<string>,
 ): Set<string> {
   const inside = new Set<string>();
-  const from = saved ? items.findIndex(({ entry }) => entry.id === saved.from) : -1;
-  for (const { entry } of from < 0 ? [] : items.slice(from)) {
-    inside.add(entry.id);
-    if (entry.id === saved!.until) break;
+  if (!saved) return inside;
+  let isInside = false;
+  for (const { entry } of items) {
+    isInside ||= entry.id === saved.from;
+    if (isInside && ids.has(entry.id)) inside.add(entry.id);
+    if (isInside && entry.id === saved.until) break;
   }
   return inside;
 }

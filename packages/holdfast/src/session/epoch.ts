@@ -12,10 +12,11 @@ import {
 } from "./carried.ts";
 import { attributesRecord, checkpointOf } from "./checkpoint.ts";
 import type { Conversation } from "./conversation.ts";
+import type { Item } from "./item.ts";
 import { type Life, liveClosing } from "./messages.ts";
 import type { Checkpoint, EpochRecord, SessionAttributes, SessionRecord } from "./records.ts";
 import { closing, type FoundCall, openCalls } from "./resume.ts";
-import { type Paired, type Place, pairsIn, placeOf, requirePairs, requireWholeSteps, sameCalls, stepsOf } from "./whole-steps.ts";
+import { around, type Paired, type Place, pairsIn, placeOf, requirePairs, requireWholeSteps, sameCalls, stepsOf } from "./whole-steps.ts";
 
 export interface ReplaceOptions {
   readonly reason: "compaction" | "clear" | "rewind" | "import";
@@ -48,17 +49,23 @@ export function replacement<M>(
   newId: () => string,
 ): SessionRecord[] {
   const { dialect, attributes } = conversation;
-  const before = pairsIn(conversation.items, dialect);
-  const whole = pairsIn(unhidden(conversation.items, dialect), dialect);
   const all = taken(conversation, items, newId);
+  const near = around(conversation, new Set(all.map(({ entry }) => entry.id)));
+  const before = pairsIn(near, dialect);
+  const whole = pairsIn(unhidden(near, dialect), dialect);
   const moved = movedCalls(conversation, all, options.renewed);
-  const given = withWholeTail(conversation, [...before, ...whole], all.map((one) => atItsPlace(one, moved)));
+  const given = withWholeTail(
+    conversation,
+    near,
+    [...before, ...whole],
+    all.map((one) => atItsPlace(one, moved)),
+  );
   requireRunningCalls(conversation, before, given, moved, options.life);
-  requireWholeSteps(conversation.items, given);
+  requireWholeSteps(near, given);
   requirePairs(whole, unhidden(given, dialect), dialect);
   const isPending = comeIntoForce(conversation, given);
   requirePairs(before, given, dialect);
-  const carried = withResults(conversation, given, options, newId);
+  const carried = withResults(conversation, near, given, options, newId);
   const changed = changedStretch(conversation, carried, options.changedFrom);
   const { changed: _, ...checkpoint } = checkpointOf(conversation, carried, moved);
   const epoch: EpochRecord = {
@@ -138,35 +145,37 @@ function comeIntoForce<M>(conversation: Conversation<M>, given: Carried<M>[]): b
   return isPending;
 }
 
-/** If what is given ends with the end of the conversation: with the whole steps of it, and the calls of the results in it. */
+/** If what is given ends with the end of the conversation: with the whole steps of it, and the calls of the results in it. `near`: the items around those that are given. */
 function withWholeTail<M>(
   { items, dialect }: Conversation<M>,
+  near: readonly Item<M>[],
   pairs: readonly Paired<M>[],
   given: Carried<M>[],
 ): Carried<M>[] {
   let head = given.length;
-  let from = items.length;
-  while (head > 0 && from > 0 && given[head - 1]!.entry.id === items[from - 1]!.entry.id) {
+  let from = near.length;
+  while (head > 0 && from > 0 && given[head - 1]!.entry.id === near[from - 1]!.entry.id) {
     head -= 1;
     from -= 1;
   }
   if (head === given.length || from === 0) return given;
-  const places = new Map(items.map(({ entry }, at) => [entry.id, at]));
+  const places = new Map(near.map(({ entry }, at) => [entry.id, at]));
   const starts = new Map<string, number>();
-  for (const step of stepsOf(items).values()) for (const id of step) starts.set(id, places.get(step[0]!)!);
+  for (const step of stepsOf(near).values()) for (const id of step) starts.set(id, places.get(step[0]!)!);
   for (const { item, answer } of pairs) {
     if (!answer) continue;
     const { id } = answer.item.entry;
     starts.set(id, Math.min(starts.get(id)!, places.get(item.entry.id)!));
   }
   let start = from;
-  for (let at = items.length - 1; at >= start; at--) start = Math.min(start, starts.get(items[at]!.entry.id)!);
-  const front = items.slice(start, from);
+  for (let at = near.length - 1; at >= start; at--) start = Math.min(start, starts.get(near[at]!.entry.id)!);
+  const front = near.slice(start, from);
   const known = new Set(given.map(({ entry }) => entry.id));
   if (front.some(({ entry }) => known.has(entry.id))) return given;
+  // From the start on, all items are near.
+  const before = items[items.length - near.length + start - 1];
   const neighbour = given[head - 1];
-  const end = neighbour ? places.get(neighbour.entry.id) : -1;
-  if (end !== undefined && start === end + 1) return given;
+  if (neighbour === undefined ? before === undefined : before?.entry.id === neighbour.entry.id) return given;
   return [...given.slice(0, head), ...front.map((item) => carry(item, dialect)), ...given.slice(head)];
 }
 
@@ -198,11 +207,12 @@ function requireRunningCalls<M>(
 /** With a result for each call that can no longer get one, where the model is shown it for the first time or could still have waited for it. */
 function withResults<M>(
   conversation: Conversation<M>,
+  items: readonly Item<M>[],
   carried: Carried<M>[],
   { life, changedFrom }: ReplaceOptions,
   newId: () => string,
 ): Carried<M>[] {
-  const { dialect, items } = conversation;
+  const { dialect } = conversation;
   // What was left out before stays left out: the view of it does not change.
   const since = items.findIndex(({ entry }) => entry.id === changedFrom);
   const before = pairsIn(since < 0 ? items : items.slice(0, since), dialect);

@@ -68,6 +68,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   #closing: Promise<void> | null = null;
   #told: Ending | null = null;
   #askedAt = 0;
+  #looks = 0;
 
   constructor(parts: SessionParts<M>) {
     const { journal, conversation, recovery, holder, redactor, opened, options } = parts;
@@ -96,6 +97,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     this.#view = new View(conversation, () => this.#life());
     this.#sync = new Sync(this.#host, {
       messages: () => this.#view.shown,
+      looks: () => this.#looks,
       turn: () => this.#turn,
       take: (turn) => {
         this.#turn = turn;
@@ -108,6 +110,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   get messages(): readonly M[] {
     this.#askedAt = this.#conversation.head;
+    this.#looks += 1;
     this.#turn?.looked();
     return this.#view.messages;
   }

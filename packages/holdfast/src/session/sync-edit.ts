@@ -9,8 +9,8 @@ import { placesOf } from "./sync-match.ts";
 export interface Edits<M> {
   /** One unit. */
   readonly records: readonly EditRecord[];
-  /** The array up to `cut`, as it is then. A slot without an id of its own is one that was there before. */
-  readonly slots: readonly Slot<M>[];
+  /** The array up to `cut`, as it is then. */
+  readonly slots: Slot<M>[];
   /** The messages from here on are new. */
   readonly cut: number;
   /** The ids of those that took the place of others. */
@@ -36,7 +36,10 @@ type Fate = { readonly at: number; readonly isChanged: boolean } | null;
  * have followed, can have been changed: anything else is another answer or another prompt.
  */
 export function planEdits<M>(parts: EditParts<M>): Edits<M> | null {
-  const { slots, conversation } = parts;
+  const { slots, matches, conversation } = parts;
+  const known = matches.reduce<number>((count, slot) => (slot === null ? count : count + 1), 0);
+  // More is gone than is left: that is no small change, whatever it is.
+  if (slots.length - known > known) return null;
   const fates = fatesOf(parts);
   if (!fates) return null;
   const { of, cut } = fates;
@@ -84,6 +87,10 @@ function fatesOf<M>(parts: EditParts<M>): { of: Fate[]; cut: number } | null {
   let slot = 0;
   let at = 0;
   for (;;) {
+    if (at < matches.length && matches[at] === slot) {
+      of[slot++] = { at: at++, isChanged: false };
+      continue;
+    }
     const messages: number[] = [];
     while (at < matches.length && matches[at] === null) messages.push(at++);
     const isEnd = at === matches.length;
@@ -199,8 +206,8 @@ function made<M>(
     if (!fate) continue;
     const id = ids.get(fate.at);
     const given = array.objects[fate.at]!;
-    if (id === undefined) after[fate.at] = { ...slots[slot]!, given };
-    else after[fate.at] = { given, recorded: comparison.stored(fate.at), id };
+    if (id !== undefined) after[fate.at] = { given, recorded: comparison.stored(fate.at), id };
+    else after[fate.at] = slots[slot]!.given === given ? slots[slot]! : { ...slots[slot]!, given };
   }
   return { records, slots: after, cut, added };
 }

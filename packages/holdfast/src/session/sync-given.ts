@@ -62,9 +62,9 @@ export class GivenArray<M> {
     return key;
   }
 
-  /** Reads all messages from `from` on: what is done to them from now on changes nothing. */
-  hold(from: number): void {
-    for (let at = from; at < this.length; at++) this.held(at);
+  /** Reads these messages: what is done to them from now on changes nothing. */
+  hold(isWanted: (at: number) => boolean): void {
+    for (let at = 0; at < this.length; at++) if (isWanted(at)) this.held(at);
   }
 
   /** The same for a sync that has to wait: those that are the very objects of the array before it were read with that one, but for the last few. */

@@ -17,26 +17,68 @@ export function matchedSlots<M>(
   const byObject = new Map<M, number>();
   for (let slot = same; slot < slots.length; slot++) byObject.set(slots[slot]!.given, slot);
   const taken = new Set<number>();
-  const unknown: number[] = [];
   for (let at = array.length - 1; at >= same; at--) {
     const slot = byObject.get(array.objects[at]!);
-    if (slot !== undefined && !taken.has(slot) && comparison.isUnchanged(slots, slot, at)) {
-      taken.add(slot);
-      matches[at] = slot;
-    } else unknown.push(at);
+    if (slot === undefined || taken.has(slot) || !comparison.isUnchanged(slots, slot, at)) continue;
+    taken.add(slot);
+    matches[at] = slot;
   }
-  if (unknown.length === 0) return matches;
-  const free = new Map<string, number[]>();
-  for (let slot = same; slot < slots.length; slot++) {
-    if (!taken.has(slot)) add(free, sortOf(slots[slot]!.recorded, dialect), slot);
-  }
-  if (free.size === 0) return matches;
-  for (const at of unknown) {
-    const candidates = free.get(sortOf(comparison.stored(at), dialect)) ?? [];
-    const found = candidates.findLastIndex((slot) => comparison.same(slots[slot]!.recorded, at));
-    if (found >= 0) matches[at] = candidates.splice(found, 1)[0]!;
+  for (const { messages, slots: gone } of gapsIn(matches, slots.length)) {
+    if (messages.length === 0 || gone.length === 0) continue;
+    const free = new Map<string, number[]>();
+    for (const slot of gone) add(free, sortOf(slots[slot]!.recorded, dialect), slot);
+    for (const at of messages.toReversed()) {
+      const candidates = free.get(sortOf(comparison.stored(at), dialect)) ?? [];
+      const found = candidates.findLastIndex((slot) => comparison.same(slots[slot]!.recorded, at));
+      if (found >= 0) matches[at] = candidates.splice(found, 1)[0]!;
+    }
   }
   return matches;
+}
+
+/** For each message in a gap, so many slots are looked at from either end of it. */
+const NEAR_MAX = 64;
+
+/** Messages that are not known, side by side, and the slots that they may stand for. */
+export interface Gap {
+  readonly messages: readonly number[];
+  readonly slots: readonly number[];
+}
+
+/**
+ * Between two messages that are known, what stands between their slots, if they are in order; else all slots that no message is known from. Where an array has left out nearly everything, only the slots at both ends of the gap: what was
+ * dropped in between is not looked at (P7).
+ */
+export function gapsIn(matches: readonly (number | null)[], count: number): Gap[] {
+  const known = new Set(matches);
+  const gaps: Gap[] = [];
+  let messages: number[] = [];
+  let before = -1;
+  let isInOrder = true;
+  const add = (next: number): void => {
+    if (next <= before) isInOrder = false;
+    if (messages.length > 0) gaps.push({ messages, slots: isInOrder ? nearEnds(before + 1, next, messages.length) : [] });
+    messages = [];
+  };
+  for (const [at, slot] of matches.entries()) {
+    if (slot === null) {
+      messages.push(at);
+      continue;
+    }
+    add(slot);
+    before = slot;
+  }
+  add(count);
+  if (isInOrder) return gaps;
+  const free = Array.from({ length: count }, (_, slot) => slot).filter((slot) => !known.has(slot));
+  return [{ messages: gaps.flatMap((gap) => gap.messages), slots: free }];
+}
+
+function nearEnds(from: number, to: number, messages: number): number[] {
+  const near = NEAR_MAX * messages;
+  const isAll = to - from <= 2 * near;
+  const length = isAll ? to - from : 2 * near;
+  return Array.from({ length }, (_, n) => (isAll || n < near ? from + n : to - length + n));
 }
 
 function sortOf<M>(message: M, dialect: Dialect<M>): string {

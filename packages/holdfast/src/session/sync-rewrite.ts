@@ -3,8 +3,8 @@ import { encoded, type Given } from "./carried.ts";
 import type { StoredMessage } from "./intake.ts";
 import { type Item, isShown } from "./item.ts";
 import { type Comparison, type Slot, slotOf } from "./sync-known.ts";
-import { add, placesOf } from "./sync-match.ts";
-import { pairsIn, stepsOf } from "./whole-steps.ts";
+import { add, gapsIn, placesOf } from "./sync-match.ts";
+import { around, pairsIn, stepsOf } from "./whole-steps.ts";
 
 /** A new epoch that begins as the array does. */
 export interface Rewrite<M> {
@@ -27,6 +27,7 @@ export interface RewriteParts<M> {
   readonly slots: readonly Slot<M>[];
   readonly matches: readonly (number | null)[];
   readonly items: readonly Item<M>[];
+  readonly changed: { readonly isPending: boolean };
   find(id: string): Item<M> | null;
   readonly dialect: Dialect<M>;
   readonly comparison: Comparison<M>;
@@ -120,7 +121,7 @@ class Plan<M> {
 
   carry(): void {
     const { slots, items } = this.#parts;
-    const groups = groupsOf(slots, items);
+    const groups = groupsOf(slots, items, new Set([...this.#matches, ...this.#changed]));
     for (let at = 0; at < this.#cut; at++) {
       const slot = this.#matches[at]!;
       const changed = this.#changed[at]!;
@@ -205,8 +206,8 @@ class Plan<M> {
 
   /** Responses and pairs that the array has torn apart are recorded anew, as they are: what is left of a step is no step (R3). */
   unsplit(): void {
-    const { items, dialect } = this.#parts;
-    const recorded = new Set(items.map(({ entry }) => entry.id));
+    const { dialect, find } = this.#parts;
+    const items = around(this.#parts, new Set(this.#kept.map(({ given }) => given.entry!.id)));
     const steps = [...stepsOf(items).values()].filter((step) => step.length > 1);
     const pairs = pairsIn(items, dialect);
     for (let isDone = false; !isDone; ) {
@@ -220,7 +221,7 @@ class Plan<M> {
       const answered = new Set<string>();
       for (const { given } of this.#kept) {
         const { id, message } = given.entry!;
-        if (!recorded.has(id)) for (const { call } of dialect.results(message)) answered.add(call);
+        if (!find(id)) for (const { call } of dialect.results(message)) answered.add(call);
       }
       for (const { item, answer, call } of pairs) {
         if (!answer) continue;
@@ -264,17 +265,19 @@ class Plan<M> {
 
 /** Those that make the calls, or answer the ones, of a slot that is not known any more: they have been changed, and stand in its place. */
 function changedIn<M>({ slots, matches, dialect, comparison, growing }: RewriteParts<M>): (number | null)[] {
-  const known = new Set(matches);
-  const free = new Map<string, number[]>();
-  for (let slot = slots.length - 1; slot >= 0; slot--) {
-    if (known.has(slot)) continue;
-    const places = placesOf(slots[slot]!.recorded, dialect);
-    if (places.calls.length + places.results.length > 0) add(free, JSON.stringify(places), slot);
+  const changed: (number | null)[] = new Array(matches.length).fill(null);
+  for (const { messages, slots: gone } of gapsIn(matches, slots.length)) {
+    const named = messages.flatMap((at) => {
+      const places = at < growing ? placesOf(comparison.array.content(at), dialect) : null;
+      return places && places.calls.length + places.results.length > 0 ? [{ at, places: JSON.stringify(places) }] : [];
+    });
+    const free = new Map<string, number[]>();
+    for (const slot of named.length === 0 ? [] : gone.toReversed()) {
+      add(free, JSON.stringify(placesOf(slots[slot]!.recorded, dialect)), slot);
+    }
+    for (const { at, places } of named) changed[at] = free.get(places)?.pop() ?? null;
   }
-  return matches.map((slot, at) => {
-    if (slot !== null || at >= growing || free.size === 0) return null;
-    return free.get(JSON.stringify(placesOf(comparison.array.content(at), dialect)))?.pop() ?? null;
-  });
+  return changed;
 }
 
 function cutOf<M>(
@@ -290,29 +293,41 @@ function cutOf<M>(
   return Math.max(prompt, 0);
 }
 
-/** The group of each slot. Items that no slot shows belong to the one before them; those that may have been joined into slots without an entry, to those. */
-function groupsOf<M>(slots: readonly Slot<M>[], items: readonly Item<M>[]): Map<number, Group<M>> {
-  const places = new Map(items.map(({ entry }, at) => [entry.id, at]));
+/**
+ * The groups of these slots. Items that no slot shows belong to the one before them; those that may have been joined into slots without an entry, to those.
+ */
+function groupsOf<M>(
+  slots: readonly Slot<M>[],
+  items: readonly Item<M>[],
+  wanted: ReadonlySet<number | null>,
+): Map<number, Group<M>> {
+  let places: Map<string, number> | null = null;
+  const placeOf = (id: string, next: number): number => {
+    // Nearly always they stand as the slots do.
+    if (items[next]?.entry.id === id) return next;
+    places ??= new Map(items.map(({ entry }, at) => [entry.id, at]));
+    return places.get(id) ?? -1;
+  };
   const groups = new Map<number, Group<M>>();
-  let current: Group<M> = { slots: [], items: [] };
+  let current: Group<M> | null = { slots: [], items: [] };
   let next = 0;
-  for (const [slot, { id }] of slots.entries()) {
-    const place = id === null ? -1 : (places.get(id) ?? -1);
+  for (let slot = 0; slot < slots.length; slot++) {
+    const { id } = slots[slot]!;
+    const place = id === null ? -1 : placeOf(id, next);
     if (place >= next) {
-      current.items.push(...items.slice(next, place));
+      for (let at = next; current && at < place; at++) current.items.push(items[at]!);
       // Before the first one there may be items that are kept from the model.
-      const before = current.slots.length === 0 ? current.items : [];
-      current = { slots: [slot], items: [...before, items[place]!] };
+      const before: Item<M>[] = current?.slots.length === 0 ? current.items : [];
+      current = wanted.has(slot) || before.length > 0 ? { slots: [slot], items: [...before, items[place]!] } : null;
       next = place + 1;
-    } else if (current.slots.length > 0 && slots[current.slots.at(-1)!]!.id === null) {
+    } else if (current && current.slots.length > 0 && slots[current.slots.at(-1)!]!.id === null) {
       current.slots.push(slot);
     } else {
-      const before = current.slots.length === 0 ? current.items : [];
-      current = { slots: [slot], items: before };
+      current = { slots: [slot], items: current?.slots.length === 0 ? current.items : [] };
     }
-    groups.set(slot, current);
+    if (current) groups.set(slot, current);
   }
-  current.items.push(...items.slice(next));
+  for (let at = next; current && at < items.length; at++) current.items.push(items[at]!);
   return groups;
 }
 

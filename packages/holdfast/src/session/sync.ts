@@ -38,6 +38,8 @@ import { arranged } from "./view.ts";
 /** What a sync needs of its session. */
 export interface SyncSession<M> {
   messages(): readonly M[];
+  /** How often the application has looked at them. */
+  looks(): number;
   turn(): LiveTurn<M> | null;
   /** The turn that is open from now on, or none. */
   take(turn: LiveTurn<M> | null): void;
@@ -88,6 +90,8 @@ export class Sync<M> {
   /** The array holds results that the view made up, and that are not recorded yet. */
   #holdsClosings = false;
   #draft: { readonly draft: Draft<M>; readonly turn: LiveTurn<M>; pushed: string } | null = null;
+  /** How often the application had looked at the messages of the session at the last sync. */
+  #looks = -1;
   /** The objects of the array that was given last, synced or not. */
   #lastGiven: readonly M[] = [];
 
@@ -111,9 +115,10 @@ export class Sync<M> {
     const comparison = new Comparison(intake, array, key);
     const isFirst = conversation.turn === null && conversation.items.length === 0;
     const wasKnown = this.#slots !== null;
+    const looks = this.#session.looks();
     const difference = this.#recognise(comparison);
-    // Whatever is not known by now is looked at as a whole before anything is recorded.
-    array.hold(difference === null ? this.#slots!.length : 0);
+    // All that is not known is looked at before anything is recorded.
+    array.hold((at) => (difference === null ? at >= this.#slots!.length : difference.matches[at] === null));
     // Examples that an application gives to all its sessions belong to none of them.
     const shared = isFirst ? array.contents(0).findLastIndex((message) => conversation.dialect.role(message) === "user") : 0;
     const appended: string[] = [];
@@ -139,6 +144,7 @@ export class Sync<M> {
         if (at >= shared) own(array.objects[at], this.#host.id);
       }
     }
+    this.#looks = looks;
     return { appended, epoch: epoch || steps.some(({ kind }) => kind === "import") };
   }
 
@@ -157,7 +163,7 @@ export class Sync<M> {
       return null;
     }
     const known = slots && this.#differenceFrom(slots, same, comparison);
-    if (known && this.#isOfThisArray(known)) return known;
+    if (known && this.#isOfThisArray(known, comparison.array)) return known;
     const anew = this.#slotsAnew(comparison);
     if (anew) {
       this.#take(anew);
@@ -183,23 +189,31 @@ export class Sync<M> {
   #differenceFrom(slots: readonly Slot<M>[], same: number, comparison: Comparison<M>): Difference<M> {
     const others = this.#others().map(({ message, id }) => slotOf(message, message, id));
     const matches = matchedSlots([...slots, ...others], same, comparison, this.#host.conversation.dialect);
+    if (others.length === 0) return { index: same, slots, matches };
     const found = new Set(matches);
     const all = [...slots];
-    const places = new Map<number | null, number | null>([[null, null]]);
-    for (const n of slots.keys()) places.set(n, n);
+    const places = new Map<number, number>();
     for (const [n, slot] of others.entries()) {
       if (found.has(slots.length + n)) places.set(slots.length + n, all.push(slot) - 1);
     }
-    return { index: same, slots: all, matches: matches.map((slot) => places.get(slot)!) };
+    return { index: same, slots: all, matches: matches.map((slot) => (slot === null ? null : (places.get(slot) ?? slot))) };
   }
 
   /**
-   * It is the array of the last sync, changed by the application, and not one that was loaded anew from what the session shows: of that, every message stands for one that is recorded, or for a few.
+   * It is the array of the last sync, changed by the application, and not one that was loaded from what the session shows since. Nobody has looked at that; or some of its messages are the very objects, and none of the others is frozen, as
+   * those of the session are; or it has left out so many that it cannot be all of what is shown.
    */
-  #isOfThisArray({ slots, matches }: Difference<M>): boolean {
-    const known = matches.filter((slot) => slot !== null).length;
-    const unknown = matches.length - known;
-    return slots.length - known > unknown * JOINED_MAX;
+  #isOfThisArray({ slots, matches }: Difference<M>, { objects }: GivenArray<M>): boolean {
+    if (this.#session.looks() === this.#looks) return true;
+    let known = 0;
+    let isShared = false;
+    let isFrozen = false;
+    for (const [at, slot] of matches.entries()) {
+      if (slot === null) isFrozen ||= Object.isFrozen(objects[at]);
+      else known += 1;
+      isShared ||= slot !== null && slots[slot]!.given === objects[at];
+    }
+    return (isShared && !isFrozen) || slots.length - known > (matches.length - known) * JOINED_MAX;
   }
 
   #slotsAnew(comparison: Comparison<M>): Slot<M>[] | null {
@@ -228,7 +242,7 @@ export class Sync<M> {
   #closingSlots(known: number, comparison: Comparison<M>): Slot<M>[] {
     const { conversation } = this.#host;
     const { array } = comparison;
-    if (this.#openTurn() || known >= array.length || array.role(known) !== "tool") return [];
+    if (this.#session.looks() === this.#looks || this.#openTurn() || known >= array.length || array.role(known) !== "tool") return [];
     if (openCalls(conversation).length === 0) return [];
     const bare = arranged(conversation, { next: "model", made: [], without: new Set() });
     const made = messagesOf(conversation, { kind: "still" }).slice(bare.length);
@@ -420,15 +434,15 @@ export class Sync<M> {
     let growing = array.length;
     while (open && growing > 0 && array.role(growing - 1) === "assistant") growing -= 1;
     const edits = planEdits({ ...difference, conversation, comparison, growing, newId });
-    if (!edits) return { ids: await this.#rewrite(difference, comparison, { growing, open }), epoch: true };
+    if (!edits) {
+      // It is written later, and holds all of the array.
+      array.hold(() => true);
+      return { ids: await this.#rewrite(difference, comparison, { growing, open }), epoch: true };
+    }
     await this.#host.log.append(edits.records);
-    const { head } = conversation;
-    this.#slots = edits.slots.map((slot) => ({
-      ...slot,
-      recorded: (slot.id === null ? null : conversation.find(slot.id)?.entry.message) ?? slot.recorded,
-    }));
+    this.#slots = edits.slots;
     this.#epoch = conversation.epochSeq;
-    this.#seq = Math.max(this.#seq, head);
+    this.#seq = Math.max(this.#seq, conversation.head);
     return { ids: edits.added, epoch: false };
   }
 
@@ -460,7 +474,7 @@ export class Sync<M> {
     const { dialect } = conversation;
     const rewriteParts: RewriteParts<M> = {
       ...difference,
-      ...{ items: conversation.items, dialect, comparison, isOpen: turn !== null, growing },
+      ...{ items: conversation.items, changed: conversation.changed, dialect, comparison, isOpen: turn !== null, growing },
       seenSeq: this.#slots ? this.#seq : conversation.head,
       find: (id) => conversation.find(id),
       fresh: (stored, like) => this.#fresh(stored, like),

@@ -6,6 +6,7 @@ import { mergePatch } from "./merge-patch.ts";
 import { deepFreeze } from "./plain-copy.ts";
 import type * as records from "./records.ts";
 import { SYNCED } from "./records.ts";
+import { remembering } from "./remembering.ts";
 import { Section } from "./section.ts";
 
 type Stamped<R> = R & { readonly seq: number; readonly at: string };
@@ -22,6 +23,8 @@ export class Transcript<M> {
   readonly #earlyPatches = new Map<string, Metadata[]>();
   /** What the epoch brought along is shown as it says, not as its metadata does. */
   readonly #isPending: boolean;
+  /** For what goes through everything again; null until something has changed the past. */
+  #again: Dialect<M> | null = null;
   #section: Section<M>;
   /** Where the next answer is to stand, if not at the end; which step that is, its first message says. */
   #answer: { at: number; step: string | null } | null = null;
@@ -173,7 +176,9 @@ export class Transcript<M> {
 
   /** Puts in force what is to be hidden, shown or replaced. */
   settle(): void {
-    if (this.changed.settle(this.items, this.#dialect)) this.#reindex();
+    if (!this.changed.isPending) return;
+    this.#again ??= remembering(this.#dialect);
+    if (this.changed.settle(this.items, this.#again)) this.#reindex();
   }
 
   entryOf(record: Omit<Stamped<records.MessageRecord>, "kind">): Entry<M> {
@@ -223,7 +228,7 @@ export class Transcript<M> {
 
   /** What is shown has changed: the live end is found anew. */
   #reindex(): void {
-    this.#section = new Section(this.#dialect);
+    this.#section = new Section(this.#again ?? this.#dialect);
     for (const item of this.items) this.#section.add(item);
   }
 
