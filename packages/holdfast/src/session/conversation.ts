@@ -207,7 +207,7 @@ export class Conversation<M> {
         this.#used(record);
         break;
       case "queue.put":
-        this.#queue.set(record.id, this.#queuedFrom({ ...record, queuedAt: record.at }));
+        this.#queue.set(record.id, this.#queuedFrom({ ...record, queuedAt: record.first ?? record.at }));
         break;
       case "queue.take":
         this.#queue.delete(record.id);
@@ -217,6 +217,9 @@ export class Conversation<M> {
         break;
       case "turn.started":
         this.#startTurn(record);
+        break;
+      case "turn.prompt":
+        if (this.#turn?.number === record.turn) this.#turn.prompt = this.#promptOf(record.prompt, record.seq, this.#turn.startedAt);
         break;
       default:
         this.#turned(record);
@@ -272,9 +275,13 @@ export class Conversation<M> {
     }
     const { turn } = checkpoint;
     this.#turn = turn
-      ? turnFrom(turn, this.#writer, said.entryOf({ ...turn.prompt, seq, at: turn.prompt.first ?? turn.startedAt }))
+      ? turnFrom(turn, this.#writer, this.#promptOf(turn.prompt, seq, turn.startedAt))
       : null;
     this.#undo = undo ?? null;
+  }
+
+  #promptOf(prompt: records.TurnCheckpoint["prompt"], seq: number, startedAt: string): Entry<M> {
+    return this.#said.entryOf({ ...prompt, seq, at: prompt.first ?? startedAt });
   }
 
   #turned(record: Stamped<TurnRecord>): void {

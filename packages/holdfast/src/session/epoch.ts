@@ -10,7 +10,7 @@ import {
   taken,
   unhidden,
 } from "./carried.ts";
-import { attributesRecord, checkpointOf } from "./checkpoint.ts";
+import { attributesRecord, checkpointOf, spreadOut } from "./checkpoint.ts";
 import type { Conversation } from "./conversation.ts";
 import type { Item } from "./item.ts";
 import { type Life, liveClosing } from "./messages.ts";
@@ -67,24 +67,20 @@ export function replacement<M>(
   requirePairs(before, given, dialect);
   const carried = withResults(conversation, near, given, options, newId);
   const changed = changedStretch(conversation, carried, options.changedFrom);
-  const { changed: _, ...checkpoint } = checkpointOf(conversation, carried, moved);
-  const epoch: EpochRecord = {
-    kind: "epoch",
-    reason: options.reason,
-    carried: carried.length,
-    ...(options.undo === undefined ? {} : { undo: options.undo }),
-    checkpoint: {
-      ...leftBehind(conversation, checkpoint, carried, options),
-      intents: options.intents ?? checkpoint.intents,
-      ...(changed ? { changed } : {}),
-      ...(isPending ? { pending: true } : {}),
-    },
+  const { changed: _, ...saved } = checkpointOf(conversation, carried, moved);
+  const checkpoint: Checkpoint = {
+    ...leftBehind(conversation, saved, carried, options),
+    intents: options.intents ?? saved.intents,
+    ...(changed ? { changed } : {}),
+    ...(isPending ? { pending: true } : {}),
   };
-  const { started } = epoch.checkpoint;
+  const { reason, undo } = options;
+  const epoch = { kind: "epoch", reason, carried: carried.length, ...(undo === undefined ? {} : { undo }) } as const;
+  const { started } = checkpoint;
   const ends = conversation.runs.strayEnds.filter(({ call }) =>
     started.some((one) => one.message === null && one.call === call),
   );
-  return [...epochRecords(epoch, attributesRecord(attributes), carried), ...ends];
+  return [...epochRecords(epoch, checkpoint, attributesRecord(attributes), carried), ...ends];
 }
 
 /** By the places of calls whose message another one has taken the place of, their places in that. */
@@ -115,11 +111,15 @@ function atItsPlace<M>(carried: Carried<M>, moved: MovedCalls): Carried<M> {
 }
 
 export function epochRecords<M>(
-  epoch: EpochRecord,
+  epoch: Omit<EpochRecord, "checkpoint">,
+  whole: Checkpoint,
   attributes: SessionAttributes,
   carried: readonly Carried<M>[],
 ): SessionRecord[] {
-  return [epoch, attributes, ...carried.map(carriedRecord)];
+  const { checkpoint, behind } = spreadOut(whole, ({ id }, turn) =>
+    carried.some(({ entry }) => entry.id === id && entry.turn === turn),
+  );
+  return [{ ...epoch, checkpoint }, attributes, ...behind, ...carried.map(carriedRecord)];
 }
 
 /**

@@ -5,6 +5,7 @@ import { snapshot, snapshotAround } from "../journal/plain.ts";
 import type { Json } from "../journal/record.ts";
 import { redactJson, redactMessage } from "./redact/message.ts";
 import type { Redactor } from "./redact/redactor.ts";
+import { assertSize, MESSAGE_BYTES_MAX, METADATA_BYTES_MAX } from "./size.ts";
 
 /** A message in the form that the journal keeps: nobody else's hands reach it any more (R19). */
 export interface StoredMessage {
@@ -23,7 +24,7 @@ export class Intake<M> {
     this.redactor = redactor;
   }
 
-  /** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. `index`: where it stands in a list that was given. */
+  /** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, RECORD_TOO_LARGE. `index`: where it stands in a list that was given. */
   message(message: M, index?: number): StoredMessage {
     return readable("message", index, () => {
       const { copy } = snapshotAround(message, "message");
@@ -50,8 +51,8 @@ export class Intake<M> {
 
   #redacted(encoded: Json, copy: M): StoredMessage {
     const role = this.dialect.role(copy);
-    if (!this.redactor) return { stored: encoded, redacted: false, role };
-    const { value, changed } = redactMessage(encoded, this.redactor);
+    const { value, changed } = this.redactor ? redactMessage(encoded, this.redactor) : { value: encoded, changed: false };
+    assertSize("the message", "message", value, MESSAGE_BYTES_MAX);
     return { stored: snapshot(value, "message"), redacted: changed, role };
   }
 
@@ -79,8 +80,11 @@ export class Intake<M> {
   /** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
   metadata(metadata: Metadata): Metadata {
     const copy: unknown = readable("metadata", undefined, () => this.json(metadata, "metadata"));
-    if (typeof copy === "object" && copy !== null && !Array.isArray(copy)) return copy as Metadata;
-    throw unfit(`metadata is an object, and not ${found(metadata)}`);
+    if (typeof copy !== "object" || copy === null || Array.isArray(copy)) {
+      throw unfit(`metadata is an object, and not ${found(metadata)}`);
+    }
+    assertSize("the metadata", "message", copy as Json, METADATA_BYTES_MAX);
+    return copy as Metadata;
   }
 
   text(text: string): string {

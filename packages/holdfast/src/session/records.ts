@@ -22,6 +22,7 @@ export type SessionRecord =
   | EditRecord
   | UsageRecord
   | EpochRecord
+  | TurnPrompt
   | QueuePut
   | QueueTake
   | RepairRecord
@@ -192,10 +193,12 @@ export interface Checkpoint {
   intents: boolean;
   /** The number of the last turn. */
   turns: number;
+  /** Where the message of its prompt is null, it is carried, or stands in a `turn.prompt` behind the epoch. */
   turn?: TurnCheckpoint;
   /** Starts whose calls have no result yet. */
   started: StartedCheckpoint[];
   draft?: { id: string; turn: number; n: number; parts: DraftPart[]; gap?: true };
+  /** The first ones, and some of the notes: the others stand behind the epoch, each in a record of its own. */
   queue: QueuedItem[];
   notes: Record<string, Json>;
   usage: Usage;
@@ -231,12 +234,23 @@ export interface QueuedItem {
   model?: string;
 }
 
+/** The prompt of the last turn, where it is too large for the checkpoint and is not carried. A reader that passed it over would show another one. */
+export interface TurnPrompt {
+  kind: "turn.prompt";
+  must: true;
+  turn: number;
+  prompt: TurnCheckpoint["prompt"];
+}
+
 export interface QueuePut {
   kind: "queue.put";
   id: string;
   prompt: Json;
   metadata?: Metadata;
   model?: string;
+  /** An epoch brought it along; `first`: when it was queued. */
+  carried?: true;
+  first?: string;
 }
 /** Delivered, in the unit of the turn or the message; or withdrawn. */
 export interface QueueTake {
@@ -269,4 +283,6 @@ export interface NoteRecord {
   kind: "note";
   name: string;
   value: Json;
+  /** An epoch brought it along. */
+  carried?: true;
 }

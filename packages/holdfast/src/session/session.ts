@@ -13,6 +13,7 @@ import type { Host } from "./host.ts";
 import { InOrder } from "./in-order.ts";
 import { asMessageError, Intake, readable, reading, unfit } from "./intake.ts";
 import { Log } from "./log.ts";
+import { mergePatch } from "./merge-patch.ts";
 import type { Life } from "./messages.ts";
 import { Queue } from "./queue.ts";
 import { View } from "./reading.ts";
@@ -20,6 +21,7 @@ import type { SessionRecord } from "./records.ts";
 import type { Redactor } from "./redact/redactor.ts";
 import { invalid, messageIdTaken, messageUnknown, nothingToResume, sessionClosed, turnOpen } from "./refusals.ts";
 import { planResume, repairForPrompt } from "./resume.ts";
+import { assertSize, MESSAGE_BYTES_MAX, METADATA_BYTES_MAX } from "./size.ts";
 import type * as surface from "./surface.ts";
 import { Sync, type SyncSession } from "./sync.ts";
 import { LiveTurn } from "./turn.ts";
@@ -166,7 +168,10 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     this.#assertOpen();
     const given = this.#intake.metadata(metadata);
     await this.#log.inLine(() => {
-      if (!this.#conversation.find(id)) throw messageUnknown(this.id, id);
+      const item = this.#conversation.find(id);
+      if (!item) throw messageUnknown(this.id, id);
+      const all = mergePatch(item.entry.metadata, given);
+      assertSize("the metadata with this patch", "patch", all as Json, METADATA_BYTES_MAX);
       return this.#append([{ kind: "patch", id, metadata: given }]);
     });
   }
@@ -178,6 +183,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
       return { named: [...ids], made: [...shown], reason: options?.reason, now: options?.now === true };
     });
     if (typeof reason !== "string") throw invalid("an edit has a reason, in words");
+    textOf("reason", reason, TITLE_CHARS_MAX);
     const messages = made.map((message, index) => this.#intake.message(message, index).stored);
     const given = { reason: this.#intake.text(reason), now };
     await this.#inOrder(() => this.#append([editRecord(this.#conversation, named, messages, given, newId)]));
@@ -213,7 +219,9 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   async note(name: string, value: Json): Promise<void> {
     this.#assertOpen();
     if (typeof name !== "string" || value === undefined) throw invalid("a note has a name and a value");
-    await this.#log.append([{ kind: "note", name, value: this.#intake.json(value, "value") }]);
+    const given = this.#intake.json(value, "value");
+    assertSize("the note", "note", { name, value: given }, MESSAGE_BYTES_MAX);
+    await this.#log.append([{ kind: "note", name, value: given }]);
   }
 
   async rename(title: string): Promise<void> {

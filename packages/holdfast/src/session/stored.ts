@@ -120,7 +120,8 @@ const SHAPES: { readonly [K in Kind]: Clean } = {
   ),
   usage: shape({ turn: count, usage }),
   epoch: shape({ reason: text, checkpoint }, { undo: count }),
-  "queue.put": shape({ id: text, prompt: some }, { metadata: object, model: text }),
+  "turn.prompt": shape({ turn: count, prompt: shape(message, messageToo) }),
+  "queue.put": shape({ id: text, prompt: some }, { metadata: object, model: text, carried: flag, first: text }),
   "queue.take": shape({ id: text }),
   repair: shape(
     {

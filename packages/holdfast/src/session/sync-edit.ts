@@ -1,9 +1,9 @@
-import type { Json } from "../journal/record.ts";
 import type { Conversation } from "./conversation.ts";
 import { type Item, isShown } from "./item.ts";
 import { type EditRecord, SYNCED } from "./records.ts";
 import type { Comparison, Slot } from "./sync-known.ts";
 import { placesOf } from "./sync-match.ts";
+import { weightOf } from "./weight.ts";
 
 /** What the application has changed in its array, where that is little: it is recorded as edits, and costs what is new (P7). */
 export interface Edits<M> {
@@ -224,32 +224,9 @@ function isWorthAnEpoch<M>(items: readonly Item<M>[], gone: ReadonlySet<string>)
   let chars = 0;
   for (const item of items) {
     const isGone = item.superseded === true || gone.has(item.entry.id);
-    const weight = weightOf(item);
+    const weight = weightOf(item.entry.message);
     count += isGone ? 1 : -1;
     chars += isGone ? weight : -weight;
   }
   return count > 0 || chars > SUPERSEDED_CHARS_MIN;
-}
-
-const weights = new WeakMap<object, number>();
-
-/** About how many characters it takes. Counted once: entries do not change. */
-function weightOf<M>({ entry: { message } }: Item<M>): number {
-  if (typeof message !== "object" || message === null) return 0;
-  const known = weights.get(message);
-  if (known !== undefined) return known;
-  const weight = charsIn(message as unknown as Json, 0);
-  weights.set(message, weight);
-  return weight;
-}
-
-const DEPTH_MAX = 1000;
-
-function charsIn(value: unknown, depth: number): number {
-  if (typeof value === "string") return value.length;
-  if (typeof value !== "object" || value === null || depth > DEPTH_MAX) return 8;
-  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return value.byteLength;
-  let chars = 0;
-  for (const name in value) chars += name.length + charsIn((value as Record<string, unknown>)[name], depth + 1);
-  return chars;
 }

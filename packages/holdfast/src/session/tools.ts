@@ -1,12 +1,25 @@
 import type { Outcome } from "../dialects/dialect.ts";
-import { isHoldfastError } from "../errors.ts";
+import { type HoldfastError, isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
+import type { Json } from "../journal/record.ts";
 import type { Host } from "./host.ts";
 import { asMessageError, reading, unfit } from "./intake.ts";
 import type { ToolEnded, ToolProcessRecord, ToolStarted } from "./records.ts";
 import { callTaken, callUnknown, invalid } from "./refusals.ts";
 import type { SectionCall } from "./section.ts";
+import { assertSize, isTooLarge, MESSAGE_BYTES_MAX } from "./size.ts";
 import type { ToolOptions, ToolProcess } from "./surface.ts";
+
+/** JSON in a text is escaped: a byte of it takes at most so many. */
+const BYTES_PHRASED_MAX = 12;
+
+function tooLarge({ facts }: HoldfastError): string {
+  return `(The result was too large to be recorded: ${String(facts["bytes"] ?? "over 512 million")} bytes.)`;
+}
+
+function inWords(ended: { readonly error?: string }, words: string): { value: string } | { error: string } {
+  return ended.error === undefined ? { value: words } : { error: words };
+}
 
 /** A tool that this process runs, and the call that it belongs to. */
 export interface Running {
@@ -95,16 +108,11 @@ export class Tools<M> {
 
   /** `which`: the tool, if several run that were called by the same id. Throws CALL_UNKNOWN, MESSAGE_UNFIT, and what the store says: then it can be tried again. */
   async end(callId: string, outcome: Outcome, shown?: M, which?: Running): Promise<void> {
-    const { intake } = this.#host;
     this.#host.assertOpen();
     const running = which ?? this.#runningOf(callId);
     const place = this.#placeOf(callId, running);
     if (!running && !place) throw callUnknown(callId);
-    const made = shown === undefined ? null : intake.message(shown);
-    // Else the call would stay open, and read as if it had never run.
-    if (made && intake.dialect.results(intake.decoded(made)).length === 0) {
-      throw unfit("what is shown of a tool's outcome is a message that holds its result");
-    }
+    const name = running?.name ?? place!.name;
     const record: ToolEnded = {
       kind: "tool.ended",
       id: newId(),
@@ -112,12 +120,10 @@ export class Tools<M> {
       call: callId,
       message: place?.message ?? null,
       ...(place ? { index: place.index } : {}),
-      name: running?.name ?? place!.name,
-      ...intake.outcome(outcome),
+      name,
+      ...this.#ended({ id: callId, name }, outcome, shown),
     };
     if (running) record.ms = Math.round(performance.now() - running.startedMs);
-    if (made) record.shown = made.stored;
-    if (made?.redacted) record.redacted = true;
     if (running) this.#running.delete(running);
     try {
       await this.#append(record);
@@ -125,6 +131,41 @@ export class Tools<M> {
       if (running) this.#running.add(running);
       throw asMessageError(error);
     }
+  }
+
+  /** What it came to, and what the model is to see of it. The tool has run: what is too large to be kept is told in words. */
+  #ended(
+    call: { readonly id: string; readonly name: string },
+    outcome: Outcome,
+    shown: M | undefined,
+  ): Pick<ToolEnded, "value" | "error" | "shown" | "redacted"> {
+    const { intake } = this.#host;
+    const ended = intake.outcome(outcome);
+    try {
+      if (shown === undefined) {
+        this.#assertPhrased(call, ended);
+        return ended;
+      }
+      const { stored, redacted } = intake.message(shown);
+      // Else the call would stay open, and read as if it had never run.
+      if (intake.dialect.results(intake.decoded({ stored, redacted, role: "tool" })).length === 0) {
+        throw unfit("what is shown of a tool's outcome is a message that holds its result");
+      }
+      return { ...ended, shown: stored, ...(redacted ? { redacted } : {}) };
+    } catch (error) {
+      if (!isHoldfastError(error, "RECORD_TOO_LARGE")) throw error;
+      return inWords(ended, tooLarge(error));
+    }
+  }
+
+  /** As the dialect puts it into a message, it may take more than the value itself, and an epoch has to bring that along. Throws RECORD_TOO_LARGE. */
+  #assertPhrased(call: { readonly id: string; readonly name: string }, ended: { value?: Json; error?: string }): void {
+    const { dialect } = this.#host.intake;
+    if (!isTooLarge(ended, MESSAGE_BYTES_MAX / BYTES_PHRASED_MAX)) return;
+    const message = dialect.result(call, ended.error === undefined ? { value: ended.value } : { error: ended.error });
+    if (message === null) return;
+    const stored = dialect.encode ? dialect.encode(message) : (message as Json);
+    assertSize("the result", "tool.ended", stored, MESSAGE_BYTES_MAX);
   }
 
   /** The tool has run: that it did must be recorded, if not what it returned. */
@@ -136,10 +177,8 @@ export class Tools<M> {
       const isOurs = isHoldfastError(error, "RECORD_NOT_JSON") && record.shown === undefined;
       if (!isOurs && !isHoldfastError(error, "RECORD_TOO_LARGE")) throw error;
       const { value: _value, shown: _shown, error: failed, ...rest } = record;
-      const words = isOurs
-        ? `(The result could not be recorded: ${String(error.facts["why"])}.)`
-        : `(The result was too large to be recorded: ${String(error.facts["bytes"] ?? "over 512 million")} bytes.)`;
-      await log.append([failed === undefined ? { ...rest, value: words } : { ...rest, error: words }]);
+      const words = isOurs ? `(The result could not be recorded: ${String(error.facts["why"])}.)` : tooLarge(error);
+      await log.append([{ ...rest, ...inWords(failed === undefined ? {} : { error: failed }, words) }]);
     }
   }
 

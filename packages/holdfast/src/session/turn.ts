@@ -24,6 +24,14 @@ import type {
 import { Tools } from "./tools.ts";
 import { itemsFrom, optionsTaken, type Taken, takenIn, usageTaken } from "./unit.ts";
 
+const WORDS_CHARS_MAX = 64 * 1024;
+
+/** How a turn ended is part of every epoch that follows: the beginning tells it. Never cut inside a character. */
+function inBrief(words: string): string {
+  if (words.length <= WORDS_CHARS_MAX) return words;
+  return `${words.slice(0, WORDS_CHARS_MAX).replace(/[\ud800-\udbff]$/, "")}…`;
+}
+
 /** Total, as `fail` is: whatever is thrown, the turn failed. */
 function isError(error: unknown): boolean {
   try {
@@ -189,7 +197,7 @@ export class LiveTurn<M> implements Turn<M> {
     this.#assertOpen("that it waits");
     const { reason, calls } = reading("why", () => ({ reason: String(why.reason), calls: why.calls && [...why.calls] }));
     if (calls && !calls.every((id) => typeof id === "string")) throw invalid("the calls that wait are named by their ids");
-    const words = this.#host.intake.text(reason);
+    const words = inBrief(this.#host.intake.text(reason));
     await this.#finish({ kind: "turn.suspended", turn: this.number, reason: words, ...(calls ? { calls } : {}) }, null);
   }
 
@@ -199,16 +207,16 @@ export class LiveTurn<M> implements Turn<M> {
 
   abort(why: { by: string; reason?: string }): Promise<void> {
     const { intake } = this.#host;
-    const by = intake.text(textIn(why, "by") ?? "the application");
+    const by = inBrief(intake.text(textIn(why, "by") ?? "the application"));
     const given = textIn(why, "reason");
-    const reason = given === undefined ? undefined : intake.text(given);
+    const reason = given === undefined ? undefined : inBrief(intake.text(given));
     const words = reason === undefined ? `stopped by ${by}` : `stopped by ${by}: ${reason}`;
     const aborted = new DOMException(words, "AbortError");
     return this.#finish(this.#ended({ outcome: "aborted", by, ...(reason === undefined ? {} : { reason }) }), aborted);
   }
 
   fail(error: unknown): Promise<void> {
-    const words = this.#host.intake.text(wordsOf(error));
+    const words = inBrief(this.#host.intake.text(wordsOf(error)));
     return this.#finish(this.#ended({ outcome: "failed", error: words }), isError(error) ? error : new Error(words));
   }
 

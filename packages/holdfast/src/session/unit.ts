@@ -7,6 +7,7 @@ import { messageIdTaken, queueUnknown } from "./refusals.ts";
 import type { Appended, AppendOptions, Queued, Usage } from "./surface.ts";
 
 const ID_CHARS_MAX = 512;
+const MODEL_CHARS_MAX = 1024;
 
 /** Messages on their way into one unit. */
 export interface Items {
@@ -59,7 +60,9 @@ export function optionsTaken<M>(intake: Intake<M>, given: AppendOptions | undefi
     return { id, metadata, model, usage };
   });
   if (id !== undefined) assertId(id);
-  if (model !== undefined && typeof model !== "string") throw unfit(`model is a text, and not ${found(model)}`);
+  if (model !== undefined && (typeof model !== "string" || model.length > MODEL_CHARS_MAX)) {
+    throw unfit(`model is a text of at most ${MODEL_CHARS_MAX} characters, and not ${found(model)}`);
+  }
   return {
     ...(id === undefined ? {} : { id }),
     ...(metadata === undefined || metadata === null ? {} : { metadata: intake.metadata(metadata) }),
