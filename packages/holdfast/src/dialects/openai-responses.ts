@@ -113,7 +113,19 @@ function check(item: unknown): string | null {
 
 /** Types of what other SDKs make of messages and items. Read as an item of this API, they would be the assistant's. */
 const FOREIGN_TYPES = new Set([
-  ...["human", "ai", "user", "assistant", "system", "developer", "tool", "function", "generic", "remove", "constructor"],
+  ...[
+    "human",
+    "ai",
+    "user",
+    "assistant",
+    "system",
+    "developer",
+    "tool",
+    "function",
+    "generic",
+    "remove",
+    "constructor",
+  ],
 ]);
 
 /** Types that may come without the id by which a call and its output find each other: they are the server's, or have another. */

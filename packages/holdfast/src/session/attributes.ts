@@ -1,4 +1,3 @@
-import { realPath } from "../disk/node-disk.ts";
 import { snapshot } from "../journal/plain.ts";
 import { found } from "./intake.ts";
 import type { SessionAttributes } from "./records.ts";
@@ -15,13 +14,19 @@ const PATH_CHARS_MAX = 8 * 1024;
 /** A title is carried into every epoch. Of a longer one, lists show the beginning. */
 export const TITLE_CHARS_MAX = 64 * 1024;
 
-/** The attributes that an application gives to a session, as they were then (R19). `clean`: redaction. Throws RECORD_INVALID, RECORD_NOT_JSON. */
-export function attributesGiven(given: Given, clean: (text: string) => string): Omit<SessionAttributes, "kind"> {
+/** What is done to texts that an application gives: redaction, and the real path of a folder. */
+export interface Cleaning {
+  text(text: string): string;
+  path(path: string): string;
+}
+
+/** The attributes that an application gives to a session, as they were then (R19). Throws RECORD_INVALID, RECORD_NOT_JSON. */
+export function attributesGiven(given: Given, clean: Cleaning): Omit<SessionAttributes, "kind"> {
   const { title, cwd, app, labels, parent } = given;
   return {
     ...(app === undefined ? {} : { app: textOf("app", app, NAME_CHARS_MAX) }),
-    ...(title === undefined ? {} : { title: clean(textOf("title", title, TITLE_CHARS_MAX)) }),
-    ...(cwd === undefined ? {} : { cwd: realPath(textOf("cwd", cwd, PATH_CHARS_MAX)) }),
+    ...(title === undefined ? {} : { title: clean.text(textOf("title", title, TITLE_CHARS_MAX)) }),
+    ...(cwd === undefined ? {} : { cwd: clean.path(textOf("cwd", cwd, PATH_CHARS_MAX)) }),
     ...(labels === undefined ? {} : { labels: labelsOf(labels, clean) }),
     ...(parent === undefined ? {} : { parent: parentOf(parent) }),
   };
@@ -33,14 +38,15 @@ export function textOf(name: string, value: unknown, charsMax: number): string {
   throw invalid(`${name} has ${value.length} characters, and at most ${charsMax} are taken`, { limitChars: charsMax });
 }
 
-function labelsOf(given: unknown, clean: (text: string) => string): Record<string, string> {
+function labelsOf(given: unknown, clean: Cleaning): Record<string, string> {
   const labels: unknown = snapshot(given, "labels");
   if (typeof labels !== "object" || labels === null || Array.isArray(labels)) {
     throw invalid(`labels are an object of texts, and not ${found(given)}`);
   }
   const entries = Object.entries(labels).map(([name, value]) => {
-    if (typeof value !== "string") throw invalid(`the label ${JSON.stringify(name.slice(0, 80))} is a text, and not ${found(value)}`);
-    return [name, clean(value)];
+    if (typeof value !== "string")
+      throw invalid(`the label ${JSON.stringify(name.slice(0, 80))} is a text, and not ${found(value)}`);
+    return [name, clean.text(value)];
   });
   const clear = Object.fromEntries(entries) as Record<string, string>;
   const chars = JSON.stringify(clear).length;

@@ -73,11 +73,7 @@ export interface Carried<M> extends Item<M> {
  * An entry of the conversation counts as it is recorded there, whatever copy of it is given: what was patched or edited meanwhile stays. Entries from elsewhere (an older epoch, another session)
  * are taken as they are given. Throws MESSAGE_ID_TAKEN for an entry that is given twice, or whose message is not the recorded one.
  */
-export function taken<M>(
-  conversation: Conversation<M>,
-  given: readonly Given<M>[],
-  newId: () => string,
-): Carried<M>[] {
+export function taken<M>(conversation: Conversation<M>, given: readonly Given<M>[], newId: () => string): Carried<M>[] {
   const ids = new Set<string>();
   return given.map(({ entry, stored }) => {
     const carried = entry ? entryTaken(conversation, entry, stored) : messageTaken(conversation, stored!, newId());

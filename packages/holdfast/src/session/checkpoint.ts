@@ -143,7 +143,9 @@ export function spreadOut(
 function withSmallInput(started: StartedCheckpoint): StartedCheckpoint {
   const { input, ...rest } = started;
   if (input === undefined || (started.message === null && weightOf(input) <= INLINE_CHARS_MAX)) return started;
-  return started.message === null ? { ...rest, input: "(It was too large to be kept here: the journal has it.)" } : rest;
+  return started.message === null
+    ? { ...rest, input: "(It was too large to be kept here: the journal has it.)" }
+    : rest;
 }
 
 function cutDraft(draft: NonNullable<Checkpoint["draft"]>): NonNullable<Checkpoint["draft"]> {

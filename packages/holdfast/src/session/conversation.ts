@@ -219,7 +219,8 @@ export class Conversation<M> {
         this.#startTurn(record);
         break;
       case "turn.prompt":
-        if (this.#turn?.number === record.turn) this.#turn.prompt = this.#promptOf(record.prompt, record.seq, this.#turn.startedAt);
+        if (this.#turn?.number === record.turn)
+          this.#turn.prompt = this.#promptOf(record.prompt, record.seq, this.#turn.startedAt);
         break;
       default:
         this.#turned(record);
@@ -274,9 +275,7 @@ export class Conversation<M> {
       this.#runs.start({ ...started, at: started.startedAt, seq: started.startedSeq ?? 0 });
     }
     const { turn } = checkpoint;
-    this.#turn = turn
-      ? turnFrom(turn, this.#writer, this.#promptOf(turn.prompt, seq, turn.startedAt))
-      : null;
+    this.#turn = turn ? turnFrom(turn, this.#writer, this.#promptOf(turn.prompt, seq, turn.startedAt)) : null;
     this.#undo = undo ?? null;
   }
 

@@ -1,11 +1,34 @@
 import type { Entry } from "../dialects/dialect.ts";
 import { HoldfastError } from "../errors.ts";
 import type { Json } from "../journal/record.ts";
+import { textOf } from "./attributes.ts";
 import { settle, shownItem, unhidden } from "./carried.ts";
 import type { Conversation } from "./conversation.ts";
+import { type Intake, readable } from "./intake.ts";
 import type { Item } from "./item.ts";
 import type { EditRecord } from "./records.ts";
+import { invalid } from "./refusals.ts";
 import { type Paired, pairsIn, requirePairs, stepSplit, stepsOf } from "./whole-steps.ts";
+
+/** What was given to `edit`, as it was then (R19). Throws RECORD_INVALID, MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
+export function editGiven<M>(
+  ids: readonly string[],
+  shown: readonly M[],
+  options: { readonly reason: string; readonly now?: boolean },
+  intake: Intake<M>,
+): { ids: string[]; shown: Json[]; options: { reason: string; now: boolean } } {
+  const given = readable("shown", undefined, () => {
+    if (!Array.isArray(ids) || !Array.isArray(shown)) throw invalid("an edit has a list of ids and a list of messages");
+    return { ids: [...ids], shown: [...shown], reason: options?.reason, now: options?.now === true };
+  });
+  if (typeof given.reason !== "string") throw invalid("an edit has a reason, in words");
+  const reason = intake.text(textOf("reason", given.reason, REASON_CHARS_MAX));
+  const messages = given.shown.map((message, index) => intake.message(message, index).stored);
+  return { ids: given.ids, shown: messages, options: { reason, now: given.now } };
+}
+
+/** It stands with each message that is shown, in every epoch. */
+const REASON_CHARS_MAX = 64 * 1024;
 
 /**
  * The record that shows other messages in the place of these (R12). The results of the calls that go are taken along, unless `shown` makes the same call again without a result. Results may be replaced by
@@ -44,7 +67,9 @@ function requireShown<M>(conversation: Conversation<M>, ids: readonly string[]):
   const unknown = ids.filter((id) => !conversation.find(id));
   if (unknown.length > 0 || ids.length === 0) {
     const which =
-      unknown.length > 0 ? `There is no message ${unknown.map(String).join(", ")} in this conversation` : "No message was named";
+      unknown.length > 0
+        ? `There is no message ${unknown.map(String).join(", ")} in this conversation`
+        : "No message was named";
     const message = `${which}. Nothing was changed. Take ids from \`session.entries\`: what a replacement dropped is no longer there.`;
     throw new HoldfastError("MESSAGE_UNKNOWN", message, { ids: unknown });
   }

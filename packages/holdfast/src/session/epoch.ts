@@ -4,22 +4,44 @@ import {
   carriedRecord,
   carry,
   changedStretch,
-  madeUp,
   type Given,
+  madeUp,
   settle,
   taken,
   unhidden,
 } from "./carried.ts";
 import { attributesRecord, checkpointOf, spreadOut } from "./checkpoint.ts";
 import type { Conversation } from "./conversation.ts";
+import { reading } from "./intake.ts";
 import type { Item } from "./item.ts";
 import { type Life, liveClosing } from "./messages.ts";
 import type { Checkpoint, EpochRecord, SessionAttributes, SessionRecord } from "./records.ts";
+import { invalid } from "./refusals.ts";
 import { closing, type FoundCall, openCalls } from "./resume.ts";
-import { around, type Paired, type Place, pairsIn, placeOf, requirePairs, requireWholeSteps, sameCalls, stepsOf } from "./whole-steps.ts";
+import {
+  around,
+  type Paired,
+  type Place,
+  pairsIn,
+  placeOf,
+  requirePairs,
+  requireWholeSteps,
+  sameCalls,
+  stepsOf,
+} from "./whole-steps.ts";
+
+const REASONS = ["compaction", "clear", "rewind", "import"] as const;
+
+/** What was given to `replace` as its reason. Throws RECORD_INVALID, RECORD_NOT_JSON. */
+export function reasonGiven(options: { readonly reason: ReplaceOptions["reason"] }): ReplaceOptions["reason"] {
+  const wanted = reading("options", () => options?.reason);
+  const reason = REASONS.find((one) => one === wanted);
+  if (!reason) throw invalid(`the reason is one of ${REASONS.join(", ")}`);
+  return reason;
+}
 
 export interface ReplaceOptions {
-  readonly reason: "compaction" | "clear" | "rewind" | "import";
+  readonly reason: (typeof REASONS)[number];
   /** Whether the turn is at work in this process, and since when: only then can a tool be running. */
   readonly life: Life;
   /** The seq of the first record of the epoch that is replaced; without it this cannot be undone. */

@@ -14,6 +14,8 @@ export interface StoredMessage {
   readonly role: ReturnType<Dialect<unknown>["role"]>;
 }
 
+const WORDS_CHARS_MAX = 1024 * 1024;
+
 /** What everything passes on its way into the journal: a snapshot, the dialect's check, its encoding, redaction. */
 export class Intake<M> {
   readonly dialect: Dialect<M>;
@@ -51,7 +53,9 @@ export class Intake<M> {
 
   #redacted(encoded: Json, copy: M): StoredMessage {
     const role = this.dialect.role(copy);
-    const { value, changed } = this.redactor ? redactMessage(encoded, this.redactor) : { value: encoded, changed: false };
+    const { value, changed } = this.redactor
+      ? redactMessage(encoded, this.redactor)
+      : { value: encoded, changed: false };
     assertSize("the message", "message", value, MESSAGE_BYTES_MAX);
     return { stored: snapshot(value, "message"), redacted: changed, role };
   }
@@ -89,6 +93,13 @@ export class Intake<M> {
 
   text(text: string): string {
     return this.redactor ? this.redactor(text) : text;
+  }
+
+  /** How a turn ended. Every epoch that follows brings it along, so that there is a limit, which no sensible text comes near. Never cut inside a character. */
+  words(text: string): string {
+    const words = this.text(text);
+    if (words.length <= WORDS_CHARS_MAX) return words;
+    return `${words.slice(0, WORDS_CHARS_MAX).replace(/[\ud800-\udbff]$/, "")}…`;
   }
 
   /** A value of any kind. Total: a tool has run, and that must be recorded whatever it returned. */
@@ -218,8 +229,12 @@ export function found(value: unknown): string {
   if (typeof value !== "object") return `a ${typeof value}`;
   try {
     const names = Object.keys(value);
-    const shown = names.slice(0, NAMES_MAX).map((name) => quoted(name)).join(", ");
-    const members = names.length === 0 ? "without members" : `with the members ${shown}${names.length > NAMES_MAX ? ", …" : ""}`;
+    const shown = names
+      .slice(0, NAMES_MAX)
+      .map((name) => quoted(name))
+      .join(", ");
+    const members =
+      names.length === 0 ? "without members" : `with the members ${shown}${names.length > NAMES_MAX ? ", …" : ""}`;
     const { constructor: of } = value;
     const isClass = typeof of === "function" && of !== Object && of.name !== "";
     return `an object ${isClass ? `of class ${of.name} ` : ""}${members}`;

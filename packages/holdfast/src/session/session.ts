@@ -5,13 +5,13 @@ import type { JournalRecord, Json } from "../journal/record.ts";
 import { TITLE_CHARS_MAX, textOf } from "./attributes.ts";
 import { asRecorded, type Given, givenTo } from "./carried.ts";
 import type { Conversation } from "./conversation.ts";
-import { editRecord } from "./edit.ts";
-import { type ReplaceOptions, replacement } from "./epoch.ts";
+import { editGiven, editRecord } from "./edit.ts";
+import { type ReplaceOptions, reasonGiven, replacement } from "./epoch.ts";
 import { Followers } from "./followers.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import type { Host } from "./host.ts";
 import { InOrder } from "./in-order.ts";
-import { asMessageError, Intake, readable, reading, unfit } from "./intake.ts";
+import { asMessageError, Intake, unfit } from "./intake.ts";
 import { Log } from "./log.ts";
 import { mergePatch } from "./merge-patch.ts";
 import type { Life } from "./messages.ts";
@@ -20,7 +20,7 @@ import { View } from "./reading.ts";
 import type { SessionRecord } from "./records.ts";
 import type { Redactor } from "./redact/redactor.ts";
 import { invalid, messageIdTaken, messageUnknown, nothingToResume, sessionClosed, turnOpen } from "./refusals.ts";
-import { planResume, repairForPrompt } from "./resume.ts";
+import { planResume, repairForPrompt, resumeGiven } from "./resume.ts";
 import { assertSize, MESSAGE_BYTES_MAX, METADATA_BYTES_MAX } from "./size.ts";
 import type * as surface from "./surface.ts";
 import { Sync, type SyncSession } from "./sync.ts";
@@ -30,7 +30,6 @@ import { itemsFrom, optionsTaken, type Taken, takenIn } from "./unit.ts";
 
 const DRAFT_MS = 200;
 const DRAFT_BYTES = 8192;
-const REASONS = ["compaction", "clear", "rewind", "import"] as const;
 
 export interface SessionParts<M> {
   readonly store: JournalStore;
@@ -147,12 +146,8 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   async resumeTurn(options: surface.ResumeOptions = {}): Promise<surface.Turn<M>> {
     this.#assertOpen();
-    const { calls = "close", draft = "discard" } = reading("options", () => ({ ...options }));
-    if (typeof calls !== "function" && calls !== "close" && calls !== "rerun") {
-      throw invalid('`calls` is "close", "rerun", or a function');
-    }
-    if (draft !== "discard" && draft !== "keep") throw invalid('`draft` is "discard" or "keep"');
-    return this.#inOrder(() => this.#resume({ calls, draft }));
+    const given = resumeGiven(options);
+    return this.#inOrder(() => this.#resume(given));
   }
 
   async sync(
@@ -178,15 +173,10 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   async edit(ids: string[], shown: M[], options: { reason: string; now?: boolean }): Promise<void> {
     this.#assertOpen();
-    const { named, made, reason, now } = readable("shown", undefined, () => {
-      if (!Array.isArray(ids) || !Array.isArray(shown)) throw invalid("an edit has a list of ids and a list of messages");
-      return { named: [...ids], made: [...shown], reason: options?.reason, now: options?.now === true };
-    });
-    if (typeof reason !== "string") throw invalid("an edit has a reason, in words");
-    textOf("reason", reason, TITLE_CHARS_MAX);
-    const messages = made.map((message, index) => this.#intake.message(message, index).stored);
-    const given = { reason: this.#intake.text(reason), now };
-    await this.#inOrder(() => this.#append([editRecord(this.#conversation, named, messages, given, newId)]));
+    const given = editGiven(ids, shown, options, this.#intake);
+    await this.#inOrder(() =>
+      this.#append([editRecord(this.#conversation, given.ids, given.shown, given.options, newId)]),
+    );
   }
 
   async replace(
@@ -195,9 +185,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   ): Promise<void> {
     this.#assertOpen();
     const { head, epochSeq } = this.#conversation;
-    const wanted = reading("options", () => options?.reason);
-    const reason = REASONS.find((one) => one === wanted);
-    if (!reason) throw invalid(`the reason is one of ${REASONS.join(", ")}`);
+    const reason = reasonGiven(options);
     const given = givenTo(this.#conversation, items, this.#intake);
     await this.#inOrder(() => this.#replace(given, reason, { head, epochSeq }));
   }
@@ -267,11 +255,8 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     if (this.#closing || this.#told === ending) return;
     this.#told = ending;
     const { signal, error } = ending;
-    const record: SessionRecord = {
-      kind: "signal",
-      signal,
-      ...(error === undefined ? {} : { error: this.#intake.text(error) }),
-    };
+    const why = error === undefined ? {} : { error: this.#intake.words(error) };
+    const record: SessionRecord = { kind: "signal", signal, ...why };
     const { journal } = this.#log;
     const isOpen = this.#turn !== null && !this.#turn.isOver;
     try {
@@ -375,9 +360,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     this.#host.assertOpen();
     const undo = this.#conversation.epochSeq || 1;
     await this.#log.epoch(() =>
-      build((items, given) =>
-        replacement(this.#conversation, items, { ...given, ...this.#replacer(), undo }, newId),
-      ),
+      build((items, given) => replacement(this.#conversation, items, { ...given, ...this.#replacer(), undo }, newId)),
     );
   }
 

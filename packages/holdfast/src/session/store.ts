@@ -10,7 +10,7 @@ import type { JournalRecord, NewRecord } from "../journal/record.ts";
 import { storeClosed } from "../journal/refusals.ts";
 import { type JournalStoreOptions, openJournalStore } from "../stores/open.ts";
 import { defaultAddress } from "./address.ts";
-import { attributesGiven } from "./attributes.ts";
+import { attributesGiven, type Cleaning } from "./attributes.ts";
 import { Conversation } from "./conversation.ts";
 import { forkRecords } from "./fork.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
@@ -91,7 +91,7 @@ class SessionStore implements surface.Store, Guarded {
     this.#assertOpen();
     const given = reading("options", () => ({ ...options }));
     const dialect = this.#dialectOf(given.dialect);
-    const attributes = attributesGiven({ app: this.#parts.app, ...given }, (text) => this.#clean(text));
+    const attributes = attributesGiven({ app: this.#parts.app, ...given }, this.#cleaning);
     const record = { kind: "session", dialect: dialect.name, ...attributes };
     return this.#begin(dialect, [record as unknown as NewRecord], given);
   }
@@ -171,7 +171,7 @@ class SessionStore implements surface.Store, Guarded {
     this.#assertOpen();
     const given = reading("options", () => ({ ...options }));
     const { at, dialect } = given;
-    const { title } = attributesGiven(given.title === undefined ? {} : { title: given.title }, (text) => this.#clean(text));
+    const { title } = attributesGiven(given.title === undefined ? {} : { title: given.title }, this.#cleaning);
     await this.#live.get(id)?.settled();
     const { records } = await this.#journals.read(id);
     const source = this.#fold<M>(records, dialect);
@@ -330,9 +330,7 @@ class SessionStore implements surface.Store, Guarded {
     return ids;
   }
 
-  #clean(text: string): string {
-    return this.#parts.redactor?.(text) ?? text;
-  }
+  readonly #cleaning: Cleaning = { text: (text) => this.#parts.redactor?.(text) ?? text, path: realPath };
 
   #assertOpen(): void {
     if (this.#closing) throw storeClosed(this.url);

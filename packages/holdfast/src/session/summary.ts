@@ -169,7 +169,9 @@ function withEpoch(row: SessionRow, record: Shape, dialectNamed: Dialects): Sess
   if (next.prompt !== undefined || !prompt) return next;
   const id = stringIn(prompt, "id");
   // It is carried, or stands in a record of its own.
-  return prompt["message"] === null && id !== undefined ? { ...next, awaits: id } : withPrompt(next, prompt, dialectNamed);
+  return prompt["message"] === null && id !== undefined
+    ? { ...next, awaits: id }
+    : withPrompt(next, prompt, dialectNamed);
 }
 
 /** The prompt of a turn that an epoch brought along. */

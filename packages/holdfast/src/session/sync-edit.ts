@@ -51,7 +51,8 @@ export function planEdits<M>(parts: EditParts<M>): Edits<M> | null {
     if (!span) return null;
     const last = changes.at(-1);
     const kept = span.flatMap((one) => of[one]?.at ?? []);
-    if (last && last.shown.length === 0 && kept.length === 0 && last.slots.at(-1) === span[0]! - 1) last.slots.push(...span);
+    if (last && last.shown.length === 0 && kept.length === 0 && last.slots.at(-1) === span[0]! - 1)
+      last.slots.push(...span);
     else changes.push({ slots: [...span], shown: kept });
     slot = span.at(-1)!;
   }
@@ -123,7 +124,12 @@ function changedBetween<M>(parts: EditParts<M>, gap: readonly number[], messages
     pairs.push([gap[slot++]!, { at, isChanged: true }]);
   }
   while (slot < gap.length) pairs.push([gap[slot++]!, null]);
-  return isClosed(parts, pairs.flatMap(([one, fate]) => (fate ? [] : [one]))) ? pairs : null;
+  return isClosed(
+    parts,
+    pairs.flatMap(([one, fate]) => (fate ? [] : [one])),
+  )
+    ? pairs
+    : null;
 }
 
 /** The first messages are the slots, one by one; the others are new. */
@@ -199,7 +205,14 @@ function made<M>(
       if (matches[at] === null) added.push(id);
       return { id, message: stored, ...(redacted ? { redacted: true as const } : {}) };
     });
-    return { kind: "edit", id: newId(), ids: gone.map((slot) => slots[slot]!.id!), shown: messages, reason: SYNCED, now: true };
+    return {
+      kind: "edit",
+      id: newId(),
+      ids: gone.map((slot) => slots[slot]!.id!),
+      shown: messages,
+      reason: SYNCED,
+      now: true,
+    };
   });
   const after: Slot<M>[] = [];
   for (const [slot, fate] of of.entries()) {

@@ -158,7 +158,10 @@ export function slotsOfArranged<M>(
   const isShown = (end: number, until: number): boolean => {
     const arranged = dialect.arrange(entries.slice(0, end), { changedAt: null, next: "model" });
     const fits = until === view.length ? arranged.length === until : arranged.length >= until;
-    return fits && view.slice(0, until).every((message, at) => message === arranged[at] || dialect.same(message, arranged[at]!));
+    return (
+      fits &&
+      view.slice(0, until).every((message, at) => message === arranged[at] || dialect.same(message, arranged[at]!))
+    );
   };
   // Its last message may still be joined with what follows.
   if (!isShown(array.length, view.length - 1)) return null;

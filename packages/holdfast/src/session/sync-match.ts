@@ -57,7 +57,8 @@ export function gapsIn(matches: readonly (number | null)[], count: number): Gap[
   let isInOrder = true;
   const add = (next: number): void => {
     if (next <= before) isInOrder = false;
-    if (messages.length > 0) gaps.push({ messages, slots: isInOrder ? nearEnds(before + 1, next, messages.length) : [] });
+    if (messages.length > 0)
+      gaps.push({ messages, slots: isInOrder ? nearEnds(before + 1, next, messages.length) : [] });
     messages = [];
   };
   for (const [at, slot] of matches.entries()) {

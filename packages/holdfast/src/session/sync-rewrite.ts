@@ -2,8 +2,10 @@ import type { Dialect, Entry } from "../dialects/dialect.ts";
 import { encoded, type Given } from "./carried.ts";
 import type { StoredMessage } from "./intake.ts";
 import { type Item, isShown } from "./item.ts";
+import type { GivenArray } from "./sync-given.ts";
 import { type Comparison, type Slot, slotOf } from "./sync-known.ts";
 import { add, gapsIn, placesOf } from "./sync-match.ts";
+import type { TurnNow } from "./sync-plan.ts";
 import { around, pairsIn, stepsOf } from "./whole-steps.ts";
 
 /** A new epoch that begins as the array does. */
@@ -31,8 +33,8 @@ export interface RewriteParts<M> {
   find(id: string): Item<M> | null;
   readonly dialect: Dialect<M>;
   readonly comparison: Comparison<M>;
-  /** A turn is open: then the array is what the model sees of it, and no prompt begins in it. */
-  readonly isOpen: boolean;
+  /** While a turn is open, the array is what the model sees of it, and no prompt begins in it. */
+  readonly turnNow: TurnNow;
   /** From here on the assistant's messages still grow. */
   readonly growing: number;
   /** Items with a greater seq were recorded beside the array since it was last synced: it has not dropped them. */
@@ -92,7 +94,11 @@ export function tornApart<M>(rewrite: Rewrite<M>, parts: RewriteParts<M>): Rewri
   return { ...rewrite, renewed, entries: rewrite.entries.map((given) => renewal(given, parts, renewed)) };
 }
 
-function renewal<M>({ entry, stored }: Given<M>, { find, dialect, fresh }: RewriteParts<M>, renewed: Renewals): Given<M> {
+function renewal<M>(
+  { entry, stored }: Given<M>,
+  { find, dialect, fresh }: RewriteParts<M>,
+  renewed: Renewals,
+): Given<M> {
   const { id, message } = entry!;
   const redacted = find(id)?.redacted ?? false;
   const form = stored ?? { stored: encoded(dialect, message), redacted, role: dialect.role(message) };
@@ -181,13 +187,16 @@ class Plan<M> {
   /** What the application could not have dropped: others have recorded it since, or it is the outcome of a call that the array still makes, and has no result for. */
   keepOthers(): void {
     const { items, seenSeq, dialect } = this.#parts;
-    const others = items.filter(({ entry, from }) => !this.#ids.has(entry.id) && (from === "result" || entry.seq > seenSeq));
+    const others = items.filter(
+      ({ entry, from }) => !this.#ids.has(entry.id) && (from === "result" || entry.seq > seenSeq),
+    );
     if (others.length === 0) return;
     const open = this.#openCalls();
     for (const item of others) {
       const { message } = item.entry;
       const answers = item.from === "result" ? dialect.results(message).map(({ call }) => call) : [];
-      if (item.from === "message" ? isShown(item) : answers.some((call) => (open.get(call) ?? 0) > 0)) this.#keep(item, null);
+      if (item.from === "message" ? isShown(item) : answers.some((call) => (open.get(call) ?? 0) > 0))
+        this.#keep(item, null);
     }
   }
 
@@ -281,16 +290,25 @@ function changedIn<M>({ slots, matches, dialect, comparison, growing }: RewriteP
 }
 
 function cutOf<M>(
-  { comparison: { array }, matches, isOpen, growing }: RewriteParts<M>,
+  { comparison: { array }, matches, turnNow, growing }: RewriteParts<M>,
   changed: readonly (number | null)[],
 ): number {
   const last = matches.findLastIndex((slot, at) => slot !== null || changed[at] !== null);
+  if (turnNow === "none") return Math.max(last + 1, beforeAnyPrompt(array, growing));
   if (last >= 0) return last + 1;
-  if (isOpen) return growing;
+  if (turnNow !== "over") return growing;
   let prompt = array.length - 1;
   while (prompt >= 0 && array.role(prompt) !== "user") prompt -= 1;
   while (prompt > 0 && array.role(prompt - 1) === "system") prompt -= 1;
   return Math.max(prompt, 0);
+}
+
+/** What the assistant has said before there was any turn, a greeting say, and what stands before that. */
+function beforeAnyPrompt<M>(array: GivenArray<M>, growing: number): number {
+  let end = 0;
+  while (end < growing && array.role(end) !== "user") end += 1;
+  while (end > 0 && array.role(end - 1) !== "assistant") end -= 1;
+  return end;
 }
 
 /**

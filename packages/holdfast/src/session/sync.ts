@@ -1,39 +1,22 @@
 import type { Entry } from "../dialects/dialect.ts";
 import { isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
-import type { JournalRecord } from "../journal/record.ts";
 import { asRecorded, type Given } from "./carried.ts";
 import type { Conversation } from "./conversation.ts";
-import type { ReplaceOptions } from "./epoch.ts";
 import type { Host } from "./host.ts";
 import { asMessageError, type StoredMessage } from "./intake.ts";
-import { isShown } from "./item.ts";
-import { messagesOf } from "./messages.ts";
 import type { SessionRecord } from "./records.ts";
-import { openCalls } from "./resume.ts";
 import type { Draft, SyncOptions } from "./surface.ts";
 import { planEdits } from "./sync-edit.ts";
+import { epochOfArray, type Replace, storedIn, turnNow, type WrittenEpoch } from "./sync-epoch.ts";
 import { GivenArray } from "./sync-given.ts";
-import {
-  Comparison,
-  droppedFrom,
-  JOINED_MAX,
-  type Slot,
-  slotOf,
-  slotsOfArranged,
-  slotsOfItems,
-  slotsOfOthers,
-  slotsOfView,
-  viewSlots,
-} from "./sync-known.ts";
-import { matchedSlots } from "./sync-match.ts";
+import { Comparison, droppedFrom, slotOf } from "./sync-known.ts";
 import { own, ownerOf, syncForeign, syncRewrite } from "./sync-owners.ts";
-import { isAnswer, planNew, type SyncStep, type TurnNow } from "./sync-plan.ts";
-import { planRewrite, type Rewrite, type RewriteParts, tornApart } from "./sync-rewrite.ts";
-import { appendUnit, resumeUnit, startUnit, type Unit } from "./sync-turn.ts";
+import { planNew, type SyncStep } from "./sync-plan.ts";
+import { type Difference, RecordedArray } from "./sync-recorded.ts";
+import { resumeUnit, startUnit } from "./sync-turn.ts";
 import { LiveTurn } from "./turn.ts";
 import { taken } from "./unit.ts";
-import { arranged } from "./view.ts";
 
 /** What a sync needs of its session. */
 export interface SyncSession<M> {
@@ -49,12 +32,6 @@ export interface SyncSession<M> {
   empty(): Conversation<M>;
 }
 
-/** The records of a new epoch with these entries. Throws what `replace` throws. */
-type Replace<M> = (
-  entries: readonly Given<M>[],
-  options: Pick<ReplaceOptions, "reason" | "renewed">,
-) => readonly SessionRecord[];
-
 type Span = { readonly from: number; readonly to: number };
 
 /** An array that was given to `sync`, as it was then. */
@@ -65,15 +42,6 @@ export interface Arrival<M> {
   readonly key: SyncOptions<M>["key"];
 }
 
-/** How an array differs from what is recorded. */
-interface Difference<M> {
-  /** The first message that is not what is recorded there. */
-  readonly index: number;
-  /** What the array was, or should have been. */
-  readonly slots: readonly Slot<M>[];
-  readonly matches: readonly (number | null)[];
-}
-
 /**
  * Records an array of messages as it grows (R14). The array is the truth of what the model sees: what it holds is recorded once, and nothing is shown later that it did not hold. That is why a prompt that follows an interrupted turn
  * gets no boundary here: signed reasoning behind it would be bound to a past without one (R1).
@@ -81,23 +49,19 @@ interface Difference<M> {
 export class Sync<M> {
   readonly #host: Host<M>;
   readonly #session: SyncSession<M>;
-  /** The array, as far as it is recorded; null until the first sync. */
-  #slots: Slot<M>[] | null = null;
-  /** The epoch that the slots are of. */
-  #epoch = 0;
-  /** Items with a greater seq were recorded by others. */
-  #seq = 0;
-  /** The array holds results that the view made up, and that are not recorded yet. */
-  #holdsClosings = false;
+  readonly #recorded: RecordedArray<M>;
   #draft: { readonly draft: Draft<M>; readonly turn: LiveTurn<M>; pushed: string } | null = null;
-  /** How often the application had looked at the messages of the session at the last sync. */
-  #looks = -1;
   /** The objects of the array that was given last, synced or not. */
   #lastGiven: readonly M[] = [];
 
   constructor(host: Host<M>, session: SyncSession<M>) {
     this.#host = host;
     this.#session = session;
+    this.#recorded = new RecordedArray(host.conversation, {
+      messages: () => session.messages(),
+      looks: () => session.looks(),
+      hasOpenTurn: () => this.#openTurn() !== null,
+    });
   }
 
   /** Inside the call. `isToWait`: other calls come first, and the application may go on with its messages meanwhile. Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
@@ -111,163 +75,44 @@ export class Sync<M> {
 
   async sync({ array, open, rewrite, key }: Arrival<M>): Promise<{ appended: string[]; epoch: boolean }> {
     this.#host.assertOpen();
-    const { conversation, intake } = this.#host;
+    const { conversation, intake, id } = this.#host;
+    const recorded = this.#recorded;
     const comparison = new Comparison(intake, array, key);
     const isFirst = conversation.turn === null && conversation.items.length === 0;
-    const wasKnown = this.#slots !== null;
+    const wasKnown = recorded.isKnown;
     const looks = this.#session.looks();
-    const difference = this.#recognise(comparison);
+    const difference = recorded.recognise(comparison);
+    // What this session handed out is its own; what was found to be the same may be anybody's.
+    if (difference === null && !wasKnown) for (const object of recorded.handedOut()) own(object, id);
     // All that is not known is looked at before anything is recorded.
-    array.hold((at) => (difference === null ? at >= this.#slots!.length : difference.matches[at] === null));
+    array.hold((at) => (difference === null ? at >= recorded.length : difference.matches[at] === null));
     // Examples that an application gives to all its sessions belong to none of them.
-    const shared = isFirst ? array.contents(0).findLastIndex((message) => conversation.dialect.role(message) === "user") : 0;
+    const shared = isFirst ? array.objects.findLastIndex((_, at) => array.role(at) === "user") : 0;
     const appended: string[] = [];
     let epoch = false;
-    if (difference === null) this.#refuseForeign(array, this.#slots!.length);
+    if (difference === null) this.#refuseForeign(array, recorded.length);
     else {
-      if (rewrite === "error") throw syncRewrite(this.#host.id, difference.index);
+      if (rewrite === "error") throw syncRewrite(id, difference.index);
       this.#refuseForeign(array, 0, difference.matches);
       if (!wasKnown && rewrite !== "epoch") this.#refuseDropping(difference);
       const done = await this.#change(difference, comparison, open);
       epoch = done.epoch;
       appended.push(...done.ids);
     }
-    const { dialect } = conversation;
-    const known = this.#slots!.length;
-    const steps = planNew(array.contents(known), known, { dialect, turn: this.#turnNow(conversation), open });
+    const known = recorded.length;
+    const turn = turnNow(conversation, this.#openTurn() !== null);
+    const steps = planNew(array.contents(known), known, { dialect: conversation.dialect, turn, open });
     await this.#keepDraft(array, steps);
     for (const step of steps) {
       const ids = await this.#do(step, array);
       appended.push(...ids);
       for (const n of ids.keys()) {
         const at = (step as Span).from + n;
-        if (at >= shared) own(array.objects[at], this.#host.id);
+        if (at >= shared) own(array.objects[at], id);
       }
     }
-    this.#looks = looks;
+    recorded.synced(looks);
     return { appended, epoch: epoch || steps.some(({ kind }) => kind === "import") };
-  }
-
-  /**
-   * Finds what is known at the beginning of the array: by the array as it was, else by what the session shows, else by what is recorded. Null if all that is there is known.
-   */
-  #recognise(comparison: Comparison<M>): Difference<M> | null {
-    const { conversation } = this.#host;
-    const { dialect } = conversation;
-    if (this.#slots && this.#epoch !== conversation.epochSeq) this.#slots = null;
-    const slots = this.#slots;
-    const same = slots ? comparison.firstDifference(slots) : 0;
-    if (slots && same === slots.length) {
-      for (const slot of slotsOfOthers(this.#others(), same, comparison)) slots.push(slot);
-      for (const slot of this.#closingSlots(slots.length, comparison)) slots.push(slot);
-      return null;
-    }
-    const known = slots && this.#differenceFrom(slots, same, comparison);
-    if (known && this.#isOfThisArray(known, comparison.array)) return known;
-    const anew = this.#slotsAnew(comparison);
-    if (anew) {
-      this.#take(anew);
-      // What this session handed out is its own; what was found to be the same may be anybody's.
-      for (const { given, recorded } of anew) if (given === recorded) own(given, this.#host.id);
-      return null;
-    }
-    if (known) return known;
-    // The first sync of this process: whether the array came from what is shown or from what is recorded, nobody says.
-    const { items } = conversation;
-    const shown = viewSlots(this.#session.messages(), items);
-    const recorded = items.filter(({ superseded }) => !superseded).map(({ entry }) => slotOf(entry.message, entry.message, entry.id));
-    const [one, other] = [shown, recorded].map((all) => {
-      const index = comparison.firstDifference(all);
-      const matches = matchedSlots(all, index, comparison, dialect);
-      const known = matches.filter((slot) => slot !== null).length;
-      return { index, slots: all, matches, known, dropped: droppedFrom(items, all, matches) };
-    });
-    return other!.dropped < one!.dropped || other!.known > one!.known ? other! : one!;
-  }
-
-  /** With what others have recorded since, as far as the array has it. */
-  #differenceFrom(slots: readonly Slot<M>[], same: number, comparison: Comparison<M>): Difference<M> {
-    const others = this.#others().map(({ message, id }) => slotOf(message, message, id));
-    const matches = matchedSlots([...slots, ...others], same, comparison, this.#host.conversation.dialect);
-    if (others.length === 0) return { index: same, slots, matches };
-    const found = new Set(matches);
-    const all = [...slots];
-    const places = new Map<number, number>();
-    for (const [n, slot] of others.entries()) {
-      if (found.has(slots.length + n)) places.set(slots.length + n, all.push(slot) - 1);
-    }
-    return { index: same, slots: all, matches: matches.map((slot) => (slot === null ? null : (places.get(slot) ?? slot))) };
-  }
-
-  /**
-   * It is the array of the last sync, changed by the application, and not one that was loaded from what the session shows since. Nobody has looked at that; or some of its messages are the very objects, and none of the others is frozen, as
-   * those of the session are; or it has left out so many that it cannot be all of what is shown.
-   */
-  #isOfThisArray({ slots, matches }: Difference<M>, { objects }: GivenArray<M>): boolean {
-    if (this.#session.looks() === this.#looks) return true;
-    let known = 0;
-    let isShared = false;
-    let isFrozen = false;
-    for (const [at, slot] of matches.entries()) {
-      if (slot === null) isFrozen ||= Object.isFrozen(objects[at]);
-      else known += 1;
-      isShared ||= slot !== null && slots[slot]!.given === objects[at];
-    }
-    return (isShared && !isFrozen) || slots.length - known > (matches.length - known) * JOINED_MAX;
-  }
-
-  #slotsAnew(comparison: Comparison<M>): Slot<M>[] | null {
-    const { conversation } = this.#host;
-    const { items, dialect } = conversation;
-    const view = this.#session.messages();
-    const isCut = openCalls(conversation).length > 0;
-    const bare = isCut ? arranged(conversation, { next: "model", made: [], without: new Set() }) : null;
-    const ways: [holdsClosings: boolean, find: () => Slot<M>[] | null][] = [
-      [isCut, () => slotsOfView(view, items, comparison)],
-      [false, () => bare && slotsOfView(bare, items, comparison)],
-      [false, () => slotsOfItems(items, comparison)],
-      [isCut, () => slotsOfArranged(view, items, comparison, dialect)],
-      [false, () => bare && slotsOfArranged(bare, items, comparison, dialect)],
-    ];
-    for (const [holdsClosings, find] of ways) {
-      const slots = find();
-      if (!slots) continue;
-      this.#holdsClosings = holdsClosings;
-      return slots;
-    }
-    return null;
-  }
-
-  /** Results that the view makes up for the calls of a turn that is over, and that the application has taken into its array: nobody said them (P3). */
-  #closingSlots(known: number, comparison: Comparison<M>): Slot<M>[] {
-    const { conversation } = this.#host;
-    const { array } = comparison;
-    if (this.#session.looks() === this.#looks || this.#openTurn() || known >= array.length || array.role(known) !== "tool") return [];
-    if (openCalls(conversation).length === 0) return [];
-    const bare = arranged(conversation, { next: "model", made: [], without: new Set() });
-    const made = messagesOf(conversation, { kind: "still" }).slice(bare.length);
-    const slots: Slot<M>[] = [];
-    for (const message of made) {
-      const at = known + slots.length;
-      if (at >= array.length || !comparison.same(message, at)) return [];
-      slots.push(slotOf(array.objects[at]!, message, null));
-    }
-    this.#holdsClosings = slots.length > 0;
-    return slots;
-  }
-
-  #take(slots: Slot<M>[]): void {
-    this.#slots = slots;
-    this.#epoch = this.#host.conversation.epochSeq;
-    this.#seq = this.#host.conversation.head;
-  }
-
-  /** What was recorded since by other calls. */
-  #others(): Entry<M>[] {
-    const { items } = this.#host.conversation;
-    let from = items.length;
-    while (from > 0 && items[from - 1]!.entry.seq > this.#seq) from -= 1;
-    return items.slice(from).map(({ entry }) => entry);
   }
 
   /** One message of the assistant's is enough: prompts and what the system says may be given to many. */
@@ -281,23 +126,9 @@ export class Sync<M> {
   }
 
   /** An agent that forgot to load the conversation, or has loaded an older one, would clear what is recorded by its first sync. */
-  #refuseDropping(difference: Difference<M>): void {
-    const dropped = droppedFrom(this.#host.conversation.items, difference.slots, difference.matches);
-    if (dropped > 0) throw syncRewrite(this.#host.id, difference.index, dropped);
-  }
-
-  #turnNow(conversation: Conversation<M>, isOpen = this.#openTurn() !== null): TurnNow {
-    if (!isOpen) return conversation.turn === null ? "none" : "over";
-    const { items, dialect } = conversation;
-    const last = items.findLast(isShown);
-    const response: M[] = [];
-    for (let at = items.length - 1; at >= 0 && last; at--) {
-      const item = items[at]!;
-      if (!isShown(item)) continue;
-      if (item.entry.step !== last.entry.step) break;
-      response.unshift(item.entry.message);
-    }
-    return isAnswer(response, dialect) ? "answered" : "open";
+  #refuseDropping({ index, slots, matches }: Difference<M>): void {
+    const dropped = droppedFrom(this.#host.conversation.items, slots, matches);
+    if (dropped > 0) throw syncRewrite(this.#host.id, index, dropped);
   }
 
   #openTurn(): LiveTurn<M> | null {
@@ -311,25 +142,21 @@ export class Sync<M> {
       case "start": {
         const { unit, ids } = startUnit(conversation, intake, storedIn(array, step));
         await this.#open(conversation.turns + 1, unit);
-        return this.#recorded(step, array, ids);
+        return this.#added(step, array, ids);
       }
       case "import": {
         const entries = conversation.items.map(({ entry }) => asRecorded(entry));
         const added = storedIn(array, step).map((stored): Given<M> => ({ entry: this.#fresh(stored), stored }));
         await this.#session.epoch((replaced) => replaced([...entries, ...added], { reason: "import" }));
-        this.#epoch = conversation.epochSeq;
-        return this.#recorded(
-          step,
-          array,
-          added.map(({ entry }) => entry!.id),
-        );
+        const ids = added.map(({ entry }) => entry!.id);
+        return this.#added(step, array, ids);
       }
       case "resume":
-        await this.#open(conversation.turns, resumeUnit(conversation, this.#holdsClosings));
-        this.#holdsClosings = false;
+        await this.#open(conversation.turns, resumeUnit(conversation, this.#recorded.holdsClosings));
+        this.#recorded.holdsClosings = false;
         return [];
       case "append":
-        return this.#recorded(step, array, await this.#append(array, step));
+        return this.#added(step, array, await this.#append(array, step));
       case "draft":
         this.#push(array, step);
         return [];
@@ -337,6 +164,11 @@ export class Sync<M> {
         await this.#openTurn()?.end();
         return [];
     }
+  }
+
+  #added({ from }: Span, array: GivenArray<M>, ids: readonly string[]): readonly string[] {
+    this.#recorded.add(array, from, ids);
+    return ids;
   }
 
   /** The turn is there while its unit is written, as others see it. */
@@ -350,17 +182,6 @@ export class Sync<M> {
       if (this.#session.turn() === turn) this.#session.take(null);
       throw asMessageError(error);
     }
-  }
-
-  #recorded({ from }: Span, array: GivenArray<M>, ids: readonly string[]): readonly string[] {
-    const { conversation } = this.#host;
-    for (const [n, id] of ids.entries()) {
-      const entry = conversation.find(id)?.entry;
-      const object = array.objects[from + n]!;
-      this.#slots!.push(slotOf(object, entry?.message ?? array.content(from + n), id));
-      this.#seq = Math.max(this.#seq, entry?.seq ?? 0);
-    }
-    return ids;
   }
 
   async #append(array: GivenArray<M>, span: Span): Promise<readonly string[]> {
@@ -408,7 +229,7 @@ export class Sync<M> {
   async #keepDraft(array: GivenArray<M>, steps: readonly SyncStep[]): Promise<void> {
     const draft = this.#draft;
     if (!draft) return;
-    const at = this.#slots!.length;
+    const at = this.#recorded.length;
     const first = steps.find((step): step is SyncStep & Span => "from" in step);
     const isThere = first?.from === at && array.role(at) === "assistant";
     if (isThere && draft.turn === this.#openTurn()) return;
@@ -429,126 +250,72 @@ export class Sync<M> {
     comparison: Comparison<M>,
     open: boolean,
   ): Promise<{ ids: readonly string[]; epoch: boolean }> {
-    const { conversation } = this.#host;
+    const { conversation, log } = this.#host;
     const { array } = comparison;
     let growing = array.length;
     while (open && growing > 0 && array.role(growing - 1) === "assistant") growing -= 1;
     const edits = planEdits({ ...difference, conversation, comparison, growing, newId });
-    if (!edits) {
-      // It is written later, and holds all of the array.
-      array.hold(() => true);
-      return { ids: await this.#rewrite(difference, comparison, { growing, open }), epoch: true };
+    if (edits) {
+      await log.append(edits.records);
+      this.#recorded.take(edits.slots);
+      return { ids: edits.added, epoch: false };
     }
-    await this.#host.log.append(edits.records);
-    this.#slots = edits.slots;
-    this.#epoch = conversation.epochSeq;
-    this.#seq = Math.max(this.#seq, conversation.head);
-    return { ids: edits.added, epoch: false };
-  }
-
-  /**
-   * One epoch, with all of the array in it: what is new stands behind what is carried, in the records that it would have been appended by. Between the two a kill would take what had been acknowledged, and is in the array in other words.
-   */
-  async #rewrite(
-    difference: Difference<M>,
-    comparison: Comparison<M>,
-    { growing, open }: { readonly growing: number; readonly open: boolean },
-  ): Promise<readonly string[]> {
-    const { array } = comparison;
+    // It is written later, and holds all of the array.
+    array.hold(() => true);
     const turn = this.#openTurn();
-    let written: Written<M> | null = null;
-    const write = (): Promise<void> =>
-      this.#session.epoch((replaced) => {
-        written = this.#written({ difference, comparison, growing, open, turn }, replaced);
+    let written: WrittenEpoch<M> | null = null;
+    const write = async (): Promise<boolean> => {
+      await this.#session.epoch((replaced) => {
+        written = this.#epoch(difference, comparison, { growing, open, turn }, replaced);
         return written.records;
       });
-    // Whether there is an answer in it, only the epoch itself knows; a draft that waits for nothing waits shortly.
-    await (turn ? turn.recordedBy(write, array.length > 0 && array.role(array.length - 1) === "assistant" && !open) : write());
-    return this.#settle(written!, array, turn);
+      return written!.hasAnswer;
+    };
+    await (turn ? turn.recordedBy(write) : write());
+    return { ids: this.#settle(written!, array, turn), epoch: true };
   }
 
-  #written(parts: WriteParts<M>, replaced: Replace<M>): Written<M> {
-    const { difference, comparison, growing, open, turn } = parts;
+  #epoch(
+    difference: Difference<M>,
+    comparison: Comparison<M>,
+    { growing, open, turn }: { growing: number; open: boolean; turn: LiveTurn<M> | null },
+    replaced: Replace<M>,
+  ): WrittenEpoch<M> {
     const { conversation, intake, log } = this.#host;
-    const { array } = comparison;
-    const { dialect } = conversation;
-    const rewriteParts: RewriteParts<M> = {
-      ...difference,
-      ...{ items: conversation.items, changed: conversation.changed, dialect, comparison, isOpen: turn !== null, growing },
-      seenSeq: this.#slots ? this.#seq : conversation.head,
-      find: (id) => conversation.find(id),
-      fresh: (stored, like) => this.#fresh(stored, like),
-    };
-    let plan = planRewrite(rewriteParts);
-    const records: SessionRecord[] = [];
-    try {
-      records.push(...replaced(plan.entries, { reason: plan.reason, renewed: plan.renewed.byOld }));
-    } catch (error) {
-      if (!isHoldfastError(error, "STEP_SPLIT")) throw error;
-      plan = tornApart(plan, rewriteParts);
-      records.push(...replaced(plan.entries, { reason: plan.reason, renewed: plan.renewed.byOld }));
-    }
-    // What comes behind it is made as if it were there already.
-    const ahead = this.#session.empty();
-    let { head: seq } = conversation;
-    const fold = (unit: readonly SessionRecord[]): void => {
-      for (const record of unit) ahead.add({ ...record, seq: ++seq, at: conversation.at } as unknown as JournalRecord);
-    };
-    fold(records);
-    const add = (unit: readonly SessionRecord[]): void => {
-      fold(unit);
-      records.push(...unit);
-    };
-    let isOpen = turn !== null;
-    let opened: number | null = null;
-    const end = (): void => {
-      add([{ kind: "turn.ended", turn: ahead.turns, outcome: "completed" }]);
-      isOpen = false;
-      opened = null;
-    };
-    // Of a turn whose prompt was taken back nothing is left to go on with. A compaction may well drop it, and goes on.
-    if (turn && plan.reason !== "compaction" && !ahead.find(turn.prompt.id)) end();
-    const steps = planNew(array.contents(plan.cut), plan.cut, { dialect, turn: this.#turnNow(ahead, isOpen), open });
-    const ids: string[] = [];
-    let draft: Draft<M> | null = null;
-    for (const step of steps) {
-      // Without any turn, and a message that still grows: they come behind the epoch.
-      if (step.kind === "import" || step.kind === "draft") break;
-      if (step.kind === "end") end();
-      else if (step.kind === "resume") {
-        add(resumeUnit(ahead, this.#holdsClosings));
-        isOpen = true;
-        opened = ahead.turns;
-      } else {
-        const messages = storedIn(array, step);
-        const isStart = step.kind === "start";
-        if (!isStart && opened === null) draft ??= this.#draftFor(turn, array, step);
-        const { unit, ids: made }: Unit = isStart
-          ? startUnit(ahead, intake, messages)
-          : appendUnit(ahead, intake, messages, { since: log.since, id: draft && ids.length === 0 ? draft.id : undefined });
-        add(unit);
-        ids.push(...made);
-        if (isStart) opened = ahead.turns;
-        isOpen ||= isStart;
-      }
-    }
-    return { plan, records, ids, opened, isTurnOver: turn !== null && (!isOpen || ahead.turns !== turn.number) };
+    const { items, dialect, changed } = conversation;
+    return epochOfArray(
+      {
+        ...difference,
+        ...{ conversation, comparison, intake, items, dialect, changed, growing, open },
+        ahead: this.#session.empty(),
+        turn: turn && { number: turn.number, prompt: turn.prompt.id },
+        turnNow: turnNow(conversation, turn !== null),
+        seenSeq: this.#recorded.seenSeq,
+        holdsClosings: this.#recorded.holdsClosings,
+        since: log.since,
+        find: (id) => conversation.find(id),
+        fresh: (stored, like) => this.#fresh(stored, like),
+        draftFor: (span) => this.#draftFor(turn, comparison.array, span)?.id,
+      },
+      replaced,
+    );
   }
 
-  #settle({ plan, ids, opened, isTurnOver }: Written<M>, array: GivenArray<M>, turn: LiveTurn<M> | null): readonly string[] {
-    const { conversation } = this.#host;
-    this.#take(
-      plan.slots.map(({ given, recorded }, at) => {
-        const place = plan.places[at] ?? null;
-        const id = place === null ? null : plan.entries[place]!.entry!.id;
-        return slotOf(given, (id === null ? null : conversation.find(id)?.entry.message) ?? recorded, id);
-      }),
-    );
-    this.#recorded({ from: plan.cut, to: plan.cut + ids.length }, array, ids);
-    for (const n of ids.keys()) own(array.objects[plan.cut + n], this.#host.id);
+  #settle(written: WrittenEpoch<M>, array: GivenArray<M>, turn: LiveTurn<M> | null): readonly string[] {
+    const { conversation, id: session } = this.#host;
+    const { plan, ids, opened, isTurnOver, hasAnswer } = written;
+    const slots = plan.slots.map(({ given, recorded }, at) => {
+      const place = plan.places[at] ?? null;
+      const id = place === null ? null : plan.entries[place]!.entry!.id;
+      return slotOf(given, (id === null ? null : conversation.find(id)?.entry.message) ?? recorded, id);
+    });
+    this.#recorded.take(slots);
+    this.#recorded.add(array, plan.cut, ids);
+    this.#recorded.holdsClosings = false;
+    for (const n of ids.keys()) own(array.objects[plan.cut + n], session);
+    if (hasAnswer) this.#draft = null;
     if (isTurnOver) turn?.wasEnded();
     if (opened !== null) this.#session.take(new LiveTurn(this.#host, opened));
-    this.#holdsClosings = false;
     return [...plan.added, ...ids];
   }
 
@@ -565,28 +332,4 @@ export class Sync<M> {
       ...(incomplete ? { incomplete } : {}),
     };
   }
-}
-
-interface WriteParts<M> {
-  readonly difference: Difference<M>;
-  readonly comparison: Comparison<M>;
-  readonly growing: number;
-  readonly open: boolean;
-  readonly turn: LiveTurn<M> | null;
-}
-
-/** A new epoch, and what it makes of the array and the turn. */
-interface Written<M> {
-  readonly plan: Rewrite<M>;
-  readonly records: readonly SessionRecord[];
-  /** Of the messages behind those that are carried. */
-  readonly ids: readonly string[];
-  /** The number of a turn that began in it, or went on, and is open. */
-  readonly opened: number | null;
-  /** The turn that was open is not any more. */
-  readonly isTurnOver: boolean;
-}
-
-function storedIn<M>(array: GivenArray<M>, { from, to }: Span): StoredMessage[] {
-  return Array.from({ length: to - from }, (_, n) => array.held(from + n).stored);
 }

@@ -44,11 +44,7 @@ export class Tools<M> {
   }
 
   /** `isStreaming`: a message is under way, which may make the call. Throws CALL_UNKNOWN, CALL_TAKEN, and what the store says. */
-  async start(
-    callId: string,
-    given: ToolOptions,
-    flags: { intents: boolean; isStreaming: boolean },
-  ): Promise<Running> {
+  async start(callId: string, given: ToolOptions, flags: { intents: boolean; isStreaming: boolean }): Promise<Running> {
     const { log, intake } = this.#host;
     const options = reading("options", () => ({ ...given }));
     const input = options.input === undefined ? undefined : intake.value(options.input).value;

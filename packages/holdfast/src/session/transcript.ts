@@ -160,7 +160,10 @@ export class Transcript<M> {
       if (this.#byId.has(one.id)) continue;
       const message = this.decoded(one.message);
       const entry = { id: one.id, seq, at, turn, step: id, message, metadata: EMPTY, synthetic: reason };
-      const item = this.#itemOf(Object.freeze(entry), "edit", { hidden: true, ...(one.redacted ? { redacted: true } : {}) });
+      const item = this.#itemOf(Object.freeze(entry), "edit", {
+        hidden: true,
+        ...(one.redacted ? { redacted: true } : {}),
+      });
       items.push(item);
       this.#byId.set(one.id, item);
     }

@@ -2,8 +2,8 @@ import type { Entry, Outcome } from "../dialects/dialect.ts";
 import { isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
 import { type DraftPiece, LiveDraft } from "./draft.ts";
-import type { Host } from "./host.ts";
 import { handedOut } from "./handed-out.ts";
+import type { Host } from "./host.ts";
 import { asMessageError, reading, textIn, wordsOf } from "./intake.ts";
 import { isShown } from "./item.ts";
 import { liveClosings } from "./messages.ts";
@@ -23,14 +23,6 @@ import type {
 } from "./surface.ts";
 import { Tools } from "./tools.ts";
 import { itemsFrom, optionsTaken, type Taken, takenIn, usageTaken } from "./unit.ts";
-
-const WORDS_CHARS_MAX = 64 * 1024;
-
-/** How a turn ended is part of every epoch that follows: the beginning tells it. Never cut inside a character. */
-function inBrief(words: string): string {
-  if (words.length <= WORDS_CHARS_MAX) return words;
-  return `${words.slice(0, WORDS_CHARS_MAX).replace(/[\ud800-\udbff]$/, "")}…`;
-}
 
 /** Total, as `fail` is: whatever is thrown, the turn failed. */
 function isError(error: unknown): boolean {
@@ -108,15 +100,14 @@ export class LiveTurn<M> implements Turn<M> {
     return this.#host.log.inLine(() => this.#append(taken, chosen, open));
   }
 
-  /** Messages of this turn are about to be recorded as part of something larger. `isAnswer`: one of them takes the place of the draft (R10). */
-  async recordedBy<T>(write: () => Promise<T>, isAnswer: boolean): Promise<T> {
-    const draft = isAnswer ? this.#draft : null;
+  /** Messages of this turn are about to be recorded as part of something larger. `write` answers whether one of them takes the place of the draft (R10). */
+  async recordedBy(write: () => Promise<boolean>): Promise<void> {
+    const draft = this.#draft;
     draft?.hold();
     try {
-      const done = await write();
-      draft?.release("another");
-      if (draft && this.#draft === draft) this.#draft = null;
-      return done;
+      const isAnswered = await write();
+      draft?.release(isAnswered ? "another" : null);
+      if (isAnswered && this.#draft === draft) this.#draft = null;
     } catch (error) {
       draft?.release(null);
       throw error;
@@ -195,9 +186,13 @@ export class LiveTurn<M> implements Turn<M> {
 
   async suspend(why: { reason: string; calls?: string[] }): Promise<void> {
     this.#assertOpen("that it waits");
-    const { reason, calls } = reading("why", () => ({ reason: String(why.reason), calls: why.calls && [...why.calls] }));
-    if (calls && !calls.every((id) => typeof id === "string")) throw invalid("the calls that wait are named by their ids");
-    const words = inBrief(this.#host.intake.text(reason));
+    const { reason, calls } = reading("why", () => ({
+      reason: String(why.reason),
+      calls: why.calls && [...why.calls],
+    }));
+    if (calls && !calls.every((id) => typeof id === "string"))
+      throw invalid("the calls that wait are named by their ids");
+    const words = this.#host.intake.words(reason);
     await this.#finish({ kind: "turn.suspended", turn: this.number, reason: words, ...(calls ? { calls } : {}) }, null);
   }
 
@@ -207,16 +202,16 @@ export class LiveTurn<M> implements Turn<M> {
 
   abort(why: { by: string; reason?: string }): Promise<void> {
     const { intake } = this.#host;
-    const by = inBrief(intake.text(textIn(why, "by") ?? "the application"));
+    const by = intake.words(textIn(why, "by") ?? "the application");
     const given = textIn(why, "reason");
-    const reason = given === undefined ? undefined : inBrief(intake.text(given));
+    const reason = given === undefined ? undefined : intake.words(given);
     const words = reason === undefined ? `stopped by ${by}` : `stopped by ${by}: ${reason}`;
     const aborted = new DOMException(words, "AbortError");
     return this.#finish(this.#ended({ outcome: "aborted", by, ...(reason === undefined ? {} : { reason }) }), aborted);
   }
 
   fail(error: unknown): Promise<void> {
-    const words = inBrief(this.#host.intake.text(wordsOf(error)));
+    const words = this.#host.intake.words(wordsOf(error));
     return this.#finish(this.#ended({ outcome: "failed", error: words }), isError(error) ? error : new Error(words));
   }
 

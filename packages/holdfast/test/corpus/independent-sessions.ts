@@ -42,7 +42,9 @@ const listOf = (value: Any, fits: (item: Any) => boolean): Any[] => (Array.isArr
 
 /** 10.6: the members of a message, as a checkpoint has those of its prompt. */
 function isPrompt(value: Any): boolean {
-  return isObject(value) && isText(value.id) && isCount(value.turn) && isText(value.step) && value.message !== undefined;
+  return (
+    isObject(value) && isText(value.id) && isCount(value.turn) && isText(value.step) && value.message !== undefined
+  );
 }
 
 /** 10.1 to 10.4: the members without which a record says nothing. */
@@ -335,7 +337,8 @@ export class SessionReader {
     const taken = this.items.find(({ id }) => id === wanted);
     if (!taken) return wanted;
     const isSame = taken.call?.message === call?.message && taken.call?.index === call?.index;
-    const at = call && sectionOf(this.items).calls.find((one) => one.message === call.message && one.index === call.index);
+    const at =
+      call && sectionOf(this.items).calls.find((one) => one.message === call.message && one.index === call.index);
     const isOpen = at !== undefined && !at.answer;
     return taken.synthetic !== undefined && isSame && !isOpen ? null : this.#freeId(`${wanted}~`, call);
   }
@@ -366,7 +369,14 @@ export class SessionReader {
     }
     const { draft } = checkpoint;
     this.draft = null;
-    if (!isObject(draft) || !isText(draft.id) || !isCount(draft.turn) || !isCount(draft.n) || !Array.isArray(draft.parts)) return;
+    if (
+      !isObject(draft) ||
+      !isText(draft.id) ||
+      !isCount(draft.turn) ||
+      !isCount(draft.n) ||
+      !Array.isArray(draft.parts)
+    )
+      return;
     this.draft = { id: draft.id, n: draft.n, gap: draft.gap === true, parts: new Map() };
     this.#addParts(draft.parts);
   }
@@ -404,7 +414,9 @@ export class SessionReader {
     this.#settle();
     // 10.4: what was started for a call of the old message was started for the same call of the new one.
     for (const was of replaced) {
-      for (const is of this.items.filter(({ id }) => (record.shown as Any[]).some((one) => isObject(one) && one.id === id))) {
+      for (const is of this.items.filter(({ id }) =>
+        (record.shown as Any[]).some((one) => isObject(one) && one.id === id),
+      )) {
         const free = callsOf(is.message).map(({ id }, index) => ({ id, index }));
         for (const [index, { id }] of callsOf(was.message).entries()) {
           const at = free.findIndex((one) => one.id === id);
@@ -426,7 +438,9 @@ export class SessionReader {
     const kept = this.items.filter(({ replacedBy }) => replacedBy === undefined);
     const pairs = pairsIn(kept);
     const hidden = new Set(
-      this.items.filter((item) => item.replacedBy !== undefined || item.metadata.hiddenFromModel === true).map(({ step }) => step),
+      this.items
+        .filter((item) => item.replacedBy !== undefined || item.metadata.hiddenFromModel === true)
+        .map(({ step }) => step),
     );
     for (let before = -1; before !== hidden.size; ) {
       before = hidden.size;

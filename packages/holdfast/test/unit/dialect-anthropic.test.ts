@@ -356,7 +356,10 @@ describe("anthropic: the rest", () => {
   test("same: members that are null, as the API has them in its answers, say nothing", () => {
     const answer = { role: "assistant", content: [{ type: "text", text: "a", citations: null }], stop_sequence: null };
     expect(anthropic.same(answer as never, { role: "assistant", content: "a" })).toBe(true);
-    const called = (input: unknown) => ({ role: "assistant", content: [{ type: "tool_use", id: "a", name: "x", input }] });
+    const called = (input: unknown) => ({
+      role: "assistant",
+      content: [{ type: "tool_use", id: "a", name: "x", input }],
+    });
     expect(anthropic.same(called({ path: null }) as never, called({}) as never), "what a tool is given").toBe(false);
   });
 

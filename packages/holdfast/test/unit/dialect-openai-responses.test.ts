@@ -267,7 +267,12 @@ describe("openai-responses: the rest", () => {
   test("same: null is as good as nothing, and so are lists that a response has though they are empty", () => {
     const part = { type: "output_text", text: "hi" };
     const bare = { type: "message", role: "assistant", content: [part] } as Item;
-    const full = { ...bare, id: null, status: null, content: [{ ...part, annotations: [], logprobs: [], parsed: null }] };
+    const full = {
+      ...bare,
+      id: null,
+      status: null,
+      content: [{ ...part, annotations: [], logprobs: [], parsed: null }],
+    };
     expect(openaiResponses.same(bare, full as Item)).toBe(true);
     expect(openaiResponses.same(bare, { ...full, id: "msg_1" } as Item)).toBe(false);
     const cited = { ...bare, content: [{ ...part, annotations: [{ type: "url_citation" }] }] };

@@ -61,7 +61,8 @@ test("a reader that follows FORMAT.md finds the same entries, open calls, drafts
       // Where the message of a prompt came before its turn, or never, or was changed since, nobody has to know of it.
       const { prompt } = reader.turn ?? {};
       const isChanged = book.records.some(({ kind }) => kind === "edit" || kind === "patch" || kind === "repair");
-      if (prompt && prompt.message !== null && !isChanged) expect(prompt).toMatchObject({ id: turn!.prompt.id, message: turn!.prompt.message });
+      if (prompt && prompt.message !== null && !isChanged)
+        expect(prompt).toMatchObject({ id: turn!.prompt.id, message: turn!.prompt.message });
     }),
     seed,
     500,

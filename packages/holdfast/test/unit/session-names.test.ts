@@ -59,7 +59,10 @@ describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s",
 test("labels in a journal that are not what they should be: those that are usable count, in the session and in lists", () => {
   const dialect = voices[0]!.dialect as Made;
   const given: [labels: unknown, usable: unknown][] = [
-    [{ a: "x", b: 1, c: null, d: ["y"], e: {}, f: "" }, { a: "x", f: "" }],
+    [
+      { a: "x", b: 1, c: null, d: ["y"], e: {}, f: "" },
+      { a: "x", f: "" },
+    ],
     [{ b: 1 }, {}],
     [JSON.parse('{"__proto__":"p","constructor":7}'), JSON.parse('{"__proto__":"p"}')],
     ["text", {}],

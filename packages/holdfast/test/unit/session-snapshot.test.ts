@@ -46,7 +46,11 @@ const calling = {
   role: "assistant",
   content: [{ type: "tool-call", toolCallId: "a", toolName: "read", input: {} }],
 };
-const options = (): Made => ({ metadata: { deep: { text: "kept metadata" } }, model: "kept model", usage: { inputTokens: 1 } });
+const options = (): Made => ({
+  metadata: { deep: { text: "kept metadata" } },
+  model: "kept model",
+  usage: { inputTokens: 1 },
+});
 
 const WAYS: Way[] = [
   {
@@ -179,7 +183,9 @@ const WAYS: Way[] = [
   },
   {
     name: "create",
-    data: () => [{ dialect: "ai-sdk", title: "kept title", labels: { l: "kept label" }, parent: { session: "kept parent" } }],
+    data: () => [
+      { dialect: "ai-sdk", title: "kept title", labels: { l: "kept label" }, parent: { session: "kept parent" } },
+    ],
     call: async ({ store }, given) => {
       const session = store.create(given);
       return (await session).startTurn(message("x") as never);
@@ -243,7 +249,9 @@ describe.each(STORES)("%s", (_name, open) => {
     for (const isBehind of [false, true]) {
       const scene = await begin(way);
       // Something is on its way, and something waits behind it.
-      const pending = isBehind ? [scene.session.note("p", 1), scene.session.rename("x"), scene.session.undo().catch(() => 0)] : [];
+      const pending = isBehind
+        ? [scene.session.note("p", 1), scene.session.rename("x"), scene.session.undo().catch(() => 0)]
+        : [];
       const data = way.data();
       const wanted = keptIn(data);
       const done = way.call(scene, data[0], data[1]);
@@ -254,7 +262,9 @@ describe.each(STORES)("%s", (_name, open) => {
       expect(stored).not.toContain("CHANGED");
       for (const text of wanted) expect(stored).toContain(text);
       const read = await scene.store.read<Made>(scene.session.id);
-      expect(scene.session.entries.map(({ at: _, ...entry }) => entry)).toEqual(read.entries.map(({ at: _, ...entry }) => entry));
+      expect(scene.session.entries.map(({ at: _, ...entry }) => entry)).toEqual(
+        read.entries.map(({ at: _, ...entry }) => entry),
+      );
       expect(scene.session.attributes).toEqual(read.attributes);
       await scene.store.close();
     }
@@ -282,7 +292,10 @@ describe.each(STORES)("%s", (_name, open) => {
     ["a proxy that was revoked", (data) => spoiled(data, revoked)],
     ["what contains itself", (data) => spoiled(data, (of) => Object.assign(of, { self: of }))],
     ["a function", (data) => spoiled(data, (of) => Object.assign(of, { fn: () => 1 }))],
-    ["a toJSON", (data) => spoiled(data, (of) => Object.assign(of, { toJSON: () => ({ role: "user", content: "made up" }) }))],
+    [
+      "a toJSON",
+      (data) => spoiled(data, (of) => Object.assign(of, { toJSON: () => ({ role: "user", content: "made up" }) })),
+    ],
     ["NaN", (data) => spoiled(data, (of) => Object.assign(of, { n: Number.NaN }))],
   ];
 
@@ -358,7 +371,10 @@ function revoked(of: Made): Made {
 test("bytes that were handed out are the caller's own: what is done to them is neither stored nor shown", async () => {
   await using store = await openStoreWith((given) => openMemoryStore(given));
   const session = await store.create<Made>({ dialect: "ai-sdk" });
-  const prompt = { role: "user", content: [{ type: "image", image: new Uint8Array([1, 2, 3]), mediaType: "image/png" }] };
+  const prompt = {
+    role: "user",
+    content: [{ type: "image", image: new Uint8Array([1, 2, 3]), mediaType: "image/png" }],
+  };
   const turn = await session.startTurn(prompt);
   const queued = await session.enqueue(prompt, { metadata: { a: 1 } });
   const handed = (): Made[] => [
@@ -372,7 +388,8 @@ test("bytes that were handed out are the caller's own: what is done to them is n
     expect(Object.isFrozen(given)).toBe(true);
     given.content[0].image.fill(9);
   }
-  for (const given of handed().filter((one) => one !== queued.prompt)) expect([...given.content[0].image]).toEqual([1, 2, 3]);
+  for (const given of handed().filter((one) => one !== queued.prompt))
+    expect([...given.content[0].image]).toEqual([1, 2, 3]);
   expect(session.messages[0].content[0].image).toBeInstanceOf(Uint8Array);
   await session.replace([...session.entries], { reason: "compaction" });
   await turn.end();

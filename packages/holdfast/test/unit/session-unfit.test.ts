@@ -116,7 +116,10 @@ describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s",
         session.edit([session.entries[0]!.id], bad, { reason: "x" }),
         session.edit(bad, [], { reason: "x" }),
       ]) {
-        const code = await refused.then(() => "nothing", (error: unknown) => (isHoldfastError(error) ? error.code : String(error)));
+        const code = await refused.then(
+          () => "nothing",
+          (error: unknown) => (isHoldfastError(error) ? error.code : String(error)),
+        );
         expect(["MESSAGE_UNFIT", "RECORD_INVALID"]).toContain(code);
       }
     }
@@ -131,7 +134,9 @@ describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s",
 test("what was found is said without what it says", async () => {
   await using store = await openStore("memory:");
   const session = await store.create<Made>({ dialect: "anthropic" });
-  const error = await session.sync([{ role: "user", content: "1" }, new HumanMessage("a secret")] as Made).catch((reason) => reason);
+  const error = await session
+    .sync([{ role: "user", content: "1" }, new HumanMessage("a secret")] as Made)
+    .catch((reason) => reason);
   expect(error.facts).toMatchObject({
     index: 1,
     found: 'an object of class HumanMessage with the members "lc_serializable", "lc_kwargs", "content"',

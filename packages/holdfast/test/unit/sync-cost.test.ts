@@ -237,7 +237,11 @@ test("labels are written with every turn: they have a limit, and cost no more th
   const labels = Object.fromEntries(Array.from({ length: 80 }, (_, n) => [`label ${n}`, "x".repeat(80)]));
   const session = await store.create<Made>({ dialect: "openai-chat", labels });
   for (let turn = 0; turn < 10; turn++) {
-    await session.sync([...session.messages, { role: "user", content: `${turn}` }, { role: "assistant", content: "ok" }]);
+    await session.sync([
+      ...session.messages,
+      { role: "user", content: `${turn}` },
+      { role: "assistant", content: "ok" },
+    ]);
   }
   const records = await Array.fromAsync(store.history(session.id));
   expect(JSON.stringify(records).length).toBeLessThan(25 * 8192);
@@ -254,5 +258,7 @@ test.each([
   ["a title that is no text", { title: 7 }],
 ])("what stands in the row for lists has a limit, and is what it should be: %s", async (_what, given) => {
   await using store = await openStore("memory:");
-  await expect(store.create({ dialect: "openai-chat", ...given } as Made)).rejects.toMatchObject({ code: "RECORD_INVALID" });
+  await expect(store.create({ dialect: "openai-chat", ...given } as Made)).rejects.toMatchObject({
+    code: "RECORD_INVALID",
+  });
 });

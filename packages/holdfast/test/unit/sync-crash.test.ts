@@ -1,7 +1,7 @@
 import type { Session } from "holdfast";
 import { describe, expect, test } from "vitest";
-import { CrashingStore } from "./sync-crash-disk.ts";
 import { inArray, judged, type Made, Speaker, spoken } from "./sync-agents.ts";
+import { CrashingStore } from "./sync-crash-disk.ts";
 
 /**
  * P1, P5, R14 g: a sync that changes what is recorded, killed at each of its writes. What had been acknowledged is there, as it was or as the array has it now; a call whose tool ran has its result, or the interruption names it.
@@ -20,7 +20,8 @@ describe.each(spoken)("a rewriting sync, killed at every write, in %s", (name, v
       : { ...message, note: "not there at first" };
 
   const seen = (session: Session<Made>): string[] => inArray(session.entries).map((message) => JSON.stringify(message));
-  const named = (session: Session<Made>): string[] => session.interruption?.calls.map(({ id, state }) => `${id} ${state}`) ?? [];
+  const named = (session: Session<Made>): string[] =>
+    session.interruption?.calls.map(({ id, state }) => `${id} ${state}`) ?? [];
 
   async function eachKill(
     was: Made[],
@@ -39,7 +40,8 @@ describe.each(spoken)("a rewriting sync, killed at every write, in %s", (name, v
       const has = seen(killed);
       const isOld = equal(has, old);
       // What is new may be missing from the end; what had been acknowledged may not.
-      const isNew = equal(has, wanted.slice(0, has.length)) && has.length >= Math.min(before.length - left, wanted.length);
+      const isNew =
+        equal(has, wanted.slice(0, has.length)) && has.length >= Math.min(before.length - left, wanted.length);
       expect(isOld || isNew, `kill ${n}: ${has.join("\n")}`).toBe(true);
       expect(judged(voice, killed.messages)).toEqual([]);
       check(killed);

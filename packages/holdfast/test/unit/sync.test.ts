@@ -467,7 +467,10 @@ describe.each(spoken)("sync in %s", (_name, voice) => {
     pruned[2] = result("a", "[cleared]");
     expect(await session.sync(pruned)).toMatchObject({ epoch: false, appended: { length: 1 } });
     expect(inArray(session.entries)).toEqual(pruned);
-    expect(session.entries.map(({ id }) => ids.indexOf(id)), "the original stays, marked").toEqual([0, 1, -1, 2, 3]);
+    expect(
+      session.entries.map(({ id }) => ids.indexOf(id)),
+      "the original stays, marked",
+    ).toEqual([0, 1, -1, 2, 3]);
     expect(session.entries[3]!.replacedBy).toBe(session.entries[2]!.id);
     expect(judged(voice, session.messages)).toEqual([]);
     const killed = await world.kill(session);
@@ -476,10 +479,10 @@ describe.each(spoken)("sync in %s", (_name, voice) => {
     for (const name of Object.keys(pruned[3])) delete pruned[3][name];
     Object.assign(pruned[3], grown);
     expect((await session.sync(pruned)).epoch).toBe(true);
-    expect(session.entries.map(({ message }) => message), "nobody needs the original in the new epoch").toEqual([
-      ...pruned.slice(0, 3),
-      grown,
-    ]);
+    expect(
+      session.entries.map(({ message }) => message),
+      "nobody needs the original in the new epoch",
+    ).toEqual([...pruned.slice(0, 3), grown]);
     expect(session.turn).toBeNull();
   });
 
