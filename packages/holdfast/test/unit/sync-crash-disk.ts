@@ -6,67 +6,80 @@ import { place } from "../place.ts";
 import type { Voice } from "./dialect-voices.ts";
 import type { Made } from "./sync-agents.ts";
 
-const CHANGES_DISK = ["makeFolder", "rename", "remove", "removeFolder"] as const;
-const CHANGES_FILE = ["write", "writeAt", "truncate"] as const;
+const CHANGES_DISK = ["makeFolder", "rename", "remove", "removeFolder"];
+const CHANGES_FILE = ["write", "writeAt", "truncate"];
 
-/** A store on the real disk that keeps what a kill would leave behind: before each change of the disk, a copy of all sessions. */
+/** Stores on the real disk that keep what a kill would leave behind: before each change of the disk, a copy of all sessions. */
 export class CrashingStore implements AsyncDisposable {
-  readonly #here = place();
-  readonly #copies: (Disposable & { path: string })[] = [];
+  readonly #places: (Disposable & { path: string })[] = [];
   readonly #stores: Store[] = [];
-  #isWatched = false;
-  #store: Store | null = null;
+  readonly #homes = new WeakMap<Session<Made>, string>();
+  /** Where copies are made of, and those that were made. */
+  #watched: string | null = null;
+  #copies: string[] = [];
 
   async create(voice: Voice): Promise<Session<Made>> {
-    const disk = this.#disk();
-    this.#store = await openStoreWith((given) => openFolderStore(this.#here.path, { ...given, disk }), {
-      durability: "process",
-    });
-    return this.#store.create<Made>({ dialect: voice.dialect as Made, draftMs: 1, intents: true });
+    const { path, store } = await this.#open(this.#place());
+    const session = await store.create<Made>({ dialect: voice.dialect as Made, draftMs: 1, intents: true });
+    this.#homes.set(session, path);
+    return session;
   }
 
   /** What other processes find that come after a kill at each step of `act`, and after its end. */
   async killedIn(session: Session<Made>, act: () => Promise<unknown>): Promise<Session<Made>[]> {
-    const from = this.#copies.length;
-    this.#isWatched = true;
+    this.#watched = this.#homes.get(session)!;
+    this.#copies = [];
     await act();
-    this.#copy();
-    this.#isWatched = false;
+    this.#copy(this.#watched);
+    this.#watched = null;
     const found: Session<Made>[] = [];
-    for (const { path } of this.#copies.slice(from)) {
-      const store = await openStoreWith((given) => openFolderStore(path, given), { durability: "process" });
-      this.#stores.push(store);
-      found.push(await store.resume<Made>(session.id, { draftMs: 1, intents: true }));
+    for (const path of this.#copies) {
+      const { store } = await this.#open(path);
+      const killed = await store.resume<Made>(session.id, { draftMs: 1, intents: true });
+      this.#homes.set(killed, path);
+      found.push(killed);
     }
     return found;
   }
 
-  #copy(): void {
-    const copy = place();
-    this.#copies.push(copy);
-    cpSync(join(this.#here.path, "sessions"), join(copy.path, "sessions"), { recursive: true });
+  async #open(path: string): Promise<{ path: string; store: Store }> {
+    const disk = this.#disk(path);
+    const open: Parameters<typeof openStoreWith>[0] = (given) => openFolderStore(path, { ...given, disk });
+    const store = await openStoreWith(open, { durability: "process" });
+    this.#stores.push(store);
+    return { path, store };
   }
 
-  #disk(): Disk {
+  #place(): string {
+    const here = place();
+    this.#places.push(here);
+    return here.path;
+  }
+
+  #copy(from: string): void {
+    const to = this.#place();
+    cpSync(join(from, "sessions"), join(to, "sessions"), { recursive: true });
+    this.#copies.push(to);
+  }
+
+  #disk(path: string): Disk {
     const before = <T extends object>(of: T, changes: readonly string[]): T =>
       new Proxy(of, {
         get: (target, name) => {
           const member: unknown = Reflect.get(target, name, target);
           if (typeof member !== "function") return member;
           return (...given: unknown[]) => {
-            if (this.#isWatched && changes.includes(String(name))) this.#copy();
+            if (this.#watched === path && changes.includes(String(name))) this.#copy(path);
             return member.apply(target, given);
           };
         },
       });
-    const open: Disk["open"] = (path, mode) => before<DiskFile>(nodeDisk.open(path, mode), CHANGES_FILE);
+    const open: Disk["open"] = (file, mode) => before<DiskFile>(nodeDisk.open(file, mode), CHANGES_FILE);
     return before<Disk>({ ...nodeDisk, open }, CHANGES_DISK);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const store of this.#stores) await store.close();
-    await this.#store?.close();
-    for (const { [Symbol.dispose]: dispose } of this.#copies) dispose();
-    this.#here[Symbol.dispose]();
+    for (const here of this.#places) here[Symbol.dispose]();
   }
 }
