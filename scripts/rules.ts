@@ -7,7 +7,7 @@ export interface Violation {
 }
 
 const LIBRARY = "packages/holdfast/src/";
-const LINES_MAX = 450;
+const LINES_MAX = 500;
 
 /** What each room of the library may import from: itself, and the rooms below it. */
 const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [

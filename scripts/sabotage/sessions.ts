@@ -123,4 +123,32 @@ export const sessionSabotages: readonly Sabotage[] = [
     replace: "const inline = -1;",
     look: ["unit/session-large"],
   },
+  {
+    name: "session: half a character is sent to the model",
+    file: "session/view.ts",
+    find: "return isFit ? messages : Object.freeze(messages.map(sent));",
+    replace: "return isFit || messages.length > 0 ? messages : Object.freeze(messages.map(sent));",
+    look: ["unit/well-formed"],
+  },
+  {
+    name: "session: who stopped a turn is told to the model at any length",
+    file: "session/words.ts",
+    find: "return oneLine(name, NAME_CHARS);",
+    replace: "return name.slice(0, NAME_CHARS * 10_000);",
+    look: ["unit/words"],
+  },
+  {
+    name: "session: the live end is found from the beginning of the conversation each time",
+    file: "session/transcript.ts",
+    find: "const isKept = begins >= 0 && begins < this.#staleFrom;",
+    replace: "const isKept = begins >= 0 && begins < 0 * this.#staleFrom;",
+    look: ["unit/dialect-cost"],
+  },
+  {
+    name: "openai-responses: reasoning is sent in front of whatever came next",
+    file: "dialects/openai-responses.ts",
+    find: "const isFollowed = kept.has(next) && entries[at]!.step === entries[next]!.step;",
+    replace: "const isFollowed = kept.has(next) && together(entries, at, next);",
+    look: ["unit/dialect-reasoning"],
+  },
 ];

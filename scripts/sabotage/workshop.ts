@@ -1,32 +1,17 @@
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { TreeCopy } from "../tree-copy.ts";
 import type { Sabotage } from "./list.ts";
 
 /** A copy of the repository in which things may be broken. */
 export class Workshop implements Disposable {
+  readonly #copy: TreeCopy;
   readonly #root: string;
-  readonly #source: string;
 
   constructor(source: string) {
-    this.#source = source;
-    this.#root = mkdtempSync(join(tmpdir(), "holdfast-sabotage-"));
-    for (const name of [
-      "packages",
-      "docs",
-      "scripts",
-      "package.json",
-      "tsconfig.base.json",
-      "vitest.config.ts",
-      "README.md",
-    ]) {
-      cpSync(join(source, name), join(this.#root, name), {
-        recursive: true,
-        filter: (path) => !/\/(?:dist|node_modules)$/.test(path),
-      });
-    }
-    this.#linkModules();
+    this.#copy = new TreeCopy(source, "sabotage");
+    this.#root = this.#copy.root;
   }
 
   /** Breaks one thing, runs the tests, mends it. Returns the names of those that failed. */
@@ -42,7 +27,7 @@ export class Workshop implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    rmSync(this.#root, { recursive: true, force: true });
+    this.#copy[Symbol.dispose]();
   }
 
   /** The names of the tests that fail. */
@@ -56,20 +41,6 @@ export class Workshop implements Disposable {
       return [];
     } catch {
       return failedTests(report);
-    }
-  }
-
-  /** Everything is linked, but our own packages are the copy's. */
-  #linkModules(): void {
-    const modules = join(this.#root, "node_modules");
-    mkdirSync(join(modules, "@holdfast"), { recursive: true });
-    for (const name of readdirSync(join(this.#source, "node_modules"))) {
-      if (name === "holdfast" || name === "@holdfast" || name.startsWith(".vite")) continue;
-      symlinkSync(join(this.#source, "node_modules", name), join(modules, name));
-    }
-    symlinkSync(join(this.#root, "packages/holdfast"), join(modules, "holdfast"));
-    for (const name of readdirSync(join(this.#root, "packages"))) {
-      if (name !== "holdfast") symlinkSync(join(this.#root, "packages", name), join(modules, "@holdfast", name));
     }
   }
 }

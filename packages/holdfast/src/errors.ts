@@ -2,6 +2,7 @@ import type { Json } from "./journal/record.ts";
 
 /** Every code that Holdfast throws. docs/ERRORS.md has an entry for each, and a test keeps the two lists equal. */
 export const errorCodes = [
+  "ATTRIBUTE_INVALID",
   "CALLS_OPEN",
   "CALL_TAKEN",
   "CALL_UNKNOWN",
@@ -56,7 +57,8 @@ export class HoldfastError extends Error {
   readonly facts: Readonly<Record<string, Json>>;
 
   constructor(code: ErrorCode, message: string, facts: Record<string, Json> = {}, cause?: unknown) {
-    super(message, cause === undefined ? undefined : { cause });
+    // An id or a path that is quoted may be cut, or may not be Unicode in the first place: what is read and logged is.
+    super(message.toWellFormed(), cause === undefined ? undefined : { cause });
     this.code = code;
     this.facts = Object.freeze(facts);
   }

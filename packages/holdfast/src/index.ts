@@ -6,6 +6,7 @@ export type { GeminiContent } from "./dialects/gemini.ts";
 export { type DialectName, dialects } from "./dialects/index.ts";
 export type { OpenAIChatMessage } from "./dialects/openai-chat.ts";
 export type { OpenAIResponsesItem } from "./dialects/openai-responses.ts";
+export { wellFormed } from "./dialects/well-formed.ts";
 export { type ErrorCode, errorCodes, HoldfastError, isHoldfastError } from "./errors.ts";
 export { type Guard, type GuardOptions, guard } from "./guard/guard.ts";
 export type {

@@ -3,10 +3,12 @@
  * Unlike the rest of the library, these may change with a minor version.
  */
 export { Account, type Line, recordOf, type Segment } from "./journal/account.ts";
+export { rowIn } from "./journal/contract.ts";
 export { decodeLine, TRAILER_BYTES, TRAILER_START } from "./journal/decode.ts";
 export { assertId } from "./journal/id.ts";
 export { Ledger, type Prepared } from "./journal/ledger.ts";
 export { assertFormat, closedRecord, openedRecord, segmentRecord } from "./journal/lifecycle.ts";
+export { aheadAfter, aheadOf, OrderClock, stampOf } from "./journal/order.ts";
 export { FORMAT_MAJOR, FORMAT_MINOR } from "./journal/record.ts";
 export {
   cursorStale,
@@ -22,5 +24,5 @@ export { assertFollows, lineOf, nothingToAdopt, segmentAt, type VerbatimLine } f
 export { phrasesOf, tokensOf, withMarks } from "./session/search/tokens.ts";
 export { searchable, stretchesOf } from "./session/search/words.ts";
 export { tellAll } from "./stores/listeners.ts";
-export { listCursor, parseListCursor } from "./stores/page.ts";
+export { listCursor, newestFirst, parseListCursor } from "./stores/page.ts";
 export { Wake } from "./stores/wake.ts";

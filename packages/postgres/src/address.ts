@@ -1,6 +1,6 @@
 import { HoldfastError } from "holdfast";
 import { readPassword } from "./pgpass.ts";
-import { readService } from "./service.ts";
+import { readService, serviceFiles } from "./service.ts";
 
 /** What an address of a database says beyond what the driver reads in it. */
 export interface Address {
@@ -41,7 +41,8 @@ export async function resolveAddress(
 
 async function addService(url: URL, name: string, env: Readonly<Record<string, string | undefined>>): Promise<void> {
   const settings = await readService(name, env);
-  if (!settings) throw invalid(`no service file has a service "${name}"`);
+  if (!settings)
+    throw invalid(`no service "${name.slice(0, 80)}" was found (looked for in ${serviceFiles(env).join(", ")})`);
   const stands: Readonly<Record<string, boolean>> = {
     host: url.hostname !== "",
     port: url.port !== "",

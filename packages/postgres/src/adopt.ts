@@ -9,7 +9,7 @@ import {
   sessionExists,
   type VerbatimLine,
 } from "holdfast/kit";
-import { jsonb } from "./catalogue.ts";
+import { differs, jsonb } from "./catalogue.ts";
 import type { Database } from "./database.ts";
 import { isDuplicate } from "./failure.ts";
 
@@ -155,7 +155,7 @@ async function finish(
     id,
     attempt,
     count,
-    ledger: { at, head, row },
+    ledger: { at, stamp, head, row },
     closed,
   }: {
     readonly place: string;
@@ -176,9 +176,9 @@ async function finish(
           WHERE place = $1 AND owner = $8 AND trashed IS NOT NULL AND head = 0 AND (SELECT count(*) FROM ${schema}.lines WHERE place = $1) = $4
           RETURNING place
         )
-        INSERT INTO ${schema}.catalogue (place, id, at, head, closed, summary)
-        SELECT place, $2, $5, $3, $6, $7 FROM whole ON CONFLICT DO NOTHING`,
-        [place, id, head, count, at, closed, jsonb(row), attempt],
+        INSERT INTO ${schema}.catalogue (place, id, at, head, closed, summary, written)
+        SELECT place, $2, $5, $3, $6, $7, $9 FROM whole ON CONFLICT DO NOTHING`,
+        [place, id, head, count, stamp, closed, jsonb(row), attempt, differs(at, stamp)],
       ),
     ));
   } catch (error) {

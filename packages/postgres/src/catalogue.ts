@@ -1,5 +1,16 @@
 import type { Json, Listed, ListHints, ListOptions, Summariser } from "holdfast";
-import { type Line, listCursor, parseListCursor, recordOf } from "holdfast/kit";
+import {
+  aheadAfter,
+  aheadOf,
+  type Line,
+  listCursor,
+  newestFirst,
+  type OrderClock,
+  parseListCursor,
+  recordOf,
+  rowIn,
+  stampOf,
+} from "holdfast/kit";
 import type { Database, Row } from "./database.ts";
 import { codeOf } from "./failure.ts";
 import { holderOf, isFree } from "./leases.ts";
@@ -13,6 +24,7 @@ const TOGETHER = 256;
 
 interface Found extends Listed {
   readonly place: string;
+  readonly stamp: string;
 }
 
 /** The rows that lists show. They are derived, and less than a second behind their journals while these are written (S20). */
@@ -20,14 +32,30 @@ export class Catalogue {
   readonly #database: Database;
   readonly #lines: Lines;
   readonly #summariser: Summariser | undefined;
+  readonly #clock: OrderClock;
   /** By place: what a row was last saved for, by this worker. */
   readonly #saved = new Map<string, number>();
   #mayOnlyRead = false;
 
-  constructor(database: Database, lines: Lines, summariser: Summariser | undefined) {
+  constructor(database: Database, lines: Lines, summariser: Summariser | undefined, clock: OrderClock) {
     this.#database = database;
     this.#lines = lines;
     this.#summariser = summariser;
+    this.#clock = clock;
+  }
+
+  /** What this worker writes from now on comes before all that others have written, whatever the clocks say. */
+  async comeFirst(): Promise<void> {
+    const { rows } = await this.#database.query("look for the newest session", `SELECT ${this.#newest} AS newest`);
+    this.#follow(rows);
+  }
+
+  get #newest(): string {
+    return newestStamp(this.#database.schema);
+  }
+
+  #follow(rows: readonly Row[]): void {
+    this.#clock.follow((rows[0]?.["newest"] as string | null | undefined) ?? undefined);
   }
 
   isBehind(place: string, head: number): boolean {
@@ -39,12 +67,15 @@ export class Catalogue {
     this.#saved.delete(place);
   }
 
-  async save(place: string, { at, head, row }: Standing, closed: boolean): Promise<void> {
-    await this.#database.query(
+  async save(place: string, { at, stamp, head, row }: Standing, closed: boolean): Promise<void> {
+    const { rows } = await this.#database.query(
       "save the row of the list",
-      `UPDATE ${this.#database.schema}.catalogue SET at = $2, head = $3, closed = $4, summary = $5 WHERE place = $1 AND head <= $3`,
-      [place, at, head, closed, jsonb(row)],
+      `UPDATE ${this.#database.schema}.catalogue SET at = $2, written = $6, head = $3, closed = $4, summary = $5
+      WHERE place = $1 AND head <= $3 RETURNING ${this.#newest} AS newest`,
+      [place, stamp, head, closed, jsonb(row), differs(at, stamp)],
     );
+    // Others may be ahead of this worker: what it writes next is newer.
+    this.#follow(rows);
     this.#saved.set(place, head);
   }
 
@@ -63,14 +94,16 @@ export class Catalogue {
     const { rows } = await this.#database.query(
       "list the sessions",
       `SELECT page.*, ${heldOf(this.#database.schema)} FROM (
-        SELECT c.place, c.id, c.at, c.head, c.closed, c.summary::text, h.owner, h.holder
+        SELECT c.place, c.id, c.at, c.written, c.head, c.closed, c.summary::text, h.owner, h.holder
         FROM ${this.#database.schema}.catalogue AS c JOIN ${this.#database.schema}.heads AS h USING (place)
         WHERE ${conditions.join(" AND ")} ORDER BY c.at DESC, c.id DESC ${limit === Number.POSITIVE_INFINITY ? "" : `LIMIT ${value(limit + 1)}`}
       ) AS page, LATERAL (SELECT page.owner) AS h`,
       values,
     );
     const found = [...rows.map(listedOf), ...carried].sort(newestFirst);
-    const sessions = found.slice(0, limit).map(({ place: _, ...listed }) => listed);
+    const sessions = found
+      .slice(0, limit)
+      .map(({ place: _, stamp, ...listed }) => (stamp === listed.at ? listed : { ...listed, stamp }));
     const last = sessions.at(-1);
     return last && found.length > sessions.length ? { sessions, next: listCursor(last) } : { sessions };
   }
@@ -80,7 +113,7 @@ export class Catalogue {
     const { schema } = this.#database;
     const { rows } = await this.#database.query(
       "list the sessions",
-      `SELECT c.place, c.id, c.at, c.head, c.closed, c.summary::text, h.holder, ${heldOf(schema)}, h.head AS newest
+      `SELECT c.place, c.id, c.at, c.written, c.head, c.closed, c.summary::text, h.holder, ${heldOf(schema)}, h.head AS newest
       FROM ${schema}.catalogue AS c JOIN ${schema}.heads AS h USING (place) WHERE NOT c.closed AND h.head > c.head AND h.trashed IS NULL`,
     );
     const unsaved: Found[] = [];
@@ -110,16 +143,19 @@ export class Catalogue {
 
   #over(row: Found, lines: readonly Line[]): Found {
     let { at, head, closed, summary } = row;
+    let ahead = aheadOf(row.stamp, at);
     for (const line of lines) {
       head = line.seq;
       const record = recordOf(line);
       if (!record) continue;
       at = record.at;
+      ahead = aheadAfter(ahead, record);
       closed = record.kind === "closed";
-      if (record.summary !== undefined) summary = record.summary;
+      const carried = rowIn(record, this.#summariser);
+      if (carried !== undefined) summary = carried;
       else if (this.#summariser) summary = this.#summariser.add(summary, record);
     }
-    return { ...row, at, head, closed, summary };
+    return { ...row, at, stamp: stampOf(at, ahead), head, closed, summary };
   }
 
   /** Answers the places that are saved. Not those that another is just saving: two who save the same in another order would wait for each other for ever. */
@@ -128,12 +164,13 @@ export class Catalogue {
     if (rows.length === 0) return new Set();
     const saved = await this.#attempt(
       `WITH free AS (SELECT place FROM ${schema}.catalogue WHERE place = ANY ($1::uuid[]) FOR UPDATE SKIP LOCKED)
-      UPDATE ${schema}.catalogue AS c SET at = s.at, head = s.head, summary = s.summary::jsonb
-      FROM free JOIN unnest($1::uuid[], $2::text[], $3::bigint[], $4::text[]) AS s (place, at, head, summary) USING (place)
+      UPDATE ${schema}.catalogue AS c SET at = s.at, written = s.written, head = s.head, summary = s.summary::jsonb
+      FROM free JOIN unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::text[]) AS s (place, at, written, head, summary) USING (place)
       WHERE c.place = s.place AND c.head < s.head RETURNING c.place`,
       [
         rows.map(({ place }) => place),
-        rows.map(({ at }) => at),
+        rows.map(({ stamp }) => stamp),
+        rows.map(({ at, stamp }) => differs(at, stamp)),
         rows.map(({ head }) => head),
         rows.map(({ summary }) => jsonb(summary)),
       ],
@@ -142,13 +179,13 @@ export class Catalogue {
   }
 
   /** A row that is closed is not carried on: it is only while nobody has written on since, and the lock waits for whoever is about to. */
-  async #saveClosed({ place, at, head, summary }: Found): Promise<boolean> {
+  async #saveClosed({ place, at, stamp, head, summary }: Found): Promise<boolean> {
     const { schema } = this.#database;
     const saved = await this.#attempt(
-      `UPDATE ${schema}.catalogue SET at = $2, head = $3, summary = $4,
+      `UPDATE ${schema}.catalogue SET at = $2, written = $5, head = $3, summary = $4,
         closed = coalesce((SELECT head = $3 FROM (SELECT head FROM ${schema}.heads WHERE place = $1 FOR SHARE) AS h), false)
       WHERE place = $1 AND head < $3`,
-      [place, at, head, jsonb(summary)],
+      [place, stamp, head, jsonb(summary), differs(at, stamp)],
     );
     return saved !== null;
   }
@@ -191,7 +228,7 @@ function fits(
   after: { readonly at: string; readonly id: string } | null,
   where: ListOptions["where"],
 ): boolean {
-  if (after && newestFirst(row, { ...row, ...after }) <= 0) return false;
+  if (after && newestFirst(row, after) <= 0) return false;
   const { summary } = row;
   const members = typeof summary === "object" && summary !== null ? (summary as Readonly<Record<string, Json>>) : {};
   return Object.entries(where ?? {}).every(
@@ -199,9 +236,14 @@ function fits(
   );
 }
 
-function newestFirst(a: Found, b: Found): number {
-  if (a.at !== b.at) return a.at < b.at ? 1 : -1;
-  return a.id === b.id ? 0 : a.id < b.id ? 1 : -1;
+/** The stamp of the session that was written to last; null if there is none. */
+export function newestStamp(schema: string): string {
+  return `(SELECT newest.at FROM ${schema}.catalogue AS newest ORDER BY newest.at DESC LIMIT 1)`;
+}
+
+/** The time, where it is not the stamp. */
+export function differs(at: string, stamp: string): string | null {
+  return at === stamp ? null : at;
 }
 
 /** A missing member counts as null. */
@@ -218,7 +260,8 @@ function whereOf(where: NonNullable<ListOptions["where"]>, value: (given: unknow
 function hintsOf({ since, until, within, noneOf, anyOf }: ListHints, value: (given: unknown) => string): string[] {
   return [
     ...(since === undefined ? [] : [`c.at >= ${value(since)}`]),
-    ...(until === undefined ? [] : [`c.at < ${value(until)}`]),
+    // Where the two differ, the stamp is the later one.
+    ...(until === undefined ? [] : [`(c.at < ${value(until)} OR c.written IS NOT NULL)`]),
     ...(within === undefined ? [] : [`c.summary @> ${value(jsonb(within))}::jsonb`]),
     ...Object.entries(noneOf ?? {}).map(
       ([name, values]) =>
@@ -234,10 +277,12 @@ function hintsOf({ since, until, within, noneOf, anyOf }: ListHints, value: (giv
 }
 
 function listedOf(row: Row): Found {
+  const stamp = String(row["at"]);
   return {
     place: String(row["place"]),
     id: String(row["id"]),
-    at: String(row["at"]),
+    at: (row["written"] as string | null) ?? stamp,
+    stamp,
     head: Number(row["head"]),
     closed: row["closed"] === true,
     // As text: what JSON is read as is up to an application's own pool.

@@ -7,6 +7,8 @@ import type { Lease } from "./leases.ts";
 export interface Standing {
   readonly head: number;
   readonly at: string;
+  /** What lists are ordered by. */
+  readonly stamp: string;
   readonly row: Json;
 }
 
@@ -67,6 +69,6 @@ export class Lot {
   }
 }
 
-export function standingOf({ head, at, row }: Ledger): Standing {
-  return { head, at, row };
+export function standingOf({ head, at, stamp, row }: Ledger): Standing {
+  return { head, at, stamp, row };
 }

@@ -20,7 +20,10 @@ const OTHERS = 0o077;
 export async function readPassword(url: URL, env: Environment): Promise<string | null> {
   const path = env["PGPASSFILE"] ?? join(homedir(), ".pgpass");
   try {
-    const { mode } = await stat(path);
+    const found = await stat(path);
+    const { mode } = found;
+    // Nor does `psql`: and a pipe would be waited for.
+    if (!found.isFile()) return null;
     if (process.platform !== "win32" && (mode & OTHERS) !== 0) return null;
     return passwordFor(await readFile(path, "utf8"), loginOf(url, env));
   } catch (error) {

@@ -1,9 +1,9 @@
-import type { Json } from "holdfast";
 import { newId } from "holdfast";
 import type { Segment } from "holdfast/kit";
-import { jsonb } from "./catalogue.ts";
+import { differs, jsonb, newestStamp } from "./catalogue.ts";
 import type { Database } from "./database.ts";
 import { holderNow, type Lease, type Leases } from "./leases.ts";
+import type { Standing } from "./lot.ts";
 import { PLACE_TABLES } from "./schema.ts";
 
 /** Where a session is, and how far it has come. */
@@ -50,8 +50,22 @@ export class Places {
     return rows[0] ? Number(rows[0]["head"]) : null;
   }
 
+  /** Where a new session would live, and the newest stamp of those that are there. */
+  async look(id: string): Promise<{ readonly place: string; readonly newest: string | undefined }> {
+    const { schema } = this.#database;
+    const { rows } = await this.#database.query(
+      "create a session",
+      `SELECT EXISTS (SELECT FROM ${schema}.heads WHERE place = $1) AS taken, ${newestStamp(schema)} AS newest`,
+      [id],
+    );
+    // Only an id that was used before, and is in the trash, lives elsewhere than at its own place.
+    const place = rows[0]?.["taken"] === true ? newId() : id;
+    return { place, newest: (rows[0]?.["newest"] as string | null) ?? undefined };
+  }
+
   /** A new session with its first lines, held by this worker, in one statement. Null if there is one with this id. */
   async create(
+    place: string,
     id: string,
     leases: Leases,
     first: {
@@ -59,14 +73,11 @@ export class Places {
       readonly count: number;
       /** Each but the last with its newline. */
       readonly lines: Buffer;
-      readonly at: string;
-      readonly row: Json;
+      readonly standing: Standing;
     },
   ): Promise<Lease | null> {
     const { schema } = this.#database;
-    // Only an id that was used before, and is in the trash, lives elsewhere than at its own place.
-    const isTaken = await this.head(id);
-    const place = isTaken === null ? id : newId();
+    const { at, stamp, row } = first.standing;
     const { rows } = await this.#database.query(
       "create a session",
       `WITH ${this.#database.power}, made AS (
@@ -74,7 +85,7 @@ export class Places {
         SELECT $1, $2, $3, $4, 1, $5 FROM power ON CONFLICT DO NOTHING RETURNING place
       ),
       begun AS (INSERT INTO ${schema}.segments (place, number, epoch, first) SELECT place, 1, 1, 1 FROM made),
-      listed AS (INSERT INTO ${schema}.catalogue (place, id, at, head, closed, summary) SELECT place, $2, $6, $3, false, $7 FROM made),
+      listed AS (INSERT INTO ${schema}.catalogue (place, id, at, head, closed, summary, written) SELECT place, $2, $6, $3, false, $7, $9 FROM made),
       put AS (
         INSERT INTO ${schema}.lines (place, seq, line)
         SELECT made.place, l.number, l.line FROM made, string_to_table($8, E'\\n') WITH ORDINALITY AS l (line, number)
@@ -86,9 +97,10 @@ export class Places {
         first.count,
         leases.owner,
         JSON.stringify(holderNow(first.app)),
-        first.at,
-        jsonb(first.row),
+        stamp,
+        jsonb(row),
         first.lines,
+        differs(at, stamp),
       ],
     );
     const lease = { place, owner: leases.owner, fence: "1", head: first.count };

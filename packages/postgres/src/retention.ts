@@ -112,7 +112,7 @@ async function dropIn(
   await query(`SET LOCAL lock_timeout = '${LOCK_TIMEOUT}'`);
   await query(`SELECT FROM ${schema}.heads WHERE place >= $1 AND place < $2 ORDER BY place FOR UPDATE`, [from, to]);
   const { rows } = await query(
-    `SELECT count(*) AS sessions, bool_or(NOT (${isFree(schema)})) AS held, bool_or(c.at >= $3) AS lately
+    `SELECT count(*) AS sessions, bool_or(NOT (${isFree(schema)})) AS held, bool_or(coalesce(c.written, c.at) >= $3) AS lately
     FROM ${schema}.heads AS h LEFT JOIN ${schema}.catalogue AS c USING (place) WHERE h.place >= $1 AND h.place < $2`,
     [from, to, writtenSince],
   );

@@ -81,6 +81,10 @@ const migrations: readonly ((schema: string) => string)[] = [
     ) PARTITION BY RANGE (place);
     CREATE TABLE ${schema}.lines_other PARTITION OF ${schema}.lines DEFAULT;`,
   searchTables,
+  // `at` is what lists are ordered by, and `written` the time of the newest record where that is another. Workers of an earlier version know nothing of it, and leave it as it is.
+  (schema) => `
+    ALTER TABLE ${schema}.catalogue ADD COLUMN written text;
+    ALTER TABLE ${schema}.texts_sessions ADD COLUMN cut boolean NOT NULL DEFAULT false;`,
 ];
 
 /** Of the newest migration. A newer one in the database is refused. */

@@ -84,6 +84,13 @@ export class Texts implements TextTables {
     return rows[0] ? markOf(rows[0]) : null;
   }
 
+  async cut(): Promise<string[]> {
+    const { rows } = await this.#query(
+      `SELECT id FROM ${this.#schema}.texts_sessions WHERE cut ORDER BY at DESC, id DESC`,
+    );
+    return rows.map((row) => String(row["id"]));
+  }
+
   async behind(): Promise<{ readonly sessions: readonly TextBehind[]; readonly gone: readonly string[] }> {
     await this.#list();
     const listed = await this.#query(
@@ -110,7 +117,7 @@ export class Texts implements TextTables {
     id: string,
     before: TextMark | null,
     changes: readonly TextChange[],
-    { seq, crc, head, at, dialect, blind }: TextMark,
+    { seq, crc, head, at, dialect, blind, cut }: TextMark,
   ): Promise<boolean> {
     const named = dialect === null ? null : JSON.stringify(dialect);
     const put = async (query: Query): Promise<boolean> => {
@@ -118,8 +125,8 @@ export class Texts implements TextTables {
       if (key === null) return false;
       await new Additions(query, this.#schema, key).put(changes);
       await query(
-        `UPDATE ${this.#schema}.texts_sessions SET seq = $2, crc = $3, head = $4, at = $5, dialect = $6, blind = $7 WHERE key = $1`,
-        [key, seq, crc, head, at, named, blind],
+        `UPDATE ${this.#schema}.texts_sessions SET seq = $2, crc = $3, head = $4, at = $5, dialect = $6, blind = $7, cut = $8 WHERE key = $1`,
+        [key, seq, crc, head, at, named, blind, cut],
       );
       return true;
     };
@@ -201,7 +208,7 @@ function mayNotIndex(name: string): HoldfastError {
   return new HoldfastError("STORE_FORBIDDEN", message, { database: name });
 }
 
-const MARK = "id, seq, crc, head, at, dialect, blind";
+const MARK = "id, seq, crc, head, at, dialect, blind, cut";
 
 function markOf(row: Row): TextMark {
   const dialect = row["dialect"];
@@ -212,6 +219,7 @@ function markOf(row: Row): TextMark {
     at: String(row["at"]),
     dialect: typeof dialect === "string" ? (JSON.parse(dialect) as string) : null,
     blind: row["blind"] === true,
+    cut: row["cut"] === true,
   };
 }
 

@@ -1,17 +1,20 @@
-import { readFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { codeOf } from "./failure.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/**
- * The settings of a service, as `psql` finds them: `PGSERVICEFILE` or `~/.pg_service.conf`, then `pg_service.conf` in `PGSYSCONFDIR`. Null: no file names it. Throws what reading throws.
- */
-export async function readService(name: string, env: Environment): Promise<Map<string, string> | null> {
+/** Where `psql` looks for services: `PGSERVICEFILE` or `~/.pg_service.conf`, then `pg_service.conf` in `PGSYSCONFDIR`. */
+export function serviceFiles(env: Environment): readonly string[] {
   const own = env["PGSERVICEFILE"] ?? join(homedir(), ".pg_service.conf");
   const system = env["PGSYSCONFDIR"];
-  for (const path of [own, ...(system === undefined ? [] : [join(system, "pg_service.conf")])]) {
+  return system === undefined ? [own] : [own, join(system, "pg_service.conf")];
+}
+
+/** The settings of a service, as `psql` finds them. Null: no file names it. */
+export async function readService(name: string, env: Environment): Promise<Map<string, string> | null> {
+  for (const path of serviceFiles(env)) {
     const found = parseService(await textOf(path), name);
     if (found) return found;
   }
@@ -35,11 +38,12 @@ export function parseService(text: string, service: string): Map<string, string>
   return settings;
 }
 
+/** Empty if there is none, or it cannot be read: whoever names a service that is not found hears where it was looked for. */
 async function textOf(path: string): Promise<string> {
   try {
-    return await readFile(path, "utf8");
+    return (await stat(path)).isFile() ? await readFile(path, "utf8") : "";
   } catch (error) {
-    if (codeOf(error) === "ENOENT") return "";
+    if (codeOf(error) !== undefined) return "";
     throw error;
   }
 }

@@ -24,6 +24,7 @@ import {
   FORMAT_MINOR,
   Ledger,
   notSupported,
+  OrderClock,
   openedRecord,
   recordOf,
   type Segment,
@@ -43,6 +44,7 @@ import { Followers, followSession } from "./follow.ts";
 import { PostgresJournal } from "./journal.ts";
 import { type Lease, Leases, lockKey, shown } from "./leases.ts";
 import { Lines } from "./lines.ts";
+import { standingOf } from "./lot.ts";
 import type { PostgresStoreOptions } from "./open.ts";
 import { newestOf, type Place, Places, segmentsOf } from "./places.ts";
 import { MONTHS_AHEAD, makePartitions } from "./schema.ts";
@@ -81,6 +83,7 @@ export class PostgresStore implements JournalStore {
   readonly #lines: Lines;
   readonly #places: Places;
   readonly #catalogue: Catalogue;
+  readonly #clock: OrderClock;
   readonly #batch: Batch;
   readonly #followers = new Followers();
   readonly #live = new Map<string, PostgresJournal>();
@@ -99,7 +102,8 @@ export class PostgresStore implements JournalStore {
     this.#leases = new Leases(database, randomUUID(), options.leaseMs);
     this.#lines = new Lines(database);
     this.#places = new Places(database);
-    this.#catalogue = new Catalogue(database, this.#lines, options.summariser);
+    this.#clock = OrderClock.of(options.clock);
+    this.#catalogue = new Catalogue(database, this.#lines, options.summariser, this.#clock);
     this.texts = new Texts(database, () => this.list({ limit: 1 }));
     this.#batch = new Batch(database);
   }
@@ -150,21 +154,24 @@ export class PostgresStore implements JournalStore {
     assertId(id);
     const { app = this.#app } = options;
     const ledger = this.#ledger();
-    // Encoded inside the call: what the caller changes later changes nothing stored.
-    const prepared = ledger.prepareSegment([segmentRecord({ session: id, segment: 1, epoch: 1 }), ...records]);
-    const lines = Buffer.from(prepared.bytes.subarray(0, -1));
-    ledger.commit(prepared);
+    // Read and copied inside the call: what the caller changes later changes nothing stored.
+    ledger.prepareSegment([{ kind: "segment" }, ...records]);
+    const copied = structuredClone(records);
     return this.#claimed(
       id,
       async () => {
-        const first = { app, count: prepared.last, lines, at: ledger.at, row: ledger.row };
-        const lease = await this.#places.create(id, this.#leases, first);
+        const { place, newest } = await this.#places.look(id);
+        this.#clock.follow(newest);
+        const prepared = ledger.prepareSegment([segmentRecord({ session: id, segment: 1, epoch: 1 }), ...copied]);
+        const lines = Buffer.from(prepared.bytes.subarray(0, -1));
+        ledger.commit(prepared);
+        const first = { app, count: prepared.last, lines, standing: standingOf(ledger) };
+        const lease = await this.#places.create(place, id, this.#leases, first);
         if (!lease) throw sessionExists(id);
         ledger.setDurable(ledger.head);
-        const segment = { number: 1, epoch: 1, first: 1 };
         const state = { unclean: false, created: true, startSegment: false };
         // If the store is being closed, that closes it too.
-        return this.#journal(id, lease, ledger, segment, options, state);
+        return this.#journal(id, lease, ledger, { number: 1, epoch: 1, first: 1 }, options, state);
       },
       () => sessionExists(id),
     );
@@ -178,7 +185,8 @@ export class PostgresStore implements JournalStore {
       return this.#unlessClosed(id, lease, async () => {
         const found = await this.#found(id);
         // What an earlier worker wrote with `process` may not be on the disk yet, and is to be durable when it is shown. Nobody writes any more.
-        const [account] = await Promise.all([this.#readEpoch({ ...found, head: lease.head }), this.#leases.sync()]);
+        const epoch = this.#readEpoch({ ...found, head: lease.head });
+        const [account] = await Promise.all([epoch, this.#leases.sync(), this.#catalogue.comeFirst()]);
         const ledger = this.#ledger();
         for (const record of account.records) ledger.absorb(record);
         ledger.skipTo(account.next);
@@ -385,8 +393,7 @@ export class PostgresStore implements JournalStore {
   async #unlessClosed<T>(id: string, lease: Lease, work: () => T | Promise<T>): Promise<T> {
     try {
       this.#assertOpen();
-      const result = await work();
-      return result;
+      return await work();
     } catch (error) {
       await this.#leases.release(id, lease, true);
       throw error;
@@ -429,7 +436,7 @@ export class PostgresStore implements JournalStore {
 
   #ledger(): Ledger {
     const { summariser } = this.#parts.options;
-    return new Ledger({ clock: () => this.#now(), summariser });
+    return new Ledger({ clock: this.#clock, summariser });
   }
 
   #now(): number {

@@ -9,7 +9,8 @@ function copy(value: unknown): unknown {
   if (value instanceof URL) return new URL(value);
   if (Buffer.isBuffer(value)) return Buffer.from(value);
   if (value instanceof Uint8Array || value instanceof ArrayBuffer) return value.slice(0);
-  // An instance of a class is not ours to take apart.
-  if (Object.getPrototypeOf(Object.getPrototypeOf(value) ?? {}) !== null) return value;
+  // An instance of a class is not ours to take apart. An object without a prototype is plain data.
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== null && Object.getPrototypeOf(prototype) !== null) return value;
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, copy(member)]));
 }

@@ -1,14 +1,22 @@
 import { gateway, type LanguageModel, type LanguageModelMiddleware, wrapLanguageModel } from "ai";
-import type { Delta } from "holdfast";
+import { type Delta, wellFormed } from "holdfast";
 import { CallIds } from "./call-ids.ts";
 import { inCallOrder } from "./call-order.ts";
 import { privately } from "./openai.ts";
-import type { RunState } from "./run.ts";
+import type { ModelParams, RunState } from "./run.ts";
 
 type WrapStream = NonNullable<LanguageModelMiddleware["wrapStream"]>;
 type StreamResult = Awaited<ReturnType<WrapStream>>;
 type StreamPart = StreamResult["stream"] extends ReadableStream<infer P> ? P : never;
 type Model = Exclude<LanguageModel, string>;
+
+/** Prompts that were changed before they were sent, as they were: what is recorded is the original. */
+const originals = new WeakMap<ModelParams["prompt"], ModelParams["prompt"]>();
+
+function asGiven<P extends ModelParams>(params: P): P {
+  const prompt = originals.get(params.prompt);
+  return prompt ? { ...params, prompt } : params;
+}
 
 /** The model, with a draft opened before each request, and the deltas of each answer pushed to it. */
 export function recordedModel(given: LanguageModel, run: RunState): Model {
@@ -18,11 +26,14 @@ export function recordedModel(given: LanguageModel, run: RunState): Model {
       specificationVersion: "v4",
       transformParams: async ({ params, model }) => {
         const signal = joined(params.abortSignal, run.live().signal, run.stopped);
-        const prompt = inCallOrder(params.prompt);
+        const given = inCallOrder(params.prompt);
+        // Half a character, which a tool leaves that cuts its output, is refused by every provider.
+        const prompt = wellFormed(given);
+        if (prompt !== given) originals.set(prompt, given);
         return privately({ ...params, prompt, ...(signal ? { abortSignal: signal } : {}) }, model);
       },
       wrapGenerate: async ({ doGenerate, params, model }) => {
-        const asked = await run.ask("generate", params, model);
+        const asked = await run.ask("generate", asGiven(params), model);
         try {
           const result = await doGenerate();
           const ids = new CallIds();
@@ -33,7 +44,7 @@ export function recordedModel(given: LanguageModel, run: RunState): Model {
         }
       },
       wrapStream: async ({ doStream, params, model }) => {
-        const asked = await run.ask("stream", params, model);
+        const asked = await run.ask("stream", asGiven(params), model);
         try {
           const result = await doStream();
           const deltas = new Deltas();

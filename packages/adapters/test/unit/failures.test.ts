@@ -172,6 +172,31 @@ describe.each(streamingWays)("%s", (_, start) => {
     expect(session.messages).toEqual([PROMPT]);
   });
 
+  test("ids of texts and of reasoning that are used again within one answer are other parts of the draft", async () => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const said = (id: string, delta: string) =>
+      [
+        { type: "text-start", id },
+        { type: "text-delta", id, delta },
+        { type: "text-end", id },
+      ] as const;
+    const thought = (id: string, delta: string) =>
+      [
+        { type: "reasoning-start", id },
+        { type: "reasoning-delta", id, delta },
+        { type: "reasoning-end", id },
+      ] as const;
+    const parts = [
+      ...[...thought("r", "one "), ...thought("s", "two "), ...thought("r", "three")],
+      ...[...said("t", "One "), ...said("u", "two "), ...said("t", "three")],
+    ];
+    const model = scripted({ stream: streamOf([...parts, { type: "error", error: new Error("cut") }]) });
+    await agent.finish(start(agent, { model }).run);
+    expect(session.interruption?.draft).toMatchObject({ text: "One two three", reasoning: "one two three" });
+  });
+
   test("parallel tool inputs that interleave are kept apart in the draft", async () => {
     await using here = await begun();
     const { session } = here;

@@ -10,6 +10,7 @@ import { readable } from "../store/usage.ts";
 import type { ToolContext } from "../tools/context.ts";
 import { commandEnvironment } from "../tools/environment.ts";
 import { isOvertaken } from "../tools/overtaken.ts";
+import { type OwnStore, ownStore } from "../tools/own-store.ts";
 import { type Circumstances, type Decision, decide, type Policy, passedOver } from "../tools/permission.ts";
 import { type FoundProcess, findAgain, isRunning, type SeenProcess, stopGroup, waitFor } from "../tools/processes.ts";
 import { makeTools, REPLAY } from "../tools/tools.ts";
@@ -52,6 +53,8 @@ export class Equipment {
   readonly #told: Told;
   /** A sub-agent has none of its own, and nobody to ask. */
   readonly #isSubAgent: boolean;
+  /** The store that this process has open, if it is on the disk. */
+  readonly #own: OwnStore | null;
 
   constructor(session: Session<ModelMessage>, services: Services, told: Told, isSubAgent = false) {
     this.session = session;
@@ -59,6 +62,7 @@ export class Equipment {
     this.#told = told;
     this.#isSubAgent = isSubAgent;
     this.outputs = services.outputs(session.id);
+    this.#own = ownStore(services.store.url);
     this.durable = durable(session, { replay: { ...REPLAY, [DELEGATE]: "safe" } });
   }
 
@@ -94,7 +98,7 @@ export class Equipment {
       model,
       signal: AbortSignal.any([turn.signal, this.#services.ending]),
       tools: this.#tools(turn, model),
-      instructions: await instructions(this.cwd),
+      instructions: await instructions(this.cwd, this.#own),
       approve: (call) => this.#verdict(call),
       show,
       retrying,
@@ -110,7 +114,7 @@ export class Equipment {
     const { entries } = this.session;
     const commands = await this.commands(calls);
     const overtaken = new Set<OpenCall>();
-    for (const call of calls) if (await isOvertaken(this.cwd, call)) overtaken.add(call);
+    for (const call of calls) if (await isOvertaken(this.cwd, call, this.#own)) overtaken.add(call);
     return (call) => {
       const { id, name, input } = call;
       const command = commands.get(id);
@@ -222,6 +226,7 @@ export class Equipment {
       output: this.#told.output,
       env: commandEnvironment(process.env, { keys: KEYS, store: config.store, pass: config.passEnv }),
       passOver: passedOver(this.#circumstances),
+      own: this.#own,
     };
     const tools: ToolSet = { ...makeTools(context) };
     if (!this.#isSubAgent) tools[DELEGATE] = subAgentTool(this.#services, session, model, this.#told);

@@ -58,11 +58,15 @@ function partsOf(message: ModelMessage | undefined): readonly Exclude<ModelMessa
   return message === undefined || typeof message.content === "string" ? [] : message.content;
 }
 
-export interface Approval {
-  readonly approvalId: string;
+/** A call that somebody has to decide on. */
+export interface AskedCall {
   readonly toolCallId: string;
   readonly toolName: string;
   readonly input: unknown;
+}
+
+export interface Approval extends AskedCall {
+  readonly approvalId: string;
 }
 
 /** Requests for permission at the end of the conversation that nobody has answered. */

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { ageOf } from "../arguments.ts";
 import { sweepOutputs } from "../outputs.ts";
 import { withStore } from "../store/open.ts";
+import { readable } from "../store/usage.ts";
 import { bytesWords } from "../terminal/bytes.ts";
 
 const WEEK_MS = 7 * 24 * 3600 * 1000;
@@ -31,7 +32,8 @@ export function register(program: Command): void {
         command.optsWithGlobals(),
         async (store) => {
           const { removed } = await store.gc({ graceMs });
-          const isThere = (id: string) => store.has(id);
+          // One that cannot be looked at is there.
+          const isThere = async (id: string) => (await readable(store.has(id))) ?? true;
           const before = Date.now() - graceMs;
           return { removed, outputs: await sweepOutputs(store.url, { isThere, removed: new Set(removed), before }) };
         },

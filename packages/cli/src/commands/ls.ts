@@ -3,12 +3,13 @@ import type { ListQuery, Summary } from "holdfast";
 import { countOf, timeOf } from "../arguments.ts";
 import { withStore } from "../store/open.ts";
 import { placeOf, shortIds } from "../store/session-id.ts";
+import { tellUnreadable, unreadableIn } from "../store/unreadable.ts";
 import { type Paint, paintFor, type Style } from "../terminal/colour.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { tableLines } from "../terminal/table.ts";
 import { ago } from "../terminal/time.ts";
 
-const STATUSES = ["running", "interrupted", "waiting", "queued", "idle"] as const;
+const STATUSES = ["running", "interrupted", "waiting", "queued", "idle", "unreadable"] as const;
 type Shown = (typeof STATUSES)[number];
 
 interface Options {
@@ -26,7 +27,7 @@ export function register(program: Command): void {
     .command("ls")
     .summary("the sessions, newest first")
     .description(
-      "Lists sessions, newest first, of all folders. running: a process has it open and a turn runs. interrupted: the last turn did not complete. waiting: for a person. queued: prompts wait for their turn.",
+      "Lists sessions, newest first, of all folders. running: a process has it open and a turn runs. interrupted: the last turn did not complete. waiting: for a person. queued: prompts wait for their turn. unreadable: see what is said below the list; exit code 5 if there is such a session.",
     )
     .option("--here", "only those of this folder")
     .addOption(new Option("--status <status>", "only those").choices(STATUSES))
@@ -78,6 +79,8 @@ export function register(program: Command): void {
                 paint: paintFor(process.stdout),
               }),
             );
+          const unreadable = await unreadableIn(store);
+          tellUnreadable(unreadable.map(({ id, unreadable: why }) => ({ id, why: why! })));
         },
         // Whoever begins has none: that is an empty list, and not a mistake. Where was looked is half of the answer.
         (place) => void (options.json || process.stdout.write(`No sessions: there is no store in ${place} yet.\n`)),
@@ -86,7 +89,8 @@ export function register(program: Command): void {
 }
 
 /** A session that nothing runs in and that prompts wait for is `queued`: somebody has to go on with it. */
-export function shownStatus({ status, queued }: Summary): Shown {
+export function shownStatus({ status, queued, unreadable }: Summary): Shown {
+  if (unreadable) return "unreadable";
   return status === "idle" && queued > 0 ? "queued" : status;
 }
 
@@ -95,6 +99,7 @@ const COLOURS: Readonly<Partial<Record<Shown, Style>>> = {
   interrupted: "bad",
   waiting: "warning",
   queued: "warning",
+  unreadable: "bad",
 };
 
 function listText(
@@ -120,8 +125,9 @@ function listText(
   const rows = sessions.map((session) => [
     short.get(session.id)!,
     shownStatus(session),
-    ago(session.at, now),
-    `${session.parent ? "sub-agent: " : ""}${plainLine(session.title) || "(no prompt yet)"}`,
+    // Of one that was never read nothing is known.
+    session.unreadable && session.turns + session.queued === 0 ? "?" : ago(session.at, now),
+    `${session.parent ? "sub-agent: " : ""}${plainLine(session.title) || (session.unreadable ? "?" : "(no prompt yet)")}`,
     plainLine(session.cwd ?? ""),
   ]);
   const lines = tableLines(
@@ -150,7 +156,8 @@ function queryOf({ here, status, app, since, limit, all }: Options, cwd: string)
     ...(here ? { cwd } : {}),
     ...(app === undefined ? {} : { app }),
     ...(since === undefined ? {} : { since }),
-    ...(status === undefined ? {} : { status: status === "queued" ? "idle" : status }),
+    ...(status === undefined || status === "unreadable" ? {} : { status: status === "queued" ? "idle" : status }),
+    ...(status === "unreadable" ? { unreadable: true } : {}),
     ...(all ? { empty: true } : {}),
     // One more than is shown tells whether there are more.
     limit: all || status === "queued" || status === "idle" ? 1000 : limit + 1,

@@ -4,6 +4,7 @@ import { countOf, timeOf } from "../arguments.ts";
 import { EXIT } from "../exit.ts";
 import { withStore } from "../store/open.ts";
 import { allSessions, placeOf } from "../store/session-id.ts";
+import { tellUnreadable } from "../store/unreadable.ts";
 import { paintFor } from "../terminal/colour.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { ago } from "../terminal/time.ts";
@@ -23,7 +24,7 @@ export function register(program: Command): void {
     .argument("<words...>", "all of them must be there; the last one may be the beginning of a word")
     .summary("finds what was said")
     .description(
-      "Finds sessions by the words in their titles and in what was said, newest sessions first. Exit code 1 if there is nothing.",
+      "Finds sessions by the words in their titles and in what was said, newest sessions first. Of a very long message, the first eight million characters are searched. Exit code 1 if there is nothing, 5 if a session could not be read.",
     )
     .option("--here", "only in sessions of this folder")
     .option("--app <name>", "only in sessions of this program")
@@ -44,11 +45,17 @@ export function register(program: Command): void {
             limit: options.json ? limit : limit + 1,
           };
           const hits: SearchHit[] = [];
-          for await (const hit of store.search(words.join(" "), query)) {
+          const unread: { id: string; why: { code: string; message: string } }[] = [];
+          const cut: string[] = [];
+          const onIncomplete = (id: string, why: { code: string; message: string } | null): void =>
+            void (why ? unread.push({ id, why }) : cut.push(id));
+          for await (const hit of store.search(words.join(" "), query, { onIncomplete })) {
             if (options.json) process.stdout.write(`${JSON.stringify(hit)}\n`);
             hits.push(hit);
           }
           if (hits.length === 0) nothingFound(placeOf(store));
+          if (cut.length > 0) process.stderr.write(cutWords(cut));
+          tellUnreadable(unread);
           if (options.json || hits.length === 0) return;
           const shown = hits.slice(0, limit);
           const summaries = await summariesOf(store, new Set(shown.map(({ session }) => session)));
@@ -78,6 +85,11 @@ async function summariesOf(store: Store, ids: ReadonlySet<string>): Promise<Map<
     if (found.size === ids.size) break;
   }
   return found;
+}
+
+function cutWords(ids: readonly string[]): string {
+  const which = ids.length === 1 ? `session ${ids[0]} has` : `${ids.length} sessions have`;
+  return `holdfast: Only the first eight million characters of a message are searched, and ${which} a longer one.\n`;
 }
 
 /** Where was looked is half of the answer. */

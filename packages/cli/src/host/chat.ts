@@ -3,19 +3,21 @@ import type { Queued, Session, Turn } from "holdfast";
 import { estimateTokens } from "../agent/compaction.ts";
 import { Equipment } from "../agent/equipment.ts";
 import { type Worked, work } from "../agent/loop.ts";
-import { type Approval, openApprovals } from "../agent/reopened.ts";
+import { type Approval, openApprovals, resume } from "../agent/reopened.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { Board } from "./board.ts";
 import { firstState } from "./chat-state.ts";
+import { conclude } from "./concluding.ts";
 import type { Chat, ChatEvent, ChatState, PermissionAsk } from "./host.ts";
 import { answerTo, byRules, Permissions } from "./permissions.ts";
 import { before } from "./rewinding.ts";
 import { APP, type Services } from "./services.ts";
 import { Shift } from "./shift.ts";
-import { failureShown, interruptionShown, isStoreFailure, textOf, tooManySteps } from "./shown.ts";
+import { failureShown, interruptionShown, isStoreFailure, textOf } from "./shown.ts";
 import { sumUp } from "./summing-up.ts";
 import { takeUp } from "./taking-up.ts";
+import { isWaiting, openQuestions, UNDECIDED } from "./waiting.ts";
 
 type Message = ModelMessage;
 
@@ -75,6 +77,15 @@ export class LocalChat implements Chat {
     });
   }
 
+  /** The state as the last process left it: a question that was open then is open again (R7). Nothing is recorded until it is answered. */
+  async restore(): Promise<void> {
+    await this.look();
+    const { interruption } = this.#session;
+    if (!interruption || this.#services.asks === "nobody") return;
+    const open = openQuestions(interruption, (name, input) => this.#equipment.decide(name, input));
+    if (open.length > 0) this.#askAgain(open);
+  }
+
   subscribe(listener: (event: ChatEvent) => void): () => void {
     return this.#board.subscribe(listener);
   }
@@ -92,11 +103,12 @@ export class LocalChat implements Chat {
     this.#isUnused = false;
     this.#shift.isPaused = false;
     // Behind those that wait already: prompts are delivered in their order (C9).
-    if (this.#shift.over || this.#session.queue.length > 0) {
+    if (this.#shift.over || this.#session.queue.length > 0 || this.#isUndecided()) {
       const { id } = await this.#session.enqueue(message);
       this.#board.record({ type: "queued", id, text });
       // Nothing runs, or it was the last moment of the turn that ran: nobody else would begin it.
-      if (!this.#shift.over) await this.resumeQueue();
+      if (this.#isUndecided()) this.#board.tell({ type: "notice", level: "warning", text: `Queued. ${UNDECIDED}` });
+      else if (!this.#shift.over) await this.resumeQueue();
       return "queued";
     }
     // Named as its answers name it: else every prompt would look like a change of the model, and signed reasoning be left out (R4).
@@ -116,19 +128,11 @@ export class LocalChat implements Chat {
       throw new CommandError(EXIT.usage, "TURN_OPEN", "A turn is running: there is nothing to finish.");
     const { interruption } = this.#session;
     if (!interruption)
-      throw new CommandError(EXIT.failed, "NOTHING_TO_RESUME", "The last turn completed: nothing is to be finished.");
+      throw new CommandError(EXIT.failed, "NOTHING_TO_RESUME", "Nothing to finish: the last turn completed.");
     const { calls } = interruption;
-    await this.#begin(async (signal) => {
-      let turn: Turn<Message> | null = null;
-      // To wait is work already: it is seen, and can be stopped.
-      this.#board.change({ status: "running" }, { type: "changed" });
-      try {
-        turn = await takeUp(this.#session, this.#equipment, this.#board, { calls, processes, signal });
-      } finally {
-        if (turn === null) this.#board.change({ status: "interrupted" }, { type: "changed" });
-      }
-      return turn;
-    }, true);
+    const goOn = (signal: AbortSignal) =>
+      takeUp(this.#session, this.#equipment, this.#board, { calls, processes, signal });
+    await this.#begin(goOn, true);
   }
 
   leave(): void {
@@ -149,6 +153,7 @@ export class LocalChat implements Chat {
 
   async resumeQueue(): Promise<void> {
     await this.#whole();
+    if (this.#isUndecided()) throw new CommandError(EXIT.usage, "TURN_OPEN", UNDECIDED);
     this.#shift.isPaused = false;
     const [next] = this.#session.queue;
     if (!this.#shift.over && next) await this.#begin(() => this.#startQueued(next));
@@ -261,6 +266,13 @@ export class LocalChat implements Chat {
   async #between(): Promise<void> {
     await this.#whole();
     if (this.#shift.over) throw new CommandError(EXIT.usage, "TURN_OPEN", "A turn is running: stop it first.");
+    if (this.#isUndecided()) throw new CommandError(EXIT.usage, "TURN_OPEN", UNDECIDED);
+  }
+
+  /** A turn waits for a person who has neither answered nor left it: nothing else may take its place. */
+  #isUndecided(): boolean {
+    const { interruption } = this.#session;
+    return !this.#shift.over && interruption !== null && this.state.interruption !== null && isWaiting(interruption);
   }
 
   /** Begins a turn, or does what must not happen beside one (then `start` answers null). Rejects with what `start` says. */
@@ -322,11 +334,15 @@ export class LocalChat implements Chat {
           waiting.length > 0
             ? { kind: "waiting", approvals: waiting, calls: [] }
             : await work(await this.#equipment.work(turn, this.#model));
-        await this.#unlessEnding();
+        // The process was told to end, which is recorded, and its turn with it: nothing more is done in the time that is left.
+        if (this.#services.ending.aborted) await new Promise<never>(() => {});
         this.#board.change({ live: null, isCompacting: false });
         this.#board.refresh();
         if (worked.kind !== "waiting") {
-          await this.#conclude(turn, worked);
+          // What is queued behind a failure was meant to follow its success.
+          if (worked.kind === "failed" || worked.kind === "limit") this.#shift.isPaused = true;
+          const facts = { stoppedBy: this.#shift.stoppedBy, model: this.#model.name, look: () => this.look() };
+          await conclude(this.#session, turn, worked, this.#board, facts);
           return;
         }
         const next = await this.#permitted(turn, worked.approvals);
@@ -346,46 +362,11 @@ export class LocalChat implements Chat {
     if (by !== null) await turn.abort({ by });
   }
 
-  /** The process was told to end, which is recorded, and its turn with it: nothing more is to be done in the time that is left. */
-  async #unlessEnding(): Promise<void> {
-    if (this.#services.ending.aborted) await new Promise<never>(() => {});
-  }
-
-  async #conclude(turn: Turn<Message>, worked: Exclude<Worked, { kind: "waiting" }>): Promise<void> {
-    const denied = this.#board.deniedIn(turn.number);
-    switch (worked.kind) {
-      case "completed":
-        await turn.end();
-        this.#board.change({ status: "idle" });
-        this.#board.record({ type: "turn.ended", outcome: "completed", denied });
-        return;
-      case "aborted": {
-        // `stop` has recorded it; if something else fired the signal, this does.
-        await turn.abort({ by: this.#shift.stoppedBy ?? "user" });
-        const how = this.#session.interruption?.how;
-        this.#board.change({ status: "idle" });
-        const by = how?.kind === "aborted" ? { by: how.by } : {};
-        this.#board.record({ type: "turn.ended", outcome: "aborted", denied, ...by });
-        return;
-      }
-      default: {
-        const error = worked.kind === "limit" ? tooManySteps(worked.steps) : worked.error;
-        if (isStoreFailure(error)) throw error;
-        const failure = failureShown(error, this.#model.name);
-        // What is queued behind it was meant to follow its success.
-        this.#shift.isPaused = true;
-        await turn.fail(failure.message);
-        await this.look();
-        this.#board.change({ status: "interrupted", failure });
-        this.#board.record({ type: "turn.ended", outcome: "failed", error: failure, denied });
-      }
-    }
-  }
-
   /** A person decides on each of the calls; the turn waits, if need be until another process goes on with it (R7, C37). Null if nobody did. */
   async #permitted(turn: Turn<Message>, approvals: readonly Approval[]): Promise<Turn<Message> | null> {
     const decide = (name: string, input: unknown) => this.#equipment.decide(name, input);
-    const { words, undecided, denied } = byRules(approvals, decide, this.#services.asks);
+    const { words, undecided: open, denied } = byRules(approvals, decide, this.#services.asks);
+    const undecided = this.#permissions.withoutAnswered(open, words);
     for (const { call, decision } of denied) {
       this.#board.told().denied(call, decision);
       this.#board.tell({ type: "permission.answered", call: call.toolCallId, allowed: false, by: "rules" });
@@ -403,6 +384,24 @@ export class LocalChat implements Chat {
     await goesOn.append(answerTo(approvals, words));
     this.#board.refresh();
     return goesOn;
+  }
+
+  /** The turn is taken up when all of them are answered; withdrawn, it waits on. */
+  #askAgain(asks: readonly PermissionAsk[]): void {
+    const asked = this.#begin(async () => {
+      if (!(await this.#permissions.askAhead(asks))) {
+        await this.look();
+        this.#board.tell({ type: "turn.ended", outcome: "waiting", denied: 0 });
+        return null;
+      }
+      this.#board.change({ status: "running" }, { type: "changed" });
+      return await resume(this.#session, await this.#equipment.know(this.#session.interruption?.calls ?? []));
+    }, true);
+    // Nobody waits for this: the chat tells of it by its state, as it does of a failed store.
+    asked.catch((error: unknown) => {
+      this.#permissions.forgetAhead();
+      if (!isStoreFailure(error)) this.#board.change({ failure: failureShown(error, this.#model.name) });
+    });
   }
 
   /** Null if nobody is to be asked any more. */

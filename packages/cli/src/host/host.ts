@@ -44,7 +44,10 @@ export interface Chat {
   subscribe(listener: (event: ChatEvent) => void): () => void;
   /** Resolves when the chat is idle: no turn runs and none is queued; or when it waits for a person. */
   settled(): Promise<void>;
-  /** Begins a turn, or queues the prompt while one runs. Durable when it resolves (P1). With an interruption that nobody decided on, the interrupted turn is left for this one. */
+  /**
+   * Begins a turn, or queues the prompt while one runs. Durable when it resolves (P1). An interrupted turn that nobody decided on is left for this one; but not one that waits for a
+   * person's answer: the prompt is queued behind it until that is answered, or left.
+   */
   prompt(text: string): Promise<"started" | "queued">;
   /** Takes a queued prompt back. */
   withdraw(queued: string): Promise<void>;

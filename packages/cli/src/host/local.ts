@@ -44,6 +44,8 @@ export class LocalHost implements Host {
   readonly #services: Services;
   readonly #chats = new Map<string, Promise<LocalChat>>();
   readonly #unguard: () => void;
+  /** Sessions that `latest` would have opened, had it been able to. */
+  readonly #passedOver: string[] = [];
 
   constructor(store: Store, config: Config, asks: "person" | "nobody") {
     const ending = new AbortController();
@@ -97,7 +99,7 @@ export class LocalHost implements Host {
   }
 
   get warnings(): readonly string[] {
-    return this.#store.warnings;
+    return [...this.#store.warnings, ...this.#passedOver];
   }
 
   list(query?: ListQuery): Promise<{ sessions: readonly Summary[]; next?: string }> {
@@ -133,7 +135,13 @@ export class LocalHost implements Host {
   }
 
   async latest(cwd: string, options: ChatOptions = {}): Promise<Chat | null> {
-    const session = await this.#store.resumeLatest<ModelMessage>({ cwd, app: APP }, { app: APP, intents: true });
+    const session = await this.#store.resumeLatest<ModelMessage>(
+      { cwd, app: APP },
+      {
+        ...{ app: APP, intents: true },
+        onPassedOver: (id, { message }) => this.#passedOver.push(`Session ${id} was passed over: ${message}`),
+      },
+    );
     return session && this.#opened(session, options);
   }
 
@@ -182,7 +190,7 @@ export class LocalHost implements Host {
         const model = await modelOf();
         const chat = new LocalChat(session, model, this.#services, () => this.#chats.delete(id), { isNew });
         if (session.attributes.notes["model"] !== model.name) await session.note("model", model.name);
-        await chat.look();
+        await chat.restore();
         return chat;
       } catch (error) {
         await session.close();

@@ -1,5 +1,5 @@
 import type { ModelMessage } from "ai";
-import type { Approval } from "../agent/reopened.ts";
+import type { Approval, AskedCall } from "../agent/reopened.ts";
 import type { Decision } from "../tools/permission.ts";
 import type { Board } from "./board.ts";
 import type { PermissionAsk } from "./host.ts";
@@ -13,6 +13,8 @@ export class Permissions {
   #words = new Map<string, Word>();
   #done: ((words: Map<string, Word> | null) => void) | null = null;
   #asked = Promise.withResolvers<void>();
+  /** What was said of calls whose turn had not been taken up. */
+  #ahead = new Map<string, Word>();
 
   constructor(board: Board) {
     this.#board = board;
@@ -41,6 +43,26 @@ export class Permissions {
     return words;
   }
 
+  /** The same before the turn is taken up: the answers are kept for it. False if the questions were withdrawn. */
+  async askAhead(asks: readonly PermissionAsk[]): Promise<boolean> {
+    const words = await this.ask(asks);
+    this.#ahead = words ?? new Map();
+    return words !== null;
+  }
+
+  /** The turn could not be taken up: what was said is not kept for a later call that happens to have the same id (R9). */
+  forgetAhead(): void {
+    this.#ahead = new Map();
+  }
+
+  /** Those that nobody has answered ahead; the answers of the others go into `words`, once. */
+  withoutAnswered(asks: readonly PermissionAsk[], words: Map<string, Word>): readonly PermissionAsk[] {
+    const ahead = this.#ahead;
+    this.#ahead = new Map();
+    for (const { call } of asks) if (ahead.has(call)) words.set(call, ahead.get(call)!);
+    return asks.filter(({ call }) => !ahead.has(call));
+  }
+
   answer(ask: PermissionAsk, allowed: boolean, by: string, reason?: string): void {
     const asks = this.#board.state.asks.filter((one) => one !== ask);
     this.#board.change({ asks }, { type: "permission.answered", call: ask.call, allowed, by });
@@ -62,17 +84,17 @@ export class Permissions {
 
 /** What the rules say of calls that wait, and which of them are left to a person. */
 export function byRules(
-  approvals: readonly Approval[],
+  approvals: readonly AskedCall[],
   decide: (name: string, input: unknown) => Decision,
   asks: "person" | "nobody",
 ): {
   readonly words: Map<string, Word>;
   readonly undecided: readonly PermissionAsk[];
-  readonly denied: readonly { readonly call: Approval; readonly decision: Decision }[];
+  readonly denied: readonly { readonly call: AskedCall; readonly decision: Decision }[];
 } {
   const words = new Map<string, Word>();
   const undecided: PermissionAsk[] = [];
-  const denied: { call: Approval; decision: Decision }[] = [];
+  const denied: { call: AskedCall; decision: Decision }[] = [];
   for (const call of approvals) {
     const { toolCallId, toolName: name, input } = call;
     const decision = decide(name, input);

@@ -22,6 +22,14 @@ export async function takeUp(
     const text = `Waiting for the process ${pid}, which outlived its agent.`;
     board.tell({ type: "notice", level: "info", text });
   };
-  const isOver = await equipment.outlived(calls, { ...wanted, waits });
-  return isOver ? await resume(session, await equipment.know(calls)) : null;
+  let turn: Turn<ModelMessage> | null = null;
+  // To wait is work already: it is seen, and can be stopped.
+  board.change({ status: "running" }, { type: "changed" });
+  try {
+    const isOver = await equipment.outlived(calls, { ...wanted, waits });
+    if (isOver) turn = await resume(session, await equipment.know(calls));
+  } finally {
+    if (turn === null) board.change({ status: "interrupted" }, { type: "changed" });
+  }
+  return turn;
 }

@@ -2,14 +2,15 @@ import { text as allOf } from "node:stream/consumers";
 import type { Config } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { exitCodeOf } from "../failure.ts";
-import type { Chat, ChatEvent, FailureShown } from "../host/host.ts";
+import type { Chat, ChatEvent, FailureShown, PermissionAsk } from "../host/host.ts";
 import { type LocalHost, openLocalHost } from "../host/local.ts";
 import { isStoreFailure } from "../host/shown.ts";
 import { assertStore } from "../store/open.ts";
 import { resolveId } from "../store/session-id.ts";
 import { outlivePipe } from "../terminal/pipe.ts";
+import { callWords } from "../transcript/words.ts";
 import { askPerson } from "./ask.ts";
-import { printerFor } from "./print.ts";
+import { type Printer, printerFor } from "./print.ts";
 
 export interface RunOptions {
   readonly prompt?: string;
@@ -91,33 +92,32 @@ async function inChat(
     resumed: state.items.length > 0,
   });
   for (const text of [...warnings, ...state.damage]) printer.event({ type: "notice", level: "warning", text });
-  chat.subscribe((event) => {
-    printer.event(event);
-    if (event.type === "turn.ended") ends.push(event);
-    if (event.type !== "permission.asked" || !isAtTerminal) return;
+  const ask = (asked: PermissionAsk): void => {
     // An answer that cannot be recorded decides nothing: the call waits on.
-    askPerson(chat, event.ask).catch((error: unknown) => {
+    askPerson(chat, asked).catch((error: unknown) => {
       unanswered ??= { error };
       return chat.stop();
     });
+  };
+  chat.subscribe((event) => {
+    printer.event(event);
+    if (event.type === "turn.ended") ends.push(event);
+    if (event.type === "permission.asked" && isAtTerminal) ask(event.ask);
   });
-  if (prompt === null) {
-    if (!state.interruption && state.queue.length === 0) {
-      // What was wanted is so: a script that finishes until it is done must come to its end.
-      printer.event({ type: "notice", level: "warning", text: "The last turn completed: nothing is to be finished." });
-      return EXIT.done;
-    }
-    if (state.interruption) await chat.finish({ processes: options.stopProcesses ? "stop" : "wait" });
-    else await chat.resumeQueue();
-  } else {
-    if (state.interruption)
-      printer.event({
-        type: "notice",
-        level: "info",
-        text: "The turn before was interrupted, and is left as it is; the model is told. (--finish would finish it.)",
-      });
-    await chat.prompt(prompt);
+  // Open since before this process: the same question again, and what was asked for now comes behind it.
+  for (const asked of state.asks) {
+    printer.event({ type: "permission.asked", ask: asked });
+    ask(asked);
   }
+  if (prompt !== null) {
+    if (state.interruption && state.asks.length === 0) leaveBehind(chat, printer);
+    await chat.prompt(prompt);
+  } else if (!state.interruption && state.queue.length === 0) {
+    // What was wanted is so: a script that finishes until it is done must come to its end.
+    printer.event({ type: "notice", level: "warning", text: "Nothing to finish: the last turn completed." });
+    return EXIT.done;
+  } else if (!state.interruption) await chat.resumeQueue();
+  else if (state.asks.length === 0) await chat.finish({ processes: options.stopProcesses ? "stop" : "wait" });
   await chat.settled();
   // Questions that are put to a person are part of the turn.
   while (chat.state.asks.length > 0) await answered(chat);
@@ -130,6 +130,20 @@ async function inChat(
   printer.end(chat.id);
   if (unanswered) throw (unanswered as { readonly error: unknown }).error;
   return codeOf(ends);
+}
+
+/** The prompt takes the place of an interrupted turn. What waited for a person's answer does not run then, and that is said in any case. */
+function leaveBehind(chat: Chat, printer: Printer): void {
+  const waiting = chat.state.interruption!.calls.filter(({ state }) => state === "awaiting");
+  chat.leave();
+  if (waiting.length === 0) {
+    const text =
+      "The turn before was interrupted, and is left as it is; the model is told. (--finish would finish it.)";
+    printer.event({ type: "notice", level: "info", text });
+    return;
+  }
+  const text = `The turn before was waiting for approval, and is left: it did not run ${waiting.map((call) => callWords(call)).join(", ")}. (--finish would have gone on with it.)`;
+  printer.event({ type: "notice", level: "warning", text });
 }
 
 /** Until the questions that are open now have been answered, and what follows has ended. */

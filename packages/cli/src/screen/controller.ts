@@ -88,6 +88,9 @@ export class Controller {
     this.drawing.open(chat.state, resumed, before !== null);
     if (before !== null) this.#try(() => this.#desk.giveBack(before));
     else for (const words of this.#around.host.warnings) this.drawing.notice("warning", words);
+    const { asks, interruption } = chat.state;
+    if (asks.length > 0 && interruption !== null)
+      this.drawing.notice("info", "This question was open when the last process ended. Nothing has run since.");
     this.drawing.now();
   }
 

@@ -31,7 +31,8 @@ export async function resolveId(store: Store, given: string): Promise<string> {
     throw notFound(`There is no session ${wanted} in ${placeOf(store)}.`);
   }
   if (wanted === "latest" || wanted === "-") {
-    for await (const { id, turns, queued, parent } of allSessions(store)) if (!parent && turns + queued > 0) return id;
+    for await (const { id, turns, queued, parent, unreadable } of allSessions(store))
+      if (!parent && !unreadable && turns + queued > 0) return id;
     throw new CommandError(
       EXIT.notFound,
       "SESSION_NOT_FOUND",

@@ -1,5 +1,6 @@
 import type { ToolProcess } from "holdfast";
 import type { Environment } from "./environment.ts";
+import type { OwnStore } from "./own-store.ts";
 
 /** What a tool may know of the agent that runs it. One for each session. */
 export interface ToolContext {
@@ -15,4 +16,6 @@ export interface ToolContext {
   readonly env: Environment;
   /** Files and folders (real paths) that a search or a listing passes over, since reading them would need a word (`passedOver` of permission.ts). Default: what looks like a secret. */
   readonly passOver?: (path: string) => boolean;
+  /** The files of the store that this process has open: no tool touches them. */
+  readonly own?: OwnStore | null;
 }

@@ -1,8 +1,10 @@
 import { Buffer } from "node:buffer";
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import type { ToolContext } from "./context.ts";
 import { inWords } from "./failure.ts";
+import { assertNotOwn } from "./own-store.ts";
 import { realPath, shownPath } from "./real-path.ts";
+import { readWhole } from "./regular-file.ts";
 import { decodedExactly, notText } from "./text-file.ts";
 import { oneAtATime, replaceFile } from "./write.ts";
 
@@ -15,16 +17,19 @@ interface EditInput {
   readonly all?: boolean | undefined;
 }
 
-export async function editFile({ cwd }: Pick<ToolContext, "cwd">, input: EditInput): Promise<string> {
+export async function editFile({ cwd, own }: Pick<ToolContext, "cwd" | "own">, input: EditInput): Promise<string> {
   const path = realPath(cwd, input.path);
   const shown = shownPath(cwd, path);
+  assertNotOwn(own, path, shown);
   try {
     return await oneAtATime(path, async () => {
       const found = await stat(path);
       if (!found.isFile()) throw new Error(`${shown} is not a file. Nothing was changed.`);
-      if (found.size > BYTES_MAX)
-        throw new Error(`${shown} is too large to be edited (${found.size} bytes). Nothing was changed.`);
-      const bytes = await readFile(path);
+      const bytes = found.size > BYTES_MAX ? null : await readWhole(path, shown, BYTES_MAX);
+      if (bytes === null)
+        throw new Error(
+          `${shown} is too large to be edited (the limit is ${BYTES_MAX / 1024 / 1024} MB). Nothing was changed.`,
+        );
       const text = notText(bytes.subarray(0, 8192)) ? null : decodedExactly(bytes);
       if (text === null) throw new Error(`${shown} is not a text in UTF-8. Nothing was changed.`);
       const edited = edit(text, input, shown);

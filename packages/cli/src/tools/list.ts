@@ -2,6 +2,7 @@ import { relative } from "node:path";
 import { RESULT_CHARS_MAX } from "./bounded.ts";
 import type { ToolContext } from "./context.ts";
 import { inWords } from "./failure.ts";
+import { assertNotOwn } from "./own-store.ts";
 import { realPath, shownPath } from "./real-path.ts";
 import { isSecret } from "./secrets.ts";
 import { notes, oneLine, walk } from "./walk.ts";
@@ -9,13 +10,15 @@ import { notes, oneLine, walk } from "./walk.ts";
 const ENTRIES_MAX = 1000;
 
 export async function listFolder(
-  { cwd, passOver = isSecret }: Pick<ToolContext, "cwd" | "passOver">,
+  { cwd, own, passOver = isSecret }: Pick<ToolContext, "cwd" | "own" | "passOver">,
   input: { readonly path?: string | undefined },
+  signal?: AbortSignal,
 ): Promise<string> {
   const root = realPath(cwd, input.path ?? ".");
   const shown = shownPath(cwd, root);
+  assertNotOwn(own, root, shown);
   try {
-    const walked = await walk(root, ENTRIES_MAX, passOver);
+    const walked = await walk(root, ENTRIES_MAX, { passOver, own, signal });
     const marks = { file: "", folder: "/", link: "@", other: "" };
     const names = walked.entries.map(({ path, kind }) => oneLine(relative(root, path)) + marks[kind]);
     let chars = 0;

@@ -1,15 +1,25 @@
-import { constants } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import { StringDecoder } from "node:string_decoder";
 import { plain, RESULT_CHARS_MAX } from "./bounded.ts";
 import type { ToolContext } from "./context.ts";
 import { inWords } from "./failure.ts";
+import { assertNotOwn } from "./own-store.ts";
 import { realPath, shownPath } from "./real-path.ts";
+import { openRegular } from "./regular-file.ts";
 import { notText } from "./text-file.ts";
 
 const LINES_MAX = 2000;
 const LINE_CHARS_MAX = 2000;
 const CHUNK_BYTES = 256 * 1024;
+
+interface Limits {
+  /** Lines are counted to here, once all that was asked for has been read. */
+  readonly countedBytesMax: number;
+  /** A line is looked for to here. */
+  readonly searchedBytesMax: number;
+}
+
+const LIMITS: Limits = { countedBytesMax: 64 * 1024 * 1024, searchedBytesMax: 1024 * 1024 * 1024 };
 
 interface ReadInput {
   readonly path: string;
@@ -19,21 +29,21 @@ interface ReadInput {
 
 /** The text itself, without line numbers, so that `edit` can be given what stands here. */
 export async function readText(
-  { cwd }: Pick<ToolContext, "cwd">,
+  { cwd, own }: Pick<ToolContext, "cwd" | "own">,
   input: ReadInput,
   signal?: AbortSignal,
+  limits: Limits = LIMITS,
 ): Promise<string> {
   const path = realPath(cwd, input.path);
   const shown = shownPath(cwd, path);
+  assertNotOwn(own, path, shown);
   let file: FileHandle | null = null;
   try {
-    // Looking at what it is must not wait for the other end of a pipe.
-    file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
-    const stat = await file.stat();
-    if (stat.isDirectory()) throw new Error(`${shown} is a folder. Use list to see what is in it.`);
-    if (!stat.isFile()) throw new Error(`${shown} is not a file, but a device, a pipe or a socket. It was not read.`);
-    return await pageOf(file, stat.size, shown, input, signal);
+    file = await openRegular(path, shown);
+    return await pageOf(file, shown, input, limits, signal);
   } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "EISDIR")
+      throw new Error(`${shown} is a folder. Use list to see what is in it.`);
     throw inWords(error, shown);
   } finally {
     await file?.close();
@@ -42,26 +52,31 @@ export async function readText(
 
 async function pageOf(
   file: FileHandle,
-  size: number,
   shown: string,
   { offset = 1, limit }: ReadInput,
+  { countedBytesMax, searchedBytesMax }: Limits,
   signal: AbortSignal | undefined,
 ): Promise<string> {
+  const { size } = await file.stat();
   const page = new Page(offset, limit ?? LINES_MAX);
   const decoder = new StringDecoder("utf8");
   const chunk = new Uint8Array(CHUNK_BYTES);
+  let read = 0;
   for (let isFirst = true; ; isFirst = false) {
-    // To the end, since its lines are counted; that may take a while.
+    // On to the end, since its lines are counted, unless that is far away: some files have none.
     signal?.throwIfAborted();
+    if (page.isFull && read > countedBytesMax) return page.end(shown, false);
+    if (read > searchedBytesMax) return page.end(shown, false);
     const { bytesRead } = await file.read(chunk, 0, CHUNK_BYTES);
     const bytes = chunk.subarray(0, bytesRead);
     const kind = isFirst ? notText(bytes) : null;
     if (kind) return `[${shown} is ${kind} of ${size} bytes. This tool shows text only.]`;
     if (bytesRead === 0) break;
+    read += bytesRead;
     page.add(decoder.write(bytes));
   }
   page.add(decoder.end());
-  return page.end(shown);
+  return page.end(shown, true);
 }
 
 /** The lines from `offset` on, as many as fit; the others are counted. */
@@ -93,20 +108,28 @@ class Page {
     if (text !== "") this.#endsWithLineEnd = text.endsWith("\n");
   }
 
-  end(shown: string): string {
+  /** All that was asked for is there: what follows is only counted. */
+  get isFull(): boolean {
+    return this.#isFull;
+  }
+
+  /** `isCounted`: it was read to its end. */
+  end(shown: string, isCounted: boolean): string {
     if (this.#lineChars > 0) this.#finishLine();
     const count = this.#count;
     if (count === 0) return `[${shown} is empty.]`;
     if (this.#offset > count) {
-      throw new Error(`${shown} has ${lines(count)}: there is no line ${this.#offset}.`);
+      const many = isCounted ? lines(count) : `more than ${lines(count)}, too many to count`;
+      throw new Error(`${shown} has ${many}: there is no line ${this.#offset}${isCounted ? "" : " among them"}.`);
     }
     const last = this.#offset + this.#lines.length - 1;
     const text = plain(this.#lines.join("\n"));
-    const isWhole = this.#offset === 1 && last === count && this.#cut === 0;
+    const isWhole = isCounted && this.#offset === 1 && last === count && this.#cut === 0;
     if (isWhole) return this.#endsWithLineEnd ? `${text}\n` : text;
     const cut = this.#cut > 0 ? `; ${lines(this.#cut)} cut at ${LINE_CHARS_MAX} characters` : "";
-    const more = last < count ? `; read on with offset ${last + 1}` : "";
-    return `${text}\n[Lines ${this.#offset} to ${last} of ${count}${cut}${more}.]`;
+    const more = last < count || !isCounted ? `; read on with offset ${last + 1}` : "";
+    const total = isCounted ? `${count}` : `more than ${count}`;
+    return `${text}\n[Lines ${this.#offset} to ${last} of ${total}${cut}${more}.]`;
   }
 
   #grow(piece: string): void {

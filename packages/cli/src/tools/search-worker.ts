@@ -1,7 +1,8 @@
-import { Buffer } from "node:buffer";
-import { readFileSync, statSync } from "node:fs";
+import type { Stats } from "node:fs";
 import { isMainThread, parentPort, workerData } from "node:worker_threads";
 import { RESULT_CHARS_MAX } from "./bounded.ts";
+import { OwnFiles, type OwnStore } from "./own-store.ts";
+import { readWholeSync } from "./regular-file.ts";
 import { notText } from "./text-file.ts";
 
 export interface SearchTask {
@@ -9,6 +10,7 @@ export interface SearchTask {
   readonly files: readonly string[];
   /** What each file is called in the result. */
   readonly names: readonly string[];
+  readonly own: OwnStore | null;
 }
 
 /** What was found since the last one. */
@@ -26,13 +28,15 @@ const FILE_BYTES_MAX = 8 * 1024 * 1024;
 /** Of a longer line only the beginning is searched: it is data, not text, and patterns take their time with it. */
 const SEARCHED_CHARS_MAX = 20_000;
 
-function run({ pattern, files, names }: SearchTask, tell: (report: SearchReport) => void): void {
+function run({ pattern, files, names, own }: SearchTask, tell: (report: SearchReport) => void): void {
   const expression = new RegExp(pattern, "u");
+  const ownFiles = own && new OwnFiles(own);
+  const isOwn = (found: Stats): boolean => ownFiles?.has(found) ?? false;
   let found = 0;
   let chars = 0;
   let skipped = 0;
   for (const [at, file] of files.entries()) {
-    const text = textOf(file);
+    const text = textOf(file, isOwn);
     if (text === null) skipped += 1;
     const lines: string[] = [];
     let number = 0;
@@ -53,13 +57,12 @@ function run({ pattern, files, names }: SearchTask, tell: (report: SearchReport)
   tell({ lines: [], searched: files.length, skipped, isCut: false, isDone: true });
 }
 
-/** Null: it is no text, too large, or gone. */
-function textOf(file: string): string | null {
+/** Null: it is no text, too large, gone, or another name of a file of the store. */
+function textOf(file: string, isOwn: (found: Stats) => boolean): string | null {
   try {
-    const found = statSync(file);
-    if (!found.isFile() || found.size > FILE_BYTES_MAX) return null;
-    const bytes = readFileSync(file);
-    return notText(bytes.subarray(0, 8192)) ? null : Buffer.from(bytes).toString("utf8").replaceAll("\0", "\uFFFD");
+    const bytes = readWholeSync(file, FILE_BYTES_MAX, isOwn);
+    if (bytes === null || notText(bytes.subarray(0, 8192))) return null;
+    return bytes.toString("utf8").replaceAll("\0", "\uFFFD");
   } catch (error) {
     // It is counted among those that were skipped.
     if (error instanceof Error) return null;

@@ -1,7 +1,9 @@
 import { stat } from "node:fs/promises";
+import { setTimeout as pause } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import type { ToolContext } from "./context.ts";
 import { inWords } from "./failure.ts";
+import { assertNotOwn } from "./own-store.ts";
 import { realPath, shownPath } from "./real-path.ts";
 import type { SearchReport, SearchTask } from "./search-worker.ts";
 import { isSecret } from "./secrets.ts";
@@ -9,6 +11,7 @@ import { notes, oneLine, type Walked, walk } from "./walk.ts";
 
 const FILES_MAX = 50_000;
 const TIMEOUT_SECONDS = 20;
+const TERMINATION_MS = 1000;
 
 interface SearchInput {
   readonly pattern: string;
@@ -16,7 +19,7 @@ interface SearchInput {
 }
 
 export async function search(
-  { cwd, passOver = isSecret }: Pick<ToolContext, "cwd" | "passOver">,
+  { cwd, own, passOver = isSecret }: Pick<ToolContext, "cwd" | "own" | "passOver">,
   input: SearchInput,
   signal?: AbortSignal,
   timeoutSeconds: number = TIMEOUT_SECONDS,
@@ -24,15 +27,17 @@ export async function search(
   const root = realPath(cwd, input.path ?? ".");
   const shown = shownPath(cwd, root);
   assertPattern(input.pattern);
+  assertNotOwn(own, root, shown);
   try {
     const found = await stat(root);
     // One that waits for the other end of a pipe could not even be ended.
     if (!found.isDirectory() && !found.isFile())
       throw new Error(`${shown} is not a file, but a device, a pipe or a socket. It was not searched.`);
-    const walked = found.isDirectory() ? await walk(root, FILES_MAX, passOver) : alone(root);
+    const walked = found.isDirectory() ? await walk(root, FILES_MAX, { passOver, own, signal }) : alone(root);
     const files = walked.entries.filter(({ kind }) => kind === "file").map(({ path }) => path);
     const names = files.map((path) => oneLine(shownPath(cwd, path)));
-    const report = await searched({ pattern: input.pattern, files, names }, timeoutSeconds, signal);
+    const task = { pattern: input.pattern, files, names, own: own ?? null };
+    const report = await searched(task, timeoutSeconds, signal);
     return phrased(report, walked, files.length, timeoutSeconds);
   } catch (error) {
     throw inWords(error, shown);
@@ -79,7 +84,8 @@ async function searched(task: SearchTask, timeoutSeconds: number, signal?: Abort
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener("abort", stop);
-    await worker.terminate();
+    // A thread that waits in the kernel, for a disk that does not answer, cannot be ended: it is not waited for either.
+    await Promise.race([worker.terminate(), pause(TERMINATION_MS, undefined, { ref: false })]);
   }
 }
 

@@ -60,7 +60,7 @@ export function makeTools(context: ToolContext): Tools {
     list: tool({
       description: "Lists the files in a folder and in the folders in it, without .git and node_modules.",
       inputSchema: z.object({ path: path("The folder").optional() }),
-      execute: (input) => listFolder(context, input),
+      execute: (input, { abortSignal }) => listFolder(context, input, abortSignal),
     }),
     search: tool({
       description:

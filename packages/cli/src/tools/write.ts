@@ -4,6 +4,7 @@ import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises
 import { dirname } from "node:path";
 import type { ToolContext } from "./context.ts";
 import { inWords } from "./failure.ts";
+import { assertNotOwn } from "./own-store.ts";
 import { realPath, shownPath } from "./real-path.ts";
 import { sweepTemporary, temporaryFor } from "./temporary.ts";
 
@@ -12,9 +13,10 @@ interface WriteInput {
   readonly content: string;
 }
 
-export async function writeFile({ cwd }: Pick<ToolContext, "cwd">, input: WriteInput): Promise<string> {
+export async function writeFile({ cwd, own }: Pick<ToolContext, "cwd" | "own">, input: WriteInput): Promise<string> {
   const path = realPath(cwd, input.path);
   const shown = shownPath(cwd, path);
+  assertNotOwn(own, path, shown);
   try {
     return await oneAtATime(path, async () => {
       await mkdir(dirname(path), { recursive: true });

@@ -1,8 +1,8 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
-import { temporaryHome } from "../command.ts";
-import { answered, chat } from "../screen/chat.ts";
+import { describe, expect, type TestContext, test } from "vitest";
+import { type Home, temporaryHome } from "../command.ts";
+import { answered, chat, inTerminal } from "../screen/chat.ts";
 import type { Terminal } from "../screen/terminal.ts";
 
 describe.concurrent("chat after an unclean death", () => {
@@ -51,24 +51,106 @@ describe.concurrent("chat after an unclean death", () => {
     await answered(terminal, "I thought about rivers");
   });
 
-  test("R7: a call that waited for permission comes back as waiting, has not run, and is asked about again", async (context) => {
+  for (const [how, args] of [
+    ["--continue", ["chat", "--continue"]],
+    ["--resume latest", ["chat", "--resume", "latest"]],
+    ["the picker", ["resume"]],
+  ] as const) {
+    test(`R7: a question that was open at SIGKILL is asked again as it was, by ${how}: y allows it, and it runs once`, async (context) => {
+      using home = temporaryHome();
+      const before = await killedAtQuestion(context, home, "write a.txt: one");
+      await using terminal = await inTerminal(context, home, args);
+      if (how === "the picker") {
+        await terminal.until(/waits for you write a\.txt: one/);
+        await terminal.keys("Enter");
+      }
+      await terminal.until(/^\? waits\b/m);
+      const screen = await terminal.until("This question was open when the last process ended.");
+      expect(questionOn(screen)).toBe(before);
+      await terminal.say("y");
+      await answered(terminal, "✓ write a.txt");
+      expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("one\n");
+      expect(await prompts(home)).toEqual(["write a.txt: one"]);
+    });
+  }
+
+  test("R7: a question asked again is denied with n, and the turn goes on", async (context) => {
     using home = temporaryHome();
-    {
-      await using terminal = await chat(context, home);
-      await terminal.say("write a.txt: one");
-      await terminal.until("May it run write?");
-      await terminal.signal("SIGKILL");
-      await terminal.ended();
-    }
+    await killedAtQuestion(context, home, "write a.txt: one");
     await using terminal = await chat(context, home, ["--continue"]);
-    expect(await terminal.screen()).toMatch(/• write a\.txt {2}waits for your word, has not run/);
+    await terminal.say("n");
+    await answered(terminal, "⊘ write a.txt");
+    expect(existsSync(join(home.work, "a.txt"))).toBe(false);
+  });
+
+  test("R7: words that are typed at a question asked again wait behind it, and no key discards the turn", async (context) => {
+    using home = temporaryHome();
+    await killedAtQuestion(context, home, "write a.txt: one");
+    await using terminal = await chat(context, home, ["--continue"]);
+    await terminal.say("yes");
+    await terminal.until("queued: yes");
+    await terminal.say("/clear");
+    await terminal.until("A turn is running: stop it first.");
+    await terminal.keys("Escape");
+    await terminal.until("The last turn waits for your word");
+    await terminal.say("think about rivers");
+    await terminal.until("queued: think about rivers");
+    await terminal.until(/The last turn is waiting for your answer/);
+    await terminal.say("/clear");
+    await terminal.untilAll(/✗ The last turn is waiting for your answer/);
     await terminal.say("f");
     await terminal.until("May it run write?");
-    await terminal.say("y");
-    await answered(terminal, "✓ write a.txt");
+    await terminal.keys("C-c");
+    await terminal.until("Ctrl+C again leaves");
+    await terminal.keys("C-c");
+    await terminal.until("Everything is kept.");
+    await using again = await chat(context, home, ["--continue"]);
+    await again.until("May it run write?");
+    await again.say("y");
+    await answered(again, "I thought about rivers");
     expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("one\n");
+    expect(await prompts(home)).toEqual(["write a.txt: one", "yes", "think about rivers"]);
+  });
+
+  test("R7: several questions of one answer are all asked again, and each answer counts for its own call", async (context) => {
+    using home = temporaryHome();
+    const files = ["a", "b", "c"].map((name) => join(home.work, "src", `${name}.ts`));
+    mkdirSync(join(home.work, "src"));
+    for (const file of files) writeFileSync(file, "let oldName;\n");
+    await killedAtQuestion(context, home, "rename oldName to newName in src");
+    await using terminal = await chat(context, home, ["--continue"]);
+    await terminal.until(/May it run edit\? \(2 more behind it\)/);
+    await terminal.say("y");
+    await terminal.until(/May it run edit\? \(1 more behind it\)/);
+    await terminal.say("n");
+    await terminal.until(/May it run edit\?$/m);
+    await terminal.say("y");
+    await terminal.until(/^ready\b/m);
+    expect(files.filter((file) => readFileSync(file, "utf8").includes("newName"))).toHaveLength(2);
   });
 });
+
+/** A chat that is killed with SIGKILL while it asks. Answers what the question said. */
+async function killedAtQuestion(context: TestContext, home: Home, prompt: string): Promise<string> {
+  await using terminal = await chat(context, home);
+  await terminal.say(prompt);
+  const screen = await terminal.until(/May it run \w+\?/);
+  await terminal.signal("SIGKILL");
+  await terminal.ended();
+  return questionOn(screen);
+}
+
+/** From the question to its last choice. */
+function questionOn(screen: string): string {
+  return /^\? May it run[\s\S]*?^\s*n {2}deny$/m.exec(screen)?.[0] ?? `no question:\n${screen}`;
+}
+
+/** What the person said in the only session, in order. */
+async function prompts(home: Home): Promise<string[]> {
+  const { stdout } = await home.run(["export", "latest", "--format", "messages"]);
+  const messages = JSON.parse(stdout) as { role: string; content: unknown }[];
+  return messages.flatMap(({ role, content }) => (role === "user" && typeof content === "string" ? [content] : []));
+}
 
 /** What the chat does when it is told to end. */
 const states: readonly { readonly name: string; readonly begin: (terminal: Terminal) => Promise<void> }[] = [

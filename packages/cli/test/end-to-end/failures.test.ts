@@ -3,6 +3,7 @@ import { chmodSync, chownSync, closeSync, existsSync, mkdirSync, openSync, readF
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { describe, expect, test } from "vitest";
+import { nestedText, putSession, turnBodies } from "../../../holdfast/test/raw-session.ts";
 import { settings } from "../../src/config.ts";
 import { type Ended, temporaryHome } from "../command.ts";
 import { speakIn } from "../sessions.ts";
@@ -46,8 +47,26 @@ describe("failure in the user's face, kindly", () => {
     chmodSync(home.path, 0o777);
     const nobody = { uid: NOBODY, env: { NODE_COMPILE_CACHE: undefined } };
     const listed = await home.run(["ls"], nobody);
-    expect(listed.code).toBe(5);
+    expect(listed).toMatchObject({ code: 5, stdout: expect.stringMatching(/ idle .* one/) });
+    expect(listed.stdout).toMatch(/ unreadable /);
+    expect(listed.stderr).toContain("Could not read 1 session of this store; the others are not affected");
+    expectKind(listed, "STORE_FORBIDDEN");
     expect(listed.stderr).toContain(other!);
+    const rows = lines((await home.run(["ls", "--json"], nobody)).stdout).map((line) => JSON.parse(line));
+    expect(rows).toMatchObject([
+      { id: other, status: "unreadable", title: "two", unreadable: { code: "STORE_FORBIDDEN" } },
+      { id, status: "idle" },
+    ]);
+    expect(lines((await home.run(["ls", "--status", "unreadable", "--json"], nobody)).stdout)).toHaveLength(1);
+    expect((await home.run(["ls", "--status", "idle", "--json"], nobody)).stdout).not.toContain(other!);
+    const searched = await home.run(["search", "one"], nobody);
+    expect(searched).toMatchObject({ code: 5, stdout: expect.stringContaining(id!) });
+    expectKind(searched, "STORE_FORBIDDEN");
+    const verified = await home.run(["verify"], nobody);
+    expect(verified).toMatchObject({ code: 1, stdout: expect.stringContaining("2 sessions: 1 whole, 1 unreadable.") });
+    for (const command of ["show", "export", "rename"])
+      expectKind(await home.run([command, other!, ...(command === "rename" ? ["x"] : [])], nobody), "STORE_FORBIDDEN");
+    expect((await home.run(["show", "latest", "--json"], nobody)).stdout).toContain(id!);
     for (const args of [
       ["show", id!],
       ["show", id!, "--json"],
@@ -59,6 +78,60 @@ describe("failure in the user's face, kindly", () => {
     expect(copied).toMatchObject({ code: 5, stderr: expect.stringContaining(other!) });
     expect(copied.stdout).toContain("2 of 3 sessions copied");
   });
+
+  test("--continue passes over a session that this user may not read, and says so", async () => {
+    using home = temporaryHome();
+    const spoken = { cwd: home.work, app: "holdfast" };
+    const [id, other] = await speakIn(home.store, { ...spoken, prompt: "one" }, { ...spoken, prompt: "two" });
+    execFileSync("chown", ["-R", String(NOBODY), home.path]);
+    chownSync(join(home.store, "sessions", other!), 0, 0);
+    chmodSync(home.path, 0o777);
+    const nobody = { uid: NOBODY, env: { NODE_COMPILE_CACHE: undefined } };
+    const ran = await home.run(["run", "--json", "--continue", "hello"], nobody);
+    expect(ran.code, ran.stderr).toBe(0);
+    expect(ran.stdout).toContain(`"session":"${id}"`);
+    expect(ran.stdout).toContain(`Session ${other} was passed over: Could not`);
+  });
+
+  test("sessions that no writer of ours would write, one of each kind: every command goes on, in bounded memory", async () => {
+    using home = temporaryHome();
+    const [good] = await speakIn(home.store, { prompt: "a good one" });
+    const deep = nestedText(1_000_000);
+    const texts = Array.from({ length: 200_000 }, (_, i) => ({ type: "text", text: `t${i}` }));
+    const ids = [
+      putSession(home.store, turnBodies({ prompt: `{"role":"user","content":${deep}}` })),
+      putSession(home.store, turnBodies({ end: `,"summary":${deep}` })),
+      putSession(home.store, turnBodies({ end: ',"summary":"none"' })),
+      putSession(home.store, turnBodies({ session: ',"labels":[5],"title":{"a":1},"cwd":7' })),
+      putSession(home.store, turnBodies({ prompt: JSON.stringify({ role: "user", content: texts }) })),
+      putSession(
+        home.store,
+        turnBodies({ prompt: JSON.stringify({ role: "user", content: "hay ".repeat(15_000_000) }) }),
+      ),
+      putSession(home.store, turnBodies(), "no time"),
+    ];
+    const bounded = { env: { NODE_OPTIONS: "--max-old-space-size=512" } };
+    const listed = await home.run(["ls"], bounded);
+    expect(listed, listed.stderr).toMatchObject({ code: 0, stderr: "" });
+    expect(lines(listed.stdout)).toHaveLength(ids.length + 2);
+    const searched = await home.run(["search", "good"], bounded);
+    expect(searched, searched.stderr).toMatchObject({ code: 0, stdout: expect.stringContaining(good!) });
+    expect(searched.stderr).toContain("Only the first eight million characters of a message are searched");
+    for (const id of ids) {
+      for (const args of [
+        ["show", id],
+        ["show", id, "--json"],
+        ["export", id, "--format", "jsonl"],
+        ["tail", id],
+      ]) {
+        const ran = await home.run(args, bounded);
+        expect(ran.code, `${args.join(" ")}: ${ran.stderr.slice(0, 500)}`).toBe(0);
+      }
+    }
+    const verified = await home.run(["verify"], bounded);
+    expect(verified.stdout).toContain("8 sessions: 6 whole, 2 corrupt.");
+    expect((await home.run(["export", ids[5]!, "-o", "out.html"], bounded)).code).toBe(0);
+  }, 300_000);
 
   test("a user who is a number and has no home, as in a container: the agent works where a store is named", async () => {
     using home = temporaryHome();
@@ -126,7 +199,7 @@ describe("failure in the user's face, kindly", () => {
     const [id, other] = await speakIn(home.store, { prompt: "one" }, { prompt: "two" });
     const path = join(home.store, "sessions", id!, "000001.jsonl");
     const [header, ...rest] = readFileSync(path, "utf8").split("\n");
-    const body = header!.replace('"format":"1.0"', '"format":"2.0"').replace(/,"crc":"[0-9a-f]{8}"}$/, "");
+    const body = header!.replace('"format":"1.1"', '"format":"2.0"').replace(/,"crc":"[0-9a-f]{8}"}$/, "");
     const newer = [`${body},"crc":"${crc32(body).toString(16).padStart(8, "0")}"}`, ...rest].join("\n");
     writeFileSync(path, newer);
     for (const args of [

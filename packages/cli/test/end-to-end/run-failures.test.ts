@@ -145,7 +145,7 @@ test.concurrent("a turn that completed is not finished again", async () => {
   expect(await home.run(["run", "hello"])).toMatchObject({ code: 0 });
   expect(await home.run(["run", "--finish"])).toMatchObject({
     code: 0,
-    stderr: expect.stringContaining("nothing is to be finished"),
+    stderr: expect.stringContaining("Nothing to finish"),
   });
 });
 

@@ -99,13 +99,28 @@ test.concurrent("C37: killed while it waits; where nobody can be asked it is den
   expect((await reading(home, id)).interruption).toBeNull();
 });
 
-test.concurrent("R7: a new prompt closes what waited: it did not run", async () => {
+test.concurrent("R7: where nobody can be asked a new prompt closes what waited: it did not run, and that is said, also with --quiet", async () => {
   using home = temporaryHome();
   const id = await killedWaiting(home);
-  expect(
-    await home.run(["run", "--resume", id, "--allow", "shell", "write a.txt: else", "--allow", "write"]),
-  ).toMatchObject({ code: 0 });
+  const { code, stderr } = await home.run([
+    ...["run", "--quiet", "--resume", id, "--allow", "shell", "--allow", "write", "write a.txt: else"],
+  ]);
+  expect(code).toBe(0);
+  expect(stderr).toContain(`waiting for approval, and is left: it did not run shell: ${COMMAND}`);
   expect(ran(home)).toBe("");
+});
+
+test.concurrent("R7: at a terminal a new prompt waits until the question that was open is answered", async () => {
+  using home = temporaryHome();
+  const id = await killedWaiting(home);
+  const terminal = atTerminal(home, ["run", "--continue", "--allow", "write", "write a.txt: else"]);
+  await eventually(() => terminal.screen().includes("Allow it?"));
+  expect(existsSync(join(home.work, "a.txt"))).toBe(false);
+  terminal.type("y\r");
+  expect(await terminal.ended).toBe(0);
+  expect(ran(home)).toBe("ran\n");
+  expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("else\n");
+  expect((await reading(home, id)).interruption).toBeNull();
 });
 
 test.concurrent("at a terminal: no is a no, and always counts for the session, also after a restart", async () => {

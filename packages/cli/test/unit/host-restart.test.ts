@@ -1,5 +1,16 @@
 import { spawn } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { validateAiSdk } from "@holdfast/testkit";
 import type { ModelMessage } from "ai";
@@ -171,14 +182,68 @@ test("R7: while it waits, a prompt is queued, stop leaves the call waiting, and 
   await first.close();
   await first.store.close();
   const second = await stage.chat([[text("done")], [text("nothing more")]], { asks: "person", id: first.id });
-  const again = heard(second).until("permission.asked");
-  await second.finish();
-  await again;
+  // The same question, word for word, and nothing is written for it.
+  expect(second.state).toMatchObject({ status: "waiting", asks: [ask] });
+  expect((await second.store.list()).sessions).toMatchObject([{ status: "waiting" }]);
   await second.answer("c1", "allow");
   await second.settled();
   expect(readFileSync(join(stage.work, "log.txt"), "utf8")).toBe("ran\n");
   expect(second.state.items.at(-1)).toMatchObject({ kind: "answer", text: "nothing more" });
   for (const prompt of second.model.prompts) expect(JSON.stringify(prompt).match(/"tool-result"/g)).toHaveLength(1);
+});
+
+test("R7: a question that is asked again: stopped, it waits on; prompts and /clear cannot take its place until it is left", async () => {
+  await using stage = new Stage();
+  const first = await stage.chat([[call("c1", "shell", { command: "echo ran >> log.txt" })]], { asks: "person" });
+  await first.prompt("run it");
+  await first.settled();
+  await first.close();
+  await first.store.close();
+  const second = await stage.chat([[text("something else")]], { asks: "person", id: first.id });
+  await expect(second.finish()).rejects.toMatchObject({ code: "TURN_OPEN" });
+  await second.stop();
+  expect(second.state).toMatchObject({ status: "interrupted", asks: [], interruption: { how: { kind: "suspended" } } });
+  expect(await second.prompt("something else?")).toBe("queued");
+  for (const replaced of [() => second.clear(), () => second.compact(), () => second.resumeQueue()])
+    await expect(replaced()).rejects.toMatchObject({ code: "TURN_OPEN", message: expect.stringContaining("waiting") });
+  expect((await second.store.list()).sessions).toMatchObject([{ status: "waiting", queued: 1 }]);
+  second.leave();
+  await second.resumeQueue();
+  await second.settled();
+  expect(second.state.items.at(-1)).toMatchObject({ kind: "answer", text: "something else" });
+  expect(existsSync(join(stage.work, "log.txt"))).toBe(false);
+});
+
+test("R7: killed before the question was put, beside a command that was running: that is decided on first, and words do not discard the turn", async () => {
+  await using stage = new Stage();
+  const store = await stage.store();
+  const session = await store.create<ModelMessage>({
+    dialect: "ai-sdk",
+    app: "holdfast",
+    intents: true,
+    cwd: stage.work,
+  });
+  const turn = await session.startTurn({ role: "user", content: "go" });
+  const content = [
+    { type: "tool-call", toolCallId: "c1", toolName: "shell", input: { command: "sleep 1" } },
+    { type: "tool-call", toolCallId: "c2", toolName: "write", input: { path: "a.txt", content: "a" } },
+    { type: "tool-approval-request", approvalId: "p2", toolCallId: "c2" },
+  ] as const;
+  await turn.append({ role: "assistant", content: [...content] });
+  await turn.toolStarted("c1");
+  await session.flush();
+  // As a kill leaves it: nothing is closed.
+  const copy = mkdtempSync(join(tmpdir(), "holdfast-killed-"));
+  cpSync(join(stage.folder, "sessions"), join(copy, "sessions"), { recursive: true });
+  await store.close();
+  rmSync(stage.folder, { recursive: true });
+  renameSync(copy, stage.folder);
+  const chat = await stage.chat([[text("done")]], { asks: "person", id: session.id });
+  expect(chat.state).toMatchObject({ status: "interrupted", asks: [], interruption: { how: { kind: "killed" } } });
+  expect(await chat.prompt("y")).toBe("queued");
+  const asked = heard(chat).until("permission.asked");
+  await chat.finish();
+  expect((await asked).ask.call).toBe("c2");
 });
 
 test("R7: some allowed, some denied, by a person, of one response: each gets its own word, and one result each", async () => {

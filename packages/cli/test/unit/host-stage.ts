@@ -65,7 +65,7 @@ export class Stage implements AsyncDisposable {
       ? await store.resume<ModelMessage>(options.id, { app: APP, intents: true })
       : await store.create<ModelMessage>({ dialect: "ai-sdk", app: APP, intents: true, cwd: this.work });
     const chat = new LocalChat(session, resolved, services, () => {});
-    await chat.look();
+    await chat.restore();
     return Object.assign(chat, { model, store });
   }
 

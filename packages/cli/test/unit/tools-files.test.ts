@@ -10,13 +10,16 @@ import {
   realpathSync,
   statSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from "node:fs";
+import { createServer } from "node:net";
 import { basename, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import { editFile } from "../../src/tools/edit.ts";
 import { listFolder } from "../../src/tools/list.ts";
+import { isOvertaken } from "../../src/tools/overtaken.ts";
 import { readText } from "../../src/tools/read.ts";
 import { search } from "../../src/tools/search.ts";
 import { temporaryFor } from "../../src/tools/temporary.ts";
@@ -334,5 +337,72 @@ describe("list and search", () => {
     expect(found.split("\n")).toHaveLength(501);
     expect(found).toContain("only the first 500 lines are shown");
     expect(existsSync(join(cwd, "a"))).toBe(true);
+  });
+});
+
+describe("what has no end, or is no file", () => {
+  test("devices, sockets, files of the kernel: each tool says no, or what it can, and comes back", async (context) => {
+    if (process.platform !== "linux") context.skip("not run: needs /dev and /proc of Linux");
+    const socket = createServer().listen(join(cwd, "socket"));
+    symlinkSync("/dev/zero", join(cwd, "zero"));
+    symlinkSync("/proc/kmsg", join(cwd, "kmsg"));
+    put("a.txt", "needle\n");
+    for (const path of ["/dev/zero", "/dev/tty", "/dev/full", "zero", "socket"]) {
+      await expect(readText({ cwd }, { path }), path).rejects.toThrow(/is not a file|may not be touched/);
+      await expect(search({ cwd }, { path, pattern: "x" }), path).rejects.toThrow(/is not a file|may not be touched/);
+      await expect(editFile({ cwd }, { path, old: "a", new: "b" }), path).rejects.toThrow();
+      await expect(writeFile({ cwd }, { path, content: "b" }), path).rejects.toThrow(/device, a pipe or a socket/);
+    }
+    const bare = { cwd, passOver: () => false };
+    for (const path of ["kmsg", "/proc/self/maps", "/proc/self/pagemap", "/proc/version", "/sys/kernel/notes"]) {
+      const read = await readText({ cwd }, { path }).catch((error: Error) => error.message);
+      expect(read.length, path).toBeLessThan(100_000);
+      const found = await search(bare, { path, pattern: "zzzz" }).catch((error: Error) => error.message);
+      expect(found.length, path).toBeLessThan(100_000);
+      await expect(editFile({ cwd }, { path, old: "zzzz", new: "b" }), path).rejects.toThrow();
+    }
+    expect(await search(bare, { pattern: "needle" })).toContain("a.txt:1: needle");
+    socket.close();
+  });
+
+  test("a sparse file of a terabyte is not read", async () => {
+    truncateSync(put("huge", ""), 2 ** 40);
+    expect(await readText({ cwd }, { path: "huge" })).toContain("is a binary file");
+    expect(await search({ cwd }, { pattern: "x" })).toContain("1 files skipped");
+    await expect(editFile({ cwd }, { path: "huge", old: "a", new: "b" })).rejects.toThrow("too large to be edited");
+  });
+
+  test("of a text that is very long, lines are counted only so far; any line that is near enough is found", async () => {
+    put("long", "line\n".repeat(400_000));
+    const limits = { countedBytesMax: 300_000, searchedBytesMax: 1_000_000 };
+    const first = await readText({ cwd }, { path: "long", limit: 2 }, undefined, limits);
+    expect(first).toMatch(/^line\nline\n\[Lines 1 to 2 of more than \d{5,6}; read on with offset 3\.\]$/);
+    const far = await readText({ cwd }, { path: "long", offset: 150_000, limit: 1 }, undefined, limits);
+    expect(far).toMatch(/^line\n\[Lines 150000 to 150000 of more than \d+; read on with offset 150001\.\]$/);
+    const farther = readText({ cwd }, { path: "long", offset: 390_000 }, undefined, limits);
+    await expect(farther).rejects.toThrow(
+      /has more than \d+ lines, too many to count: there is no line 390000 among them/,
+    );
+    expect(await readText({ cwd }, { path: "long", offset: 399_999 })).toContain("[Lines 399999 to 400000 of 400000.]");
+  });
+
+  test("a pipe in the place of a file that was written is not waited for", async () => {
+    const call = {
+      ...{ id: "c", message: null, name: "write", input: { path: "pipe", content: "" } },
+      ...{ state: "outcome-unknown" as const, startedAt: "2020-01-01T00:00:00.000Z" },
+    };
+    execFileSync("mkfifo", [join(cwd, "pipe")]);
+    expect(await isOvertaken(cwd, call)).toBe(false);
+    put("file", "mine");
+    expect(await isOvertaken(cwd, { ...call, input: { path: "file", content: "mine" } })).toBe(false);
+    expect(await isOvertaken(cwd, { ...call, input: { path: "file", content: "hers" } })).toBe(true);
+  });
+
+  test("a folder of very many names: the first ones, and that there are more", async () => {
+    for (let i = 0; i < 1200; i++) put(`many/${i}`, "");
+    expect(await listFolder({ cwd }, {})).toMatch(/only the first 1000 are shown/);
+    const stopped = new AbortController();
+    stopped.abort();
+    await expect(listFolder({ cwd }, {}, stopped.signal)).rejects.toThrow();
   });
 });

@@ -3,6 +3,7 @@ import type { FoundCall, FoundResult, Reader } from "./pairing.ts";
 import { phrase } from "./phrase.ts";
 import { equal } from "./sameness.ts";
 import { isBlank, joinedText, mapped, type Shape, shapeOf, shapesOf, textOf, without } from "./shape.ts";
+import { wellFormedText } from "./well-formed.ts";
 
 /**
  * What an ACP agent and its client say to each other: the parameters of a `session/prompt`, of a `session/update` (or its `update` alone), or of a
@@ -127,7 +128,8 @@ function resultsOf(message: unknown): FoundResult[] {
 function arrange(entries: readonly Entry<AcpMessage>[]): AcpMessage[] {
   let turn: Replayed = { updates: [], hasAgent: false };
   const turns = [turn];
-  const known = new Map<string, { since: Shape; ended: boolean; turn: number }>();
+  const known = new Map<string, Known>();
+  const ids = new Set<string>();
   for (const { message } of entries) {
     const shape = bareOf(message);
     if (!shape) continue;
@@ -148,15 +150,38 @@ function arrange(entries: readonly Entry<AcpMessage>[]): AcpMessage[] {
     if (!seen) {
       // Also where only its end was recorded: that it ran is something to show.
       const isEnded = shape["sessionUpdate"] !== undefined && isEnd(call);
-      known.set(id, { since: {}, ended: isEnded, turn: turns.length - 1 });
-      turn.updates.push(announced(shape, call, id));
+      const sent = sentId(id, ids);
+      known.set(id, { id: sent, since: [], ended: isEnded, turn: turns.length - 1 });
+      turn.updates.push(withId(announced(shape, call, id), sent));
     } else if (!seen.ended && (seen.turn === turns.length - 1 || (seen.turn === turns.length - 2 && !turn.hasAgent))) {
-      seen.since = { ...seen.since, ...call };
+      seen.since.push(call);
       seen.ended = isEnd(call) && shape["sessionUpdate"] !== undefined;
-      if (seen.ended) turns[seen.turn]!.updates.push(ended(call, seen.since));
+      if (seen.ended) turns[seen.turn]!.updates.push(withId(ended(call, seen.since), seen.id));
     }
   }
   return turns.flatMap(({ updates }) => updates);
+}
+
+/** A call that was announced. */
+interface Known {
+  /** As it is sent. */
+  readonly id: string;
+  /** What was said of it since, in order. */
+  readonly since: Shape[];
+  ended: boolean;
+  readonly turn: number;
+}
+
+/** Two ids may differ in nothing but halves of characters, which are not sent. */
+function sentId(id: string, ids: Set<string>): string {
+  let sent = wellFormedText(id);
+  while (ids.has(sent)) sent += "_";
+  ids.add(sent);
+  return sent;
+}
+
+function withId(update: AcpMessage, toolCallId: string): AcpMessage {
+  return (update as Shape)["toolCallId"] === toolCallId ? update : ({ ...update, toolCallId } as AcpMessage);
 }
 
 /** A prompt, and what the agent did about it. */
@@ -185,8 +210,9 @@ function announced(message: Shape, call: Shape, id: string): AcpMessage {
   return { ...settled, sessionUpdate: "tool_call", title } as AcpMessage;
 }
 
-function ended(update: Shape, since: Shape): AcpMessage {
-  const settled = withoutTerminals(since);
+function ended(update: Shape, since: readonly Shape[]): AcpMessage {
+  // Once for all of it: an agent may report on a call thousands of times.
+  const settled = withoutTerminals(Object.fromEntries(since.flatMap((said) => Object.entries(said))));
   const isAll = update["sessionUpdate"] === "tool_call_update" && equal(settled, update);
   return (isAll ? update : { ...settled, sessionUpdate: "tool_call_update" }) as AcpMessage;
 }

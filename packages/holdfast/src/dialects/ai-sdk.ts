@@ -2,9 +2,10 @@ import { decodeBytes, encodeBytes } from "./bytes.ts";
 import type { Dialect, Entry, View } from "./dialect.ts";
 import { type FoundCall, type FoundResult, standIns } from "./pairing.ts";
 import { phrase } from "./phrase.ts";
-import { type Plan, planned, type ShownCall } from "./plan.ts";
+import { NAMELESS, type Plan, planned, type ShownCall } from "./plan.ts";
 import { equal, unmarked } from "./sameness.ts";
 import {
+  atOnce,
   grown,
   inputObject,
   isBlank,
@@ -22,6 +23,7 @@ import {
   without,
 } from "./shape.ts";
 import { BEGINNING } from "./turns.ts";
+import { isWellFormed } from "./well-formed.ts";
 
 /** `ModelMessage` of ai 5 to 7 fits. */
 export interface AiSdkMessage {
@@ -174,6 +176,8 @@ function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMess
   const out: AiSdkMessage[] = [];
   /** The content of the last message, if that was joined here. */
   let made: Shape[] = [];
+  const resultsAt = atOnce((at) => resultParts(entries[at]!.message));
+  let hasBegun = false;
   const { sections } = plan;
   for (let section = 0; section < sections.length; section++) {
     const { assistant, others, calls } = sections[section]!;
@@ -182,7 +186,8 @@ function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMess
     for (let i = 0; i < assistant.length; i++) {
       const at = assistant[i]!;
       const message = sentAssistant(entries[at]!.message, at, plan);
-      if (message && out.every(isSystems)) out.push({ role: "user", content: BEGINNING });
+      if (message && !hasBegun) out.push({ role: "user", content: BEGINNING });
+      hasBegun ||= message !== null;
       const last = out.at(-1);
       if (message && last?.role === "assistant") {
         // Once it is ours it grows where it is: neighbours may be many.
@@ -201,20 +206,20 @@ function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMess
       for (; next < calls.length && calls[next]!.entry === at; next++) {
         const call = calls[next]!;
         if (call.answer === null || !isInToolMessage(entries, call) || isAnothers(call, plan)) continue;
-        found = grown(found, { at: call.answer.entry, part: sentResult(entries, call) });
+        found = grown(found, { at: call.answer.entry, part: sentResult(call, resultsAt(call.answer.entry)) });
       }
       if (found.length === 1) out.push(toolMessage(entries, found[0]!.at, [found[0]!.part]));
       else if (found.length > 1) out.push(...toolMessages(entries, found, isApproved));
     }
     for (let i = 0; i < others.length; i++) {
       const message = sentOther(entries[others[i]!]!.message);
-      if (message) out.push(message);
+      if (!message) continue;
+      out.push(message);
+      hasBegun ||= message.role !== "system";
     }
   }
   return out;
 }
-
-const isSystems = ({ role }: AiSdkMessage): boolean => role === "system";
 
 /** Not every provider package does it by itself, and Gemini refuses a call behind a turn of the model's own. */
 function joined(first: AiSdkMessage, second: AiSdkMessage, content: readonly Shape[]): AiSdkMessage {
@@ -350,18 +355,20 @@ function isSignedReasoning(part: Shape): boolean {
   return isReasoning(part) && shapeOf(withoutMarks(part)["providerOptions"]) !== null;
 }
 
-function sentCall(part: Shape, { id }: ShownCall): Shape {
+function sentCall(part: Shape, { id, call }: ShownCall): Shape {
   const input = inputObject(part["input"]);
-  if (part["toolCallId"] === id && part["input"] === input) return part;
+  const isAsItCame = part["providerOptions"] === undefined || isWellFormed(input);
+  if (part["toolCallId"] === id && part["input"] === input && isAsItCame && call.name !== "") return part;
   // A signature is for its call as it came. Google's package puts a mark in its place that the API accepts.
-  return { ...changedOptions(part, SIGNED), toolCallId: id, input };
+  return { ...changedOptions(part, SIGNED), toolCallId: id, toolName: call.name || NAMELESS, input };
 }
 
-function sentResult(entries: readonly Entry<AiSdkMessage>[], { answer, call, id }: ShownCall): Shape {
-  const part = resultParts(entries[answer!.entry]!.message)[answer!.index]!;
+function sentResult({ answer, call, id }: ShownCall, results: readonly Shape[]): Shape {
+  const part = results[answer!.index]!;
   const output = sentOutput(shapeOf(part["output"]) ?? NOTHING);
-  const fits = part["toolCallId"] === id && part["toolName"] === call.name && part["output"] === output;
-  return fits ? part : { ...part, toolCallId: id, toolName: call.name, output };
+  const toolName = call.name || NAMELESS;
+  const fits = part["toolCallId"] === id && part["toolName"] === toolName && part["output"] === output;
+  return fits ? part : { ...part, toolCallId: id, toolName, output };
 }
 
 const NOTHING: Shape = Object.freeze({ type: "text", value: "" });

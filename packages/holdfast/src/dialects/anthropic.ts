@@ -1,9 +1,10 @@
 import type { Dialect, Entry, View } from "./dialect.ts";
 import { type FoundCall, type FoundResult, standIns } from "./pairing.ts";
 import { phrase } from "./phrase.ts";
-import { type Plan, planned, type ShownCall } from "./plan.ts";
+import { NAMELESS, type Plan, planned, type ShownCall } from "./plan.ts";
 import { equal, unmarked } from "./sameness.ts";
 import {
+  atOnce,
   inputObject,
   isBlank,
   joinedText,
@@ -20,6 +21,7 @@ import {
   without,
 } from "./shape.ts";
 import { BEGINNING, Turns } from "./turns.ts";
+import { beginningOf } from "./well-formed.ts";
 
 /** `MessageParam` of @anthropic-ai/sdk fits, and so does a `Message` as it comes from the API. */
 export interface AnthropicMessage {
@@ -29,6 +31,9 @@ export interface AnthropicMessage {
 
 /** The API takes four cache marks in a request. Two are left for system and tools, which are not ours to see. */
 const CACHE_MARKS_MAX = 2;
+
+/** "tool_use.name: String should have at most 200 characters": models have put a whole command there. */
+const NAME_LENGTH_MAX = 200;
 
 /** Blocks whose place is part of what was signed. */
 const STAYS = new Set(["thinking", "redacted_thinking", "fallback"]);
@@ -57,6 +62,11 @@ export const anthropic: Dialect<AnthropicMessage> = {
   incomplete: (text) => (isBlank(text) ? null : { role: "assistant", content: text }),
   boundary: (text) => ({ role: "user", content: text }),
   same: (a, b) => a === b || equal(unmarked(a, withoutMarks), unmarked(b, withoutMarks)),
+  unsent: (step) =>
+    step.some((message) => blocksOf(message).some((block) => isReasoning(block) && isSpent(block, false)))
+      ? "A thinking block was recorded without its signature: no request will contain it, since the API refuses it. " +
+        "Record the message as the API gave it; of a stream, with the signature_delta."
+      : null,
   arrange,
 };
 
@@ -157,6 +167,7 @@ function arrange(entries: readonly Entry<AnthropicMessage>[], view: View): Anthr
   const plan = planned(entries, view, anthropic, MANNER);
   const turns = new Turns<AnthropicMessage>();
   const callers = new Set<string>();
+  const resultsAt = atOnce((at) => resultBlocks(entries[at]!.message));
   let held: AnthropicMessage[] = [];
   const release = (): void => {
     if (held.length === 0 || turns.last !== "user") return;
@@ -180,7 +191,7 @@ function arrange(entries: readonly Entry<AnthropicMessage>[], view: View): Anthr
     for (let i = 0; i < calls.length; i++) {
       const call = calls[i]!;
       if (call.call.by !== "agent" || !call.answer) continue;
-      const blocks = [answerBlock(entries, call)];
+      const blocks = [answerBlock(call, resultsAt(call.answer.entry))];
       turns.add("user", blocks, wholeOf(entries[call.answer.entry]!.message, blocks));
     }
     for (let i = 0; i < others.length; i++) {
@@ -248,9 +259,11 @@ function isSpent({ type, signature, data }: Shape, stale: boolean): boolean {
   return type === "redacted_thinking" && (stale || textOf(data) === "");
 }
 
-function sentCall(block: Shape, { id }: ShownCall): Shape {
+function sentCall(block: Shape, { id, call }: ShownCall): Shape {
   const input = inputObject(block["input"]);
-  return block["id"] === id && block["input"] === input ? block : { ...block, id, input };
+  const name = beginningOf(call.name, NAME_LENGTH_MAX) || NAMELESS;
+  const fits = block["id"] === id && block["name"] === name && block["input"] === input;
+  return fits ? block : { ...block, id, name, input };
 }
 
 /** A caller that is not shown cannot be referred to. */
@@ -281,8 +294,8 @@ function callsLast(blocks: readonly Shape[]): readonly Shape[] {
   return sameItems(out, blocks) ? blocks : out;
 }
 
-function answerBlock(entries: readonly Entry<AnthropicMessage>[], { answer, id }: ShownCall): Shape {
-  const found = resultBlocks(entries[answer!.entry]!.message)[answer!.index]!;
+function answerBlock({ answer, id }: ShownCall, results: readonly Shape[]): Shape {
+  const found = results[answer!.index]!;
   const block = isResult(found) ? found : { type: "tool_result" };
   const content = resultContent(block);
   if (block["tool_use_id"] === id && block["content"] === content) return block;

@@ -90,8 +90,8 @@ function eachMember<C>(value: object, change: (member: unknown, context: C) => u
   return copy ?? value;
 }
 
-/** An instance of a class would come back as something else: left for the caller to refuse. */
-function isPlain(value: object): boolean {
+/** An object of JSON's: an instance of a class would come back from JSON as something else. */
+export function isPlain(value: object): boolean {
   const prototype = Object.getPrototypeOf(value) as object | null;
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }

@@ -85,12 +85,17 @@ export interface Dialect<M> {
   incomplete(text: string): M | null;
   /** A message in the user's role that tells the model of an interruption (R2). */
   boundary(text: string): M;
-  /** Equal but for cache marks. */
+  /** Equal but for cache marks, and for halves of characters, which are not sent. */
   same(a: M, b: M): boolean;
+  /**
+   * Why no request will hold some of these messages, which were recorded as one step: in words for the developer, with what to do about it. Null if all of it is sent. The words depend on the kind of
+   * the fault alone: they are said once.
+   */
+  unsent?(step: readonly M[]): string | null;
   /**
    * The messages for the model, from entries in the order of the conversation: results in the place and the order that the provider demands, one for each call, the first
    * one that there is; orphans and second results left out; steps whole; repeated call ids renamed; reasoning that may no longer be sent left out; no empty content. Calls of the agent that have no
-   * result stay open only at the very end. For the same entries the same answer, and for more entries behind them a longer one with the same beginning (R1).
+   * result stay open only at the very end. Half a character in a text is replaced by whoever asks. For the same entries the same answer, and for more entries behind them a longer one with the same beginning (R1).
    */
   arrange(entries: readonly Entry<M>[], view: View): M[];
 }

@@ -2,9 +2,10 @@ import { decodeBytes, encodeBytes } from "./bytes.ts";
 import type { Dialect, Entry, View } from "./dialect.ts";
 import { type FoundCall, type FoundResult, standIns } from "./pairing.ts";
 import { phrase } from "./phrase.ts";
-import { type Plan, planned, type ShownCall } from "./plan.ts";
+import { NAMELESS, type Plan, planned, type ShownCall } from "./plan.ts";
 import { equal } from "./sameness.ts";
 import {
+  atOnce,
   inputObject,
   isBlank,
   joinedText,
@@ -19,6 +20,7 @@ import {
   without,
 } from "./shape.ts";
 import { BEGINNING, Turns } from "./turns.ts";
+import { isWellFormed } from "./well-formed.ts";
 
 /** `Content` of @google/genai fits. */
 export interface GeminiContent {
@@ -143,6 +145,7 @@ function resultsOf(content: unknown): FoundResult[] {
 function arrange(entries: readonly Entry<GeminiContent>[], view: View): GeminiContent[] {
   const plan = planned(entries, view, gemini, MANNER);
   const turns = new Turns<GeminiContent>();
+  const resultsAt = atOnce((at) => partsOf(entries[at]!.message).filter(isResult));
   for (const { assistant, others, calls } of plan.sections) {
     for (const at of assistant) {
       const content = entries[at]!.message;
@@ -151,7 +154,8 @@ function arrange(entries: readonly Entry<GeminiContent>[], view: View): GeminiCo
       turns.add("model", parts, wholeOf(content, parts, "model"));
     }
     for (const call of calls) {
-      if (call.call.by === "agent" && call.answer) turns.add("responses", [responsePart(entries, call)], null);
+      if (call.call.by !== "agent" || !call.answer) continue;
+      turns.add("responses", [responsePart(call, resultsAt(call.answer.entry))], null);
     }
     for (const at of others) {
       const content = entries[at]!.message;
@@ -192,16 +196,18 @@ function modelParts(content: GeminiContent, at: number, plan: Plan): readonly Sh
   let result = 0;
   return mapped(partsOf(content), (recorded) => {
     if (isResult(recorded) || (stale && recorded["thought"] === true)) return null;
-    const part = stale && "thoughtSignature" in recorded ? without(recorded, "thoughtSignature") : recorded;
+    // A signature is for its part as it came.
+    const isBroken = "thoughtSignature" in recorded && !stale && !isWellFormed(recorded);
+    const isSpent = isBroken || (stale && "thoughtSignature" in recorded);
+    const part = isSpent ? without(recorded, "thoughtSignature") : recorded;
     if (providerResultIn(part)) return plan.answered(at, result++)?.call.by === "provider" ? part : null;
     if (callIn(part) || providerCallIn(part)) {
       const shown = plan.called(at, call++);
       if (!shown) return null;
       if (shown.call.by === "provider") return part;
       const sent = sentCall(part, shown);
-      // A signature is for its part as it came. Only the first call of a step needs one.
-      const isBroken = sent !== part && "thoughtSignature" in part;
-      if (!needsSignature && !isBroken) return sent;
+      // Only the first call of a step needs one.
+      if (!needsSignature && !isBroken && !(sent !== part && "thoughtSignature" in part)) return sent;
       needsSignature = false;
       return { ...sent, thoughtSignature: NO_SIGNATURE };
     }
@@ -209,11 +215,11 @@ function modelParts(content: GeminiContent, at: number, plan: Plan): readonly Sh
   });
 }
 
-function sentCall(part: Shape, { id }: ShownCall): Shape {
+function sentCall(part: Shape, { id, call: { name } }: ShownCall): Shape {
   const call = callIn(part)!;
   const args = call["args"] === undefined ? undefined : inputObject(call["args"]);
-  if (args === call["args"] && textOf(call["id"]) === id) return part;
-  return { ...part, functionCall: { ...withId(call, id), ...(args ? { args } : {}) } };
+  if (args === call["args"] && textOf(call["id"]) === id && name !== "") return part;
+  return { ...part, functionCall: { ...withId(call, id), name: name || NAMELESS, ...(args ? { args } : {}) } };
 }
 
 function withId(shape: Shape, id: string): Shape {
@@ -221,11 +227,11 @@ function withId(shape: Shape, id: string): Shape {
 }
 
 /** With the name and the id of its call, and an object for a response. */
-function responsePart(entries: readonly Entry<GeminiContent>[], { answer, call, id }: ShownCall): Shape {
-  const { message } = entries[answer!.entry]!;
-  const found = partsOf(message).filter(isResult)[answer!.index] ?? {};
+function responsePart({ answer, call, id }: ShownCall, results: readonly Shape[]): Shape {
+  const found = results[answer!.index] ?? {};
   const result = resultIn(found) ?? {};
   const response = shapeOf(result["response"]) ?? { output: result["response"] ?? null };
-  const fits = result["name"] === call.name && textOf(result["id"]) === id && result["response"] === response;
-  return fits ? found : { ...found, functionResponse: { ...withId(result, id), name: call.name, response } };
+  const name = call.name || NAMELESS;
+  const fits = result["name"] === name && textOf(result["id"]) === id && result["response"] === response;
+  return fits ? found : { ...found, functionResponse: { ...withId(result, id), name, response } };
 }

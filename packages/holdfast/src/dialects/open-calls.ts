@@ -7,6 +7,8 @@ export interface FoundCall extends Call {
   readonly idless?: true;
   /** The id of the provider's call in whose course this one is made. */
   readonly caller?: string;
+  /** The provider's, which it never leaves for the next request to finish: without its result it is not sent. */
+  readonly atOnce?: true;
 }
 
 export interface FoundResult {
@@ -41,10 +43,24 @@ export function answeredBy<T extends Answerable>(
 /** Most sections have few calls: up to here, looking through them is faster than an index. */
 const FEW = 8;
 
-/** Calls that have no result yet. */
+/** Which calls are looked for. */
+export interface Wanted<T> {
+  is(call: T): boolean;
+  /** It is not, and never will be again. */
+  isOver(call: T): boolean;
+}
+
+const UNANSWERED: Wanted<Answerable> = { is: ({ answer }) => !answer, isOver: ({ answer }) => answer !== null };
+
+/** Calls that have no result yet, or are wanted for another reason. */
 export class OpenCalls<T extends Answerable> {
+  readonly #wanted: Wanted<T>;
   #calls: readonly T[] = NONE;
   #index: Index<T> | null = null;
+
+  constructor(wanted: Wanted<T> = UNANSWERED) {
+    this.#wanted = wanted;
+  }
 
   add(found: T): void {
     this.#calls = grown(this.#calls, found);
@@ -69,7 +85,7 @@ export class OpenCalls<T extends Answerable> {
     const calls = this.#calls;
     for (let i = 0; i < calls.length; i++) {
       const candidate = calls[i]!;
-      if (candidate.call.id !== id || candidate.answer) continue;
+      if (candidate.call.id !== id || !this.#wanted.is(candidate)) continue;
       if (!found || candidate.entry !== found.entry) found = candidate;
     }
     return found;
@@ -82,13 +98,19 @@ export class OpenCalls<T extends Answerable> {
     return without.get(key)?.first() ?? (idless ? (all.get(key)?.first() ?? null) : null);
   }
 
+  /** The first of a name, or of any; with an id or without. */
+  first(name: string | undefined): T | null {
+    const key = name === undefined ? ANY : `of ${name}`;
+    return this.#indexed().all.get(key)?.first() ?? null;
+  }
+
   #isFew(): boolean {
     return this.#calls.length <= FEW;
   }
 
   #indexed(): Index<T> {
     if (!this.#index) {
-      this.#index = new Index<T>();
+      this.#index = new Index<T>(this.#wanted);
       for (const call of this.#calls) this.#index.add(call);
     }
     return this.#index;
@@ -96,33 +118,38 @@ export class OpenCalls<T extends Answerable> {
 }
 
 class Index<T extends Answerable> {
+  readonly #wanted: Wanted<T>;
   /** For each id, the calls of each message that makes them. */
   readonly byId = new Map<string, Queue<T>[]>();
   readonly idless = new Map<string, Queue<T>>();
   readonly all = new Map<string, Queue<T>>();
+
+  constructor(wanted: Wanted<T>) {
+    this.#wanted = wanted;
+  }
 
   add(found: T): void {
     const { id, name, idless } = found.call;
     const same = this.byId.get(id);
     const last = same?.at(-1);
     if (last && last.entry === found.entry) last.calls.push(found);
-    else if (same) same.push(new Queue(found));
-    else this.byId.set(id, [new Queue(found)]);
+    else if (same) same.push(new Queue(found, this.#wanted));
+    else this.byId.set(id, [new Queue(found, this.#wanted)]);
     for (const queues of idless ? [this.all, this.idless] : [this.all]) {
       for (const key of [`of ${name}`, ANY]) {
         const queue = queues.get(key);
         if (queue) queue.calls.push(found);
-        else queues.set(key, new Queue(found));
+        else queues.set(key, new Queue(found, this.#wanted));
       }
     }
   }
 
   newest(id: string): T | null {
-    const same = this.byId.get(id);
-    for (let last = same?.at(-1); last; last = same?.at(-1)) {
-      const found = last.first();
+    const same = this.byId.get(id) ?? [];
+    for (let at = same.length - 1; at >= 0; at--) {
+      const found = same[at]!.first();
       if (found) return found;
-      same!.pop();
+      if (same[at]!.isOver && at === same.length - 1) same.pop();
     }
     return null;
   }
@@ -135,16 +162,26 @@ class Queue<T extends Answerable> {
   /** The entry of the first one. */
   readonly entry: number;
   readonly calls: T[];
+  readonly #wanted: Wanted<T>;
   #from = 0;
 
-  constructor(call: T) {
+  constructor(call: T, wanted: Wanted<T>) {
     this.entry = call.entry;
     this.calls = [call];
+    this.#wanted = wanted;
   }
 
-  /** The first one that has no result. */
+  /** None of them will be wanted any more. */
+  get isOver(): boolean {
+    return this.#from >= this.calls.length;
+  }
+
+  /** The first one that is wanted. */
   first(): T | null {
-    while (this.#from < this.calls.length && this.calls[this.#from]!.answer) this.#from += 1;
-    return this.calls[this.#from] ?? null;
+    while (this.#from < this.calls.length && this.#wanted.isOver(this.calls[this.#from]!)) this.#from += 1;
+    for (let at = this.#from; at < this.calls.length; at++) {
+      if (this.#wanted.is(this.calls[at]!)) return this.calls[at]!;
+    }
+    return null;
   }
 }

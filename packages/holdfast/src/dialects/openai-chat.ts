@@ -1,7 +1,7 @@
 import type { Dialect, Entry, View } from "./dialect.ts";
 import { type FoundCall, type FoundResult, standIns } from "./pairing.ts";
 import { markedText, phrase } from "./phrase.ts";
-import { ID_LENGTH_MAX, type Plan, planned, type ShownCall } from "./plan.ts";
+import { ID_LENGTH_MAX, openaiName, type Plan, planned, type ShownCall } from "./plan.ts";
 import { equalButForNulls, unmarked } from "./sameness.ts";
 import {
   inputText,
@@ -18,6 +18,7 @@ import {
   textOf,
   without,
 } from "./shape.ts";
+import { beginningOf } from "./well-formed.ts";
 
 /** `ChatCompletionMessageParam` of openai fits, and what servers that imitate the API send. */
 export interface OpenAIChatMessage {
@@ -37,7 +38,10 @@ const ROLES = new Map<unknown, "system" | "user" | "assistant" | "tool">([
 /** Parts that tell that a message was made for another API. */
 const FOREIGN = new Set(["tool_use", "tool_result", "tool-call", "tool-result", "input_text", "output_text"]);
 
-const fit = (id: string): string => id.slice(0, ID_LENGTH_MAX);
+/** "Invalid 'messages[9].tool_calls[0].function.name'": names of earlier calls are checked as those of tools are. */
+const NAME_LENGTH_MAX = 64;
+
+const fit = (id: string): string => beginningOf(id, ID_LENGTH_MAX);
 const MANNER = { speaks, needsIds: true, fit, idsUniqueIn: "conversation", together: () => false } as const;
 
 export const openaiChat: Dialect<OpenAIChatMessage> = {
@@ -154,7 +158,10 @@ function arrange(entries: readonly Entry<OpenAIChatMessage>[], view: View): Open
     for (const at of assistant) {
       const message = sentAssistant(entries[at]!.message, at, plan);
       if (message) out.push(message);
-      for (const call of answers.get(at) ?? []) if (call.answer) out.push(sentAnswer(entries, at, call));
+      const answered = answers.get(at);
+      if (!answered) continue;
+      const isLegacy = shapesOf(shapeOf(entries[at]!.message)?.["tool_calls"]).length === 0;
+      for (const call of answered) if (call.answer) out.push(sentAnswer(entries, isLegacy, call));
     }
     for (const at of others) {
       const message = sentOther(entries[at]!.message);
@@ -202,7 +209,9 @@ function sentAssistant(message: OpenAIChatMessage, at: number, plan: Plan): Open
     sent = without(sent, "function_call");
   } else if (legacy) {
     const text = inputText(legacy["arguments"]);
-    if (text !== legacy["arguments"]) sent = { ...sent, function_call: { ...legacy, arguments: text } };
+    const name = openaiName(legacy["name"], NAME_LENGTH_MAX);
+    const fits = text === legacy["arguments"] && name === legacy["name"];
+    if (!fits) sent = { ...sent, function_call: { ...legacy, name, arguments: text } };
   }
   const content = filled(recorded["content"]);
   const isCalling = sent["tool_calls"] !== undefined || shapeOf(sent["function_call"]) !== null;
@@ -225,21 +234,29 @@ function withSignedReasoning(message: Shape, stale: boolean): Shape {
 function sentCall(call: Shape, shown: ShownCall | null): Shape | null {
   if (!shown) return null;
   const renamed = call["id"] === shown.id ? call : { ...call, id: shown.id };
-  const target = shapeOf(call["function"]);
-  if (shapeOf(call["custom"]) || !target) return renamed;
-  const text = inputText(target["arguments"]);
-  return text === target["arguments"] ? renamed : { ...renamed, function: { ...target, arguments: text } };
+  const kind = shapeOf(call["custom"]) ? "custom" : "function";
+  const target = shapeOf(call[kind]);
+  if (!target) return renamed;
+  const name = openaiName(target["name"], NAME_LENGTH_MAX);
+  const named = name === target["name"] ? target : { ...target, name };
+  const text = kind === "custom" ? target["arguments"] : inputText(target["arguments"]);
+  const filled = text === target["arguments"] ? named : { ...named, arguments: text };
+  return filled === target ? renamed : { ...renamed, [kind]: filled };
 }
 
-function sentAnswer(entries: readonly Entry<OpenAIChatMessage>[], at: number, shown: ShownCall): OpenAIChatMessage {
+function sentAnswer(
+  entries: readonly Entry<OpenAIChatMessage>[],
+  isLegacy: boolean,
+  shown: ShownCall,
+): OpenAIChatMessage {
   const { message } = entries[shown.answer!.entry]!;
   const recorded = message as unknown as Shape;
   const content = filled(recorded["content"]) ?? "";
-  const isLegacy = shapesOf(shapeOf(entries[at]!.message)?.["tool_calls"]).length === 0;
   const role = isLegacy ? "function" : "tool";
-  const fits = isLegacy ? recorded["name"] === shown.call.name : recorded["tool_call_id"] === shown.id;
+  const name = openaiName(shown.call.name, NAME_LENGTH_MAX);
+  const fits = isLegacy ? recorded["name"] === name : recorded["tool_call_id"] === shown.id;
   if (recorded["role"] === role && fits && (content === recorded["content"] || recorded["content"] === ""))
     return message;
-  const key = isLegacy ? { name: shown.call.name } : { tool_call_id: shown.id };
+  const key = isLegacy ? { name } : { tool_call_id: shown.id };
   return { ...without(recorded, "tool_call_id", "name"), role, ...key, content } as unknown as OpenAIChatMessage;
 }

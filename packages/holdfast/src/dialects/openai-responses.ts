@@ -1,7 +1,7 @@
 import type { Dialect, Entry, View } from "./dialect.ts";
 import { type FoundCall, type FoundResult, standIn } from "./pairing.ts";
 import { markedText, phrase } from "./phrase.ts";
-import { groupsOf, ID_LENGTH_MAX, type Plan, planned, type ShownCall } from "./plan.ts";
+import { groupsOf, ID_LENGTH_MAX, openaiName, type Plan, planned, type ShownCall } from "./plan.ts";
 import { equalButForNulls } from "./sameness.ts";
 import {
   inputText,
@@ -17,6 +17,7 @@ import {
   textOf,
   without,
 } from "./shape.ts";
+import { beginningOf } from "./well-formed.ts";
 
 /** One item: `ResponseInputItem` of openai fits, and an item of a response's `output`. */
 export interface OpenAIResponsesItem {
@@ -47,9 +48,20 @@ const PROVIDER_CALLS = new Set<unknown>([
   "image_generation_call",
   "mcp_call",
 ]);
+
+/** Items that the API takes with their id only: without the reasoning that the id refers to, they are not sent at all. */
+const NEEDS_ID = new Set<unknown>([
+  ...PROVIDER_CALLS,
+  "mcp_list_tools",
+  "mcp_approval_request",
+  "computer_call",
+  "local_shell_call",
+]);
 const UNFINISHED = new Set<unknown>(["in_progress", "searching", "interpreting", "generating", "calling", "queued"]);
 
-const fit = (id: string): string => id.slice(0, ID_LENGTH_MAX);
+const NAME_LENGTH_MAX = 128;
+
+const fit = (id: string): string => beginningOf(id, ID_LENGTH_MAX);
 const MANNER = { speaks, needsIds: true, fit, idsUniqueIn: "conversation", together } as const;
 
 export const openaiResponses: Dialect<OpenAIResponsesItem> = {
@@ -70,6 +82,7 @@ export const openaiResponses: Dialect<OpenAIResponsesItem> = {
   incomplete: (text) => (isBlank(text) ? null : message("assistant", text)),
   boundary: (text) => message("user", text),
   same: (a, b) => a === b || equalButForNulls(bareOf(a), bareOf(b)),
+  unsent,
   arrange,
 };
 
@@ -90,6 +103,29 @@ function barePart(part: Shape): Shape {
 
 function message(role: string, content: string): OpenAIResponsesItem {
   return { type: "message", role, content } as OpenAIResponsesItem;
+}
+
+function unsent(step: readonly OpenAIResponsesItem[]): string | null {
+  for (let i = 0; i < step.length; i++) {
+    if (shapeOf(step[i])?.["type"] !== "reasoning") continue;
+    if (!isSealed(step[i]!)) {
+      return (
+        "A reasoning item was recorded without encrypted_content: no request will contain it, and the items that it led to are sent without their ids. " +
+        'Ask for it with include: ["reasoning.encrypted_content"] and store: false.'
+      );
+    }
+    if (i === step.length - 1) {
+      return (
+        "A reasoning item was recorded without the item that it led to: no request will contain it, since the API refuses it by itself. " +
+        "Append all items of a response together: turn.append([...response.output]), or draft.commit of the same."
+      );
+    }
+  }
+  return null;
+}
+
+function isSealed(item: OpenAIResponsesItem): boolean {
+  return textOf((item as Shape)["encrypted_content"]) !== "";
 }
 
 function check(item: unknown): string | null {
@@ -162,6 +198,8 @@ function roleOf(item: unknown): "system" | "user" | "assistant" | "tool" | "othe
   const { type, role, execution } = shape;
   if (isMessage(item)) return ROLES.get(role) ?? "other";
   if (type === "tool_search_output") return execution === "client" ? "tool" : "assistant";
+  // Of a shell that the provider runs, the output stands in the response, with an id.
+  if (type === "shell_call_output" && typeof shape["id"] === "string") return "assistant";
   if (OUTPUTS.has(type)) return "tool";
   if (type === "mcp_approval_response") return "user";
   if (type === "additional_tools" || type === "compaction_trigger") return "system";
@@ -189,7 +227,7 @@ function callsOf(item: unknown): FoundCall[] {
         id: id || standIn(name, 0),
         name,
         input: inputOf(shape),
-        by: isHosted || isServers ? "provider" : "agent",
+        ...(isHosted || isServers ? { by: "provider", atOnce: true } : { by: "agent" }),
         ...(id ? {} : { idless: true }),
         ...(caller ? { caller } : {}),
       },
@@ -202,10 +240,18 @@ function callsOf(item: unknown): FoundCall[] {
   return id && (type === "program" || PROVIDER_CALLS.has(type)) ? [found] : [];
 }
 
+/** Where each kind of call holds its input, besides `arguments`, which is the only one that is JSON text. */
+const INPUTS = ["input", "action", "actions", "operation", "code", "queries", "revised_prompt"];
+
 function inputOf(item: Shape): unknown {
-  const input = item["arguments"] ?? item["input"] ?? item["action"] ?? item["operation"] ?? item["code"];
-  const parsed = item["type"] !== "custom_tool_call" && typeof input === "string" ? parsedJson(input) : undefined;
-  return parsed === undefined ? input : parsed;
+  const { arguments: text } = item;
+  if (typeof text === "string") {
+    const parsed = parsedJson(text);
+    return parsed === undefined ? text : parsed;
+  }
+  if (text !== undefined && text !== null) return text;
+  const name = INPUTS.find((one) => item[one] !== undefined && item[one] !== null);
+  return name === undefined ? undefined : item[name];
 }
 
 function resultsOf(item: unknown): FoundResult[] {
@@ -230,22 +276,48 @@ function resultsOf(item: unknown): FoundResult[] {
 function arrange(entries: readonly Entry<OpenAIResponsesItem>[], view: View): OpenAIResponsesItem[] {
   const plan = planned(entries, view, openaiResponses, MANNER);
   const out: OpenAIResponsesItem[] = [];
+  const sent: Sent = { entries: new Set(), loose: new Set(), isLoose: false, step: null, isWhole: true };
   for (const { assistant, others, calls } of plan.sections) {
-    const rest = others.map((at) => ({ message: entries[at]!.message, at, role: roleOf(entries[at]!.message) }));
     const outputs = Map.groupBy(calls.filter(isOurs), ({ entry }) => entry);
+    const provided = Map.groupBy(others.filter(isProvided(entries, plan)), (at) => plan.answered(at, 0)!.entry);
     for (const group of groupsOf(entries, assistant, MANNER)) {
-      out.push(...sentItems(entries, group, plan));
-      for (const { message, at, role } of rest) {
-        const answered = role === "tool" ? plan.answered(at, 0) : null;
-        if (answered?.call.by === "provider" && group.includes(answered.entry)) out.push(message);
+      for (const item of sentItems(entries, group, plan, sent)) out.push(item);
+      const theirs = group.flatMap((at) => provided.get(at) ?? []);
+      for (const at of theirs.sort((a, b) => a - b)) {
+        const isLoose = sent.loose.has(plan.answered(at, 0)!.entry);
+        out.push(isLoose ? withoutId(entries[at]!.message) : entries[at]!.message);
       }
-      for (const at of group) for (const call of outputs.get(at) ?? []) out.push(sentOutput(entries, call));
+      for (const at of group) {
+        for (const call of sent.entries.has(at) ? (outputs.get(at) ?? []) : []) out.push(sentOutput(entries, call));
+      }
     }
-    for (const { message, at, role } of rest) {
-      if (role !== "tool" && role !== "other" && isSent(message, at, plan)) out.push(filled(message));
+    for (const at of others) {
+      const { message } = entries[at]!;
+      const role = roleOf(message);
+      if (role === "tool" || role === "other" || !isSent(message, at, plan)) continue;
+      // An approval goes with the request that it is for.
+      const answered = plan.answered(at, 0);
+      if (!answered || sent.entries.has(answered.entry)) out.push(filled(message));
     }
   }
   return out;
+}
+
+/** What has been sent so far. */
+interface Sent {
+  readonly entries: Set<number>;
+  /** Those that went without their reasoning, and so without their id. */
+  readonly loose: Set<number>;
+  /** Reasoning was left out, and the next item may have come from it. */
+  isLoose: boolean;
+  /** The last step, and whether it was recorded at once: then its response is all there. Of items one by one, nobody knows where the next response begins. */
+  step: string | null;
+  isWhole: boolean;
+}
+
+/** Whether an item of somebody else's holds the output of a call that the provider ran. */
+function isProvided(entries: readonly Entry<OpenAIResponsesItem>[], plan: Plan): (at: number) => boolean {
+  return (at) => roleOf(entries[at]!.message) === "tool" && plan.answered(at, 0)?.call.by === "provider";
 }
 
 /** Items of one step, or of one response that an agent appended item by item. */
@@ -262,21 +334,29 @@ function sentItems(
   entries: readonly Entry<OpenAIResponsesItem>[],
   group: readonly number[],
   plan: Plan,
+  sent: Sent,
 ): OpenAIResponsesItem[] {
   const items = group.filter((at) => {
     const { message } = entries[at]!;
     return isSent(message, at, plan) && !(plan.stale(at) && PROVIDER_CALLS.has(message.type));
   });
   const kept = withFollowers(entries, items, plan);
-  const sent: OpenAIResponsesItem[] = [];
-  let loose = false;
+  const out: OpenAIResponsesItem[] = [];
+  const { step } = entries[group[0]!]!;
+  const isWhole = !isAlone(entries, group[0]!);
+  if (step !== sent.step && (isWhole || sent.isWhole)) sent.isLoose = false;
+  sent.step = step;
+  sent.isWhole = isWhole;
   for (const at of items) {
     const { message } = entries[at]!;
-    if (message.type === "reasoning") loose = !kept.has(at);
-    const isLoose = loose || plan.stale(at);
-    if (kept.has(at) && !(isLoose && PROVIDER_CALLS.has(message.type))) sent.push(sentItem(message, at, plan, isLoose));
+    if (message.type === "reasoning") sent.isLoose = !kept.has(at);
+    if (!kept.has(at) || (sent.isLoose && NEEDS_ID.has(message.type))) continue;
+    const isLoose = sent.isLoose || plan.stale(at);
+    sent.entries.add(at);
+    if (isLoose) sent.loose.add(at);
+    out.push(sentItem(message, at, plan, isLoose));
   }
-  return sent;
+  return out;
 }
 
 const isOurs = ({ call, answer }: ShownCall): boolean => call.by === "agent" && answer !== null;
@@ -310,8 +390,9 @@ function filled(item: OpenAIResponsesItem): OpenAIResponsesItem {
 }
 
 /**
- * Reasoning goes with the item that it led to, or not at all: the next one of its step, or simply the next, where an agent appended the items of a response one
- * by one. Without its encrypted content it is only a reference to what the server may have forgotten (R4, C30).
+ * Reasoning goes with the item that it led to, or not at all. That is the next one of its step: what was recorded by itself may be another response, asked for
+ * after this one ended in its reasoning or lost its end with the process, and in front of that the API refuses it. Without its encrypted
+ * content it is only a reference to what the server may have forgotten (R4, C30).
  */
 function withFollowers(
   entries: readonly Entry<OpenAIResponsesItem>[],
@@ -321,22 +402,28 @@ function withFollowers(
   const kept = new Set<number>();
   for (const at of items.toReversed()) {
     const { message } = entries[at]!;
-    const isSealed = textOf((message as Shape)["encrypted_content"]) !== "" && !plan.stale(at);
+    const mayBeSent = isSealed(message) && !plan.stale(at);
     let next = at + 1;
     while (entries[next]?.late) next += 1;
-    const isFollowed = kept.has(next) && together(entries, at, next);
-    if (message.type !== "reasoning" || (isSealed && isFollowed)) kept.add(at);
+    const isFollowed = kept.has(next) && entries[at]!.step === entries[next]!.step;
+    if (message.type !== "reasoning" || (mayBeSent && isFollowed)) kept.add(at);
   }
   return kept;
 }
 
+function withoutId(item: OpenAIResponsesItem): OpenAIResponsesItem {
+  return "id" in item ? (without(item as unknown as Shape, "id") as OpenAIResponsesItem) : item;
+}
+
 function sentItem(item: OpenAIResponsesItem, at: number, plan: Plan, loose: boolean): OpenAIResponsesItem {
   const full = filled(item) as Shape;
-  const isBound = isMessage(full) || OUTPUT_OF.has(full["type"]);
-  const bare = loose && isBound && "id" in full ? without(full, "id") : full;
+  const bare = (loose && !NEEDS_ID.has(full["type"]) ? withoutId(full as OpenAIResponsesItem) : full) as Shape;
   const shown = plan.called(at, 0);
   if (!shown || shown.call.by === "provider") return bare as OpenAIResponsesItem;
-  const renamed = bare["call_id"] === shown.id ? bare : { ...bare, call_id: shown.id };
+  const isNamed = bare["type"] === "function_call" || bare["type"] === "custom_tool_call";
+  const name = isNamed ? openaiName(bare["name"], NAME_LENGTH_MAX) : bare["name"];
+  const fits = bare["call_id"] === shown.id && bare["name"] === name;
+  const renamed = fits ? bare : { ...bare, call_id: shown.id, ...(isNamed ? { name } : {}) };
   if (bare["type"] === "custom_tool_call") {
     return (typeof bare["input"] === "string" ? renamed : { ...renamed, input: "" }) as OpenAIResponsesItem;
   }

@@ -1,5 +1,6 @@
 import type { Entry, View } from "./dialect.ts";
 import { type PairedCall, pair, type Reader, type Section } from "./pairing.ts";
+import { beginningOf, wellFormedText } from "./well-formed.ts";
 
 /**
  * What a view shows, before a dialect puts it into words: which steps, which result for which call, and under which id.
@@ -62,11 +63,9 @@ export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Re
   const isAtEnd = ({ section, entry }: PairedCall): boolean => section === last && entry >= end;
   const mayStayOpen = (call: PairedCall): boolean =>
     endsOpen &&
-    (manner.pauses !== false || call.call.by === "agent") &&
+    (call.call.by === "agent" || (manner.pauses !== false && !call.call.atOnce)) &&
     (isAtEnd(call) || (call.call.by === "provider" && isCalledFrom(call.call.id, call.section + 1)));
-  // The provider's call may go on while calls that are made in its course are answered.
-  const isCalledFrom = (id: string, from: number): boolean =>
-    from <= last && sections.slice(from).every(({ calls }) => calls.some(({ call }) => call.caller === id));
+  const isCalledFrom = callersOf(sections);
   // Backwards, since a result of the provider's may stand in a later step that is left out itself; and until nothing changes any more.
   for (let before = -1; before !== leftOut.size; ) {
     before = leftOut.size;
@@ -103,6 +102,26 @@ export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Re
     answered: (entry, index) => ifShown(answers[entry]?.[index]),
     stale: (at) => (at >= changed.from && at <= changed.until) || at >= redacted || isForeign(entries[at]!, view),
     foreign: (at) => isForeign(entries[at]!, view),
+  };
+}
+
+/**
+ * The provider's call may go on while calls that are made in its course are answered: whether each section from this one on makes such calls. Found once, from the end, when somebody asks.
+ */
+function callersOf(sections: readonly Section[]): (id: string, from: number) => boolean {
+  let since: Map<string, number> | null = null;
+  return (id, from) => {
+    if (!since) {
+      since = new Map();
+      for (let at = sections.length - 1; at >= 0; at--) {
+        for (const { call } of sections[at]!.calls) {
+          const { caller } = call;
+          const isUnbroken = at === sections.length - 1 || since.get(caller ?? "") === at + 1;
+          if (caller !== undefined && isUnbroken) since.set(caller, at);
+        }
+      }
+    }
+    return from < sections.length && (since.get(id) ?? sections.length) <= from;
   };
 }
 
@@ -173,6 +192,15 @@ function isForeign<M>(entry: Entry<M>, view: View): boolean {
 /** OpenAI takes ids of at most 64 characters. */
 export const ID_LENGTH_MAX = 64;
 
+/** For a call that came without a name: no provider takes one. */
+export const NAMELESS = "unnamed";
+
+/** The name of a tool as OpenAI takes it. A model may make up another, and a request that tells of that call would be refused. */
+export function openaiName(name: unknown, lengthMax: number): string {
+  if (typeof name !== "string" || name === "") return NAMELESS;
+  return (/[^a-zA-Z0-9_-]/.test(name) ? name.replaceAll(/[^a-zA-Z0-9_-]/gu, "_") : name).slice(0, lengthMax);
+}
+
 /** Ids that do not repeat. Each depends on the calls before it alone, so that a longer conversation has the same names at its beginning (R1, R9). */
 class Names {
   readonly #manner: Pick<Manner<never>, "needsIds" | "fit">;
@@ -191,7 +219,8 @@ class Names {
     }
     const { needsIds, fit } = this.#manner;
     if (call.idless && !needsIds) return "";
-    const given = call.idless ? `call_${section}_${index}` : call.id;
+    // Here and not when all is arranged: two ids may differ in nothing but halves of characters.
+    const given = call.idless ? `call_${section}_${index}` : wellFormedText(call.id);
     const wanted = fit ? fit(given) : given;
     if (!this.#used.has(wanted)) {
       this.#used.add(wanted);
@@ -201,7 +230,7 @@ class Names {
       const count = (this.#repeats.get(wanted) ?? 1) + 1;
       this.#repeats.set(wanted, count);
       const suffix = `_${count}`;
-      const id = wanted.slice(0, ID_LENGTH_MAX - suffix.length) + suffix;
+      const id = beginningOf(wanted, ID_LENGTH_MAX - suffix.length) + suffix;
       if (this.#used.has(id)) continue;
       this.#used.add(id);
       return id;

@@ -1,3 +1,5 @@
+import { isWellFormed, wellFormed } from "./well-formed.ts";
+
 /** Reading what others wrote: whatever it is, these answer, so that a dialect is total without asking at every step. */
 
 export type Shape = { readonly [member: string]: unknown };
@@ -61,6 +63,17 @@ export function mapped<T>(items: readonly T[], change: (item: T, index: number) 
   return out ?? items;
 }
 
+/** What a function answers to a number, remembered for the last one: many results may stand in one message. */
+export function atOnce<T>(find: (at: number) => T): (at: number) => T {
+  let last = -1;
+  let found: T | undefined;
+  return (at) => {
+    if (at !== last) found = find(at);
+    last = at;
+    return found as T;
+  };
+}
+
 /** The list with one more. Most lists here have one item or none, and one that is pushed to makes room for many. */
 export function grown<T>(list: readonly T[], item: T): T[] {
   if (list.length === 0) return [item];
@@ -87,20 +100,35 @@ export function inputObject(value: unknown): Shape {
   return parsed === null ? {} : (shapeOf(parsed) ?? { unparsed: value });
 }
 
-/** The same as JSON text: byte for byte as it came, if that is the JSON of an object. */
+/** Half a character, or a NUL, as JSON writes it: models do that to the input of a tool. */
+const ESCAPED = /\\u(?:d[89a-f]|0000)/i;
+
+/** The same as JSON text: byte for byte as it came, if that is the JSON of an object that can be sent. */
 export function inputText(value: unknown): string {
-  if (typeof value === "string" && shapeOf(parsedJson(value))) return value;
-  return JSON.stringify(inputObject(value)) ?? "{}";
+  const parsed = typeof value === "string" ? shapeOf(parsedJson(value)) : null;
+  if (parsed && !(ESCAPED.test(value as string) && !isWellFormed(parsed))) return value as string;
+  return JSON.stringify(wellFormed(parsed ?? inputObject(value))) ?? "{}";
 }
 
-/** Undefined if it is not JSON. */
+/** Deeper than the journal takes (S5): whoever walks through what a model wrote would run out of stack. */
+const DEPTH_MAX = 1000;
+
+/** Undefined if it is not JSON, or nested too deep. */
 export function parsedJson(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    const value = JSON.parse(text) as unknown;
+    return text.length > 2 * DEPTH_MAX && isDeep(value, 0) ? undefined : value;
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;
   }
+}
+
+function isDeep(value: unknown, depth: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (depth > DEPTH_MAX) return true;
+  for (const member of Object.values(value)) if (isDeep(member, depth + 1)) return true;
+  return false;
 }
 
 /** The text of several parts, for people: pieces of one text as one, anything else in between as a line of its own. */

@@ -21,16 +21,28 @@ export interface Disk {
   /** One level, 0700. False if a folder of that name was there. */
   makeFolder(path: string): boolean;
   rename(from: string, to: string): void;
+  /** A second name for a file, at once. EEXIST if the name is taken: of two who want it, one gets it. EPERM, ENOTSUP where files have one name. */
+  link(from: string, to: string): void;
   /** Removes a file's name. */
   remove(path: string): void;
   /** Removes an empty folder. */
   removeFolder(path: string): void;
   /** Makes the names in a folder durable: creations, renames and removals. */
   syncFolder(path: string): void;
-  /** An exclusive lock on an existing empty file, which dies with the process; null if somebody else has it. EBADF if the file has content, EACCES if it may not be written to. */
+  /**
+   * An exclusive lock on an existing empty file, which dies with the process; null if somebody else has it. EBADF if the file has content, EACCES if
+   * it may not be written to. On POSIX systems any code of this process that opens and closes the file gives the lock away in silence (S13).
+   */
   lock(path: string): DiskLock | null;
   /** Does somebody hold the lock of the file, in this process or another? Disturbs nobody but for an instant, and needs no right to write. */
   isLocked(path: string): boolean;
+  /**
+   * A lock that nothing but its release or the end of the process gives away, on a file that is made if it is not there. It may take a while, and must not
+   * keep the process alive. Null if somebody else has it, or if the system has no such lock.
+   */
+  hardLock(path: string): Promise<DiskLock | null>;
+  /** Does somebody hold the hard lock of the file? False where the system has no such lock. */
+  isHardLocked(path: string): boolean;
   /** Calls back when something in the folder may have changed. Returns the way to stop it. May miss and may repeat. */
   watch(path: string, onChange: () => void): () => void;
   /** The kind of a network file system that holds the path (`nfs`), or null. */

@@ -2,6 +2,7 @@ import { type ErrorCode, errnoOf, HoldfastError } from "../errors.ts";
 
 const FULL = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 const FORBIDDEN = new Set(["EACCES", "EPERM", "EROFS"]);
+const GENERAL = new Set(["EMFILE", "ENFILE", "ENOMEM"]);
 const UNSAFE = new Set(["ELOOP", "ENOTDIR", "EISDIR", "EEXIST"]);
 
 /** A system error in our words: `what` was being done, `safety` says what is and is not affected. Throws anything else as it is. */
@@ -16,6 +17,11 @@ export function diskFailure(error: unknown, what: string, path: string, safety: 
     { path, errno },
     error,
   );
+}
+
+/** Is it a failure of the process or the machine, and not of the path that it was met at? */
+export function isGeneral(error: unknown): boolean {
+  return GENERAL.has(errnoOf(error) ?? "");
 }
 
 function reading(errno: string): [code: ErrorCode, why: string, advice: string] {

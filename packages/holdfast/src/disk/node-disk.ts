@@ -4,6 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { errnoOf } from "../errors.ts";
 import type { Disk, DiskFile, DiskLock, DiskStat, OpenMode } from "./disk.ts";
+import { hardLock, isHardLocked } from "./hard-lock.ts";
 
 const { O_RDONLY, O_RDWR, O_APPEND, O_CREAT, O_EXCL } = fs.constants;
 /** Windows has no such flag; there `stat` before `open` is all that can be done. */
@@ -50,6 +51,7 @@ export const nodeDisk: Disk = {
   },
 
   rename: (from, to) => fs.renameSync(from, to),
+  link: (from, to) => fs.linkSync(from, to),
   remove: (path) => fs.unlinkSync(path),
   removeFolder: (path) => fs.rmdirSync(path),
 
@@ -73,6 +75,8 @@ export const nodeDisk: Disk = {
 
   lock,
   isLocked,
+  hardLock,
+  isHardLocked,
 
   watch(path, onChange) {
     const watcher = fs.watch(path, { persistent: false }, () => onChange());

@@ -1,4 +1,4 @@
-import type { HoldfastError } from "../errors.ts";
+import type { ErrorCode, HoldfastError } from "../errors.ts";
 import type { JournalRecord, Json, NewRecord } from "./record.ts";
 import type { TextTables } from "./texts.ts";
 import type { VerbatimLine } from "./verbatim.ts";
@@ -34,6 +34,19 @@ export interface Summariser {
   add(row: Json, record: JournalRecord | (NewRecord & { readonly seq: number; readonly at: string })): Json;
   /** Is the row to be written into this record, as its `summary`? (`segment` and `closed` always carry it.) */
   carries(record: NewRecord): boolean;
+  /**
+   * What can be used of a row that was found in a journal or a catalogue, which anybody may have written; null if nothing can: then the records tell. Without this, a row is taken as it is.
+   */
+  read?(row: Json): Json;
+}
+
+/** The row that a record carries; undefined if it carries none that can be used. */
+export function rowIn(
+  { summary }: Pick<JournalRecord, "summary">,
+  summariser: Summariser | undefined,
+): Json | undefined {
+  if (summary === undefined || !summariser?.read) return summary;
+  return summariser.read(summary) ?? undefined;
 }
 
 export interface Holder {
@@ -89,14 +102,21 @@ export interface Verification extends Recovery {
 
 export interface Listed {
   readonly id: string;
-  /** When the newest record was written. */
+  /** When the newest record was written, by the clock of its writer. */
   readonly at: string;
+  /** What lists are ordered by, where that is not `at`, because the clock was set back: it sorts as `at` does, and is later than that. */
+  readonly stamp?: string;
   /** The newest seq. */
   readonly head: number;
   /** The last writer ended in order. If not, a writer is at work or has died: ask `holder`. */
   readonly closed: boolean;
   /** What the summariser made of the records; without one, the newest that stands in the journal, or null. */
   readonly summary: Json;
+  /**
+   * Why nothing can be told of the session now (it belongs to another user, the disk fails): `code` and `message` of the error that opening it would give. The rest of the row is what was known before, if anything was:
+   * else `at` is the beginning of time, `head` 0, and `summary` null.
+   */
+  readonly unreadable?: { readonly code: ErrorCode; readonly message: string };
   /** Who writes to it now, by a store that knows it while it lists; null: nobody. Where it is missing, `holder` tells. */
   readonly holder?: Holder | null;
 }
@@ -213,7 +233,10 @@ export interface JournalStore extends AsyncDisposable {
   has(id: string): Promise<boolean>;
   /** Who writes to it now. A probe: it never waits, and disturbs nobody. */
   holder(id: string): Promise<Holder | null>;
-  /** Newest first. Reads no transcripts (P7). */
+  /**
+   * Newest first: by which session was written to last, also if a clock was wrong meanwhile, and sessions of the same instant by id. (Of sessions that two processes write at the same time, either may come first.) Reads no
+   * transcripts (P7). One session that cannot be read does not keep the others from being listed (P9).
+   */
   list(options?: ListOptions): Promise<{ readonly sessions: readonly Listed[]; readonly next?: string }>;
   /** To the trash, under the lease. SESSION_BUSY, SESSION_NOT_FOUND. */
   delete(id: string): Promise<void>;

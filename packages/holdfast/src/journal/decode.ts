@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { crc32 } from "node:zlib";
-import type { JournalRecord } from "./record.ts";
+import { type JournalRecord, RECORD_LEVELS_MAX } from "./record.ts";
 
 /** How every line begins (S1). */
 export const LINE_START = Buffer.from('{"seq":');
@@ -8,6 +8,8 @@ export const TRAILER_START = Buffer.from(',"crc":"');
 /** `,"crc":"` + 8 digits + `"}`, without the newline. */
 export const TRAILER_BYTES = 18;
 const CR = 0x0d;
+/** From here on it is worth a look at the bytes before they are parsed. */
+const LONG_BYTES = 64 * 1024;
 /** What JSON may begin with, and what may stand before it. */
 const JSON_STARTS = new Set(Buffer.from('{["-0123456789tfn'));
 const SPACES = new Set(Buffer.from(" \t\r"));
@@ -24,7 +26,39 @@ export function decodeLine(bytes: Buffer, start: number, end: number, text?: str
   const crc = trailerAt(bytes, covered);
   // A plain view is made faster than a Buffer, and every line that is read passes here.
   if (crc < 0 || crc32(new Uint8Array(bytes.buffer, bytes.byteOffset + start, covered - start)) !== crc) return null;
+  if (last - start > LONG_BYTES && nestsDeeper(bytes.subarray(start, last))) return null;
   return parsed(text !== undefined && last === end ? text : bytes.toString("utf8", start, last));
+}
+
+/** Has a line of JSON more levels than a record may have? Told from its bytes: of a line of 64 MB that is all brackets, the parser would make gigabytes. */
+function nestsDeeper(line: Buffer): boolean {
+  let levels = 0;
+  for (let i = 0; i < line.length; i++) {
+    switch (line[i]) {
+      case 0x22:
+        i = stringEnd(line, i);
+        if (i === -1) return false;
+        break;
+      case 0x5b:
+      case 0x7b:
+        if (++levels > RECORD_LEVELS_MAX) return true;
+        break;
+      case 0x5d:
+      case 0x7d:
+        levels--;
+    }
+  }
+  return false;
+}
+
+/** Where the string ends whose first quotation mark stands at `at`; -1 if it does not. */
+function stringEnd(line: Buffer, at: number): number {
+  for (let end = line.indexOf(0x22, at + 1); end !== -1; end = line.indexOf(0x22, end + 1)) {
+    let slashes = 0;
+    while (line[end - 1 - slashes] === 0x5c) slashes++;
+    if (slashes % 2 === 0) return end;
+  }
+  return -1;
 }
 
 function parsed(text: string): JournalRecord | null {
@@ -32,10 +66,25 @@ function parsed(text: string): JournalRecord | null {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    if (error instanceof SyntaxError) return null;
+    // Some runtimes give up on deep nesting.
+    if (error instanceof SyntaxError || error instanceof RangeError) return null;
     throw error;
   }
+  // A level takes two bytes at least: short lines need no look.
+  if (text.length > 2 * RECORD_LEVELS_MAX && isDeeper(value, RECORD_LEVELS_MAX)) return null;
   return isRecord(value) ? withoutMalformed(value) : null;
+}
+
+/** Has it more than so many levels, itself counted? What is deeper would overflow the stack of everybody who walks through it. */
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (levels === 0) return true;
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) if (isDeeper(value[i], levels - 1)) return true;
+    return false;
+  }
+  for (const name in value) if (isDeeper((value as Record<string, unknown>)[name], levels - 1)) return true;
+  return false;
 }
 
 /** Is the line valid JSON, but not one of ours (S2)? */
@@ -50,7 +99,7 @@ export function isForeign(bytes: Buffer, start: number, end: number): boolean {
     JSON.parse(bytes.toString("utf8", start, end));
     return true;
   } catch (error) {
-    if (error instanceof SyntaxError || isStringTooLong(error)) return false;
+    if (error instanceof SyntaxError || error instanceof RangeError || isStringTooLong(error)) return false;
     throw error;
   }
 }
@@ -92,9 +141,10 @@ function isRecord(value: unknown): value is JournalRecord {
 
 /** Members of the envelope that are not of their type are taken as absent (FORMAT.md, section 3): no reader has to look twice. */
 function withoutMalformed(record: JournalRecord): JournalRecord {
-  const { unit, synced, key, must } = record as Record<string, unknown>;
+  const { unit, synced, ahead, key, must } = record as Record<string, unknown>;
   if (unit !== undefined && !isCount(unit, 2)) Reflect.deleteProperty(record, "unit");
   if (synced !== undefined && !isCount(synced, 0)) Reflect.deleteProperty(record, "synced");
+  if (ahead !== undefined && !isCount(ahead, 0)) Reflect.deleteProperty(record, "ahead");
   if (key !== undefined && typeof key !== "string") Reflect.deleteProperty(record, "key");
   if (must !== undefined && must !== true) Reflect.deleteProperty(record, "must");
   return record;

@@ -12,6 +12,10 @@ export interface Envelope {
   readonly synced?: number | undefined;
   /** The mark stands on the last record too. */
   readonly syncedLast?: boolean | undefined;
+  /** By how much the order of lists is ahead of `at` (order.ts). It stands on records that carry a row, unless it is 0 … */
+  readonly ahead?: number | undefined;
+  /** … and on the first record in any case. */
+  readonly aheadFirst?: boolean | undefined;
   /** On the first record. */
   readonly key?: string | undefined;
   /** JSON text of the row that record `i` is to carry, or undefined. */
@@ -20,7 +24,7 @@ export interface Envelope {
   readonly unit?: boolean | undefined;
 }
 
-const RESERVED = new Set(["seq", "unit", "synced", "at", "key", "summary", "crc"]);
+const RESERVED = new Set(["seq", "unit", "synced", "ahead", "at", "key", "summary", "crc"]);
 /** `,"crc":"` + 8 digits + `"}` + newline */
 const TRAILER_BYTES = 19;
 /** The newest keys stand together in one record when an epoch begins. */
@@ -69,6 +73,9 @@ export class Encoder {
     }
     const summary = envelope.summary?.(i);
     if (summary !== undefined) tail = `,"summary":${summary}${tail}`;
+    if ((summary !== undefined && envelope.ahead) || (i === 0 && envelope.aheadFirst)) {
+      marks += `,"ahead":${envelope.ahead}`;
+    }
 
     const seq = String(envelope.seq + i);
     const headBytes = SEQ.length + seq.length + marks.length + AT.length + envelope.at.length + 1;

@@ -1,5 +1,6 @@
-import type { Appended, Summariser } from "./contract.ts";
+import { type Appended, rowIn, type Summariser } from "./contract.ts";
 import { Encoder } from "./encode.ts";
+import { aheadAfter, OrderClock, stampOf } from "./order.ts";
 import type { JournalRecord, Json, NewRecord } from "./record.ts";
 
 /** How many keys outlive the epoch that they were used in. */
@@ -15,6 +16,7 @@ export interface Prepared extends Appended {
   readonly key: string | undefined;
   readonly mark: number | undefined;
   readonly row: Json;
+  readonly ahead: number;
   /** The row stands in it. */
   readonly carries: boolean;
 }
@@ -26,7 +28,7 @@ export interface Prepared extends Appended {
 export class Ledger {
   readonly #encoder = new Encoder();
   readonly #summariser: Summariser | undefined;
-  readonly #clock: () => number;
+  readonly #clock: OrderClock;
   #keys = new Map<string, Appended>();
   #head = 0;
   #durable = 0;
@@ -39,11 +41,17 @@ export class Ledger {
   /** Written since the row last stood in the journal. */
   #bytesSinceRow = 0;
   #lastAt = "";
+  /** By how much the order of lists is ahead of the newest record's time, as the journal says. */
+  #ahead = 0;
   #atMs = Number.NaN;
   #at = "";
 
-  constructor(options: { readonly clock: () => number; readonly summariser?: Summariser | undefined }) {
-    this.#clock = options.clock;
+  /** `clock`: one for all sessions of a store, so that their order is right. */
+  constructor(options: {
+    readonly clock: OrderClock | (() => number);
+    readonly summariser?: Summariser | undefined;
+  }) {
+    this.#clock = typeof options.clock === "function" ? new OrderClock(options.clock) : options.clock;
     this.#summariser = options.summariser;
   }
 
@@ -61,11 +69,16 @@ export class Ledger {
   get at(): string {
     return this.#lastAt;
   }
+  /** Where the session stands in lists. */
+  get stamp(): string {
+    return stampOf(this.#lastAt, this.#ahead);
+  }
 
   /** A record that is in the journal already, in order. */
   absorb(record: JournalRecord): void {
     this.#head = record.seq;
     this.#lastAt = record.at;
+    this.#ahead = aheadAfter(this.#ahead, record);
     if (record.key !== undefined)
       this.#keys.set(record.key, { seq: record.seq, last: record.seq + (record.unit ?? 1) - 1 });
     if (record.kind === "segment" && Array.isArray(record["keys"])) {
@@ -74,8 +87,9 @@ export class Ledger {
       }
     }
     if (record.synced !== undefined && record.synced > this.#marked) this.#marked = record.synced;
-    if (record.summary !== undefined) {
-      this.#row = record.summary;
+    const row = rowIn(record, this.#summariser);
+    if (row !== undefined) {
+      this.#row = row;
       this.#unadded = [];
     } else if (this.#summariser && this.#unadded.push(record) >= UNADDED_MAX) {
       this.#row = this.row;
@@ -103,11 +117,6 @@ export class Ledger {
     return this.#encode(records, { mark, key, born: false });
   }
 
-  /** The same with the mark `durable`, which is in the journal no more. */
-  prepareMark(records: readonly NewRecord[], durable: number): Prepared {
-    return this.#encode(records, { mark: durable, key: undefined, born: false });
-  }
-
   /**
    * Encodes the first records of a segment, `segment` first. They are durable before anybody sees them (S15), and say so on their first and
    * last record, so that one damaged line among them is told from a tear.
@@ -119,6 +128,7 @@ export class Ledger {
   commit(prepared: Prepared): void {
     this.#head = prepared.last;
     this.#lastAt = this.#at;
+    this.#ahead = prepared.ahead;
     this.#row = prepared.row;
     this.#bytesSinceRow = (prepared.carries ? 0 : this.#bytesSinceRow) + prepared.bytes.length;
     if (prepared.mark !== undefined) this.#marked = prepared.mark;
@@ -136,6 +146,7 @@ export class Ledger {
     const unadded = [...this.#unadded];
     const bytesSinceRow = this.#bytesSinceRow;
     const lastAt = this.#lastAt;
+    const ahead = this.#ahead;
     const keys = this.#keys;
     const keyCount = keys.size;
     return () => {
@@ -145,6 +156,7 @@ export class Ledger {
       this.#unadded = [...unadded];
       this.#bytesSinceRow = bytesSinceRow;
       this.#lastAt = lastAt;
+      this.#ahead = ahead;
       // A key is only ever added, at the end; and those of an old epoch stay as they were.
       this.#keys = keys;
       for (const key of [...keys.keys()].slice(keyCount)) keys.delete(key);
@@ -168,6 +180,7 @@ export class Ledger {
   ): Prepared {
     const seq = this.#head + 1;
     const at = this.#now();
+    const { ahead } = this.#clock;
     let { row } = this;
     let carried = false;
     const summary = (i: number): string | undefined => {
@@ -185,11 +198,15 @@ export class Ledger {
       at,
       synced: options.mark,
       syncedLast: options.born,
+      ahead,
+      // A segment is read by itself: its header says it.
+      aheadFirst: ahead !== (options.born ? 0 : this.#ahead),
       key: options.key,
       unit: !options.born,
       summary: this.#summariser ? summary : undefined,
     });
-    return { seq, last: seq + records.length - 1, bytes, key: options.key, mark: options.mark, row, carries: carried };
+    const last = seq + records.length - 1;
+    return { seq, last, bytes, key: options.key, mark: options.mark, row, ahead, carries: carried };
   }
 
   #add(row: Json, record: Parameters<Summariser["add"]>[1]): Json {
@@ -198,7 +215,7 @@ export class Ledger {
 
   /** Formatting a date costs as much as the checksum: once a millisecond is enough. */
   #now(): string {
-    const now = this.#clock();
+    const now = this.#clock.now();
     if (now !== this.#atMs) {
       this.#at = new Date(now).toISOString();
       this.#atMs = now;

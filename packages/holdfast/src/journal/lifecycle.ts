@@ -16,12 +16,37 @@ export function segmentRecord(header: {
   readonly segment: number;
   /** The number of the segment that begins the current epoch. */
   readonly epoch: number;
+  /** Where the journal goes on: the segment before this one, and how many of its bytes count. For one whose last writer did not close it. */
+  readonly after?: Place;
   /** The keys that outlive the epoch before (`Ledger.keysToCarry`), if this segment begins one. */
   readonly keys?: Json;
 }): NewRecord {
-  const { session, segment, epoch, keys } = header;
-  const record = { kind: "segment", format: FORMAT, session, segment, epoch, by: `holdfast/${LIBRARY_VERSION}` };
-  return Array.isArray(keys) && keys.length > 0 ? { ...record, keys } : record;
+  const { session, segment, epoch, after, keys } = header;
+  return {
+    kind: "segment",
+    format: FORMAT,
+    session,
+    segment,
+    epoch,
+    ...(after ? { after: { segment: after.segment, bytes: after.bytes } } : {}),
+    by: `holdfast/${LIBRARY_VERSION}`,
+    ...(Array.isArray(keys) && keys.length > 0 ? { keys } : {}),
+  };
+}
+
+/** A place in a journal of several segments. */
+export interface Place {
+  readonly segment: number;
+  readonly bytes: number;
+}
+
+/** The place that a header names as the end of what comes before it, if it does. */
+export function placeBefore(header: JournalRecord): Place | null {
+  const after = header["after"];
+  if (typeof after !== "object" || after === null || Array.isArray(after)) return null;
+  const { segment, bytes } = after as Readonly<Record<string, unknown>>;
+  const isPlace = Number.isSafeInteger(segment) && Number.isSafeInteger(bytes) && (bytes as number) >= 0;
+  return isPlace ? { segment: segment as number, bytes: bytes as number } : null;
 }
 
 /** Who writes from here on, and in what state the journal was found. */

@@ -1,9 +1,9 @@
 import { HoldfastError } from "../errors.ts";
 
-/** Deeper than this, JSON.parse and JSON.stringify of some runtimes give up. */
+/** Deeper than this, JSON.parse and JSON.stringify of some runtimes give up. Readers allow a little more (RECORD_LEVELS_MAX). */
 const DEPTH_MAX = 1000;
-/** A snapshot becomes a member of a record, or of a list in one: that much of the depth is kept free for it. */
-const DEPTH_OF_RECORD = 8;
+/** A snapshot becomes a member of a record, and later a member of a member of an epoch's: what was accepted once must fit there, too. */
+const RECORD_DEPTH_MAX = DEPTH_MAX + 8;
 
 /** Copies that `snapshot` made: plain all through, frozen, and in nobody else's hands. */
 const snapshots = new WeakSet<object>();
@@ -51,7 +51,7 @@ function copied<T>(value: T, path: string, onFlaw: OnFlaw): { copy: T; isPlain: 
     onFlaw(why);
   };
   try {
-    const copy = copyOf(value, DEPTH_OF_RECORD, found) as T;
+    const copy = copyOf(value, 1, found) as T;
     if (isPlain && typeof copy === "object" && copy !== null) snapshots.add(copy);
     return { copy, isPlain };
   } catch (error) {
@@ -184,7 +184,7 @@ function isPlain(value: unknown, depth: number): boolean {
       return false;
   }
   if (value === null) return true;
-  if (depth > DEPTH_MAX) return false;
+  if (depth > RECORD_DEPTH_MAX) return false;
   // As a member of a record: further down, looking for it would cost more than it saves.
   if (depth === 1 && snapshots.has(value)) return true;
   if (Array.isArray(value)) {
@@ -223,7 +223,7 @@ function refusal(root: unknown, rootPath: string): HoldfastError | null {
   const visit = (value: unknown, path: string): [path: string, why: string] | null => {
     if (typeof value === "object" && value !== null) {
       if (ancestors.includes(value)) return [path, "it contains itself"];
-      if (ancestors.length > DEPTH_MAX) return [path, `it is nested deeper than ${DEPTH_MAX} levels`];
+      if (ancestors.length > RECORD_DEPTH_MAX) return [path, `it is nested deeper than ${RECORD_DEPTH_MAX} levels`];
     }
     const why = flawOf(value);
     if (why !== null) return [path, why];

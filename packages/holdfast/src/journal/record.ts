@@ -2,7 +2,7 @@
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [k: string]: Json | undefined };
 
 /**
- * A record as a caller hands it over: a kind, and members of its own. The names of the envelope (`seq`, `unit`, `synced`,
+ * A record as a caller hands it over: a kind, and members of its own. The names of the envelope (`seq`, `unit`, `synced`, `ahead`,
  * `at`, `key`, `summary`, `crc`) are the journal's. `must: true` says that a reader that does not know the kind may not pass it over.
  */
 export interface NewRecord {
@@ -21,6 +21,8 @@ export interface JournalRecord {
   readonly unit?: number;
   /** Every record up to this seq was known to be durable when this one was encoded. */
   readonly synced?: number;
+  /** The place of the session in lists is `at` plus so many milliseconds, from this record on (order.ts). */
+  readonly ahead?: number;
   readonly must?: boolean;
   /** The idempotency key of the append that wrote this record (on the first record of its unit). */
   readonly key?: string;
@@ -35,6 +37,8 @@ export function cursorOf(record: JournalRecord): string {
 }
 
 export const FORMAT_MAJOR = 1;
-export const FORMAT_MINOR = 0;
+export const FORMAT_MINOR = 1;
+/** The deepest nesting of a record, itself counted. Writers stay below it, and readers take what is deeper for damage: whatever walks through a record can rely on it. */
+export const RECORD_LEVELS_MAX = 1024;
 /** The largest encoded record, its newline included. */
 export const RECORD_BYTES_MAX = 64 * 1024 * 1024;

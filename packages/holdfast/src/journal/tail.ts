@@ -8,11 +8,6 @@ export interface Tail {
   readonly cut: number | null;
   /** What stays lacks its last newline, which is to be added before anything is appended. */
   readonly unended: boolean;
-  /**
-   * The highest mark goes with the bytes that are cut off. It is to be written again at once, on a record of the writer's: else the next one who looks
-   * takes damage to what was durable for a tear.
-   */
-  readonly markLost: boolean;
   /** Damage to what had been durable. It stays in place. */
   readonly damaged: readonly (Stray & { readonly seq?: number })[];
   /** Seqs that no line is there for. */
@@ -26,8 +21,10 @@ export interface Tail {
 }
 
 export interface TailContext {
-  /** A newer segment exists: this one was synced before that was born. */
+  /** Nobody appends to it any more, and all of it is durable: a newer segment exists, or its end was made durable in a file of its own. */
   readonly sealed: boolean;
+  /** The seq that the next segment begins with. What has it, or a greater one, was written by a writer that had been replaced, and does not count. */
+  readonly before?: number | undefined;
   /** The last seq of the segment before, if that has been read. */
   readonly previous?: number | undefined;
 }
@@ -52,7 +49,7 @@ export function decideTail(scan: Scan, context: TailContext): Tail {
   const born = offsets[0] === 0 || strays[0]?.offset === 0 ? start + 1 : 0;
   const known = Math.max(mark, born);
 
-  let end: End = { keep: records.length, kept: strays.length, cut: null };
+  let end = endBefore(scan, context.before);
   end = firstTear(scan, end, 0, start, known);
   let last = lastSeq(scan, end, start);
   for (;;) {
@@ -69,18 +66,20 @@ export function decideTail(scan: Scan, context: TailContext): Tail {
   }
 
   const { keep, kept, cut } = end;
-  const { damaged, missing } = account(scan, keep, kept, start);
-  if (last < scan.mark) {
+  const limit = (context.before ?? Number.POSITIVE_INFINITY) - 1;
+  const { damaged, missing } = account(scan, keep, kept, start, limit);
+  last = Math.min(last, limit);
+  const marked = Math.min(scan.mark, limit);
+  if (last < marked) {
     // Only the first records of a segment are marked ahead of themselves (S15): somebody has cut the file short.
-    missing.push({ from: last + 1, to: scan.mark });
-    last = scan.mark;
+    missing.push({ from: last + 1, to: marked });
+    last = marked;
   }
   const durable = Math.min(mark, last);
   return {
     keep,
     cut,
     unended: cut === null ? scan.ragged : scan.inline.has(cut),
-    markLost: cut !== null && scan.mark > 0 && !records.slice(0, keep).some((record) => record.synced === scan.mark),
     damaged,
     missing,
     durable,
@@ -94,6 +93,14 @@ interface End {
   readonly keep: number;
   readonly kept: number;
   readonly cut: number | null;
+}
+
+/** All of it, or what comes before the first record that the next segment has the number of. */
+function endBefore({ records, offsets, strays }: Scan, before: number | undefined): End {
+  let keep = records.length;
+  while (before !== undefined && keep > 0 && records[keep - 1]!.seq >= before) keep--;
+  const offset = keep < records.length ? offsets[keep]! : Number.POSITIVE_INFINITY;
+  return { keep, kept: strays.findLastIndex((stray) => stray.offset < offset) + 1, cut: null };
 }
 
 /** The end at the first stray, from the one with index `from` on, that is not known to have been durable; else `end`. */
@@ -133,7 +140,7 @@ interface Accounts {
 }
 
 /** Which seqs the damage took, where that can be told, and which have left no trace. */
-function account(scan: Scan, keep: number, kept: number, start: number): Accounts {
+function account(scan: Scan, keep: number, kept: number, start: number, limit: number): Accounts {
   const damaged: (Stray & { seq?: number })[] = [];
   const missing: { from: number; to: number }[] = [];
   let stray = 0;
@@ -147,7 +154,7 @@ function account(scan: Scan, keep: number, kept: number, start: number): Account
     const here: Stray[] = [];
     while (stray < kept && scan.strays[stray]!.after === i) here.push(scan.strays[stray++]!);
     const lines = here.filter((found) => found.line).length;
-    const gap = i < keep ? scan.records[i]!.seq - previous - 1 : lines;
+    const gap = i < keep ? scan.records[i]!.seq - previous - 1 : Math.min(lines, limit - previous);
     let seq = previous;
     for (const found of here) damaged.push(found.line && gap === lines ? { ...found, seq: ++seq } : found);
     if (gap > lines) missing.push({ from: previous + lines + 1, to: previous + gap });

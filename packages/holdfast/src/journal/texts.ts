@@ -10,6 +10,8 @@ export interface TextTables {
    * with `marks`.
    */
   behind?(): Answer<{ readonly sessions: readonly TextBehind[]; readonly gone: readonly string[] }>;
+  /** The ids of the sessions with a message of which only the beginning is indexed. */
+  cut(): Answer<string[]>;
   /** Adds what follows `before`. False, and nothing is done, if somebody else has indexed the session meanwhile. */
   add(id: string, before: TextMark | null, changes: readonly TextChange[], next: TextMark): Answer<boolean>;
   /** The session is no longer found. Its rows, which can be many, are removed by `sweep`. */
@@ -40,6 +42,8 @@ export interface TextMark {
   readonly dialect: string | null;
   /** There are messages whose dialect was not known to who indexed them. */
   readonly blind: boolean;
+  /** There are messages of which only the beginning is indexed. */
+  readonly cut: boolean;
 }
 
 export interface TextBehind {

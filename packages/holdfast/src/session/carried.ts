@@ -9,6 +9,7 @@ import { type Item, isShown } from "./item.ts";
 import type { MessageRecord, RepairEntry } from "./records.ts";
 import { madeEntry } from "./resume.ts";
 import { assertId } from "./unit.ts";
+import { stepsOfGiven } from "./unsent.ts";
 
 /** One of those that a new epoch is to hold, as it was when it was given (R19). */
 export interface Given<M> {
@@ -75,8 +76,12 @@ export interface Carried<M> extends Item<M> {
  */
 export function taken<M>(conversation: Conversation<M>, given: readonly Given<M>[], newId: () => string): Carried<M>[] {
   const ids = new Set<string>();
-  return given.map(({ entry, stored }) => {
-    const carried = entry ? entryTaken(conversation, entry, stored) : messageTaken(conversation, stored!, newId());
+  const fresh = given.map(({ entry }) => (entry ? "" : newId()));
+  const steps = stepsOfNew(conversation, given, fresh);
+  return given.map(({ entry, stored }, at) => {
+    const carried = entry
+      ? entryTaken(conversation, entry, stored)
+      : messageTaken(conversation, stored!, fresh[at]!, steps[at]!);
     const { id } = carried.entry;
     if (ids.has(id)) {
       const message = `The entry ${id} was given twice, and an id stands for one message. Nothing was changed. Give the message itself where it is to be repeated.`;
@@ -108,9 +113,33 @@ function entryTaken<M>(conversation: Conversation<M>, given: Entry<M>, stored: S
   return { ...itemOf(dialect, entry, "message", redacted), stored: message, isNew: false };
 }
 
-function messageTaken<M>(conversation: Conversation<M>, { stored, redacted }: StoredMessage, id: string): Carried<M> {
+/** For each message that is given as such; an entry has its own. */
+function stepsOfNew<M>(
+  { dialect }: Conversation<M>,
+  given: readonly Given<M>[],
+  ids: readonly string[],
+): readonly string[] {
+  const steps: string[] = [];
+  for (let from = 0, to = 0; from < given.length; from = to) {
+    to += 1;
+    if (given[from]!.entry) steps.push("");
+    else {
+      while (to < given.length && !given[to]!.entry) to += 1;
+      const messages = given.slice(from, to).map(({ stored }) => decoded(dialect, stored!.stored));
+      for (const step of stepsOfGiven(messages, dialect, (at) => ids[from + at]!)) steps.push(step);
+    }
+  }
+  return steps;
+}
+
+function messageTaken<M>(
+  conversation: Conversation<M>,
+  { stored, redacted }: StoredMessage,
+  id: string,
+  step: string,
+): Carried<M> {
   const { dialect, head: seq, at, turns: turn } = conversation;
-  const entry: Entry<M> = { id, seq, at, turn, step: id, message: decoded(dialect, stored), metadata: {} };
+  const entry: Entry<M> = { id, seq, at, turn, step, message: decoded(dialect, stored), metadata: {} };
   return { ...itemOf(dialect, entry, "message", redacted), stored, isNew: true };
 }
 

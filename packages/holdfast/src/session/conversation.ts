@@ -77,6 +77,10 @@ export class Conversation<M> {
   get items(): readonly Item<M>[] {
     return this.#said.items;
   }
+  /** Whether all messages can be sent as they are. */
+  get isWellFormed(): boolean {
+    return this.#said.isWellFormed;
+  }
   get section(): Section<M> {
     return this.#said.section;
   }

@@ -1,7 +1,6 @@
 import type { Entry } from "../dialects/dialect.ts";
 import { HoldfastError } from "../errors.ts";
 import type { Json } from "../journal/record.ts";
-import { textOf } from "./attributes.ts";
 import { settle, shownItem, unhidden } from "./carried.ts";
 import type { Conversation } from "./conversation.ts";
 import { type Intake, readable } from "./intake.ts";
@@ -21,8 +20,10 @@ export function editGiven<M>(
     if (!Array.isArray(ids) || !Array.isArray(shown)) throw invalid("an edit has a list of ids and a list of messages");
     return { ids: [...ids], shown: [...shown], reason: options?.reason, now: options?.now === true };
   });
-  if (typeof given.reason !== "string") throw invalid("an edit has a reason, in words");
-  const reason = intake.text(textOf("reason", given.reason, REASON_CHARS_MAX));
+  if (typeof given.reason !== "string" || given.reason.length > REASON_CHARS_MAX) {
+    throw invalid(`an edit has a reason, in words, of at most ${REASON_CHARS_MAX} characters`);
+  }
+  const reason = intake.text(given.reason);
   const messages = given.shown.map((message, index) => intake.message(message, index).stored);
   return { ids: given.ids, shown: messages, options: { reason, now: given.now } };
 }

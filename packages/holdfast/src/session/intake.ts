@@ -1,5 +1,6 @@
 import type { Dialect, Metadata, Outcome } from "../dialects/dialect.ts";
 import { quoted } from "../dialects/shape.ts";
+import { beginningOf } from "../dialects/well-formed.ts";
 import { HoldfastError, isHoldfastError } from "../errors.ts";
 import { snapshot, snapshotAround } from "../journal/plain.ts";
 import type { Json } from "../journal/record.ts";
@@ -99,7 +100,7 @@ export class Intake<M> {
   words(text: string): string {
     const words = this.text(text);
     if (words.length <= WORDS_CHARS_MAX) return words;
-    return `${words.slice(0, WORDS_CHARS_MAX).replace(/[\ud800-\udbff]$/, "")}…`;
+    return `${beginningOf(words, WORDS_CHARS_MAX)}…`;
   }
 
   /** A value of any kind. Total: a tool has run, and that must be recorded whatever it returned. */

@@ -21,6 +21,8 @@ export interface Wanted {
   readonly since: string;
   readonly until: string;
   readonly empty: boolean;
+  /** Nothing but what cannot be read. */
+  readonly unreadable: boolean;
   readonly limit: number;
 }
 
@@ -36,6 +38,7 @@ const ALL_STATES: readonly SessionRow["state"][] = ["idle", "open", "cut", "wait
 export function checkQuery(query: ListQuery, realPath: (path: string) => string): Wanted {
   if (typeof query !== "object" || query === null) throw invalid("query", "it is not an object");
   const { cwd, app, parent, status, labels, since, until, empty = false, limit = LIMIT, after } = query;
+  const { unreadable = false } = query;
   const where: Record<string, string> = {};
   if (cwd !== undefined) {
     if (typeof cwd !== "string" || cwd === "" || cwd.includes("\0")) throw invalid("cwd", "it names no folder");
@@ -47,6 +50,7 @@ export function checkQuery(query: ListQuery, realPath: (path: string) => string)
   if (status !== undefined && !(typeof status === "string" && Object.hasOwn(STATES, status)))
     throw invalid("status", `it is one of ${Object.keys(STATES).join(", ")}`);
   if (typeof empty !== "boolean") throw invalid("empty", "it is true or false");
+  if (typeof unreadable !== "boolean") throw invalid("unreadable", "it is true or false");
   if (!Number.isSafeInteger(limit) || limit < 1) throw invalid("limit", "it is a whole number from 1 on");
   const states = status === undefined ? ALL_STATES : STATES[status];
   // Both are rare among many sessions, and the store passes over the others faster.
@@ -58,7 +62,8 @@ export function checkQuery(query: ListQuery, realPath: (path: string) => string)
     labels: pairs(labels),
     since: since === undefined ? EVER : time("since", since),
     until: until === undefined ? NEVER : time("until", until),
-    empty,
+    empty: empty || unreadable,
+    unreadable,
     limit,
   };
   return { ...wanted, hints: hintsOf(wanted) };

@@ -1,3 +1,4 @@
+import { isHoldfastError } from "../errors.ts";
 import type { JournalStore, Listed, ListOptions } from "../journal/contract.ts";
 import { checkQuery, type Wanted } from "./list-query.ts";
 import { rowOf, type SessionRow } from "./summary-row.ts";
@@ -42,8 +43,8 @@ export async function listSessions(
 }
 
 /**
- * The ids of the sessions that a user may want to go on with, newest first, for `resumeLatest`: those that have something in them, work for no other session, and are not in use as far as a
- * list can tell. Whoever opens one may still find it busy, and goes on to the next.
+ * The ids of the sessions that a user may want to go on with, for `resumeLatest`: first those whose last turn did not complete, or waits for a person, then the others, each newest first. All have something in them, work for no
+ * other session, and are not in use as far as a list can tell. Whoever opens one may still find it busy, and goes on to the next.
  */
 export async function* latest(
   store: JournalStore,
@@ -55,14 +56,27 @@ export async function* latest(
     { ...(cwd === undefined ? {} : { cwd }), ...(app === undefined ? {} : { app }) },
     realPath,
   );
+  const mine = { ...where, parentSession: null };
+  // A turn that was left in the middle is not to be overlooked because another session was finished after it.
+  const unfinished = { ...hints, noneOf: { ...hints.noneOf, state: ["idle"] } };
+  yield* free(store, { where: mine, hints: unfinished }, ({ state }) => state !== "idle");
+  yield* free(store, { where: mine, hints }, ({ state }) => state === "idle");
+}
+
+async function* free(
+  store: JournalStore,
+  wanted: Pick<Wanted, "where" | "hints">,
+  fits: (row: SessionRow) => boolean,
+): AsyncGenerator<string, void, undefined> {
   let after: string | undefined;
   let size = PAGE_MIN;
   do {
-    const page = await store.list(pageOptions({ where: { ...where, parentSession: null }, hints }, size, after));
+    const page = await store.list(pageOptions(wanted, size, after));
     for (const listed of page.sessions) {
-      if (isEmpty(rowOf(listed.summary))) continue;
+      const row = rowOf(listed.summary);
+      if (isEmpty(row) || !fits(row)) continue;
       // The last record of one that is not in use is `closed`, or its writer died (S14).
-      if (!listed.closed && (await isHeld(store, listed))) continue;
+      if (!listed.closed && !listed.unreadable && (await isHeld(store, listed).catch(isUntold))) continue;
       yield listed.id;
     }
     after = page.next;
@@ -89,18 +103,39 @@ async function choose(
   let seen = 0;
   for (const listed of rows) {
     if (chosen.length === limit) break;
-    if (listed.at < wanted.since) return { chosen, seen, isOver: true };
+    // No session is written after its place in the order: behind this one all are too old.
+    if ((listed.stamp ?? listed.at) < wanted.since) return { chosen, seen, isOver: true };
     seen++;
-    const row = rowOf(listed.summary);
-    if (!fits(listed, row, wanted)) continue;
-    const status = await statusOf(store, listed, row);
-    if (wanted.status === undefined || wanted.status === status) chosen.push(summaryOf(listed, row, status));
+    const summary = await summaryFor(store, listed, wanted);
+    if (summary) chosen.push(summary);
   }
   return { chosen, seen, isOver: false };
 }
 
+/** Null if it is not wanted. */
+async function summaryFor(store: JournalStore, listed: Listed, wanted: Wanted): Promise<Summary | null> {
+  const row = rowOf(listed.summary);
+  if (listed.unreadable) return fitsUnread(listed, wanted) ? summaryOf(listed, row, endedStatus(row)) : null;
+  if (wanted.unreadable || !fits(listed, row, wanted)) return null;
+  try {
+    const status = await statusOf(store, listed, row);
+    return wanted.status === undefined || wanted.status === status ? summaryOf(listed, row, status) : null;
+  } catch (error) {
+    // Whether somebody writes to it cannot be told: its lease is another user's. It is no reason to list nothing.
+    if (!isHoldfastError(error, "STORE_FORBIDDEN", "STORE_IO", "PATH_UNSAFE")) throw error;
+    const { code, message } = error;
+    const unread = { ...listed, unreadable: { code, message } };
+    return fitsUnread(unread, wanted) ? summaryOf(unread, row, endedStatus(row)) : null;
+  }
+}
+
+/** What is asked of its content cannot be answered. */
+function fitsUnread({ at }: Listed, { status, labels, since, until }: Wanted): boolean {
+  return status === undefined && labels.length === 0 && at >= since && at < until;
+}
+
 function fits(listed: Listed, row: SessionRow, wanted: Wanted): boolean {
-  if (listed.at >= wanted.until) return false;
+  if (listed.at < wanted.since || listed.at >= wanted.until) return false;
   if (!wanted.empty && isEmpty(row)) return false;
   if (!wanted.states.includes(row.state)) return false;
   return wanted.labels.every(([name, value]) => Object.hasOwn(row.labels ?? {}, name) && row.labels?.[name] === value);
@@ -113,14 +148,18 @@ function isEmpty(row: SessionRow): boolean {
 
 /** Whether an open turn is running is known to the lock alone (S14): nothing else is worth a look at it. */
 async function statusOf(store: JournalStore, listed: Listed, row: SessionRow): Promise<Summary["status"]> {
-  switch (row.state) {
-    case "open":
-      return (await isHeld(store, listed)) ? "running" : "interrupted";
-    case "cut":
-      return "interrupted";
-    default:
-      return row.state;
-  }
+  return row.state === "open" && (await isHeld(store, listed)) ? "running" : endedStatus(row);
+}
+
+/** If nobody writes to it. */
+function endedStatus({ state }: SessionRow): Summary["status"] {
+  return state === "open" || state === "cut" ? "interrupted" : state;
+}
+
+/** Whoever opens it hears of it. */
+function isUntold(error: unknown): false {
+  if (isHoldfastError(error)) return false;
+  throw error;
 }
 
 /** Some stores have said so already. */
@@ -130,6 +169,7 @@ async function isHeld(store: JournalStore, { id, holder }: Listed): Promise<bool
 
 function summaryOf(listed: Listed, row: SessionRow, status: Summary["status"]): Summary {
   const { cwd, app, labels, parent, turns, queued } = row;
+  const { unreadable } = listed;
   return {
     id: listed.id,
     title: row.title || (row.prompt ?? ""),
@@ -141,5 +181,6 @@ function summaryOf(listed: Listed, row: SessionRow, status: Summary["status"]): 
     status,
     ...(labels === undefined ? {} : { labels }),
     ...(parent === undefined ? {} : { parent }),
+    ...(unreadable === undefined ? {} : { unreadable }),
   };
 }

@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from "node:util";
+import { beginningOf } from "../dialects/well-formed.ts";
 
 /** How much of a text is looked at for each character that is to be shown: white space and escape sequences shrink. */
 const LOOKED_AT = 8;
@@ -17,7 +18,7 @@ let graphemes: Intl.Segmenter | null = null;
  */
 export function oneLine(text: string, charsMax: number): string {
   const whole = text.trimStart();
-  const beginning = whole.slice(0, charsMax * LOOKED_AT);
+  const beginning = beginningOf(whole, charsMax * LOOKED_AT);
   // A slice of a string keeps that string alive in V8, and so does a regular expression that was used on it: this is a string of its own. What is not Unicode has become U+FFFD.
   const own = Buffer.from(beginning).toString();
   const clean = stripVTControlCharacters(own)

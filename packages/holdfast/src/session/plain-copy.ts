@@ -30,11 +30,14 @@ export function frozenInside<T extends object>(copy: T): T {
   return Object.freeze(copy);
 }
 
+/** Deeper than the journal takes (S5). A record of another writer's may be: it is read all the same. */
+const DEPTH_MAX = 1000;
+
 /** Freezes plain objects and arrays where they stand. What a dialect makes of bytes and URLs stays as it is: those cannot be frozen. */
-export function deepFreeze<T>(value: T): T {
-  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return value;
+export function deepFreeze<T>(value: T, depth = 0): T {
+  if (typeof value !== "object" || value === null || Object.isFrozen(value) || depth > DEPTH_MAX) return value;
   if (Array.isArray(value)) {
-    for (let i = 0; i < value.length; i++) if (typeof value[i] === "object") deepFreeze(value[i]);
+    for (let i = 0; i < value.length; i++) if (typeof value[i] === "object") deepFreeze(value[i], depth + 1);
     return Object.freeze(value);
   }
   const prototype = Object.getPrototypeOf(value);
@@ -42,7 +45,7 @@ export function deepFreeze<T>(value: T): T {
   for (const name in value) {
     const member: unknown = (value as Record<string, unknown>)[name];
     // Most are texts, and every message that is read passes here.
-    if (typeof member === "object") deepFreeze(member);
+    if (typeof member === "object") deepFreeze(member, depth + 1);
   }
   return Object.freeze(value);
 }

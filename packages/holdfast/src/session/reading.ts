@@ -6,6 +6,7 @@ import { type Life, messagesOf } from "./messages.ts";
 import { deepFreeze } from "./plain-copy.ts";
 import { interruptionOf } from "./resume.ts";
 import type { Attributes, Interruption, Queued, Reading, Usage } from "./surface.ts";
+import { unsentIn } from "./unsent.ts";
 
 /** What a conversation looks like from outside. Everything is made when it is asked for, and kept until the conversation changes. */
 export class View<M> implements Omit<Reading<M>, "id" | "recovery" | "holder"> {
@@ -48,6 +49,10 @@ export class View<M> implements Omit<Reading<M>, "id" | "recovery" | "holder"> {
   }
   get attributes(): Attributes {
     return this.#kept("attributes", () => deepFreeze(this.#conversation.attributes));
+  }
+  get warnings(): readonly string[] {
+    const { items, dialect } = this.#conversation;
+    return this.#kept("warnings", () => Object.freeze(unsentIn(items, dialect)));
   }
 
   /** Only a dialect that decodes can have made bytes. */
@@ -100,6 +105,9 @@ export function readingOf<M>(
     },
     get attributes() {
       return view.attributes;
+    },
+    get warnings() {
+      return view.warnings;
     },
   };
 }

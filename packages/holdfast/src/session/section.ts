@@ -1,5 +1,5 @@
 import type { Dialect } from "../dialects/dialect.ts";
-import { answeredBy, type FoundCall, type FoundResult, OpenCalls } from "../dialects/open-calls.ts";
+import { answeredBy, type FoundCall, type FoundResult, OpenCalls, type Wanted } from "../dialects/open-calls.ts";
 import type { Reader } from "../dialects/pairing.ts";
 import { grown } from "../dialects/shape.ts";
 import { type Item, isShown } from "./item.ts";
@@ -30,6 +30,9 @@ export class Section<M> {
   readonly #dialect: Dialect<M> & Pick<Reader<M>, "interleaved">;
   /** The ids of all calls of the agent's that were made before. */
   readonly #past = new Set<string>();
+  /** Withdrawn items that still stand in the list: taken out when somebody looks. */
+  readonly #withdrawn = new Set<Item<M>>();
+  #count = 0;
   readonly #open = new OpenCalls<SectionCall<M>>();
   readonly #provider = new OpenCalls<SectionCall<M>>();
   #calls: readonly SectionCall<M>[] = NONE;
@@ -37,6 +40,7 @@ export class Section<M> {
   #byId: Map<string, SectionCall<M>[]> | null = null;
   #byMessage: Map<string, SectionCall<M>[]> | null = null;
   #byApproval: Map<string, SectionCall<M>> | null = null;
+  #unheld: OpenCalls<SectionCall<M>> | null = null;
   #closed = false;
 
   constructor(dialect: Dialect<M>) {
@@ -44,6 +48,10 @@ export class Section<M> {
   }
 
   get items(): readonly Item<M>[] {
+    if (this.#withdrawn.size > 0) {
+      this.#items = this.#items.filter((item) => !this.#withdrawn.has(item));
+      this.#withdrawn.clear();
+    }
     return this.#items;
   }
 
@@ -64,6 +72,7 @@ export class Section<M> {
     const isSeen = isShown(item);
     if (isAssistants && isSeen && this.#closed) this.#begin();
     this.#items = grown(this.#items, item);
+    this.#count += 1;
     if (!isSeen) return NONE;
     const { message, call: place } = item.entry;
     if (isAssistants) this.#addCalls(item);
@@ -81,7 +90,10 @@ export class Section<M> {
       const open = answeredBy(result, isAssistants, this.#open, this.#provider);
       const call = own === undefined ? (open ?? (item.from === "message" ? this.#unheldBy(result) : null)) : own;
       if (!call || (own !== undefined && (index > 0 || call.answer))) continue;
-      if (call.answer) replaced = grown(replaced, this.#withdrawn(call.answer));
+      if (call.answer) {
+        replaced = grown(replaced, call.answer);
+        this.#withdrawn.add(call.answer);
+      }
       call.answer = item;
     }
     return replaced;
@@ -94,7 +106,7 @@ export class Section<M> {
 
   /** The newest whose result no message holds. */
   unheld(id: string): SectionCall<M> | null {
-    return firstOfNewest(this.#with(id), ({ answer }) => answer?.from === "result");
+    return this.#unheldCalls().take(id);
   }
 
   /** A call of this section has the id. */
@@ -131,18 +143,26 @@ export class Section<M> {
       const { call } = this.#calls[i]!;
       if (call.by === "agent") this.#past.add(call.id);
     }
+    this.clear();
+  }
+
+  /** As if nothing of this section had been said; what was before it stays known. */
+  clear(): void {
     this.#items = NONE;
+    this.#withdrawn.clear();
+    this.#count = 0;
     this.#open.clear();
     this.#provider.clear();
     this.#calls = NONE;
     this.#byId = null;
     this.#byMessage = null;
     this.#byApproval = null;
+    this.#unheld = null;
     this.#closed = false;
   }
 
   #addCalls(item: Item<M>): void {
-    const entry = this.#items.length;
+    const entry = this.#count;
     const calls: readonly FoundCall[] = this.#dialect.calls(item.entry.message);
     this.#byMessage?.set(item.entry.id, []);
     for (let index = 0; index < calls.length; index++) {
@@ -150,6 +170,7 @@ export class Section<M> {
       const found: SectionCall<M> = { item, entry, index, call, answer: null, approved: null };
       this.#calls = grown(this.#calls, found);
       (call.by === "provider" ? this.#provider : this.#open).add(found);
+      this.#unheld?.add(found);
       if (this.#byId) addTo(this.#byId, call.id, found);
       if (this.#byMessage) addTo(this.#byMessage, item.entry.id, found);
       if (call.approval !== undefined) {
@@ -188,35 +209,26 @@ export class Section<M> {
   }
 
   #unheldBy({ call, name, idless }: FoundResult): SectionCall<M> | null {
-    if (!idless) return this.unheld(call);
-    return (
-      this.calls.find(
-        ({ answer, call: made }) => answer?.from === "result" && (name === undefined || made.name === name),
-      ) ?? null
-    );
+    return idless ? this.#unheldCalls().first(name) : this.unheld(call);
   }
 
-  #withdrawn(answer: Item<M>): Item<M> {
-    const at = this.#items.lastIndexOf(answer);
-    if (at >= 0) this.#items = this.#items.toSpliced(at, 1);
-    return answer;
+  /** Those whose result no message holds. */
+  #unheldCalls(): OpenCalls<SectionCall<M>> {
+    if (!this.#unheld) {
+      this.#unheld = new OpenCalls<SectionCall<M>>(UNHELD);
+      for (const found of this.#calls) this.#unheld.add(found);
+    }
+    return this.#unheld;
   }
 }
+
+const UNHELD: Wanted<SectionCall<unknown>> = {
+  is: ({ answer }) => answer?.from === "result",
+  isOver: ({ answer }) => answer !== null && answer.from !== "result",
+};
 
 function addTo<M>(map: Map<string, SectionCall<M>[]>, key: string, call: SectionCall<M>): void {
   const calls = map.get(key);
   if (calls) calls.push(call);
   else map.set(key, [call]);
-}
-
-/** Of several calls with one id, those of the newest message come first, in their order. */
-function firstOfNewest<M>(
-  calls: readonly SectionCall<M>[],
-  fits: (call: SectionCall<M>) => boolean,
-): SectionCall<M> | null {
-  let found: SectionCall<M> | null = null;
-  for (const candidate of calls) {
-    if (fits(candidate) && (!found || candidate.entry !== found.entry)) found = candidate;
-  }
-  return found;
 }

@@ -2,7 +2,7 @@ import type { Dialect, Entry, Metadata } from "../dialects/dialect.ts";
 import type { Holder, Journal, JournalStore, Recovery } from "../journal/contract.ts";
 import { newId } from "../journal/id.ts";
 import type { JournalRecord, Json } from "../journal/record.ts";
-import { TITLE_CHARS_MAX, textOf } from "./attributes.ts";
+import { titleOf } from "./attributes.ts";
 import { asRecorded, type Given, givenTo } from "./carried.ts";
 import type { Conversation } from "./conversation.ts";
 import { editGiven, editRecord } from "./edit.ts";
@@ -133,6 +133,9 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   get attributes(): surface.Attributes {
     return this.#view.attributes;
   }
+  get warnings(): readonly string[] {
+    return this.#view.warnings;
+  }
   get turn(): LiveTurn<M> | null {
     return this.#turn?.isRecorded && !this.#turn.isOver ? this.#turn : null;
   }
@@ -214,8 +217,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   async rename(title: string): Promise<void> {
     this.#assertOpen();
-    const given = textOf("title", title, TITLE_CHARS_MAX);
-    await this.#log.append([{ kind: "session", title: this.#intake.text(given) }]);
+    await this.#log.append([{ kind: "session", title: this.#intake.text(titleOf(title)) }]);
     this.#parts.onTurnEnd(this.id);
   }
 

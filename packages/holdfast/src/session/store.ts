@@ -18,7 +18,7 @@ import { reading } from "./intake.ts";
 import { latest, listSessions } from "./list.ts";
 import { readingOf } from "./reading.ts";
 import { type Redactor, redactorOf } from "./redact/redactor.ts";
-import { SearchIndex } from "./search/search-index.ts";
+import { type OnIncomplete, SearchIndex } from "./search/search-index.ts";
 import { LiveSession } from "./session.ts";
 import { sessionSummariser } from "./summary.ts";
 import type * as surface from "./surface.ts";
@@ -114,17 +114,27 @@ class SessionStore implements surface.Store, Guarded {
 
   async resumeLatest<M = unknown>(
     query: { readonly cwd?: string; readonly app?: string },
-    options: surface.OpenOptions<M> = {},
+    options: surface.OpenOptions<M> & { readonly onPassedOver?: (id: string, error: HoldfastError) => void } = {},
   ): Promise<surface.Session<M> | null> {
     this.#assertOpen();
+    const { onPassedOver = warnOf, ...opening } = options;
+    const passedOver: { readonly id: string; readonly error: HoldfastError }[] = [];
     for await (const id of latest(this.#journals, query, realPath)) {
+      let session: surface.Session<M>;
       try {
-        return await this.resume<M>(id, options);
+        session = await this.resume<M>(id, opening);
       } catch (error) {
         // In use since the list was made, or deleted: the next one, then.
-        if (!isHoldfastError(error, "SESSION_BUSY", "SESSION_NOT_FOUND")) throw error;
+        if (isHoldfastError(error, "SESSION_BUSY", "SESSION_NOT_FOUND")) continue;
+        if (!isOfOneSession(error)) throw error;
+        passedOver.push({ id, error });
+        continue;
       }
+      for (const one of passedOver) onPassedOver(one.id, one.error);
+      return session;
     }
+    // To answer that there is none would be to begin anew what is there.
+    if (passedOver[0]) throw passedOver[0].error;
     return null;
   }
 
@@ -144,13 +154,17 @@ class SessionStore implements surface.Store, Guarded {
     return listSessions(this.#journals, query, realPath);
   }
 
-  async *search(text: string, query: surface.ListQuery = {}): AsyncGenerator<surface.SearchHit, void, undefined> {
+  async *search(
+    text: string,
+    query: surface.ListQuery = {},
+    options: { readonly onIncomplete?: OnIncomplete } = {},
+  ): AsyncGenerator<surface.SearchHit, void, undefined> {
     this.#assertOpen();
     const { limit, after: _after, ...filter } = query;
     const isFiltered = Object.keys(filter).some((name) => name !== "empty");
     const wanted = isFiltered ? await this.#ids(filter) : null;
     let count = 0;
-    for await (const hit of this.#search.search(text, (id) => wanted?.has(id) ?? true)) {
+    for await (const hit of this.#search.search(text, (id) => wanted?.has(id) ?? true, options.onIncomplete)) {
       if (limit !== undefined && count++ >= limit) return;
       yield hit;
     }
@@ -335,4 +349,21 @@ class SessionStore implements surface.Store, Guarded {
   #assertOpen(): void {
     if (this.#closing) throw storeClosed(this.url);
   }
+}
+
+/** Is it about the session that was to be opened, and not about the store? */
+function isOfOneSession(error: unknown): error is HoldfastError {
+  return isHoldfastError(
+    error,
+    "DIALECT_UNKNOWN",
+    "FORMAT_NEWER",
+    "JOURNAL_UNREADABLE",
+    "PATH_UNSAFE",
+    "STORE_FORBIDDEN",
+    "STORE_IO",
+  );
+}
+
+function warnOf(id: string, { code, message }: HoldfastError): void {
+  process.emitWarning(`Session ${id} was passed over, and an older one opened: ${message}`, { code });
 }

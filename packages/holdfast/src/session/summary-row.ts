@@ -1,5 +1,6 @@
 import { type Shape, shapeOf } from "../dialects/shape.ts";
 import type { Json } from "../journal/record.ts";
+import { oneLine } from "./one-line.ts";
 import type { Link } from "./surface.ts";
 
 /**
@@ -37,22 +38,44 @@ export interface SessionRow {
 
 const STATES: readonly unknown[] = ["idle", "open", "cut", "waiting"] satisfies SessionRow["state"][];
 
+/** A row stands in the journal again and again: whatever a session has, it stays small. In units of UTF-16. */
+export const TITLE_CHARS_MAX = 200;
+/** Of what a prompt says. */
+export const PROMPT_CHARS_MAX = 80;
+/** The longest path that systems have. A longer one names no folder, and is not looked for. */
+export const ATTRIBUTE_CHARS_MAX = 4096;
+/** All of a session's labels together, their names counted. */
+export const LABELS_CHARS_MAX = 16 * 1024;
+/** Of a longer queue the rest is only counted. */
+export const QUEUE_IDS_MAX = 64;
+export const QUEUE_ID_CHARS_MAX = 64;
+
+/** Is it a row at all? Then its session need not be read. */
+export function isRow(json: Json): boolean {
+  const shape = shapeOf(json);
+  return shape !== null && typeof shape["title"] === "string" && countIn(shape, "turns") !== undefined;
+}
+
 /** Reads a row, whoever wrote it. What is not as it should be is as good as not there. */
 export function rowOf(json: Json): SessionRow {
   const shape = shapeOf(json);
   if (!shape) return { title: "", titled: false, turns: 0, queued: 0, state: "idle" };
-  const queue = Array.isArray(shape["queue"]) ? shape["queue"].filter((id) => typeof id === "string") : [];
+  const queue = (Array.isArray(shape["queue"]) ? shape["queue"].slice(0, QUEUE_IDS_MAX) : []).filter(
+    (id): id is string => typeof id === "string" && id.length <= QUEUE_ID_CHARS_MAX,
+  );
   const row: SessionRow = {
-    title: stringIn(shape, "title") ?? "",
+    title: lineIn(shape, "title", TITLE_CHARS_MAX) ?? "",
     titled: shape["titled"] === true,
     turns: countIn(shape, "turns") ?? 0,
     queued: Math.max(countIn(shape, "queued") ?? 0, queue.length),
     state: STATES.includes(shape["state"]) ? (shape["state"] as SessionRow["state"]) : "idle",
   };
-  for (const name of ["cwd", "app", "dialect", "prompt", "awaits"] as const) {
+  for (const name of ["cwd", "app", "dialect", "awaits"] as const) {
     const value = stringIn(shape, name);
     if (value !== undefined) row[name] = value;
   }
+  const prompt = lineIn(shape, "prompt", PROMPT_CHARS_MAX);
+  if (prompt !== undefined) row.prompt = prompt;
   if (queue.length > 0) row.queue = queue;
   const labels = labelsIn(shape);
   if (labels) row.labels = labels;
@@ -66,9 +89,16 @@ export function rowOf(json: Json): SessionRow {
   return row;
 }
 
-export function stringIn(shape: Shape, name: string): string | undefined {
+export function stringIn(shape: Shape, name: string, charsMax = ATTRIBUTE_CHARS_MAX): string | undefined {
   const value = shape[name];
-  return typeof value === "string" ? value : undefined;
+  return typeof value === "string" && value.length <= charsMax ? value : undefined;
+}
+
+/** What a row has been made of is on one line already; what somebody else has put there may be anything. */
+function lineIn(shape: Shape, name: string, charsMax: number): string | undefined {
+  const value = shape[name];
+  if (typeof value !== "string") return undefined;
+  return value.length <= charsMax ? value : oneLine(value, charsMax);
 }
 
 export function countIn(shape: Shape, name: string): number | undefined {
@@ -76,10 +106,16 @@ export function countIn(shape: Shape, name: string): number | undefined {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
-/** A copy; undefined if there are none. */
+/** A copy; undefined if there are none. As many as a row has room for: `create` takes no more. */
 export function labelsIn(shape: Shape): Record<string, string> | undefined {
-  const entries = Object.entries(shapeOf(shape["labels"]) ?? {});
-  const labels = entries.filter((entry): entry is [string, string] => typeof entry[1] === "string");
+  const labels: [string, string][] = [];
+  let chars = 0;
+  for (const [name, value] of Object.entries(shapeOf(shape["labels"]) ?? {})) {
+    if (typeof value !== "string") continue;
+    chars += name.length + value.length;
+    if (chars > LABELS_CHARS_MAX) break;
+    labels.push([name, value]);
+  }
   return labels.length > 0 ? Object.fromEntries(labels) : undefined;
 }
 

@@ -1,16 +1,23 @@
 import type { Dialect } from "../dialects/dialect.ts";
 import { type Shape, shapeOf } from "../dialects/shape.ts";
+import { beginningOf } from "../dialects/well-formed.ts";
 import type { Summariser } from "../journal/contract.ts";
 import type { Json } from "../journal/record.ts";
 import { oneLine } from "./one-line.ts";
-import { countIn, labelsIn, linkIn, rowOf, type SessionRow, stringIn } from "./summary-row.ts";
+import {
+  countIn,
+  isRow,
+  labelsIn,
+  linkIn,
+  PROMPT_CHARS_MAX,
+  QUEUE_ID_CHARS_MAX,
+  QUEUE_IDS_MAX,
+  rowOf,
+  type SessionRow,
+  stringIn,
+  TITLE_CHARS_MAX,
+} from "./summary-row.ts";
 
-/** Of what a prompt says, in units of UTF-16. */
-const PROMPT_CHARS_MAX = 80;
-const TITLE_CHARS_MAX = 200;
-/** Of a longer queue the rest is only counted, so that a row stays small. */
-const QUEUE_IDS_MAX = 64;
-const QUEUE_ID_CHARS_MAX = 64;
 /** Strings in a message are cut here before its dialect sees it: images need not be decoded for a title (C28). A multiple of four, as base64 is. */
 const STRING_CHARS_MAX = 4096;
 const DEPTH_MAX = 100;
@@ -58,6 +65,7 @@ export function sessionSummariser(dialectNamed: Dialects): Summariser {
       }
     },
     carries: ({ kind }) => CARRIERS.has(kind),
+    read: (json) => (isRow(json) ? asJson(rowOf(json)) : null),
   };
 }
 
@@ -68,8 +76,8 @@ function asJson(row: SessionRow): Json {
 
 function withAttributes(row: SessionRow, record: Shape): SessionRow {
   const next = { ...row };
-  const title = stringIn(record, "title");
-  if (title !== undefined) {
+  const title = record["title"];
+  if (typeof title === "string") {
     const line = oneLine(title, TITLE_CHARS_MAX);
     next.titled = line !== "";
     next.title = line || (row.titled ? (row.prompt ?? "") : row.title);
@@ -226,7 +234,7 @@ function textOf(dialect: Dialect<any>, stored: Json, by: "user" | "anybody"): st
 
 /** With the long strings in it cut; the very same value if there are none. */
 function shortened(value: Json, depth: number): Json {
-  if (typeof value === "string") return value.length > STRING_CHARS_MAX ? value.slice(0, STRING_CHARS_MAX) : value;
+  if (typeof value === "string") return beginningOf(value, STRING_CHARS_MAX);
   if (typeof value !== "object" || value === null || depth > DEPTH_MAX) return value;
   let changed = false;
   const entries = Object.entries(value).map(([name, member]): [string, Json | undefined] => {

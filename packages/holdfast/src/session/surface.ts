@@ -1,5 +1,6 @@
 import type { Dialect, Entry, Metadata, Outcome } from "../dialects/dialect.ts";
 import type { DialectName } from "../dialects/index.ts";
+import type { HoldfastError } from "../errors.ts";
 import type { Durability, Holder, Recovery, Verification } from "../journal/contract.ts";
 import type { JournalRecord, Json } from "../journal/record.ts";
 
@@ -32,7 +33,7 @@ export interface Store extends AsyncDisposable {
   readonly warnings: readonly string[];
   /**
    * A new session. It is there after a power cut when this resolves, and is listed from its first turn on.
-   * Throws DIALECT_UNKNOWN, STORE_FULL, STORE_IO, STORE_FORBIDDEN, STORE_CLOSED.
+   * Throws DIALECT_UNKNOWN, ATTRIBUTE_INVALID, STORE_FULL, STORE_IO, STORE_FORBIDDEN, STORE_CLOSED.
    */
   create<M = unknown>(options: CreateOptions<M>): Promise<Session<M>>;
   /**
@@ -40,22 +41,35 @@ export interface Store extends AsyncDisposable {
    * Throws SESSION_NOT_FOUND, SESSION_BUSY { holder, sameProcess }, DIALECT_UNKNOWN, FORMAT_NEWER, ID_INVALID, and what the disk says.
    */
   resume<M = unknown>(id: string, options?: OpenOptions<M>): Promise<Session<M>>;
-  /** The latest session that fits and is not in use, opened as by `resume`; null if there is none. */
+  /**
+   * The latest session that fits and is not in use, opened as by `resume`; null if there is none. One that was interrupted, or waits for a person, comes before those that were finished. One that cannot be opened is passed
+   * over: `onPassedOver` is told, or else a warning is emitted; if no other fits, its error is thrown.
+   */
   resumeLatest<M = unknown>(
     query: { readonly cwd?: string; readonly app?: string },
-    options?: OpenOptions<M>,
+    options?: OpenOptions<M> & { readonly onPassedOver?: (id: string, error: HoldfastError) => void },
   ): Promise<Session<M> | null>;
   /** The session that this process has open through this store, to come back to it after a swap; null if it has not. */
   // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
   live(id: string): Session<any> | null;
   /** The conversation as it stands, without the lease; writes nothing. Throws SESSION_NOT_FOUND, DIALECT_UNKNOWN, FORMAT_NEWER. */
   read<M = unknown>(id: string): Promise<Reading<M>>;
-  /** Newest first, a page at a time. Reads no transcripts (P7). Throws CURSOR_STALE for an `after` that no list gave out. */
+  /** Newest first, a page at a time, also if a clock was wrong. Reads no transcripts (P7). One that cannot be read is marked, and keeps no other from being listed (P9). Throws CURSOR_STALE for an `after` that no list gave out. */
   list(query?: ListQuery): Promise<{ readonly sessions: Summary[]; readonly next?: string }>;
   /**
    * Full text, over titles and the texts of messages: all the words must be there; the last one may be the beginning of a word. Newest sessions first. A hit in a title has the message `""`.
+   * Of a message its first eight million characters are searched. `onIncomplete` is told of sessions with a longer one (`why` is null), and of those that cannot be read, with the reason; others are searched all the same (P9).
    */
-  search(text: string, query?: ListQuery): AsyncIterable<SearchHit>;
+  search(
+    text: string,
+    query?: ListQuery,
+    options?: {
+      readonly onIncomplete?: (
+        session: string,
+        why: { readonly code: string; readonly message: string } | null,
+      ) => void;
+    },
+  ): AsyncIterable<SearchHit>;
   has(id: string): Promise<boolean>;
   /** Every record once, in order, as it is written, by whatever process. Ends when the signal fires, the session is deleted, or the store is closed. */
   follow(id: string, after?: number, options?: { readonly signal?: AbortSignal }): AsyncIterable<JournalRecord>;
@@ -102,6 +116,7 @@ export interface CreateOptions<M> extends Omit<OpenOptions<M>, "dialect"> {
   readonly title?: string;
   /** The folder that the agent works in; lists and `resumeLatest` find it by its real path. */
   readonly cwd?: string;
+  /** At most 16,384 characters together, names and values. */
   readonly labels?: Record<string, string>;
   /** The session, and the call in it, that this one works for. */
   readonly parent?: Link;
@@ -120,6 +135,8 @@ export interface ListQuery {
   readonly until?: string;
   /** Also sessions without a turn. */
   readonly empty?: boolean;
+  /** Only sessions that cannot be read. Else those are listed too, unless `status` or `labels` are asked for. */
+  readonly unreadable?: true;
   /** Default 100. */
   readonly limit?: number;
   /** The `next` of the page before. */
@@ -139,6 +156,8 @@ export interface Summary {
   readonly status: "running" | "interrupted" | "waiting" | "idle";
   readonly labels?: Readonly<Record<string, string>>;
   readonly parent?: Link;
+  /** Why the session cannot be read now (it belongs to another user, its disk fails). The rest is what was known of it before, if anything was. */
+  readonly unreadable?: { readonly code: string; readonly message: string };
 }
 
 export interface SearchHit {
@@ -169,6 +188,11 @@ export interface Reading<M> {
   /** Who writes to it now. */
   readonly holder: Holder | null;
   readonly attributes: Attributes;
+  /**
+   * What is recorded and in no request, because its provider would refuse it there, in words for a developer: reasoning without its encrypted content or its signature, say. Empty if all is well. Each is
+   * also a warning of Node's (`process.emitWarning`, code `HOLDFAST_UNSENT`), once in a process.
+   */
+  readonly warnings: readonly string[];
 }
 
 /** One conversation, open for writing. Everything that it records is durable when the promise resolves, unless a call says otherwise. */
@@ -206,6 +230,7 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
   dequeue(id: string): Promise<void>;
   /** Anything of the application's own. The last of each name is in `attributes.notes`, over epochs too. */
   note(name: string, value: Json): Promise<void>;
+  /** Throws ATTRIBUTE_INVALID. */
   rename(title: string): Promise<void>;
   /** Every record once, in order, from the beginning or after a seq; goes on until the signal fires or the session is closed. */
   follow(options?: { after?: number; signal?: AbortSignal }): AsyncIterable<JournalRecord>;

@@ -3,6 +3,8 @@ import type { Intake } from "./intake.ts";
 import { type Item, isShown } from "./item.ts";
 import { SYNCED } from "./records.ts";
 import { type GivenArray, type Held, TAIL_MAX } from "./sync-given.ts";
+import { stepsOfGiven } from "./unsent.ts";
+import { originalOf } from "./view.ts";
 
 /** A message of the application's array, and what is recorded of it. */
 export interface Slot<M> {
@@ -112,7 +114,7 @@ export function slotsOfView<M>(
 export function viewSlots<M>(view: readonly M[], items: readonly Item<M>[]): Slot<M>[] {
   const ids = new Map<M, string>();
   for (const { entry } of items) ids.set(entry.message, entry.id);
-  return view.map((message) => slotOf(message, message, ids.get(message) ?? null));
+  return view.map((message) => slotOf(message, message, ids.get(originalOf(message)) ?? null));
 }
 
 /**
@@ -151,9 +153,10 @@ export function slotsOfArranged<M>(
 ): Slot<M>[] | null {
   const { array } = comparison;
   if (view.length === 0) return null;
-  const entries = array.objects.map((_, at) => {
-    const id = String(at);
-    return { id, seq: at, at: "", turn: 0, step: id, message: comparison.stored(at), metadata: {} };
+  const messages = array.objects.map((_, at) => comparison.stored(at));
+  const steps = stepsOfGiven(messages, dialect, String);
+  const entries = messages.map((message, at) => {
+    return { id: String(at), seq: at, at: "", turn: 0, step: steps[at]!, message, metadata: {} };
   });
   const isShown = (end: number, until: number): boolean => {
     const arranged = dialect.arrange(entries.slice(0, end), { changedAt: null, next: "model" });

@@ -1,4 +1,5 @@
 import type { Dialect } from "../dialects/dialect.ts";
+import { wellFormed } from "../dialects/well-formed.ts";
 import type { Comparison, Slot } from "./sync-known.ts";
 
 /**
@@ -83,7 +84,7 @@ function nearEnds(from: number, to: number, messages: number): number[] {
 }
 
 function sortOf<M>(message: M, dialect: Dialect<M>): string {
-  return JSON.stringify([placesOf(message, dialect), dialect.text(message).slice(0, 200)]);
+  return JSON.stringify(wellFormed([placesOf(message, dialect), dialect.text(message).slice(0, 200)]));
 }
 
 /** Who says it, which calls it makes, and which it answers. A message that has been changed without a change of these has its place in the conversation still. */

@@ -1,4 +1,5 @@
 import type { Dialect, Entry, Metadata, Outcome } from "../dialects/dialect.ts";
+import { isWellFormed } from "../dialects/well-formed.ts";
 import type { Json } from "../journal/record.ts";
 import { ChangedPast } from "./changed-past.ts";
 import type { Item } from "./item.ts";
@@ -16,16 +17,23 @@ const EMPTY: Metadata = Object.freeze({});
 
 /** What was said in this epoch, in order, and the live end of it. */
 export class Transcript<M> {
-  readonly items: Item<M>[] = [];
   readonly changed: ChangedPast<M>;
   readonly #dialect: Dialect<M>;
+  readonly #items: Item<M>[] = [];
+  /** Items whose place another has taken, and that still stand in the list: taken out when somebody looks. */
+  readonly #gone = new Set<Item<M>>();
   readonly #byId = new Map<string, Item<M>>();
   readonly #earlyPatches = new Map<string, Metadata[]>();
+  /** Messages whose texts nobody has looked at yet. */
+  #unread: M[] = [];
+  #isWellFormed = true;
   /** What the epoch brought along is shown as it says, not as its metadata does. */
   readonly #isPending: boolean;
   /** For what goes through everything again; null until something has changed the past. */
   #again: Dialect<M> | null = null;
   #section: Section<M>;
+  /** From this place on the live end is to be found again, when somebody asks for it. */
+  #staleFrom = Number.POSITIVE_INFINITY;
   /** Where the next answer is to stand, if not at the end; which step that is, its first message says. */
   #answer: { at: number; step: string | null } | null = null;
 
@@ -36,8 +44,23 @@ export class Transcript<M> {
     this.#section = new Section(dialect);
   }
 
+  get items(): Item<M>[] {
+    if (this.#gone.size > 0) this.#takeOut();
+    return this.#items;
+  }
+
   get section(): Section<M> {
+    if (this.#staleFrom < Number.POSITIVE_INFINITY) this.#findSection();
     return this.#section;
+  }
+
+  /** Whether all of it can be sent as it is. Each message is looked at once, and not before somebody asks. */
+  get isWellFormed(): boolean {
+    for (let i = 0; i < this.#unread.length && this.#isWellFormed; i++) {
+      this.#isWellFormed = isWellFormed(this.#unread[i]);
+    }
+    this.#unread = [];
+    return this.#isWellFormed;
   }
 
   find(id: string): Item<M> | null {
@@ -65,7 +88,7 @@ export class Transcript<M> {
       return answer.at++;
     }
     this.#answer = null;
-    if (step === id || this.items.at(-1)?.entry.step === step) return null;
+    if (step === id || this.#items.at(-1)?.entry.step === step) return null;
     const before = this.items.findLastIndex(({ entry }) => entry.step === step);
     return before < 0 ? null : before + 1;
   }
@@ -73,7 +96,7 @@ export class Transcript<M> {
   /** The result of a tool that no message holds. False if it cannot be phrased (R8), or is there already. */
   result(record: Stamped<records.ToolEnded>, place: { message: string; index: number } | null): boolean {
     if (this.#byId.has(record.id)) return false;
-    const at = place && this.#section.at(place.message, place.index);
+    const at = place && this.section.at(place.message, place.index);
     // The provider's calls are not ours to answer (R8).
     const found = at?.call.by === "agent" ? at : null;
     const message = this.#resultOf(record, found?.call);
@@ -101,25 +124,27 @@ export class Transcript<M> {
       this.#push(this.#itemOf(Object.freeze(entry), "repair", {}));
     }
     if (asked === undefined) return;
-    this.#answer = { at: this.items.length, step: null };
-    this.items.push(...behind);
-    this.#reindex();
+    const { items } = this;
+    this.#answer = { at: items.length, step: null };
+    this.#reindex(items.length);
+    for (const item of behind) items.push(item);
   }
 
   /** Takes out what others said since, and marks results of that time as late. */
   #setAside(asked: number): Item<M>[] {
-    let from = this.items.length;
-    while (from > 0 && this.items[from - 1]!.entry.seq > asked && this.items[from - 1]!.role !== "assistant") from -= 1;
-    const since = this.items.splice(from);
+    const { items } = this;
+    let from = items.length;
+    while (from > 0 && items[from - 1]!.entry.seq > asked && items[from - 1]!.role !== "assistant") from -= 1;
+    this.#reindex(from);
+    const since = items.splice(from);
     const behind: Item<M>[] = [];
     for (const item of since) {
       const { message } = item.entry;
       const isResult = this.#dialect.results(message).length > 0 && this.#dialect.text(message).trim() === "";
       if (isResult) item.entry = Object.freeze({ ...item.entry, late: true as const });
-      if (isResult) this.items.push(item);
+      if (isResult) items.push(item);
       else behind.push(item);
     }
-    this.#reindex();
     return behind;
   }
 
@@ -129,7 +154,7 @@ export class Transcript<M> {
     for (let item = this.#byId.get(id); item; item = this.#byId.get(id)) {
       const { synthetic, call: known } = item.entry;
       const isSame = known?.message === call?.message && known?.index === call?.index;
-      const isOpen = call !== undefined && this.#section.at(call.message, call.index)?.answer === null;
+      const isOpen = call !== undefined && this.section.at(call.message, call.index)?.answer === null;
       if (synthetic !== undefined && isSame && !isOpen) return null;
       id += "~";
     }
@@ -181,7 +206,7 @@ export class Transcript<M> {
   settle(): void {
     if (!this.changed.isPending) return;
     this.#again ??= remembering(this.#dialect);
-    if (this.changed.settle(this.items, this.#again)) this.#reindex();
+    if (this.changed.settle(this.items, this.#again)) this.#reindex(0);
   }
 
   entryOf(record: Omit<Stamped<records.MessageRecord>, "kind">): Entry<M> {
@@ -205,34 +230,55 @@ export class Transcript<M> {
 
   /** A result that comes too late is kept from the model. What somebody says beside it is not. */
   #isLate({ entry: { message }, role }: Item<M>): boolean {
-    if (role !== "tool" || !this.#section.isLate(this.#dialect.results(message))) return false;
+    if (role !== "tool" || !this.section.isLate(this.#dialect.results(message))) return false;
     return this.#dialect.text(message).trim() === "";
   }
 
   #insert(item: Item<M>, at: number): void {
     this.items.splice(at, 0, item);
     this.#byId.set(item.entry.id, item);
-    this.#reindex();
+    this.#reindex(at);
   }
 
   #push(item: Item<M>): void {
     this.#answer = null;
-    this.items.push(item);
+    const { section } = this;
+    this.#items.push(item);
     this.#byId.set(item.entry.id, item);
-    const replaced = this.#section.add(item);
+    const replaced = section.add(item);
     for (let i = 0; i < replaced.length; i++) this.#remove(replaced[i]!);
   }
 
   #remove(item: Item<M>): void {
-    const at = this.items.lastIndexOf(item);
-    if (at >= 0) this.items.splice(at, 1);
+    this.#gone.add(item);
     this.#byId.delete(item.entry.id);
   }
 
-  /** What is shown has changed: the live end is found anew. */
-  #reindex(): void {
-    this.#section = new Section(this.#again ?? this.#dialect);
-    for (const item of this.items) this.#section.add(item);
+  /** They stand near the end: no more is looked at than from there on. */
+  #takeOut(): void {
+    const items = this.#items;
+    let to = items.length;
+    for (let left = this.#gone.size; left > 0 && to > 0; ) if (this.#gone.has(items[--to]!)) left -= 1;
+    for (let from = to; from < items.length; from++) if (!this.#gone.has(items[from]!)) items[to++] = items[from]!;
+    items.length = to;
+    this.#gone.clear();
+  }
+
+  /** From this place on, what is shown has changed. */
+  #reindex(from: number): void {
+    this.#staleFrom = Math.min(this.#staleFrom, from);
+  }
+
+  /** The live end is found again: from its own beginning, if nothing has changed before that. */
+  #findSection(): void {
+    const { items } = this;
+    const [first] = this.#section.items;
+    const begins = first === undefined ? -1 : items.lastIndexOf(first);
+    const isKept = begins >= 0 && begins < this.#staleFrom;
+    this.#staleFrom = Number.POSITIVE_INFINITY;
+    if (isKept) this.#section.clear();
+    else this.#section = new Section(this.#again ?? this.#dialect);
+    for (let at = isKept ? begins : 0; at < items.length; at++) this.#section.add(items[at]!);
   }
 
   #resultOf(record: records.ToolEnded, call: { id: string; name: string } | undefined): M | null {
@@ -259,21 +305,21 @@ export class Transcript<M> {
     // A result goes together with its call, from the next turn on.
     if (isToBe && !hidden) this.changed.note();
     const role = this.#dialect.role(entry.message);
+    if (this.#isWellFormed) this.#unread.push(entry.message);
     return { entry, from, role, hidden, redacted: flags.redacted === true };
   }
 
   /** A step is hidden as a whole, and comes as a whole (R3). */
   #joinsHidden(step: string): boolean {
-    const before = this.items.at(-1);
+    const before = this.#items.at(-1);
     return before?.hidden === true && before.entry.step === step;
   }
 
   #hideStep(step: string): void {
-    let isChanged = false;
-    for (let at = this.items.length - 1; at >= 0 && this.items[at]!.entry.step === step; at--) {
-      isChanged ||= !this.items[at]!.hidden;
-      this.items[at]!.hidden = true;
+    const { items } = this;
+    for (let at = items.length - 1; at >= 0 && items[at]!.entry.step === step; at--) {
+      if (!items[at]!.hidden) this.#reindex(at);
+      items[at]!.hidden = true;
     }
-    if (isChanged) this.#reindex();
   }
 }

@@ -23,6 +23,8 @@ import type {
 } from "./surface.ts";
 import { Tools } from "./tools.ts";
 import { itemsFrom, optionsTaken, type Taken, takenIn, usageTaken } from "./unit.ts";
+import { unsentIn } from "./unsent.ts";
+import { reasonWords } from "./words.ts";
 
 /** Total, as `fail` is: whatever is thrown, the turn failed. */
 function isError(error: unknown): boolean {
@@ -31,6 +33,15 @@ function isError(error: unknown): boolean {
   } catch {
     return false;
   }
+}
+
+const warned = new Set<string>();
+
+/** Once in a process: it goes to stderr, unless the application listens to warnings or has turned them off. */
+function warnOnce(text: string): void {
+  if (warned.has(text)) return;
+  warned.add(text);
+  process.emitWarning(text, { type: "HoldfastWarning", code: "HOLDFAST_UNSENT" });
 }
 
 /** A turn that this process works on. */
@@ -155,7 +166,8 @@ export class LiveTurn<M> implements Turn<M> {
     let outcome: Outcome<T>;
     if (this.#wasAborted) {
       outcome = { error: this.signal.reason };
-      await this.#tools.end(callId, { error: `It did not run: ${wordsOf(outcome.error)}.` }, undefined, running);
+      const why = reasonWords(wordsOf(outcome.error));
+      await this.#tools.end(callId, { error: `It did not run: ${why}.` }, undefined, running);
       return outcome;
     }
     try {
@@ -279,6 +291,7 @@ export class LiveTurn<M> implements Turn<M> {
       draft?.release("itself");
       other?.release("another");
       if (this.#draft === draft || this.#draft === other) this.#draft = null;
+      if (taken.isAnswer) this.#warn(items.ids);
       const after = options.usage ? 1 : 0;
       return { id: items.ids[0]!, ids: [...items.ids], seq: last - after - items.ids.length + 1 };
     } catch (error) {
@@ -318,6 +331,14 @@ export class LiveTurn<M> implements Turn<M> {
   #isAskedSinceAnswer(): boolean {
     const last = this.#host.conversation.items.findLast((item) => item.role === "assistant" && isShown(item));
     return this.#host.askedAt() >= Math.max(last?.entry.seq ?? 0, this.prompt.seq);
+  }
+
+  /** Of what was recorded and will not be sent. */
+  #warn(ids: readonly string[]): void {
+    const { conversation } = this.#host;
+    if (!conversation.dialect.unsent) return;
+    const recorded = ids.flatMap((id) => conversation.find(id) ?? []);
+    for (const why of unsentIn(recorded, conversation.dialect)) warnOnce(why);
   }
 
   #draftRecord(piece: DraftPiece): SessionRecord {

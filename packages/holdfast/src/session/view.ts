@@ -1,4 +1,5 @@
 import type { Entry } from "../dialects/dialect.ts";
+import { isWellFormed, wellFormed } from "../dialects/well-formed.ts";
 import type { Conversation } from "./conversation.ts";
 import { isShown } from "./item.ts";
 import { deepFreeze } from "./plain-copy.ts";
@@ -21,7 +22,29 @@ export function arranged<M>(conversation: Conversation<M>, { next, made, without
     if (isShown(item) && (without.size === 0 || !without.has(item.entry.step))) entries.push(item.entry);
   }
   for (const entry of made) entries.push(entry);
-  return deepFreeze(dialect.arrange(entries, { ...changed.seen(items), next }));
+  const messages = deepFreeze(dialect.arrange(entries, { ...changed.seen(items), next }));
+  const isFit = conversation.isWellFormed && made.every(({ message }) => isWellFormed(message));
+  return isFit ? messages : Object.freeze(messages.map(sent));
+}
+
+const copies = new WeakMap<object, object>();
+const originals = new WeakMap<object, object>();
+
+/** What a model is given of a message, which is frozen: the message itself, or a copy without half a character, and always the same copy. */
+function sent<M>(message: M): M {
+  if (typeof message !== "object" || message === null) return wellFormed(message);
+  const known = copies.get(message);
+  if (known) return known as M;
+  const copy = deepFreeze(wellFormed(message));
+  copies.set(message, copy);
+  if (copy !== message) originals.set(copy, message);
+  return copy;
+}
+
+/** The message that a view was made of, if it shows a copy of it. */
+export function originalOf<M>(message: M): M {
+  const original = typeof message === "object" && message !== null ? originals.get(message) : undefined;
+  return (original as M | undefined) ?? message;
 }
 
 /** Whether a request with what is shown would end with words of the model's (R2). Looks at no more than it must. */

@@ -1,8 +1,24 @@
 import { oneLine } from "./one-line.ts";
 import type { Interruption, OpenCall } from "./surface.ts";
 
-/** Of what a turn failed with, or was stopped for: an SDK's error may hold pages, and each call that was left open says it again. The whole is in the journal. */
+/**
+ * What is put into words for the model is bounded: an SDK's error may hold pages, and each call that was left open says it again. What is longer is cut between characters and ends with "…"; the whole is in the
+ * journal.
+ */
 const REASON_CHARS = 300;
+/** Of a name: who stopped the turn, a signal, a tool. */
+const NAME_CHARS = 80;
+/** So many tools are named; the others are counted. */
+const NAMES_MAX = 20;
+
+/** Why something happened, as the model is told. */
+export function reasonWords(reason: string): string {
+  return oneLine(reason, REASON_CHARS);
+}
+
+function nameWords(name: string): string {
+  return oneLine(name, NAME_CHARS);
+}
 
 /** What the model is told of an interruption, in words. Recorded with the repair that says them, so that a later release may word it better (R1). */
 export type How = Interruption<unknown>["how"] | { readonly kind: "completed" };
@@ -14,14 +30,14 @@ export function because(how: How): string {
       return "the process died";
     case "signal":
       return how.signal.startsWith("SIG")
-        ? `the process was ended by ${how.signal}`
-        : `the process ended (${how.signal})`;
+        ? `the process was ended by ${nameWords(how.signal)}`
+        : `the process ended (${nameWords(how.signal)})`;
     case "aborted":
-      return `${how.by} stopped it${how.reason ? ` (${oneLine(how.reason, REASON_CHARS)})` : ""}`;
+      return `${nameWords(how.by) || "the application"} stopped it${how.reason ? ` (${reasonWords(how.reason)})` : ""}`;
     case "failed":
-      return `it failed${how.error ? ` (${oneLine(how.error, REASON_CHARS)})` : ""}`;
+      return `it failed${how.error ? ` (${reasonWords(how.error)})` : ""}`;
     case "suspended":
-      return `it waited for a person (${how.reason})`;
+      return `it waited for a person (${reasonWords(how.reason)})`;
     case "completed":
       return "the turn had ended";
   }
@@ -69,8 +85,13 @@ export interface ToolNames {
 
 function toolWords({ started, ended }: ToolNames): string {
   const parts: string[] = [];
-  if (started.length > 0)
-    parts.push(` Started, with an unknown outcome: ${started.join(", ")}. Check before repeating.`);
-  if (ended.length > 0) parts.push(` Run to its end, but the call is not recorded: ${ended.join(", ")}.`);
+  if (started.length > 0) parts.push(` Started, with an unknown outcome: ${listed(started)}. Check before repeating.`);
+  if (ended.length > 0) parts.push(` Run to its end, but the call is not recorded: ${listed(ended)}.`);
   return parts.join("");
+}
+
+function listed(names: readonly string[]): string {
+  const shown = names.slice(0, NAMES_MAX).map((name) => nameWords(name) || "a tool without a name");
+  const rest = names.length - shown.length;
+  return rest > 0 ? `${shown.join(", ")}, and ${rest} more` : shown.join(", ");
 }

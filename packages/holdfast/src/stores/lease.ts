@@ -5,6 +5,7 @@ import type { Disk, DiskLock, DiskStat } from "../disk/disk.ts";
 import { diskFailure, isForbidden } from "../disk/failure.ts";
 import { errnoOf, HoldfastError } from "../errors.ts";
 import type { Holder } from "../journal/contract.ts";
+import { newId } from "../journal/id.ts";
 import { sessionBusy } from "../journal/refusals.ts";
 
 /** A probe of somebody else's can hold the lock for an instant, so a taker tries again for this long (S14). */
@@ -14,27 +15,56 @@ const RETRY_MS = 5;
 /** What opening a file says that went away meanwhile: the system, and SQLite. */
 const LOST = new Set(["ENOENT", "ERR_SQLITE_ERROR"]);
 
+/** The hard lock costs a child process, so a session that is opened and closed at once does without. */
+const HARDEN_AFTER_MS = 100;
+/** Looks from other processes take the hard lock for an instant, so one refusal does not settle it. Each try waits twice as long as the one before. */
+const HARDEN_TRIES = 6;
+const NOTE_BYTES_MAX = 4096;
+const TEMPORARY = ".tmp";
+const DAY_MS = 24 * 3600 * 1000;
+
 export interface Lease {
+  /** Nothing that other code of this process does can end the lease. Where it can, a store looks for another writer before each acknowledgement. */
+  readonly isSure: boolean;
+  /** Where the last writer closed the session, if it said so and nobody has written since; else null. */
+  readonly lastClose: ClosedAt | null;
+  /** Takes `lastClose` away, for good. Of all who try, one gets true. */
+  takeClose(): boolean;
   /** Throws LEASE_LOST if the lease file is no longer the one that was locked. */
   assertHeld(): void;
-  release(): void;
+  /** `closedAt` tells the next writer that the session was closed there, and that all of it is durable. */
+  release(closedAt?: ClosedAt): void;
+}
+
+/** Where a session ended when its writer closed it. */
+export interface ClosedAt {
+  readonly segment: string;
+  readonly bytes: number;
 }
 
 interface Held {
   readonly lock: DiskLock;
   readonly holder: Holder;
+  hardLock: DiskLock | null;
+  hardening?: NodeJS.Timeout;
 }
 
 /**
- * Every lease that this process holds, by the identity of its file: per Disk, since each has a kernel of its own. A lock goes with any
- * descriptor of its file that this process closes, so nothing may open a file that stands here (S13); and the map keeps the lock
+ * Every lease that this process holds, by the identity of its file: per Disk, since each has a kernel of its own. The map keeps the lock
  * from the garbage collector.
  */
 const heldBy = new WeakMap<Disk, Map<string, Held>>();
 
 /**
- * The right to write, as a lock of the operating system on an empty file. It ends with its holder, by the kernel's hand (P6). This
- * module alone names lease files.
+ * The right to write to a session: locks of the operating system, which end with their holder, by the kernel's hand (P6). This module alone names their files:
+ *
+ * - `<id>`: an empty file with a POSIX lock (by SQLite), taken in half a millisecond. Any code of the holder's process that opens and closes this file, a
+ *   backup or a grep, gives the lock away in silence (S13).
+ * - `<id>.lock`: a hard lock, taken a moment later, which no `close` gives away. Not every system has one.
+ * - `<id>.json`: who holds it, for the words of an error. It never decides.
+ * - `<id>.closed`: left by a writer that has closed the session in order; taken away by the next one that writes.
+ *
+ * A lock can be lost all the same (somebody removes the files). So a store does not rest on it: two writers of one session must do no harm.
  */
 export class Leases {
   readonly #disk: Disk;
@@ -99,7 +129,7 @@ export class Leases {
     try {
       const own = this.#own(id);
       if (own || this.#disk.stat(path)?.kind !== "file") return own;
-      return this.#disk.isLocked(path) ? this.#words(id) : null;
+      return this.#disk.isLocked(path) || this.#isHeldWithoutLock(id) ? this.#words(id) : null;
     } catch (error) {
       // A lease file with content, or one that went away: nobody can hold that.
       if (errnoOf(error) === "EBADF" || this.#isGone(path)) return null;
@@ -119,7 +149,18 @@ export class Leases {
 
   /** Removes the lease files of a session that is gone. Only under its lease. */
   forget(id: string): void {
-    for (const path of [this.#wordsPath(id), this.#path(id)]) if (this.#disk.stat(path)) this.#disk.remove(path);
+    const paths = [this.#wordsPath(id), this.#closedPath(id), this.#hardLockPath(id), this.#path(id)];
+    for (const path of paths) if (this.#disk.stat(path)) this.#disk.remove(path);
+  }
+
+  /** Removes what somebody was writing here when he was killed, long ago. */
+  tidy(nowMs: number): void {
+    if (this.#isMissing) return;
+    for (const name of this.#disk.list(this.#folder)) {
+      const path = join(this.#folder, name);
+      const isOld = nowMs - (this.#disk.stat(path)?.mtimeMs ?? nowMs) > DAY_MS;
+      if (name.endsWith(TEMPORARY) && isOld) this.#disk.remove(path);
+    }
   }
 
   /** The ids that have a lease file. */
@@ -136,7 +177,7 @@ export class Leases {
       const key = identity(before);
       if (this.#held.has(key)) return null;
       const lock = this.#disk.lock(path);
-      return lock && this.#hold(id, app, path, key, lock);
+      return lock && this.#hold(id, app, key, lock);
     } catch (error) {
       // Removed by somebody who tidies up, between our look and our lock: it is made anew.
       if (LOST.has(errnoOf(error) ?? "") && this.#isGone(path)) return null;
@@ -144,36 +185,94 @@ export class Leases {
     }
   }
 
-  /** The lock is ours; it becomes a lease if the file is still the one that was looked at. */
-  #hold(id: string, app: string, path: string, key: string, lock: DiskLock): Lease | null {
+  /** The lock is ours; it becomes a lease if the file is still the one that was looked at, and nobody holds the session without its lock. */
+  #hold(id: string, app: string, key: string, lock: DiskLock): Lease | null {
+    const path = this.#path(id);
     const holder: Holder = { pid: process.pid, host: hostname(), app, since: new Date().toISOString() };
+    const held: Held = { lock, holder, hardLock: null };
+    let lastClose: ClosedAt | null;
     try {
       const after = this.#disk.stat(path);
-      if (!after || identity(after) !== key) {
-        // Somebody removed the file between our look and our lock: what we hold is nobody's lease.
+      if (!after || identity(after) !== key || this.#isHeldWithoutLock(id)) {
+        // Somebody removed the file between our look and our lock, or has lost the lock and not the session.
         lock.release();
         return null;
       }
-      this.#held.set(key, { lock, holder });
+      this.#held.set(key, held);
       this.#announce(id, holder);
+      lastClose = closedAtOf(this.#read(this.#closedPath(id)));
     } catch (error) {
       this.#held.delete(key);
       lock.release();
       throw error;
     }
-    let released = false;
+    let isReleased = false;
+    this.#hardenLater(id, held, () => isReleased);
     return {
+      get isSure() {
+        return held.hardLock !== null;
+      },
+      lastClose,
+      takeClose: () => this.#takeClose(id, lastClose),
       assertHeld: () => {
         const now = this.#disk.stat(path);
         if (!now || identity(now) !== key) throw lost(id, path);
       },
-      release: () => {
-        if (released) return;
-        released = true;
+      release: (closedAt) => {
+        if (isReleased) return;
+        isReleased = true;
+        clearTimeout(held.hardening);
+        if (closedAt) this.#write(this.#closedPath(id), closedAt);
         this.#held.delete(key);
+        held.hardLock?.release();
         lock.release();
       },
     };
+  }
+
+  #hardenLater(id: string, held: Held, isReleased: () => boolean, tried = 0): void {
+    held.hardening = setTimeout(() => this.#harden(id, held, isReleased, tried + 1), HARDEN_AFTER_MS * 2 ** tried);
+    held.hardening.unref();
+  }
+
+  async #harden(id: string, held: Held, isReleased: () => boolean, tried: number): Promise<void> {
+    try {
+      const hardLock = await this.#disk.hardLock(this.#hardLockPath(id));
+      if (isReleased()) hardLock?.release();
+      else if (hardLock) held.hardLock = hardLock;
+      else if (tried < HARDEN_TRIES) this.#hardenLater(id, held, isReleased, tried);
+    } catch (error) {
+      // The lease is held all the same, and is not sure.
+      if (errnoOf(error) === undefined) throw error;
+    }
+  }
+
+  /**
+   * The POSIX lock of a living holder can have been given away inside its own process, and that lock cannot tell. Where the last holder may be alive, the
+   * hard lock is asked too, which costs a child process.
+   */
+  #isHeldWithoutLock(id: string): boolean {
+    const { pid, host } = this.#words(id);
+    if (!Number.isSafeInteger(pid) || pid < 1) return false;
+    if (host === hostname() && (pid === process.pid || !isAlive(pid))) return false;
+    // Its last writer closed it, and nobody has written since.
+    if (this.#disk.stat(this.#closedPath(id))) return false;
+    return this.#disk.isHardLocked(this.#hardLockPath(id));
+  }
+
+  /** By a rename, which one of all who try can do; and then it is looked at, since it may have been taken and left again meanwhile. */
+  #takeClose(id: string, expected: ClosedAt | null): boolean {
+    const path = this.#closedPath(id);
+    const taken = temporaryName(path);
+    try {
+      this.#disk.rename(path, taken);
+      const found = closedAtOf(this.#read(taken));
+      this.#disk.remove(taken);
+      return found !== null && found.segment === expected?.segment && found.bytes === expected.bytes;
+    } catch (error) {
+      if (errnoOf(error) === "ENOENT") return false;
+      throw diskFailure(error, "take the lease of a session", path, "Nothing was written.");
+    }
   }
 
   /** The file is there, regular and empty, before SQLite sees it. */
@@ -202,15 +301,17 @@ export class Leases {
     return stat;
   }
 
-  /** For the words of an error only, so a full disk may keep it from being written. */
   #announce(id: string, holder: Holder): void {
-    const path = this.#wordsPath(id);
-    const temporary = `${path}.tmp`;
+    this.#write(this.#wordsPath(id), holder);
+  }
+
+  /** Whole or not at all. Everybody can do without what stands in these files, so a full disk may keep them from being written. */
+  #write(path: string, content: Holder | ClosedAt): void {
+    const temporary = temporaryName(path);
     try {
-      if (this.#disk.stat(temporary)) this.#disk.remove(temporary);
       const file = this.#disk.open(temporary, "create");
       try {
-        file.write(Buffer.from(`${JSON.stringify(holder)}\n`));
+        file.write(Buffer.from(`${JSON.stringify(content)}\n`));
       } finally {
         file.close();
       }
@@ -236,18 +337,24 @@ export class Leases {
   }
 
   #words(id: string): Holder {
-    const unknown: Holder = { pid: 0, host: "unknown", app: "unknown", since: "unknown" };
+    const found = this.#read(this.#wordsPath(id)) as Partial<Holder>;
+    return { pid: 0, host: "unknown", app: "unknown", since: "unknown", ...found };
+  }
+
+  /** Empty if there is no such file, or nothing that can be read. */
+  #read(path: string): object {
     try {
-      const file = this.#disk.open(this.#wordsPath(id), "read");
+      const file = this.#disk.open(path, "read");
       try {
-        const bytes = Buffer.alloc(4096);
+        const bytes = Buffer.alloc(NOTE_BYTES_MAX);
         const length = file.read(bytes, 0, bytes.length, 0);
-        return { ...unknown, ...(JSON.parse(bytes.toString("utf8", 0, length)) as Partial<Holder>) };
+        const found: unknown = JSON.parse(bytes.toString("utf8", 0, length));
+        return typeof found === "object" && found !== null ? found : {};
       } finally {
         file.close();
       }
     } catch (error) {
-      if (errnoOf(error) !== undefined || error instanceof SyntaxError) return unknown;
+      if (errnoOf(error) !== undefined || error instanceof SyntaxError) return {};
       throw error;
     }
   }
@@ -255,8 +362,34 @@ export class Leases {
   #path(id: string): string {
     return join(this.#folder, id);
   }
+  #hardLockPath(id: string): string {
+    return join(this.#folder, `${id}.lock`);
+  }
   #wordsPath(id: string): string {
     return join(this.#folder, `${id}.json`);
+  }
+  #closedPath(id: string): string {
+    return join(this.#folder, `${id}.closed`);
+  }
+}
+
+function temporaryName(path: string): string {
+  return `${path}.${newId().slice(-12)}${TEMPORARY}`;
+}
+
+function closedAtOf(value: object): ClosedAt | null {
+  const { segment, bytes } = value as Partial<ClosedAt>;
+  return typeof segment === "string" && typeof bytes === "number" ? { segment, bytes } : null;
+}
+
+/** Is there a process of this number on this machine, as far as can be seen from here? */
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // EPERM: it is there, and somebody else's.
+    return errnoOf(error) === "EPERM";
   }
 }
 

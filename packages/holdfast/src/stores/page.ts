@@ -1,6 +1,13 @@
 import { HoldfastError } from "../errors.ts";
 import type { Listed, ListOptions } from "../journal/contract.ts";
 
+/** Sorts rows newest first; those of the same instant by id, so that a page can be continued after any of them. */
+export function newestFirst(a: Place, b: Place): number {
+  const [one, other] = [a.stamp ?? a.at, b.stamp ?? b.at];
+  if (one !== other) return one < other ? 1 : -1;
+  return a.id === b.id ? 0 : a.id < b.id ? 1 : -1;
+}
+
 /** One page of rows that are sorted newest first. The cursor names a place in that order, not a number, so that pages stay right while sessions change. */
 export function pageOf(
   rows: readonly Listed[],
@@ -10,20 +17,28 @@ export function pageOf(
   const after = options.after === undefined ? null : parseListCursor(options.after);
   const wanted = where && Object.entries(where);
   const sessions: Listed[] = [];
-  for (const { id, at, head, closed, summary } of rows) {
-    if (after && !(at < after.at || (at === after.at && id < after.id))) continue;
+  for (const row of rows) {
+    const { id, at, stamp, head, closed, summary, unreadable } = row;
+    if (after && newestFirst(row, after) <= 0) continue;
     if (wanted && !wanted.every(([name, value]) => memberOf(summary, name) === value)) continue;
     if (sessions.length >= limit) {
       const last = sessions.at(-1);
       return last ? { sessions, next: listCursor(last) } : { sessions };
     }
-    sessions.push({ id, at, head, closed, summary });
+    sessions.push({
+      ...{ id, at, head, closed, summary },
+      ...(stamp === undefined || stamp === at ? {} : { stamp }),
+      ...(unreadable === undefined ? {} : { unreadable }),
+    });
   }
   return { sessions };
 }
 
-export function listCursor(row: Pick<Listed, "at" | "id">): string {
-  return `${row.at}_${row.id}`;
+/** Where a session stands in lists. */
+export type Place = Pick<Listed, "at" | "stamp" | "id">;
+
+export function listCursor({ at, stamp, id }: Place): string {
+  return `${stamp ?? at}_${id}`;
 }
 
 export function parseListCursor(cursor: string): { at: string; id: string } {

@@ -19,9 +19,11 @@ type Damaged = Reading["damaged"][number];
 type Rec = NonNullable<ReturnType<typeof whole>>;
 /** A record, or, without `rec`, a stray: `takes` a number or not. Each ends where the next one begins, line ends included. */
 type Item = { start: number; end: number; rec: Rec | null; takes: boolean; why: Damaged["why"] };
-type Segment = { name: string; number: number; items: Item[] };
+/** `header`: its first record, if that is of kind `segment`. `sealed`: it is packed or has a tail. */
+type Segment = { name: string; number: number; header: Rec | null; sealed: boolean; items: Item[] };
 
 const MAX_LINE = 67_108_864;
+const MAX_LEVELS = 1024;
 const MAX_TRIES = 16;
 const BEGIN = '{"seq":';
 const CRC = ',"crc":"';
@@ -36,6 +38,12 @@ function json(bytes: Uint8Array): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** §2: how many levels of objects and arrays, itself counted; one more than is allowed stands for any more. */
+function levels(value: unknown, left = MAX_LEVELS + 1): number {
+  if (typeof value !== "object" || value === null || left === 0) return 0;
+  return 1 + Object.values(value).reduce((most: number, one) => Math.max(most, levels(one, left - 1)), 0);
 }
 
 const integer = (value: unknown): number | null => (Number.isSafeInteger(value) ? (value as number) : null);
@@ -56,14 +64,23 @@ function whole(text: Buffer) {
   const crc = TRAILER.exec(text.toString("latin1", covered.length))?.[1];
   if (!crc || !begins(covered) || text.length >= MAX_LINE || crc32(covered) !== Number.parseInt(crc, 16)) return null;
   const value = json(text) as Record<string, unknown> | undefined;
+  if (levels(value) > MAX_LEVELS) return null;
   const seq = integer(value?.["seq"]);
   const kind = value?.["kind"];
   if (!value || seq === null || seq < 1 || typeof kind !== "string" || typeof value["at"] !== "string") return null;
-  // §3: what is not of its type is absent. §6: `format` and `epoch` are members of the header.
+  // §3: what is not of its type is absent. §6: `format`, `epoch` and `after` are members of the header.
   const header = kind === "segment" ? value : {};
   const format = typeof header["format"] === "string" ? header["format"] : null;
+  const [epoch, after] = [integer(header["epoch"]), placeOf(header["after"])];
   const unit = Math.max(integer(value["unit"]) ?? 1, 1);
-  return { seq, kind, crc, unit, synced: integer(value["synced"]) ?? 0, format, epoch: integer(header["epoch"]) };
+  return { seq, kind, crc, unit, synced: integer(value["synced"]) ?? 0, format, epoch, after };
+}
+
+/** §6: the place that `after` names. ASSUMED: it is absent if it is not a segment's number and a count of bytes. */
+function placeOf(value: unknown): { segment: number; bytes: number } | null {
+  const members = (value ?? {}) as Record<string, unknown>;
+  const [segment, bytes] = [integer(members["segment"]) ?? 0, integer(members["bytes"]) ?? -1];
+  return segment < 1 || bytes < 0 ? null : { segment, bytes };
 }
 
 /** §2, the steps: the whole records in a line that is not whole. `ended`: it has a `\n`. */
@@ -111,7 +128,7 @@ function split(bytes: Buffer, base: number): Item[] {
     if (rec) {
       record(at, rec);
     } else if (!begins(text) && json(text) !== undefined) {
-      items.push({ ...stray(at, true), why: "foreign" }); // ASSUMED: it takes a number, as every stray line in the examples of §5
+      items.push({ ...stray(at, true), why: "foreign" });
     } else {
       let done = 0;
       for (const one of salvage(text, newline !== -1)) {
@@ -200,7 +217,33 @@ function order(items: Item[]): void {
   }
 }
 
-/** §1: the segments, in the order of their numbers. */
+/** §1: the offsets of the tails, among the names `all`, of the segment `name`. ASSUMED: they are not padded. */
+function tailsOf(name: string, all: string[]): number[] {
+  if (packed(name)) return []; // "beside a plain segment"
+  const offsets = all.filter((one) => one.startsWith(`${name}.tail-`)).map((one) => one.slice(name.length + 6));
+  return offsets.filter((one) => /^(0|[1-9]\d{0,14})$/.test(one)).map(Number);
+}
+
+/** §1, §6: the bytes of a segment. `end`: where its own end, by the header of the one that comes behind it. */
+function bytesOf(path: string, tails: number[], end: number | null): Buffer {
+  const file = readFileSync(path);
+  const offset = end ?? Math.max(...tails, -1);
+  if (offset < 0) return file;
+  // ASSUMED: if its own bytes end before that, the tail follows at once; offsets of damage are those in the two together.
+  const own = file.subarray(0, offset);
+  return tails.includes(offset) ? Buffer.concat([own, readFileSync(`${path}.tail-${offset}`)]) : own;
+}
+
+/**
+ * §4, the end: the items up to the first record whose seq is that of the next header, or greater. ASSUMED: if that header is
+ * not whole all of them count, even where the seqs do not grow then from one segment to the next.
+ */
+function before(header: Rec | null | undefined, items: Item[]): Item[] {
+  const cut = header ? items.findIndex(({ rec }) => rec && rec.seq >= header.seq) : -1;
+  return cut === -1 ? items : items.slice(0, cut);
+}
+
+/** §1, §6: the segments that count, in the order of their numbers. */
 function segmentsOf(folder: string): Segment[] {
   const names = new Map<number, string>();
   const all = readdirSync(folder).sort();
@@ -211,20 +254,25 @@ function segmentsOf(folder: string): Segment[] {
     if (!names.has(number)) names.set(number, name); // §7: the plain one counts; it sorts first
   }
   if (names.size === 0) throw new Error(`${folder} is no session: it has no segment`);
-  const sorted = [...names].sort(([a], [b]) => a - b);
-  return sorted.map(([number, name]) => {
-    let file = readFileSync(join(folder, name));
-    // The end of a plain segment that is being healed. ASSUMED: there is at most one.
-    const tail = all.find((one) => one.startsWith(`${name}.tail-`) && /^\d+$/.test(one.slice(name.length + 6)));
-    if (tail && !packed(name)) {
-      const offset = Number(tail.slice(name.length + 6));
-      file = Buffer.concat([file.subarray(0, offset), readFileSync(join(folder, tail))]);
-    }
+  const counting: Segment[] = [];
+  for (const [number, name] of [...names].sort(([a], [b]) => b - a)) {
+    const next = counting[0]?.header;
+    // §6. ASSUMED: if the segment that `after` names is not there, the next lower one comes before, with all its bytes; and if
+    // it names none before its own, it says nothing.
+    if (next?.after && number > next.after.segment) continue;
+    // ASSUMED: a packed segment holds what counts of its tail, too, so that `bytes` does not end it.
+    const end = next?.after?.segment === number && !packed(name) ? next.after.bytes : null;
+    const tails = tailsOf(name, all);
+    const file = bytesOf(join(folder, name), tails, end);
     const { items, size } = packed(name) ? unpack(file) : { items: split(file, 0), size: file.length };
     for (const [i, item] of items.entries()) item.end = items[i + 1]?.start ?? size;
     order(items);
-    return { number, name, items };
-  });
+    const first = items.find((item) => item.rec)?.rec; // ASSUMED: a header need not stand at offset 0
+    const header = first?.kind === "segment" ? first : null;
+    // §4. ASSUMED: the header says this even if it does not count itself, by the segment behind it.
+    counting.unshift({ number, name, header, sealed: packed(name) || tails.length > 0, items: before(next, items) });
+  }
+  return counting;
 }
 
 const packed = (name: string): boolean => name.endsWith(".zst");
@@ -283,7 +331,7 @@ export function readSession(folder: string): Reading {
   const segments = segmentsOf(folder);
   let format: string | null = null; // ASSUMED: that of the newest header that can be read
   for (const segment of segments) {
-    format = firstOf(segment)?.format ?? format;
+    format = segment.header?.format ?? format;
     if (Number.parseInt(format ?? "", 10) > 1) throw new Error(`${segment.name} has the newer format ${format}`); // §6
   }
 
@@ -301,7 +349,7 @@ export function readSession(folder: string): Reading {
   for (const segment of segments) {
     const { name, items: all } = segment;
     // §5: in a sealed segment nothing is torn. B is the last number taken so far.
-    const items = segment === newest && !packed(name) ? untorn(all, previous + pending.length) : all;
+    const items = segment === newest && !segment.sealed ? untorn(all, previous + pending.length) : all;
     const tear = all[items.length];
     if (tear) torn = { segment: name, offset: tear.start };
     segment.items = items;
@@ -322,6 +370,7 @@ export function readSession(folder: string): Reading {
   }
   settle(); // "and at the end"
   const last = previous + pending.length; // §5.3
+  // ASSUMED: step 5 is for a newest segment that is sealed, too, and so is the next seq.
   if (mark > last) missing.push({ from: last + 1, to: mark }); // §5.5
 
   const start = epochStart(segments);

@@ -54,10 +54,10 @@ describe.each([
 
   if (module === "folder")
     test.concurrent.each([
-      ["after the rename of the tail", "after the cut of a torn end", "before the removal of the tail"],
-      ["after the cut of a torn end", "after the cut of a torn end"],
-      ["during the second write of what may not be durable", "before the sync of a cut"],
-      ["before the cut of a torn end", "during the second write of what may not be durable"],
+      ["after the naming of the tail", "before the naming of the segment after a torn one"],
+      ["before the naming of the tail", "after the naming of the tail"],
+      ["during the write of the tail", "during the write of the segment after a torn one"],
+      ["after the naming of the segment after a torn one", "after the naming of the segment after a torn one"],
     ])("healing that is killed, and killed again: %s, %s", (...names) =>
       survives(names.map((name) => points.find((point) => point.name === name)!)),
     );

@@ -48,7 +48,7 @@ export const json: fc.Arbitrary<unknown> = fc.letrec((tie) => ({
   ),
 })).value;
 
-const RESERVED = new Set(["seq", "unit", "synced", "at", "kind", "must", "key", "summary", "crc", "toJSON"]);
+const RESERVED = new Set(["seq", "unit", "synced", "ahead", "at", "kind", "must", "key", "summary", "crc", "toJSON"]);
 
 export const newRecord: fc.Arbitrary<NewRecord> = fc
   .record({
@@ -101,7 +101,7 @@ export function written(
     done.push({ first: prepared.seq, last: prepared.last, end });
     ledger.commit(prepared);
   };
-  commit(ledger.prepareSegment([{ kind: "segment", format: "1.0" }, ...carried]));
+  commit(ledger.prepareSegment([{ kind: "segment", format: "1.1" }, ...carried]));
   ledger.setDurable(ledger.head);
   for (const { records, synced } of units) {
     commit(ledger.prepare(records));

@@ -11,40 +11,55 @@ export type Happening =
   | { readonly kind: "result"; readonly back: number; readonly failed: boolean; readonly synthetic: boolean }
   | { readonly kind: "orphan" };
 
-const text = fc.constantFrom("hello", "", "  \n", "more");
-const call: fc.Arbitrary<MadeCall> = fc.record({
+const plainText = fc.constantFrom("hello", "", "  \n", "more");
+const plainCall: fc.Arbitrary<MadeCall> = fc.record({
   id: fc.constantFrom("call_0", "call_0", "call_1", "call_2", "call_3", null),
   name: fc.constantFrom("read", "write"),
   input: fc.constantFrom("whole", "whole", "cut", "null"),
 });
-const step: fc.Arbitrary<MadeStep> = fc.record({
-  reasoning: fc.constantFrom("none", "signed", "unsigned"),
-  text: fc.oneof(fc.constant(null), text),
-  calls: fc.array(call, { maxLength: 3 }),
-  after: fc.oneof({ weight: 4, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: text }),
-  provider: fc.constantFrom("none", "none", "none", "none", "finished", "unfinished"),
+
+/** Text that is not Unicode; ids and names that no provider takes, that a model made up, or that are members of every object. */
+const oddText = fc.oneof(plainText, fc.constantFrom("half \ud83d", "\ude00", "\0"));
+const oddCall: fc.Arbitrary<MadeCall> = fc.record({
+  id: fc.constantFrom("call_0", "call_1", "__proto__", "constructor", "a b", "half \ud83d", "half \ude00", null),
+  name: fc.constantFrom("read", "git diff", "", "constructor", "__proto__", "\ud83d", "x".repeat(300)),
+  input: fc.constantFrom("whole", "whole", "cut", "null"),
 });
 
+function anything(text: fc.Arbitrary<string>, call: fc.Arbitrary<MadeCall>): fc.Arbitrary<Happening[]> {
+  const step: fc.Arbitrary<MadeStep> = fc.record({
+    reasoning: fc.constantFrom("none", "signed", "unsigned"),
+    text: fc.oneof(fc.constant(null), text),
+    calls: fc.array(call, { maxLength: 3 }),
+    after: fc.oneof({ weight: 4, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: text }),
+    provider: fc.constantFrom("none", "none", "none", "none", "finished", "unfinished"),
+  });
+  return fc.array(
+    fc.oneof(
+      { weight: 3, arbitrary: fc.record({ kind: fc.constant("user" as const), text }) },
+      { weight: 1, arbitrary: fc.record({ kind: fc.constant("system" as const), text }) },
+      { weight: 1, arbitrary: fc.record({ kind: fc.constant("image" as const) }) },
+      { weight: 4, arbitrary: fc.record({ kind: fc.constant("step" as const), step, oneByOne: fc.boolean() }) },
+      {
+        weight: 8,
+        arbitrary: fc.record({
+          kind: fc.constant("result" as const),
+          back: fc.nat(4),
+          failed: fc.boolean(),
+          synthetic: fc.boolean(),
+        }),
+      },
+      { weight: 1, arbitrary: fc.record({ kind: fc.constant("orphan" as const) }) },
+    ),
+    { maxLength: 14 },
+  );
+}
+
 /** Anything in any order. */
-export const happenings: fc.Arbitrary<Happening[]> = fc.array(
-  fc.oneof(
-    { weight: 3, arbitrary: fc.record({ kind: fc.constant("user" as const), text }) },
-    { weight: 1, arbitrary: fc.record({ kind: fc.constant("system" as const), text }) },
-    { weight: 1, arbitrary: fc.record({ kind: fc.constant("image" as const) }) },
-    { weight: 4, arbitrary: fc.record({ kind: fc.constant("step" as const), step, oneByOne: fc.boolean() }) },
-    {
-      weight: 8,
-      arbitrary: fc.record({
-        kind: fc.constant("result" as const),
-        back: fc.nat(4),
-        failed: fc.boolean(),
-        synthetic: fc.boolean(),
-      }),
-    },
-    { weight: 1, arbitrary: fc.record({ kind: fc.constant("orphan" as const) }) },
-  ),
-  { maxLength: 14 },
-);
+export const happenings = anything(plainText, plainCall);
+
+/** The same, now and then with texts, ids and names that no provider takes. */
+export const oddHappenings = fc.oneof(happenings, anything(oddText, oddCall));
 
 export const views: fc.Arbitrary<View> = fc.record({
   changedAt: fc.oneof(

@@ -18,6 +18,8 @@ import { describe, expect, test } from "vitest";
 import type { Dialect, Entry } from "../../src/dialects/dialect.ts";
 import { dialects } from "../../src/dialects/index.ts";
 import { pair } from "../../src/dialects/pairing.ts";
+import { wellFormed } from "../../src/dialects/well-formed.ts";
+import { stepsOfGiven } from "../../src/session/unsent.ts";
 import { entry } from "./dialect-conversations.ts";
 
 /** The examples of the validators: what a provider accepts stays accepted, and what it refuses is mended, wherever an arrangement can do that. */
@@ -114,9 +116,11 @@ const benches: readonly Bench[] = [
   },
 ];
 
-function entriesOf(request: unknown, list: string): Entry<unknown>[] | null {
+function entriesOf({ dialect, list }: Bench, request: unknown): Entry<unknown>[] | null {
   const found = Array.isArray(request) ? request : (request as Record<string, unknown>)[list];
-  return Array.isArray(found) ? found.map((message, at) => entry(message, at)) : null;
+  if (!Array.isArray(found)) return null;
+  const steps = stepsOfGiven(found, dialect, (at) => `s${at}`);
+  return found.map((message, at) => entry(message, at, { step: steps[at]! }));
 }
 
 function repaired(dialect: Bench["dialect"], entries: readonly Entry<unknown>[]): Entry<unknown>[] {
@@ -135,13 +139,13 @@ function told(violations: readonly Violation[]): string {
 describe.each(benches.map((bench) => [bench.dialect.name, bench] as const))("%s", (_, bench) => {
   const { dialect, examples, validate, list, beyond } = bench;
   const judged = ({ request, options }: Judged<unknown>, entries: readonly Entry<unknown>[]): string => {
-    const view = dialect.arrange(entries, { changedAt: null, next: "model" });
+    const view = wellFormed(dialect.arrange(entries, { changedAt: null, next: "model" }));
     return told(validate(Array.isArray(request) ? view : { ...(request as object), [list]: view }, options));
   };
 
   test("what is accepted stays accepted", () => {
     for (const { accepts } of examples) {
-      const entries = entriesOf(accepts.request, list);
+      const entries = entriesOf(bench, accepts.request);
       if (entries) expect([accepts.name, judged(accepts, entries)]).toEqual([accepts.name, ""]);
     }
   });
@@ -150,7 +154,7 @@ describe.each(benches.map((bench) => [bench.dialect.name, bench] as const))("%s"
     const refused: string[] = [];
     for (const { refuses } of examples) {
       for (const example of refuses) {
-        const entries = entriesOf(example.request, list);
+        const entries = entriesOf(bench, example.request);
         if (entries && judged(example, repaired(dialect, entries)) !== "") refused.push(example.name);
       }
     }

@@ -112,7 +112,7 @@ describe("S1: the line", () => {
 });
 
 describe("what the journal refuses to write", () => {
-  test.each(["seq", "unit", "synced", "at", "key", "summary", "crc"])("a member called %s", (member) => {
+  test.each(["seq", "unit", "synced", "ahead", "at", "key", "summary", "crc"])("a member called %s", (member) => {
     const error = refusalOf({ kind: "note", [member]: 1 });
     expect(error.code).toBe("RECORD_INVALID");
     expect(error.facts).toMatchObject({ member, kind: "note" });
@@ -120,7 +120,7 @@ describe("what the journal refuses to write", () => {
   });
 
   test("the same names inside the payload are the caller's own", () => {
-    const value = { seq: 1, unit: 2, synced: 3, at: 4, key: 5, summary: 6, crc: "00000000" };
+    const value = { seq: 1, unit: 2, synced: 3, ahead: 7, at: 4, key: 5, summary: 6, crc: "00000000" };
     expect(JSON.parse(encode([{ kind: "note", value }])).value).toEqual(value);
   });
 

@@ -33,6 +33,13 @@ describe("HoldfastError", () => {
     expect("cause" in new HoldfastError("STORE_IO", "x")).toBe(false);
   });
 
+  test("its message is Unicode, whatever it quotes", () => {
+    expect(new HoldfastError("STORE_IO", `no "${"😀".slice(0, 1)}"`, { path: "\ud83d" })).toMatchObject({
+      message: 'no "\ufffd"',
+      facts: { path: "\ud83d" },
+    });
+  });
+
   test("of a second copy of the library is one too", () => {
     class HoldfastError extends Error {
       override readonly name = "HoldfastError";

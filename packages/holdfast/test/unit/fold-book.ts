@@ -12,11 +12,14 @@ export type Written = { kind: string; [member: string]: any };
 
 /** A session's journal as far as the fold sees it, and what a session writes into it. */
 export class Book {
-  readonly conversation: Conversation<unknown>;
+  conversation: Conversation<unknown>;
   readonly records: JournalRecord[] = [];
+  /** How many records there were after each unit: a process can die there, and nowhere else. */
+  readonly ends: number[] = [];
   #seq = 0;
   #minutes = 0;
   #count = 0;
+  #isUnit = false;
 
   constructor(dialect: Dialect<unknown>, options: { intents?: boolean } = {}) {
     this.conversation = new Conversation<unknown>((name) => (name === dialect.name ? dialect : null));
@@ -40,6 +43,39 @@ export class Book {
       this.records.push(stamped);
       this.conversation.add(stamped);
     }
+    if (!this.#isUnit) this.ends.push(this.records.length);
+  }
+
+  /** What is written meanwhile counts together. */
+  unit<T>(write: () => T): T {
+    if (this.#isUnit) return write();
+    this.#isUnit = true;
+    const answer = write();
+    this.#isUnit = false;
+    this.ends.push(this.records.length);
+    return answer;
+  }
+
+  /** Another one, as a process finds it that died after so many records. */
+  cut(records: number): Book {
+    const { dialect } = this.conversation;
+    const book = new Book(dialect);
+    const rest = this.records.slice(0, records);
+    book.#forget();
+    for (const record of rest) {
+      book.records.push(record);
+      book.conversation.add(record);
+      book.#seq = record.seq;
+    }
+    book.#count = this.#count;
+    book.#minutes = this.#minutes;
+    return book;
+  }
+
+  #forget(): void {
+    this.records.length = 0;
+    const { dialect } = this.conversation;
+    this.conversation = new Conversation<unknown>((name) => (name === dialect.name ? dialect : null));
   }
 
   /** Records that were lost to damage. */
@@ -53,6 +89,10 @@ export class Book {
 
   /** The messages of one response, or one message of anybody else. Answers their ids. */
   say(messages: readonly unknown[], members: Partial<Written> = {}): string[] {
+    return this.unit(() => this.#say(messages, members));
+  }
+
+  #say(messages: readonly unknown[], members: Partial<Written>): string[] {
     const step = this.id();
     const ids = messages.map((_, index) => (index === 0 ? step : `${step}.${index}`));
     const { encode } = this.conversation.dialect;
@@ -65,6 +105,10 @@ export class Book {
 
   /** As `startTurn` does it. */
   prompt(message: unknown, members: Partial<Written> = {}): RepairEntry[] {
+    return this.unit(() => this.#prompt(message, members));
+  }
+
+  #prompt(message: unknown, members: Partial<Written>): RepairEntry[] {
     const { turn, turns } = this.conversation;
     const entries = repairForPrompt(this.conversation);
     if (turn && !turn.ended) this.write({ kind: "turn.ended", turn: turn.number, outcome: "left" });
@@ -79,6 +123,10 @@ export class Book {
 
   /** As `resumeTurn` does it. */
   resume(options: ResumeOptions = {}): RepairEntry[] {
+    return this.unit(() => this.#resume(options));
+  }
+
+  #resume(options: ResumeOptions): RepairEntry[] {
     const { number, resumes } = this.conversation.turn!;
     const { entries, outcomes } = planResume(this.conversation, options);
     for (const { call, outcome } of outcomes) {

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isShown } from "../../src/session/item.ts";
 import { liveClosing, messagesOf } from "../../src/session/messages.ts";
-import { closing, openCalls } from "../../src/session/resume.ts";
+import { closing, interruptionOf, openCalls } from "../../src/session/resume.ts";
 import { holds, seedOf } from "../seed.ts";
 import { type MadeCall, type MadeStep, modelVoices, type Voice } from "./dialect-voices.ts";
 import { Book } from "./fold-book.ts";
@@ -15,31 +15,58 @@ import { judges, told } from "./provider-judges.ts";
 const seed = seedOf(import.meta.url, "unit");
 
 type Event =
-  | { readonly kind: "answer"; readonly step: MadeStep; readonly model: string | null }
+  /** `oneByOne`: its items are recorded one by one, and of them so many; null: all at once. */
+  | {
+      readonly kind: "answer";
+      readonly step: MadeStep;
+      readonly model: string | null;
+      readonly oneByOne: number | null;
+    }
   | { readonly kind: "tool"; readonly back: number; readonly phase: "started" | "ended" | "message" | "all" }
   | { readonly kind: "late"; readonly back: number; readonly how: "ended" | "message" }
   | { readonly kind: "steer" | "prompt"; readonly model: string | null }
   | { readonly kind: "secret" | "draft" | "complete" | "abort" | "hide" | "edit" | "edit now" | "suspend" }
   | { readonly kind: "crash"; readonly resume: "prompt" | "close" | "rerun" | "keep"; readonly intents: boolean };
 
+/** Half of a character: what a tool leaves that cuts its output, and a stream that dies between two halves. */
+const HALF = "half \ud83d";
+const LONG = "😀".repeat(10_000);
+
 const call: fc.Arbitrary<MadeCall> = fc.record({
-  id: fc.constantFrom("call_0", "call_0", "call_1", "call_2", null),
-  name: fc.constantFrom("read", "write"),
+  id: fc.constantFrom("call_0", "call_0", "call_1", "call_2", "__proto__", HALF, null),
+  name: fc.constantFrom("read", "read", "write", "constructor", "git diff", ""),
   input: fc.constantFrom("whole", "whole", "cut"),
 });
-const step: fc.Arbitrary<MadeStep> = fc
+const someStep: fc.Arbitrary<MadeStep> = fc
   .record({
-    reasoning: fc.constantFrom("none" as const, "signed" as const, "signed" as const),
-    text: fc.constantFrom(null, "hello"),
+    reasoning: fc.constantFrom("none" as const, "signed" as const, "signed" as const, "unsigned" as const),
+    text: fc.constantFrom(null, "hello", "hello", HALF),
     calls: fc.array(call, { maxLength: 3 }),
     after: fc.constantFrom(null, null, "and then"),
     provider: fc.constantFrom("none" as const, "none" as const, "none" as const, "finished" as const),
   })
-  // One that is all reasoning looks like the first item of a response whose items are appended one by one.
-  .map((of) => (of.calls.length === 0 && of.provider === "none" ? { ...of, text: "hello" } : of));
+  // A response may be all reasoning, but not nothing.
+  .map((of) =>
+    of.calls.length === 0 && of.provider === "none" && of.reasoning === "none" ? { ...of, text: "hello" } : of,
+  );
+const little = { calls: [], after: null, provider: "none" } as const;
+/** Now and then a response that ended after its reasoning, and one that is a single item. */
+const step: fc.Arbitrary<MadeStep> = fc.oneof(
+  { weight: 6, arbitrary: someStep },
+  { weight: 1, arbitrary: fc.constant<MadeStep>({ ...little, reasoning: "signed", text: null }) },
+  { weight: 1, arbitrary: fc.constant<MadeStep>({ ...little, reasoning: "none", text: "hello" }) },
+);
 const model = fc.constantFrom(null, null, null, "one", "two");
 const event: fc.Arbitrary<Event> = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ kind: fc.constant("answer" as const), step, model }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant("answer" as const),
+      step,
+      model,
+      oneByOne: fc.oneof({ weight: 4, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: fc.nat(4) }),
+    }),
+  },
   {
     weight: 10,
     arbitrary: fc.record({
@@ -105,7 +132,7 @@ class Life {
     const { conversation } = book;
     switch (event.kind) {
       case "answer":
-        this.#answer(event.step, event.model);
+        this.#answer(event.step, event.model, event.oneByOne);
         return;
       case "tool":
         this.#tool(event.back, event.phase);
@@ -129,7 +156,7 @@ class Life {
           id: `d${this.#drafts++}`,
           turn: conversation.turns,
           n: 0,
-          parts: [{ part: 0, text: "I think" }],
+          parts: [{ part: 0, text: `I think ${HALF}` }],
         });
         return;
       case "complete":
@@ -139,11 +166,11 @@ class Life {
           kind: "turn.ended",
           turn: conversation.turns,
           outcome: event.kind === "abort" ? "aborted" : "completed",
-          by: "user",
+          by: `${HALF} ${LONG}`,
         });
         return;
       case "suspend":
-        if (this.isOpen) book.write({ kind: "turn.suspended", turn: conversation.turns, reason: "approval" });
+        if (this.isOpen) book.write({ kind: "turn.suspended", turn: conversation.turns, reason: `${LONG} ${HALF}` });
         return;
       case "hide":
       case "edit":
@@ -157,7 +184,7 @@ class Life {
   }
 
   /** The model is asked, if it can be, and answers. */
-  #answer(of: MadeStep, model: string | null): void {
+  #answer(of: MadeStep, model: string | null, oneByOne: number | null): void {
     const { book, voice } = this;
     const { conversation } = book;
     if (!this.isOpen) return;
@@ -176,11 +203,17 @@ class Life {
         ? closing(voice.dialect, call, { kind: "completed" })
         : liveClosing(conversation, call, this.#since),
     );
-    if (entries.length > 0) book.write({ kind: "repair", turn: conversation.turns, entries });
-    const ids = book.say(messages, model === null ? {} : { model });
+    const members = model === null ? {} : { model };
+    const recorded = oneByOne === null ? messages : messages.slice(0, 1 + (oneByOne % messages.length));
+    const [first, ...rest] = oneByOne === null ? [recorded] : recorded.map((message) => [message]);
+    const ids = book.unit(() => {
+      if (entries.length > 0) book.write({ kind: "repair", turn: conversation.turns, entries });
+      return book.say(first!, members);
+    });
+    for (const one of rest) ids.push(...book.say(one, members));
     this.steps.push(messages);
     let made = 0;
-    for (const [at, message] of messages.entries()) {
+    for (const [at, message] of recorded.entries()) {
       for (const [index, { id, name, by }] of voice.dialect.calls(message).entries()) {
         if (by === "agent") this.#made.push({ message: ids[at]!, index, id, name, call: of.calls[made++]! });
       }
@@ -194,9 +227,11 @@ class Life {
     const found = phase === "all" ? open : open.slice(back, back + 1);
     for (const { message, index, id, name, startedAt } of found) {
       if (phase !== "message" && startedAt === undefined) book.started(message, index, id, name);
-      if (phase === "ended" || phase === "all") book.ended(message, index, id, name, { value: `value ${id}` });
+      if (phase === "ended" || phase === "all")
+        book.ended(message, index, id, name, { value: { [HALF]: `value ${id}` } });
       const made = this.#made.find((one) => one.message === message && one.index === index);
-      if (made && (phase === "message" || phase === "all")) book.say([voice.result(made.call, "as a message", false)]);
+      if (made && (phase === "message" || phase === "all"))
+        book.say([voice.result(made.call, `as a message ${HALF}`, false)]);
     }
   }
 
@@ -264,6 +299,27 @@ function pastOf({ conversation }: Book): string {
   return JSON.stringify([conversation.changed.saved(), switches]);
 }
 
+/** Goes on from every place where a process could have died, with a prompt and without. */
+function judgeEveryCut({ voice, book, steps }: Life): void {
+  const judge = judges[voice.dialect.name]!;
+  for (const end of book.ends) {
+    const found = book.cut(end);
+    if (found.conversation.turn === null) continue;
+    const asked = book.cut(end);
+    asked.open({ intents: true });
+    asked.prompt(voice.user("and now?"));
+    expect(told(judge.judge(asked.live(), steps))).toBe("");
+    expect(messagesOf(asked.again(), { kind: "still" })).toEqual(asked.still());
+    if (interruptionOf(found.conversation) === null) continue;
+    for (const options of [{}, { draft: "keep" as const }]) {
+      const resumed = book.cut(end);
+      resumed.open({ intents: true });
+      resumed.resume(options);
+      expect(told(judge.judge(resumed.live(), steps))).toBe("");
+    }
+  }
+}
+
 describe.each(modelVoices.map((voice) => [voice.dialect.name, voice] as const))("%s", (_, voice) => {
   test("R1, P4: every request is accepted, and begins with the one before it", () => {
     holds(
@@ -278,6 +334,18 @@ describe.each(modelVoices.map((voice) => [voice.dialect.name, voice] as const))(
       }),
       seed,
       300,
+    );
+  });
+
+  test("P4: cut after every unit, and gone on with in all ways, every request is accepted", () => {
+    holds(
+      fc.property(fc.array(event, { maxLength: 16 }), (events) => {
+        const life = new Life(voice);
+        for (const one of events) life.live(one);
+        judgeEveryCut(life);
+      }),
+      seed,
+      80,
     );
   });
 });

@@ -106,6 +106,58 @@ test("C27: a warm list of many sessions opens no journal; a cold one reads their
   expect(counting.bytesRead() / count).toBeLessThanOrEqual(64 * 1024);
 });
 
+test("P7, C23: the order of lists costs a new writer one look at the other sessions for each store, and an append nothing", async () => {
+  using here = place();
+  const count = 40;
+  {
+    await using store = await openFolderStore(here.path);
+    for (let i = 0; i < count; i++) await (await store.create(newId(), [])).close();
+  }
+  const counting = new CountingDisk();
+  await using store = await openFolderStore(here.path, { disk: counting.disk });
+  const cost = async (): Promise<number> => {
+    counting.reset();
+    await (await store.create(newId(), [])).close();
+    return counting.calls.get("stat")!;
+  };
+  const first = await cost();
+  const second = await cost();
+  expect(first - second, "one for each, and one for the catalogue").toBe(count + 1);
+  expect(counting.bytesRead(), "no byte of any journal").toBe(0);
+  for (let i = 0; i < 10; i++) expect(await cost()).toBe(second);
+  const { journal } = await store.open((await store.list()).sessions[0]!.id);
+  await journal.append({ kind: "first" });
+  counting.reset();
+  await fill(journal, 10, 100);
+  expect(counting.calls.get("stat") ?? 0, "of its own file, by the second").toBeLessThan(3);
+  expect(counting.calls.get("list")).toBeUndefined();
+  await journal.close();
+});
+
+test("C23: without its catalogue, and with the writers dead, the order is the same", async () => {
+  using here = place();
+  const start = Date.parse("2026-11-15T12:00:00.000Z");
+  const open = (now: number) => openFolderStore(here.path, { clock: () => now++ });
+  const ids = [newId(), newId(), newId()];
+  const stores = [];
+  // Each clock is an hour behind the one before; nobody closes anything.
+  for (const [i, id] of ids.entries()) {
+    const store = await open(start - i * 3_600_000);
+    const journal = await store.create(id, [{ kind: "session" }]);
+    await journal.append({ kind: "message", text: "x" });
+    stores.push(store);
+  }
+  const order = [...ids].reverse();
+  const listed = async (): Promise<string[]> => {
+    await using store = await openFolderStore(here.path);
+    return (await store.list()).sessions.map(({ id }) => id);
+  };
+  expect(await listed()).toEqual(order);
+  for (const ending of ["", "-wal", "-shm"]) rmSync(join(here.path, `catalog.sqlite${ending}`), { force: true });
+  expect(await listed()).toEqual(order);
+  for (const store of stores) await store.close();
+});
+
 test("C28: a record of 50 MB is stored, and comes back", async () => {
   using here = place();
   await using store = await openFolderStore(here.path);

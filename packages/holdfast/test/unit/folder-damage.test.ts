@@ -143,7 +143,8 @@ describe("C20: damage costs one record at most, is reported with its place, and 
     rewriteLine(path, 3, (line) => line.replace('"n":51', '"n":99'));
     const reopened = await store.open(id);
     expect(reopened.recovery).toMatchObject({ cutBytes: 0, damaged: [{ seq: last, why: "corrupt" }] });
-    expect((await reopened.journal.append({ kind: "message", n: 52 })).seq).toBe(last + 2);
+    // Behind the header of its own segment, and `opened`.
+    expect((await reopened.journal.append({ kind: "message", n: 52 })).seq).toBe(last + 3);
     await reopened.journal.close();
   });
 });
@@ -163,11 +164,11 @@ describe("P2: what was never acknowledged is cut off, and kept", () => {
     expect(recovery.cutBytes).toBe(torn.length);
     expect(readFileSync(recovery.quarantine!, "utf8")).toBe(torn);
     expect(readdirSync(join(here.path, "sessions", id, "quarantine"))).toHaveLength(1);
-    expect(readFileSync(segment)).toEqual(whole);
+    expect(readFileSync(segment).toString(), "a writer that lives on may still append to it").toBe(whole + torn);
     await journal.append({ kind: "message", n: 2 });
     await journal.close();
     expect(await numbers(store, id)).toEqual([0, 1, 2]);
-    expect((await store.verify(id)).damaged).toEqual([]);
+    expect(await store.verify(id)).toMatchObject({ damaged: [], missing: [], cutBytes: 0, segments: 2 });
   });
 
   test("a whole last record without its newline is kept, and ended", async () => {
@@ -188,7 +189,7 @@ describe("C21: the future can read it, and we can read a little of the future", 
     using here = place();
     await using store = await openFolderStore(here.path);
     const { id, segment } = await session(store, here.path, 1);
-    await rewriteHeader(segment, '"format":"1.0"', '"format":"2.0"');
+    await rewriteHeader(segment, '"format":"1.1"', '"format":"2.0"');
     const before = treeOf(join(here.path, "sessions"));
     for (const look of [() => store.open(id), () => store.read(id), () => store.verify(id), () => numbers(store, id)]) {
       const error = await look().then(
@@ -205,15 +206,16 @@ describe("C21: the future can read it, and we can read a little of the future", 
     using here = place();
     await using store = await openFolderStore(here.path);
     const { id, segment } = await session(store, here.path, 2);
-    await rewriteHeader(segment, '"format":"1.0"', '"format":"1.7"');
+    await rewriteHeader(segment, '"format":"1.1"', '"format":"1.7"');
     const { journal, records } = await store.open(id);
     expect(records.filter(({ kind }) => kind === "message")).toHaveLength(2);
     await journal.append({ kind: "message", n: 2 });
     await journal.close();
-    expect(lines(segment)).toHaveLength(7);
+    expect(lines(segment), "a blank line behind its tail tells lists that it goes on").toHaveLength(8);
+    expect((await store.verify(id)).damaged).toEqual([]);
     expect(JSON.parse(lines(join(here.path, "sessions", id, "000002.jsonl"))[0]!)).toMatchObject({
       kind: "segment",
-      format: "1.0",
+      format: "1.1",
       epoch: 1,
     });
     expect(await numbers(store, id)).toEqual([0, 1, 2]);

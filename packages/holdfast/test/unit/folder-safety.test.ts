@@ -241,7 +241,7 @@ test("a copy of the sessions alone, on a medium that cannot be written to, can b
   expect(readdirSync(here.path)).toEqual(["sessions"]);
 });
 
-test("a session that may not be read is named when a list fails over it", async () => {
+test("P9: a session that may not be read is listed with the reason, and the others as ever", async () => {
   using here = place();
   await using store = await openFolderStore(here.path);
   const ids = [newId(), newId()];
@@ -253,7 +253,11 @@ test("a session that may not be read is named when a list fails over it", async 
   };
   for (const options of [{}, { catalogue: false } as const]) {
     await using reader = await openFolderStore(here.path, { disk: { ...nodeDisk, stat }, ...options });
-    await expect(reader.list()).rejects.toMatchObject({ code: "STORE_FORBIDDEN", facts: { path: other } });
+    const { sessions } = await reader.list();
+    expect(sessions.map(({ id }) => id).sort()).toEqual(ids.sort());
+    const [one, ...rest] = sessions.filter(({ unreadable }) => unreadable);
+    expect(one).toMatchObject({ unreadable: { code: "STORE_FORBIDDEN", message: expect.stringContaining(other) } });
+    expect(rest).toEqual([]);
   }
 });
 

@@ -1,11 +1,11 @@
-import { readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { appendFileSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type JournalStore, newId, openFolderStore } from "holdfast";
 import { expect, test } from "vitest";
 import { CountingDisk } from "../counting-disk.ts";
 import { place, treeOf } from "../place.ts";
 
-/** Healing cuts off what may not be durable and writes it anew. Interrupted in the middle, it shows in nothing (decision 5). */
+/** A segment that its writer did not close is sealed by a file beside it, and never changed (decision 6). */
 
 const messages = async (store: JournalStore, id: string): Promise<unknown[]> => {
   const found: unknown[] = [];
@@ -13,8 +13,75 @@ const messages = async (store: JournalStore, id: string): Promise<unknown[]> => 
   return found;
 };
 
+async function leftOpen(root: string, count: number): Promise<{ id: string; folder: string; path: string }> {
+  const store = await openFolderStore(root, { catalogue: false });
+  const id = newId();
+  const journal = await store.create(id, []);
+  for (let n = 0; n < count; n++) await journal.append({ kind: "message", n });
+  await store.close();
+  const folder = join(root, "sessions", id);
+  const path = join(folder, "000001.jsonl");
+  // As a process that was killed leaves it.
+  const bytes = readFileSync(path);
+  truncateSync(path, bytes.lastIndexOf('{"seq":'));
+  return { id, folder, path };
+}
+
+test("a segment that was not closed stays as it is; its end is written to a file of its own, and the journal goes on in the next one", async () => {
+  using here = place();
+  const { id, folder, path } = await leftOpen(here.path, 3);
+  const left = readFileSync(path);
+  await using store = await openFolderStore(here.path, { catalogue: false });
+  const opened = await store.open(id);
+  const tail = readdirSync(folder).find((name) => name.includes(".tail-"))!;
+  const offset = Number(tail.split("tail-")[1]);
+  expect(Buffer.concat([left.subarray(0, offset), readFileSync(join(folder, tail))])).toEqual(left);
+  await opened.journal.append({ kind: "message", n: 3 });
+  await opened.journal.close();
+  expect(readFileSync(path).toString(), "one byte behind its end tells lists that the session has gone on").toBe(
+    `${left}\n`,
+  );
+  expect(readdirSync(folder).sort()).toEqual(["000001.jsonl", tail, "000002.claim", "000002.jsonl"]);
+  expect(await messages(store, id)).toEqual([0, 1, 2, 3]);
+  expect(await store.verify(id)).toMatchObject({ damaged: [], missing: [], cutBytes: 0, unclean: false, segments: 2 });
+
+  // A writer that lost its lease without knowing it still has the old file open.
+  const late = left.subarray(left.lastIndexOf('{"seq":'));
+  appendFileSync(path, late);
+  appendFileSync(path, late.subarray(0, 40));
+  expect(await messages(store, id)).toEqual([0, 1, 2, 3]);
+  expect(await store.verify(id)).toMatchObject({
+    damaged: [],
+    missing: [],
+    records: (await store.read(id)).records.length,
+  });
+});
+
+test("R16: a session that is opened again and again, and never written to, gets no more segments", async () => {
+  using here = place();
+  const { id, folder } = await leftOpen(here.path, 3);
+  await using store = await openFolderStore(here.path, { catalogue: false });
+  const files = () => [...treeOf(folder)].filter(([name]) => !name.endsWith(".claim"));
+  await (await store.open(id)).journal.close();
+  const once = files();
+  for (let i = 0; i < 3; i++) await (await store.open(id)).journal.close();
+  expect(files()).toEqual(once);
+  expect(once.map(([name]) => name)).toEqual(["000001.jsonl", expect.stringMatching(/^000001\.jsonl\.tail-\d+$/)]);
+});
+
+test("of two tails the one that knew of more counts", async () => {
+  using here = place();
+  const { id, folder, path } = await leftOpen(here.path, 6);
+  const whole = readFileSync(path);
+  const [early, later] = [whole.indexOf('{"seq":4,'), whole.indexOf('{"seq":6,')];
+  writeFileSync(join(folder, `000001.jsonl.tail-${early}`), "");
+  writeFileSync(join(folder, `000001.jsonl.tail-${later}`), whole.subarray(later));
+  await using store = await openFolderStore(here.path, { catalogue: false });
+  expect(await messages(store, id)).toEqual([0, 1, 2, 3, 4, 5]);
+});
+
 test.each(["cut off, not yet written", "half written", "written, the copy not yet removed"])(
-  "P2: %s",
+  "a healing of an earlier version that was interrupted reads the same: %s",
   async (state) => {
     using here = place();
     await using store = await openFolderStore(here.path, { catalogue: false });
@@ -39,34 +106,76 @@ test.each(["cut off, not yet written", "half written", "written, the copy not ye
     const opened = await store.open(id);
     await opened.journal.append({ kind: "message", n: 6 });
     await opened.journal.close();
-    expect(readdirSync(folder)).toEqual(["000001.jsonl"]);
-    expect(readFileSync(path).subarray(0, whole.length)).toEqual(whole);
     expect(await messages(store, id)).toEqual([0, 1, 2, 3, 4, 5, 6]);
+    expect((await store.list()).sessions).toMatchObject([{ id, closed: true, head: opened.journal.head }]);
   },
 );
 
-test("R16: looking at a session that was closed in order writes nothing", async () => {
+test("R16: a session that was closed in order goes on in the same segment; looking at it writes nothing", async () => {
   using here = place();
   const counting = new CountingDisk();
   await using store = await openFolderStore(here.path, { disk: counting.disk, catalogue: false });
   const id = newId();
   const journal = await store.create(id, []);
-  await journal.append({ kind: "message" });
+  await journal.append({ kind: "message", n: 0 });
   await journal.close();
-  const before = treeOf(join(here.path, "sessions"));
-  counting.reset();
-  const opened = await store.open(id);
-  await opened.journal.close();
-  expect(treeOf(join(here.path, "sessions"))).toEqual(before);
-  expect(counting.calls.get("writeAt") ?? 0).toBe(0);
+  const folder = join(here.path, "sessions", id);
+  const before = treeOf(folder);
+  for (let i = 0; i < 2; i++) await (await store.open(id)).journal.close();
+  await store.pack(id);
+  expect(treeOf(folder)).toEqual(before);
 
-  // But `closed` may never have reached the disk, and what is appended behind it is promised: it is written again first (S9).
   const again = await store.open(id);
   counting.reset();
-  await again.journal.append({ kind: "message" });
-  expect(counting.calls.get("writeAt")).toBe(1);
-  counting.reset();
-  await again.journal.append({ kind: "message" });
-  expect(counting.calls.get("writeAt") ?? 0, "once").toBe(0);
+  await again.journal.append({ kind: "message", n: 1 });
+  expect(counting.calls.get("write"), "`opened`, and the record").toBe(2);
   await again.journal.close();
+  expect(readdirSync(folder)).toEqual(["000001.jsonl"]);
+  expect(await messages(store, id)).toEqual([0, 1]);
+});
+
+test("S9: `closed` may never have reached the disk if its writer did not say so: then it is written again before anything is appended", async () => {
+  using here = place();
+  const id = newId();
+  const summariser = { add: (row: unknown) => (Number(row) || 0) + 1, carries: () => false };
+  await using store = await openFolderStore(here.path, { summariser });
+  const journal = await store.create(id, []);
+  await journal.append({ kind: "message", n: 0 });
+  await journal.close();
+  const folder = join(here.path, "sessions", id);
+  const whole = readFileSync(join(folder, "000001.jsonl"));
+  expect((await store.list()).sessions).toMatchObject([{ id, closed: true, head: 4 }]);
+  // A copy of a store may come without its leases.
+  rmSync(join(here.path, "leases", `${id}.closed`));
+
+  const looking = await store.open(id);
+  await looking.journal.close();
+  expect(readFileSync(join(folder, "000001.jsonl"))).toEqual(whole);
+  const again = await store.open(id);
+  await again.journal.append({ kind: "message", n: 1 });
+  const closed = whole.lastIndexOf('{"seq":');
+  expect(readFileSync(join(folder, `000001.jsonl.tail-${closed}`))).toEqual(whole.subarray(closed));
+  // A list that knows the session as closed looks at its old segment alone.
+  expect((await store.list()).sessions).toMatchObject([{ id, closed: false, head: again.journal.head }]);
+  await again.journal.close();
+  expect((await store.list()).sessions).toMatchObject([{ id, closed: true }]);
+  expect(await messages(store, id)).toEqual([0, 1]);
+  expect((await store.verify(id)).damaged).toEqual([]);
+});
+
+test("packing puts a segment and its tail together", async () => {
+  using here = place();
+  const { id, folder, path } = await leftOpen(here.path, 40);
+  await using store = await openFolderStore(here.path, { catalogue: false });
+  const opened = await store.open(id);
+  await opened.journal.append({ kind: "message", n: 40 });
+  appendFileSync(path, '{"seq":44,"late":true}\n');
+  await opened.journal.epoch(() => [{ kind: "epoch", reason: "clear" }]);
+  await opened.journal.close();
+  const before = await messages(store, id);
+  expect(before).toHaveLength(41);
+  expect((await store.pack(id)).segments).toBe(2);
+  expect(readdirSync(folder).sort()).toEqual(["000001.jsonl.zst", "000002.claim", "000002.jsonl.zst", "000003.jsonl"]);
+  expect(await messages(store, id)).toEqual(before);
+  expect((await store.verify(id)).damaged).toEqual([]);
 });

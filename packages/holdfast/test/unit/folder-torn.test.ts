@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { newId, openFolderStore } from "holdfast";
 import { expect, test } from "vitest";
@@ -22,7 +22,8 @@ test("C1: cut after every byte of the last unit, also inside a 4-byte character:
   expect(to - from).toBeGreaterThan(150);
 
   for (let cut = from; cut <= to; cut++) {
-    rmSync(join(folder, "quarantine"), { recursive: true, force: true });
+    rmSync(folder, { recursive: true });
+    mkdirSync(folder);
     writeFileSync(path, whole.subarray(0, cut));
     const opened = await store.open(id);
     // The unit counts when all of it is there, with or without its last newline.
@@ -46,10 +47,13 @@ test("C1: cut inside a line of several megabytes", async () => {
   const { last: safe } = await journal.append({ kind: "message", text: "acknowledged" });
   await journal.append({ kind: "message", text: "🙂".repeat(2_000_000) });
   await journal.close();
-  const path = join(here.path, "sessions", id, "000001.jsonl");
+  const folder = join(here.path, "sessions", id);
+  const path = join(folder, "000001.jsonl");
   const whole = readFileSync(path);
   const from = whole.indexOf(`{"seq":${safe + 1},`);
   for (const cut of [from + 1, from + 1_000_001, from + 4_000_003, from + 7_999_999]) {
+    rmSync(folder, { recursive: true });
+    mkdirSync(folder);
     writeFileSync(path, whole.subarray(0, cut));
     const opened = await store.open(id);
     expect(opened.recovery.cutBytes).toBe(cut - from);

@@ -34,7 +34,7 @@ test("a header names keys only if there are any", () => {
   const named = { session: "s", segment: 2, epoch: 2 };
   expect(segmentRecord({ ...named, keys: [] })).not.toHaveProperty("keys");
   expect(segmentRecord(named)).not.toHaveProperty("keys");
-  expect(segmentRecord({ ...named, keys: [["k", 1, 2]] })).toMatchObject({ kind: "segment", format: "1.0", ...named });
+  expect(segmentRecord({ ...named, keys: [["k", 1, 2]] })).toMatchObject({ kind: "segment", format: "1.1", ...named });
   expect(segmentRecord({ ...named, keys: [["k", 1, 2]] })["keys"]).toEqual([["k", 1, 2]]);
 });
 
@@ -48,11 +48,11 @@ test("opened says who writes, and what was found; closed says no more than that"
 test("P10: a newer minor version is read, a newer major version is refused in words", () => {
   for (const format of ["1.0", "1.9", "1.999", "0.3"]) expect(refusal(format)).toBeNull();
   for (const format of ["2.0", "10.0"])
-    expect(refusal(format)).toEqual(["FORMAT_NEWER", { found: format, known: "1.0" }]);
+    expect(refusal(format)).toEqual(["FORMAT_NEWER", { found: format, known: "1.1" }]);
 });
 
 test("P10: a header without a format of the known form is unreadable, not newer", () => {
   for (const format of [undefined, null, 2, "", "2", "1.", ".1", "1.0.0", "v2.0", "1.0\n", ["2.0"], "9".repeat(40)]) {
-    expect(refusal(format)).toMatchObject(["JOURNAL_UNREADABLE", { known: "1.0" }]);
+    expect(refusal(format)).toMatchObject(["JOURNAL_UNREADABLE", { known: "1.1" }]);
   }
 });

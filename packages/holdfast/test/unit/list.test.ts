@@ -2,7 +2,15 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync } from "node:fs";
 import { join } from "node:path";
-import { type Journal, type JournalStore, newId, openFolderStore, openMemoryStore, openSqliteStore } from "holdfast";
+import {
+  type Journal,
+  type JournalStore,
+  Memory,
+  newId,
+  openFolderStore,
+  openMemoryStore,
+  openSqliteStore,
+} from "holdfast";
 import { describe, expect, test } from "vitest";
 import { dialectNamed } from "../../src/dialects/index.ts";
 import { realPath } from "../../src/disk/node-disk.ts";
@@ -267,6 +275,59 @@ describe.each(names)("list of a %s store", (name) => {
     await inUse.close();
     expect(await all({ cwd: "/one" })).toEqual([inUse.id, recent, old]);
   });
+
+  test("resumeLatest: what was interrupted or waits comes before what was finished after it", async () => {
+    await using subject = await open(name);
+    const { store } = subject;
+    const old = await finished(store, "old");
+    const cut = await begin(store, {}, ...prompt(1, "x"), end(1, "failed"));
+    await cut.close();
+    const waiting = await begin(store, {}, ...prompt(1, "x"), {
+      kind: "turn.suspended",
+      turn: 1,
+      reason: "permission",
+    } as never);
+    await waiting.close();
+    const left = await begin(store, {}, ...prompt(1, "x"));
+    await left.close();
+    // More than fit into a page of the store.
+    const done: string[] = [];
+    for (let i = 0; i < 70; i++) done.unshift(await finished(store, `done ${i}`));
+    const all = await Array.fromAsync(latest(store, {}, asIs));
+    expect(all).toEqual([left.id, waiting.id, cut.id, ...done, old]);
+  });
+
+  test("C23: resumeLatest takes today's interrupted session, though yesterday's clock was an hour ahead", async () => {
+    const here = place();
+    const DAY = 24 * 3_600_000;
+    const at = async (startMs: number): Promise<JournalStore> => {
+      let now = startMs;
+      return stores[name](here.path, { summariser, clock: () => (now += 1000), memory });
+    };
+    const memory = new Memory();
+    // Half an hour before midnight, by a clock that says half past midnight.
+    const yesterday = await at(START + DAY + 1_800_000);
+    const ended = await finished(yesterday, "yesterday");
+    await yesterday.close();
+    const today = await at(START + DAY + 600_000);
+    const first = await begin(today, {}, ...prompt(1, "today"));
+    await first.close();
+    expect(await Array.fromAsync(latest(today, {}, asIs))).toEqual([first.id, ended]);
+    const second = await finished(today, "finished today");
+    expect(await Array.fromAsync(latest(today, {}, asIs))).toEqual([first.id, second, ended]);
+    expect((await listSessions(today, {}, asIs)).sessions.map(({ id }) => id)).toEqual([second, first.id, ended]);
+    const { at: time } = (await listSessions(today, {}, asIs)).sessions[0]!;
+    expect(time < new Date(START + DAY + 1_800_000).toISOString()).toBe(true);
+    // Times are the clock's, and a time is what `since` and `until` are about.
+    const since = (await listSessions(today, { since: new Date(START + DAY + 1_500_000).toISOString() }, asIs))
+      .sessions;
+    expect(since.map(({ id }) => id)).toEqual([ended]);
+    const until = (await listSessions(today, { until: new Date(START + DAY + 1_500_000).toISOString() }, asIs))
+      .sessions;
+    expect(until.map(({ id }) => id)).toEqual([second, first.id]);
+    await today.close();
+    here[Symbol.dispose]();
+  });
 });
 
 describe("a query that cannot be meant is refused", () => {
@@ -395,7 +456,8 @@ test("P7: a list reads no transcripts: none of sessions that rest, their ends if
   const statuses = sessions.map(({ status }) => status);
   expect(statuses.filter((status) => status === "interrupted")).toHaveLength(6);
   await ask();
-  expect(counting.bytesRead(), "no byte of any journal").toBe(0);
+  const journals = [...counting.read.keys()].filter((path) => path.includes("sessions"));
+  expect(journals, "no byte of any journal").toEqual([]);
   for (const ending of ["", "-wal", "-shm"]) rmSync(join(here.path, `catalog.sqlite${ending}`), { force: true });
   expect(await ask()).toEqual(sessions);
   expect(counting.bytesRead() / count).toBeLessThanOrEqual(8 * 1024);

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { credentials } from "../../src/session/redact/credentials.ts";
 import { REDACTOR_FAILED, redactorOf } from "../../src/session/redact/redactor.ts";
-import { SHAPES } from "../../src/session/redact/shapes.ts";
+import { SCHEMES, SHAPES } from "../../src/session/redact/shapes.ts";
 import { holds, seedOf } from "../seed.ts";
 import { redactable } from "./redact-arbitraries.ts";
 import { HARMLESS, noise, SAMPLES } from "./redact-samples.ts";
@@ -24,6 +24,11 @@ describe("credentials", () => {
     expect(credentials(`dop_v1_${noise(64)}`)).toBe("[redacted:digitalocean]");
     expect(credentials(`dckr_pat_${noise(27)}`)).toBe("[redacted:docker]");
     expect(credentials(`AGE-SECRET-KEY-1${noise(58)}`)).toBe("[redacted:age]");
+  });
+
+  test.each(SCHEMES)("the scheme %s has a sample behind the header", (scheme) => {
+    const header = new RegExp(`authorization["']?: ["']?${scheme} `, "i");
+    expect(SAMPLES.filter(({ text }) => header.test(text)).map(({ name }) => name)).not.toEqual([]);
   });
 
   test.each(HARMLESS)("stays: %s", (text) => {

@@ -51,7 +51,7 @@ describe("C20: one damaged line costs that line, and nothing else", () => {
   });
 
   test("a member of the envelope that is not of its type is taken as absent, and costs nothing", () => {
-    for (const member of ["unit", "synced", "key", "must"]) {
+    for (const member of ["unit", "synced", "ahead", "key", "must"]) {
       for (const value of member === "key" ? [5, null, {}] : ["999", -1, 1.5, null, {}, false]) {
         const scan = scanOf(one, line(2, { [member]: value, text: "two" }), three);
         expect(seqsOf(scan.records)).toEqual([1, 2, 3]);

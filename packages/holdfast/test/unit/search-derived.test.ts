@@ -421,7 +421,7 @@ test("a session that cannot be read does not keep the others from being found", 
   await append(store, newer, said("newest", "needle"));
   const { crc32 } = await import("node:zlib");
   const lines = readFileSync(path, "utf8").split("\n");
-  const covered = lines[0]!.slice(0, lines[0]!.lastIndexOf(',"crc":"')).replace('"format":"1.0"', '"format":"2.0"');
+  const covered = lines[0]!.slice(0, lines[0]!.lastIndexOf(',"crc":"')).replace('"format":"1.1"', '"format":"2.0"');
   lines[0] = `${covered},"crc":"${crc32(covered).toString(16).padStart(8, "0")}"}`;
   writeFileSync(path, lines.join("\n"));
   expect(await found(index, "needle"), "by what was indexed before").toEqual(["newer", "fine"]);

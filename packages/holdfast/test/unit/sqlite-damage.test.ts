@@ -312,7 +312,7 @@ describe("C21, S16: formats", () => {
     const headers = records.filter(({ kind }) => kind === "segment");
     expect(headers.map((found) => [found.seq, found["format"], found["segment"], found["epoch"]])).toEqual([
       [1, "1.9", 1, 1],
-      [9, "1.0", 2, 1],
+      [9, "1.1", 2, 1],
     ]);
     expect((await store.verify(id)).segments).toBe(2);
   });

@@ -98,13 +98,35 @@ describe("a file that is no store of ours", () => {
     const file = join(here.path, "store.db");
     await (await openSqliteStore(file)).close();
     const tampering = new DatabaseSync(file);
-    tampering.exec("PRAGMA user_version=2");
+    tampering.exec("PRAGMA user_version=3");
     tampering.close();
     const before = readFileSync(file);
     const { code, facts } = await refusalOf(openSqliteStore(file));
     expect(code).toBe("FORMAT_NEWER");
-    expect(facts).toMatchObject({ found: 2, known: 1 });
+    expect(facts).toMatchObject({ found: 3, known: 2 });
     expect(readFileSync(file).equals(before)).toBe(true);
+  });
+
+  test("the first schema is carried on, with what is in it", async () => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    const id = newId();
+    {
+      await using store = await openSqliteStore(file);
+      await (await store.create(id, [{ kind: "note", text: "old" }])).close();
+    }
+    const old = new DatabaseSync(file);
+    old.exec("ALTER TABLE sessions DROP COLUMN written; PRAGMA user_version=1");
+    old.close();
+    await using store = await openSqliteStore(file);
+    await using other = await openSqliteStore(file);
+    const [before] = (await store.list()).sessions;
+    expect(before).toMatchObject({ id, closed: true });
+    const { journal } = await other.open(id);
+    await journal.append({ kind: "note", text: "new" });
+    await journal.close();
+    expect((await store.read(id)).records.flatMap(({ text }) => text ?? [])).toEqual(["old", "new"]);
+    expect((await store.list()).sessions[0]!.at >= before!.at).toBe(true);
   });
 
   test("an empty file is taken for a new store", async () => {

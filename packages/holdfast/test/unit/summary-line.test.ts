@@ -44,6 +44,11 @@ describe("the beginning of a text on one line", () => {
     expect(oneLine(`a${" ".repeat(10_000)}b`, 20)).toBe("a…");
   });
 
+  test("what is looked at does not end in the middle of a character", () => {
+    expect(oneLine(`a${" ".repeat(8 * 20 - 2)}😀b`, 20)).toBe("a…");
+    expect(oneLine(`a${" ".repeat(8 * 20 - 3)}😀b`, 20)).toBe("a 😀…");
+  });
+
   test("C28: it keeps nothing of a long text alive", () => {
     setFlagsFromString("--expose-gc");
     const collect = runInNewContext("gc") as () => void;

@@ -231,8 +231,8 @@ test("labels are written with every turn: they have a limit, and cost no more th
   await using store = await openStore("memory:");
   const many = Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`label ${n}`, "x".repeat(1000)]));
   await expect(store.create({ dialect: "openai-chat", labels: many })).rejects.toMatchObject({
-    code: "RECORD_INVALID",
-    facts: { limitChars: 8192 },
+    code: "ATTRIBUTE_INVALID",
+    facts: { member: "labels", limitChars: 16_384 },
   });
   const labels = Object.fromEntries(Array.from({ length: 80 }, (_, n) => [`label ${n}`, "x".repeat(80)]));
   const session = await store.create<Made>({ dialect: "openai-chat", labels });
@@ -250,15 +250,15 @@ test("labels are written with every turn: they have a limit, and cost no more th
 
 test.each([
   ["title", { title: "x".repeat(70_000) }],
-  ["app", { app: "x".repeat(2000) }],
+  ["app", { app: "x".repeat(5000) }],
   ["cwd", { cwd: `/${"x".repeat(10_000)}` }],
-  ["parent", { parent: { session: "x".repeat(2000) } }],
+  ["parent", { parent: { session: "x".repeat(5000) } }],
   ["labels that are no texts", { labels: { a: 1 } }],
   ["labels that are no object", { labels: ["a"] }],
   ["a title that is no text", { title: 7 }],
 ])("what stands in the row for lists has a limit, and is what it should be: %s", async (_what, given) => {
   await using store = await openStore("memory:");
   await expect(store.create({ dialect: "openai-chat", ...given } as Made)).rejects.toMatchObject({
-    code: "RECORD_INVALID",
+    code: "ATTRIBUTE_INVALID",
   });
 });

@@ -202,26 +202,13 @@ describe("S7: the mark", () => {
     expect(decide([bytes])).toMatchObject({ keep: 3, cut: null, next: 4 });
   });
 
-  test("goes with what is cut off, if it stands nowhere else: then it is to be written again at once", () => {
+  test("goes with what is cut off, if it stands nowhere else: what stays is known durable because it is sealed", () => {
     // Line 3 is rotten, line 5 is torn, and only line 6 says that 3 and 4 were durable.
     const parts = [first, note(2), rotten(note(3)), note(4), bytesOf(nuls(80), "\n"), marked(6, 4)];
-    const tail = decide(parts);
-    expect(tail).toMatchObject({ keep: 3, next: 5, durable: 4, markLost: true });
-    const healed = parts.slice(0, 4);
-    expect(decide(healed), "without it, line 4 is lost").toMatchObject({ keep: 2 });
-    expect(decide([...healed, marked(5, tail.durable)])).toMatchObject({
-      keep: 4,
-      cut: null,
-      next: 6,
-      markLost: false,
-    });
-  });
-
-  test("is not lost if it stands in a record that stays, or if nothing is cut", () => {
-    expect(decide([first, note(2), marked(3, 2), nuls(10)]).markLost).toBe(false);
-    expect(decide([first, note(2), marked(3, 2)]).markLost).toBe(false);
-    expect(decide([first, nuls(10)]).markLost).toBe(false);
-    expect(decide([note(1), nuls(10)]).markLost).toBe(false);
+    expect(decide(parts)).toMatchObject({ keep: 3, next: 5, durable: 4 });
+    const healed = scanOf(...parts.slice(0, 4));
+    expect(decideTail(healed, { sealed: false }), "not sealed, line 4 would be lost").toMatchObject({ keep: 2 });
+    expect(decideTail(healed, { sealed: true })).toMatchObject({ keep: 3, cut: null, next: 5, durable: 4 });
   });
 
   test("all that follows a tear was never known durable, whatever it says of itself", () => {

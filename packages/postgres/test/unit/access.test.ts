@@ -171,6 +171,37 @@ describe("service files", () => {
     });
   });
 
+  test("without a service file, with one that is none, and without a name: what was looked for, and where, and nothing was asked", async () => {
+    const gone = join(folder, "gone", "pg_service.conf");
+    const wrong = (address: string, env: Record<string, string>) => resolveAddress(address, env);
+    for (const [address, env] of [
+      ["postgres:///?service=agents", { PGSERVICEFILE: gone }],
+      ["postgres://me:hunter2@host/base?service=agents", { PGSERVICEFILE: gone }],
+      ["postgres:///", { PGSERVICE: "agents", PGSERVICEFILE: gone }],
+      ["postgres:///?service=agents", { PGSERVICEFILE: gone, PGSYSCONFDIR: join(folder, "gone") }],
+      ["postgres:///?service=agents", { PGSERVICEFILE: folder }],
+      ["postgres:///?service=agents", { PGSERVICEFILE: "/dev/zero" }],
+      ["postgres:///?service=", { PGSERVICEFILE: gone }],
+    ] as const) {
+      const error = await wrong(address, env).catch((reason: unknown) => reason);
+      expect(error, address).toMatchObject({ code: "STORE_URL_INVALID" });
+      const { message } = error as Error;
+      expect(message).not.toContain("hunter2");
+      expect(message).toContain(env.PGSERVICEFILE);
+      if (address !== "postgres:///?service=") expect(message).toContain('"agents"');
+    }
+    // No file of the user's own is no hindrance where the system has one.
+    await writeFile(join(folder, "pg_service.conf"), SERVICES);
+    expect(
+      await resolveAddress("postgres:///?service=agents", { PGSERVICEFILE: gone, PGSYSCONFDIR: folder }),
+    ).toContain("db.example");
+  });
+
+  test("a file of passwords that is none is passed over", async () => {
+    for (const file of [folder, "/dev/zero", join(folder, "gone")])
+      expect(await resolveAddress("postgres://me@host/base", { PGPASSFILE: file })).toBe("postgres://me@host/base");
+  });
+
   test("a store is opened by one", async () => {
     const file = join(folder, "real");
     await writeFile(

@@ -60,9 +60,11 @@ describe("migrations", () => {
     await server.query(`DELETE FROM ${quoted(schema)}.holdfast_migrations WHERE version > 1`);
     for (const table of (await tablesOf(schema)).filter((name) => name.startsWith("texts")))
       await server.query(`DROP TABLE ${quoted(schema)}.${table}`);
+    await server.query(`ALTER TABLE ${quoted(schema)}.catalogue DROP COLUMN written`);
     const again = await openPostgresStore(server.url, { schema, monthsAhead: 0 });
     expect((await again.read(journal.id)).records.map((record) => record["text"])).toContain("old");
     expect((await tablesOf(schema)).some((name) => name.startsWith("texts"))).toBe(true);
+    expect((await again.list()).sessions).toMatchObject([{ id: journal.id }]);
     await again.close();
   });
 

@@ -6,7 +6,7 @@ export { type LifeEnd, live, type Worker, warmWorker } from "./life.ts";
 export { Log, type Outcome, type Tried } from "./log.ts";
 export { emptyView, type Fault, judge, judgeEpoch, type View, viewOf } from "./oracle.ts";
 export { type DiskStep, type KillPoint, pausingDisk } from "./pausing-disk.ts";
-export { type Attempt, type LabEvent, tell, tellLine } from "./pipe.ts";
+export { type Attempt, type LabEvent, Lines, tell, tellLine } from "./pipe.ts";
 export { type Place, temporaryPlace } from "./place.ts";
 export { type Ending, type LifePlan, planSession } from "./plan.ts";
 export {

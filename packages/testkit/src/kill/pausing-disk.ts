@@ -10,6 +10,7 @@ export type DiskStep =
   | "truncate"
   | "sync"
   | "rename"
+  | "link"
   | "remove"
   | "syncFolder"
   | "lock";
@@ -20,7 +21,7 @@ export interface KillPoint {
   /** `during` a write: after a part of its bytes; `during` a sync: while the kernel is at it. */
   readonly when: "before" | "during" | "after";
   readonly step: DiskStep;
-  /** A regular expression for the path (of a rename: of the new name). */
+  /** A regular expression for the path (of a rename or link: of the new name). */
   readonly path: string;
   /** The how manieth such step of the process; default the first. */
   readonly nth?: number;
@@ -44,11 +45,14 @@ export function pausingDisk(disk: Disk, point: KillPoint): Disk {
     list: (path) => disk.list(path),
     makeFolder: (path) => gate.step("makeFolder", path, () => disk.makeFolder(path)),
     rename: (from, to) => gate.step("rename", to, () => disk.rename(from, to)),
+    link: (from, to) => gate.step("link", to, () => disk.link(from, to)),
     remove: (path) => gate.step("remove", path, () => disk.remove(path)),
     removeFolder: (path) => disk.removeFolder(path),
     syncFolder: (path) => gate.step("syncFolder", path, () => disk.syncFolder(path)),
     lock: (path) => gate.step("lock", path, () => disk.lock(path)),
     isLocked: (path) => disk.isLocked(path),
+    hardLock: (path) => disk.hardLock(path),
+    isHardLocked: (path) => disk.isHardLocked(path),
     watch: (path, onChange) => disk.watch(path, onChange),
     networkKind: (path) => disk.networkKind(path),
   };

@@ -9,13 +9,13 @@ export interface NamedPoint extends KillPoint {
 }
 
 const SEGMENT = String.raw`/\d{6}\.jsonl$`;
-const FIRST_BORN = String.raw`/000001\.jsonl\.tmp$`;
-const BORN = String.raw`/\d{6}\.jsonl\.tmp$`;
+const FIRST_BORN = String.raw`/000001\.jsonl\.[0-9a-f]{12}\.tmp$`;
+const BORN = String.raw`/\d{6}\.jsonl\.[0-9a-f]{12}\.tmp$`;
 const PACKED = String.raw`/\d{6}\.jsonl\.zst$`;
 const TAIL = String.raw`/\d{6}\.jsonl\.tail-\d+$`;
-const TAIL_BORN = String.raw`/\d{6}\.jsonl\.tail-\d+\.tmp$`;
+const TAIL_BORN = String.raw`/\d{6}\.jsonl\.tail-\d+\.[0-9a-f]{12}\.tmp$`;
 const KEPT_ASIDE = String.raw`/quarantine/[^/]+\.torn$`;
-const BEING_KEPT = String.raw`/quarantine/[^/]+\.torn\.tmp$`;
+const BEING_KEPT = String.raw`/quarantine/[^/]+\.torn\.[0-9a-f]{12}\.tmp$`;
 
 const at = (
   name: string,
@@ -36,8 +36,8 @@ const at = (
 export const folderPoints: readonly NamedPoint[] = [
   at("after making the session's folder", "makeFolder", "/sessions/[^/]+$", "nothing", "mixed"),
   at("during the write of the first segment", "write", FIRST_BORN, "nothing", "mixed", { share: 0.7 }),
-  at("before the rename of the first segment", "rename", SEGMENT, "nothing", "mixed"),
-  at("after the rename of the first segment", "rename", SEGMENT, "nothing", "mixed"),
+  at("before the naming of the first segment", "link", SEGMENT, "nothing", "mixed"),
+  at("after the naming of the first segment", "link", SEGMENT, "nothing", "mixed"),
   at("after the sync of the folder of sessions", "syncFolder", "/sessions$", "nothing", "mixed"),
 
   at("before a write", "write", SEGMENT, "any", "mixed", { nth: 3 }),
@@ -54,8 +54,8 @@ export const folderPoints: readonly NamedPoint[] = [
   at("after making a new segment's temporary file", "create", BORN, "any", "epochs"),
   at("during the write of a new epoch", "write", BORN, "any", "epochs", { nth: 2, share: 0.4 }),
   at("before the sync of a new epoch", "sync", BORN, "any", "epochs"),
-  at("before the rename of a new epoch", "rename", SEGMENT, "any", "epochs", { nth: 2 }),
-  at("after the rename of a new epoch", "rename", SEGMENT, "any", "epochs", { nth: 3 }),
+  at("before the naming of a new epoch", "link", SEGMENT, "any", "epochs", { nth: 2 }),
+  at("after the naming of a new epoch", "link", SEGMENT, "any", "epochs", { nth: 3 }),
   at("after the first write to a new segment", "write", SEGMENT, "any", "epochs", { nth: 6 }),
 
   at("before the rename of a packed segment", "rename", PACKED, "any", "epochs"),
@@ -67,15 +67,11 @@ export const folderPoints: readonly NamedPoint[] = [
   at("before the rename of the quarantine", "rename", KEPT_ASIDE, "torn", "mixed"),
   at("after the rename of the quarantine", "rename", KEPT_ASIDE, "torn", "mixed"),
   at("during the write of the tail", "write", TAIL_BORN, "torn", "mixed"),
-  at("before the rename of the tail", "rename", TAIL, "torn", "mixed"),
-  at("after the rename of the tail", "rename", TAIL, "torn", "mixed"),
-  at("before the cut of a torn end", "truncate", SEGMENT, "torn", "mixed"),
-  at("after the cut of a torn end", "truncate", SEGMENT, "torn", "mixed"),
-  at("during the second write of what may not be durable", "writeAt", SEGMENT, "torn", "mixed"),
-  at("before the sync of a cut", "sync", SEGMENT, "torn", "mixed"),
-  at("after the sync of a cut", "sync", SEGMENT, "torn", "mixed"),
-  at("before the removal of the tail", "remove", TAIL, "torn", "mixed"),
-  at("after the removal of the tail", "remove", TAIL, "torn", "mixed"),
+  at("before the naming of the tail", "link", TAIL, "torn", "mixed"),
+  at("after the naming of the tail", "link", TAIL, "torn", "mixed"),
+  at("during the write of the segment after a torn one", "write", BORN, "torn", "mixed"),
+  at("before the naming of the segment after a torn one", "link", SEGMENT, "torn", "mixed"),
+  at("after the naming of the segment after a torn one", "link", SEGMENT, "torn", "mixed"),
 ];
 
 /** Says that the kernel is about to be handed megabytes, and goes on: the parent kills it in the middle of that. */

@@ -1,6 +1,7 @@
-import { type Add, isNonEmpty, isObject, type Json, judge, type Violation } from "./violation.ts";
+import { checkUnicode } from "./unicode.ts";
+import { type Add, isNonEmpty, isObject, type Json, judge, rowOf, type Violation } from "./violation.ts";
 
-type Rule = "acp-1" | "acp-2" | "acp-3" | "acp-4" | "acp-shape";
+type Rule = "acp-1" | "acp-2" | "acp-3" | "acp-4" | "acp-shape" | "acp-unicode";
 
 /** Agent Client Protocol, version 1: what makes the transcript of a session consistent. */
 export const acpRules: Record<Rule, string> = {
@@ -9,6 +10,7 @@ export const acpRules: Record<Rule, string> = {
   "acp-3": "content blocks have the fields of their type, and a prompt is not empty",
   "acp-4": "a turn starts with the user's message, and the chunks of one message stand together",
   "acp-shape": "updates are those of the protocol, and of one session",
+  "acp-unicode": "well-formed Unicode without NUL, in texts and in names of members",
 };
 
 export interface AcpOptions {
@@ -51,6 +53,7 @@ export function validateAcp(transcript: unknown, options: AcpOptions = {}): Viol
       add("acp-shape", "", "a transcript is a list");
       return;
     }
+    checkUnicode(transcript, "acp-unicode", add);
     const calls = new Map<unknown, { at: string; status: unknown }>();
     const closed = new Set<unknown>();
     let message: { kind: string; id: unknown } | undefined;
@@ -127,7 +130,7 @@ function checkPrompt(prompt: unknown, at: string, add: Add<Rule>): void {
 }
 
 function checkBlock(block: unknown, at: string, add: Add<Rule>): void {
-  const fields = isObject(block) ? BLOCKS[String(block["type"])] : undefined;
+  const fields = isObject(block) ? rowOf(BLOCKS, block["type"]) : undefined;
   if (!isObject(block) || fields === undefined) {
     add("acp-3", at, `a content block is of type ${Object.keys(BLOCKS).join(", ")}`);
     return;

@@ -1,6 +1,6 @@
-import { type Add, isNonEmpty, isObject, type Json } from "./violation.ts";
+import { type Add, isNonEmpty, isObject, type Json, rowOf } from "./violation.ts";
 
-export type AiSdkRule = "ai-sdk-1" | "ai-sdk-2" | "ai-sdk-3" | "ai-sdk-shape";
+export type AiSdkRule = "ai-sdk-1" | "ai-sdk-2" | "ai-sdk-3" | "ai-sdk-shape" | "ai-sdk-unicode";
 
 export interface SdkPart {
   readonly at: string;
@@ -69,7 +69,7 @@ export function checkMessages(messages: readonly SdkMessage[], systemMessages: b
       if (typeof content !== "string") add("ai-sdk-shape", `${at}.content`, "a string");
       continue;
     }
-    const allowed = PARTS[role];
+    const allowed = rowOf(PARTS, role);
     if (allowed === undefined) {
       add("ai-sdk-shape", `${at}.role`, `${JSON.stringify(message["role"])} is no role`);
       continue;
@@ -111,7 +111,7 @@ function checkPart({ at, type, part }: SdkPart, add: Add<AiSdkRule>): void {
 }
 
 function checkOutput(output: unknown, at: string, add: Add<AiSdkRule>): void {
-  const fits = isObject(output) ? OUTPUT_VALUES[String(output["type"])] : undefined;
+  const fits = isObject(output) ? rowOf(OUTPUT_VALUES, output["type"]) : undefined;
   if (!isObject(output) || fits === undefined) {
     add("ai-sdk-shape", `${at}.output`, `an output is of type ${Object.keys(OUTPUT_VALUES).join(", ")}`);
   } else if (!fits(output["value"]))

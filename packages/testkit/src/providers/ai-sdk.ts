@@ -1,5 +1,6 @@
 import { checkApprovals } from "./ai-sdk-approvals.ts";
 import { type AiSdkRule, checkMessages, type SdkMessage, sdkMessages } from "./ai-sdk-parts.ts";
+import { checkUnicode } from "./unicode.ts";
 import { type Add, type Json, judge, listOf, type Violation } from "./violation.ts";
 
 /** AI SDK 7, a list of `ModelMessage`. Numbers as in the project's list of provider rules. */
@@ -9,6 +10,7 @@ export const aiSdkRules: Record<AiSdkRule, string> = {
     "what the SDK lets pass and a provider refuses: orphans, doubles, wrong places, repeated ids, empties, ends",
   "ai-sdk-3": "an approval response has its request, and the request has its call",
   "ai-sdk-shape": "messages and parts are those of modelMessageSchema",
+  "ai-sdk-unicode": "well-formed Unicode without NUL, in texts and in names of members",
 };
 
 export interface AiSdkOptions {
@@ -32,6 +34,7 @@ export function validateAiSdk(request: unknown, options: AiSdkOptions = {}): Vio
       add("ai-sdk-shape", "messages", "messages must not be empty");
       return;
     }
+    checkUnicode(request, "ai-sdk-unicode", add);
     const messages = sdkMessages(list);
     checkMessages(messages, options.systemMessages === true, add);
     checkApprovals(messages, add);

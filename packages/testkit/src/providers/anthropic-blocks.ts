@@ -1,4 +1,4 @@
-import { type Add, isNonEmpty, isObject, type Json, unknownKeys } from "./violation.ts";
+import { type Add, isNonEmpty, isObject, type Json, rowOf, unknownKeys } from "./violation.ts";
 
 export type AnthropicRule =
   | "anthropic-1"
@@ -10,7 +10,8 @@ export type AnthropicRule =
   | "anthropic-7"
   | "anthropic-8"
   | "anthropic-9"
-  | "anthropic-shape";
+  | "anthropic-shape"
+  | "anthropic-unicode";
 
 /** A block and its path; `block` is an empty object where the request holds something else. */
 export interface PlacedBlock {
@@ -39,6 +40,9 @@ const KEYS: Record<string, readonly string[]> = {
   tool_use: ["type", "id", "name", "input", "cache_control", "caller", "toolset_name"],
   tool_result: ["type", "tool_use_id", "content", "is_error", "cache_control", "toolset_name"],
 };
+
+/** Reported by the API of calls that went back: models have put a whole command into the name. */
+const NAME_MAX = 200;
 
 /** The documentation allows four cache marks in a request; those of system and tools are not counted here. */
 const CACHE_MARKS_MAX = 4;
@@ -132,7 +136,7 @@ function checkBlock({ at, type, block }: PlacedBlock, role: string, add: Add<Ant
     add("anthropic-shape", at, `a block of type ${JSON.stringify(block["type"])} does not belong in a ${role} message`);
     return;
   }
-  for (const key of unknownKeys(block, KEYS[type] ?? Object.keys(block))) {
+  for (const key of unknownKeys(block, rowOf(KEYS, type) ?? Object.keys(block))) {
     add("anthropic-shape", `${at}.${key}`, "extra inputs are not permitted");
   }
   if (type === "text") checkText(block, at, add);
@@ -177,6 +181,9 @@ function checkToolUse(block: Json, at: string, add: Add<AnthropicRule>): void {
     add("anthropic-shape", `${at}.id`, "a tool_use id matches ^[a-zA-Z0-9_-]+$");
   }
   if (!isNonEmpty(block["name"])) add("anthropic-shape", `${at}.name`, "field required");
+  else if (block["name"].length > NAME_MAX) {
+    add("anthropic-shape", `${at}.name`, `string should have at most ${NAME_MAX} characters`);
+  }
   if (!isObject(block["input"])) add("anthropic-shape", `${at}.input`, "input is an object");
 }
 

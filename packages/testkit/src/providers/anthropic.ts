@@ -7,6 +7,7 @@ import {
   placeMessages,
 } from "./anthropic-blocks.ts";
 import { checkEchoed, checkThinking, checkThinkingFirst } from "./anthropic-thinking.ts";
+import { checkUnicode } from "./unicode.ts";
 import { type Add, isObject, judge, listOf, type Violation } from "./violation.ts";
 
 /** Messages API, `POST /v1/messages`. Numbers as in the project's list of provider rules. */
@@ -21,6 +22,7 @@ export const anthropicRules: Record<AnthropicRule, string> = {
   "anthropic-8": "the conversation ends with a user message",
   "anthropic-9": "a server tool's call has its result before the conversation goes on, and it is not ours to answer",
   "anthropic-shape": "roles, block types and fields are those of the API",
+  "anthropic-unicode": "well-formed Unicode without NUL, in texts and in names of members",
 };
 
 export interface AnthropicOptions {
@@ -51,6 +53,7 @@ export function validateAnthropic(request: unknown, options: AnthropicOptions = 
     }
     const body = isObject(request) ? request : {};
     const placed = placeMessages(messages);
+    checkUnicode(request, "anthropic-unicode", add);
     checkBlocks(messages, placed, options.systemMessages === true, add);
     checkEnds(placed, options, add);
     checkCalls(placed, add);

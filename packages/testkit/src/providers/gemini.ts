@@ -1,7 +1,8 @@
 import { digest } from "./canonical.ts";
+import { checkUnicode } from "./unicode.ts";
 import { type Add, isNonEmpty, isObject, type Json, judge, listOf, unknownKeys, type Violation } from "./violation.ts";
 
-type Rule = "gemini-1" | "gemini-2" | "gemini-3" | "gemini-4" | "gemini-5" | "gemini-shape";
+type Rule = "gemini-1" | "gemini-2" | "gemini-3" | "gemini-4" | "gemini-5" | "gemini-shape" | "gemini-unicode";
 
 /** `models.generateContent`. Numbers as in the project's list of provider rules. */
 export const geminiRules: Record<Rule, string> = {
@@ -12,6 +13,7 @@ export const geminiRules: Record<Rule, string> = {
   "gemini-4": "the conversation ends with a user turn or a function response turn",
   "gemini-5": "a response has its call's id; where there are no ids, responses stand in the order of the calls",
   "gemini-shape": "roles and parts are those of the API, and none is empty",
+  "gemini-unicode": "well-formed Unicode without NUL, in texts and in names of members",
 };
 
 export interface GeminiOptions {
@@ -67,6 +69,7 @@ export function validateGemini(request: unknown, options: GeminiOptions = {}): V
       add("gemini-shape", "contents", "contents are required");
       return;
     }
+    checkUnicode(request, "gemini-unicode", add);
     const turns = contents.map((content, i) => turnOf(content, `contents.${i}`, add));
     for (const turn of turns) checkParts(turn, add);
     checkOrder(turns, add);

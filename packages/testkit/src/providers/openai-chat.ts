@@ -1,7 +1,8 @@
-import { isJsonObject } from "./arguments.ts";
-import { type Add, isNonEmpty, isObject, type Json, judge, listOf, type Violation } from "./violation.ts";
+import { isJsonObject, isToolName } from "./arguments.ts";
+import { checkUnicode } from "./unicode.ts";
+import { type Add, isNonEmpty, isObject, type Json, judge, listOf, rowOf, type Violation } from "./violation.ts";
 
-type Rule = "openai-chat-1" | "openai-chat-2" | "openai-chat-shape";
+type Rule = "openai-chat-1" | "openai-chat-2" | "openai-chat-shape" | "openai-chat-unicode";
 
 /** Chat Completions, `POST /v1/chat/completions`. Numbers as in the project's list of provider rules. */
 export const openaiChatRules: Record<Rule, string> = {
@@ -9,7 +10,8 @@ export const openaiChatRules: Record<Rule, string> = {
     "an assistant message with tool_calls is followed by a tool message for each id, before anything else",
   "openai-chat-2":
     "a tool message answers an open call of the assistant message before it; arguments are a JSON string",
-  "openai-chat-shape": "roles, content and ids are those of the API",
+  "openai-chat-shape": "roles, content, ids and names are those of the API",
+  "openai-chat-unicode": "well-formed Unicode without NUL, in texts and in names of members",
 };
 
 export interface OpenaiChatOptions {
@@ -19,6 +21,9 @@ export interface OpenaiChatOptions {
 
 /** Reported by the API: "string too long. Expected a string with maximum length 64"; 40 for older models. */
 const CALL_ID_MAX = 64;
+
+/** The API checks the names of earlier calls as it checks those of tools: what a model made up is refused. */
+const NAME_MAX = 64;
 
 const PARTS: Record<string, readonly string[]> = {
   system: ["text"],
@@ -36,6 +41,7 @@ export function validateOpenaiChat(request: unknown, options: OpenaiChatOptions 
       add("openai-chat-shape", "messages", "expected an array with minimum length 1");
       return;
     }
+    checkUnicode(request, "openai-chat-unicode", add);
     /** Calls of the last assistant message, and whether each was answered. */
     let calls = new Map<unknown, { at: string; answered: boolean }>();
     const leave = () => {
@@ -103,8 +109,8 @@ function checkCall(call: Json, at: string, options: OpenaiChatOptions, add: Add<
     return;
   }
   const part = custom ? call["custom"] : call["function"];
-  if (!isObject(part) || !isNonEmpty(part["name"])) {
-    add("openai-chat-shape", at, "a tool call names its function");
+  if (!isObject(part) || !isToolName(part["name"], NAME_MAX)) {
+    add("openai-chat-shape", at, `a name matches ^[a-zA-Z0-9_-]+$, and has at most ${NAME_MAX} characters`);
     return;
   }
   if (custom) {
@@ -118,7 +124,7 @@ function checkCall(call: Json, at: string, options: OpenaiChatOptions, add: Add<
 
 function checkContent(message: Json, at: string, add: Add<Rule>): void {
   const role = String(message["role"]);
-  const allowed = PARTS[role];
+  const allowed = rowOf(PARTS, role);
   if (allowed === undefined) {
     add("openai-chat-shape", `${at}.role`, `${JSON.stringify(message["role"])} is not one of ${Object.keys(PARTS)}`);
     return;

@@ -1,6 +1,7 @@
-import { isJsonObject } from "./arguments.ts";
+import { isJsonObject, isToolName } from "./arguments.ts";
 import { canonical } from "./canonical.ts";
-import { type Add, isNonEmpty, isObject, type Json, judge, listOf, type Violation } from "./violation.ts";
+import { checkUnicode } from "./unicode.ts";
+import { type Add, isNonEmpty, isObject, type Json, judge, listOf, rowOf, type Violation } from "./violation.ts";
 
 type Rule =
   | "openai-responses-1"
@@ -9,7 +10,8 @@ type Rule =
   | "openai-responses-4"
   | "openai-responses-ids"
   | "openai-responses-order"
-  | "openai-responses-shape";
+  | "openai-responses-shape"
+  | "openai-responses-unicode";
 
 /** Responses, `POST /v1/responses`. Numbers as in the project's list of provider rules. */
 export const openaiResponsesRules: Record<Rule, string> = {
@@ -17,10 +19,11 @@ export const openaiResponsesRules: Record<Rule, string> = {
   "openai-responses-2": "reasoning is followed by the item that it led to, and that item is preceded by its reasoning",
   "openai-responses-3":
     "with store: false there are full items only, and reasoning carries its encrypted content unchanged",
-  "openai-responses-4": "computer, shell and patch calls have outputs of their own kind",
+  "openai-responses-4": "computer, shell and patch calls have outputs of their own kind, and approvals their requests",
   "openai-responses-ids": "item ids are unique and of their type's prefix; call ids are unique and not too long",
   "openai-responses-order": "nothing stands between the items of one response, or between its calls and their outputs",
-  "openai-responses-shape": "items, roles and content are those of the API",
+  "openai-responses-shape": "items, roles, content and names are those of the API",
+  "openai-responses-unicode": "well-formed Unicode without NUL, in texts and in names of members",
 };
 
 /** An item of a response, or its id alone. */
@@ -80,10 +83,12 @@ const PREFIXES: Record<string, string> = {
 };
 
 const CALL_ID_MAX = 64;
+const NAME_MAX = 128;
 
 /** Judges the input of a request. `request` is the body, or its list of items alone. A string is one user message. */
 export function validateOpenaiResponses(request: unknown, options: OpenaiResponsesOptions = {}): Violation[] {
   return judge<Rule>((add) => {
+    checkUnicode(request, "openai-responses-unicode", add);
     if (isObject(request) && isNonEmpty(request["input"])) return;
     const input = listOf(request, "input");
     if (input === undefined || input.length === 0) {
@@ -134,7 +139,8 @@ function checkItems(items: readonly Json[], store: boolean, add: Add<Rule>): voi
       }
     }
     if (type === "function_call") {
-      if (!isNonEmpty(item["name"])) add("openai-responses-shape", `${at}.name`, "missing required field name");
+      if (!isToolName(item["name"], NAME_MAX))
+        add("openai-responses-shape", `${at}.name`, `a name matches ^[a-zA-Z0-9_-]{1,${NAME_MAX}}$`);
       if (typeof item["arguments"] !== "string" || !isJsonObject(item["arguments"])) {
         add("openai-responses-shape", `${at}.arguments`, "arguments are the JSON text of an object");
       }
@@ -177,11 +183,16 @@ function checkMessage(item: Json, at: string, add: Add<Rule>): void {
 /** Rules 1, 4 and order. */
 function checkPairs(items: readonly Json[], add: Add<Rule>): void {
   const open = new Map<string, { at: string; rule: Rule; output: string; message?: string }>();
+  const requests = new Set<unknown>();
   for (const [i, item] of items.entries()) {
     const at = `input.${i}`;
     const type = typeOf(item);
     const id = String(item["call_id"]);
-    const pair = OUTPUTS[type];
+    if (type === "mcp_approval_request") requests.add(item["id"]);
+    if (type === "mcp_approval_response" && !requests.delete(item["approval_request_id"])) {
+      add("openai-responses-4", at, `no approval request ${item["approval_request_id"]} is open`);
+    }
+    const pair = rowOf(OUTPUTS, type);
     if (pair) {
       if (open.has(`${pair.output} ${id}`)) add("openai-responses-ids", at, `call_id ${id} is open already`);
       open.set(`${pair.output} ${id}`, { at, ...pair });
@@ -209,14 +220,14 @@ function checkIds(items: readonly Json[], add: Add<Rule>): void {
     const type = typeOf(item);
     const { id, call_id: callId } = item;
     if (id !== undefined && id !== null) {
-      const prefix = PREFIXES[type];
+      const prefix = rowOf(PREFIXES, type);
       if (!isNonEmpty(id) || id.length > CALL_ID_MAX) add("openai-responses-ids", `${at}.id`, "1 to 64 characters");
       else if (prefix && !id.startsWith(prefix))
         add("openai-responses-ids", `${at}.id`, `an id that begins with ${prefix}`);
       if (ids.has(id)) add("openai-responses-ids", at, `duplicate item found with id ${id}`);
       ids.add(id);
     }
-    if (OUTPUTS[type]) {
+    if (rowOf(OUTPUTS, type)) {
       if (!isNonEmpty(callId) || callId.length > CALL_ID_MAX) {
         add("openai-responses-ids", `${at}.call_id`, "a call_id of 1 to 64 characters");
       }
@@ -294,6 +305,8 @@ function checkTogether(items: readonly Json[], places: ReadonlyMap<unknown, Plac
     const at = `input.${i}`;
     const type = typeOf(item);
     const place = places.get(item["id"]);
+    // The provider answers some calls itself, in the same response.
+    if (type.endsWith("_output")) open.delete(item["call_id"]);
     if (place) {
       if (place.response === current && message) {
         add("openai-responses-order", at, `${message} stands between the items of one response`);
@@ -303,11 +316,10 @@ function checkTogether(items: readonly Json[], places: ReadonlyMap<unknown, Plac
         add("openai-responses-order", at, `the output of ${callId} is still to come`);
         open.delete(callId);
       }
-      if (OUTPUTS[type]) open.set(item["call_id"], place.response);
+      if (rowOf(OUTPUTS, type)) open.set(item["call_id"], place.response);
       current = place.response;
       message = undefined;
-    } else if (type.endsWith("_output")) open.delete(item["call_id"]);
-    else if (type === "message" && item["role"] !== "assistant") message ??= at;
+    } else if (type === "message" && item["role"] !== "assistant") message ??= at;
   }
 }
 

@@ -15,6 +15,11 @@ export function isObject(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** The row of a table by its name: a request may say `constructor`. */
+export function rowOf<T>(table: Readonly<Record<string, T>>, name: unknown): T | undefined {
+  return typeof name === "string" && Object.hasOwn(table, name) ? table[name] : undefined;
+}
+
 export function isNonEmpty(value: unknown): value is string {
   return typeof value === "string" && value !== "";
 }

@@ -15,12 +15,13 @@ export function keptElsewhere(
   for (const [path, content] of before) {
     if (content === null || !inSession(path) || !/\/\d+\.jsonl$/u.test(path)) continue;
     const bytes = withTail(before, path, content);
-    const now = after.get(path);
+    const found = after.get(path);
     // A packed segment has another name, and is compared record by record.
-    if (now == null) {
+    if (found == null) {
       if (!after.has(`${path}.zst`)) lost.push(`${path} is gone`);
       continue;
     }
+    const now = withTail(after, path, found);
     if (Buffer.compare(bytes, now.subarray(0, bytes.length)) === 0) continue;
     let same = 0;
     while (bytes[same] === now[same]) same += 1;
@@ -31,11 +32,15 @@ export function keptElsewhere(
   return lost;
 }
 
-/** A healing that was interrupted has left the end of the segment in a file of its own, and that is what counts. */
+/** A segment that was not closed has its end in a file of its own, and that is what counts; of several, the one that begins last. */
 function withTail(files: ReadonlyMap<string, Uint8Array | null>, path: string, content: Uint8Array): Uint8Array {
+  let newest = -1;
+  let whole = content;
   for (const [name, tail] of files) {
     const offset = name.startsWith(`${path}.tail-`) ? Number(name.slice(path.length + ".tail-".length)) : Number.NaN;
-    if (tail !== null && Number.isSafeInteger(offset)) return Buffer.concat([content.subarray(0, offset), tail]);
+    if (tail === null || !(offset > newest)) continue;
+    newest = offset;
+    whole = Buffer.concat([content.subarray(0, offset), tail]);
   }
-  return content;
+  return whole;
 }

@@ -6,6 +6,7 @@ export type Operation =
   | "list"
   | "makeFolder"
   | "rename"
+  | "link"
   | "remove"
   | "removeFolder"
   | "syncFolder"
@@ -33,7 +34,7 @@ export interface Step {
   /** The length of a read or write, the new size of a truncate. */
   readonly bytes?: number;
   readonly position?: number;
-  /** The new name of a rename. */
+  /** The new name of a rename or link. */
   readonly to?: string;
   /** Of a write: the file itself, and its bytes, which are the caller's and may change after the step. */
   readonly ino?: number;
@@ -70,6 +71,7 @@ export const changing: ReadonlySet<Operation> = new Set<Operation>([
   "create",
   "makeFolder",
   "rename",
+  "link",
   "remove",
   "removeFolder",
   "syncFolder",
@@ -93,6 +95,7 @@ export const faulty: ReadonlySet<Operation> = new Set<Operation>([
   "list",
   "makeFolder",
   "rename",
+  "link",
   "remove",
   "removeFolder",
   "syncFolder",

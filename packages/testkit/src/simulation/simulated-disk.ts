@@ -36,14 +36,14 @@ export interface SimulatedDiskOptions extends MachineOptions {
  *   crash, or memory pressure (`dropCache`), takes them. A page that is written to again is dirty again, as a whole; but if it was all beyond
  *   the durable size, writing in place does not help: fsync confirms it and zeros come back (measured on ext4, Linux 6.18). Only what is
  *   cut off and grows again has new blocks.
- * - fsync of a file says nothing of its name. Unsynced creations, renames and removals in a folder are kept as any subset. A rename
+ * - fsync of a file says nothing of its name. Unsynced creations, links, renames and removals in a folder are kept as any subset. A rename
  *   is one of them, and can be durable before the data of its file; it never loses the file. Between two folders, each
  *   folder's sync makes its own half durable: until the old one is synced a file can be in both (a folder cannot).
  * - A failed sync of a folder leaves its changes pending: there are no pages to forget, and the next one can succeed.
  * - SIGKILL keeps all finished writes, in the cache, and a byte prefix of the one in flight.
  * - An inode keeps its number over renames and crashes. An open file works on after its name has gone or means another file.
  * - Locks belong to an inode and a process, die with either, and are freed in silence when the process closes any descriptor of
- *   that file (S13).
+ *   that file (S13). There are no hard locks, so that everything rests on the fence (stores/lease.ts).
  * - A positional write to an `append` handle appends (Linux), and an `append` handle cannot truncate (Windows).
  *
  * Every call is a numbered step, asked of the plan before it happens. There is no clock: a modification time is a step number.
@@ -247,6 +247,17 @@ export class SimulatedDisk implements Disk {
     if (target.folder !== source.folder) this.#touched(target.folder);
   }
 
+  link(from: string, to: string): void {
+    this.#step({ operation: "link", path: from, to });
+    const inode = this.#find(from);
+    const target = this.#parent("link", to);
+    if (inode === null) throw systemError("ENOENT", "link", from);
+    if (inode.kind === "folder") throw systemError("EPERM", "link", from);
+    if (target.folder.names.get(target.name) !== undefined) throw systemError("EEXIST", "link", to);
+    target.folder.names.add(target.name, inode);
+    this.#touched(target.folder);
+  }
+
   remove(path: string): void {
     this.#step({ operation: "remove", path });
     const { folder, name } = this.#parent("unlink", path);
@@ -291,6 +302,14 @@ export class SimulatedDisk implements Disk {
 
   isLocked(path: string): boolean {
     return this.#machine.locks.has(this.#lockable(path).ino);
+  }
+
+  async hardLock(_path: string): Promise<DiskLock | null> {
+    return null;
+  }
+
+  isHardLocked(_path: string): boolean {
+    return false;
   }
 
   #lockable(path: string): FileInode {

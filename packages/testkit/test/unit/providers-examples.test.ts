@@ -52,7 +52,15 @@ function keepsItsRules<Options>(name: string, { rules, examples, validate }: Pro
         });
       }
     }
-    for (const value of [null, undefined, 7, "text", {}, [null], [7], ["text"], [{}]]) {
+    const odd = ["constructor", "__proto__", "toString"].map((name) => [
+      { role: name, content: [{ type: name }], parts: [{ [name]: 1 }] },
+      { role: "user", content: [{ type: name }], parts: [{ text: "x" }] },
+      { role: "assistant", content: [{ type: name }], tool_calls: [{ type: name, id: name }], parts: [{ [name]: 1 }] },
+      { role: "tool", content: [{ type: "tool-result", toolCallId: name, toolName: name, output: { type: name } }] },
+      { type: name, id: name, call_id: name },
+      { sessionUpdate: "agent_message_chunk", content: { type: name } },
+    ]);
+    for (const value of [...odd, null, undefined, 7, "text", {}, [null], [7], ["text"], [{}]]) {
       it(`refuses ${JSON.stringify(value)}, which is no conversation`, () => {
         expect(validate(value)).not.toEqual([]);
       });

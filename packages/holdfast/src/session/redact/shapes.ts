@@ -183,7 +183,11 @@ const FLAG: Shape = { ...ASSIGNMENT, keep: sequence(text("--"), NAMES, run(" \\t
 const CREDENTIAL = "A-Za-z0-9._~+/\\-";
 const CREDENTIALS_MAX = sequence(run(CREDENTIAL, 8, TOKEN_MAX), run("=", 0, 2));
 const AUTHORIZATION = sequence(word("authorization"), ASSIGNED);
-const SCHEME = sequence(either(...["bearer", "basic", "token", "bot"].map(word)), run(" \\t", 1, 4));
+/** Schemes whose credentials may be short. */
+export const SCHEMES: readonly string[] = ["bearer", "basic", "token", "bot"];
+const SCHEME = sequence(either(...SCHEMES.map(word)), run(" \\t", 1, 4));
+/** Negotiate, NTLM, DPoP, ApiKey, SSWS, and whatever others there are. */
+const ANY_SCHEME = sequence(run("A-Za-z0-9\\-", 2, 24), run(" \\t", 1, 4));
 
 /** "Authorization: Basic authentication" is prose. */
 const mixed = (secret: string): number => (/[0-9A-Z]/.test(secret) ? all(secret) : 0);
@@ -191,6 +195,7 @@ const long = (secret: string): number => (secret.length >= 20 ? withDigit(secret
 
 const HEADERS: readonly Shape[] = [
   { kind: "authorization", keep: sequence(AUTHORIZATION, SCHEME), secret: CREDENTIALS_MAX, judge: mixed },
+  { kind: "authorization", keep: sequence(AUTHORIZATION, ANY_SCHEME), secret: CREDENTIALS_MAX, judge: long },
   { kind: "authorization", keep: AUTHORIZATION, secret: CREDENTIALS_MAX, judge: long },
   {
     kind: "authorization",

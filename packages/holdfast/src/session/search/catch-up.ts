@@ -1,5 +1,7 @@
 import { setImmediate as breathe } from "node:timers/promises";
+import { type HoldfastError, isHoldfastError } from "../../errors.ts";
 import type { JournalStore } from "../../journal/contract.ts";
+import type { JournalRecord } from "../../journal/record.ts";
 import type { TextMark as Mark, TextBehind } from "../../journal/texts.ts";
 import { type Base, patiently } from "./base.ts";
 import { type Change, type DialectNamed, TextReader } from "./texts.ts";
@@ -27,7 +29,7 @@ function seesMore({ blind, dialect }: Mark, dialectNamed: DialectNamed): boolean
   return blind && dialect !== null && dialectNamed(dialect) !== null;
 }
 
-/** Indexes what is new in a session, in small transactions. Throws IndexFailure, and what the store throws. */
+/** Indexes what is new in a session, in small transactions. Throws IndexFailure, Unread, and what the store throws. */
 export async function catchUp(source: Source, base: Base, id: string, listed?: TextBehind): Promise<void> {
   const { patienceMs, dialectNamed } = source;
   while (!source.isOver()) {
@@ -35,6 +37,28 @@ export async function catchUp(source: Source, base: Base, id: string, listed?: T
     const outcome = mark && seesMore(mark, dialectNamed) ? "changed" : await readOn(source, base, id, mark, listed);
     if (outcome === "done") return;
     if (outcome === "changed") await patiently(patienceMs, () => base.tables.forget(id));
+  }
+}
+
+/** The session could not be read: which is its own affair, and neither that of the index nor of other sessions. */
+export class Unread extends Error {
+  override readonly cause: HoldfastError;
+
+  constructor(cause: HoldfastError) {
+    super("the session could not be read", { cause });
+    this.cause = cause;
+  }
+}
+
+async function* historyOf(
+  store: Source["store"],
+  id: string,
+  from: number | undefined,
+): AsyncGenerator<JournalRecord, void, undefined> {
+  try {
+    yield* store.history(id, from);
+  } catch (error) {
+    throw isHoldfastError(error) && !isHoldfastError(error, "STORE_CLOSED") ? new Unread(error) : error;
   }
 }
 
@@ -54,8 +78,8 @@ async function readOn(
   let chars = 0;
   let records = 0;
   const commit = async (head: number, at: string): Promise<boolean> => {
-    const { dialect, blind } = reader;
-    const next = { seq: last!.seq, crc: last!.crc, head, at, dialect, blind };
+    const { dialect, blind, cut } = reader;
+    const next = { seq: last!.seq, crc: last!.crc, head, at, dialect, blind, cut };
     const added = await patiently(source.patienceMs, () => base.tables.add(id, mark, changes, next));
     mark = next;
     changes = [];
@@ -64,7 +88,7 @@ async function readOn(
     return added;
   };
 
-  for await (const record of source.store.history(id, from?.seq)) {
+  for await (const record of historyOf(source.store, id, from?.seq)) {
     if (!known) {
       // The last record that was indexed is still there: then so is all before it.
       if (record.seq !== from?.seq || record.crc !== from.crc) return "changed";

@@ -7,7 +7,7 @@ import { storeClosed } from "../../journal/refusals.ts";
 import type { Answer, TextBehind, TextFound, TextTables } from "../../journal/texts.ts";
 import type { SearchHit } from "../surface.ts";
 import { Base, IndexFailure, patiently, removeIndex } from "./base.ts";
-import { catchUp, isFresh } from "./catch-up.ts";
+import { catchUp, isFresh, Unread } from "./catch-up.ts";
 import type { DialectNamed } from "./texts.ts";
 import { excerptOf, wordsOf } from "./words.ts";
 
@@ -32,6 +32,9 @@ const TRIES_MAX = 2;
 /** Nor is somebody who keeps deleting it followed for ever. */
 const REPLACED_MAX = 50;
 
+/** A session that is not searched to its end: `why` it could not be read; null if only the beginning of a very long message is searched. */
+export type OnIncomplete = (session: string, why: { readonly code: string; readonly message: string } | null) => void;
+
 /**
  * The full text of a store's sessions (S20). It is filled when turns end and completed by each search, never by a list. It is derived: whatever happens to its file, the answers are the same
  * (C22). A store may have tables for it. Where neither they nor a file can be kept or written (memory stores, a read-only folder, a full disk, a process that stands still while it writes), an index in memory takes its place until `close`.
@@ -53,6 +56,8 @@ export class SearchIndex {
   #working: Promise<void> | null = null;
   #restUntil = 0;
   #failure: unknown = null;
+  /** The sessions that could not be read when the index was last completed. */
+  readonly #unread = new Map<string, { readonly code: string; readonly message: string }>();
   #closed = false;
 
   constructor(store: JournalStore, options: SearchIndexOptions) {
@@ -88,11 +93,13 @@ export class SearchIndex {
   /**
    * First completes the index, then yields the hits, a few at a time: sessions in the order of a list, in each its title (`message` is empty), then its messages, the newest first. `wanted` is asked once for each
    * session with a hit. All the words must stand in one message; the last one may be the beginning of a word. Messages that are hidden from the user are not found.
-   * A session that cannot be read (of a newer format, damaged beyond reading) is found by what was indexed before. Throws STORE_CLOSED, and what the store throws.
+   * A session that cannot be read (another user's, of a newer format, damaged beyond reading) is found by what was indexed before, and a message of many megabytes by its beginning: `onIncomplete` is told of these sessions before
+   * the first hit. Throws STORE_CLOSED, and what the store throws.
    */
   async *search(
     text: string,
     wanted: (session: string) => boolean | Promise<boolean> = () => true,
+    onIncomplete?: OnIncomplete,
   ): AsyncGenerator<SearchHit, void, undefined> {
     const query = wordsOf(text);
     if (query === null) return;
@@ -107,7 +114,13 @@ export class SearchIndex {
         return patiently(this.#patienceMs, () => question(base.tables));
       });
 
-    for (const session of await ask((tables) => tables.sessionsWith(query))) {
+    const found = await ask((tables) => tables.sessionsWith(query));
+    if (onIncomplete) {
+      for (const [id, { code, message }] of this.#unread) if (await wanted(id)) onIncomplete(id, { code, message });
+      const cut = await ask((tables) => tables.cut());
+      for (const id of cut) if (await wanted(id)) onIncomplete(id, null);
+    }
+    for (const session of found) {
       if (!(await wanted(session))) continue;
       for (let before: number | null = null, more = true; more; ) {
         const from: number | null = before;
@@ -136,6 +149,7 @@ export class SearchIndex {
 
   /** Everything that the store has is in the index, and nothing else. */
   async #heal(base: Base): Promise<void> {
+    this.#unread.clear();
     if (base.tables.behind) {
       const { sessions, gone } = await base.tables.behind();
       for (const one of sessions) await this.#index(base, one.id, this.#patienceMs, one);
@@ -146,11 +160,17 @@ export class SearchIndex {
     // In one piece: a session that is written to moves to the front, and between two pages it would be passed over.
     const { sessions } = await this.#store.list();
     const marks = await patiently(this.#patienceMs, () => base.tables.marks());
-    for (const listed of sessions) {
-      const mark = marks.get(listed.id);
-      marks.delete(listed.id);
+    for (const { id, at, stamp = at, head, unreadable } of sessions) {
+      const mark = marks.get(id);
+      marks.delete(id);
+      if (unreadable) {
+        this.#unread.set(id, unreadable);
+        continue;
+      }
+      // Hits come in the order of a list.
+      const listed = { id, at: stamp, head };
       if (isFresh(mark, listed, this.#dialectNamed)) continue;
-      await this.#index(base, listed.id, this.#patienceMs, listed);
+      await this.#index(base, id, this.#patienceMs, listed);
       await breathe();
     }
     for (const id of marks.keys()) {
@@ -169,10 +189,12 @@ export class SearchIndex {
     };
     try {
       await catchUp(source, base, id, listed);
+      this.#unread.delete(id);
     } catch (error) {
-      if (isHoldfastError(error, "SESSION_NOT_FOUND")) await patiently(patienceMs, () => base.tables.forget(id));
-      // One session that cannot be read does not keep the others from being found.
-      else if (!isHoldfastError(error, "FORMAT_NEWER", "JOURNAL_UNREADABLE", "PATH_UNSAFE")) throw error;
+      if (!(error instanceof Unread)) throw error;
+      if (isHoldfastError(error.cause, "SESSION_NOT_FOUND")) await patiently(patienceMs, () => base.tables.forget(id));
+      // One session that cannot be read does not keep the others from being found. Whoever searches is told.
+      else this.#unread.set(id, error.cause);
     }
   }
 

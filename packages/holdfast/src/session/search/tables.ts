@@ -3,7 +3,7 @@ import type { TextFound, TextMark, TextQuery, TextTables } from "../../journal/t
 import type { Change } from "./texts.ts";
 import { ftsOf, HIT_BEGINS, HIT_ENDS, searchable, stretchesOf } from "./words.ts";
 
-export const SCHEMA_VERSION = 1;
+export const SCHEMA_VERSION = 2;
 
 /**
  * A row of `texts` is a stretch of a message, or a title. Its number is made of the session's key, the record's seq and the stretch, so that the rows of a session lie together: they are found, and
@@ -18,7 +18,7 @@ const SWEPT_ROWS = 256;
 
 export const SCHEMA = `
   CREATE TABLE sessions (key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, seq INTEGER NOT NULL, crc TEXT NOT NULL, head INTEGER NOT NULL,
-    at TEXT NOT NULL, dialect TEXT, blind INTEGER NOT NULL);
+    at TEXT NOT NULL, dialect TEXT, blind INTEGER NOT NULL, cut INTEGER NOT NULL);
   CREATE TABLE gone (key INTEGER PRIMARY KEY);
   CREATE TABLE messages (session INTEGER NOT NULL, id TEXT NOT NULL, seq INTEGER, step TEXT, hidden INTEGER NOT NULL, PRIMARY KEY (session, id)) WITHOUT ROWID;
   CREATE INDEX hidden_steps ON messages (session, step) WHERE hidden = 1;
@@ -38,29 +38,35 @@ export class Tables implements TextTables {
   }
 
   marks(): Map<string, Mark> {
-    const rows = this.#all("SELECT id, seq, crc, head, at, dialect, blind FROM sessions") as unknown as MarkRow[];
+    const rows = this.#all(`SELECT ${MARK} FROM sessions`) as unknown as MarkRow[];
     return new Map(rows.map((row) => [row.id, markOf(row)]));
   }
 
   mark(id: string): Mark | null {
-    const row = this.#get("SELECT id, seq, crc, head, at, dialect, blind FROM sessions WHERE id = ?", id);
+    const row = this.#get(`SELECT ${MARK} FROM sessions WHERE id = ?`, id);
     return row ? markOf(row as unknown as MarkRow) : null;
+  }
+
+  cut(): string[] {
+    return this.#all("SELECT id FROM sessions WHERE cut = 1 ORDER BY at DESC, id DESC").map((row) => String(row["id"]));
   }
 
   add(
     id: string,
     before: Mark | null,
     changes: readonly Change[],
-    { seq, crc, head, at, dialect, blind }: Mark,
+    { seq, crc, head, at, dialect, blind, cut }: Mark,
   ): boolean {
     return this.#transaction(() => {
       const now = this.mark(id);
       if (now?.seq !== before?.seq || now?.crc !== before?.crc) return false;
-      if (!now) this.#run("INSERT INTO sessions (id, seq, crc, head, at, blind) VALUES (?, 0, '', 0, '', 0)", id);
+      if (!now)
+        this.#run("INSERT INTO sessions (id, seq, crc, head, at, blind, cut) VALUES (?, 0, '', 0, '', 0, 0)", id);
       const key = this.#key(id)!;
       for (const change of changes) this.#apply(key, change);
-      const set = "UPDATE sessions SET seq = ?, crc = ?, head = ?, at = ?, dialect = ?, blind = ? WHERE key = ?";
-      this.#run(set, seq, crc, head, at, dialect, blind ? 1 : 0, key);
+      const set =
+        "UPDATE sessions SET seq = ?, crc = ?, head = ?, at = ?, dialect = ?, blind = ?, cut = ? WHERE key = ?";
+      this.#run(set, seq, crc, head, at, dialect, blind ? 1 : 0, cut ? 1 : 0, key);
       return true;
     });
   }
@@ -182,10 +188,11 @@ export class Tables implements TextTables {
 }
 
 type Value = string | number | null;
-type MarkRow = Omit<Mark, "blind"> & { readonly id: string; readonly blind: number };
+type MarkRow = Omit<Mark, "blind" | "cut"> & { readonly id: string; readonly blind: number; readonly cut: number };
+const MARK = "id, seq, crc, head, at, dialect, blind, cut";
 
-function markOf({ seq, crc, head, at, dialect, blind }: MarkRow): Mark {
-  return { seq, crc, head, at, dialect, blind: blind === 1 };
+function markOf({ seq, crc, head, at, dialect, blind, cut }: MarkRow): Mark {
+  return { seq, crc, head, at, dialect, blind: blind === 1, cut: cut === 1 };
 }
 
 /** The number of a row within its session. The first stretch of a message has the highest one: it is found before the others. */

@@ -1,9 +1,12 @@
 import type { Dialect } from "../../dialects/dialect.ts";
 import type { JournalRecord, Json } from "../../journal/record.ts";
-import type { TextChange } from "../../journal/texts.ts";
+import type { TextChange, TextMark } from "../../journal/texts.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
 export type DialectNamed = (name: string) => Dialect<any> | null;
+
+/** Of a message this much is indexed: what a log or a file of many megabytes holds behind it is not found, and keeps nobody waiting. */
+export const TEXT_CHARS_MAX = 8_000_000;
 
 /** What a record means for a search. */
 export type Change = TextChange;
@@ -17,19 +20,22 @@ export class TextReader {
   dialect: string | null;
   /** There was a message whose dialect nobody knows here. */
   blind: boolean;
+  /** There was a message of which only the beginning can be found. */
+  cut: boolean;
   readonly #dialectNamed: DialectNamed;
 
-  constructor(dialectNamed: DialectNamed, before?: { readonly dialect: string | null; readonly blind: boolean }) {
+  constructor(dialectNamed: DialectNamed, before?: Pick<TextMark, "dialect" | "blind" | "cut">) {
     this.#dialectNamed = dialectNamed;
     this.dialect = before?.dialect ?? null;
     this.blind = before?.blind ?? false;
+    this.cut = before?.cut ?? false;
   }
 
   read(record: JournalRecord): Change | null {
     switch (record.kind) {
       case "session":
         if (typeof record["dialect"] === "string") this.dialect = record["dialect"];
-        return typeof record["title"] === "string" ? { kind: "title", title: record["title"] } : null;
+        return typeof record["title"] === "string" ? { kind: "title", title: this.#bounded(record["title"]) } : null;
       case "epoch": {
         const dialect = memberOf(record["checkpoint"], "dialect");
         if (typeof dialect === "string") this.dialect = dialect;
@@ -52,10 +58,16 @@ export class TextReader {
       id,
       seq,
       step: typeof step === "string" ? step : id,
-      text: synthetic === undefined ? this.#textOf(record["message"] as Json) : "",
+      text: synthetic === undefined ? this.#bounded(this.#textOf(record["message"] as Json)) : "",
       hidden: memberOf(metadata, "hiddenFromUser") === true,
       carried: carried === true,
     };
+  }
+
+  #bounded(text: string): string {
+    if (text.length <= TEXT_CHARS_MAX) return text;
+    this.cut = true;
+    return text.slice(0, TEXT_CHARS_MAX);
   }
 
   #textOf(stored: Json): string {
@@ -66,7 +78,8 @@ export class TextReader {
     }
     try {
       const message: unknown = dialect.decode ? dialect.decode(stored) : stored;
-      return dialect.role(message) === "system" ? "" : dialect.text(message);
+      const text: unknown = dialect.role(message) === "system" ? "" : dialect.text(message);
+      return typeof text === "string" ? text : "";
     } catch {
       // Dialects are total (dialect.ts). One of the application's own that is not makes this message unfindable, and no more.
       return "";

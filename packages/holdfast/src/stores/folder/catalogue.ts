@@ -5,9 +5,11 @@ import { errnoOf } from "../../errors.ts";
 import type { Json } from "../../journal/record.ts";
 import type { Row } from "./summary.ts";
 
-const SCHEMA_VERSION = 1;
+const SCHEMA_VERSION = 2;
 const SQLITE_BUSY = 5;
 const SQLITE_LOCKED = 6;
+const SQLITE_FULL = 13;
+const SQLITE_IOERR_SHMSIZE = 4874;
 
 /**
  * The rows of a list, kept over processes in an SQLite file. It is derived: delete it, and it is made anew; and whatever goes wrong with it is nobody's
@@ -37,6 +39,14 @@ export class Catalogue {
     }, this.#rows ?? new Map());
   }
 
+  /** The newest stamp that is known; undefined if there is none. */
+  newest(): string | undefined {
+    return this.#guarded((database) => {
+      const { newest } = database.prepare("SELECT max(stamp) AS newest FROM sessions").get() as { newest: unknown };
+      return typeof newest === "string" ? newest : undefined;
+    }, undefined);
+  }
+
   put(rows: readonly Row[], gone: readonly string[] = []): void {
     if (rows.length === 0 && gone.length === 0) return;
     for (const row of rows) this.#rows?.set(row.id, row);
@@ -58,6 +68,8 @@ export class Catalogue {
       } catch (error) {
         const code = sqliteCode(error);
         if (code === SQLITE_BUSY || code === SQLITE_LOCKED) return otherwise;
+        // Nothing is wrong with it: it is used again when there is space.
+        if (isFull(error)) return otherwise;
         if (code === undefined && errnoOf(error) === undefined && !(error instanceof SyntaxError)) throw error;
         // Damaged, of another schema, or not readable: made anew, once.
         this.#discard();
@@ -78,7 +90,8 @@ export class Catalogue {
       if (version === 0) {
         database.exec(`BEGIN IMMEDIATE;
           CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, segment INTEGER NOT NULL, size INTEGER NOT NULL, mtime REAL NOT NULL,
-            at TEXT NOT NULL, head INTEGER NOT NULL, closed INTEGER NOT NULL, summary TEXT NOT NULL) WITHOUT ROWID;
+            at TEXT NOT NULL, stamp TEXT NOT NULL, head INTEGER NOT NULL, closed INTEGER NOT NULL, summary TEXT NOT NULL) STRICT, WITHOUT ROWID;
+          CREATE INDEX IF NOT EXISTS sessions_by_stamp ON sessions (stamp);
           PRAGMA user_version=${SCHEMA_VERSION}; COMMIT`);
       } else if (version !== SCHEMA_VERSION) throw Object.assign(new Error("another schema"), { code: "EINVAL" });
       return database;
@@ -101,23 +114,33 @@ export class Catalogue {
   }
 }
 
+/** There is no space to write it, or even to share it with other processes. */
+function isFull(error: unknown): boolean {
+  if (sqliteCode(error) === SQLITE_FULL) return true;
+  return sqliteCode(error) !== undefined && (error as { errcode: number }).errcode === SQLITE_IOERR_SHMSIZE;
+}
+
 type Columns = [
   id: string,
   segment: number,
   size: number,
   mtime: number,
   at: string,
+  stamp: string,
   head: number,
   closed: number,
   summary: string,
 ];
 
 function readRows(database: DatabaseSync): Map<string, Row> {
-  const statement = database.prepare("SELECT id, segment, size, mtime, at, head, closed, summary FROM sessions");
+  const statement = database.prepare("SELECT id, segment, size, mtime, at, stamp, head, closed, summary FROM sessions");
   statement.setReturnArrays(true);
   const rows = new Map<string, Row>();
-  for (const [id, segment, size, mtimeMs, at, head, closed, summary] of statement.all() as unknown as Columns[]) {
-    rows.set(id, { id, segment, size, mtimeMs, at, head, closed: closed === 1, summary: JSON.parse(summary) as Json });
+  for (const [id, segment, size, mtimeMs, at, stamp, head, closed, text] of statement.all() as unknown as Columns[]) {
+    const summary = JSON.parse(text) as Json;
+    // Somebody has put another thing there: what the session is, its files tell.
+    if (typeof summary !== "object" || Array.isArray(summary)) continue;
+    rows.set(id, { id, segment, size, mtimeMs, at, stamp, head, closed: closed === 1, summary });
   }
   return rows;
 }
@@ -125,9 +148,9 @@ function readRows(database: DatabaseSync): Map<string, Row> {
 function writeRows(database: DatabaseSync, rows: readonly Row[], gone: readonly string[]): void {
   database.exec("BEGIN IMMEDIATE");
   try {
-    const put = database.prepare("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
-    for (const { id, segment, size, mtimeMs, at, head, closed, summary } of rows) {
-      put.run(id, segment, size, mtimeMs, at, head, closed ? 1 : 0, JSON.stringify(summary));
+    const put = database.prepare("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    for (const { id, segment, size, mtimeMs, at, stamp, head, closed, summary } of rows) {
+      put.run(id, segment, size, mtimeMs, at, stamp, head, closed ? 1 : 0, JSON.stringify(summary));
     }
     const remove = database.prepare("DELETE FROM sessions WHERE id = ?");
     for (const id of gone) remove.run(id);

@@ -3,8 +3,8 @@ import type { Damage, Recovery } from "../../journal/contract.ts";
 import { assertFormat } from "../../journal/lifecycle.ts";
 import type { JournalRecord } from "../../journal/record.ts";
 import type { Scan } from "../../journal/scan.ts";
-import { decideTail, type Tail } from "../../journal/tail.ts";
-import { listSegments, readHeader, type Segment, scanShared } from "./segment.ts";
+import type { Tail } from "../../journal/tail.ts";
+import { chainSegments, type Link, readSegment, type Segment, scanSegment } from "./segment.ts";
 
 /** The current epoch of a journal as the files have it, and what its tail means. */
 export interface EpochFiles {
@@ -22,31 +22,30 @@ export interface EpochFiles {
 
 /** Reads the current epoch; null if there is no segment. Reads nothing older (P7), writes nothing. Throws FORMAT_NEWER. */
 export async function readEpoch(disk: Disk, folder: string): Promise<EpochFiles | null> {
-  const segments = listSegments(disk, folder);
-  const last = segments.at(-1);
+  const chain = chainSegments(disk, folder, epochFinder());
+  const last = chain.at(-1);
   if (!last) return null;
-  const header = readHeader(disk, folder, last);
-  if (header) assertFormat(header);
-  const first = await epochStart(disk, folder, segments, header);
+  if (last.header) assertFormat(last.header);
+  const first = await epochStart(disk, folder, chain);
 
   const account = new Account();
   let records: JournalRecord[] = [];
   let tail: Tail | undefined;
   let size = 0;
   let previous: number | undefined;
-  for (const segment of segments) {
+  for (const [i, segment] of chain.entries()) {
     if (segment.number < first) continue;
-    const scan = await scanShared(disk, folder, segment);
-    tail = decideTail(scan, { sealed: segment !== last || segment.packed, previous });
-    const kept = keep(scan, tail);
+    const read = await readSegment(disk, folder, chain, i, previous);
+    tail = read.tail;
+    const kept = keep(read.scan, tail);
     // The usual epoch is one segment: its records are handed on without a copy.
     records = records.length === 0 ? kept : records.concat(kept);
     account.add(segment.name, tail);
-    size = scan.end;
+    size = read.scan.end;
     previous = tail.next - 1;
   }
   const closed = records.at(-1)?.kind === "closed" && tail!.cut === null;
-  const format = typeof header?.["format"] === "string" ? header["format"] : null;
+  const format = typeof last.header?.["format"] === "string" ? last.header["format"] : null;
   const cutBytes = tail!.cut === null ? 0 : size - tail!.cut;
   return { records, first, last, tail: tail!, size, format, recovery: account.recovery(!closed, cutBytes) };
 }
@@ -57,23 +56,24 @@ export function keep(scan: Scan, tail: Tail): JournalRecord[] {
   return scan.records;
 }
 
+/** Says of the segment that begins the current epoch that it is the first: a whole header names it, for its own segment and for those after it that begin none. */
+function epochFinder(): (link: Link) => boolean {
+  let epoch: number | undefined;
+  return ({ number, header }) => {
+    if (epoch === undefined && typeof header?.["epoch"] === "number") epoch = header["epoch"];
+    return epoch !== undefined && number <= epoch;
+  };
+}
+
 /** If a header is damaged, walk back to the nearest segment that begins an epoch (S16). */
-async function epochStart(
-  disk: Disk,
-  folder: string,
-  segments: readonly Segment[],
-  newest: JournalRecord | null,
-): Promise<number> {
-  for (let i = segments.length - 1; i > 0; i--) {
-    const segment = segments[i]!;
-    const header = i === segments.length - 1 ? newest : readHeader(disk, folder, segment);
-    const epoch = header?.["epoch"];
-    // A whole header names the epoch of its own segment, and so of those after it that begin none.
+async function epochStart(disk: Disk, folder: string, chain: readonly Link[]): Promise<number> {
+  for (const link of chain.slice(1).reverse()) {
+    const epoch = link.header?.["epoch"];
     if (typeof epoch === "number") return epoch;
-    const scan = await scanShared(disk, folder, segment);
-    if (scan.records[0]?.kind === "epoch") return segment.number;
+    const scan = await scanSegment(disk, folder, link);
+    if (scan.records[0]?.kind === "epoch") return link.number;
   }
-  return segments[0]!.number;
+  return chain[0]!.number;
 }
 
 /** Damage and gaps, over several segments. */

@@ -4,10 +4,10 @@ import type { FollowOptions } from "../../journal/contract.ts";
 import { cursorOf, type JournalRecord } from "../../journal/record.ts";
 import { cursorStale } from "../../journal/refusals.ts";
 import type { Scan } from "../../journal/scan.ts";
-import { decideTail } from "../../journal/tail.ts";
+import { decideTail, type TailContext } from "../../journal/tail.ts";
 import { Wake, watchOrPoll } from "../wake.ts";
-import { readHistory, segmentOf } from "./history.ts";
-import { listSegments, type Segment, scanSegment } from "./segment.ts";
+import { beginsAtOrBefore, readHistory } from "./history.ts";
+import { chainSegments, contextOf, type Link, listSegments, type Segment, scanSegment } from "./segment.ts";
 
 /** A watch can miss changes, so followers look this often as well (S19). */
 const POLL_MS = 250;
@@ -40,6 +40,7 @@ export async function* followSession(source: FollowSource, options: FollowOption
   let unlisten: (() => void) | undefined;
   try {
     let last = await startAfter(source, options.after ?? 0);
+    let given = 0;
     let place: { number: number; offset: number } | null = null;
     while (!signal?.aborted) {
       if (source.live() !== live) {
@@ -47,12 +48,13 @@ export async function* followSession(source: FollowSource, options: FollowOption
         live = source.live();
         unlisten = live?.onAcknowledged(wake.up);
       }
-      const look = await lookFurther(source, place, last, live);
+      const look = await lookFurther(source, place, last, given, live);
       // Another folder of the same name is another session.
       if (look === "gone" || identityOf(disk, folder) !== identity) return;
       for (const record of look.records) {
         if (signal?.aborted) return;
         last = record.seq;
+        given = last;
         yield record;
       }
       place = look.place;
@@ -81,21 +83,24 @@ async function lookFurther(
   source: FollowSource,
   place: { readonly number: number; readonly offset: number } | null,
   last: number,
+  given: number,
   live: LiveWriter | undefined,
 ): Promise<Look | "gone"> {
   const { disk, folder } = source;
   try {
-    const segments = listSegments(disk, folder);
-    if (segments.length === 0) return "gone";
-    const at = place ?? { number: segments[segmentOf(disk, folder, segments, last + 1)]!.number, offset: 0 };
-    const segment = segments.find(({ number }) => number >= at.number);
+    const chain = chainFrom(disk, folder, place, last);
+    const segment = chain[0];
     if (!segment) return "gone";
-    const offset = segment.number === at.number ? at.offset : 0;
-    // The newer segment was seen before this one is read, so this one is read to its very end before it is left.
-    const sealed = segments.at(-1)!.number > segment.number;
+    const offset = segment.number === place?.number ? place.offset : 0;
+    // What comes after it was looked at before this one is read, so this one is read to its very end before it is left.
+    const next = chain[1];
+    const context = await contextOf(disk, folder, chain, 0);
     const limit = live?.acknowledged ?? Number.POSITIVE_INFINITY;
     const scan = await scanSegment(disk, folder, segment, offset);
-    return take(scan, segment, sealed, last, limit);
+    // The last record that was given out was not acknowledged, and its writer has been replaced.
+    const overtaken = place?.offset === 0 ? scan.records[0] : next?.header;
+    if (overtaken && overtaken.seq <= given) throw cursorStale(source.id, String(given));
+    return take(scan, segment, context, next, last, limit);
   } catch (error) {
     if (errnoOf(error) !== "ENOENT") throw error;
     if (disk.stat(folder) === null) return "gone";
@@ -104,22 +109,37 @@ async function lookFurther(
   }
 }
 
-function take(scan: Scan, segment: Segment, sealed: boolean, last: number, limit: number): Look {
-  if (scan.unended && !sealed) {
+/** From the segment where the follower is, or has to begin. Most looks find nothing newer than that, and need not read its header again. */
+function chainFrom(disk: Disk, folder: string, place: Look["place"] | null, last: number): readonly Link[] {
+  if (!place) return chainSegments(disk, folder, beginsAtOrBefore(last + 1));
+  const newest = listSegments(disk, folder).at(-1);
+  if (newest?.number === place.number) return [{ ...newest, header: null }];
+  return chainSegments(disk, folder, ({ number }) => number <= place.number);
+}
+
+function take(
+  scan: Scan,
+  segment: Segment,
+  context: TailContext,
+  next: Segment | undefined,
+  last: number,
+  limit: number,
+): Look {
+  if (scan.unended && !context.sealed) {
     // The newline is still on its way.
     scan.records.pop();
     scan.end = scan.offsets.pop()!;
   }
-  const tail = decideTail(scan, { sealed, previous: scan.offsets[0] === 0 ? undefined : last });
+  const tail = decideTail(scan, { ...context, previous: scan.offsets[0] === 0 ? undefined : last });
   let count = tail.keep;
   while (count > 0 && scan.records[count - 1]!.seq > limit) count--;
   const all = count === tail.keep;
   const offset = all ? (tail.cut ?? scan.end) : scan.offsets[count]!;
   const records = scan.records.slice(0, count).filter((record) => record.seq > last);
-  const leave = sealed && all;
+  const leave = next !== undefined && all;
   return {
     records,
-    place: leave ? { number: segment.number + 1, offset: 0 } : { number: segment.number, offset },
+    place: leave ? { number: next.number, offset: 0 } : { number: segment.number, offset },
     more: leave,
   };
 }

@@ -108,7 +108,7 @@ function unpack(packed: Buffer, sizeMax: number): Buffer | null {
 }
 
 /** Exactly these bytes of a file. */
-export function readAt(file: DiskFile, position: number, length: number): Buffer {
+export function readAt(file: Pick<DiskFile, "read">, position: number, length: number): Buffer {
   const bytes = Buffer.allocUnsafe(length);
   for (let done = 0; done < length; ) {
     const read = file.read(bytes, done, length - done, position + done);

@@ -2,91 +2,143 @@ import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import type { Disk, DiskFile } from "../../disk/disk.ts";
 import { diskFailure } from "../../disk/failure.ts";
-import { errnoOf, HoldfastError, isHoldfastError } from "../../errors.ts";
-import { giveBirth, putAll, removeStray, TEMPORARY } from "./birth.ts";
-import type { EpochFiles } from "./epoch.ts";
+import { FORMAT_MAJOR, FORMAT_MINOR } from "../../journal/record.ts";
+import type { ClosedAt } from "../lease.ts";
+import { giveBirth, removeStray, TEMPORARY } from "./birth.ts";
+import { claimNext, isClaimed, replaced } from "./claim.ts";
+import { type EpochFiles, readEpoch } from "./epoch.ts";
 import { readAt } from "./frames.ts";
-import { readTail, tailName } from "./segment.ts";
+import { listSegments, tailName } from "./segment.ts";
 
 const CHUNK_BYTES = 1024 * 1024;
 const NEWLINE = Buffer.from("\n");
 const QUARANTINE = "quarantine";
 
-/** What healing left: the size of the newest segment, up to which seq all is durable, and where cut bytes are kept. */
+const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
+
+/**
+ * The current epoch, for somebody who wants to write; null if there is no segment. Where the last writer closed the journal, and said so, `claim` is null: this one goes on in the
+ * same segment. Else it has claimed a segment of its own, before it read the journal. A segment of another format is not appended to (S16).
+ */
+export async function openEpoch(
+  disk: Disk,
+  folder: string,
+  lastClose: ClosedAt | null,
+): Promise<{ readonly epoch: EpochFiles; readonly claim: number | null } | null> {
+  if (lastClose && disk.stat(join(folder, lastClose.segment))?.size === lastClose.bytes) {
+    const epoch = await readEpoch(disk, folder);
+    // A claim may be left of a segment that found no space.
+    const canGoOn = epoch && isClosedAt(epoch, lastClose) && !isClaimed(disk, folder, epoch.last.number + 1);
+    if (canGoOn) return { epoch, claim: null };
+  }
+  if (listSegments(disk, folder).length === 0) return null;
+  const claim = claimNext(disk, folder);
+  const epoch = await readEpoch(disk, folder);
+  // Somebody who claimed a later number has begun it: that segment is not ours to end.
+  if (epoch && epoch.last.number >= claim) throw replaced(folder);
+  return epoch && { epoch, claim };
+}
+
+function isClosedAt({ last, size, recovery, format }: EpochFiles, { segment, bytes }: ClosedAt): boolean {
+  return last.name === segment && size === bytes && !last.tail && !recovery.unclean && format === FORMAT;
+}
+
+/** What healing left. */
 export interface Healed {
-  readonly size: number;
+  /** Every record up to this seq is durable. */
   readonly durable: number;
+  /** Where the newest segment ends, for the next one to go on from. */
+  readonly end: number;
   readonly quarantine?: string;
   /** What must be done before the first append, and is not worth it for one who only looks. */
-  readonly beforeFirst?: () => void;
+  readonly beforeFirst: () => void;
 }
 
 /**
- * Makes the newest segment one that can be appended to, and everything that `epoch` shows durable (S8, S9). Under the lease. Runs again from the
- * start if it is interrupted: each step leaves a journal that reads the same. `mark` is a line that goes behind what stays, in the same step.
+ * Makes everything that `epoch` shows durable (S8, S9). The caller has claimed the next segment, and goes on there: whoever wrote the newest one may still be alive, if he lost his lease without
+ * knowing it, and append to it. So no byte of that segment is changed. It is sealed: a file beside it, its tail, says where it ends.
+ *
+ * Runs again from the start if it is interrupted: each step leaves a journal that reads the same.
  */
-export function heal(disk: Disk, folder: string, epoch: EpochFiles, mark: Uint8Array): Healed {
+export function heal(disk: Disk, folder: string, epoch: EpochFiles): Healed {
   const { name } = epoch.last;
   const path = join(folder, name);
+  const beforeFirst = () => stir(disk, path);
   try {
-    removeTemporaries(disk, folder);
-    // A writer that was killed between rename and sync has left names that only the kernel knows of.
-    disk.syncFolder(folder);
-    if (epoch.last.tail) finishTail(disk, folder, name, epoch.last.tail);
+    prepare(disk, folder);
     const { cut, unended, durableEnd, durable, next } = epoch.tail;
     const { size } = epoch;
-    if (cut === null && !unended && durableEnd >= size) return { size, durable };
-    if (cut === null && !unended && !epoch.recovery.unclean) {
-      // Behind the last mark there is `closed` alone, which nobody was promised; but what is appended behind it will be.
-      // Its bytes are taken now: a cache that is dropped later may have nothing to give.
-      const bytes = readRange(disk, path, durableEnd, size);
-      return { size, durable, beforeFirst: () => closeAgain(disk, folder, name, durableEnd, bytes) };
+    const head = next - 1;
+    if (epoch.last.tail) return { durable: head, end: epoch.last.tail.offset, beforeFirst };
+    if (!epoch.recovery.unclean || (cut === null && !unended && durableEnd >= size)) {
+      // What is behind the last mark is `closed` at most, which nobody was promised; but what is appended behind it will be. Its bytes are
+      // taken now: a cache that is dropped later may have nothing to give.
+      const kept = readRange(disk, path, durableEnd, size);
+      let isSealed = false;
+      const sealFirst = () => {
+        if (!isSealed) {
+          seal(disk, folder, name, durableEnd, (put) => {
+            put(kept);
+            if (unended) put(NEWLINE);
+          });
+        }
+        isSealed = true;
+        beforeFirst();
+      };
+      return { durable, end: durableEnd, beforeFirst: sealFirst };
     }
-    const file = disk.open(path, "update");
+    const file = disk.open(path, "read");
     try {
-      // First the copy, and durable, then the cut: no byte is ever in neither place (P2).
       const quarantine = cut === null ? undefined : keepAside(disk, folder, name, file, cut, size);
-      const kept = readAt(file, durableEnd, (cut ?? size) - durableEnd);
-      const tail = Buffer.concat([kept, unended ? NEWLINE : Buffer.alloc(0), mark]);
-      writeAgain(disk, folder, name, file, durableEnd, tail);
-      return { size: durableEnd + tail.length, durable: next - 1, ...(quarantine === undefined ? {} : { quarantine }) };
+      seal(disk, folder, name, durableEnd, (put) => {
+        eachChunk(file, durableEnd, cut ?? size, put);
+        if (unended) put(NEWLINE);
+      });
+      const found = quarantine === undefined ? {} : { quarantine };
+      return { durable: head, end: durableEnd, beforeFirst, ...found };
     } finally {
       file.close();
     }
   } catch (error) {
-    const safety = "Nothing was lost: no byte is cut before it is kept aside. Reading still works.";
-    throw diskFailure(error, "make the journal ready for writing", path, safety);
+    throw diskFailure(error, "make the journal ready for writing", path, "Nothing was lost. Reading still works.");
   }
 }
 
-/** The same for the last word of a writer that ended in order. Throws STORE_FULL with nothing changed, else SYNC_FAILED (in doubt). */
-function closeAgain(disk: Disk, folder: string, name: string, offset: number, bytes: Buffer): void {
-  const path = join(folder, name);
-  let file: DiskFile | undefined;
-  try {
-    file = disk.open(path, "update");
-    writeAgain(disk, folder, name, file, offset, bytes);
-  } catch (error) {
-    if (isHoldfastError(error, "STORE_FULL")) throw error;
-    const message = `The disk did not confirm the end of ${path}. What was acknowledged is safe. Close this journal, and open the session again.`;
-    throw new HoldfastError("SYNC_FAILED", message, { path, errno: errnoOf(error) ?? "unknown" }, error);
-  } finally {
-    file?.close();
-  }
+/** What comes before any writing, also where there is nothing to heal. Throws what the disk throws. */
+export function prepare(disk: Disk, folder: string): void {
+  removeTemporaries(disk, folder);
+  // A writer that was killed between giving a name and syncing it has left one that only the kernel knows of.
+  disk.syncFolder(folder);
 }
 
 /**
- * The bytes behind the last mark, made durable whatever happened before. After a failed fsync the kernel takes lost pages for clean (S9); and on ext4 writing them
- * again in place is not enough: fdatasync confirms it, and zeros come back (measured on Linux 6.18, with blocks that had never been written). Only what is cut off and
- * written anew gets new blocks. Until that is done the bytes stand in a file of their own, which readers read instead.
+ * The segment ends at `offset`, followed by these bytes, which are durable when this returns whatever happened before. After a failed fsync the kernel takes lost pages
+ * for clean (S9); and on ext4 writing them again in place is not enough: fdatasync confirms it, and zeros come back (measured on Linux 6.18, with blocks that had
+ * never been written). A new file gets new blocks.
  */
-function writeAgain(disk: Disk, folder: string, segment: string, file: DiskFile, offset: number, bytes: Buffer): void {
-  const name = tailName(segment, offset);
-  giveBirth(disk, folder, name, (put) => put(bytes));
-  replaceTail(file, offset, bytes);
-  disk.remove(join(folder, name));
-  // Before anything is appended: a tail that came back after a power cut would take the place of what was acknowledged since.
-  disk.syncFolder(folder);
+function seal(
+  disk: Disk,
+  folder: string,
+  segment: string,
+  offset: number,
+  write: (put: (bytes: Uint8Array) => void) => void,
+): void {
+  giveBirth(disk, folder, tailName(segment, offset), write, { unlessThere: true });
+}
+
+/** A list asks the newest segment that it knows whether the session has gone on. Behind its tail no byte of it counts, but its size tells. */
+function stir(disk: Disk, path: string): void {
+  try {
+    const file = disk.open(path, "append");
+    try {
+      file.write(NEWLINE);
+      file.syncNow();
+    } finally {
+      file.close();
+    }
+  } catch (error) {
+    throw diskFailure(error, "append to the journal", path, "Nothing of this append was written.");
+  }
 }
 
 function readRange(disk: Disk, path: string, from: number, to: number): Buffer {
@@ -96,36 +148,6 @@ function readRange(disk: Disk, path: string, from: number, to: number): Buffer {
   } finally {
     file.close();
   }
-}
-
-/** Somebody was interrupted in `writeAgain`. */
-function finishTail(
-  disk: Disk,
-  folder: string,
-  segment: string,
-  tail: { readonly name: string; readonly offset: number },
-): void {
-  const bytes = readTail(disk, folder, tail.name);
-  if (!bytes) return;
-  const file = disk.open(join(folder, segment), "update");
-  try {
-    replaceTail(file, tail.offset, bytes);
-  } finally {
-    file.close();
-  }
-  disk.remove(join(folder, tail.name));
-  disk.syncFolder(folder);
-}
-
-function replaceTail(file: DiskFile, offset: number, bytes: Buffer): void {
-  file.truncate(offset);
-  let done = 0;
-  putAll(bytes, (rest) => {
-    const written = file.writeAt(rest, offset + done);
-    done += written;
-    return written;
-  });
-  file.syncNow();
 }
 
 /** Copies `[from, to)` to `quarantine/<segment>-<offset>-<crc>.torn`, durably. Returns its path. */
@@ -141,12 +163,12 @@ function keepAside(disk: Disk, folder: string, segment: string, file: DiskFile, 
   return join(quarantine, name);
 }
 
-function eachChunk(file: DiskFile, from: number, to: number, use: (bytes: Buffer, position: number) => void): void {
+function eachChunk(file: DiskFile, from: number, to: number, use: (bytes: Buffer) => void): void {
   const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, Math.max(1, to - from)));
   for (let position = from; position < to; ) {
     const read = file.read(buffer, 0, Math.min(buffer.length, to - position), position);
     if (read === 0) throw Object.assign(new Error("the file ended early"), { code: "EIO" });
-    use(buffer.subarray(0, read), position);
+    use(buffer.subarray(0, read));
     position += read;
   }
 }

@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import { HoldfastError, isHoldfastError } from "../../errors.ts";
 import type { Appended, AppendOptions, Durability, FollowOptions, Journal } from "../../journal/contract.ts";
 import type { Ledger, Prepared } from "../../journal/ledger.ts";
@@ -23,9 +24,9 @@ export interface JournalParts {
   readonly segmentBytesMax: number;
   /** Written before this writer's first record; null if it has been. */
   readonly opened: NewRecord | null;
-  /** What is to be done before the first append. */
+  /** What is done once, before the first append. */
   readonly beforeFirst: (() => void) | undefined;
-  /** The newest segment is of another format: the first append begins a new one (S16). */
+  /** The newest segment is not this writer's to append to: the first append begins a new one. */
   readonly startSegment: boolean;
   /** This writer created the session, and so has written to it. */
   readonly created: boolean;
@@ -63,6 +64,7 @@ export class FolderJournal implements Journal {
   #rollAt: number;
   #started: boolean;
   #settledEnd = false;
+  #startedSegment = false;
   #failure: HoldfastError | null = null;
   #failureTold = false;
   #closing: Promise<void> | null = null;
@@ -73,7 +75,7 @@ export class FolderJournal implements Journal {
     this.#parts = parts;
     this.#ledger = parts.ledger;
     this.#writer = parts.writer;
-    this.#rollAt = parts.startSegment ? 0 : parts.segmentBytesMax;
+    this.#rollAt = parts.segmentBytesMax;
     this.#acknowledged = parts.ledger.head;
     this.#started = parts.opened === null;
     this.#stopExit = flushAtExit(this);
@@ -101,7 +103,7 @@ export class FolderJournal implements Journal {
       const appended = this.#write(records, options?.key);
       const durability = options?.durability ?? this.#parts.durability;
       if (durability !== "process" || this.#isOverdue()) return this.#durableAt(appended.last, appended);
-      this.#unsynced();
+      this.#written();
       return Promise.resolve(appended);
     } catch (error) {
       return Promise.reject(error);
@@ -112,7 +114,7 @@ export class FolderJournal implements Journal {
     const appended = this.#write(records, options?.key);
     const durability = options?.durability ?? this.#parts.durability;
     if (durability !== "process" || this.#isOverdue()) this.flushSync();
-    else this.#unsynced();
+    else this.#written();
     return appended;
   }
 
@@ -177,11 +179,12 @@ export class FolderJournal implements Journal {
       this.#clearTimer();
       this.#ended = true;
       this.#stopExit();
+      const closedAt = closed ? { segment: basename(this.#writer.path), bytes: this.#writer.size } : undefined;
       try {
         this.#parts.onClose(closed);
         this.#writer.close();
       } finally {
-        this.#parts.lease.release();
+        this.#parts.lease.release(closedAt);
       }
       for (const wake of this.#followers) wake();
     }
@@ -219,22 +222,37 @@ export class FolderJournal implements Journal {
     return { seq: prepared.seq, last: prepared.last };
   }
 
+  /** Acknowledges what the kernel has, under `process`. A sync looks whether the session is still this writer's; here nobody else does. */
+  #written(): void {
+    if (!this.#parts.lease.isSure) {
+      try {
+        this.#writer.assertMine();
+      } catch (error) {
+        throw this.#tell(this.#fail(error));
+      }
+    }
+    this.#unsynced();
+  }
+
   /** `opened` stands before a writer's first record; one that only looks, or whose first record is refused, writes nothing (R16). */
   #start(records: readonly NewRecord[], key?: string): void {
     const { opened, beforeFirst, startSegment } = this.#parts;
     if (this.#started || !opened) return;
     this.#ledger.prepare(records, key);
-    if (beforeFirst && !this.#settledEnd) {
-      try {
+    try {
+      if (beforeFirst && !this.#settledEnd) {
         beforeFirst();
-      } catch (error) {
-        throw this.#refusalOrFailure(error);
+        this.#settledEnd = true;
+        this.#ledger.setDurable(this.#ledger.head);
       }
-      this.#settledEnd = true;
-      this.#ledger.setDurable(this.#ledger.head);
+      if (startSegment && !this.#startedSegment) {
+        this.#writer.next(null);
+        this.#startedSegment = true;
+      }
+    } catch (error) {
+      throw this.#refusalOrFailure(error);
     }
     // At the size limit `opened` still goes to the old segment, so that a list sees that the session goes on.
-    if (startSegment) this.#rollOver();
     this.#put(this.#ledger.prepare([opened]));
     this.#started = true;
   }

@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { constants, zstdCompressSync } from "node:zlib";
-import type { Disk, DiskFile } from "../../disk/disk.ts";
+import type { Disk } from "../../disk/disk.ts";
 import { diskFailure } from "../../disk/failure.ts";
 import { HoldfastError } from "../../errors.ts";
 import { giveBirth } from "./birth.ts";
 import { encodeFrameTable, readAt, readFrames } from "./frames.ts";
-import type { Segment } from "./segment.ts";
+import { openSource, type Segment, type Source } from "./segment.ts";
 
 /** A frame holds whole lines; one line that is longer has a frame of its own. */
 const FRAME_BYTES = 1024 * 1024;
@@ -18,17 +18,19 @@ export function packSegment(disk: Disk, folder: string, segment: Segment): numbe
   const path = join(folder, segment.name);
   const packedName = `${segment.name}.zst`;
   try {
-    // Windows syncs only what may be written to.
-    const source = disk.open(path, "update");
+    // Sealed segments were synced before their successor was born, but the copy is made from the cache: sync what it is compared with.
+    const tail = segment.tail?.name ?? null;
+    for (const name of tail === null ? [segment.name] : [segment.name, tail]) syncFile(disk, join(folder, name));
+    const source = openSource(disk, folder, segment);
     try {
-      // Sealed segments were synced before their successor was born, but the copy is made from the cache: sync what it is compared with.
-      source.syncNow();
       const check = (temporary: string) => assertSame(disk, temporary, source);
-      giveBirth(disk, folder, packedName, (put) => writeFrames(source, put), check);
+      giveBirth(disk, folder, packedName, (put) => writeFrames(source, put), { check });
     } finally {
       source.close();
     }
     disk.remove(path);
+    // After its segment: without it, bytes that do not count would.
+    if (tail !== null) disk.remove(join(folder, tail));
     disk.syncFolder(folder);
     return disk.stat(join(folder, packedName))!.size;
   } catch (error) {
@@ -36,7 +38,17 @@ export function packSegment(disk: Disk, folder: string, segment: Segment): numbe
   }
 }
 
-function writeFrames(source: DiskFile, put: (bytes: Uint8Array) => void): void {
+function syncFile(disk: Disk, path: string): void {
+  // Windows syncs only what may be written to.
+  const file = disk.open(path, "update");
+  try {
+    file.syncNow();
+  } finally {
+    file.close();
+  }
+}
+
+function writeFrames(source: Source, put: (bytes: Uint8Array) => void): void {
   const frames: { packedSize: number; size: number }[] = [];
   for (const lines of wholeLines(source)) {
     const packed = zstdCompressSync(lines, { params: PARAMETERS });
@@ -47,8 +59,8 @@ function writeFrames(source: DiskFile, put: (bytes: Uint8Array) => void): void {
 }
 
 /** Pieces of about a frame's size that end where a line ends. */
-function* wholeLines(source: DiskFile): Generator<Buffer> {
-  const { size } = source.stat();
+function* wholeLines(source: Source): Generator<Buffer> {
+  const size = source.size();
   for (let position = 0; position < size; ) {
     let bytes = readAt(source, position, Math.min(FRAME_BYTES, size - position));
     let end = bytes.lastIndexOf(NEWLINE) + 1;
@@ -63,7 +75,7 @@ function* wholeLines(source: DiskFile): Generator<Buffer> {
 }
 
 /** Read back and compared byte by byte before it takes the original's place. */
-function assertSame(disk: Disk, path: string, source: DiskFile): void {
+function assertSame(disk: Disk, path: string, source: Source): void {
   const packed = disk.open(path, "read");
   try {
     let end = 0;
@@ -71,7 +83,7 @@ function assertSame(disk: Disk, path: string, source: DiskFile): void {
       if (!bytes?.equals(readAt(source, offset, size))) throw differs(path);
       end = offset + size;
     }
-    if (end !== source.stat().size) throw differs(path);
+    if (end !== source.size()) throw differs(path);
   } finally {
     packed.close();
   }

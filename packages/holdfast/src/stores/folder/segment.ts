@@ -3,21 +3,33 @@ import { setImmediate as nextTick } from "node:timers/promises";
 import type { Disk, DiskFile } from "../../disk/disk.ts";
 import { errnoOf } from "../../errors.ts";
 import { decodeLine, LINE_START } from "../../journal/decode.ts";
+import { type Place, placeBefore } from "../../journal/lifecycle.ts";
 import { type JournalRecord, RECORD_BYTES_MAX } from "../../journal/record.ts";
 import { Scan } from "../../journal/scan.ts";
-import { readAt, readFrames } from "./frames.ts";
+import { decideTail, type TailContext, type Tail as Verdict } from "../../journal/tail.ts";
+import { readFrames } from "./frames.ts";
 
 /** One file of a journal. */
 export interface Segment {
   readonly number: number;
   readonly name: string;
   readonly packed: boolean;
-  /** A healing that is not finished: this file holds the bytes from that offset on, whatever the segment holds there. */
-  readonly tail?: { readonly name: string; readonly offset: number };
+  /** Left by a writer that did not close it: the segment ends at that offset, and there the bytes of this file follow, if there is one. */
+  readonly tail?: Tail;
+}
+
+interface Tail {
+  readonly name: string | null;
+  readonly offset: number;
+}
+
+/** A segment that counts, with its header; null if that is damaged. */
+export interface Link extends Segment {
+  readonly header: JournalRecord | null;
 }
 
 const NAME = /^(\d{6}|[1-9]\d{6,})\.jsonl(\.zst)?$/;
-const TAIL_NAME = /^(\d{6}|[1-9]\d{6,})\.jsonl\.tail-(\d{1,15})$/;
+const TAIL_NAME = /^(\d{6}|[1-9]\d{6,})\.jsonl\.tail-(0|[1-9]\d{0,14})$/;
 const CHUNK_BYTES = 1024 * 1024;
 const NEWLINE = 0x0a;
 
@@ -28,14 +40,20 @@ export function segmentName(number: number): string {
   return `${String(number).padStart(6, "0")}.jsonl`;
 }
 
+/** The number in the name of a segment, packed or not; null if it is none. */
+export function segmentNumber(name: string): number | null {
+  const match = NAME.exec(name);
+  return match ? Number(match[1]) : null;
+}
+
 export function tailName(segment: string, offset: number): string {
   return `${segment}.tail-${offset}`;
 }
 
-/** The segments of a session, in order. Where a plain and a packed one of one number are both present, the plain one counts (S17). */
+/** The segments of a session, in the order of their numbers. Where a plain and a packed one of one number are both present, the plain one counts (S17). */
 export function listSegments(disk: Disk, folder: string): Segment[] {
   const found = new Map<number, Segment>();
-  const tails: [number: number, tail: { name: string; offset: number }][] = [];
+  const tails: [number: number, tail: Tail][] = [];
   for (const name of disk.list(folder)) {
     const match = NAME.exec(name);
     if (match) {
@@ -48,9 +66,36 @@ export function listSegments(disk: Disk, folder: string): Segment[] {
   }
   for (const [number, tail] of tails) {
     const segment = found.get(number);
-    if (segment && !segment.packed) found.set(number, { ...segment, tail });
+    // Of several, the one that was made last knew of more that was durable.
+    const isNewer = tail.offset > (segment?.tail?.offset ?? -1);
+    if (segment && !segment.packed && isNewer) found.set(number, { ...segment, tail });
   }
   return [...found.values()].sort((a, b) => a.number - b.number);
+}
+
+/**
+ * The segments that count, in order, with their headers. A segment goes on from the one before it, or from the place that its header names: what lies between, or behind that place, was written by
+ * a writer that had been replaced. Goes back from the newest to the first, or until `isFirst` says that it is enough.
+ */
+export function chainSegments(disk: Disk, folder: string, isFirst: (link: Link) => boolean = () => false): Link[] {
+  const chain: Link[] = [];
+  let place: Place | null = null;
+  for (const segment of listSegments(disk, folder).reverse()) {
+    if (place && segment.number > place.segment) continue;
+    const isNamed = place?.segment === segment.number && !segment.packed;
+    const ended = isNamed ? endedAt(disk, folder, segment, place!.bytes) : segment;
+    const link: Link = { ...ended, header: readHeader(disk, folder, segment) };
+    chain.unshift(link);
+    if (isFirst(link)) break;
+    place = link.header && placeBefore(link.header);
+  }
+  return chain;
+}
+
+function endedAt(disk: Disk, folder: string, segment: Segment, offset: number): Segment {
+  if (segment.tail?.offset === offset) return segment;
+  const name = tailName(segment.name, offset);
+  return { ...segment, tail: { name: disk.stat(join(folder, name)) ? name : null, offset } };
 }
 
 /** Opens a segment for reading. One that was packed since it was listed is found under its new name (S17). */
@@ -65,73 +110,93 @@ function openSegment(disk: Disk, folder: string, segment: Segment): { file: Disk
   }
 }
 
-/** A reader that comes into the middle of a healing looks again, so often at most. */
-const LOOKS_MAX = 4;
-
 /** Scans a segment from `from`, which is the beginning of a line. Gives way to others now and then. */
 export async function scanSegment(disk: Disk, folder: string, segment: Segment, from = 0): Promise<Scan> {
-  const { file, packed } = openSegment(disk, folder, segment);
+  const source = openSource(disk, folder, segment);
   try {
-    return packed ? await scanPacked(file, from) : await scanPlain(plainSource(disk, folder, segment, file), from);
+    return source.packed ? await scanPacked(source.packed, from) : await scanPlain(source, from);
   } finally {
+    source.close();
+  }
+}
+
+/** What of the i-th segment of a chain counts, and what its end means. `previous` is the last seq of the segment before, if that was read. */
+export async function readSegment(
+  disk: Disk,
+  folder: string,
+  chain: readonly Link[],
+  i: number,
+  previous?: number,
+): Promise<{ readonly scan: Scan; readonly tail: Verdict }> {
+  const context = await contextOf(disk, folder, chain, i);
+  const scan = await scanSegment(disk, folder, chain[i]!);
+  return { scan, tail: decideTail(scan, { ...context, previous }) };
+}
+
+/** What the rest of the chain says of a segment. */
+export async function contextOf(disk: Disk, folder: string, chain: readonly Link[], i: number): Promise<TailContext> {
+  const { packed, tail } = chain[i]!;
+  const later = chain.slice(i + 1);
+  const sealed = later.length > 0 || packed || tail !== undefined;
+  for (const link of later) {
+    const begins = link.header?.seq ?? (await firstNumber(disk, folder, link));
+    if (begins !== null) return { sealed, before: begins };
+  }
+  return { sealed };
+}
+
+/** The number of the first line of a segment whose header is damaged; null if nothing tells. */
+async function firstNumber(disk: Disk, folder: string, segment: Segment): Promise<number | null> {
+  const { records, strays } = await scanSegment(disk, folder, segment);
+  const lines = strays.filter(({ after, line }) => after === 0 && line).length;
+  return records[0] ? Math.max(1, records[0].seq - lines) : null;
+}
+
+/** The bytes of a segment: a plain file, one whose end stands in another, or a packed one. */
+export interface Source extends Pick<DiskFile, "read"> {
+  readonly packed: DiskFile | null;
+  size(): number;
+  close(): void;
+}
+
+export function openSource(disk: Disk, folder: string, segment: Segment): Source {
+  const { file, packed } = openSegment(disk, folder, segment);
+  const whole: Source = {
+    packed: packed ? file : null,
+    size: () => file.stat().size,
+    read: (into, offset, length, position) => file.read(into, offset, length, position),
+    close: () => file.close(),
+  };
+  const { tail } = segment;
+  if (!tail || packed) return whole;
+  let end: DiskFile | null;
+  try {
+    end = tail.name === null ? null : disk.open(join(folder, tail.name), "read");
+  } catch (error) {
     file.close();
+    throw error;
   }
-}
-
-/**
- * Scans a segment that somebody may be healing. That cuts its end off for an instant, and keeps it in a file of its own meanwhile: a look between the two would
- * miss what was acknowledged long ago.
- */
-export async function scanShared(disk: Disk, folder: string, segment: Segment): Promise<Scan> {
-  let looked = segment;
-  for (let looks = 1; ; looks++) {
-    const scan = await scanSegment(disk, folder, looked);
-    if (looks === LOOKS_MAX || looked.tail || looked.packed) return scan;
-    // In this order: a tail that is gone by now has been put back, and the segment has grown.
-    const now = listSegments(disk, folder).find(({ number }) => number === segment.number);
-    const grown = (disk.stat(join(folder, segment.name))?.size ?? 0) > scan.end;
-    if (!now?.tail && !grown) return scan;
-    looked = now ?? segment;
-  }
-}
-
-/** The bytes of a plain segment: a file, or one whose end stands in another. */
-export type Source = Pick<DiskFile, "read"> & { stat(): { readonly size: number } };
-
-/** The segment up to where its tail begins, then the tail, which is small; or just the file. */
-export function plainSource(disk: Disk, folder: string, { tail }: Segment, file: DiskFile): Source {
-  const bytes = tail && readTail(disk, folder, tail.name);
-  if (!bytes) return file;
+  // Somebody may have cut the segment short: then the tail follows where it ends now.
+  const own = Math.min(tail.offset, file.stat().size);
   return {
-    stat: () => ({ size: tail.offset + bytes.length }),
+    packed: null,
+    size: () => own + (end?.stat().size ?? 0),
     read(into, offset, length, position) {
-      const room = Math.max(0, tail.offset - position);
+      const room = Math.max(0, own - position);
       const read = room === 0 ? 0 : file.read(into, offset, Math.min(length, room), position);
-      if (read < room) return read;
-      const from = position + read - tail.offset;
-      return read + bytes.copy(into, offset + read, from, from + length - read);
+      if (read < room || !end) return read;
+      return read + end.read(into, offset + read, length - read, position + read - own);
+    },
+    close() {
+      file.close();
+      end?.close();
     },
   };
 }
 
-/** Null if the healing has been finished meanwhile. */
-export function readTail(disk: Disk, folder: string, name: string): Buffer | null {
-  try {
-    const file = disk.open(join(folder, name), "read");
-    try {
-      return readAt(file, 0, file.stat().size);
-    } finally {
-      file.close();
-    }
-  } catch (error) {
-    if (errnoOf(error) === "ENOENT") return null;
-    throw error;
-  }
-}
-
 async function scanPlain(file: Source, from: number): Promise<Scan> {
   const scan = new Scan();
-  const { size } = file.stat();
+  const size = file.size();
   let buffer = Buffer.allocUnsafe(Math.max(1, Math.min(CHUNK_BYTES, size - from)));
   let filled = 0;
   let offset = from;

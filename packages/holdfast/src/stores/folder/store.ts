@@ -7,22 +7,24 @@ import { HoldfastError } from "../../errors.ts";
 import type * as contract from "../../journal/contract.ts";
 import { assertId } from "../../journal/id.ts";
 import { Ledger } from "../../journal/ledger.ts";
-import { openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
-import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type NewRecord } from "../../journal/record.ts";
+import { assertFormat, openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
+import { OrderClock } from "../../journal/order.ts";
+import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
 import type { VerbatimLine } from "../../journal/verbatim.ts";
 import { type Lease, Leases } from "../lease.ts";
 import { adoptSession } from "./adopt.ts";
 import { giveBirth } from "./birth.ts";
 import { Catalogue } from "./catalogue.ts";
-import { readEpoch } from "./epoch.ts";
+import { replaced } from "./claim.ts";
+import { type EpochFiles, readEpoch } from "./epoch.ts";
 import { followSession } from "./follow.ts";
-import { heal } from "./heal.ts";
+import { type Healed, heal, openEpoch, prepare } from "./heal.ts";
 import { readHistory } from "./history.ts";
 import { FolderJournal, type JournalParts } from "./journal.ts";
 import { Listing } from "./listing.ts";
 import { packSegment } from "./pack.ts";
-import { listSegments, segmentName } from "./segment.ts";
+import { chainSegments, listSegments, readHeader, segmentName } from "./segment.ts";
 import { collectGarbage, moveToTrash } from "./trash.ts";
 import { verifySession } from "./verify.ts";
 import { type Place, SegmentWriter } from "./writer.ts";
@@ -44,7 +46,6 @@ export interface FolderStoreOptions {
 }
 
 const SEGMENT_BYTES_MAX = 64 * 1024 * 1024;
-const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 
 /**
  * Opens a folder of sessions, and makes it if it is not there. Throws STORE_FORBIDDEN, STORE_FULL, STORE_IO, PATH_UNSAFE.
@@ -73,6 +74,7 @@ class FolderStore implements contract.JournalStore {
   readonly #leases: Leases;
   readonly #catalogue: Catalogue | null;
   readonly #listing: Listing;
+  readonly #clock: OrderClock;
   readonly #live = new Map<string, FolderJournal>();
   /** Fires when the store is closed: that ends those who follow. */
   readonly #ending = new AbortController();
@@ -87,6 +89,7 @@ class FolderStore implements contract.JournalStore {
     this.#incoming = join(root, "incoming");
     this.#disk = options.disk ?? nodeDisk;
     this.#options = options;
+    this.#clock = OrderClock.of(options.clock);
     this.#makeFolders();
     this.#leases = Leases.inRoot(this.#disk, root);
     this.searchFile = options.catalogue === false ? null : join(root, "search.sqlite");
@@ -115,7 +118,7 @@ class FolderStore implements contract.JournalStore {
         this.#anchor();
         this.#disk.makeFolder(folder);
         if (listSegments(this.#disk, folder).length > 0) throw sessionExists(id);
-        giveBirth(this.#disk, folder, segmentName(1), (put) => put(bytes));
+        giveBirth(this.#disk, folder, segmentName(1), (put) => put(bytes), { unlessThere: true });
         // The folder's own name last: until now it is a folder without a segment, which is no session (S18).
         this.#disk.syncFolder(this.#sessions);
         ledger.commit(prepared);
@@ -123,7 +126,8 @@ class FolderStore implements contract.JournalStore {
       });
       const opened = this.#opened(options, { unclean: false, cutBytes: 0 });
       const begin = { opened, beforeFirst: undefined, startSegment: false, created: true };
-      return this.#journal(id, ledger, lease, { folder, session: id, segment: 1, epoch: 1, size: bytes.length }, begin);
+      const place = { folder, session: id, segment: 1, epoch: 1, size: bytes.length };
+      return this.#journal(id, ledger, lease, place, begin);
     });
   }
 
@@ -131,36 +135,48 @@ class FolderStore implements contract.JournalStore {
     const folder = this.#folderOf(id);
     if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
     return this.#withLease(id, options, async (lease) => {
-      const epoch = await this.#reading(id, folder, () => readEpoch(this.#disk, folder));
-      if (!epoch) throw sessionNotFound(id);
-      if (epoch.last.packed) throw packedAtItsEnd(id, epoch.last.name);
+      await this.#reading(id, folder, async () => this.#assertWritable(id, folder));
+      const found = await this.#reading(id, folder, () => openEpoch(this.#disk, folder, lease.lastClose));
+      if (!found) throw sessionNotFound(id);
+      const { epoch, claim } = found;
       const ledger = this.#ledger();
       for (const record of epoch.records) ledger.absorb(record);
       ledger.skipTo(epoch.tail.next);
-      const opened = this.#opened(options, epoch.recovery);
-      // If the highest mark goes with what is cut off, it comes back with `opened`, in the same step: else the next one who looks would take
-      // damage to what was durable for a tear.
-      const mark = epoch.tail.markLost ? ledger.prepareMark([opened], epoch.tail.next - 1) : null;
-      const healed = heal(this.#disk, folder, epoch, mark?.bytes ?? Buffer.alloc(0));
-      if (mark) ledger.commit(mark);
-      ledger.setDurable(mark ? mark.last : healed.durable);
+      const { last, first, size } = epoch;
+      const healed = claim === null ? this.#goOn(folder, epoch, lease) : heal(this.#disk, folder, epoch);
+      ledger.setDurable(healed.durable);
       // A writer that was killed while it created the session has left its name unsynced.
       this.#doing("make a session durable", this.#sessions, () => {
         this.#anchor();
         this.#disk.syncFolder(this.#sessions);
       });
-      const { quarantine, beforeFirst } = healed;
+      const { quarantine, beforeFirst, end } = healed;
       const recovery = quarantine === undefined ? epoch.recovery : { ...epoch.recovery, quarantine };
-      const place = { folder, session: id, segment: epoch.last.number, epoch: epoch.first, size: healed.size };
-      const begin = {
-        opened: mark ? null : opened,
-        beforeFirst,
-        startSegment: epoch.format !== FORMAT,
-        created: false,
-      };
-      const journal = this.#journal(id, ledger, lease, place, begin);
+      const place = { folder, session: id, segment: last.number, epoch: first, size };
+      const after = { segment: last.number, bytes: end };
+      const opened = this.#opened(options, epoch.recovery);
+      const begin = { opened, beforeFirst, startSegment: claim !== null, created: false };
+      const claimed = claim === null ? place : { ...place, claim: { number: claim, after } };
+      const journal = this.#journal(id, ledger, lease, claimed, begin);
       return { id, journal, records: epoch.records, recovery };
     });
+  }
+
+  /** Before anything is touched. Throws FORMAT_NEWER, JOURNAL_UNREADABLE. */
+  #assertWritable(id: string, folder: string): void {
+    const newest = listSegments(this.#disk, folder).at(-1);
+    if (newest?.packed) throw packedAtItsEnd(id, newest.name);
+    const header = newest && readHeader(this.#disk, folder, newest);
+    if (header) assertFormat(header);
+  }
+
+  /** In the segment that the last writer closed: it writes nothing more, and of all who may have opened the session since, one takes its word away. */
+  #goOn(folder: string, { tail, size }: EpochFiles, lease: Lease): Healed {
+    this.#doing("open a journal", folder, () => prepare(this.#disk, folder));
+    const beforeFirst = () => {
+      if (!lease.takeClose()) throw replaced(folder);
+    };
+    return { durable: tail.next - 1, end: size, beforeFirst };
   }
 
   async read(id: string): Promise<contract.Snapshot> {
@@ -233,7 +249,7 @@ class FolderStore implements contract.JournalStore {
       const epoch = await this.#reading(id, folder, () => readEpoch(this.#disk, folder));
       const packed = { segments: 0, bytesBefore: 0, bytesAfter: 0 };
       this.#doing("pack a session", folder, () => {
-        for (const segment of listSegments(this.#disk, folder)) {
+        for (const segment of chainSegments(this.#disk, folder)) {
           if (segment.packed || segment.number >= (epoch?.first ?? 0)) continue;
           packed.bytesBefore += this.#disk.stat(join(folder, segment.name))?.size ?? 0;
           packed.bytesAfter += packSegment(this.#disk, folder, segment);
@@ -253,6 +269,7 @@ class FolderStore implements contract.JournalStore {
         this.#anchor();
         const place = { disk: this.#disk, incoming: this.#incoming, sessions: this.#sessions, id };
         await adoptSession(place, lines);
+        this.#listing.lookAgain();
       } catch (error) {
         throw diskFailure(error, "take a session over", folder, "Nothing that was there is affected.");
       }
@@ -340,8 +357,10 @@ class FolderStore implements contract.JournalStore {
     }
   }
 
+  /** For a writer, whose session comes before all others in lists from its first record on, whatever the clock says. */
   #ledger(): Ledger {
-    return new Ledger({ clock: this.#options.clock ?? Date.now, summariser: this.#options.summariser });
+    this.#clock.follow(this.#listing.newest());
+    return new Ledger({ clock: this.#clock, summariser: this.#options.summariser });
   }
 
   #now(): number {

@@ -1,12 +1,13 @@
 import { join, sep } from "node:path";
 import type { Disk } from "../../disk/disk.ts";
 import { errnoOf } from "../../errors.ts";
-import type { Summariser } from "../../journal/contract.ts";
+import { type Listed, rowIn, type Summariser } from "../../journal/contract.ts";
 import { decodeLine } from "../../journal/decode.ts";
+import { aheadAfter, stampOf } from "../../journal/order.ts";
 import type { JournalRecord, Json } from "../../journal/record.ts";
 import { Scan } from "../../journal/scan.ts";
 import { decideTail } from "../../journal/tail.ts";
-import { listSegments, plainSource, type Source, segmentName } from "./segment.ts";
+import { listSegments, openSource, type Source, segmentName } from "./segment.ts";
 
 /** A session in the catalogue: what a list shows, and the state of the files that it was taken from. */
 export interface Row {
@@ -15,9 +16,13 @@ export interface Row {
   readonly size: number;
   readonly mtimeMs: number;
   readonly at: string;
+  /** What lists are ordered by. */
+  readonly stamp: string;
   readonly head: number;
   readonly closed: boolean;
   readonly summary: Json;
+  /** It could not be looked at: the rest is what was known before. Never in the catalogue. */
+  readonly unreadable?: NonNullable<Listed["unreadable"]>;
 }
 
 /** Enough for the last line of a session that was closed in order: all that most lists need. */
@@ -45,13 +50,12 @@ export function readRow(disk: Disk, folder: string, id: string, summariser: Summ
     if (!newest) return null;
     // A segment may hold no whole record (its header rotted): then the one before it tells.
     for (const segment of segments.reverse()) {
-      const file = disk.open(join(folder, segment.name), "read");
+      const source = openSource(disk, folder, segment);
       try {
-        const source = plainSource(disk, folder, segment, file);
-        const records = recordsSinceSummary(source, source.stat().size);
+        const records = recordsSinceSummary(source, source.size(), summariser);
         const last = records.at(-1);
         if (!last) continue;
-        const { size, mtimeMs } = segment === newest ? file.stat() : disk.stat(join(folder, newest.name))!;
+        const { size, mtimeMs } = disk.stat(join(folder, newest.name))!;
         const closed = last.kind === "closed" && segment === newest;
         return {
           id,
@@ -59,12 +63,13 @@ export function readRow(disk: Disk, folder: string, id: string, summariser: Summ
           size,
           mtimeMs,
           at: last.at,
+          stamp: stampOf(last.at, records.reduce(aheadAfter, 0)),
           head: last.seq,
           closed,
           summary: summarise(records, summariser),
         };
       } finally {
-        file.close();
+        source.close();
       }
     }
     return null;
@@ -78,21 +83,23 @@ export function readRow(disk: Disk, folder: string, id: string, summariser: Summ
 function summarise(records: readonly JournalRecord[], summariser: Summariser | undefined): Json {
   let row: Json = null;
   for (const record of records) {
-    if (record.summary !== undefined) row = record.summary;
+    const carried = rowIn(record, summariser);
+    if (carried !== undefined) row = carried;
     else if (summariser) row = summariser.add(row, record);
   }
   return row;
 }
 
 /** The newest record that carries a summary, and those after it; all of the segment's if none does. */
-function recordsSinceSummary(file: Source, size: number): readonly JournalRecord[] {
+function recordsSinceSummary(file: Source, size: number, summariser: Summariser | undefined): readonly JournalRecord[] {
+  const carries = (record: JournalRecord): boolean => rowIn(record, summariser) !== undefined;
   for (let length = Math.min(GLANCE_BYTES, size); ; length = Math.min(length * 16, size)) {
     const start = size - length;
     const bytes = length <= shared.length ? shared : Buffer.allocUnsafe(length);
     const read = file.read(bytes, 0, length, start);
     const tail = bytes.subarray(0, read);
     const closing = lastLine(tail);
-    if (closing?.summary !== undefined) return [closing];
+    if (closing && carries(closing)) return [closing];
 
     const from = start === 0 ? 0 : tail.indexOf(NEWLINE) + 1;
     const scan = new Scan();
@@ -100,7 +107,7 @@ function recordsSinceSummary(file: Source, size: number): readonly JournalRecord
     scan.finish(tail, rest, tail.length, start + rest);
     const { keep } = decideTail(scan, { sealed: false });
     const records = scan.records.slice(0, keep);
-    const newest = records.findLastIndex((record) => record.summary !== undefined);
+    const newest = records.findLastIndex(carries);
     if (newest !== -1) return records.slice(newest);
     if (start === 0) return records;
   }

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Disk, DiskStat } from "../../disk/disk.ts";
 import { diskFailure } from "../../disk/failure.ts";
-import { errnoOf } from "../../errors.ts";
+import { errnoOf, type HoldfastError } from "../../errors.ts";
 import { isId } from "../../journal/id.ts";
 import type { Leases } from "../lease.ts";
 import { listSegments } from "./segment.ts";
@@ -35,44 +35,53 @@ export function collectGarbage(
 ): { readonly removed: readonly string[] } {
   const { disk, leases, sessions, trash, incoming } = places;
   const removed: string[] = [];
+  let failure: HoldfastError | null = null;
+  // One that cannot be removed, or looked at, does not keep the others: it is told of at the end.
+  const each = (folder: string, names: readonly string[], collect: (name: string) => void): void => {
+    for (const name of names) {
+      try {
+        collect(name);
+      } catch (error) {
+        const safety = "No session is affected, and everything else was collected.";
+        failure ??= diskFailure(error, "collect garbage", join(folder, name), safety);
+      }
+    }
+  };
   try {
-    for (const name of disk.stat(trash) ? disk.list(trash) : []) {
+    each(trash, disk.stat(trash) ? disk.list(trash) : [], (name) => {
       const match = TRASHED.exec(name);
-      if (!match || nowMs - Number(match[2]) < graceMs) continue;
-      if (isSame(disk.stat(join(trash, name)), disk.stat(join(sessions, match[1]!)))) continue;
+      if (!match || nowMs - Number(match[2]) < graceMs) return;
+      if (isSame(disk.stat(join(trash, name)), disk.stat(join(sessions, match[1]!)))) return;
       removeTree(disk, join(trash, name));
       removed.push(match[1]!);
-    }
-    for (const id of disk.list(sessions)) {
+    });
+    each(sessions, disk.list(sessions), (id) => {
       const folder = join(sessions, id);
       const stat = disk.stat(folder);
-      if (
-        !isId(id) ||
-        stat?.kind !== "folder" ||
-        nowMs - stat.mtimeMs < DAY_MS ||
-        listSegments(disk, folder).length > 0
-      )
-        continue;
+      if (!isId(id) || stat?.kind !== "folder" || nowMs - stat.mtimeMs < DAY_MS) return;
+      if (listSegments(disk, folder).length > 0) return;
       leases.whileFree(id, () => {
         // Looked at again under the lease: somebody may just have made a session of it.
         if (listSegments(disk, folder).length > 0) return;
         removeTree(disk, folder);
         removed.push(id);
       });
-    }
-    for (const id of disk.stat(incoming) ? disk.list(incoming) : []) {
+    });
+    each(incoming, disk.stat(incoming) ? disk.list(incoming) : [], (id) => {
       const folder = join(incoming, id);
       const stat = disk.stat(folder);
-      if (!isId(id) || stat?.kind !== "folder" || nowMs - stat.mtimeMs < DAY_MS) continue;
+      if (!isId(id) || stat?.kind !== "folder" || nowMs - stat.mtimeMs < DAY_MS) return;
       leases.whileFree(id, () => removeTree(disk, folder));
-    }
-    for (const id of leases.ids()) {
+    });
+    leases.tidy(nowMs);
+    each(sessions, leases.ids(), (id) => {
       const isGone = () => disk.stat(join(sessions, id)) === null;
       if (isGone()) leases.whileFree(id, () => isGone() && leases.forget(id));
-    }
+    });
   } catch (error) {
     throw diskFailure(error, "collect garbage", trash, "No session is affected.");
   }
+  if (failure) throw failure;
   return { removed };
 }
 

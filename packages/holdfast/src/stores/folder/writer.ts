@@ -3,10 +3,11 @@ import type { Disk, DiskFile, DiskStat } from "../../disk/disk.ts";
 import { diskFailure } from "../../disk/failure.ts";
 import { errnoOf, HoldfastError } from "../../errors.ts";
 import type { Ledger, Prepared } from "../../journal/ledger.ts";
-import { segmentRecord } from "../../journal/lifecycle.ts";
+import { type Place as SegmentPlace, segmentRecord } from "../../journal/lifecycle.ts";
 import type { NewRecord } from "../../journal/record.ts";
 import type { Lease } from "../lease.ts";
 import { giveBirth } from "./birth.ts";
+import { claim, isClaimed, replaced, unclaim } from "./claim.ts";
 import { segmentName } from "./segment.ts";
 
 /** Where a writer goes on. */
@@ -18,6 +19,8 @@ export interface Place {
   /** The segment that begins the epoch. */
   readonly epoch: number;
   readonly size: number;
+  /** The newest segment is somebody else's: this writer goes on in one that it has claimed. */
+  readonly claim?: { readonly number: number; readonly after: SegmentPlace };
 }
 
 /**
@@ -33,10 +36,15 @@ export class SegmentWriter {
   #segment: number;
   #epoch: number;
   #size: number;
-  #file: DiskFile;
+  /** Null until there is a segment to append to. */
+  #file: DiskFile | null = null;
   /** A second descriptor sees every write-back error too, whichever sync the kernel tells it to first; and Windows truncates only here (S11). */
-  #second: DiskFile;
-  #identity: DiskStat;
+  #second: DiskFile | null = null;
+  #identity: DiskStat | null = null;
+  /** What the next segment goes on from, if its last writer did not close it. */
+  #after: SegmentPlace | undefined;
+  /** The number that this writer has claimed for its next segment. */
+  #claimed: number | null = null;
 
   constructor(disk: Disk, ledger: Ledger, lease: Lease, place: Place) {
     this.#disk = disk;
@@ -47,7 +55,10 @@ export class SegmentWriter {
     this.#segment = place.segment;
     this.#epoch = place.epoch;
     this.#size = place.size;
-    [this.#file, this.#second, this.#identity] = openTwice(disk, join(place.folder, segmentName(place.segment)));
+    if (place.claim) {
+      this.#claimed = place.claim.number;
+      this.#after = place.claim.after;
+    } else this.#open(segmentName(place.segment));
   }
 
   get size(): number {
@@ -58,7 +69,7 @@ export class SegmentWriter {
   }
   /** As the file was opened: every sync looks at it, and putting it together costs more than the look. */
   get path(): string {
-    return this.#file.path;
+    return this.#file!.path;
   }
   /** Writes one unit at the end, in one write. Throws STORE_FULL, STORE_IO with nothing written, or FILE_REPLACED (in doubt). */
   put(prepared: Prepared): void {
@@ -66,7 +77,7 @@ export class SegmentWriter {
     let written = 0;
     let cause: unknown;
     try {
-      written = this.#file.write(bytes);
+      written = this.#file!.write(bytes);
     } catch (error) {
       cause = error;
     }
@@ -86,58 +97,78 @@ export class SegmentWriter {
 
   /** Resolves when everything that was put before the call is on the platter. */
   sync(): Promise<void> {
-    return this.#file.sync();
+    return this.#file!.sync();
   }
 
   syncNow(): void {
-    this.#second.syncNow();
+    this.#second!.syncNow();
   }
 
-  /** Is it still my file, and my lease (S12)? A sync proves nothing about a file that nobody will find again. */
+  /** Is it still my file, and my session (S12)? A sync proves nothing about a file that nobody will find again, or read to its end. */
   assertMine(): void {
-    const found = this.#disk.stat(this.path);
-    const { dev, ino } = this.#identity;
-    if (!found || found.dev !== dev || found.ino !== ino || found.size !== this.#size) {
-      const facts = { path: this.path, expectedBytes: this.#size, foundBytes: found?.size ?? null };
-      const what = !found
-        ? "is gone"
-        : found.ino !== ino || found.dev !== dev
-          ? "was replaced by another file"
-          : "was changed by somebody else";
-      const message = `The journal file ${this.path} ${what}. What was acknowledged before is not affected by this process; what waited is in doubt. Close this journal, and open the session again.`;
-      throw new HoldfastError("FILE_REPLACED", message, facts);
+    let found: DiskStat | null;
+    try {
+      found = this.#disk.stat(this.path);
+      if (found && isClaimed(this.#disk, this.#folder, (this.#claimed ?? this.#segment) + 1))
+        throw replaced(this.#folder);
+      if (found) this.#lease.assertHeld();
+    } catch (error) {
+      throw error instanceof HoldfastError ? error : cannotLook(this.path, error);
     }
-    this.#lease.assertHeld();
+    const { dev, ino } = this.#identity!;
+    if (found && found.dev === dev && found.ino === ino && found.size === this.#size) return;
+    const facts = { path: this.path, expectedBytes: this.#size, foundBytes: found?.size ?? null };
+    const what = !found
+      ? "is gone"
+      : found.ino !== ino || found.dev !== dev
+        ? "was replaced by another file"
+        : "was changed by somebody else";
+    const message = `The journal file ${this.path} ${what}. What was acknowledged before is not affected by this process; what waited is in doubt. Close this journal, and open the session again.`;
+    throw new HoldfastError("FILE_REPLACED", message, facts);
   }
 
   /**
    * Goes on in a new segment, which begins with `records` when it begins an epoch. The old one is synced already. Throws STORE_FULL or STORE_IO with
-   * the old one still in use, or SYNC_FAILED (in doubt).
+   * the old one still in use, or SYNC_FAILED or LEASE_LOST (in doubt).
    */
   next(records: readonly NewRecord[] | null): Prepared {
-    const number = this.#segment + 1;
+    // Claimed once: if there is no space for the segment now, the number stays this writer's.
+    if (this.#claimed === null) {
+      claim(this.#disk, this.#folder, this.#segment + 1);
+      this.#claimed = this.#segment + 1;
+    }
+    const number = this.#claimed;
     const epoch = records ? number : this.#epoch;
-    const keys = records ? this.#ledger.keysToCarry() : undefined;
     const header = segmentRecord({
       session: this.#session,
       segment: number,
       epoch,
-      ...(keys === undefined ? {} : { keys }),
+      ...(this.#after ? { after: this.#after } : {}),
+      ...(records ? { keys: this.#ledger.keysToCarry() } : {}),
     });
     const prepared = this.#ledger.prepareSegment([header, ...(records ?? [])]);
-    giveBirth(this.#disk, this.#folder, segmentName(number), (put) => put(prepared.bytes));
+    giveBirth(this.#disk, this.#folder, segmentName(number), (put) => put(prepared.bytes), { unlessThere: true });
+    if (!this.#after) unclaim(this.#disk, this.#folder, number);
     this.#ledger.commit(prepared);
     this.#ledger.setDurable(prepared.last);
     if (records) this.#ledger.forgetOldKeys();
     this.#moveTo(number, prepared.bytes.length);
     this.#epoch = epoch;
+    this.#after = undefined;
+    this.#claimed = null;
+    // Somebody who took the session over meanwhile may not have seen the new segment.
+    this.assertMine();
     return prepared;
   }
 
   /** The descriptors are closed only when no sync is under way. */
   close(): void {
-    this.#file.close();
-    this.#second.close();
+    this.#file?.close();
+    this.#second?.close();
+  }
+
+  #open(name: string): void {
+    [this.#file, this.#second, this.#identity] = openTwice(this.#disk, join(this.#folder, name));
   }
 
   /** The old descriptors are closed when the new ones are there, so that there is always one pair to close. */
@@ -145,25 +176,25 @@ export class SegmentWriter {
     const path = join(this.#folder, segmentName(number));
     const [oldFile, oldSecond] = [this.#file, this.#second];
     try {
-      [this.#file, this.#second, this.#identity] = openTwice(this.#disk, path);
+      this.#open(segmentName(number));
     } catch (error) {
       const message = `The new segment ${path} is there, but could not be opened. What was acknowledged is safe. Close this journal, and open the session again.`;
       throw new HoldfastError("SYNC_FAILED", message, { path, errno: errnoOf(error) ?? "unknown" }, error);
     }
     this.#segment = number;
     this.#size = size;
-    oldFile.close();
-    oldSecond.close();
+    oldFile?.close();
+    oldSecond?.close();
   }
 
   /** Takes back what a failed write left, so that its place and its seq can be used again (S11). */
   #cutBack(written: number): void {
     let found: number | undefined;
     try {
-      found = this.#file.stat().size;
+      found = this.#file!.stat().size;
       if (found === this.#size) return;
       if (found === this.#size + written) {
-        this.#second.truncate(this.#size);
+        this.#second!.truncate(this.#size);
         return;
       }
     } catch (error) {
@@ -179,6 +210,13 @@ export class SegmentWriter {
       "Close this journal, and open the session again: that heals it.";
     return new HoldfastError("FILE_REPLACED", message, facts, cause);
   }
+}
+
+function cannotLook(path: string, cause: unknown): HoldfastError {
+  const message =
+    `${path} cannot be looked at, so nobody knows whether it is still this writer's. What was acknowledged is safe; what waited is in doubt. ` +
+    "Close this journal, and open the session again.";
+  return new HoldfastError("SYNC_FAILED", message, { path, errno: errnoOf(cause) ?? "unknown" }, cause);
 }
 
 function openTwice(disk: Disk, path: string): [DiskFile, DiskFile, DiskStat] {

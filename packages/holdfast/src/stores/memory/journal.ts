@@ -16,6 +16,8 @@ export interface MemoryWriter {
   /** This writer has made the session. */
   readonly created: boolean;
   readonly follow: (options?: FollowOptions) => AsyncIterable<JournalRecord>;
+  /** Its records have this stamp now. */
+  readonly onWritten: (stamp: string) => void;
   /** Gives the lease back. */
   readonly release: () => void;
 }
@@ -88,6 +90,7 @@ export class MemoryJournal implements Journal {
     const prepared = this.#announce(() => this.#ledger.prepareSegment([this.#header(), ...records]));
     this.#session.beginSegment(prepared.bytes);
     this.#ledger.commit(prepared);
+    this.#writer.onWritten(this.#ledger.stamp);
     this.#ledger.forgetOldKeys();
     this.#wrote = true;
     // A segment is durable before anybody sees it (S15), and so is all that stands before it.
@@ -160,6 +163,7 @@ export class MemoryJournal implements Journal {
   #put(prepared: Prepared): void {
     this.#session.add(prepared.bytes);
     this.#ledger.commit(prepared);
+    this.#writer.onWritten(this.#ledger.stamp);
     this.#wrote = true;
   }
 

@@ -1,9 +1,10 @@
-import type { Listed, ListOptions, Summariser } from "../../journal/contract.ts";
+import { type Listed, type ListOptions, rowIn, type Summariser } from "../../journal/contract.ts";
+import { aheadAfter, stampOf } from "../../journal/order.ts";
 import type { JournalRecord, Json } from "../../journal/record.ts";
-import { pageOf } from "../page.ts";
+import { newestFirst, pageOf } from "../page.ts";
 import type { MemorySession } from "./session.ts";
 
-/** Newest first; sessions of the same instant by id, so that a page can be continued after any of them. */
+/** Newest first. */
 export function listSessions(
   sessions: Iterable<MemorySession>,
   summariser: Summariser | undefined,
@@ -19,22 +20,33 @@ export function listSessions(
 
 /** From the newest summary that stands in the journal, carried on over what came after it (S20). */
 function rowOf(session: MemorySession, summariser: Summariser | undefined): Listed | null {
-  const newest = session.last;
+  const later = sinceSummary(session, summariser);
+  const newest = later.at(-1);
   if (!newest) return null;
   let summary: Json = null;
-  const later: JournalRecord[] = [];
-  for (const record of session.backwards()) {
-    if (record.summary !== undefined) {
-      summary = record.summary;
-      break;
-    }
-    later.push(record);
+  for (const record of later) {
+    const row = rowIn(record, summariser);
+    if (row !== undefined) summary = row;
+    else if (summariser) summary = summariser.add(summary, record);
   }
-  if (summariser) for (const record of later.reverse()) summary = summariser.add(summary, record);
-  return { id: session.id, at: newest.at, head: session.head, closed: newest.kind === "closed", summary };
+  return { ...placeOf(session, later), head: session.head, closed: newest.kind === "closed", summary };
 }
 
-function newestFirst(a: Listed, b: Listed): number {
-  if (a.at !== b.at) return a.at < b.at ? 1 : -1;
-  return a.id < b.id ? 1 : -1;
+/** The newest record that carries a summary, and those after it; all of them if none does. */
+function sinceSummary(session: MemorySession, summariser?: Summariser): JournalRecord[] {
+  const later: JournalRecord[] = [];
+  for (const record of session.backwards()) {
+    later.push(record);
+    if (rowIn(record, summariser) !== undefined) break;
+  }
+  return later.reverse();
+}
+
+/** Where it stands in lists. */
+export function placeOf(
+  session: MemorySession,
+  records: readonly JournalRecord[] = sinceSummary(session),
+): { readonly id: string; readonly at: string; readonly stamp: string } {
+  const at = records.at(-1)?.at ?? "";
+  return { id: session.id, at, stamp: stampOf(at, records.reduce(aheadAfter, 0)) };
 }

@@ -16,6 +16,13 @@ export class Memory {
   readonly leases: Map<string, MemoryLease> = new Map();
   /** Names of deleted sessions, and when each was deleted. */
   readonly trash: Map<string, number> = new Map();
+  /** The newest stamp of any session. */
+  newest: string | undefined;
+
+  /** A session was written to. */
+  note(stamp: string): void {
+    if (this.newest === undefined || stamp > this.newest) this.newest = stamp;
+  }
 
   add(id: string): MemorySession {
     const session = new MemorySession(id);

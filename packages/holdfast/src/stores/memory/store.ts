@@ -17,11 +17,12 @@ import type {
 import { assertId } from "../../journal/id.ts";
 import { Ledger } from "../../journal/ledger.ts";
 import { assertFormat, openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
+import { OrderClock } from "../../journal/order.ts";
 import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { notSupported, sessionBusy, sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
 import { assertFollows, nothingToAdopt, type VerbatimLine } from "../../journal/verbatim.ts";
 import { MemoryJournal } from "./journal.ts";
-import { listSessions } from "./list.ts";
+import { listSessions, placeOf } from "./list.ts";
 import { Memory } from "./memory.ts";
 import { MemorySession } from "./session.ts";
 
@@ -57,6 +58,7 @@ class MemoryStore implements JournalStore {
   readonly #durability: Durability;
   readonly #summariser: Summariser | undefined;
   readonly #clock: () => number;
+  readonly #order: OrderClock;
   readonly #app: string;
   readonly #journals = new Set<Journal>();
   /** Fires when the store is closed: ends the followers. */
@@ -67,6 +69,7 @@ class MemoryStore implements JournalStore {
     this.#durability = options.durability ?? "power";
     this.#summariser = options.summariser;
     this.#clock = options.clock ?? Date.now;
+    this.#order = OrderClock.of(options.clock);
     this.#app = options.app ?? "holdfast";
   }
 
@@ -79,6 +82,7 @@ class MemoryStore implements JournalStore {
     const session = this.#memory.add(id);
     session.beginSegment(first.bytes);
     ledger.commit(first);
+    this.#memory.note(ledger.stamp);
     ledger.setDurable(first.last);
     session.acknowledge(first.last);
     return this.#lend(session, ledger, options, { created: true, unclean: false });
@@ -178,6 +182,7 @@ class MemoryStore implements JournalStore {
     if (this.#memory.sessions.has(id)) throw sessionExists(id);
     session.acknowledge(session.head);
     this.#memory.sessions.set(id, session);
+    this.#memory.note(placeOf(session).stamp);
   }
 
   async gc(options: { readonly graceMs?: number } = {}): Promise<{ readonly removed: readonly string[] }> {
@@ -217,6 +222,7 @@ class MemoryStore implements JournalStore {
       opened: openedRecord({ app, unclean: found.unclean, cutBytes: 0, extra: options.opened }),
       created: found.created,
       follow: (following) => this.follow(id, following),
+      onWritten: (stamp) => this.#memory.note(stamp),
       release: () => {
         leases.delete(id);
         this.#journals.delete(journal);
@@ -232,8 +238,10 @@ class MemoryStore implements JournalStore {
     return journal;
   }
 
+  /** For a writer, whose session comes before all others in lists from its first record on, whatever the clock says. */
   #ledger(): Ledger {
-    return new Ledger({ clock: this.#clock, summariser: this.#summariser });
+    this.#order.follow(this.#memory.newest);
+    return new Ledger({ clock: this.#order, summariser: this.#summariser });
   }
 
   #session(id: string): MemorySession {

@@ -78,7 +78,7 @@ export async function adoptSession(
     database.transaction(() => {
       if (rows.findSession(id)) throw sessionExists(id);
       if (rows.countLines(key) !== count) throw collected(id);
-      rows.updateSession(key, ledger.at, ledger.head, closed, ledger.row);
+      rows.updateSession(key, ledger, closed, ledger.row);
       rows.untrash(key);
     }),
   );

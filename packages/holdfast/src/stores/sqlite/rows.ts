@@ -21,10 +21,16 @@ export interface SessionRow {
   readonly key: number;
   readonly id: string;
   readonly at: string;
+  /** What lists are ordered by. */
+  readonly stamp: string;
   readonly head: number;
   readonly closed: boolean;
-  readonly summary: Json;
+  /** Undefined: somebody has spoiled it. */
+  readonly summary: Json | undefined;
 }
+
+/** What a row says of the newest record. */
+export type Newest = Pick<SessionRow, "at" | "stamp" | "head">;
 
 /** Every statement of the store, prepared once. Each call is one statement: transactions are the caller's. */
 export class Rows {
@@ -39,9 +45,10 @@ export class Rows {
   readonly #countLines: StatementSync;
   readonly #updateSession: StatementSync;
   readonly #reopenSession: StatementSync;
-  readonly #carrySession: StatementSync;
   readonly #unsettled: StatementSync;
+  readonly #open: StatementSync;
   readonly #listed: StatementSync;
+  readonly #newestStamp: StatementSync;
   readonly #insertSegment: StatementSync;
   readonly #readSegments: StatementSync;
   readonly #trash: StatementSync;
@@ -61,9 +68,11 @@ export class Rows {
     this.#newestSeq = prepare(
       `SELECT place & ${SEQ_MAX} AS seq FROM lines WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + ${SEQ_MAX} ORDER BY place DESC LIMIT 1`,
     );
-    const columns = "key, id, at, head, closed, summary";
+    const columns = "key, id, at, written, head, closed, summary";
     this.#findSession = prepare(`SELECT ${columns} FROM sessions WHERE id = ? AND trashed IS NULL`);
-    this.#insertSession = prepare("INSERT INTO sessions (id, at, head, closed, summary) VALUES (?, ?, ?, 0, ?)");
+    this.#insertSession = prepare(
+      "INSERT INTO sessions (id, at, written, head, closed, summary) VALUES (?, ?, ?, ?, 0, ?)",
+    );
     this.#insertTrashed = prepare(
       "INSERT INTO sessions (id, at, head, closed, summary, trashed) VALUES (?, '', 0, 0, 'null', ?)",
     );
@@ -71,16 +80,19 @@ export class Rows {
     this.#countLines = prepare(
       `SELECT count(*) AS lines FROM lines WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + ${SEQ_MAX}`,
     );
-    this.#updateSession = prepare("UPDATE sessions SET at = ?2, head = ?3, closed = ?4, summary = ?5 WHERE key = ?1");
+    this.#updateSession = prepare(
+      "UPDATE sessions SET at = ?2, written = ?3, head = ?4, closed = ?5, summary = ?6 WHERE key = ?1",
+    );
     this.#reopenSession = prepare("UPDATE sessions SET closed = 0 WHERE key = ?");
-    this.#carrySession = prepare("UPDATE sessions SET at = ?2, head = ?3, summary = ?4 WHERE key = ?1 AND head < ?3");
     this.#unsettled = prepare(
       `SELECT ${columns} FROM sessions AS s INDEXED BY sessions_open WHERE closed = 0 AND trashed IS NULL AND EXISTS ` +
         `(SELECT 1 FROM lines WHERE place BETWEEN (s.key << 32) + s.head + 1 AND (s.key << 32) + ${SEQ_MAX})`,
     );
+    this.#open = prepare(`SELECT ${columns} FROM sessions WHERE closed = 0 AND trashed IS NULL`);
     this.#listed = prepare(
       `SELECT ${columns} FROM sessions WHERE trashed IS NULL AND (at, id) < (?1, ?2) ORDER BY at DESC, id DESC`,
     );
+    this.#newestStamp = prepare("SELECT max(at) AS newest FROM sessions WHERE trashed IS NULL");
     this.#insertSegment = prepare("INSERT INTO segments (session, number, epoch, first) VALUES (?, ?, ?, ?)");
     this.#readSegments = prepare("SELECT number, epoch, first FROM segments WHERE session = ? ORDER BY number");
     this.#trash = prepare("UPDATE sessions SET trashed = ?2 WHERE key = ?1");
@@ -126,8 +138,9 @@ export class Rows {
     return row ? toSession(row) : null;
   }
 
-  insertSession(id: string, at: string, head: number, summary: Json): number {
-    return Number(this.#insertSession.run(id, at, head, JSON.stringify(summary)).lastInsertRowid);
+  insertSession(id: string, { at, stamp, head }: Newest, summary: Json): number {
+    const { lastInsertRowid } = this.#insertSession.run(id, stamp, differs(at, stamp), head, JSON.stringify(summary));
+    return Number(lastInsertRowid);
   }
 
   /** A session that nobody sees. */
@@ -143,8 +156,8 @@ export class Rows {
     return Number(this.#countLines.get(key)?.["lines"]);
   }
 
-  updateSession(key: number, at: string, head: number, closed: boolean, summary: Json): void {
-    this.#updateSession.run(key, at, head, closed ? 1 : 0, JSON.stringify(summary));
+  updateSession(key: number, { at, stamp, head }: Newest, closed: boolean, summary: Json): void {
+    this.#updateSession.run(key, stamp, differs(at, stamp), head, closed ? 1 : 0, JSON.stringify(summary));
   }
 
   /** A writer has begun: the row may be older than the journal from now on. */
@@ -152,19 +165,24 @@ export class Rows {
     this.#reopenSession.run(key);
   }
 
-  /** Brings a row forward that its writer has left behind; never back. */
-  carrySession(key: number, at: string, head: number, summary: Json): void {
-    this.#carrySession.run(key, at, head, JSON.stringify(summary));
-  }
-
   /** The sessions whose rows are older than their newest lines. */
   unsettled(): SessionRow[] {
     return this.#unsettled.all().map(toSession);
   }
 
+  /** Those that no writer has closed: the ones above are among them. No line is looked at. */
+  open(): SessionRow[] {
+    return this.#open.all().map(toSession);
+  }
+
   /** Newest first, from after this place on. To be read to its end, or left, inside one call. */
-  *listed(at: string, id: string): Generator<SessionRow> {
-    for (const row of this.#listed.iterate(at, id)) yield toSession(row);
+  *listed(stamp: string, id: string): Generator<SessionRow> {
+    for (const row of this.#listed.iterate(stamp, id)) yield toSession(row);
+  }
+
+  /** Undefined if there is no session. */
+  newestStamp(): string | undefined {
+    return (this.#newestStamp.get()?.["newest"] as string | null) ?? undefined;
   }
 
   insertSegment(key: number, segment: Segment): void {
@@ -196,23 +214,30 @@ export class Rows {
 }
 
 function toSession(row: Record<string, unknown>): SessionRow {
-  const { key, id, at, head, closed, summary } = row as {
+  const { key, id, at, written, head, closed, summary } = row as {
     key: number;
     id: string;
     at: string;
+    written: string | null;
     head: number;
     closed: number;
     summary: string;
   };
-  return { key, id, at, head, closed: closed === 1, summary: parseSummary(summary) };
+  return { key, id, at: written ?? at, stamp: at, head, closed: closed === 1, summary: parseSummary(summary) };
 }
 
-/** The catalogue is derived: a row that somebody has spoiled is no summary, and no reason to fail. */
-function parseSummary(text: string): Json {
+/** The time, where it is not the stamp. */
+function differs(at: string, stamp: string): string | null {
+  return at === stamp ? null : at;
+}
+
+/** The catalogue is derived: a row that somebody has spoiled is no summary, and no reason to fail. The lines tell. */
+function parseSummary(text: string): Json | undefined {
   try {
-    return JSON.parse(text) as Json;
+    const summary = JSON.parse(text) as Json;
+    return typeof summary === "object" && !Array.isArray(summary) ? summary : undefined;
   } catch (error) {
-    if (error instanceof SyntaxError) return null;
+    if (error instanceof SyntaxError) return undefined;
     throw error;
   }
 }

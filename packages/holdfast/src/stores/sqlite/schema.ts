@@ -4,14 +4,15 @@ import { HoldfastError } from "../../errors.ts";
 /** `PRAGMA application_id`: "hold", so that a database of another program is told from ours. */
 const APPLICATION_ID = 0x686f6c64;
 /** `PRAGMA user_version`. A newer one is refused. */
-const SCHEMA_VERSION = 1;
+const SCHEMA_VERSION = 2;
 
 /**
  * `lines` holds the journals: a row is one line, byte for byte, without its newline. Its key is the number of the session in the upper
  * half and the seq in the lower half, so that a journal lies together, in order, and an append touches no index.
  *
  * `sessions` is the catalogue. A row is true as of its `head`, and is written with `segment`, `opened` and `closed` and about once a second,
- * not with every line: readers carry it on over the lines that came later. `trashed` is when the session was deleted, in milliseconds
+ * not with every line: readers carry it on over the lines that came later. `at` is what lists are ordered by, the stamp of the newest record
+ * (journal/order.ts), and `written` is its time, where that is another. `trashed` is when the session was deleted, in milliseconds
  * since 1970.
  *
  * `segments` says where each segment begins, and which one begins the epoch that it belongs to.
@@ -24,7 +25,8 @@ CREATE TABLE sessions (
   head INTEGER NOT NULL,
   closed INTEGER NOT NULL,
   summary TEXT NOT NULL,
-  trashed INTEGER
+  trashed INTEGER,
+  written TEXT
 ) STRICT;
 CREATE UNIQUE INDEX sessions_by_id ON sessions (id) WHERE trashed IS NULL;
 CREATE INDEX sessions_by_time ON sessions (at, id) WHERE trashed IS NULL;
@@ -49,10 +51,11 @@ export function prepareSchema(sqlite: DatabaseSync, file: string): void {
   // Begun for writing also when the tables are there: who may not write is to be told now.
   sqlite.exec("BEGIN IMMEDIATE");
   try {
-    if (readVersion(sqlite, file) === 0) {
-      sqlite.exec(SCHEMA);
-      sqlite.exec(`PRAGMA application_id=${APPLICATION_ID}; PRAGMA user_version=${SCHEMA_VERSION}`);
-    }
+    const version = readVersion(sqlite, file);
+    if (version === 0) sqlite.exec(`${SCHEMA}; PRAGMA application_id=${APPLICATION_ID}`);
+    // An older version of the library that has the file open goes on with it: it does not know the column, and leaves it empty.
+    else if (version === 1) sqlite.exec("ALTER TABLE sessions ADD COLUMN written TEXT");
+    if (version !== SCHEMA_VERSION) sqlite.exec(`PRAGMA user_version=${SCHEMA_VERSION}`);
     sqlite.exec("COMMIT");
   } catch (error) {
     if (sqlite.isTransaction) sqlite.exec("ROLLBACK");

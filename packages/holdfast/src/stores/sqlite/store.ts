@@ -6,6 +6,7 @@ import type * as contract from "../../journal/contract.ts";
 import { assertId } from "../../journal/id.ts";
 import { Ledger } from "../../journal/ledger.ts";
 import { assertFormat, openedRecord } from "../../journal/lifecycle.ts";
+import { OrderClock } from "../../journal/order.ts";
 import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type NewRecord } from "../../journal/record.ts";
 import { notSupported, sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
 import type { VerbatimLine } from "../../journal/verbatim.ts";
@@ -67,6 +68,9 @@ class SqliteStore implements contract.JournalStore {
   readonly #options: SqliteStoreOptions;
   readonly #database: Database;
   readonly #rows: Rows;
+  readonly #clock: OrderClock;
+  /** `#comeFirst` has looked at all sessions. */
+  #hasLooked = false;
   readonly #wal: Wal;
   readonly #leases: Leases;
   readonly #followers: Followers;
@@ -80,6 +84,7 @@ class SqliteStore implements contract.JournalStore {
     this.url = `sqlite:${file}`;
     this.searchFile = `${file}-search`;
     this.#options = options;
+    this.#clock = OrderClock.of(options.clock);
     this.#database = database;
     this.#rows = new Rows(database);
     this.#leases = Leases.besideFile(disk, file);
@@ -110,6 +115,7 @@ class SqliteStore implements contract.JournalStore {
       const place = { database: this.#database, rows: this.#rows, ledger, id };
       const writer = await this.#database.retry("create a session", () => {
         if (this.#rows.findSession(id)) throw sessionExists(id);
+        this.#comeFirst();
         return SessionWriter.create(place, first);
       });
       await this.#wal.confirm();
@@ -126,6 +132,7 @@ class SqliteStore implements contract.JournalStore {
       const found = await this.#find(id);
       const { session, segments } = found;
       const account = await this.#readEpoch(found);
+      await this.#database.retry("look for the newest session", () => this.#comeFirst());
       const ledger = this.#ledger();
       for (const record of account.records) ledger.absorb(record);
       ledger.skipTo(account.next);
@@ -332,8 +339,17 @@ class SqliteStore implements contract.JournalStore {
     return account;
   }
 
+  /**
+   * A writer's session comes before all others in lists from its first record on, whatever the clock says. The rows of writers that died are behind by up to a second, so the first look is at their lines too.
+   */
+  #comeFirst(): void {
+    const [newest] = this.#hasLooked ? [] : listSessions(this.#rows, undefined, { limit: 1 }).sessions;
+    this.#hasLooked = true;
+    this.#clock.follow(newest ? (newest.stamp ?? newest.at) : this.#rows.newestStamp());
+  }
+
   #ledger(): Ledger {
-    return new Ledger({ clock: this.#options.clock ?? Date.now, summariser: this.#options.summariser });
+    return new Ledger({ clock: this.#clock, summariser: this.#options.summariser });
   }
 
   #now(): number {

@@ -30,6 +30,7 @@ export async function collectGarbage(
     await database.retry(what, () => database.transaction(() => rows.removeSession(key)));
     removed.push(id);
   }
+  leases.tidy(nowMs);
   for (const id of leases.ids()) {
     const isGone = (): boolean => rows.findSession(id) === null;
     // Under the lease, and looked at again there: whoever creates the session has the lease before it has the row.

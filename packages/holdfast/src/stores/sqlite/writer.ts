@@ -41,7 +41,7 @@ export class SessionWriter {
       const prepared = ledger.prepareSegment([segmentRecord({ session: id, segment: 1, epoch: 1 }), ...records]);
       // Committed in the ledger before it is in the database: if that fails, the ledger goes too, since nobody has seen it yet.
       ledger.commit(prepared);
-      const key = rows.insertSession(id, ledger.at, ledger.head, ledger.row);
+      const key = rows.insertSession(id, ledger, ledger.row);
       rows.insertSegment(key, segment);
       insertLines(rows, key, prepared);
       return new SessionWriter(place, key, segment, ledger.head);
@@ -96,8 +96,8 @@ export class SessionWriter {
   /** Brings the row up to date with the journal. If it comes to nothing, lists carry the old row on over the lines that came later. */
   saveRow(closed: boolean): void {
     if (!this.rowIsBehind) return;
-    const { at, head, row } = this.#ledger;
-    this.#rows.updateSession(this.#key, at, head, closed, row);
+    const { head, row } = this.#ledger;
+    this.#rows.updateSession(this.#key, this.#ledger, closed, row);
     this.#savedHead = head;
   }
 }

@@ -1,5 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Holder, JournalStore, Json, Listed, ListHints, ListOptions } from "holdfast";
+import {
+  type Holder,
+  type JournalStore,
+  type Json,
+  type Listed,
+  type ListHints,
+  type ListOptions,
+  openMemoryStore,
+} from "holdfast";
 import type { OpenInMemory } from "../memory-subject.ts";
 import { type BrokenStore, perMemory, stores } from "./wrap.ts";
 
@@ -59,6 +67,34 @@ export const brokenListing: readonly BrokenStore[] = [
     open: lists(async (list, options) => {
       const page = await list(options);
       return { ...page, sessions: page.sessions.toSorted((a, b) => (a.id < b.id ? 1 : -1)) };
+    }),
+  },
+  {
+    name: "lists by the clock",
+    open: lists(async (list, { limit, after, ...options }) => {
+      const { sessions } = await list(options);
+      const all = sessions.toSorted((a, b) => (`${a.at}${a.id}` < `${b.at}${b.id}` ? 1 : -1));
+      const start = after === undefined ? 0 : all.findIndex(({ at, id }) => `${at}${id}` < after);
+      const page = start === -1 ? [] : all.slice(start, limit === undefined ? undefined : start + limit);
+      const last = page.at(-1);
+      return last && last !== all.at(-1) ? { sessions: page, next: `${last.at}${last.id}` } : { sessions: page };
+    }),
+  },
+  {
+    name: "knows no other order than its clock's when it is opened again",
+    open: (memory, options) => {
+      memory.newest = undefined;
+      return openMemoryStore({ memory, ...options });
+    },
+  },
+  {
+    name: "continues a page by the clock",
+    open: lists(async (list, { after, limit, ...options }) => {
+      const { sessions } = await list(options);
+      const rest = sessions.filter(({ at, id }) => after === undefined || `${at}${id}` < after);
+      const page = rest.slice(0, limit);
+      const last = page.at(-1);
+      return last && page.length < rest.length ? { sessions: page, next: `${last.at}${last.id}` } : { sessions: page };
     }),
   },
   { name: "ignores where", open: lists((list, { where: _, ...options }) => list(options)) },

@@ -16,6 +16,20 @@ export const brokenReading: readonly BrokenStore[] = [
     open: stores((store) => ({ create: (id, ...rest) => store.create(idFor(id), ...rest) })),
   },
   {
+    name: "answers no where there is no id to look for",
+    open: stores((store) => ({
+      has: (id) => store.has(id).catch(() => false),
+      holder: (id) => store.holder(id).catch(() => null),
+    })),
+  },
+  {
+    name: "looks for a session by any text",
+    open: stores((store) => ({
+      verify: (id) => store.verify(idFor(String(id))),
+      delete: (id) => store.delete(idFor(String(id))),
+    })),
+  },
+  {
     name: "creates a session anew where there is one",
     open: stores((store, memory) => ({
       async create(id, ...rest) {

@@ -95,7 +95,7 @@ export const brokenWriting: readonly BrokenStore[] = [
     open: journals((journal) => ({
       append: (records, options) => {
         const made = unitOf(records).map((record) => {
-          const { seq, unit, synced, at, key, summary, crc, ...members } = { ...record };
+          const { seq, unit, synced, ahead, at, key, summary, crc, ...members } = { ...record };
           const kind = typeof members.kind === "string" && members.kind !== "" ? members.kind : "unknown";
           return { ...members, kind };
         });

@@ -34,7 +34,10 @@ const INVALID: Record<string, unknown> = {
   "a kind that is no string": { kind: 7 },
   null: null,
   ...Object.fromEntries(
-    ["seq", "unit", "synced", "at", "key", "summary", "crc"].map((name) => [`"${name}"`, { kind: "note", [name]: 1 }]),
+    ["seq", "unit", "synced", "ahead", "at", "key", "summary", "crc"].map((name) => [
+      `"${name}"`,
+      { kind: "note", [name]: 1 },
+    ]),
   ),
 };
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { newId } from "holdfast";
+import { type HoldfastError, newId } from "holdfast";
+import { lineOf, type VerbatimLine } from "holdfast/kit";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, kindsOf, note, notes, seqsOf, textsOf } from "../notes.ts";
 import { all, refusal } from "../trial.ts";
@@ -14,7 +15,14 @@ const NOT_IDS = [
   "0190a5b2-7c3d-7e4f-8a1b-2c3d4e5f6071/..",
   "0190a5b2-7c3d-7e4f-8a1b-2c3d4e5f6071\n",
   "{0190a5b2-7c3d-7e4f-8a1b-2c3d4e5f6071}",
-];
+  "0190a5b2-7c3d-7e4f-8a1b-2c3d4e5f6071\0",
+  "x".repeat(100_000),
+  undefined,
+  null,
+  5,
+  {},
+  ["0190a5b2-7c3d-7e4f-8a1b-2c3d4e5f6071"],
+] as const;
 
 export const creating: readonly Case[] = [
   conformanceCase("the store states the capabilities that it has", [], async (trial) => {
@@ -52,7 +60,7 @@ export const creating: readonly Case[] = [
       await store.create(id, [note("first")]);
       const [header] = (await store.read(id)).records;
       assert.equal(header?.kind, "segment");
-      assert.equal(header["format"], "1.0");
+      assert.equal(header["format"], "1.1");
       assert.equal(header["session"], id);
       assert.equal(header["segment"], 1);
       assert.equal(header["epoch"], 1);
@@ -138,19 +146,27 @@ export const creating: readonly Case[] = [
       const journal = await store.create(id, [note("first")]);
       await journal.close();
       const before = await all(store.history(id));
-      for (const bad of NOT_IDS) {
-        await refusal(() => store.create(bad, [note("x")]), "ID_INVALID");
-        const calls = [
-          () => store.open(bad),
-          () => store.read(bad),
-          () => all(store.history(bad)),
-          () => all(store.follow(bad, { signal: trial.signal })),
-          () => store.verify(bad),
-          () => store.delete(bad),
-        ];
-        for (const call of calls) await refusal(call, "ID_INVALID", "SESSION_NOT_FOUND");
-        const has = await store.has(bad).catch((error: unknown) => refusal(() => Promise.reject(error), "ID_INVALID"));
-        assert.notEqual(has, true);
+      async function* lines(): AsyncGenerator<readonly VerbatimLine[]> {
+        for (const record of before) yield [lineOf(record)!];
+      }
+      for (const bad of NOT_IDS as readonly string[]) {
+        const calls: Record<string, () => unknown> = {
+          create: () => store.create(bad, [note("x")]),
+          open: () => store.open(bad),
+          read: () => store.read(bad),
+          history: () => all(store.history(bad)),
+          follow: () => all(store.follow(bad, { signal: trial.signal })),
+          has: () => store.has(bad),
+          holder: () => store.holder(bad),
+          delete: () => store.delete(bad),
+          verify: () => store.verify(bad),
+          ...(store.capabilities.pack ? { pack: () => store.pack(bad) } : {}),
+          ...(store.adopt ? { adopt: () => store.adopt!(bad, lines()) } : {}),
+        };
+        for (const [name, call] of Object.entries(calls)) {
+          const error = await refusal(call, "ID_INVALID").catch((found: Error) => found);
+          assert.equal((error as HoldfastError).code, "ID_INVALID", `${name}(${String(bad)}): ${error.message}`);
+        }
       }
       const { sessions } = await store.list();
       assert.deepEqual(

@@ -58,6 +58,8 @@ const tagSummariser: Summariser = {
   carries: () => false,
 };
 
+const HOUR_MS = 3_600_000;
+
 export const listing: readonly Case[] = [
   conformanceCase("list: an empty store has an empty list", [], async (trial) => {
     const store = await trial.open();
@@ -83,6 +85,108 @@ export const listing: readonly Case[] = [
     assert.deepEqual(idsOf(await pages(store)), order);
     assert.deepEqual(idsOf(await pages(await cold(trial))), order);
   }),
+
+  conformanceCase("list: a clock that was ahead, and is set right, turns no order around", ["C23"], async (trial) => {
+    const today = Date.parse("2030-01-01T00:00:00Z");
+    const wrong = await trial.open({ clock: steppingClock(today + HOUR_MS), summariser: noteSummariser });
+    const [first, second] = await makeSessions(wrong, 2);
+    await wrong.close();
+    const clock = steppingClock(today);
+    const right = await trial.open({ clock, summariser: noteSummariser });
+    const check = async (...order: (string | undefined)[]) => {
+      for (const reader of [right, await cold(trial)]) {
+        assert.deepEqual(idsOf(await pages(reader)), order);
+        assert.deepEqual(idsOf(await pages(reader, { limit: 1 })), order, "in pages");
+      }
+    };
+    await check(second, first);
+    const [third] = await makeSessions(right, 1);
+    await check(third, second, first);
+    const listed = await row(right, third!);
+    assert.equal(listed.at, (await right.read(third!)).records.at(-1)!.at, "the time is the clock's all the same");
+    assert.ok(Date.parse(listed.at) < today + HOUR_MS);
+    // Written to, and still open; a row whose journal goes on; closed.
+    const { journal } = await right.open(first!);
+    await check(third, second, first);
+    await journal.append(note("a"));
+    await check(first, third, second);
+    await journal.append(note("b"));
+    await check(first, third, second);
+    await journal.close();
+    await check(first, third, second);
+    const [fourth] = await makeSessions(right, 1);
+    await check(fourth, first, third, second);
+    // Once the clock has gone past all of that, it is right again.
+    clock.set(today + 24 * HOUR_MS);
+    const later = await trial.open({ clock, summariser: noteSummariser });
+    const [fifth] = await makeSessions(later, 1);
+    await check(fifth, fourth, first, third, second);
+    assert.equal((await row(later, fifth!)).stamp, undefined);
+  }),
+
+  conformanceCase("list: a clock that is set back meanwhile turns no order around", ["C23"], async (trial) => {
+    const clock = steppingClock();
+    const store = await trial.open({ clock });
+    const [first, second, third] = await makeSessions(store, 3);
+    const { journal: one } = await store.open(first!);
+    const { journal: two } = await store.open(second!);
+    const check = async (...order: (string | undefined)[]) => {
+      assert.deepEqual(idsOf(await pages(store)), order);
+      assert.deepEqual(idsOf(await pages(await cold(trial), { limit: 2 })), order, "in pages of a cold list");
+    };
+    await one.append(note("a"));
+    await check(first, third, second);
+    clock.set(clock() - HOUR_MS);
+    await two.append(note("a"));
+    await check(second, first, third);
+    clock.set(clock() - HOUR_MS);
+    await one.epoch(() => [epoch("now"), note("b")]);
+    await check(first, second, third);
+    await two.close();
+    await check(second, first, third);
+    clock.set(clock() - HOUR_MS);
+    await one.close();
+    await check(first, second, third);
+    const [fourth] = await makeSessions(store, 1);
+    await check(fourth, first, second, third);
+  }),
+
+  conformanceCase("list: while clocks are wrong, pages lose and repeat none", ["C23", "P7"], async (trial) => {
+    const clock = steppingClock();
+    const store = await trial.open({ clock });
+    const ids: string[] = [];
+    for (let i = 0; i < 6; i++) {
+      clock.set(clock() - HOUR_MS);
+      ids.push(...(await makeSessions(store, 1)));
+    }
+    const first = await store.list({ limit: 2 });
+    assert.deepEqual(idsOf(first.sessions), [ids[5], ids[4]]);
+    clock.set(clock() - HOUR_MS);
+    const { journal } = await store.open(ids[4]!);
+    await journal.append(note("touched"));
+    await journal.close();
+    const second = await store.list({ limit: 2, after: first.next! });
+    assert.deepEqual(idsOf(second.sessions), [ids[3], ids[2]]);
+    const hints = { since: (await row(store, ids[5]!)).at };
+    const found = (await pages(store, { hints, limit: 2 })).filter(({ at }) => at >= hints.since);
+    assert.deepEqual(idsOf(found), [ids[5], ids[3], ids[2], ids[1], ids[0]], "a hint is about the time, not the order");
+  }),
+
+  conformanceCase(
+    "list: a session whose writer was killed, with a clock that is behind all others, was written to last",
+    ["C23", "S20"],
+    async (trial) => {
+      // Years ahead of the clock of the writer that dies.
+      const store = await trial.open({ clock: steppingClock(), summariser: noteSummariser });
+      const [first, second] = await makeSessions(store, 2);
+      await trial.writeAndDie(first!, [{ records: [note("a")] }, { records: [note("b")] }]);
+      for (const reader of [store, await cold(trial)]) assert.deepEqual(idsOf(await pages(reader)), [first, second]);
+      const [third] = await makeSessions(await trial.open({ clock: steppingClock(), summariser: noteSummariser }), 1);
+      for (const reader of [store, await cold(trial)])
+        assert.deepEqual(idsOf(await pages(reader)), [third, first, second]);
+    },
+    { needs: (can) => can.dies },
+  ),
 
   conformanceCase(
     "list: a row tells the newest seq, when it was written, and whether its writer ended",

@@ -97,4 +97,13 @@ export const acpExamples: readonly Example<AcpOptions>[] = [
       { name: "a call without title", request: [hello, call("a", { title: undefined, status: "completed" })] },
     ],
   },
+  {
+    rule: "acp-unicode",
+    accepts: { name: "a whole character of two units", request: [prompt(text("😀"))] },
+    refuses: [
+      { name: "half a character in a prompt", request: [prompt(text("\ud83d"))] },
+      { name: "the other half in an answer", request: [hello, said("\ude00")] },
+      { name: "a NUL", request: [prompt(text("a\0b"))] },
+    ],
+  },
 ];

@@ -156,4 +156,16 @@ export const aiSdkExamples: readonly Example<AiSdkOptions>[] = [
       },
     ],
   },
+  {
+    rule: "ai-sdk-unicode",
+    accepts: { name: "a whole character of two units", request: { messages: [user("😀")] } },
+    refuses: [
+      { name: "half a character in a prompt", request: { messages: [user("\ud83d")] } },
+      {
+        name: "the other half in a result",
+        request: asked(assistant(call("a")), tool(result("a", { type: "json", value: { deep: ["\ude00"] } }))),
+      },
+      { name: "a NUL", request: { messages: [user("a\0b")] } },
+    ],
+  },
 ];

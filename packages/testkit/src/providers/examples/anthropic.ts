@@ -255,6 +255,10 @@ export const anthropicExamples: readonly Example<AnthropicOptions>[] = [
       { name: "a field of ours", request: { messages: [{ ...hello, id: "m1" }] } },
       { name: "an image of the assistant", request: { messages: [hello, assistant(image), hello] } },
       { name: "input that is text", request: withCalls([{ ...call("a"), input: '{"path":' }], user(result("a"))) },
+      {
+        name: "a name of 201 characters",
+        request: withCalls([{ ...call("a"), name: "a".repeat(201) }], user(result("a"))),
+      },
       { name: "an id with a dot", request: withCalls([call("call.1")], user(result("call.1"))) },
       {
         name: "an image in an error",
@@ -264,6 +268,19 @@ export const anthropicExamples: readonly Example<AnthropicOptions>[] = [
         name: "an image that is no base64",
         request: { messages: [user({ ...image, source: { ...image.source, data: "{}" } })] },
       },
+    ],
+  },
+  {
+    rule: "anthropic-unicode",
+    accepts: { name: "a whole character of two units", request: { messages: [user({ type: "text", text: "😀" })] } },
+    refuses: [
+      { name: "half a character in a prompt", request: { messages: [user({ type: "text", text: "\ud83d" })] } },
+      { name: "the other half in a result", request: withCalls([call("a")], user(result("a", "\ude00"))) },
+      {
+        name: "half a character in the name of a member",
+        request: withCalls([{ ...call("a"), input: { "\ud83d": 1 } }], user(result("a"))),
+      },
+      { name: "a NUL", request: { messages: [user({ type: "text", text: "a\0b" })] } },
     ],
   },
 ];

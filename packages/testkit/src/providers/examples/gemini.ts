@@ -150,4 +150,16 @@ export const geminiExamples: readonly Example<GeminiOptions>[] = [
       },
     ],
   },
+  {
+    rule: "gemini-unicode",
+    accepts: { name: "a whole character of two units", request: { contents: [user(text("😀"))] } },
+    refuses: [
+      { name: "half a character in a prompt", request: { contents: [user(text("\ud83d"))] } },
+      {
+        name: "the other half in the name of a member",
+        request: asked(model(signed({ functionCall: { name: "a", args: { "\ude00": 1 } } })), user(response("a"))),
+      },
+      { name: "a NUL", request: { contents: [user(text("a\0b"))] } },
+    ],
+  },
 ];

@@ -79,10 +79,23 @@ export const openaiChatExamples: readonly Example<OpenaiChatOptions>[] = [
         name: "an image in a tool message",
         request: asked(assistant(null, call("a")), tool("a", [{ type: "image_url", image_url: { url: "data:" } }])),
       },
+      ...["git diff", "", "a".repeat(65)].map((name) => ({
+        name: `a name of ${JSON.stringify(name)}`,
+        request: asked(assistant(null, { ...call("a"), function: { name, arguments: "{}" } }), tool("a")),
+      })),
       {
         name: "an id of 65 characters",
         request: asked(assistant(null, call("a".repeat(65))), tool("a".repeat(65))),
       },
+    ],
+  },
+  {
+    rule: "openai-chat-unicode",
+    accepts: { name: "a whole character of two units", request: { messages: [user("😀")] } },
+    refuses: [
+      { name: "half a character in a prompt", request: { messages: [user("\ud83d")] } },
+      { name: "the other half in a tool message", request: asked(assistant(null, call("a")), tool("a", "\ude00")) },
+      { name: "a NUL", request: { messages: [user("a\0b")] } },
     ],
   },
 ];

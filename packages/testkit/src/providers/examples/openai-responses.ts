@@ -147,6 +147,10 @@ export const openaiResponsesExamples: readonly Example<OpenaiResponsesOptions>[]
       ),
     },
     refuses: [
+      {
+        name: "an approval without its request",
+        request: asked({ type: "mcp_approval_response", approval_request_id: "mcpr_1", approve: true }),
+      },
       { name: "a computer call without output", request: asked({ type: "computer_call", call_id: "call_x" }) },
       { name: "a shell output without call", request: asked({ type: "shell_call_output", call_id: "call_x" }) },
     ],
@@ -197,11 +201,22 @@ export const openaiResponsesExamples: readonly Example<OpenaiResponsesOptions>[]
       { name: "output text of the user", request: asked({ role: "user", content: message("msg_1", "Hi.").content }) },
       { name: "arguments that are an object", request: asked(call("a", { path: "a" }), output("a")) },
       { name: "arguments that were cut off", request: asked(call("a", '{"path":'), output("a")) },
+      { name: "a name with a space", request: asked({ ...call("a"), name: "git diff" }, output("a")) },
       { name: "an output that is a value", request: asked(call("a"), output("a", { ok: true })) },
       {
         name: "reasoning without summary",
         request: asked({ ...reasoning("rs_1"), summary: undefined }, message("msg_1", "Hi.")),
       },
+    ],
+  },
+  {
+    rule: "openai-responses-unicode",
+    accepts: { name: "a whole character of two units", request: asked(user("😀")) },
+    refuses: [
+      { name: "half a character in a prompt", request: asked(user("\ud83d")) },
+      { name: "the other half in an output", request: asked(call("a"), output("a", "\ude00")) },
+      { name: "half a character in a prompt that is a string", request: { input: "\ud83d" } },
+      { name: "a NUL", request: asked(user("a\0b")) },
     ],
   },
 ];

@@ -8,9 +8,21 @@ export const openStore: StoreModule["openStore"] = (place, options) =>
   openFolderStore(join(place, "store"), { ...options, disk: buffering(options.disk ?? nodeDisk) });
 
 function buffering(disk: Disk): Disk {
+  const buffered = new Map<string, BufferedFile>();
   return {
     ...disk,
-    open: (path, mode) => (mode === "append" ? new BufferedFile(disk.open(path, mode)) : disk.open(path, mode)),
+    open: (path, mode) => {
+      const file = disk.open(path, mode);
+      if (mode !== "append") return file;
+      const held = new BufferedFile(file);
+      buffered.set(path, held);
+      return held;
+    },
+    // It believes in its own buffer.
+    stat: (path) => {
+      const found = disk.stat(path);
+      return found && { ...found, size: found.size + (buffered.get(path)?.heldBytes ?? 0) };
+    },
   };
 }
 
@@ -22,6 +34,9 @@ class BufferedFile implements DiskFile {
   constructor(file: DiskFile) {
     this.path = file.path;
     this.#file = file;
+  }
+  get heldBytes(): number {
+    return this.#held.reduce((sum, bytes) => sum + bytes.length, 0);
   }
   write(bytes: Uint8Array): number {
     this.#held.push(Uint8Array.from(bytes));
