@@ -155,7 +155,7 @@ function withoutMarks(part: Shape): Shape {
   const bare = empty.length > 0 ? without(part, ...empty) : part;
   const { content } = bare;
   if (!isResult(bare) || !Array.isArray(content)) return bare;
-  return { ...bare, content: shapesOf(content).map((block) => without(block, "cache_control")) };
+  return { ...bare, content: shapesOf(content).map(withoutMarks) };
 }
 
 /**

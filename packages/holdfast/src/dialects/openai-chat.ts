@@ -124,18 +124,20 @@ function resultsOf(message: unknown): FoundResult[] {
   return [{ call: standIns()(name), idless: true, ...(name ? { name } : {}) }];
 }
 
-/** Marks for servers that pass them on to a provider that wants them. */
+/** Cache marks are for servers that pass them on to a provider that wants them; the rest is what a response has besides, and what the SDK has parsed. */
+const BESIDES = ["cache_control", "annotations", "logprobs", "parsed"];
+
 function withoutMarks(part: Shape): Shape {
-  return "cache_control" in part ? without(part, "cache_control") : part;
+  return BESIDES.some((name) => name in part) ? without(part, ...BESIDES) : part;
 }
 
-/** What is sent of a message, without marks: the SDK's own runner puts in, and leaves out, what it has parsed and what a response has besides. */
+/** What is sent of a message, without marks: the SDK's own runner puts them in, and leaves them out. */
 function bareOf(message: unknown): unknown {
   const bare = shapeOf(unmarked(message, withoutMarks));
   if (!bare) return message;
-  const { annotations: _annotations, parsed: _parsed, tool_calls, content, audio, ...rest } = bare;
+  const { tool_calls, content, audio, ...rest } = bare;
   const calls = shapesOf(tool_calls);
-  const isSilent = content === null || content === undefined || shapeOf(message)?.["content"] === "";
+  const isSilent = shapeOf(message)?.["content"] === "" || listOf(content).length === 0;
   return {
     ...rest,
     ...(isSilent ? {} : { content }),
