@@ -207,6 +207,7 @@ export class Leases {
       lock.release();
       throw error;
     }
+    const note: { path?: string } = {};
     const released = new AbortController();
     this.#hardenLater(id, held, released.signal);
     return {
@@ -214,7 +215,7 @@ export class Leases {
         return held.hardLock !== null;
       },
       lastClose,
-      takeClose: () => this.#takeClose(id, lastClose),
+      takeClose: () => this.#takeClose(id, lastClose, note),
       assertHeld: () => {
         const now = this.#disk.stat(path);
         if (!now || identity(now) !== key) throw lost(id, path);
@@ -262,18 +263,32 @@ export class Leases {
     return this.#disk.isHardLocked(this.#hardLockPath(id));
   }
 
-  /** By a rename, which one of all who try can do; and then it is looked at, since it may have been taken and left again meanwhile. */
-  #takeClose(id: string, expected: ClosedAt | null): boolean {
+  /**
+   * By a rename, which one of all who try can do; and then it is looked at, since it may have been taken and left again meanwhile. If the look fails, it can be tried again: `note.path` says that it was taken.
+   */
+  #takeClose(id: string, expected: ClosedAt | null, note: { path?: string }): boolean {
     const path = this.#closedPath(id);
-    const taken = temporaryName(path);
     try {
-      this.#disk.rename(path, taken);
-      const found = closedAtOf(this.#read(taken));
-      this.#disk.remove(taken);
+      if (note.path === undefined) {
+        const taken = temporaryName(path);
+        this.#disk.rename(path, taken);
+        note.path = taken;
+      }
+      const found = closedAtOf(this.#readNote(note.path));
+      this.#removeTaken(note.path);
       return found !== null && found.segment === expected?.segment && found.bytes === expected.bytes;
     } catch (error) {
       if (errnoOf(error) === "ENOENT") return false;
       throw diskFailure(error, "take the lease of a session", path, "Nothing was written.");
+    }
+  }
+
+  /** It says nothing to anybody any more: if it stays, `tidy` removes it. */
+  #removeTaken(path: string): void {
+    try {
+      this.#disk.remove(path);
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error;
     }
   }
 
@@ -347,18 +362,26 @@ export class Leases {
   /** Empty if there is no such file, or nothing that can be read. */
   #read(path: string): object {
     try {
-      const file = this.#disk.open(path, "read");
-      try {
-        const bytes = Buffer.alloc(NOTE_BYTES_MAX);
-        const length = file.read(bytes, 0, bytes.length, 0);
-        const found: unknown = JSON.parse(bytes.toString("utf8", 0, length));
-        return typeof found === "object" && found !== null ? found : {};
-      } finally {
-        file.close();
-      }
+      return this.#readNote(path);
     } catch (error) {
-      if (errnoOf(error) !== undefined || error instanceof SyntaxError) return {};
+      if (errnoOf(error) !== undefined) return {};
       throw error;
+    }
+  }
+
+  /** Empty if it is no JSON. Throws what the disk throws. */
+  #readNote(path: string): object {
+    const file = this.#disk.open(path, "read");
+    try {
+      const bytes = Buffer.alloc(NOTE_BYTES_MAX);
+      const length = file.read(bytes, 0, bytes.length, 0);
+      const found: unknown = JSON.parse(bytes.toString("utf8", 0, length));
+      return typeof found === "object" && found !== null ? found : {};
+    } catch (error) {
+      if (error instanceof SyntaxError) return {};
+      throw error;
+    } finally {
+      file.close();
     }
   }
 
