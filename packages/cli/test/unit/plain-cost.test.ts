@@ -83,7 +83,6 @@ test("any text comes out as by the expressions that define escape sequences and 
         expected
           .replaceAll("\x07", "␇")
           .replaceAll("\x7f", "␡")
-          // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it is for.
           .replace(/[\x80-\x9f]/g, "\ufffd"),
       );
     }),

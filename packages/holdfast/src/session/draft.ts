@@ -2,7 +2,7 @@ import type { DraftPart } from "./records.ts";
 import { HeldBack } from "./redact/held-back.ts";
 import type { Redactor } from "./redact/redactor.ts";
 import { draftGone } from "./refusals.ts";
-import type { Appended, AppendOptions, Delta, Draft } from "./surface.ts";
+import type { AnswerOptions, Appended, Delta, Draft } from "./surface.ts";
 
 /** A record of a draft, without what its turn knows. */
 export interface DraftPiece {
@@ -19,7 +19,7 @@ export interface DraftHost<M> {
   readonly redactor: Redactor | null;
   /** Hands a record over, without waiting for a sync. Never throws, and never rejects: it answers the error, or null. */
   write(piece: DraftPiece): Promise<unknown>;
-  commit(draft: LiveDraft<M>, message: M | M[], options: AppendOptions): Promise<Appended>;
+  commit(draft: LiveDraft<M>, message: M | M[], options: AnswerOptions): Promise<Appended>;
 }
 
 /**
@@ -54,23 +54,24 @@ export class LiveDraft<M> implements Draft<M> {
   #hasBegun = false;
 
   push(delta: Delta): void {
-    if (!this.isOpen || typeof delta !== "object" || delta === null) return;
+    const given = this.isOpen ? readDelta(delta) : null;
+    if (!given) return;
     this.#hasBegun = true;
-    const part = Number.isSafeInteger(delta.part) ? (delta.part as number) : 0;
-    const { call } = delta;
-    if (typeof call === "object" && call !== null && typeof call.id === "string" && typeof call.name === "string") {
-      this.#of(part).call = { id: call.id, name: call.name };
+    const part = Number.isSafeInteger(given.part) ? (given.part as number) : 0;
+    const { call } = given;
+    if (call) {
+      this.#of(part).call = call;
       this.#chars += call.id.length + call.name.length;
     }
     for (const member of MEMBERS) {
-      const text = delta[member];
+      const text = given[member];
       if (typeof text === "string" && text !== "") this.#add(part, member, this.#clean(part, member, text));
     }
     if (this.#chars >= this.#host.draftBytes) void this.flush();
     else this.#schedule();
   }
 
-  commit(message: M | M[], options: AppendOptions = {}): Promise<Appended> {
+  commit(message: M | M[], options: AnswerOptions = {}): Promise<Appended> {
     if (this.#state === "gone") return Promise.reject(draftGone());
     return this.#host.commit(this, message, options);
   }
@@ -194,6 +195,19 @@ export class LiveDraft<M> implements Draft<M> {
   #clearTimer(): void {
     if (this.#timer) clearTimeout(this.#timer);
     this.#timer = null;
+  }
+}
+
+/** Read once, and total: a push never throws. Null if there is nothing that can be read. */
+function readDelta(delta: Delta): Delta | null {
+  try {
+    if (typeof delta !== "object" || delta === null) return null;
+    const { part, text, reasoning, input, call } = delta;
+    const { id, name } = call ?? {};
+    const isCall = typeof id === "string" && typeof name === "string";
+    return { part, text, reasoning, input, ...(isCall ? { call: { id, name } } : {}) } as Delta;
+  } catch {
+    return null;
   }
 }
 

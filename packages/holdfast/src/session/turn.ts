@@ -1,17 +1,18 @@
 import type { Entry, Outcome } from "../dialects/dialect.ts";
-import { isHoldfastError } from "../errors.ts";
+import { type ErrorKind, errorKind, isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
 import { type DraftPiece, LiveDraft } from "./draft.ts";
+import { handedOut } from "./handed-out.ts";
 import type { Host } from "./host.ts";
-import { asMessageError, wordsOf } from "./intake.ts";
+import { asMessageError, reading, textIn, wordsOf } from "./intake.ts";
 import { isShown } from "./item.ts";
-import { liveClosing } from "./messages.ts";
+import { liveClosings } from "./messages.ts";
 import type { RepairEntry, SessionRecord, TurnEnded } from "./records.ts";
-import { turnEnded } from "./refusals.ts";
-import { closing, openCalls } from "./resume.ts";
+import { draftGone, invalid, turnEnded } from "./refusals.ts";
+import { openCalls } from "./resume.ts";
 import type {
+  AnswerOptions,
   Appended,
-  AppendOptions,
   Draft,
   OpenCall,
   Queued,
@@ -21,9 +22,18 @@ import type {
   Usage,
 } from "./surface.ts";
 import { Tools } from "./tools.ts";
-import { itemsFrom, keptAsItIs, type Taken, takenIn } from "./unit.ts";
+import { itemsFrom, optionsTaken, type Taken, takenIn, usageTaken } from "./unit.ts";
 import { unsentIn } from "./unsent.ts";
 import { reasonWords } from "./words.ts";
+
+/** Total, as `fail` is: whatever is thrown, the turn failed. */
+function isError(error: unknown): boolean {
+  try {
+    return error instanceof Error;
+  } catch {
+    return false;
+  }
+}
 
 const warned = new Set<string>();
 
@@ -54,7 +64,7 @@ export class LiveTurn<M> implements Turn<M> {
 
   get prompt(): Entry<M> {
     this.begun();
-    return this.#prompt!;
+    return handedOut(this.#prompt!);
   }
   #prompt: Entry<M> | null = null;
 
@@ -69,7 +79,10 @@ export class LiveTurn<M> implements Turn<M> {
     const { conversation, log } = this.#host;
     return openCalls(conversation)
       .filter(({ state, startedSeq }) => state !== "provider" && !(startedSeq !== undefined && startedSeq > log.since))
-      .map(({ index: _index, startedSeq: _seq, approved: _approved, ...call }) => call);
+      .map(({ index: _index, startedSeq: _seq, approved: _approved, ...call }) => ({
+        ...call,
+        input: handedOut(call.input),
+      }));
   }
 
   get signal(): AbortSignal {
@@ -85,8 +98,43 @@ export class LiveTurn<M> implements Turn<M> {
     return this.#over !== null;
   }
 
-  append(message: M | M[] | Queued<M>, options: AppendOptions = {}): Promise<Appended> {
+  append(message: M | M[] | Queued<M>, options: AnswerOptions = {}): Promise<Appended> {
     return this.#take(message, options, null);
+  }
+
+  /** The same of messages that were taken before (sync). `draft`: the one that they finish. */
+  async appendTaken(
+    taken: Taken,
+    options: Pick<AnswerOptions, "id" | "end"> = {},
+    draft?: Draft<M>,
+  ): Promise<Appended> {
+    this.#assertOpen("the message");
+    const open = draft === undefined ? null : this.#draft?.id === draft.id ? this.#draft : null;
+    if (draft !== undefined && !open?.isOpen) throw draftGone();
+    const chosen = open ? { id: open.id, ...options } : options;
+    const appended = this.#host.log.inLine(() => this.#append(taken, chosen, open));
+    return options.end ? this.#endWith(appended) : appended;
+  }
+
+  /** Messages of this turn are about to be recorded as part of something larger. `write` answers whether one of them takes the place of the draft (R10). */
+  async recordedBy(write: () => Promise<boolean>): Promise<void> {
+    const draft = this.#draft;
+    draft?.hold();
+    try {
+      const isAnswered = await write();
+      draft?.release(isAnswered ? "another" : null);
+      if (isAnswered && this.#draft === draft) this.#draft = null;
+    } catch (error) {
+      draft?.release(null);
+      throw error;
+    }
+  }
+
+  /** Its end has been recorded as part of something larger. */
+  wasEnded(): void {
+    this.#over ??= Promise.resolve();
+    this.#draft?.stop();
+    this.#host.turnOver(this);
   }
 
   draft(): Draft<M> {
@@ -103,8 +151,7 @@ export class LiveTurn<M> implements Turn<M> {
       draftBytes,
       redactor,
       write: (piece) => this.#writeDraft(piece),
-      commit: (committed, message, options) =>
-        this.#take(message, { ...options, id: options.id ?? committed.id }, committed),
+      commit: (committed, message, options) => this.#take(message, options, committed),
     });
     this.#draft = draft;
     return draft;
@@ -128,13 +175,26 @@ export class LiveTurn<M> implements Turn<M> {
       await this.#tools.end(callId, { error: `It did not run: ${why}.` }, undefined, running);
       return outcome;
     }
+    let fault: ErrorKind | null = null;
     try {
       outcome = { value: await run(this.signal) };
     } catch (error) {
       outcome = { error: error ?? new Error("the tool failed without an error") };
+      fault = this.signal.aborted ? null : this.#faultOf(error);
     }
-    await this.#tools.end(callId, outcome, undefined, running);
+    // How far it came when a store failed is not known: nobody says of it that it has ended.
+    if (fault !== "store") await this.#tools.end(callId, outcome, undefined, running);
+    if (fault) throw outcome.error;
     return outcome;
+  }
+
+  /** What Holdfast refused inside a tool is no outcome that a model could act on: everything stops at it. */
+  #faultOf(error: unknown): ErrorKind | null {
+    const kind = errorKind(error);
+    if (kind !== "store" && kind !== "misuse") return null;
+    this.#wasAborted = true;
+    this.#controller.abort(error);
+    return kind;
   }
 
   async toolStarted(callId: string, options: ToolOptions = {}): Promise<void> {
@@ -151,17 +211,19 @@ export class LiveTurn<M> implements Turn<M> {
 
   async usage(usage: Usage): Promise<void> {
     this.#host.assertOpen();
-    await this.#host.log.append([{ kind: "usage", turn: this.number, usage }]);
+    await this.#host.log.append([{ kind: "usage", turn: this.number, usage: usageTaken(usage) }]);
   }
 
   async suspend(why: { reason: string; calls?: string[] }): Promise<void> {
     this.#assertOpen("that it waits");
-    const { calls } = why;
-    const reason = this.#host.intake.text(String(why.reason));
-    await this.#finish(
-      { kind: "turn.suspended", turn: this.number, reason, ...(calls ? { calls: [...calls] } : {}) },
-      null,
-    );
+    const { reason, calls } = reading("why", () => ({
+      reason: String(why.reason),
+      calls: why.calls && [...why.calls],
+    }));
+    if (calls && !calls.every((id) => typeof id === "string"))
+      throw invalid("the calls that wait are named by their ids");
+    const words = this.#host.intake.words(reason);
+    await this.#finish({ kind: "turn.suspended", turn: this.number, reason: words, ...(calls ? { calls } : {}) }, null);
   }
 
   end(): Promise<void> {
@@ -170,19 +232,17 @@ export class LiveTurn<M> implements Turn<M> {
 
   abort(why: { by: string; reason?: string }): Promise<void> {
     const { intake } = this.#host;
-    const by = intake.text(why?.by ?? "the application");
-    const reason = why?.reason === undefined ? undefined : intake.text(why.reason);
+    const by = intake.words(textIn(why, "by") ?? "the application");
+    const given = textIn(why, "reason");
+    const reason = given === undefined ? undefined : intake.words(given);
     const words = reason === undefined ? `stopped by ${by}` : `stopped by ${by}: ${reason}`;
     const aborted = new DOMException(words, "AbortError");
     return this.#finish(this.#ended({ outcome: "aborted", by, ...(reason === undefined ? {} : { reason }) }), aborted);
   }
 
   fail(error: unknown): Promise<void> {
-    const words = this.#host.intake.text(wordsOf(error));
-    return this.#finish(
-      this.#ended({ outcome: "failed", error: words }),
-      error instanceof Error ? error : new Error(words),
-    );
+    const words = this.#host.intake.words(wordsOf(error));
+    return this.#finish(this.#ended({ outcome: "failed", error: words }), isError(error) ? error : new Error(words));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -217,29 +277,48 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   /** Inside the call, if nothing waits: every step in between would be felt. */
-  #take(given: M | M[] | Queued<M>, options: AppendOptions, draft: LiveDraft<M> | null): Promise<Appended> {
+  #take(given: M | M[] | Queued<M>, options: AnswerOptions, draft: LiveDraft<M> | null): Promise<Appended> {
     try {
       this.#assertOpen("the message");
       const { intake, log } = this.#host;
       const taken = takenIn(intake, given);
-      if (!log.isBehind) return this.#append(taken, options, draft);
-      const kept = keptAsItIs(taken);
-      return log.inLine(() => this.#append(kept, options, draft));
+      const end = reading("options", () => options?.end === true);
+      const chosen = { ...(draft ? { id: draft.id } : {}), ...optionsTaken(intake, options), ...(end ? { end } : {}) };
+      const appended = log.isBehind
+        ? log.inLine(() => this.#append(taken, chosen, draft))
+        : this.#append(taken, chosen, draft);
+      return end ? this.#endWith(appended) : appended;
     } catch (error) {
-      return Promise.reject(asMessageError(error));
+      return Promise.reject(error);
     }
   }
 
-  async #append(taken: Taken, options: AppendOptions, draft: LiveDraft<M> | null): Promise<Appended> {
+  /** The unit on its way ends the turn: from now on the turn takes nothing more, unless the unit cannot be written. */
+  #endWith(appended: Promise<Appended>): Promise<Appended> {
+    const over = appended.then(
+      () => this.#host.turnOver(this),
+      (error) => {
+        this.#over = null;
+        throw error;
+      },
+    );
+    this.#over = over;
+    return over.then(() => appended);
+  }
+
+  async #append(taken: Taken, options: AnswerOptions, draft: LiveDraft<M> | null): Promise<Appended> {
     const { conversation, intake, log } = this.#host;
+    const { end = false } = options;
     this.#host.assertOpen();
     const items = itemsFrom(conversation, intake, taken, { ...options, turn: this.number });
-    if (items.known) {
+    const ended = end ? [this.#ended({ outcome: "completed" })] : [];
+    if (items.known && !end) {
       await log.journal.flush();
       return items.known;
     }
-    const unit = taken.isAnswer ? [...this.#closed(draft !== null), ...items.records] : items.records;
-    const other = taken.isAnswer && this.#draft !== draft ? this.#draft : null;
+    const closed = taken.isAnswer && !items.known ? this.#closed(draft !== null) : [];
+    const unit = [...closed, ...items.records, ...ended];
+    const other = (taken.isAnswer || end) && this.#draft !== draft ? this.#draft : null;
     const appended = log.append(unit);
     // An answer takes the place of the draft, whichever it was (R10).
     draft?.hold();
@@ -249,8 +328,9 @@ export class LiveTurn<M> implements Turn<M> {
       draft?.release("itself");
       other?.release("another");
       if (this.#draft === draft || this.#draft === other) this.#draft = null;
+      if (items.known) return items.known;
       if (taken.isAnswer) this.#warn(items.ids);
-      const after = options.usage ? 1 : 0;
+      const after = (options.usage ? 1 : 0) + ended.length;
       return { id: items.ids[0]!, ids: [...items.ids], seq: last - after - items.ids.length + 1 };
     } catch (error) {
       draft?.release(null);
@@ -283,11 +363,7 @@ export class LiveTurn<M> implements Turn<M> {
   /** What `messages` shows of calls without a result. */
   #closings(): RepairEntry[] {
     const { conversation, log } = this.#host;
-    return openCalls(conversation).flatMap((call) => {
-      if (call.state === "provider") return [];
-      if (call.state === "awaiting") return closing(conversation.dialect, call, { kind: "completed" });
-      return liveClosing(conversation, call, log.since);
-    });
+    return liveClosings(conversation, log.since);
   }
 
   #isAskedSinceAnswer(): boolean {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Disk, DiskLock, DiskStat } from "../disk/disk.ts";
 import { diskFailure, isForbidden } from "../disk/failure.ts";
+import { hasOtherNames } from "../disk/file-rules.ts";
 import { errnoOf, HoldfastError } from "../errors.ts";
 import type { Holder } from "../journal/contract.ts";
 import { newId } from "../journal/id.ts";
@@ -47,6 +48,8 @@ interface Held {
   readonly holder: Holder;
   hardLock: DiskLock | null;
   hardening?: NodeJS.Timeout;
+  /** Where the word of the last writer was moved to. */
+  takenClose?: string;
 }
 
 /**
@@ -206,41 +209,42 @@ export class Leases {
       lock.release();
       throw error;
     }
-    let isReleased = false;
-    this.#hardenLater(id, held, () => isReleased);
+    const released = new AbortController();
+    this.#hardenLater(id, held, released.signal);
     return {
       get isSure() {
         return held.hardLock !== null;
       },
       lastClose,
-      takeClose: () => this.#takeClose(id, lastClose),
+      takeClose: () => this.#takeClose(id, lastClose, held),
       assertHeld: () => {
         const now = this.#disk.stat(path);
         if (!now || identity(now) !== key) throw lost(id, path);
       },
       release: (closedAt) => {
-        if (isReleased) return;
-        isReleased = true;
+        if (released.signal.aborted) return;
         clearTimeout(held.hardening);
         if (closedAt) this.#write(this.#closedPath(id), closedAt);
         this.#held.delete(key);
+        // One that is just being asked for, too: it would tell others of a writer that is no longer there.
+        released.abort();
         held.hardLock?.release();
         lock.release();
       },
     };
   }
 
-  #hardenLater(id: string, held: Held, isReleased: () => boolean, tried = 0): void {
-    held.hardening = setTimeout(() => this.#harden(id, held, isReleased, tried + 1), HARDEN_AFTER_MS * 2 ** tried);
+  #hardenLater(id: string, held: Held, released: AbortSignal, tried = 0): void {
+    held.hardening = setTimeout(() => this.#harden(id, held, released, tried + 1), HARDEN_AFTER_MS * 2 ** tried);
     held.hardening.unref();
   }
 
-  async #harden(id: string, held: Held, isReleased: () => boolean, tried: number): Promise<void> {
+  async #harden(id: string, held: Held, released: AbortSignal, tried: number): Promise<void> {
     try {
-      const hardLock = await this.#disk.hardLock(this.#hardLockPath(id));
-      if (isReleased()) hardLock?.release();
+      const hardLock = await this.#disk.hardLock(this.#hardLockPath(id), released);
+      if (released.aborted) hardLock?.release();
       else if (hardLock) held.hardLock = hardLock;
-      else if (tried < HARDEN_TRIES) this.#hardenLater(id, held, isReleased, tried);
+      else if (tried < HARDEN_TRIES) this.#hardenLater(id, held, released, tried);
     } catch (error) {
       // The lease is held all the same, and is not sure.
       if (errnoOf(error) === undefined) throw error;
@@ -260,18 +264,33 @@ export class Leases {
     return this.#disk.isHardLocked(this.#hardLockPath(id));
   }
 
-  /** By a rename, which one of all who try can do; and then it is looked at, since it may have been taken and left again meanwhile. */
-  #takeClose(id: string, expected: ClosedAt | null): boolean {
+  /**
+   * By a rename, which one of all who try can do; and then it is looked at, since it may have been taken and left again meanwhile. If that look fails, the next try looks
+   * again: what was taken is ours.
+   */
+  #takeClose(id: string, expected: ClosedAt | null, held: Held): boolean {
     const path = this.#closedPath(id);
-    const taken = temporaryName(path);
     try {
-      this.#disk.rename(path, taken);
-      const found = closedAtOf(this.#read(taken));
-      this.#disk.remove(taken);
+      if (held.takenClose === undefined) {
+        const taken = temporaryName(path);
+        this.#disk.rename(path, taken);
+        held.takenClose = taken;
+      }
+      const found = closedAtOf(this.#parse(held.takenClose));
+      this.#removeIfPossible(held.takenClose);
       return found !== null && found.segment === expected?.segment && found.bytes === expected.bytes;
     } catch (error) {
       if (errnoOf(error) === "ENOENT") return false;
       throw diskFailure(error, "take the lease of a session", path, "Nothing was written.");
+    }
+  }
+
+  /** A leftover does no harm, and is tidied away one day. */
+  #removeIfPossible(path: string): void {
+    try {
+      this.#disk.remove(path);
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error;
     }
   }
 
@@ -291,6 +310,7 @@ export class Leases {
       throw new HoldfastError("PATH_UNSAFE", message, { path });
     }
     if (stat.size > 0 && !this.#held.has(identity(stat))) {
+      if (hasOtherNames(stat)) throw sharedContent(path);
       const file = this.#disk.open(path, "update");
       try {
         file.truncate(0);
@@ -344,18 +364,26 @@ export class Leases {
   /** Empty if there is no such file, or nothing that can be read. */
   #read(path: string): object {
     try {
-      const file = this.#disk.open(path, "read");
-      try {
-        const bytes = Buffer.alloc(NOTE_BYTES_MAX);
-        const length = file.read(bytes, 0, bytes.length, 0);
-        const found: unknown = JSON.parse(bytes.toString("utf8", 0, length));
-        return typeof found === "object" && found !== null ? found : {};
-      } finally {
-        file.close();
-      }
+      return this.#parse(path);
     } catch (error) {
-      if (errnoOf(error) !== undefined || error instanceof SyntaxError) return {};
+      if (errnoOf(error) !== undefined) return {};
       throw error;
+    }
+  }
+
+  /** Empty if it holds no object. Throws what the system throws. */
+  #parse(path: string): object {
+    const file = this.#disk.open(path, "read");
+    try {
+      const bytes = Buffer.alloc(NOTE_BYTES_MAX);
+      const length = file.read(bytes, 0, bytes.length, 0);
+      const found: unknown = JSON.parse(bytes.toString("utf8", 0, length));
+      return typeof found === "object" && found !== null ? found : {};
+    } catch (error) {
+      if (error instanceof SyntaxError) return {};
+      throw error;
+    } finally {
+      file.close();
     }
   }
 
@@ -395,6 +423,12 @@ function isAlive(pid: number): boolean {
 
 function identity(stat: DiskStat): string {
   return `${stat.dev}:${stat.ino}`;
+}
+
+/** To empty it would empty a file that is somewhere else too. */
+function sharedContent(path: string): HoldfastError {
+  const message = `The lease ${path} is a hard link to a file with content. Nothing was touched. Look at who put it there, and remove it.`;
+  return new HoldfastError("PATH_UNSAFE", message, { path });
 }
 
 function lost(id: string, path: string): HoldfastError {
