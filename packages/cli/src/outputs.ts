@@ -1,10 +1,17 @@
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync } from "node:fs";
-import { isAbsolute, join } from "node:path";
+import { type Dirent, lstatSync, lutimesSync, readdirSync, rmSync } from "node:fs";
+import { basename, dirname, isAbsolute, join } from "node:path";
 import { homeFolder } from "./home.ts";
+import { findOwnFolder, makeOwnFolder } from "./own-folder.ts";
 import { onDisk } from "./store/address.ts";
 
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** A folder that the user named, and the names below it, each of which must be a real folder of this user alone. */
+interface Place {
+  readonly root: string;
+  readonly names: readonly string[];
+}
 
 /**
  * Where the whole outputs of tools are kept, of which the journal has what the model saw: beside the store, a folder for each session. Null if the store is gone with its process, or is elsewhere and this user has no home. `storeUrl` is `store.url`.
@@ -14,31 +21,38 @@ export function outputsFolder(
   storeUrl: string,
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): string | null {
+  const place = placeOf(storeUrl, env);
+  return place && join(place.root, ...place.names);
+}
+
+function placeOf(storeUrl: string, env: Readonly<Record<string, string | undefined>> = process.env): Place | null {
   const place = onDisk(storeUrl);
-  if (place) return place.kind === "sqlite" ? `${place.path}.outputs` : join(place.path, "outputs");
+  if (place?.kind === "sqlite") return { root: dirname(place.path), names: [`${basename(place.path)}.outputs`] };
+  if (place) return { root: place.path, names: ["outputs"] };
   if (/^memory:/i.test(storeUrl)) return null;
   // A database elsewhere: its outputs are this user's, and apart from those of other databases. The address may hold a password, so only its digest becomes a name.
   const given = env["XDG_DATA_HOME"] ?? "";
   const home = homeFolder();
-  const data = isAbsolute(given) ? given : home && join(home, ".local", "share");
-  return data && join(data, "holdfast-outputs", createHash("sha256").update(storeUrl).digest("hex").slice(0, 16));
+  const root = isAbsolute(given) ? given : home && join(home, ".local", "share");
+  const digest = createHash("sha256").update(storeUrl).digest("hex").slice(0, 16);
+  return root === null ? null : { root, names: ["holdfast-outputs", digest] };
 }
 
-/** The folder of a session's outputs, made if it is not there: for this user alone. Null as for `outputsFolder`. */
+/**
+ * The folder of a session's outputs, by its real path, made if it is not there: for this user alone. Null as for `outputsFolder`. Throws CommandError PATH_UNSAFE if it is a link, or another user's, or in such a folder.
+ */
 export function sessionOutputs(storeUrl: string, session: string): string | null {
-  const folder = outputsFolder(storeUrl);
-  if (folder === null) return null;
+  const place = placeOf(storeUrl);
+  if (place === null) return null;
   if (!ID.test(session)) throw new Error(`not an id of a session: ${JSON.stringify(session.slice(0, 60))}`);
-  const own = join(folder, session);
-  mkdirSync(own, { recursive: true, mode: 0o700 });
-  return own;
+  return makeOwnFolder(place.root, [...place.names, session]);
 }
 
 /** A session goes to the trash: its outputs are to stay as long as it does there. */
 export function touchOutputs(storeUrl: string, session: string, now: Date = new Date()): void {
-  const folder = outputsFolder(storeUrl);
-  const own = folder === null ? null : join(folder, session);
-  if (own !== null && existsSync(own)) utimesSync(own, now, now);
+  const place = placeOf(storeUrl);
+  const own = place && ID.test(session) ? findOwnFolder(place.root, [...place.names, session]) : null;
+  if (typeof own === "string") lutimesSync(own, now, now);
 }
 
 export interface Sweep {
@@ -49,38 +63,44 @@ export interface Sweep {
   readonly before: number;
 }
 
-/** Removes the outputs of sessions that are gone. */
-export async function sweepOutputs(
-  storeUrl: string,
-  { isThere, removed, before }: Sweep,
-): Promise<{ readonly sessions: number; readonly bytes: number }> {
-  const folder = outputsFolder(storeUrl);
+export interface Swept {
+  readonly sessions: number;
+  readonly bytes: number;
+  /** What was left alone, since it is a link or another user's: in words. */
+  readonly refused: readonly string[];
+}
+
+/** Removes the outputs of sessions that are gone. Only what lies in real folders of this user alone: nothing that a link leads to. */
+export async function sweepOutputs(storeUrl: string, { isThere, removed, before }: Sweep): Promise<Swept> {
+  const place = placeOf(storeUrl);
+  const all = place && findOwnFolder(place.root, place.names);
+  if (all === null) return { sessions: 0, bytes: 0, refused: [] };
+  if (typeof all !== "string") return { sessions: 0, bytes: 0, refused: [all.why] };
+  const refused: string[] = [];
   let sessions = 0;
   let bytes = 0;
-  for (const name of folder === null ? [] : namesIn(folder)) {
-    const own = join(folder!, name);
+  for (const name of readdirSync(all)) {
     if (!ID.test(name) || (await isThere(name))) continue;
-    if (!removed.has(name) && (statSync(own, { throwIfNoEntry: false })?.mtimeMs ?? 0) > before) continue;
+    // Looked at again, from the root on, right before it goes.
+    const own = findOwnFolder(place!.root, [...place!.names, name]);
+    if (own === null) continue;
+    if (typeof own !== "string") {
+      refused.push(own.why);
+      continue;
+    }
+    if (!removed.has(name) && lstatSync(own).mtimeMs > before) continue;
     bytes += sizeOf(own);
     rmSync(own, { recursive: true, force: true });
     sessions++;
   }
-  return { sessions, bytes };
+  return { sessions, bytes, refused };
 }
 
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
-    throw error;
-  }
-}
-
+/** Without what links lead to. */
 function sizeOf(folder: string): number {
-  let bytes = 0;
-  for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
-    bytes += statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0;
-  }
-  return bytes;
+  const size = (entry: Dirent): number => {
+    const path = join(folder, entry.name);
+    return entry.isDirectory() ? sizeOf(path) : (lstatSync(path, { throwIfNoEntry: false })?.size ?? 0);
+  };
+  return readdirSync(folder, { withFileTypes: true }).reduce((sum, entry) => sum + size(entry), 0);
 }

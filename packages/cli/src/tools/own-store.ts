@@ -1,4 +1,4 @@
-import { readdirSync, type Stats, statSync } from "node:fs";
+import { lstatSync, readdirSync, type Stats, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { onDisk } from "../store/address.ts";
 import { isInside, realPath } from "./real-path.ts";
@@ -59,7 +59,8 @@ export function assertNotOwn(own: OwnStore | null | undefined, path: string, sho
 
 export function isOwn(own: OwnStore, path: string): boolean {
   if (isNamed(own, path)) return true;
-  const outputs = identityOf(own.outputs);
+  // A link in its place leads to what is none of the outputs.
+  const outputs = isLink(own.outputs) ? null : identityOf(own.outputs);
   const folders = identitiesOf(own.folders);
   for (let here = path; ; here = dirname(here)) {
     const identity = identityOf(here);
@@ -112,6 +113,15 @@ function identitiesOf(paths: readonly string[]): ReadonlySet<string> {
 function identityOf(path: string): string | null {
   const found = statOf(path);
   return found && `${found.dev}:${found.ino}`;
+}
+
+function isLink(path: string): boolean {
+  try {
+    return lstatSync(path).isSymbolicLink();
+  } catch (error) {
+    if (error instanceof Error) return false;
+    throw error;
+  }
 }
 
 /** Null if nothing is there, or it may not be looked at: then it cannot be opened either. */

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, lstatSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Writable } from "node:stream";
 import { setTimeout as passed } from "node:timers/promises";
@@ -19,10 +19,10 @@ const LOG_BYTES_MAX = 256 * 1024 * 1024;
 
 /**
  * Waits for a line on fd 3 before the command ($1) begins. If the agent dies first the pipe is closed, and the command never begins: so the process of every command that began is in the journal (R7b). The status is written
- * to $2.<pid>.exit when it has ended, whoever is there to see it.
+ * to $2.<pid>.exit when it has ended, whoever is there to see it; into a file that it makes itself (`set -C`), not through a link that lies there.
  */
 const GATED = `
-tell() { printf '%s\\n' "$2" > "$1.$$.tmp" && mv -f "$1.$$.tmp" "$1.$$.exit"; }
+tell() { rm -f "$1.$$.tmp"; (set -C; printf '%s\\n' "$2" > "$1.$$.tmp") && mv -f "$1.$$.tmp" "$1.$$.exit"; }
 read -r word <&3 && [ "$word" = begin ] || { tell "$2" not-begun; exit 125; }
 exec 3<&-
 sh -c -- "$1"
@@ -151,6 +151,8 @@ async function spawnAtGate(context: ToolContext, call: string, command: string):
   let child: ChildProcess | null = null;
   try {
     mkdirSync(context.outputs, { recursive: true, mode: 0o700 });
+    // Looked at when the session was opened, and again here: what is written next is found by its name.
+    if (lstatSync(context.outputs).isSymbolicLink()) throw new Error(`${context.outputs} is a symbolic link`);
     child = spawnInto(unnamed, context, call, command);
     const exit = exitOf(child);
     await once(child, "spawn");

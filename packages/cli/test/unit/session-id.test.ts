@@ -149,10 +149,12 @@ describe("outputs of tools", () => {
     expect(await sweepOutputs(folder.path, { isThere, removed: new Set([gone]), before: 500_000 })).toEqual({
       sessions: 1,
       bytes: 5,
+      refused: [],
     });
     expect(await sweepOutputs(folder.path, { isThere, removed: new Set(), before: 2_000_000 })).toEqual({
       sessions: 1,
       bytes: 5,
+      refused: [],
     });
     expect(readdirSync(join(folder.path, "outputs")).sort()).toEqual([there, trashed, "not-a-session"].sort());
   });
