@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
 const conditions = ["holdfast-source", "node", "default"];
@@ -18,10 +21,15 @@ const layer = (name: string, timeoutMs: number, globalSetup: string[] = [], retr
 /** Layers whose tests run the compiled command. */
 const compiled = ["packages/cli/test/build.ts"];
 
+/** What the agent keeps of this user outside of its journals: tests leave nothing in the real place. */
+const state = mkdtempSync(join(tmpdir(), "holdfast-state-"));
+process.once("exit", () => rmSync(state, { recursive: true, force: true }));
+
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
+    env: { XDG_STATE_HOME: state },
     projects: [
       layer("unit", 30_000),
       layer("conformance", 60_000),

@@ -1,4 +1,5 @@
-import { resolve } from "node:path";
+import { lstatSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { type Durable, durable } from "@holdfast/adapters/ai-sdk";
 import type { ModelMessage, ToolSet } from "ai";
 import type { OpenCall, Session, ToolProcess, Turn, Usage } from "holdfast";
@@ -14,6 +15,10 @@ import { type OwnStore, ownStore } from "../tools/own-store.ts";
 import { type Circumstances, type Decision, decide, type Policy, passedOver } from "../tools/permission.ts";
 import { type FoundProcess, findAgain, isRunning, type SeenProcess, stopGroup, waitFor } from "../tools/processes.ts";
 import { makeTools, REPLAY } from "../tools/tools.ts";
+import { callWords } from "../transcript/words.ts";
+import type { Claims } from "../trust/claims.ts";
+import { stateFolder } from "../trust/place.ts";
+import { canonical, type SessionTrust } from "../trust/trust.ts";
 import { instructions } from "./instructions.ts";
 import type { Verdict, Work } from "./loop.ts";
 import { isApproved, type Knowledge } from "./reopened.ts";
@@ -51,29 +56,36 @@ export class Equipment {
   readonly outputs: string;
   readonly #services: Services;
   readonly #told: Told;
-  /** A sub-agent has none of its own, and nobody to ask. */
-  readonly #isSubAgent: boolean;
+  /** Of a sub-agent: it works in the same folder by the same rules, and has nobody to ask. */
+  readonly #parent: Equipment | null;
+  readonly #trust: SessionTrust;
   /** The store that this process has open, if it is on the disk. */
   readonly #own: OwnStore | null;
 
-  constructor(session: Session<ModelMessage>, services: Services, told: Told, isSubAgent = false) {
+  constructor(session: Session<ModelMessage>, services: Services, told: Told, parent: Equipment | null = null) {
     this.session = session;
     this.#services = services;
     this.#told = told;
-    this.#isSubAgent = isSubAgent;
+    this.#parent = parent;
+    this.#trust = services.trust.of(session.id);
     this.outputs = services.outputs(session.id);
     this.#own = ownStore(services.store.url);
     this.durable = durable(session, { replay: { ...REPLAY, [DELEGATE]: "safe" } });
   }
 
+  /** Never what the journal says: anybody may have written that. */
   get cwd(): string {
-    return this.session.attributes.cwd ?? process.cwd();
+    return this.#parent?.cwd ?? this.#trust.folder ?? process.cwd();
   }
 
   /** What the user allowed "for the rest of the session" counts beside the configured rules, also after a restart. */
   get policy(): Policy {
     const { allow, ask, deny } = this.#services.config;
-    return { allow: [...allow, ...this.#allowed()], ask, deny };
+    return { allow: [...allow, ...this.#rules], ask, deny };
+  }
+
+  get #rules(): readonly string[] {
+    return this.#parent === null ? this.#trust.rules : this.#parent.#rules;
   }
 
   decide(name: string, input: unknown): Decision {
@@ -83,9 +95,34 @@ export class Equipment {
     return isHarmless ? { ...decision, verdict: "allow" } : decision;
   }
 
-  async allow(rule: string): Promise<void> {
-    const rules = this.#allowed();
-    if (!rules.includes(rule)) await this.session.note("allow", [...rules, rule]);
+  /** For the rest of the session. Answers why that is only as long as this process lives; null if it is kept. */
+  allow(rule: string): string | null {
+    this.#trust.allow(rule);
+    return this.#trust.unkept;
+  }
+
+  /** A person has approved this call. Kept outside of the journal, before that says so: only then it may run after a restart. */
+  approve(turn: Turn<ModelMessage>, id: string, input: unknown): void {
+    const call = turn.open.findLast((one) => one.id === id && canonical(one.input) === canonical(input));
+    if (call) this.#trust.approve(call);
+  }
+
+  /** What the journal claims that this user has not said here. */
+  claims(): Omit<Claims, "model"> {
+    const { session } = this;
+    const { allow } = session.attributes.notes;
+    const known = [...this.#services.config.allow, ...this.#rules];
+    const calls = session.interruption?.calls ?? [];
+    const isUnknown = (rule: unknown): rule is string => typeof rule === "string" && !known.includes(rule);
+    const isForeign = (call: OpenCall): boolean =>
+      isApproved(session.entries, call) &&
+      !this.#trust.hasApproved(call) &&
+      this.decide(call.name, call.input).verdict !== "allow";
+    return {
+      rules: Array.isArray(allow) ? allow.filter(isUnknown) : [],
+      approvals: calls.filter(isForeign).map((call) => callWords(call)),
+      pids: calls.flatMap(({ process }) => (process && !this.#trust.hasStarted(process) ? [process.pid] : [])),
+    };
   }
 
   /** For one turn: what its tools record belongs to it, whatever happens meanwhile (C14). */
@@ -124,7 +161,8 @@ export class Equipment {
         ...(command ? { command } : {}),
         isResumable: name === DELEGATE,
         isOvertaken: [...overtaken].some((one) => one.id === id && one.message === call.message),
-        isAllowed: verdict === "allow" || (verdict === "ask" && isApproved(entries, call)),
+        isAllowed:
+          verdict === "allow" || (verdict === "ask" && isApproved(entries, call) && this.#trust.hasApproved(call)),
       };
     };
   }
@@ -133,7 +171,9 @@ export class Equipment {
   async commands(calls: readonly OpenCall[]): Promise<Map<string, FoundProcess>> {
     const found = new Map<string, FoundProcess>();
     for (const { id, name, state, process } of calls) {
-      if (name === "shell" && state === "outcome-unknown") found.set(id, await findAgain(this.outputs, id, process));
+      if (name !== "shell" || state !== "outcome-unknown") continue;
+      const isOurs = process === undefined || this.#trust.hasStarted(process);
+      found.set(id, await findAgain(this.outputs, id, process, { isOurs }));
     }
     return found;
   }
@@ -185,63 +225,81 @@ export class Equipment {
   }
 
   #below(call: OpenCall): Promise<ToolProcess[]> {
-    return processesBelow(this.#services.store, this.session.id, call);
+    const { store, trust } = this.#services;
+    return processesBelow(store, trust, this.session.id, call);
   }
 
   get #circumstances(): Circumstances {
     const config = configPath();
     const { url } = this.#services.store;
     const allOutputs = outputsFolder(url);
+    const state = stateFolder();
     return {
       cwd: this.cwd,
       policy: this.policy,
       store: url,
-      outputs: this.outputs,
+      // It was a real folder when the session was opened: a link in its place since would make all that it leads to the agent's own.
+      ...(isFolder(this.outputs) ? { outputs: this.outputs } : {}),
       ...(allOutputs === null ? {} : { allOutputs }),
+      ...(state === null ? {} : { state: join(state, "holdfast") }),
       ...(config === null ? {} : { config: resolve(config) }),
     };
-  }
-
-  #allowed(): string[] {
-    const { allow } = this.session.attributes.notes;
-    return Array.isArray(allow) ? allow.filter((rule) => typeof rule === "string") : [];
   }
 
   #verdict(call: { readonly toolName: string; readonly input: unknown }): Verdict {
     const decision = this.decide(call.toolName, call.input);
     if (decision.verdict === "allow") return { type: "not-applicable" };
-    const canAsk = this.#services.asks === "person" && !this.#isSubAgent;
+    const canAsk = this.#services.asks === "person" && this.#parent === null;
     if (decision.verdict === "ask" && canAsk) return { type: "user-approval" };
     this.#told.denied(call, decision);
     return { type: "denied", reason: decision.denial };
   }
 
   #tools(turn: Turn<ModelMessage>, model: ResolvedModel): ToolSet {
-    const { session } = this;
     const { config } = this.#services;
     const context: ToolContext = {
       cwd: this.cwd,
       outputs: this.outputs,
-      process: (call, process) => turn.toolProcess(call, process),
+      process: (call, process) => {
+        // First: a process that is in the journal, and not here, is nobody's.
+        this.#trust.started(process);
+        return turn.toolProcess(call, process);
+      },
       output: this.#told.output,
       env: commandEnvironment(process.env, { keys: KEYS, store: config.store, pass: config.passEnv }),
       passOver: passedOver(this.#circumstances),
       own: this.#own,
     };
     const tools: ToolSet = { ...makeTools(context) };
-    if (!this.#isSubAgent) tools[DELEGATE] = subAgentTool(this.#services, session, model, this.#told);
-    for (const [name, tool] of Object.entries(tools)) tools[name] = this.#telling(name, tool);
+    if (this.#parent === null) tools[DELEGATE] = subAgentTool(this.#services, this, model, this.#told);
+    // Now: what is started is no longer open.
+    const approved = turn.open.filter((call) => this.#trust.hasApproved(call));
+    for (const [name, tool] of Object.entries(tools)) tools[name] = this.#telling(name, tool, approved);
     return tools;
   }
 
+  /**
+   * The SDK runs calls that its messages say were approved, by the ids of approvals; and messages come from the journal, whose author may have used an id twice. So each call is judged once more where it runs: the rules allow it, or this user has approved
+   * it. By its input, not its id: where ids repeat, the tool may be told another one (R9).
+   */
+  #assertMayRun(name: string, input: unknown, approved: readonly OpenCall[]): void {
+    const { verdict, denial } = this.decide(name, input);
+    if (verdict === "allow") return;
+    const given = canonical(input);
+    const isSame = (call: OpenCall): boolean => call.name === name && canonical(call.input) === given;
+    if (verdict === "ask" && approved.some(isSame)) return;
+    throw new Error(denial);
+  }
+
   /** The adapter has recorded the start before it calls this, and records the outcome behind it. */
-  #telling(name: string, tool: ToolSet[string]): ToolSet[string] {
+  #telling(name: string, tool: ToolSet[string], approved: readonly OpenCall[]): ToolSet[string] {
     const { execute } = tool;
     if (!execute) return tool;
     const told = this.#told;
     return {
       ...tool,
       execute: async (input: unknown, options: { toolCallId: string }) => {
+        this.#assertMayRun(name, input, approved);
         told.started(options.toolCallId, name, input);
         try {
           return await (execute as (input: unknown, options: unknown) => unknown)(input, options);
@@ -251,4 +309,8 @@ export class Equipment {
       },
     } as ToolSet[string];
   }
+}
+
+function isFolder(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }

@@ -5,6 +5,7 @@ import { APP, type Services } from "../host/services.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { readable } from "../store/usage.ts";
 import { callWords } from "../transcript/words.ts";
+import type { Trust } from "../trust/trust.ts";
 import { Equipment, type Told } from "./equipment.ts";
 import { work } from "./loop.ts";
 import { resume } from "./reopened.ts";
@@ -31,7 +32,7 @@ const SILENT: Told = {
 /** Hands a part of the work to an agent with a session of its own, which is linked to the call. The parent's conversation gets only its answer. */
 export function subAgentTool(
   services: Services,
-  parent: Session<ModelMessage>,
+  parent: Equipment,
   model: ResolvedModel,
   told: Pick<Told, "denied" | "delegated" | "startedBelow" | "usedBelow">,
 ): ToolSet[string] {
@@ -61,9 +62,10 @@ async function findChild(store: Store, parent: string, call: string, message?: s
   return null;
 }
 
-/** Processes of the sub-agent that was begun for a call, and of those below it, which may have outlived them all (R7b). */
+/** Processes of the sub-agent that was begun for a call, and of those below it, which may have outlived them all (R7b). Only those that this user's agents started. */
 export async function processesBelow(
   store: Store,
+  trust: Trust,
   parent: string,
   { id, name, message }: OpenCall,
 ): Promise<ToolProcess[]> {
@@ -73,8 +75,8 @@ export async function processesBelow(
   const reading = await readable(store.read(child));
   const found: ToolProcess[] = [];
   for (const call of reading?.interruption?.calls ?? []) {
-    if (call.process) found.push(call.process);
-    found.push(...(await processesBelow(store, child, call)));
+    if (call.process && trust.of(child).hasStarted(call.process)) found.push(call.process);
+    found.push(...(await processesBelow(store, trust, child, call)));
   }
   return found;
 }
@@ -89,7 +91,7 @@ interface Delegated {
 /** Taken up where it was left if it was begun before: so it can be run again without harm. */
 async function delegate(
   services: Services,
-  parent: Session<ModelMessage>,
+  parent: Equipment,
   model: ResolvedModel,
   delegated: Delegated,
 ): Promise<string> {
@@ -97,7 +99,7 @@ async function delegate(
   delegated.told.delegated(delegated.call, session.id);
   // Not `await using`: if the store fails, that is what the caller must see, as it is.
   try {
-    return await workIn(session, services, model, delegated);
+    return await workIn(session, services, parent, model, delegated);
   } finally {
     await session.close();
   }
@@ -106,6 +108,7 @@ async function delegate(
 async function workIn(
   session: Session<ModelMessage>,
   services: Services,
+  parent: Equipment,
   model: ResolvedModel,
   { call, prompt, told, signal }: Delegated,
 ): Promise<string> {
@@ -115,7 +118,7 @@ async function workIn(
   const denied: Told["denied"] = (denied, decision) => told.denied(denied, decision, true);
   const started: Told["started"] = (_, name, input) => told.startedBelow(call, callWords({ name, input }));
   const used = (): void => told.usedBelow(session.id, session.usage);
-  const equipment = new Equipment(session, services, { ...SILENT, started, denied, used }, true);
+  const equipment = new Equipment(session, services, { ...SILENT, started, denied, used }, parent);
   if (interruption && !(await equipment.outlived(interruption.calls, { signal }))) throw stopped();
   const turn = interruption
     ? await resume(session, await equipment.know(interruption.calls))
@@ -156,18 +159,21 @@ function stopped(): Error {
   return new Error("The sub-agent was stopped.");
 }
 
-async function childOf(store: Store, parent: Session<ModelMessage>, call: string): Promise<Session<ModelMessage>> {
+async function childOf(
+  store: Store,
+  { session: parent, cwd }: Equipment,
+  call: string,
+): Promise<Session<ModelMessage>> {
   const message = parent.entries.findLast((entry) => makes(entry.message, call))?.id;
   const found = await findChild(store, parent.id, call, message);
   if (found) return store.resume<ModelMessage>(found, { app: APP, intents: true });
-  const { cwd } = parent.attributes;
   return store.create<ModelMessage>({
     dialect: "ai-sdk",
     app: APP,
     intents: true,
     parent: { session: parent.id, call },
     ...(message === undefined ? {} : { labels: { message } }),
-    ...(cwd === undefined ? {} : { cwd }),
+    cwd,
   });
 }
 

@@ -8,6 +8,7 @@ interface Options {
   readonly continue?: true;
   readonly resume?: string | true;
   readonly title?: string;
+  readonly here?: true;
 }
 
 export function register(program: Command): void {
@@ -23,6 +24,7 @@ export function register(program: Command): void {
         "in this session: its id, the beginning or the end of it, or latest; without an id: choose",
       ).conflicts("continue"),
     )
+    .option("--here", "with --resume <id>: work in this folder from now on, whatever folder the session names")
     .option("--continue", "in the latest session of this folder")
     .option("--title <title>", "what a new session is called");
   modelOptions(command)
@@ -44,6 +46,8 @@ In the chat /help shows its commands and keys. Esc stops a turn, Ctrl+D leaves; 
           "USAGE",
           "--title is for a new session. Another title for this one: holdfast rename <id> <title>, or /rename in the chat. Nothing was touched.",
         );
+      if (options.here && typeof options.resume !== "string")
+        throw new CommandError(EXIT.usage, "USAGE", "--here goes with --resume <id>. Nothing was touched.");
       needTerminal("chat");
       const { chat } = await loadScreen();
       await chat(options, loadConfig(command.optsWithGlobals()));

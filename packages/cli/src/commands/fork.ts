@@ -30,6 +30,10 @@ export function register(program: Command): void {
         const named = title === undefined ? ((await readable(titleForFork(store, from))) ?? {}) : { title };
         const session = await forkAt(store, from, at, named);
         await session.close();
+        const { Trust } = await import("../trust/trust.ts");
+        const trust = new Trust(store.url);
+        const { folder } = trust.of(from);
+        if (folder !== null) trust.of(session.id).workIn(folder);
         process.stdout.write(json ? `${JSON.stringify({ id: session.id, from })}\n` : `${session.id}\n`);
       }),
     );

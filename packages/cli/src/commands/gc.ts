@@ -4,6 +4,8 @@ import { sweepOutputs } from "../outputs.ts";
 import { withStore } from "../store/open.ts";
 import { readable } from "../store/usage.ts";
 import { bytesWords } from "../terminal/bytes.ts";
+import { plainLine } from "../terminal/plain.ts";
+import { Trust } from "../trust/trust.ts";
 
 const WEEK_MS = 7 * 24 * 3600 * 1000;
 
@@ -32,15 +34,22 @@ export function register(program: Command): void {
         command.optsWithGlobals(),
         async (store) => {
           const { removed } = await store.gc({ graceMs });
+          const trust = new Trust(store.url);
+          for (const id of removed) trust.forget(id);
           // One that cannot be looked at is there.
           const isThere = async (id: string) => (await readable(store.has(id))) ?? true;
           const before = Date.now() - graceMs;
           return { removed, outputs: await sweepOutputs(store.url, { isThere, removed: new Set(removed), before }) };
         },
-        () => ({ removed: [], outputs: { sessions: 0, bytes: 0 } }),
+        () => ({ removed: [], outputs: { sessions: 0, bytes: 0, refused: [] } }),
       );
+      const { refused, ...swept } = outputs;
+      for (const why of refused)
+        process.stderr.write(
+          `holdfast: ${plainLine(why)}: left alone. Kept outputs are removed from your own folders only.\n`,
+        );
       if (json) {
-        process.stdout.write(`${JSON.stringify({ removed, outputs })}\n`);
+        process.stdout.write(`${JSON.stringify({ removed, outputs: swept })}\n`);
         return;
       }
       const sessions = removed.length === 1 ? "1 session" : `${removed.length} sessions`;

@@ -19,6 +19,7 @@ export function register(program: Command): void {
         "continue",
       ),
     )
+    .option("--here", "with --resume: work in this folder from now on, whatever folder the session names")
     .option("--continue", "in the latest session of this folder")
     .option("--finish", "finish the turn that was interrupted, instead of giving a prompt")
     .option(
@@ -53,6 +54,8 @@ Without a terminal nobody can be asked: a call that no rule allows is denied, an
           "USAGE",
           "--title is for a new session. Another title for this one: holdfast rename <id> <title>. Nothing was touched.",
         );
+      if (options.here && options.resume === undefined)
+        throw new CommandError(EXIT.usage, "USAGE", "--here goes with --resume. Nothing was touched.");
       if (options.stopProcesses && !options.finish)
         throw new CommandError(EXIT.usage, "USAGE", "--stop-processes goes with --finish. Nothing was touched.");
       const { run } = await import("../run/run.ts");

@@ -13,8 +13,10 @@ const OUTPUT_CHARACTERS_MAX = 16_384;
 const NOTHING: LiveAnswer = { text: "", reasoning: "", calls: [] };
 
 /** The state of a conversation that nothing has happened in yet. */
-export function firstState(session: Session<ModelMessage>, model: string, maxTokens: number): ChatState {
-  const { cwd = process.cwd() } = session.attributes;
+export function firstState(
+  session: Session<ModelMessage>,
+  { cwd, model, maxTokens }: { readonly cwd: string; readonly model: string; readonly maxTokens: number },
+): ChatState {
   const now: ChatState = {
     id: session.id,
     title: session.attributes.title,

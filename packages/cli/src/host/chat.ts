@@ -6,6 +6,7 @@ import { type Worked, work } from "../agent/loop.ts";
 import { type Approval, openApprovals, resume } from "../agent/reopened.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
+import { claimsShown } from "../trust/claims.ts";
 import { Board } from "./board.ts";
 import { firstState } from "./chat-state.ts";
 import { conclude } from "./concluding.ts";
@@ -20,6 +21,13 @@ import { completeAnswered, takeUp } from "./taking-up.ts";
 import { isWaiting, openQuestions, UNDECIDED } from "./waiting.ts";
 
 type Message = ModelMessage;
+
+export interface ChatFacts {
+  /** Begun here, and nothing has happened in it yet. */
+  readonly isNew?: boolean;
+  /** The model that the journal names and this user has not chosen. */
+  readonly foreignModel?: string | null;
+}
 
 /** One conversation with the agent, in this process. It decides when turns begin and how they end; the loop works on them, the journal remembers them. */
 export class LocalChat implements Chat {
@@ -46,7 +54,7 @@ export class LocalChat implements Chat {
     model: ResolvedModel,
     services: Services,
     onClosed: () => void,
-    { isNew = false }: { readonly isNew?: boolean } = {},
+    { isNew = false, foreignModel = null }: ChatFacts = {},
   ) {
     this.#isUnused = isNew;
     this.id = session.id;
@@ -54,9 +62,13 @@ export class LocalChat implements Chat {
     this.#model = model;
     this.#services = services;
     this.#onClosed = onClosed;
-    this.#board = new Board(firstState(session, model.name, model.windowTokens), () => this.#session);
+    const cwd = services.trust.of(session.id).folder ?? process.cwd();
+    const state = firstState(session, { cwd, model: model.name, maxTokens: model.windowTokens });
+    this.#board = new Board(state, () => this.#session);
     this.#permissions = new Permissions(this.#board);
     this.#equipment = new Equipment(session, services, this.#board.told());
+    const claimed = claimsShown({ ...this.#equipment.claims(), model: foreignModel });
+    this.#board.change({ damage: [...state.damage, ...claimed] });
   }
 
   get state(): ChatState {
@@ -162,7 +174,11 @@ export class LocalChat implements Chat {
   async answer(call: string, word: "allow" | "always" | "deny", reason?: string): Promise<void> {
     const ask = this.#board.state.asks.find((one) => one.call === call);
     if (!ask) throw new CommandError(EXIT.usage, "CALL_UNKNOWN", "That call does not wait for an answer.");
-    if (word === "always") await this.#equipment.allow(ask.rule);
+    const unkept = word === "always" ? this.#equipment.allow(ask.rule) : null;
+    if (unkept !== null) {
+      const text = `That is allowed until you leave, and asked for again then: it could not be written down (${unkept}).`;
+      this.#board.tell({ type: "notice", level: "warning", text });
+    }
     this.#permissions.answer(ask, word !== "deny", "user", reason);
     if (word !== "always") return;
     // The rule speaks for others of its kind too.
@@ -236,7 +252,10 @@ export class LocalChat implements Chat {
       await Promise.allSettled([this.#turn?.abort({ by: "close" }), over]);
       if (!this.#broken) await this.#session.close();
       // Nobody has said anything in it: it would only be in the way.
-      if (this.#isUnused) await this.#services.store.delete(this.id);
+      if (this.#isUnused) {
+        await this.#services.store.delete(this.id);
+        this.#services.trust.forget(this.id);
+      }
     } finally {
       this.#onClosed();
     }
@@ -382,6 +401,8 @@ export class LocalChat implements Chat {
       for (const [call, word] of answers) words.set(call, word);
     }
     const goesOn = undecided.length > 0 ? await this.#session.resumeTurn({ calls: () => "keep" }) : turn;
+    for (const { toolCallId, input } of approvals)
+      if (words.get(toolCallId)?.approved) this.#equipment.approve(goesOn, toolCallId, input);
     await goesOn.append(answerTo(approvals, words));
     this.#board.refresh();
     return goesOn;

@@ -14,7 +14,7 @@ export interface Host {
   peek(id: string): Promise<readonly Item[]>;
   /** A new conversation, recorded from its first prompt on. */
   create(options: NewChat): Promise<Chat>;
-  /** Opens it for writing. The same `Chat` while it is open in this host. HoldfastError: SESSION_NOT_FOUND, SESSION_BUSY { holder }, FORMAT_NEWER. */
+  /** Opens it for writing. The same `Chat` while it is open in this host. HoldfastError: SESSION_NOT_FOUND, SESSION_BUSY { holder }, FORMAT_NEWER. CommandError FOLDER_UNKNOWN: its folder is one that only the journal names. */
   open(id: string, options?: ChatOptions): Promise<Chat>;
   /** The latest in this folder that is not in use. */
   latest(cwd: string, options?: ChatOptions): Promise<Chat | null>;
@@ -27,9 +27,11 @@ export interface Host {
 export interface ChatOptions {
   /** `provider/name`; default: what the session used last, else the configured one. */
   readonly model?: string;
+  /** Work in the folder of this process, whatever folder the journal names. */
+  readonly here?: boolean;
 }
 
-export interface NewChat extends ChatOptions {
+export interface NewChat extends Pick<ChatOptions, "model"> {
   readonly cwd: string;
   readonly title?: string;
   readonly labels?: Record<string, string>;
@@ -97,7 +99,7 @@ export interface ChatState {
   readonly window: { readonly usedTokens: number; readonly maxTokens: number };
   /** Why the last turn failed, or nothing can be recorded. */
   readonly failure: FailureShown | null;
-  /** What opening the session found and skipped, or did not find, in words; empty if it was whole. */
+  /** What opening the session found and skipped, or did not find, and what its journal claims without this user's word; in words. Empty if there is nothing to say. */
   readonly damage: readonly string[];
   readonly canUndo: boolean;
   /** The conversation is being summed up: on demand, or by itself in the middle of a turn. */

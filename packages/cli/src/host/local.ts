@@ -14,7 +14,9 @@ import { checkRule } from "../tools/permission.ts";
 import { endProcesses } from "../tools/processes.ts";
 import type { Item } from "../transcript/item.ts";
 import { itemsOf } from "../transcript/items.ts";
-import { LocalChat } from "./chat.ts";
+import { folderFor } from "../trust/folder.ts";
+import { Trust } from "../trust/trust.ts";
+import { type ChatFacts, LocalChat } from "./chat.ts";
 import type { Chat, ChatOptions, Host, NewChat } from "./host.ts";
 import { APP, type Services } from "./services.ts";
 
@@ -38,6 +40,10 @@ export async function openLocalHost({ config, asks }: LocalHostOptions): Promise
   if (!config.debug) globalThis.AI_SDK_LOG_WARNINGS = false;
   const store = await openStore(config.store, { app: APP, ...redaction(config) });
   return new LocalHost(store, config, asks);
+}
+
+interface Opened extends ChatFacts {
+  readonly model: ResolvedModel;
 }
 
 export class LocalHost implements Host {
@@ -64,6 +70,7 @@ export class LocalHost implements Host {
         }),
       ending: ending.signal,
       outputs: outputsIn(store.url),
+      trust: new Trust(store.url),
     };
     // SIGTERM and SIGHUP are recorded first; then the tools' processes are ended; then the process ends by that signal, as its parent expects (C6).
     const unguard = guard(store);
@@ -100,7 +107,7 @@ export class LocalHost implements Host {
   }
 
   get warnings(): readonly string[] {
-    return [...this.#store.warnings, ...this.#passedOver];
+    return [...this.#store.warnings, ...this.#passedOver, ...this.#services.trust.warnings];
   }
 
   list(query?: ListQuery): Promise<{ sessions: readonly Summary[]; next?: string }> {
@@ -122,7 +129,8 @@ export class LocalHost implements Host {
       ...(title === undefined ? {} : { title }),
       ...(labels === undefined ? {} : { labels }),
     });
-    return this.#keep(session, () => model, true);
+    this.#services.trust.of(session.id).workIn(cwd);
+    return this.#keep(session, () => ({ model, isNew: true }));
   }
 
   open(id: string, options: ChatOptions = {}): Promise<Chat> {
@@ -143,7 +151,7 @@ export class LocalHost implements Host {
         onPassedOver: (id, { message }) => this.#passedOver.push(`Session ${id} was passed over: ${message}`),
       },
     );
-    return session && this.#opened(session, options);
+    return session && this.#opened(session, options, cwd);
   }
 
   async fork(id: string, at?: string): Promise<Chat> {
@@ -155,6 +163,9 @@ export class LocalHost implements Host {
       ...named,
       ...(at === undefined ? {} : { at }),
     });
+    // What was allowed in the other one was allowed there; but where this user works, they work in this one too.
+    const { folder } = this.#services.trust.of(id);
+    if (folder !== null) this.#services.trust.of(session.id).workIn(folder);
     return this.#opened(session, {});
   }
 
@@ -168,28 +179,37 @@ export class LocalHost implements Host {
     }
   }
 
-  async #opened(session: Session<ModelMessage>, { model: wanted }: ChatOptions): Promise<LocalChat> {
-    return this.#keep(session, () => {
+  /** `now`: where this user is. */
+  async #opened(
+    session: Session<ModelMessage>,
+    { model: wanted, here = false }: ChatOptions,
+    now: string = process.cwd(),
+  ): Promise<LocalChat> {
+    return this.#keep(session, async () => {
       const { notes, dialect, app } = session.attributes;
       if (dialect !== "ai-sdk") {
         const message = `Session ${session.id} holds messages in the dialect "${dialect}"${app ? `, of ${app}` : ""}: this agent cannot go on with it. Nothing was touched. "holdfast show" reads it, "holdfast export" translates it.`;
         throw new CommandError(EXIT.store, "DIALECT_UNKNOWN", message);
       }
-      const { model: last } = notes;
-      return this.#services.model(wanted ?? (typeof last === "string" ? last : this.#services.config.model));
+      const trust = this.#services.trust.of(session.id);
+      const known = trust.folder;
+      const { cwd: journal } = session.attributes;
+      const folder = folderFor({ session: session.id, journal, known, now, isHere: here });
+      // A model decides who is sent this user's files: the journal's word counts only where this user has worked with it.
+      const last = typeof notes["model"] === "string" ? notes["model"] : null;
+      const model = await this.#services.model(wanted ?? (known === null ? null : last) ?? this.#services.config.model);
+      trust.workIn(folder);
+      const isForeign = known === null && wanted === undefined && last !== null && last !== model.name;
+      return { model, foreignModel: isForeign ? last : null };
     });
   }
 
-  #keep(
-    session: Session<ModelMessage>,
-    modelOf: () => ResolvedModel | Promise<ResolvedModel>,
-    isNew = false,
-  ): Promise<LocalChat> {
+  #keep(session: Session<ModelMessage>, look: () => Opened | Promise<Opened>): Promise<LocalChat> {
     const { id } = session;
     const kept = (async () => {
       try {
-        const model = await modelOf();
-        const chat = new LocalChat(session, model, this.#services, () => this.#chats.delete(id), { isNew });
+        const { model, ...facts } = await look();
+        const chat = new LocalChat(session, model, this.#services, () => this.#chats.delete(id), facts);
         if (session.attributes.notes["model"] !== model.name) await session.note("model", model.name);
         await chat.restore();
         return chat;

@@ -1,6 +1,7 @@
 import type { Store } from "holdfast";
 import type { Config } from "../config.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
+import type { Trust } from "../trust/trust.ts";
 
 /** What all conversations of a host share. */
 export interface Services {
@@ -13,6 +14,8 @@ export interface Services {
   readonly ending: AbortSignal;
   /** Where the whole outputs of a session's tools are kept. */
   readonly outputs: (session: string) => string;
+  /** What this user has said of the sessions of this store. */
+  readonly trust: Trust;
 }
 
 export const APP = "holdfast";

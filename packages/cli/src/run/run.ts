@@ -16,6 +16,7 @@ export interface RunOptions {
   readonly prompt?: string;
   readonly model?: string;
   readonly resume?: string;
+  readonly here?: true;
   readonly continue?: true;
   readonly finish?: true;
   readonly stopProcesses?: true;
@@ -161,7 +162,8 @@ async function answered(chat: Chat): Promise<void> {
 async function chatFor(host: LocalHost, options: RunOptions): Promise<Chat> {
   const model = options.model === undefined ? {} : { model: options.model };
   const cwd = process.cwd();
-  if (options.resume !== undefined) return host.open(await resolveId(host.sessions, options.resume), model);
+  if (options.resume !== undefined)
+    return host.open(await resolveId(host.sessions, options.resume), { ...model, here: options.here === true });
   if (options.continue || options.finish) {
     const chat = await host.latest(cwd, model);
     if (chat) return chat;

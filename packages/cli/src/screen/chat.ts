@@ -14,6 +14,7 @@ export interface ChatCommandOptions {
   /** true: choose. */
   readonly resume?: string | true;
   readonly title?: string;
+  readonly here?: true;
 }
 
 /** `holdfast chat` and `holdfast resume`. */
@@ -52,7 +53,8 @@ async function beginning(host: LocalHost, options: ChatCommandOptions): Promise<
   const cwd = process.cwd();
   if (options.resume === true) return null;
   if (options.resume !== undefined) {
-    return { chat: await host.open(await resolveId(host.sessions, options.resume), model), resumed: true };
+    const id = await resolveId(host.sessions, options.resume);
+    return { chat: await host.open(id, { ...model, here: options.here === true }), resumed: true };
   }
   if (options.continue) {
     const found = await host.latest(cwd, model);

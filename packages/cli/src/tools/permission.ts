@@ -47,6 +47,8 @@ export interface Circumstances {
   readonly store?: string;
   /** The file of the configuration: the agent does not give itself more unasked. */
   readonly config?: string;
+  /** Where it is kept what the user allowed: the same. */
+  readonly state?: string;
   /** Where the whole output of commands is kept: the agent may read what its tools have printed. */
   readonly outputs?: string;
   /** Where those of all sessions are, which may be beside the store: what others have printed is asked for. */
@@ -140,7 +142,7 @@ class Judged {
   readonly isOwnOutput: boolean = false;
 
   constructor({ name, input }: JudgedCall, options: Circumstances) {
-    const { cwd, home = homeFolder() ?? NOWHERE, store, config, outputs, allOutputs } = options;
+    const { cwd, home = homeFolder() ?? NOWHERE, store, config, state, outputs, allOutputs } = options;
     this.name = name;
     this.input = input;
     this.places = { cwd, home };
@@ -161,7 +163,7 @@ class Judged {
     const isWriting = name === "write" || name === "edit";
     const place = placeOf(store);
     // By its name and by where that leads: the folder of a store may be a link.
-    const stores = [place, allOutputs ?? null, config ?? null].flatMap((own) =>
+    const stores = [place, allOutputs ?? null, config ?? null, state ?? null].flatMap((own) =>
       own === null ? [] : [own, leadsTo(real, cwd, own) ?? own],
     );
     const guarded = (one: string): boolean =>

@@ -24,11 +24,13 @@ export type SeenProcess = Pick<FoundProcess, "kind" | "running" | "pid" | "exitC
 
 /**
  * Looks for the command of a call by the process that was recorded for it. Without one, the command never began: it waits until its process is recorded (shell.ts). On Windows there is no such gate, so then nothing is known.
+ * `isOurs: false`: this user's agent did not start that process, whatever the journal says. Then only what the command left behind is looked at.
  */
 export async function findAgain(
   outputs: string,
   call: string,
   recorded: ToolProcess | undefined,
+  { isOurs = true }: { readonly isOurs?: boolean } = {},
 ): Promise<FoundProcess> {
   if (!recorded) {
     return process.platform === "win32"
@@ -38,16 +40,17 @@ export async function findAgain(
   const { pid } = recorded;
   const files = filesOfProcess(outputs, call, pid);
   // In this order: one that ends in between has written its status by the time that it is seen to be gone.
-  const running = await isRunning(recorded);
+  const running = isOurs && (await isRunning(recorded));
   const exitCode = exitOf(files);
   if (exitCode === "not-begun") return { kind: "not-begun", running: false, pid, output: "", shown: NOT_BEGUN };
   const output = outputOf(files);
   if (exitCode !== null) {
     // The status is there a moment before the wrapper itself has ended: what is in its group then is its own.
-    for (let tries = 0; tries < 200 && (await isRunning(recorded)); tries++) await passed(5);
-    const background = (await membersOf(pid)).some((one) => one.pid !== pid);
+    for (let tries = 0; isOurs && tries < 200 && (await isRunning(recorded)); tries++) await passed(5);
+    const background = isOurs && (await membersOf(pid)).some((one) => one.pid !== pid);
     return { kind: "ended", running: false, pid, exitCode, output, shown: ended(output, { exitCode, background }) };
   }
+  if (!isOurs) return { kind: "unknown", running: false, pid, output, shown: `${FOREIGN} ${printed(output)}` };
   // Its shell alone may have been killed, by the system that was short of memory.
   const isLeft = !running && recorded.group === true && (await membersOf(pid)).length > 0;
   const words = running ? RUNNING : isLeft ? `${LOST} ${LEFT}` : LOST;
@@ -58,6 +61,9 @@ const NOT_BEGUN = "The command never began: the agent was gone before it could. 
 const RUNNING = "The agent was ended while the command ran, and the command still runs.";
 const LOST =
   "The command began, and was ended without a trace of how far it came. Check what it has done before you repeat it.";
+
+const FOREIGN =
+  "The journal says that the command began, in a process that this agent did not start: nobody has looked whether that still runs. Check what it has done before you repeat it.";
 
 /** Of a command whose shell is gone. */
 export const LEFT = "Processes of its group may still run.";

@@ -8,6 +8,7 @@ import { Equipment, type Told } from "../../src/agent/equipment.ts";
 import type { Services } from "../../src/host/services.ts";
 import { sessionOutputs } from "../../src/outputs.ts";
 import { commandEnvironment } from "../../src/tools/environment.ts";
+import { Trust } from "../../src/trust/trust.ts";
 import { call, config, heard, Stage, text } from "./host-stage.ts";
 
 /** What was called has begun, and waits for the disk or the model. */
@@ -157,7 +158,7 @@ test("a new conversation in which nothing was said is not kept; one that was ope
   const chat = await host.create({ cwd: stage.work });
   await chat.close();
   expect(await host.sessions.has(chat.id)).toBe(false);
-  const session = await host.sessions.create({ dialect: "ai-sdk", app: "holdfast", cwd: stage.work });
+  const session = await host.sessions.create({ dialect: "ai-sdk", app: "holdfast" });
   await session.close();
   await (await host.open(session.id)).close();
   expect(await host.sessions.has(session.id)).toBe(true);
@@ -218,7 +219,7 @@ test("what the commands of other sessions have printed is asked for, beside an S
   await using store = await openStore(`sqlite:${join(stage.work, "s.db")}`);
   const session = await store.create<ModelMessage>({ dialect: "ai-sdk", cwd: stage.work });
   const outputs = (id: string): string => sessionOutputs(store.url, id)!;
-  const services: Partial<Services> = { store, config, outputs };
+  const services: Partial<Services> = { store, config, outputs, trust: new Trust(store.url) };
   const equipment = new Equipment(session, services as Services, {} as Told);
   const verdict = (id: string) => equipment.decide("read", { path: join(outputs(id), "c.1.log") }).verdict;
   expect([verdict(session.id), verdict("0199aaaa-0001-7bbb-8000-000000000001")]).toEqual(["allow", "ask"]);
@@ -242,12 +243,11 @@ test("a session whose folder is gone says so when it is opened", async () => {
   await using stage = new Stage();
   const host = await stage.host();
   const cwd = join(stage.work, "gone");
-  const options = { dialect: "ai-sdk", app: "holdfast" } as const;
-  const [gone, here] = [
-    await host.sessions.create({ ...options, cwd }),
-    await host.sessions.create({ ...options, cwd: stage.work }),
-  ];
-  for (const session of [gone, here]) await session.close();
+  const [gone, here] = [await host.create({ cwd }), await host.create({ cwd: stage.work })];
+  for (const chat of [gone, here]) {
+    await chat.rename("kept");
+    await chat.close();
+  }
   expect((await host.open(gone.id)).state.damage).toEqual([expect.stringContaining(`${cwd}, is not there`)]);
   expect((await host.open(here.id)).state.damage).toEqual([]);
 });

@@ -22,6 +22,7 @@ import { LocalHost } from "../../src/host/local.ts";
 import { APP } from "../../src/host/services.ts";
 import { usageBelow } from "../../src/store/usage.ts";
 import { identify } from "../../src/tools/processes.ts";
+import { Trust } from "../../src/trust/trust.ts";
 import { call, config, heard, Stage, text } from "./host-stage.ts";
 
 const untilStopped = (signal: AbortSignal | undefined): Promise<never> =>
@@ -298,8 +299,10 @@ test.each([
   const calls = async (command: string, approvalId?: string): Promise<void> => {
     const made = { type: "tool-call" as const, toolCallId: "call_0", toolName: "shell", input: { command } };
     const request = { type: "tool-approval-request" as const, approvalId: approvalId ?? "", toolCallId: "call_0" };
-    await turn.append({ role: "assistant", content: approvalId ? [made, request] : [made] });
+    const { id: message } = await turn.append({ role: "assistant", content: approvalId ? [made, request] : [made] });
     if (!approvalId) return;
+    // As the chat does when a person says so.
+    new Trust(store.url).of(session.id).approve({ id: "call_0", message, name: "shell", input: { command } });
     await turn.append({ role: "tool", content: [{ type: "tool-approval-response", approvalId, approved: true }] });
   };
   await calls("echo 1", isApproved ? undefined : "first");
@@ -325,7 +328,9 @@ test("R7b: to wait for a command that outlived its agent is work, which can be s
     const made = { type: "tool-call" as const, toolCallId: "c1", toolName: "shell", input: { command: "sleep 300" } };
     await turn.append({ role: "assistant", content: [made] });
     await turn.toolStarted("c1");
-    await turn.toolProcess("c1", { pid, started: (await identify(pid))!, group: true });
+    const started = { pid, started: (await identify(pid))!, group: true } as const;
+    new Trust(store.url).of(session.id).started(started);
+    await turn.toolProcess("c1", started);
     await store.close();
     const chat = await stage.chat([[text("done")]], { id: session.id });
     const waits = heard(chat).until("notice");
@@ -360,9 +365,11 @@ test("R7b: a sub-agent's command that outlived them all is told of, and can be s
     };
     const { session, message } = await begin({}, "task", { prompt: "go" });
     const link = { parent: { session: session.id, call: "call_0" }, labels: { message } };
-    const { turn } = await begin(link, "shell", { command: "sleep 300" });
+    const { turn, session: agent } = await begin(link, "shell", { command: "sleep 300" });
     const pid = command.pid!;
-    await turn.toolProcess("call_0", { pid, started: (await identify(pid))!, group: true });
+    const started = { pid, started: (await identify(pid))!, group: true } as const;
+    new Trust(store.url).of(agent.id).started(started);
+    await turn.toolProcess("call_0", started);
     await store.close();
     const chat = await stage.chat([[text("the part")], [text("the whole")]], { id: session.id });
     expect(chat.state.interruption?.calls).toMatchObject([{ name: "task", process: { pid, running: true } }]);
@@ -464,6 +471,7 @@ async function answeredBehind(stage: Stage): Promise<string> {
   const turn = await session.startTurn({ role: "user", content: "one" });
   await turn.append({ role: "assistant", content: [{ type: "text", text: "1" }] });
   await session.note("model", "offline/offline");
+  new Trust(store.url).of(session.id).workIn(stage.work);
   await store.close();
   return session.id;
 }

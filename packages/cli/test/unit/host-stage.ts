@@ -11,6 +11,7 @@ import type { Chat, ChatEvent } from "../../src/host/host.ts";
 import { LocalHost } from "../../src/host/local.ts";
 import { APP, type Services } from "../../src/host/services.ts";
 import type { ResolvedModel } from "../../src/models/resolve.ts";
+import { Trust } from "../../src/trust/trust.ts";
 
 export { call, scripted, text } from "../../../adapters/test/scripted-model.ts";
 
@@ -61,10 +62,13 @@ export class Stage implements AsyncDisposable {
       model: async () => resolved,
       outputs: () => join(this.folder, "outputs"),
       ending: new AbortController().signal,
+      trust: new Trust(store.url),
     };
     const session = options.id
       ? await store.resume<ModelMessage>(options.id, { app: APP, intents: true })
       : await store.create<ModelMessage>({ dialect: "ai-sdk", app: APP, intents: true, cwd: this.work });
+    // As `LocalHost` does for a session that was begun here.
+    services.trust.of(session.id).workIn(this.work);
     const chat = new LocalChat(session, resolved, services, () => {});
     await chat.restore();
     return Object.assign(chat, { model, store });

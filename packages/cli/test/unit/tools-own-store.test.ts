@@ -18,6 +18,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { LocalChat } from "../../src/host/chat.ts";
 import type { Services } from "../../src/host/services.ts";
 import { sessionOutputs } from "../../src/outputs.ts";
+import { Trust } from "../../src/trust/trust.ts";
 import { asResolved, call, config, scripted, text } from "./host-stage.ts";
 
 /**
@@ -70,9 +71,11 @@ async function agentIn(url: string): Promise<Agent> {
     model: async () => resolved,
     outputs: (session) => sessionOutputs(store.url, session)!,
     ending: new AbortController().signal,
+    trust: new Trust(store.url),
   };
   const options = { dialect: "ai-sdk", app: "holdfast", intents: true, cwd: work } as const;
   const session = await store.create<ModelMessage>(options);
+  services.trust.of(session.id).workIn(work);
   const chat = new LocalChat(session, resolved, services, () => {});
   await chat.restore();
   return {

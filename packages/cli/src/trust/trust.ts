@@ -1,0 +1,241 @@
+import { createHash, randomBytes } from "node:crypto";
+import { closeSync, constants, fstatSync, openSync, readSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { OpenCall, ToolProcess } from "holdfast";
+import { findOwnFolder, makeOwnFolder, whyNotPrivate } from "../own-folder.ts";
+import { here, type Surroundings, stateFolder, storeIdentity } from "./place.ts";
+
+/**
+ * What this user has said of sessions, and what this user's agent has done in them: kept outside of the journal, since a journal may have been written
+ * by anybody. A session from elsewhere (a store that was sent, a copy, a backup, a shared database) brings words and data, never authority.
+ */
+export class Trust {
+  /** Why something that was kept does not count, in words. */
+  readonly warnings: string[] = [];
+  readonly #root: string | null;
+  readonly #names: readonly string[];
+  readonly #store: string | null;
+  readonly #sessions = new Map<string, SessionTrust>();
+
+  constructor(storeUrl: string, around: Surroundings = here) {
+    this.#store = storeIdentity(storeUrl);
+    this.#root = this.#store === null ? null : stateFolder(around);
+    this.#names = ["holdfast", "trust", this.#store ?? ""];
+  }
+
+  /** The same object for the same session. */
+  of(session: string): SessionTrust {
+    const known = this.#sessions.get(session);
+    if (known) return known;
+    const trust = new SessionTrust(this.#read(session), (kept) => this.#write(session, kept));
+    this.#sessions.set(session, trust);
+    return trust;
+  }
+
+  /** The session is gone for good. */
+  forget(session: string): void {
+    this.#sessions.delete(session);
+    const folder = this.#folder();
+    if (folder !== null && ID.test(session)) rmSync(join(folder, `${session}.json`), { force: true });
+  }
+
+  /** Null if there is none yet, or it is not to be used. */
+  #folder(): string | null {
+    if (this.#root === null) return null;
+    const found = findOwnFolder(this.#root, this.#names);
+    if (found === null || typeof found === "string") return found;
+    this.#warn(`${found.why}: what you allowed in sessions is kept there, and is not taken from it now`);
+    return null;
+  }
+
+  #read(session: string): Kept {
+    const folder = ID.test(session) ? this.#folder() : null;
+    if (folder === null) return NOTHING;
+    const path = join(folder, `${session}.json`);
+    const { text, why } = readOwnFile(path);
+    if (why !== undefined) this.#warn(`${path} ${why}: what it says you allowed does not count`);
+    if (text === undefined) return NOTHING;
+    const kept = keptIn(text, session);
+    if (kept === null)
+      this.#warn(`${path} cannot be read as what was written there: what it says you allowed does not count`);
+    return kept ?? NOTHING;
+  }
+
+  /** Null if it is kept, else why not. Without a sync: what a power cut takes is asked for again. */
+  #write(session: string, kept: Kept): string | null {
+    if (this.#store === null || !ID.test(session)) return null;
+    if (this.#root === null) return "you have no home folder";
+    try {
+      const found = findOwnFolder(this.#root, this.#names);
+      if (found !== null && typeof found !== "string") return found.why;
+      const folder = found ?? makeOwnFolder(this.#root, this.#names);
+      const temporary = join(folder, `.${session}.${randomBytes(6).toString("hex")}.tmp`);
+      try {
+        writeFileSync(temporary, `${JSON.stringify({ version: 1, session, ...kept })}\n`, { flag: "wx", mode: 0o600 });
+        renameSync(temporary, join(folder, `${session}.json`));
+      } finally {
+        rmSync(temporary, { force: true });
+      }
+      return null;
+    } catch (error) {
+      // A home that is full or read-only stops no work: what cannot be kept counts for this process.
+      if (error instanceof Error && "code" in error) return error.message;
+      throw error;
+    }
+  }
+
+  #warn(words: string): void {
+    if (!this.warnings.includes(`${words}.`)) this.warnings.push(`${words}.`);
+  }
+}
+
+const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const FILE_BYTES_MAX = 4 * 1024 * 1024;
+/** Of each list: what is older is asked for again. */
+const LIST_MAX = 1000;
+
+interface Kept {
+  /** Where this user works in the session; null: nowhere yet. */
+  readonly folder: string | null;
+  readonly allow: readonly string[];
+  /** Digests of calls that this user approved. */
+  readonly approved: readonly string[];
+  /** Processes that this user's agent started. */
+  readonly processes: readonly string[];
+}
+
+const NOTHING: Kept = { folder: null, allow: [], approved: [], processes: [] };
+
+/** What this user has said of one session. */
+export class SessionTrust {
+  readonly #write: (kept: Kept) => string | null;
+  #kept: Kept;
+  #unkept: string | null = null;
+
+  constructor(kept: Kept, write: (kept: Kept) => string | null) {
+    this.#kept = kept;
+    this.#write = write;
+  }
+
+  /** The folder that this user began or confirmed the session in; null for a session that this user has not worked with here. */
+  get folder(): string | null {
+    return this.#kept.folder;
+  }
+
+  /** Rules that this user gave "for the rest of the session". */
+  get rules(): readonly string[] {
+    return this.#kept.allow;
+  }
+
+  /** Why the last change counts for this process only; null if it is kept. */
+  get unkept(): string | null {
+    return this.#unkept;
+  }
+
+  workIn(folder: string): void {
+    if (folder !== this.folder) this.#change({ folder });
+  }
+
+  allow(rule: string): void {
+    if (!this.rules.includes(rule)) this.#change({ allow: [...this.rules, rule].slice(-LIST_MAX) });
+  }
+
+  approve(call: JudgedCall): void {
+    if (!this.hasApproved(call)) this.#change({ approved: [...this.#kept.approved, digestOf(call)].slice(-LIST_MAX) });
+  }
+
+  /** This user approved this very call: of this message, of this tool, with this input. */
+  hasApproved(call: JudgedCall): boolean {
+    return this.#kept.approved.includes(digestOf(call));
+  }
+
+  started(process: ToolProcess): void {
+    this.#change({ processes: [...this.#kept.processes, nameOf(process)].slice(-LIST_MAX) });
+  }
+
+  /** This user's agent started it, for this session. Others may know the pid and the start of any process, too. */
+  hasStarted(process: ToolProcess): boolean {
+    return this.#kept.processes.includes(nameOf(process));
+  }
+
+  #change(change: Partial<Kept>): void {
+    this.#kept = { ...this.#kept, ...change };
+    this.#unkept = this.#write(this.#kept);
+  }
+}
+
+type JudgedCall = Pick<OpenCall, "id" | "message" | "name" | "input">;
+
+function digestOf({ id, message, name, input }: JudgedCall): string {
+  return createHash("sha256")
+    .update(JSON.stringify([id, message, name, canonical(input)]))
+    .digest("base64url");
+}
+
+function nameOf({ pid, started, group }: ToolProcess): string {
+  return JSON.stringify([pid, started, group === true]);
+}
+
+/** The same text for the same JSON, in whatever order its members stand. */
+export function canonical(value: unknown): string {
+  return (
+    JSON.stringify(value, (_, member: unknown) =>
+      typeof member === "object" && member !== null && !Array.isArray(member)
+        ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))
+        : member,
+    ) ?? ""
+  );
+}
+
+/** Null if it is not what `Trust` writes. */
+function keptIn(text: string, session: string): Kept | null {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+  if (typeof parsed !== "object" || parsed === null) return null;
+  const found = parsed as Record<string, unknown>;
+  const { folder } = found;
+  if (found["version"] !== 1 || found["session"] !== session) return null;
+  if (folder !== null && typeof folder !== "string") return null;
+  const lists = [found["allow"], found["approved"], found["processes"]];
+  const [allow, approved, processes] = lists.map((list) =>
+    Array.isArray(list) && list.every((one) => typeof one === "string") ? (list as string[]) : null,
+  );
+  return allow && approved && processes ? { folder, allow, approved, processes } : null;
+}
+
+const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
+
+function readOwnFile(path: string): { readonly text?: string; readonly why?: string } {
+  let file: number;
+  try {
+    file = openSync(path, FLAGS);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT") return {};
+    if (code === "ELOOP" || code === "EMLINK") return { why: "is a symbolic link" };
+    if (code === undefined) throw error;
+    return { why: `could not be read (${code})` };
+  }
+  try {
+    const found = fstatSync(file);
+    if (!found.isFile() || found.nlink > 1) return { why: "is not a plain file" };
+    const why = whyNotPrivate(found);
+    if (why !== null) return { why };
+    if (found.size > FILE_BYTES_MAX) return { why: "is too long" };
+    const bytes = Buffer.alloc(found.size);
+    let length = 0;
+    while (length < bytes.length) {
+      const count = readSync(file, bytes, length, bytes.length - length, length);
+      if (count === 0) break;
+      length += count;
+    }
+    return { text: bytes.toString("utf8", 0, length) };
+  } finally {
+    closeSync(file);
+  }
+}
