@@ -165,23 +165,33 @@ test("always in this session: it is outside of the journal, holds over a restart
   expect(new Trust(second.store.url).of(fork.id).rules).toEqual([]);
 });
 
-test("one approval id for two calls of a foreign journal: what a person refused does not run", async () => {
-  await using stage = new Stage();
-  const files = await stage.store();
-  const session = await files.create<ModelMessage>({ dialect: "ai-sdk", intents: true, cwd: stage.work });
-  const turn = await session.startTurn({ role: "user", content: "go" });
-  const made = (id: string, command: string) => [
-    { type: "tool-call" as const, toolCallId: id, toolName: "shell", input: { command } },
-    { type: "tool-approval-request" as const, approvalId: "same", toolCallId: id },
-  ];
-  await turn.append({ role: "assistant", content: [...made("c1", "echo harmless"), ...made("c2", "touch made")] });
-  await turn.suspend({ reason: "permission", calls: ["c1", "c2"] });
-  await files.close();
-  const chat = await stage.chat([[text("done")]], { asks: "person", id: session.id });
-  for (const ask of chat.state.asks) await chat.answer(ask.call, ask.call === "c1" ? "allow" : "deny");
-  while (chat.state.status === "running" || chat.state.status === "waiting") await chat.settled();
-  expect(readdirSync(stage.work)).toEqual([]);
-});
+test.each([
+  ["c1", [0, 1, 2, 3]],
+  ["c2", [0, 1, 2, 3]],
+  ["c1", [0, 2, 3, 1]],
+  ["c2", [0, 2, 3, 1]],
+])(
+  "one approval id for two calls of a foreign journal: what a person refused (%s) does not run (%j)",
+  async (no, order) => {
+    await using stage = new Stage();
+    const files = await stage.store();
+    const session = await files.create<ModelMessage>({ dialect: "ai-sdk", intents: true, cwd: stage.work });
+    const turn = await session.startTurn({ role: "user", content: "go" });
+    const made = (id: string) => [
+      { type: "tool-call" as const, toolCallId: id, toolName: "shell", input: { command: `touch ${id}` } },
+      { type: "tool-approval-request" as const, approvalId: "same", toolCallId: id },
+    ];
+    const parts = [...made("c1"), ...made("c2")];
+    await turn.append({ role: "assistant", content: order.map((at) => parts[at]!) });
+    await turn.suspend({ reason: "permission", calls: ["c1", "c2"] });
+    await files.close();
+    const chat = await stage.chat([[text("done")]], { asks: "person", id: session.id });
+    expect(chat.state.asks.map((ask) => ask.call)).toEqual(["c1", "c2"]);
+    for (const ask of chat.state.asks) await chat.answer(ask.call, ask.call === no ? "deny" : "allow");
+    while (chat.state.status === "running" || chat.state.status === "waiting") await chat.settled();
+    expect(readdirSync(stage.work)).not.toContain(no);
+  },
+);
 
 test("files of outputs: no link, no second name, no pipe, and nothing long for a status", async () => {
   const secret = join(place, "secret.txt");
