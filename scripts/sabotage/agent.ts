@@ -3,6 +3,7 @@ import type { Sabotage } from "./list.ts";
 const ADAPTER = ["packages/adapters/test/unit"];
 const AGENT = ["packages/cli/test/unit/host-", "packages/cli/test/unit/agent-"];
 const TOOLS = ["packages/cli/test/unit/tools-", "packages/cli/test/unit/permission.test"];
+const TRUST = ["packages/cli/test/unit/trust.test"];
 
 const adapters = "packages/adapters/src/ai-sdk";
 const cli = "packages/cli/src";
@@ -88,6 +89,46 @@ export const agentSabotages: readonly Sabotage[] = [
     find: 'if (decision.verdict === "ask" && canAsk) return { type: "user-approval" };',
     replace: 'if (decision.verdict === "ask" && canAsk) return { type: "not-applicable" };',
     look: AGENT,
+  },
+  {
+    name: "agent: an approval in the journal counts, whoever wrote it",
+    room: cli,
+    file: "agent/equipment.ts",
+    find: 'verdict === "allow" || (verdict === "ask" && isApproved(entries, call) && this.#trust.hasApproved(call)),',
+    replace: 'verdict === "allow" || (verdict === "ask" && isApproved(entries, call)),',
+    look: TRUST,
+  },
+  {
+    name: "agent: a call runs by the approval id of another one",
+    room: cli,
+    file: "agent/equipment.ts",
+    find: "        this.#assertMayRun(name, input, approved);\n",
+    replace: "",
+    look: TRUST,
+  },
+  {
+    name: "agent: a process that only the journal names is waited for and stopped",
+    room: cli,
+    file: "agent/equipment.ts",
+    find: "const isOurs = process === undefined || this.#trust.hasStarted(process);",
+    replace: "const isOurs = true;",
+    look: TRUST,
+  },
+  {
+    name: "agent: tools work in the folder that the journal names",
+    room: cli,
+    file: "trust/folder.ts",
+    find: "  if (known !== null) return known;\n",
+    replace: "  return journal ?? known ?? now;\n",
+    look: TRUST,
+  },
+  {
+    name: "outputs: a folder that is a link counts as the agent's own",
+    room: cli,
+    file: "own-folder.ts",
+    find: '  if (found.isSymbolicLink()) return "is a symbolic link";\n  if (!found.isDirectory()) return "is not a folder";\n',
+    replace: "",
+    look: TRUST,
   },
   {
     name: "agent: a new prompt overtakes those that are queued",

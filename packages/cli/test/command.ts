@@ -82,7 +82,7 @@ export function temporaryHome(): Home {
   const store = join(path, "store");
   const work = join(path, "work");
   mkdirSync(work);
-  const env = { HOME: path, HOLDFAST_STORE: store };
+  const env = { HOME: path, XDG_STATE_HOME: join(path, "state"), HOLDFAST_STORE: store };
   const merged = (options: RunOptions): RunOptions => ({ cwd: work, ...options, env: { ...env, ...options.env } });
   return {
     path,

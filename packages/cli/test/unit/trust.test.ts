@@ -1,3 +1,4 @@
+import { spawn } from "node:child_process";
 import {
   chmodSync,
   linkSync,
@@ -16,10 +17,14 @@ import { join } from "node:path";
 import type { ModelMessage } from "ai";
 import { openStore } from "holdfast";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { sessionOutputs } from "../../src/outputs.ts";
+import { identify } from "../../src/tools/groups.ts";
 import { exitOf, filesOfProcess, outputOf } from "../../src/tools/outputs.ts";
 import { decide } from "../../src/tools/permission.ts";
+import { folderFor } from "../../src/trust/folder.ts";
 import { storeIdentity } from "../../src/trust/place.ts";
 import { Trust } from "../../src/trust/trust.ts";
+import { hostileSession } from "../hostile-store.ts";
 import { call, heard, Stage, text } from "./host-stage.ts";
 
 const ID = "0199aaaa-0001-7bbb-8000-000000000001";
@@ -193,6 +198,70 @@ test.each([
   },
 );
 
+test("an approval that only the journal has runs nothing; the claim is shown", async () => {
+  await using stage = new Stage();
+  const hostile = { cwd: stage.work, command: "touch made", isApproved: true, allow: ["*"] };
+  const id = await hostileSession(stage.folder, hostile);
+  const chat = await stage.chat([[text("done")]], { id });
+  expect(chat.state.damage).toEqual([
+    expect.stringContaining('without asking: "*"'),
+    expect.stringContaining("approved: shell: touch made"),
+  ]);
+  await chat.finish();
+  await chat.settled();
+  expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "done" });
+  expect(readdirSync(stage.work)).toEqual([]);
+});
+
+test("a process that only the journal names is left alone", async () => {
+  await using stage = new Stage();
+  const victim = spawn("sleep", ["300"], { detached: true, stdio: "ignore" });
+  try {
+    const pid = victim.pid!;
+    const named = { pid, started: (await identify(pid))!, group: true } as const;
+    const id = await hostileSession(stage.folder, { cwd: stage.work, command: "sleep 300", process: named });
+    const chat = await stage.chat([[text("done")]], { id });
+    expect(chat.state.interruption?.calls).toMatchObject([{ process: { pid, running: false } }]);
+    await chat.finish({ processes: "stop" });
+    await chat.settled();
+    expect(await identify(pid)).toBe(named.started);
+  } finally {
+    victim.kill("SIGKILL");
+  }
+});
+
+test("the folder: one that only the journal names is refused; this user's word counts from then on", async () => {
+  await using stage = new Stage();
+  const id = await hostileSession(stage.folder, { cwd: stage.work });
+  const first = await stage.host();
+  await expect(first.open(id)).rejects.toMatchObject({ code: "FOLDER_UNKNOWN" });
+  expect((await first.latest(stage.work))?.state.cwd).toBe(stage.work);
+  await first.close();
+  const second = await stage.host();
+  expect((await second.open(id)).state.cwd).toBe(stage.work);
+  await second.close();
+  const third = await stage.host();
+  expect((await third.open(id, { here: true })).state.cwd).toBe(process.cwd());
+});
+
+test.each([
+  ["of another user's choice", "/etc"],
+  ["with a NUL", "a\0b"],
+  ["that is the folder above", ".."],
+])("a folder %s is not taken from a journal", (_, journal) => {
+  const folders = { session: ID, journal, known: null, now: place, isHere: false };
+  expect(() => folderFor(folders)).toThrow(expect.objectContaining({ code: "FOLDER_UNKNOWN" }));
+  expect(folderFor({ ...folders, journal: "." })).toBe(place);
+});
+
+test.each([[["outputs"]], [["outputs", ID]]])("outputs: %j as a link is refused", async (names) => {
+  const path = join(store, ...names);
+  mkdirSync(join(path, ".."), { recursive: true });
+  symlinkSync(place, path);
+  expect(() => sessionOutputs(store, ID)).toThrow(expect.objectContaining({ code: "PATH_UNSAFE" }));
+  expect(readdirSync(place).sort()).toEqual(["store"]);
+});
+
 test("files of outputs: no link, no second name, no pipe, and nothing long for a status", async () => {
   const secret = join(place, "secret.txt");
   writeFileSync(secret, "0\n");
@@ -211,7 +280,6 @@ test("files of outputs: no link, no second name, no pipe, and nothing long for a
 
 test("a session with an outputs folder that others may write to is closed to them when it is opened", async () => {
   await using files = await openStore(join(place, "s"));
-  const { sessionOutputs } = await import("../../src/outputs.ts");
   mkdirSync(join(place, "s", "outputs"));
   chmodSync(join(place, "s", "outputs"), 0o777);
   sessionOutputs(files.url, ID);
