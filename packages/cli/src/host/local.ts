@@ -29,9 +29,11 @@ export interface LocalHostOptions {
 /** Opens the store, and runs the agent in this process. */
 export async function openLocalHost({ config, asks }: LocalHostOptions): Promise<LocalHost> {
   // A rule that means nothing to us may mean a lot to the user: nothing is done until it is right.
-  for (const rule of [...config.allow, ...config.ask, ...config.deny]) {
-    const wrong = checkRule(rule);
-    if (wrong !== null) throw new CommandError(EXIT.usage, "RULE_INVALID", `${wrong} Nothing was touched.`);
+  for (const kind of ["allow", "ask", "deny"] as const) {
+    for (const rule of config[kind]) {
+      const wrong = checkRule(rule, kind, process.platform);
+      if (wrong !== null) throw new CommandError(EXIT.usage, "RULE_INVALID", `${wrong} Nothing was touched.`);
+    }
   }
   // What the SDK would print in the middle of an answer; it is for those who look for a fault.
   if (!config.debug) globalThis.AI_SDK_LOG_WARNINGS = false;
