@@ -1,10 +1,11 @@
-import { basename, resolve, sep } from "node:path";
+import { basename, resolve } from "node:path";
 import { homeFolder } from "../home.ts";
 import { onDisk } from "../store/address.ts";
 import { allowsCommand, changesMeaning, forbidsCommand, forbidsLine, namesEveryCommand } from "./command-rules.ts";
 import { isLeaf } from "./leaf-commands.ts";
 import { isInside, realPath, shownPath } from "./real-path.ts";
 import { namesPath, PATH_TOOLS, type Places, parseRule, type Rule } from "./rules.ts";
+import { isRunLater } from "./run-later.ts";
 import { isSecret } from "./secrets.ts";
 import { simpleCommands } from "./shell-words.ts";
 
@@ -165,9 +166,7 @@ class Judged {
       own === null ? [] : [own, leadsTo(real, cwd, own) ?? own],
     );
     const guarded = (one: string): boolean =>
-      isSecret(one) ||
-      stores.some((place) => isOfStore(one, place)) ||
-      (isWriting && one.toLowerCase().split(sep).includes(".git"));
+      isSecret(one) || stores.some((place) => isOfStore(one, place)) || (isWriting && isRunLater(one));
     this.isGuarded = [this.given, ...(this.path === null ? [] : [this.path])].some(guarded);
   }
 
