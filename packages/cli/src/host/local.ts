@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ModelMessage } from "ai";
 import { guard, type ListQuery, openStore, type Session, type Store, type Summary } from "holdfast";
+import { foreignInstructions } from "../agent/instructions.ts";
 import type { Config } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { type ResolvedModel, resolveModel } from "../models/resolve.ts";
@@ -48,6 +49,8 @@ export class LocalHost implements Host {
   readonly #unguard: () => void;
   /** Sessions that `latest` would have opened, had it been able to. */
   readonly #passedOver: string[] = [];
+  /** Instructions of folders that are not followed. */
+  readonly #notFollowed = new Set<string>();
 
   constructor(store: Store, config: Config, asks: "person" | "nobody") {
     const ending = new AbortController();
@@ -101,7 +104,7 @@ export class LocalHost implements Host {
   }
 
   get warnings(): readonly string[] {
-    return [...this.#store.warnings, ...this.#passedOver];
+    return [...this.#store.warnings, ...this.#passedOver, ...this.#notFollowed];
   }
 
   list(query?: ListQuery): Promise<{ sessions: readonly Summary[]; next?: string }> {
@@ -193,6 +196,8 @@ export class LocalHost implements Host {
         const chat = new LocalChat(session, model, this.#services, () => this.#chats.delete(id), { isNew });
         if (session.attributes.notes["model"] !== model.name) await session.note("model", model.name);
         await chat.restore();
+        const { cwd = process.cwd() } = session.attributes;
+        for (const words of await foreignInstructions(cwd)) this.#notFollowed.add(words);
         return chat;
       } catch (error) {
         await session.close();
