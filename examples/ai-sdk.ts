@@ -39,22 +39,24 @@ const found = session.interruption;
 if (found) {
   console.log(`turn ${found.turn} was cut off (${found.how.kind})`);
   for (const call of found.calls) console.log(`  ${call.name}: ${call.state}`);
-  // Of the calls without a result, those that are safe to run stay open, and are run; of the others the model is told how far they came.
-  await session.resumeTurn({ calls: "rerun" });
-  await agent.runOpen(tools);
-} else {
-  await session.startTurn({ role: "user", content: "Tell everybody about the release." });
 }
+// `resume` runs the calls that are safe to run, and tells the model how far each of the others got. It answers null if the
+// model had answered: then the turn is over, and there is nothing to ask.
+const turn = found
+  ? await agent.resume(tools)
+  : await session.startTurn({ role: "user", content: "Tell everybody about the release." });
 
-// The messages come from the session. `planner` stands for any model of any provider package.
-const settings = { model: planner, tools, stopWhen: isStepCount(10), toolCallConcurrency: 1 };
-const stream = streamText(agent.wrap(settings));
-const finished = agent.finish(stream);
-let text = "";
-for await (const part of stream.stream) {
-  if (part.type === "text-delta") text += part.text;
-  if (part.type === "text-end") console.log(`model: ${text}`);
-  if (part.type === "text-end") text = "";
+if (turn) {
+  // The messages come from the session. `planner` stands for any model of any provider package.
+  const settings = { model: planner, tools, stopWhen: isStepCount(10), toolCallConcurrency: 1 };
+  const stream = streamText(agent.wrap(settings));
+  const finished = agent.finish(stream);
+  let text = "";
+  for await (const part of stream.stream) {
+    if (part.type === "text-delta") text += part.text;
+    if (part.type === "text-end") console.log(`model: ${text}`);
+    if (part.type === "text-end") text = "";
+  }
+  console.log((await finished).kind);
 }
-console.log((await finished).kind);
 await store.close();

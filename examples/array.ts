@@ -12,7 +12,8 @@ const session =
 // The array goes on where it was. What was cut off in it is closed: the provider accepts it as it stands.
 const messages: Message[] = [...session.messages];
 const found = session.interruption;
-if (found) {
+// A turn that has its answer is over: go on with a prompt, since the array ends with the model's words.
+if (found && !found.answered) {
   console.log(`turn ${found.turn} was cut off (${found.how.kind})`);
   if (found.draft) console.log(`  it was saying: ${found.draft.text}`);
   // Without recorded starts nobody knows whether a tool ran: the calls are "unrecorded", and the model is told to check.
@@ -25,7 +26,7 @@ if (found) {
 
 for (;;) {
   const answer = await stream(messages);
-  // Ends the turn at an answer without calls. By reference this costs what is new, however long the array is.
+  // An answer without calls ends the turn, in the same write. By reference this costs what is new, however long the array is.
   await session.sync(messages);
   const calls = callsIn(answer);
   if (calls.length === 0) break;

@@ -32,19 +32,21 @@ if (found) {
 }
 
 // `resumeTurn` closes what was left open, and says so to the model: which calls never started, and which may have taken effect.
-const turn = found
-  ? await session.resumeTurn()
-  : await session.startTurn({ role: "user", content: "Tell everybody about the release." });
+// A turn that has its answer is not resumed: there is nothing left to ask. `startTurn` records its end.
+const turn =
+  found && !found.answered
+    ? await session.resumeTurn()
+    : await session.startTurn({ role: "user", content: "Tell everybody about the release." });
 
 for (;;) {
   // The loop's own array is gone: `session.messages` is what the provider accepts, whatever happened.
   const draft = turn.draft();
   const answer = await ask(session.messages, (text) => draft.push({ text }), turn.signal);
-  // Was messages.push(answer). When it resolves, the calls are on disk, and only then may a tool run.
-  await draft.commit(answer, { usage: { outputTokens: 42 } });
-  console.log(`model: ${(answer.content[0] as Block).text}`);
-
   const calls = callsIn(answer);
+  // Was messages.push(answer). When it resolves, the calls are on disk, and only then may a tool run.
+  // An answer without calls is the last one: `end` ends the turn in the same write, so that no crash comes in between.
+  await draft.commit(answer, { usage: { outputTokens: 42 }, end: calls.length === 0 });
+  console.log(`model: ${(answer.content[0] as Block).text}`);
   if (calls.length === 0) break;
   const results: Block[] = [];
   for (const { id, name } of calls) {
@@ -57,6 +59,5 @@ for (;;) {
   // Was messages.push(results).
   await turn.append({ role: "user", content: results });
 }
-await turn.end();
 await store.close();
 console.log("done");

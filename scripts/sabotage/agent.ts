@@ -34,6 +34,22 @@ export const agentSabotages: readonly Sabotage[] = [
     look: ADAPTER,
   },
   {
+    name: "adapter: what Holdfast refuses inside a tool is told to the model",
+    room: adapters,
+    file: "tools.ts",
+    find: "const fault = signal.aborted ? null : errorKind(error);",
+    replace: 'const fault: string | null = signal.aborted ? null : "refusal";',
+    look: ADAPTER,
+  },
+  {
+    name: "adapter: a turn that has its answer is asked again",
+    room: adapters,
+    file: "resume.ts",
+    find: "if (interruption?.answered) {",
+    replace: "if (interruption === null) {",
+    look: ADAPTER,
+  },
+  {
     name: "agent: a question that was open at the end of the last process is not asked again",
     room: cli,
     file: "host/chat.ts",

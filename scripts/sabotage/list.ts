@@ -1,6 +1,7 @@
 import { agentSabotages } from "./agent.ts";
 import { postgresSabotages } from "./postgres.ts";
 import { sessionSabotages } from "./sessions.ts";
+import { sqliteSabotages } from "./sqlite.ts";
 
 /** One way to break the store, as a change of its source. Each must be caught by some test. */
 export interface Sabotage {
@@ -18,6 +19,8 @@ export interface Sabotage {
 const SIMULATION = ["simulation"];
 const UNIT = ["unit/folder-"];
 const CONFORMANCE = ["conformance/folder"];
+/** Hostile and giant files. */
+const BOUNDS = ["unit/disk-rules", "unit/scan-file", "unit/frames", "unit/json-text"];
 
 export const sabotages: readonly Sabotage[] = [
   {
@@ -49,16 +52,9 @@ export const sabotages: readonly Sabotage[] = [
     look: ["unit/one-bad-session"],
   },
   {
-    name: "journal: a record may nest as deep as it likes",
-    file: "journal/decode.ts",
-    find: "if (last - start > LONG_BYTES && nestsDeeper(bytes.subarray(start, last))) return null;",
-    replace: "",
-    look: ["unit/one-bad-session"],
-  },
-  {
     name: "journal: a long line is parsed however deep it nests",
     file: "journal/decode.ts",
-    find: "if (text.length > 2 * RECORD_LEVELS_MAX && isDeeper(value, RECORD_LEVELS_MAX)) return null;",
+    find: "  if (isLong && !isJson(bytes, start, last)) return null;\n",
     replace: "",
     look: ["unit/one-bad-session"],
   },
@@ -192,9 +188,30 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "two writers: a segment that the newest one does not go on from counts",
     file: "stores/folder/segment.ts",
-    find: "    place = link.header && placeBefore(link.header);",
+    find: "    place = link.header && placeBefore(link.header, link.number);",
     replace: "    place = null;",
     look: ["unit/fence", "corpus"],
+  },
+  {
+    name: "damage: a header with something before it is taken for lost",
+    file: "stores/folder/segment.ts",
+    find: '  if (record?.kind === "segment") return { header: record, begins: record.seq, isLost: false };\n',
+    replace: "",
+    look: ["corpus"],
+  },
+  {
+    name: "damage: pieces of a header hide records of the segment before",
+    file: "stores/folder/segment.ts",
+    find: "record.seq - (isDamaged ? 1 : 0)",
+    replace: "record.seq - strays.filter(({ after, line }) => after === 0 && line).length",
+    look: ["corpus"],
+  },
+  {
+    name: "damage: a tail without its segment becomes part of a new one",
+    file: "stores/folder/writer.ts",
+    find: "    setTailsAside(this.#disk, this.#folder, number);\n",
+    replace: "",
+    look: ["unit/folder-tail"],
   },
   {
     name: "the hard lock is given away by a close",
@@ -342,15 +359,15 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "the list trusts its catalogue",
     file: "stores/folder/summary.ts",
-    find: "  if (!found || found.size !== row.size || found.mtimeMs !== row.mtimeMs) return false;",
+    find: "  if (!found || found.size !== row.size || found.mtimeMs !== row.mtimeMs || hasOtherNames(found)) return false;",
     replace: "  if (!found) return false;",
     look: UNIT,
   },
   {
     name: "files that everybody can read",
     file: "disk/node-disk.ts",
-    find: "FLAGS[mode], 0o600)",
-    replace: "FLAGS[mode], 0o644)",
+    find: "FLAGS.create, 0o600)",
+    replace: "FLAGS.create, 0o644)",
     look: UNIT,
   },
   {
@@ -358,7 +375,119 @@ export const sabotages: readonly Sabotage[] = [
     file: "disk/node-disk.ts",
     find: "const O_NOFOLLOW = fs.constants.O_NOFOLLOW ?? 0;",
     replace: "const O_NOFOLLOW = 0;",
+    look: BOUNDS,
+  },
+  {
+    name: "a pipe that took the place of a file is read",
+    file: "disk/node-disk.ts",
+    find: "      assertStoreFile(path, toStat(fs.fstatSync(fd)));\n",
+    replace: "",
+    look: BOUNDS,
+  },
+  {
+    name: "sessions of other users are taken for one's own",
+    file: "disk/file-rules.ts",
+    find: "owner === user || owner === 0) return;",
+    replace: "owner >= 0) return;",
+    look: BOUNDS,
+  },
+  {
+    name: "SQLite opens whatever stands beside its file",
+    file: "disk/database-file.ts",
+    find: "    if (found) assertStoreFile(file, found);\n",
+    replace: "",
+    look: BOUNDS,
+  },
+  {
+    name: "a database is asked whatever is in it",
+    file: "disk/database-file.ts",
+    find: "return schemaText(database) === schemaText(model);",
+    replace: 'return schemaText(model) !== "";',
+    look: BOUNDS,
+  },
+  {
+    name: "folders that another process has just made are not synced",
+    file: "disk/folders.ts",
+    find: "  for (let at = path; at !== dirname(at); at = dirname(at)) {\n    try",
+    replace: "  for (const at of [path]) {\n    try",
+    look: BOUNDS,
+  },
+  {
+    name: "a giant is read to its end",
+    file: "stores/folder/scan-file.ts",
+    find: "segmentBytesMax - offset - filled);",
+    replace: "segmentBytesMax * 1e6 - offset - filled);",
+    look: BOUNDS,
+  },
+  {
+    name: "a line without an end is looked at from its beginning again and again",
+    file: "stores/folder/scan-file.ts",
+    find: "rest = scan.feedLong(buffer, 0, filled, offset);",
+    replace: "rest = Math.min(7, scan.feedLong(buffer, 0, filled, offset));",
+    look: BOUNDS,
+  },
+  {
+    name: "frames are unpacked whatever they say of their size",
+    file: "stores/folder/frames.ts",
+    find: "frameHeader(file, position)?.size !== size",
+    replace: "frameHeader(file, position) === null",
+    look: BOUNDS,
+  },
+  {
+    name: "all strays are told apart, however many",
+    file: "journal/chain.ts",
+    find: "if (this.#damage.length + this.#outcasts.size < STRAYS_MAX) return;",
+    replace: "if (this.#damage.length + this.#outcasts.size < STRAYS_MAX * 10) return;",
+    look: BOUNDS,
+  },
+  {
+    name: "what is nested too deep is a record",
+    file: "journal/decode.ts",
+    find: "isNestedTooDeep(value)) return null;",
+    replace: "isNestedTooDeep(value, 1e6)) return null;",
+    look: BOUNDS,
+  },
+  {
+    name: "one session that cannot be read ends the list",
+    file: "stores/folder/listing.ts",
+    find: "        unreadable.push(unreadableRow(id, row, before + id, error));",
+    replace: '        throw diskFailure(error, "list the sessions", before + id, String(row));',
     look: UNIT,
+  },
+  {
+    name: "an epoch that is still to come is believed in",
+    file: "stores/folder/epoch.ts",
+    find: "(epoch as number) >= 1 && (epoch as number) <= number",
+    replace: "(epoch as number) >= 1",
+    look: UNIT,
+  },
+  {
+    name: "a file that is somewhere else too is emptied",
+    file: "stores/lease.ts",
+    find: "      if (hasOtherNames(stat)) throw sharedContent(path);\n",
+    replace: "",
+    look: UNIT,
+  },
+  {
+    name: "a segment that is somewhere else too is appended to",
+    file: "stores/folder/heal.ts",
+    find: "found.size === lastClose.bytes && !hasOtherNames(found)",
+    replace: "found.size === lastClose.bytes",
+    look: ["unit/folder-bounds"],
+  },
+  {
+    name: "a segment that is somewhere else too gets a newline",
+    file: "stores/folder/heal.ts",
+    find: "      if (hasOtherNames(file.stat())) return;\n",
+    replace: "",
+    look: ["unit/folder-bounds"],
+  },
+  {
+    name: "a claim of any number counts",
+    file: "stores/folder/segment.ts",
+    find: "const match = CLAIM_NAME.exec(name);",
+    replace: "const match = /^(\\d{6,})\\.claim$/.exec(name);",
+    look: ["unit/folder-bounds"],
   },
   {
     name: "any id becomes a path",
@@ -389,6 +518,7 @@ export const sabotages: readonly Sabotage[] = [
     look: UNIT,
   },
   ...sessionSabotages,
+  ...sqliteSabotages,
   ...agentSabotages,
   ...postgresSabotages,
 ];

@@ -27,9 +27,31 @@ export const sessionSabotages: readonly Sabotage[] = [
   },
   {
     name: "session: the turn before is not said to have been left",
-    file: "session/session.ts",
-    find: 'if (last && !last.ended) unit.push({ kind: "turn.ended", turn: last.number, outcome: "left" });',
-    replace: "",
+    file: "session/resume.ts",
+    find: '  return [{ kind: "turn.ended", turn: turn.number, outcome }];',
+    replace: "  return [];",
+    look: SESSIONS,
+  },
+  {
+    name: "session: the end of a turn is a write of its own, behind its answer",
+    file: "session/turn.ts",
+    find: "const unit = [...closed, ...items.records, ...ended];\n    const other = (taken.isAnswer || end) && this.#draft !== draft ? this.#draft : null;\n    const appended = log.append(unit);",
+    replace:
+      "const other = (taken.isAnswer || end) && this.#draft !== draft ? this.#draft : null;\n    const first = log.append([...closed, ...items.records]);\n    const appended = end ? log.append(ended) : first;",
+    look: SESSIONS,
+  },
+  {
+    name: "sync: the end of a turn is a write of its own, behind its answer",
+    file: "session/sync-plan.ts",
+    find: 'if (last?.kind === "append") steps[steps.length - 1] = { ...last, end: true };\n    else steps.push',
+    replace: "void last;\n    steps.push",
+    look: ["unit/sync-plan"],
+  },
+  {
+    name: "session: what Holdfast refuses inside a tool is told to the model",
+    file: "session/turn.ts",
+    find: "fault = this.signal.aborted ? null : this.#faultOf(error);",
+    replace: "fault = null;",
     look: SESSIONS,
   },
   {

@@ -42,10 +42,64 @@ export const errorCodes = [
   "SYNC_REWRITE",
   "TURN_ENDED",
   "TURN_OPEN",
+  "TURN_UNANSWERED",
   "UNDO_TOO_LATE",
 ] as const;
 
 export type ErrorCode = (typeof errorCodes)[number];
+
+/**
+ * What an error means for a program that works on a turn.
+ * - `store`: nothing more can be recorded, or it is in doubt whether something was.
+ * - `misuse`: the program uses Holdfast wrongly, and would be refused again.
+ * - `refusal`: an answer that the program, or its model, can act on: no such session, it is in use.
+ */
+export type ErrorKind = "store" | "misuse" | "refusal";
+
+const KINDS: Readonly<Record<ErrorCode, ErrorKind>> = {
+  ATTRIBUTE_INVALID: "refusal",
+  CALLS_OPEN: "misuse",
+  CALL_TAKEN: "misuse",
+  CALL_UNKNOWN: "misuse",
+  CURSOR_STALE: "refusal",
+  DIALECT_UNKNOWN: "refusal",
+  DRAFT_DISCARDED: "misuse",
+  FILE_REPLACED: "store",
+  FORMAT_NEWER: "refusal",
+  ID_INVALID: "refusal",
+  JOURNAL_CLOSED: "store",
+  JOURNAL_UNREADABLE: "refusal",
+  LEASE_LOST: "store",
+  MESSAGE_ID_TAKEN: "misuse",
+  MESSAGE_NOT_JSON: "misuse",
+  MESSAGE_UNFIT: "misuse",
+  MESSAGE_UNKNOWN: "refusal",
+  NOTHING_TO_RESUME: "refusal",
+  NOT_SUPPORTED: "misuse",
+  PATH_UNSAFE: "refusal",
+  QUERY_INVALID: "refusal",
+  QUEUE_UNKNOWN: "refusal",
+  RECORD_INVALID: "misuse",
+  RECORD_NOT_JSON: "misuse",
+  RECORD_TOO_LARGE: "refusal",
+  SESSION_BUSY: "refusal",
+  SESSION_CLOSED: "store",
+  SESSION_EXISTS: "refusal",
+  SESSION_NOT_FOUND: "refusal",
+  STEP_SPLIT: "misuse",
+  STORE_CLOSED: "store",
+  STORE_FORBIDDEN: "store",
+  STORE_FULL: "store",
+  STORE_IO: "store",
+  STORE_URL_INVALID: "refusal",
+  SYNC_FAILED: "store",
+  SYNC_FOREIGN: "misuse",
+  SYNC_REWRITE: "misuse",
+  TURN_ENDED: "misuse",
+  TURN_OPEN: "misuse",
+  TURN_UNANSWERED: "refusal",
+  UNDO_TOO_LATE: "refusal",
+};
 
 /**
  * The one error class. `code` is stable and documented in docs/ERRORS.md; `facts` are small values for programs (path,
@@ -71,6 +125,15 @@ export class HoldfastError extends Error {
 export function isHoldfastError(error: unknown, ...codes: ErrorCode[]): error is HoldfastError {
   if (!(error instanceof Error) || error.name !== "HoldfastError" || !("code" in error)) return false;
   return codes.length === 0 || codes.includes(error.code as ErrorCode);
+}
+
+/**
+ * Which kind of error it is; null if it is none of Holdfast's. An agent stops at `store` and `misuse`: told to the model
+ * as the error of a tool, they would come again at each try. A code that is not known here, of a newer version, is `misuse`.
+ */
+export function errorKind(error: unknown): ErrorKind | null {
+  if (!isHoldfastError(error)) return null;
+  return Object.hasOwn(KINDS, error.code) ? KINDS[error.code] : "misuse";
 }
 
 /** The `code` of a system error (`ENOSPC`), or undefined. */

@@ -7,7 +7,7 @@ export { type DialectName, dialects } from "./dialects/index.ts";
 export type { OpenAIChatMessage } from "./dialects/openai-chat.ts";
 export type { OpenAIResponsesItem } from "./dialects/openai-responses.ts";
 export { wellFormed } from "./dialects/well-formed.ts";
-export { type ErrorCode, errorCodes, HoldfastError, isHoldfastError } from "./errors.ts";
+export { type ErrorCode, type ErrorKind, errorCodes, errorKind, HoldfastError, isHoldfastError } from "./errors.ts";
 export { type Guard, type GuardOptions, guard } from "./guard/guard.ts";
 export type {
   Appended as JournalAppended,
@@ -35,6 +35,7 @@ export { defaultAddress } from "./session/address.ts";
 export { credentials } from "./session/redact/credentials.ts";
 export { openStore, openStoreWith } from "./session/store.ts";
 export type {
+  AnswerOptions,
   Appended,
   AppendOptions,
   Attributes,

@@ -6,12 +6,16 @@ export class CountingDisk {
   readonly read = new Map<string, number>();
   /** Calls, by the method's name. */
   readonly calls = new Map<string, number>();
+  /** The paths of files that are open now. */
+  readonly open: string[] = [];
 
   readonly disk: Disk = {
     ...counted(nodeDisk, (name) => this.#count(name)),
     open: (path, mode) => {
       this.#count("open");
-      return this.#file(nodeDisk.open(path, mode));
+      const file = nodeDisk.open(path, mode);
+      this.open.push(path);
+      return this.#file(file);
     },
   };
 
@@ -50,7 +54,10 @@ export class CountingDisk {
         this.#count("sync");
         file.syncNow();
       },
-      close: () => file.close(),
+      close: () => {
+        file.close();
+        this.open.splice(this.open.indexOf(file.path), 1);
+      },
     };
   }
 

@@ -1,6 +1,7 @@
 import { createHash, createHmac } from "node:crypto";
 import { asSchema, generateId, type ModelMessage, type ToolSet } from "ai";
 import { type CallPart, type Decision, inputOf, ownTool } from "./content.ts";
+import { copied } from "./copied.ts";
 
 type Status = { readonly type: string; readonly reason?: string | undefined };
 
@@ -87,8 +88,9 @@ export class Approvals {
     return status;
   }
 
-  /** As the SDK's `resolveToolApproval` does: the settings first, then the tool itself. */
-  async #ask(toolCall: CallPart, scope: Scope): Promise<Status> {
+  /** As the SDK's `resolveToolApproval` does: the settings first, then the tool itself. What a rule does to the input it is given changes nothing (R19). */
+  async #ask(given: CallPart, scope: Scope): Promise<Status> {
+    const toolCall = { ...given, input: copied(given.input) };
     const { toolApproval, tools } = this.#configuration;
     const { toolsContext, runtimeContext, messages } = scope;
     if (typeof toolApproval === "function") {

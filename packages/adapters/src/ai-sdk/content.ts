@@ -1,4 +1,5 @@
 import type { AssistantContent, ContentPart, ModelMessage, ToolContent, ToolResultPart, ToolSet } from "ai";
+import { copied } from "./copied.ts";
 
 /** A part of a response, as the SDK hands it to `onLanguageModelCallEnd`. */
 export type Part = ContentPart<ToolSet>;
@@ -12,6 +13,19 @@ export interface Decision {
   readonly status: "user-approval" | "approved" | "denied";
   readonly reason: string | undefined;
   readonly signature: string | undefined;
+}
+
+/** As it is now: others work with the same parts while it is decided what is recorded of them (R19). What the SDK keeps under a symbol comes along. */
+export function snapshot<P extends Part>(part: P): P {
+  const copy: Record<string, unknown> = { ...part };
+  for (const symbol of Object.getOwnPropertySymbols(part))
+    Object.defineProperty(copy, symbol, Object.getOwnPropertyDescriptor(part, symbol)!);
+  for (const name of ["input", "output", "providerMetadata"] as const)
+    if (name in copy) copy[name] = copied(copy[name]);
+  // Its bytes may be the application's, too.
+  if (part.type === "file" || part.type === "reasoning-file")
+    copy["file"] = { base64: part.file.base64, mediaType: part.file.mediaType };
+  return copy as P;
 }
 
 /**
@@ -153,11 +167,11 @@ export function ownTool(tools: ToolSet | undefined, name: string): Tool | undefi
   return tools && Object.hasOwn(tools, name) ? tools[name] : undefined;
 }
 
-/** As the SDK words errors for the model. */
+/** As the SDK words errors for the model; of what it has no words for (a symbol, a function), what the language says. */
 export function messageOf(error: unknown): string {
   if (error === null || error === undefined) return "unknown error";
   if (typeof error === "string") return error;
-  return error instanceof Error ? error.toString() : JSON.stringify(error);
+  return error instanceof Error ? error.toString() : (JSON.stringify(error) ?? String(error));
 }
 
 /** A schema may make dates, sets or instances of the input. The provider's package sends them as JSON; so they are recorded as JSON. */
@@ -170,6 +184,17 @@ export function plainOutput(output: Output): Output {
   return output?.type === "json" || output?.type === "error-json"
     ? ({ ...output, value: jsonOf(output.value) } as Output)
     : output;
+}
+
+/** A tool's value as it is when the tool returns. What JSON has no words for, and bytes, the session puts into words of its own. */
+export function returnedValue(value: unknown): unknown {
+  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value) || value instanceof ArrayBuffer)
+    return value;
+  try {
+    return jsonOf(value);
+  } catch {
+    return value;
+  }
 }
 
 function jsonOf(value: unknown): unknown {

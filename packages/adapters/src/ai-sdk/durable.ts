@@ -1,7 +1,9 @@
 import type { ModelMessage, ToolSet } from "ai";
 import type { Session } from "holdfast";
 import { copied } from "./copied.ts";
+import { withOwnInputs } from "./open-inputs.ts";
 import { finishAs, outcomeOf } from "./outcome.ts";
+import { resumeTurn } from "./resume.ts";
 import { runOpen } from "./run-open.ts";
 import { Runs } from "./runs.ts";
 import type { Durable, DurableOptions, ToolSettings } from "./surface.ts";
@@ -25,7 +27,7 @@ export function durable(session: Session<ModelMessage>, options: DurableOptions 
   const runs = new Runs();
   const unrecorded = UNRECORDED.get(session) ?? new Unrecorded();
   UNRECORDED.set(session, unrecorded);
-  const messages = (): ModelMessage[] => session.messages.map(copied);
+  const messages = (): ModelMessage[] => withOwnInputs(session.messages.map(copied), session.turn?.open ?? []);
   const self: Durable = {
     wrap: (settings) =>
       wrapped(settings, {
@@ -36,14 +38,21 @@ export function durable(session: Session<ModelMessage>, options: DurableOptions 
         begun: (run) => runs.add(run),
       }),
     messages,
+    resume: async (tools, { calls, draft, approvals, ...settings } = {}) => {
+      // What is known of a call must be recorded before the model is told that nothing is.
+      await unrecorded.record();
+      const turn = await resumeTurn(session, { calls, draft, approvals });
+      if (turn) await self.runOpen(tools, settings);
+      return turn;
+    },
     runOpen: async (tools: ToolSet, settings: ToolSettings = {}) => {
       await unrecorded.record();
       await runOpen({ session, tools, settings, options, unrecorded });
     },
-    outcome: (run) => outcomeOf(run, runs.claim(run, session.turn)),
+    outcome: (run) => outcomeOf(run, session.turn, runs),
     finish: async (run) => {
       const { turn } = session;
-      const outcome = await outcomeOf(run, runs.claim(run, turn));
+      const outcome = await outcomeOf(run, turn, runs);
       if (turn) await finishAs(outcome, turn);
       return outcome;
     },

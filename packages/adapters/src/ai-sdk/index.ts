@@ -1,11 +1,15 @@
 export { durable } from "./durable.ts";
 export type {
+  ApprovalAnswer,
   Durable,
   DurableOptions,
   Prompted,
+  ResumeSettings,
   Run,
   RunOutcome,
   Settings,
   ToolSettings,
   WaitingCall,
 } from "./surface.ts";
+export { uiChunks } from "./ui-chunks.ts";
+export { type UIMessagesOptions, uiMessages } from "./ui-messages.ts";

@@ -25,12 +25,12 @@ export function recordedModel(given: LanguageModel, run: RunState): Model {
     middleware: {
       specificationVersion: "v4",
       transformParams: async ({ params, model }) => {
-        const signal = joined(params.abortSignal, run.live().signal, run.stopped);
+        const abortSignal = joined(run.stopped, run.live().signal, params.abortSignal);
         const given = inCallOrder(params.prompt);
         // Half a character, which a tool leaves that cuts its output, is refused by every provider.
         const prompt = wellFormed(given);
         if (prompt !== given) originals.set(prompt, given);
-        return privately({ ...params, prompt, ...(signal ? { abortSignal: signal } : {}) }, model);
+        return privately({ ...params, prompt, abortSignal }, model);
       },
       wrapGenerate: async ({ doGenerate, params, model }) => {
         const asked = await run.ask("generate", asGiven(params), model);
@@ -52,7 +52,7 @@ export function recordedModel(given: LanguageModel, run: RunState): Model {
           const watched = new TransformStream<StreamPart, StreamPart>({
             transform(given, controller) {
               const part = ids.of(given);
-              if (part.type === "error") asked.error = part.error ?? new Error("The model failed without a word.");
+              if (part.type === "error") asked.error ??= part.error ?? new Error("The model failed without a word.");
               const delta = deltas.of(part);
               if (delta) asked.draft.push(delta);
               controller.enqueue(part);
@@ -75,9 +75,9 @@ function byName(name: string): Model {
   return (provider ?? gateway).languageModel(name);
 }
 
-export function joined(...signals: (AbortSignal | null | undefined)[]): AbortSignal | undefined {
-  const given = [...new Set(signals.filter((signal) => signal != null))];
-  return given.length > 1 ? AbortSignal.any(given) : given[0];
+/** Fires when one of them does. */
+export function joined(own: AbortSignal, ...others: (AbortSignal | null | undefined)[]): AbortSignal {
+  return AbortSignal.any([own, ...others.filter((signal) => signal != null)]);
 }
 
 /** Which part of the message each delta belongs to: parallel tool inputs interleave. */

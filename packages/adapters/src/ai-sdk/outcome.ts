@@ -1,6 +1,8 @@
 import type { ModelMessage } from "ai";
 import { isHoldfastError, type OpenCall, type Turn } from "holdfast";
+import { copied } from "./copied.ts";
 import type { RunState } from "./run.ts";
+import type { Runs } from "./runs.ts";
 import type { Run, RunOutcome, WaitingCall } from "./surface.ts";
 
 interface Streamed {
@@ -14,17 +16,18 @@ interface Ended {
   readonly thrown?: { readonly error: unknown } | null;
 }
 
-/** What a run came to. `stateOf`: the run that it is, once it is over. Rejects with what the store failed with. */
-export async function outcomeOf(run: Run, stateOf: () => RunState | null): Promise<RunOutcome> {
-  const { step, thrown } = await ended(run);
+/** What a run came to. Rejects with what the store failed with, or with what Holdfast refused. */
+export async function outcomeOf(run: Run, turn: Turn<ModelMessage> | null, runs: Runs): Promise<RunOutcome> {
+  const stateOf = runs.claim(run, turn);
+  const { step, thrown } = await endedOrFailed(run, stateOf, runs);
   const state = stateOf();
   if (state?.failure) throw state.failure.error;
   const stopped = stoppedBy(state, thrown?.error);
   if (stopped) {
-    if (isHoldfastError(stopped.reason) && stopped.reason.code !== "SESSION_CLOSED") throw stopped.reason;
+    if (isHoldfastError(stopped.reason)) throw stopped.reason;
     return isTimeout(stopped.reason) ? { kind: "failed", error: stopped.reason } : { kind: "aborted" };
   }
-  const asked = state?.asked ?? null;
+  const asked = state?.asked;
   if (asked && !asked.isAnswered) {
     const error = asked.error ?? thrown?.error ?? new Error("The model's answer ended before it was complete.");
     return { kind: "failed", error };
@@ -50,6 +53,19 @@ export async function finishAs(outcome: RunOutcome, turn: Turn<ModelMessage>): P
       const calls = approvals.map(({ toolCallId }) => toolCallId);
       return turn.suspend(calls.length > 0 ? { reason: "approval", calls } : { reason: "result" });
     }
+  }
+}
+
+/** A run that has failed is not waited for: a tool that never ends would keep the SDK, and nobody would hear of the failure. */
+async function endedOrFailed(run: Run, stateOf: () => RunState | null, runs: Runs): Promise<Ended> {
+  const { promise: failed, resolve } = Promise.withResolvers<Ended>();
+  const unwatch = runs.watch(() => {
+    if (stateOf()?.failure) resolve({});
+  });
+  try {
+    return await Promise.race([ended(run), failed]);
+  } finally {
+    unwatch();
   }
 }
 
@@ -92,7 +108,7 @@ function isWhole(step: unknown): boolean {
 }
 
 function waitingCall({ id, name, input }: OpenCall): WaitingCall {
-  return { toolCallId: id, toolName: name, input };
+  return { toolCallId: id, toolName: name, input: copied(input) };
 }
 
 function requestsIn(step: unknown): Extract<RunOutcome, { kind: "waiting" }>["approvals"] {

@@ -1,10 +1,10 @@
 import type { ModelMessage, ToolSet } from "ai";
-import { dialects, type OpenCall, type Session, type Turn } from "holdfast";
+import { dialects, errorKind, type OpenCall, type Session, type Turn } from "holdfast";
 import { contextOf } from "./approvals.ts";
 import { errorOutput, ownTool } from "./content.ts";
 import { copied } from "./copied.ts";
 import type { DurableOptions, ToolSettings } from "./surface.ts";
-import { recordedTools } from "./tools.ts";
+import { failTurn, recordedTools } from "./tools.ts";
 import type { Unrecorded } from "./unrecorded.ts";
 
 interface Left {
@@ -26,7 +26,10 @@ export async function runOpen({ session, tools, settings, options, unrecorded }:
       turn.signal.throwIfAborted();
       return { turn, part: null };
     },
-    fail: (error: unknown) => failed.abort(error),
+    fail: (error: unknown) => {
+      failed.abort(error);
+      if (errorKind(error) === "misuse") failTurn(turn, error);
+    },
     stopped: failed.signal,
     unrecorded,
   };

@@ -1,8 +1,10 @@
 import type { LanguageModelMiddleware, LanguageModelUsage, ModelMessage, ToolSet } from "ai";
-import { type Draft, isHoldfastError, type OpenCall, type Session, type Turn, type Usage } from "holdfast";
+import { type Draft, errorKind, isHoldfastError, type OpenCall, type Session, type Turn, type Usage } from "holdfast";
 import type { Approvals, Scope } from "./approvals.ts";
-import { type CallPart, type Decision, ownTool, type Part, responseMessages } from "./content.ts";
+import { type CallPart, type Decision, ownTool, type Part, responseMessages, snapshot } from "./content.ts";
+import { copied } from "./copied.ts";
 import { resultsIn } from "./sent-results.ts";
+import { failTurn } from "./tools.ts";
 import type { Unrecorded } from "./unrecorded.ts";
 
 export type ModelParams = Parameters<NonNullable<LanguageModelMiddleware["wrapStream"]>>[0]["params"];
@@ -63,7 +65,7 @@ export class RunState {
     return this.#asked;
   }
 
-  /** The store failed, and with it the run. */
+  /** What the run failed with: the store's error, or a refusal. */
   get failure(): { readonly error: unknown } | null {
     return this.#failure;
   }
@@ -81,6 +83,8 @@ export class RunState {
   fail(error: unknown): void {
     this.#failure ??= { error };
     this.#stop.abort(error);
+    // That its store has failed, the turn knows by itself; one that is only full leaves it open.
+    if (this.#turn && errorKind(error) === "misuse") failTurn(this.#turn, error);
   }
 
   /** Records what found no space before. Whether there was anything. */
@@ -90,7 +94,7 @@ export class RunState {
 
   /** What a person says while it runs, before the model hears it. */
   async steered(messages: readonly ModelMessage[]): Promise<void> {
-    for (const message of messages) await this.#recording(this.live().append(message));
+    for (const message of messages.map(copied)) await this.#recording(this.live().append(message));
   }
 
   /** Calls of tools that the application runs itself. */
@@ -145,12 +149,13 @@ export class RunState {
         if (spent) await asked.turn.usage(spent);
         return;
       }
-      const calls = content.filter((part): part is CallPart => part.type === "tool-call");
+      const parts = content.map(snapshot);
+      const calls = parts.filter((part): part is CallPart => part.type === "tool-call");
       if (violates(asked.params.toolChoice, calls, finishReason)) {
         await asked.draft.discard("the SDK refused it: it does not keep to the tool choice");
         return;
       }
-      const messages = await this.#made(asked, content, calls);
+      const messages = await this.#made(asked, parts, calls);
       if (!messages) return;
       await this.#commit(asked, messages, usageOf(usage));
       for (const part of calls) this.#calls.set(part.toolCallId, { turn: asked.turn, part });

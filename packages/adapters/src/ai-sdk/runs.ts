@@ -15,10 +15,20 @@ export class Runs {
   readonly #claimed = new WeakSet<RunState>();
   /** By result: one may be asked about twice. */
   readonly #known = new WeakMap<object, RunState>();
+  readonly #watchers = new Set<() => void>();
 
   add(run: RunState): void {
     this.#begun.push(run);
     if (this.#begun.length > KEPT) this.#begun.shift();
+    run.stopped.addEventListener("abort", () => {
+      for (const watcher of this.#watchers) watcher();
+    });
+  }
+
+  /** Calls back whenever a run has failed. Answers the way to stop that. */
+  watch(watcher: () => void): () => void {
+    this.#watchers.add(watcher);
+    return () => this.#watchers.delete(watcher);
   }
 
   /** To be asked when the run is over. */

@@ -1,6 +1,7 @@
 import type { ModelMessage } from "ai";
 import type { OpenCall, Outcome } from "holdfast";
 import { messageOf, type Output, plainOutput } from "./content.ts";
+import { copied } from "./copied.ts";
 import type { ModelParams } from "./run.ts";
 
 /**
@@ -18,8 +19,9 @@ export function resultsIn(
     if (message.role !== "tool") return [];
     return message.content.flatMap((part) => {
       if (part.type !== "tool-result" || !waiting.delete(part.toolCallId)) return [];
-      const { toolCallId, toolName, providerOptions } = part;
-      const output = plainOutput(part.output as Output);
+      // Copies: they are recorded one after the other.
+      const { toolCallId, toolName, providerOptions } = copied(part);
+      const output = copied(plainOutput(part.output as Output));
       const options = providerOptions === undefined ? {} : { providerOptions };
       const shown = { type: "tool-result" as const, toolCallId, toolName, output, ...options };
       return [{ call: toolCallId, outcome: outcomeOf(output), shown: { role: "tool" as const, content: [shown] } }];

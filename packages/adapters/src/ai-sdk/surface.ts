@@ -1,4 +1,5 @@
 import type { LanguageModel, ModelMessage, ToolSet } from "ai";
+import type { ResumeOptions, Turn } from "holdfast";
 
 /** The settings of `streamText`, `generateText` or `ToolLoopAgent` that this adapter touches; all others pass through as they are. */
 export interface Settings {
@@ -43,6 +44,21 @@ export interface ToolSettings {
   readonly experimental_sandbox?: unknown;
 }
 
+/** What a person decided of a call that waited: `approvalId` is that of the request. */
+export interface ApprovalAnswer {
+  readonly approvalId: string;
+  readonly approved: boolean;
+  readonly reason?: string | undefined;
+}
+
+export interface ResumeSettings extends ToolSettings {
+  /** The answers to all requests for approval that are open. Recorded before anything runs. */
+  readonly approvals?: readonly ApprovalAnswer[] | undefined;
+  /** As in `session.resumeTurn`. Default: what waits for a person stays open, what is safe to run is run, the rest is closed. */
+  readonly calls?: ResumeOptions["calls"] | undefined;
+  readonly draft?: ResumeOptions["draft"] | undefined;
+}
+
 /** Makes the runs of an AI SDK agent durable in one session. */
 export interface Durable {
   /**
@@ -53,6 +69,11 @@ export interface Durable {
   wrap<S extends Settings>(settings: S): Prompted<S>;
   /** A copy of what the model is to see now: give it as `messages`. */
   messages(): ModelMessage[];
+  /**
+   * Goes on with the interrupted turn: what a person decided is recorded, calls that are safe to run are run with these tools, of the others the model is told how far each got. Answers the turn: ask the model next.
+   * Answers null if there is nothing to ask now: the model had answered (`interruption.answered`), and the turn is ended as completed; or calls wait for a person, and the turn is left as it is. Throws as `session.resumeTurn` and `runOpen` do.
+   */
+  resume(tools: ToolSet, settings?: ResumeSettings): Promise<Turn<ModelMessage> | null>;
   /**
    * Runs the calls that `resumeTurn` left open (`turn.open`) with these tools, and records their results. Do it before the model is asked again. Calls that wait for approval, or were approved, are left to the SDK; so are tools
    * without `execute` to the application. Rejects if the store failed, or a context does not fit its tool.

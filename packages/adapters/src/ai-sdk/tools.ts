@@ -1,6 +1,7 @@
 import type { ModelMessage, ToolExecutionOptions, ToolSet } from "ai";
-import { dialects, isHoldfastError, type Outcome, type Turn } from "holdfast";
-import { errorOutput, modelOutput, type Output } from "./content.ts";
+import { dialects, errorKind, isHoldfastError, type Outcome, type Turn } from "holdfast";
+import { errorOutput, modelOutput, type Output, returnedValue } from "./content.ts";
+import { copied } from "./copied.ts";
 import { joined } from "./model.ts";
 import type { DurableOptions } from "./surface.ts";
 import type { Unrecorded } from "./unrecorded.ts";
@@ -10,7 +11,7 @@ type Options = ToolExecutionOptions<unknown>;
 type Execute = (input: unknown, options: Options) => unknown;
 type ToModelOutput = NonNullable<Tool["toModelOutput"]>;
 
-/** Whom a wrapped tool asks whether it may run, and tells that the store has failed. */
+/** Whom a wrapped tool asks whether it may run, and tells of a failure that ends the run. */
 export interface Gate {
   /** Throws if the call may not run. */
   callOf(toolCallId: string): {
@@ -18,7 +19,7 @@ export interface Gate {
     readonly part: { readonly providerMetadata?: unknown } | null;
   };
   fail(error: unknown): void;
-  /** Fires when the store has failed: what still runs had better stop. */
+  /** Fires when the run has failed: what still runs had better stop. */
   readonly stopped: AbortSignal;
   /** Where outcomes wait that found no space. */
   readonly unrecorded: Unrecorded;
@@ -58,12 +59,13 @@ function recordedTool(name: string, tool: Tool, gate: Gate, replay: "safe" | "ne
     const { turn, part } = gate.callOf(toolCallId);
     options.abortSignal?.throwIfAborted();
     await storing(gate, turn.toolStarted(toolCallId, { replay }));
-    const signal = joined(options.abortSignal, turn.signal, gate.stopped);
+    const signal = joined(turn.signal, gate.stopped, options.abortSignal);
     const metadata = part?.providerMetadata;
     let isOver = false;
     const end = async (outcome: Outcome, output: Output | null): Promise<void> => {
       isOver = true;
-      const shown = output && shownAs(toolCallId, name, outcome, output, metadata);
+      // Copies: it may have to be recorded later, when there is space (R19).
+      const shown = output && copied(shownAs(toolCallId, name, outcome, output, metadata));
       const record = (): Promise<void> =>
         shown ? turn.toolEnded(toolCallId, outcome, shown) : turn.toolEnded(toolCallId, outcome);
       try {
@@ -76,23 +78,30 @@ function recordedTool(name: string, tool: Tool, gate: Gate, replay: "safe" | "ne
     let value: unknown;
     try {
       // Stopped while its start was being written: then it does not run.
-      signal?.throwIfAborted();
-      const made = execute(input, signal ? { ...options, abortSignal: signal } : options);
+      signal.throwIfAborted();
+      // A copy: what the tool does to it would else be sent as the model's own words, and is not what is recorded (R1).
+      const made = execute(copied(input), { ...options, abortSignal: signal });
       if (isIterable(made)) {
         for await (const one of made) {
           value = one;
           yield one;
         }
       } else value = await made;
+      const returned = returnedValue(value);
       // What cannot be shown stops the SDK by itself; that the tool has run is recorded all the same.
       const output = await modelOutput(shape, toolCallId, input, value).catch(() => null);
-      await end({ value }, output);
+      await end({ value: returned }, output);
       return value;
     } catch (error) {
-      // It could not record something of its own (the process that it runs in, a sub-agent's session): that is no outcome. That it was stopped since the store failed elsewhere, is.
-      if (isStoreFailure(error) && error !== gate.stopped.reason) gate.fail(error);
-      else if (!isOver) await end({ error: error ?? "unknown error" }, worded(error));
+      // What Holdfast refuses inside a tool ends the run: the model would only try again. What a tool runs into because it was stopped does not.
+      const fault = signal.aborted ? null : errorKind(error);
+      // It could not record something of its own (the process that it runs in, a sub-agent's session): how far it came is not known.
+      if (fault !== "store" && !isOver) await end({ error: error ?? "unknown error" }, worded(error));
       isOver = true;
+      if (fault === "store" || fault === "misuse") {
+        gate.fail(error);
+        failTurn(turn, error);
+      }
       throw error;
     } finally {
       // After an abort the SDK hears no more of what a tool streams, and ends it where it speaks next.
@@ -140,33 +149,22 @@ function worded(error: unknown): Output | null {
   }
 }
 
-/** That the store failed is not for the model to hear as a tool's failure: it ends the run (P8). */
+/** What cannot be recorded, or was refused, is not for the model to hear as a tool's failure: it ends the run (P8). */
 async function storing(gate: Gate, recorded: Promise<void>): Promise<void> {
   try {
     await recorded;
   } catch (error) {
-    // Refusals to run this one call, or to run after the end; the journal is well.
-    if (
-      !isHoldfastError(error, "CALL_TAKEN") &&
-      !isHoldfastError(error, "CALL_UNKNOWN") &&
-      !isHoldfastError(error, "TURN_ENDED")
-    ) {
-      gate.fail(error);
-    }
+    // The turn is over, and the journal is well: the next request says so.
+    if (!isHoldfastError(error, "TURN_ENDED")) gate.fail(error);
     throw error;
   }
 }
 
-function isStoreFailure(error: unknown): boolean {
-  return isHoldfastError(
-    error,
-    "STORE_FULL",
-    "STORE_IO",
-    "SYNC_FAILED",
-    "FILE_REPLACED",
-    "LEASE_LOST",
-    "JOURNAL_CLOSED",
-  );
+/** Fires the turn's signal: nothing that works on the turn is to go on. */
+export function failTurn(turn: Turn<ModelMessage>, error: unknown): void {
+  turn.fail(error).catch(() => {
+    // The run fails with the first error. That the end of the turn could not be recorded, the next process finds out.
+  });
 }
 
 /** Null where the dialect would phrase it in the same way: then it is not stored twice. */

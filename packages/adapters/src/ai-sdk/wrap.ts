@@ -100,12 +100,12 @@ function recorded(settings: Known, place: Place): Known {
   place.begun(run);
   const onStart = settings.onLanguageModelCallStart ?? settings.experimental_onLanguageModelCallStart;
   const onEnd = settings.onLanguageModelCallEnd ?? settings.experimental_onLanguageModelCallEnd;
-  const abortSignal = joined(settings.abortSignal, session.turn?.signal, run.stopped);
+  const abortSignal = joined(run.stopped, session.turn?.signal, settings.abortSignal);
   return {
     ...settings,
     model: recordedModel(settings.model, run),
     ...(tools ? { tools: recordedTools(tools, run, options) } : {}),
-    ...(abortSignal ? { abortSignal } : {}),
+    abortSignal,
     ...(isPrompted(settings) ? {} : { messages: place.messages() }),
     ...(approvals ? { toolApproval: approvals.resolve, _internal: { ..._internal, generateId: approvals.newId } } : {}),
     prepareStep: (options: StepOptions) => preparedStep(options, settings, run, place),

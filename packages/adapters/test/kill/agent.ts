@@ -24,6 +24,8 @@ export interface Orders {
 
 export const PROMPT: ModelMessage = { role: "user", content: "Look twice, then tell everybody." };
 
+export const LAST = "That is all.";
+
 /** What the model answers: a pure function of what it is sent, so that it goes on as if nothing had happened. */
 export function reply(body: Body): Answer {
   const seen = JSON.stringify(body);
@@ -41,7 +43,7 @@ export function reply(body: Body): Answer {
     const calls = [{ id: "call_send", name: "send", input: { at: "all" } }];
     return { reasoning: "Now they can be told.", text: "I tell them.", calls };
   }
-  return { text: "That is all." };
+  return { text: LAST };
 }
 
 const place = jsonSchema<{ at: string }>({ type: "object", properties: { at: { type: "string" } }, required: ["at"] });
@@ -84,11 +86,11 @@ export async function live(
   session: Session<ModelMessage>,
   acknowledged: (what: string) => void = () => {},
 ): Promise<string> {
-  if (session.interruption) await session.resumeTurn({ calls: kept });
-  else await session.startTurn(PROMPT);
-  acknowledged("prompt");
   const agent = durable(session, { replay: { look: "safe" } });
   const tools = toolbox(orders);
+  if (!session.interruption) await session.startTurn(PROMPT);
+  else if (!(await agent.resume(tools, { calls: kept }))) return "completed";
+  acknowledged("prompt");
   const model = await models[orders.provider](orders.url);
   for (;;) {
     for (const approvalId of requestsIn(session.messages)) {

@@ -3,6 +3,8 @@ import { jsonSchema, type ModelMessage, type ToolSet, tool } from "ai";
 import { openStore, type Session } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { Approvals } from "../../src/ai-sdk/approvals.ts";
+import type { CallPart } from "../../src/ai-sdk/content.ts";
 import { durable, type RunOutcome } from "../../src/ai-sdk/index.ts";
 import { everyWay, outline, PROMPT, recordsOf } from "../agents.ts";
 import { call, promptOf, scripted, text } from "../scripted-model.ts";
@@ -237,6 +239,29 @@ describe.each(everyWay)("%s", (_, start) => {
     expect(session.interruption).toMatchObject({ how: { kind: "failed" }, calls: [] });
   });
 
+  test("ids that the SDK makes beside its approvals are its own: each is another", async () => {
+    const store = await openStore("memory:");
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    await session.startTurn(PROMPT);
+    const agent = durable(session);
+    let made = 0;
+    const settings = { toolApproval: () => "approved", _internal: { generateId: () => `id-${++made}` } };
+    const model = scripted([call("a", "free"), call("b", "free")], [call("c", "free")], [text("Done.")]);
+    const { run } = start(agent, { model, tools: counting().tools(), ...settings });
+    const finished = agent.finish(run);
+    const { steps } = (await run) as { steps: unknown };
+    expect(await finished).toEqual({ kind: "completed" });
+    const responses = ((await steps) as { response: { id: string } }[]).map(({ response }) => response.id);
+    const requests = session.entries.flatMap(({ message: { content } }) =>
+      ((typeof content === "string" ? [] : content) as { type: string; approvalId: string }[]).flatMap(
+        ({ type, approvalId }) => (type === "tool-approval-request" ? [approvalId] : []),
+      ),
+    );
+    expect(requests).toHaveLength(3);
+    expect(responses).toHaveLength(3);
+    expect(new Set([...requests, ...responses]).size).toBe(6);
+  });
+
   test("the application's rule is asked once for each call", async () => {
     const store = await openStore("memory:");
     const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
@@ -256,6 +281,33 @@ describe.each(everyWay)("%s", (_, start) => {
       ["b", { n: 2 }, 1],
     ]);
   });
+});
+
+test("an id that the SDK makes is an approval's once, right after it has asked, and never again", async () => {
+  let made = 0;
+  const approvals = new Approvals({
+    tools: undefined,
+    toolApproval: ({ toolCall }: { toolCall: { toolCallId: string } }) =>
+      toolCall.toolCallId === "free" ? "not-applicable" : "user-approval",
+    secret: undefined,
+    newId: () => `id-${++made}`,
+  });
+  const scope = { tools: undefined, toolsContext: undefined, runtimeContext: undefined, messages: [] };
+  const of = (toolCallId: string) => ({ type: "tool-call", toolCallId, toolName: "asks", input: {} }) as CallPart;
+  approvals.begin();
+  await approvals.resolve({ ...scope, toolCall: of("a") });
+  const first = approvals.newId();
+  expect(approvals.newId()).not.toBe(first);
+  await approvals.resolve({ ...scope, toolCall: of("free") });
+  const between = approvals.newId();
+  await approvals.resolve({ ...scope, toolCall: of("a") });
+  expect(approvals.newId(), "the same call, the same id").toBe(first);
+  // Asked, and no id made: the next response begins with ids of its own, and its calls may have the same names.
+  await approvals.resolve({ ...scope, toolCall: of("a") });
+  approvals.begin();
+  expect([first, between]).not.toContain(approvals.newId());
+  await approvals.resolve({ ...scope, toolCall: of("a") });
+  expect(approvals.newId()).not.toBe(first);
 });
 
 /** The SDK puts the results of approved calls behind the others; the session, like the provider's rules, in the order of the calls. */

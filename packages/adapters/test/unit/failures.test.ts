@@ -172,6 +172,31 @@ describe.each(streamingWays)("%s", (_, start) => {
     expect(session.messages).toEqual([PROMPT]);
   });
 
+  test("stopped by the turn's own signal, a run does not wait for a tool that never ends", async () => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const turn = session.turn!;
+    const running = deferred();
+    const never = tool({
+      inputSchema: any,
+      execute: () => {
+        running.resolve();
+        return new Promise<string>(() => {});
+      },
+    });
+    const { run } = start(agent, {
+      model: scripted([call("a", "never")]),
+      tools: { never },
+      abortSignal: turn.signal,
+    });
+    const outcome = agent.finish(run);
+    await running.promise;
+    await turn.abort({ by: "user" });
+    expect(await outcome).toEqual({ kind: "aborted" });
+    expect(session.interruption).toMatchObject({ calls: [{ id: "a", state: "outcome-unknown" }] });
+  });
+
   test("ids of texts and of reasoning that are used again within one answer are other parts of the draft", async () => {
     await using here = await begun();
     const { session } = here;
@@ -222,6 +247,34 @@ describe.each(streamingWays)("%s", (_, start) => {
       ],
     });
   });
+});
+
+test("texts and reasoning whose ids come again within one answer are parts of their own in the draft", async () => {
+  await using here = await begun();
+  const { session } = here;
+  const agent = durable(session);
+  const piece = (type: "text" | "reasoning", delta: string): LanguageModelV4StreamPart[] => [
+    { type: `${type}-start`, id: "0" },
+    { type: `${type}-delta`, id: "0", delta },
+    { type: `${type}-end`, id: "0" },
+  ];
+  const parts = [
+    ...piece("reasoning", "first"),
+    ...piece("text", "One."),
+    ...piece("reasoning", "second"),
+    ...piece("text", "Two."),
+  ];
+  const model = scripted({ stream: streamOf([...parts, { type: "error", error: new Error("cut") }]) });
+  await agent.finish(streamText(agent.wrap({ model, maxRetries: 0, onError: () => {} })));
+  const drafted = (await recordsOf(session)).flatMap(({ kind, parts }) =>
+    kind === "draft" ? (parts as object[]) : [],
+  );
+  expect(drafted).toMatchObject([
+    { part: 0, reasoning: "first" },
+    { part: 1, text: "One." },
+    { part: 2, reasoning: "second" },
+    { part: 3, text: "Two." },
+  ]);
 });
 
 describe.each(everyWay)("%s", (way, start) => {
@@ -324,6 +377,21 @@ describe.each(everyWay)("%s", (way, start) => {
     expect(ended).toMatchObject([way.includes("tream") ? cutOff : { value: "whole" }]);
   });
 
+  test("stopped between the answer and its tools, no tool is started, and that is known", async () => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const controller = new AbortController();
+    const ran: string[] = [];
+    const tools = { free: tool({ inputSchema: any, execute: async () => ran.push("free") }) };
+    const settings = { model: scripted([call("a", "free")]), tools, onLanguageModelCallEnd: () => controller.abort() };
+    const { run } = start(agent, { ...settings, abortSignal: controller.signal });
+    expect(await agent.finish(run)).toEqual({ kind: "aborted" });
+    expect(ran).toEqual([]);
+    expect(outline(await recordsOf(session))).not.toContain("tool.started a");
+    expect(session.interruption).toMatchObject({ calls: [{ id: "a", state: "never-started" }] });
+  });
+
   test("stopped while its start is written, a tool does not run, and that is recorded", async () => {
     await using here = await begun();
     const { session } = here;
@@ -366,6 +434,29 @@ describe.each(everyWay)("%s", (way, start) => {
     await expect(agent.outcome(run)).rejects.toMatchObject({ code: "STORE_FULL" });
     expect(session.turn, "there is space again: the turn can be ended, or gone on with").not.toBe(null);
     await session.turn!.fail("the disk was full");
+  });
+
+  test("C19: a failure that cannot be recorded stops the run, and is recorded when there is space", async () => {
+    using folder = place();
+    const disk = new FailingDisk();
+    await using store = await disk.open(folder.path);
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    await session.startTurn(PROMPT);
+    const agent = durable(session);
+    const fills = tool({
+      inputSchema: any,
+      execute: async (): Promise<string> => {
+        disk.countdown = 1;
+        throw new Error("the tool is broken, too");
+      },
+    });
+    const model = scripted([call("a", "fills")], [text("I go on.")]);
+    await expect(agent.outcome(start(agent, { model, tools: { fills } }).run)).rejects.toMatchObject({
+      code: "STORE_FULL",
+    });
+    expect(model.prompts).toHaveLength(1);
+    await agent.runOpen({ fills });
+    expect(JSON.stringify(session.messages.at(-1))).toContain("the tool is broken, too");
   });
 
   test("C14: two sessions at once keep their records to themselves", async () => {
@@ -459,7 +550,31 @@ describe.each(everyWay)("%s", (way, start) => {
     const tools = { round: tool({ inputSchema: any, execute: () => Promise.reject<string>(round) }) };
     const outcome = await agent.finish(start(agent, { model: scripted([call("a", "round")]), tools }).run);
     expect(outcome).toMatchObject({ kind: "failed", error: { name: "TypeError" } });
-    expect(outline(await recordsOf(here.session))).toContain("tool.ended a");
+    const ended = (await recordsOf(here.session)).filter(({ kind }) => kind === "tool.ended");
+    expect(ended).toMatchObject([{ call: "a", error: expect.any(String) }]);
+    expect(ended[0], "the session finds words of its own").not.toHaveProperty("shown");
+  });
+
+  test.each([
+    ["a symbol", Symbol("why"), "Symbol(why)"],
+    ["a function", Object.assign(() => {}, { toString: () => "fn" }), "fn"],
+    ["a number", 42, "42"],
+    ["nothing", undefined, "unknown error"],
+    ["null", null, "unknown error"],
+    ["an object", { code: 7 }, '{"code":7}'],
+    ["a text", "broken", "broken"],
+    ["an error without words", new Error(""), "Error"],
+  ])("a tool that throws %s has failed, in words, and the model is told", async (_, thrown, words) => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const tools = { throws: tool({ inputSchema: any, execute: () => Promise.reject<string>(thrown) }) };
+    const { run } = start(agent, { model: scripted([call("a", "throws")], [text("I see.")]), tools });
+    expect(await agent.finish(run)).toEqual({ kind: "completed" });
+    const [ended] = (await recordsOf(session)).filter(({ kind }) => kind === "tool.ended");
+    expect(ended).toMatchObject({ call: "a", error: expect.any(String) });
+    const result = session.messages.find(({ role }) => role === "tool")!;
+    expect(result.content).toMatchObject([{ output: { type: "error-text", value: words } }]);
   });
 
   test.each(["LEASE_LOST", "FILE_REPLACED"] as const)(
@@ -613,3 +728,23 @@ test.each(["textStream", "a browser's response"])(
     expect(await promptOf([...session.messages, NEXT])).toHaveLength(5);
   },
 );
+
+test("R6: a tool that streams and is ended by its reader is on disk as ended when that returns", async () => {
+  await using here = await begun();
+  const { session } = here;
+  const part = { type: "tool-call" as const, toolCallId: "a", toolName: "streams", input: {} };
+  await session.turn!.append({ role: "assistant", content: [part] });
+  const streams = tool({
+    inputSchema: any,
+    execute: async function* () {
+      yield "half";
+      yield "whole";
+    },
+  });
+  const settings = durable(session).wrap({ model: scripted(), tools: { streams } });
+  const execute = settings.tools.streams.execute as unknown as (...given: unknown[]) => AsyncGenerator<unknown>;
+  const results = execute({}, { toolCallId: "a", messages: [] });
+  expect(await results.next()).toEqual({ done: false, value: "half" });
+  await results.return(undefined);
+  expect(outline(await recordsOf(session)).slice(-2)).toEqual(["tool.started a", "tool.ended a"]);
+});

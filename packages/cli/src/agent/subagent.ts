@@ -110,7 +110,8 @@ async function workIn(
   { call, prompt, told, signal }: Delegated,
 ): Promise<string> {
   const { interruption } = session;
-  if (!interruption && session.entries.length > 0) return answerIn(session);
+  if (interruption?.answered) await session.endTurn();
+  if (!session.interruption && session.entries.length > 0) return answerIn(session);
   const denied: Told["denied"] = (denied, decision) => told.denied(denied, decision, true);
   const started: Told["started"] = (_, name, input) => told.startedBelow(call, callWords({ name, input }));
   const used = (): void => told.usedBelow(session.id, session.usage);

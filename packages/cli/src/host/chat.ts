@@ -16,7 +16,7 @@ import { APP, type Services } from "./services.ts";
 import { Shift } from "./shift.ts";
 import { failureShown, interruptionShown, isStoreFailure, textOf } from "./shown.ts";
 import { sumUp } from "./summing-up.ts";
-import { takeUp } from "./taking-up.ts";
+import { completeAnswered, takeUp } from "./taking-up.ts";
 import { isWaiting, openQuestions, UNDECIDED } from "./waiting.ts";
 
 type Message = ModelMessage;
@@ -63,8 +63,9 @@ export class LocalChat implements Chat {
     return this.#board.state;
   }
 
-  /** What the last process left in flight, with what can be found out about its tools. */
+  /** What the last process left in flight, with what can be found out about its tools. A turn that only lacked its end is completed. */
   async look(): Promise<void> {
+    await completeAnswered(this.#session);
     const { interruption } = this.#session;
     const found = await this.#equipment.found(interruption?.calls ?? []);
     await this.#board.know(this.#services.store);
@@ -129,9 +130,8 @@ export class LocalChat implements Chat {
     const { interruption } = this.#session;
     if (!interruption)
       throw new CommandError(EXIT.failed, "NOTHING_TO_RESUME", "Nothing to finish: the last turn completed.");
-    const { calls } = interruption;
     const goOn = (signal: AbortSignal) =>
-      takeUp(this.#session, this.#equipment, this.#board, { calls, processes, signal });
+      takeUp(this.#session, this.#equipment, this.#board, { interruption, processes, signal });
     await this.#begin(goOn, true);
   }
 
@@ -329,7 +329,8 @@ export class LocalChat implements Chat {
       });
       for (;;) {
         await this.#take(turn);
-        const waiting = openApprovals(this.#session.messages);
+        // With the inputs that the tools would get: the rules decide on those.
+        const waiting = openApprovals(this.#equipment.durable.messages());
         const worked: Worked =
           waiting.length > 0
             ? { kind: "waiting", approvals: waiting, calls: [] }

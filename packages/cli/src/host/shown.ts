@@ -1,5 +1,5 @@
 import type { ModelMessage } from "ai";
-import { type Interruption, isHoldfastError, type Recovery } from "holdfast";
+import { errorKind, type Interruption, isHoldfastError, type Recovery } from "holdfast";
 import { CommandError, EXIT } from "../exit.ts";
 import { explainModelError } from "../models/explain.ts";
 import { bytesWords } from "../terminal/bytes.ts";
@@ -63,18 +63,7 @@ export function tooManySteps(steps: number): CommandError {
 
 /** Nothing more can be recorded in this session until it is opened anew. */
 export function isStoreFailure(error: unknown): boolean {
-  return isHoldfastError(
-    error,
-    "STORE_FULL",
-    "STORE_IO",
-    "STORE_FORBIDDEN",
-    "SYNC_FAILED",
-    "FILE_REPLACED",
-    "LEASE_LOST",
-    "JOURNAL_CLOSED",
-    "SESSION_CLOSED",
-    "STORE_CLOSED",
-  );
+  return errorKind(error) === "store";
 }
 
 export function textOf({ content }: ModelMessage): string {

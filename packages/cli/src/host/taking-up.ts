@@ -3,21 +3,42 @@ import type { Interruption, Session, Turn } from "holdfast";
 import type { Equipment } from "../agent/equipment.ts";
 import { resume } from "../agent/reopened.ts";
 import type { Board } from "./board.ts";
+import { isStoreFailure } from "./shown.ts";
 
-/** Goes on with the interrupted turn, behind the commands that outlived its agent (R7b). Null if that was stopped while it waited for them. */
+/** Ends a turn that was cut off between its answer and its end. The model is not asked again. */
+export async function completeAnswered(session: Session<ModelMessage>): Promise<void> {
+  if (!session.interruption?.answered) return;
+  try {
+    await session.endTurn();
+  } catch (error) {
+    // What is on a full disk can still be read, and `takeUp` completes it later.
+    if (!isStoreFailure(error)) throw error;
+  }
+}
+
+/**
+ * Goes on with the interrupted turn, behind the commands that outlived its agent (R7b). Null if it was stopped while it
+ * waited for them, or if the turn had been answered and is completed now.
+ */
 export async function takeUp(
   session: Session<ModelMessage>,
   equipment: Equipment,
   board: Board,
   {
-    calls,
+    interruption: { answered, calls },
     ...wanted
   }: {
-    readonly calls: Interruption<ModelMessage>["calls"];
+    readonly interruption: Interruption<ModelMessage>;
     readonly processes: "wait" | "stop";
     readonly signal: AbortSignal;
   },
 ): Promise<Turn<ModelMessage> | null> {
+  if (answered) {
+    await session.endTurn();
+    board.change({ status: "idle", interruption: null });
+    board.record({ type: "turn.ended", outcome: "completed", denied: 0 });
+    return null;
+  }
   const waits = (pid: number): void => {
     const text = `Waiting for the process ${pid}, which outlived its agent.`;
     board.tell({ type: "notice", level: "info", text });

@@ -1,8 +1,8 @@
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { validateAiSdk } from "@holdfast/testkit";
 import type { ModelMessage } from "ai";
-import { openStore } from "holdfast";
+import { type CreateOptions, type ErrorCode, HoldfastError, openStore, type Session } from "holdfast";
 import { expect, test } from "vitest";
 import { Equipment, type Told } from "../../src/agent/equipment.ts";
 import type { Services } from "../../src/host/services.ts";
@@ -477,4 +477,60 @@ test.each([
       else process.env[name] = value;
     }
   }
+});
+
+/** A refusal of Holdfast's where the agent records in which process a command runs. */
+function refuseProcesses(session: Session<ModelMessage>, code: ErrorCode): void {
+  const startTurn = session.startTurn.bind(session);
+  session.startTurn = async (...given) => {
+    const turn = await startTurn(...given);
+    turn.toolProcess = () => Promise.reject(new HoldfastError(code, "No: that call is not running.", {}));
+    return turn;
+  };
+}
+
+test.each(["CALL_UNKNOWN", "STORE_IO"] as const)(
+  "P8: %s inside a tool ends the turn, and is told to the user: the model does not hear of it, and does not try again",
+  async (code) => {
+    await using stage = new Stage();
+    const steps = ["a", "b", "c"].map((id) => [call(id, "shell", { command: `echo ${id} >> log.txt` })]);
+    const chat = await stage.chat([...steps, [text("Now it works.")]], { config: { allow: ["shell"] } });
+    refuseProcesses(chat.store.live(chat.id)!, code);
+    const { events } = heard(chat);
+    await chat.prompt("go");
+    await chat.settled();
+    expect(chat.model.prompts).toHaveLength(1);
+    expect(chat.state).toMatchObject({ status: "interrupted", failure: { code } });
+    expect(events.filter(({ type }) => type === "turn.ended")).toMatchObject([{ outcome: "failed", error: { code } }]);
+    expect(existsSync(join(stage.work, "log.txt")), "the command did not run").toBe(false);
+    // The session is opened anew, and works.
+    chat.model.prompts.length = 0;
+    await chat.prompt("again");
+    await chat.settled();
+    expect(chat.state).toMatchObject({ status: "idle", failure: null });
+    expect(readFileSync(join(stage.work, "log.txt"), "utf8")).toBe("b\nc\n");
+  },
+);
+
+test("P8: what Holdfast refuses inside a sub-agent ends its turn, and that of the agent that asked for it", async () => {
+  await using stage = new Stage();
+  const chat = await stage.chat(
+    [
+      [call("t", "task", { prompt: "echo" })],
+      [call("a", "shell", { command: "echo a >> log.txt" })],
+      [call("b", "shell", { command: "echo b >> log.txt" })],
+      [text("Never.")],
+    ],
+    { config: { allow: ["shell"] } },
+  );
+  const create = chat.store.create.bind(chat.store);
+  chat.store.create = async <M>(options: CreateOptions<M>) => {
+    const session = await create<M>(options);
+    refuseProcesses(session as never, "CALL_UNKNOWN");
+    return session;
+  };
+  await chat.prompt("go");
+  await chat.settled();
+  expect(chat.model.prompts).toHaveLength(2);
+  expect(chat.state).toMatchObject({ status: "interrupted", failure: { code: "CALL_UNKNOWN" } });
 });

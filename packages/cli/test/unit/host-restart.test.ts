@@ -16,10 +16,13 @@ import { validateAiSdk } from "@holdfast/testkit";
 import type { ModelMessage } from "ai";
 import type { Store } from "holdfast";
 import { expect, test } from "vitest";
+import { FailingDisk } from "../../../adapters/test/failing-disk.ts";
 import { exported } from "../../src/export/index.ts";
+import { LocalHost } from "../../src/host/local.ts";
+import { APP } from "../../src/host/services.ts";
 import { usageBelow } from "../../src/store/usage.ts";
 import { identify } from "../../src/tools/processes.ts";
-import { call, heard, Stage, text } from "./host-stage.ts";
+import { call, config, heard, Stage, text } from "./host-stage.ts";
 
 const untilStopped = (signal: AbortSignal | undefined): Promise<never> =>
   new Promise((_, reject) => {
@@ -452,4 +455,53 @@ test.each([
   expect(readFileSync(path, "utf8")).toBe(wanted);
   const isTold = JSON.stringify(chat.model.prompts[0]).includes("may have taken effect");
   expect(isTold, "the model is to look").toBe(found === "theirs");
+});
+
+/** A session whose process ended between the answer and the end of its turn. */
+async function answeredBehind(stage: Stage): Promise<string> {
+  const store = await stage.store();
+  const session = await store.create<ModelMessage>({ dialect: "ai-sdk", app: APP, intents: true, cwd: stage.work });
+  const turn = await session.startTurn({ role: "user", content: "one" });
+  await turn.append({ role: "assistant", content: [{ type: "text", text: "1" }] });
+  await session.note("model", "offline/offline");
+  await store.close();
+  return session.id;
+}
+
+test("P5: a turn that was cut off behind its answer is completed when it is opened, and its model is not asked", async () => {
+  await using stage = new Stage();
+  const id = await answeredBehind(stage);
+  const chat = await stage.chat([[text("2")]], { id });
+  expect(chat.state).toMatchObject({ status: "idle", interruption: null });
+  await expect(chat.finish()).rejects.toMatchObject({ code: "NOTHING_TO_RESUME" });
+  expect(chat.model.prompts).toEqual([]);
+  await chat.prompt("two");
+  await chat.settled();
+  expect(chat.model.prompts.map((prompt) => prompt.map(({ role }) => role))).toEqual([
+    ["system", "user", "assistant", "user"],
+  ]);
+});
+
+test("P8: if the disk is full by then, it can be read; finished later, it is completed, and what is queued is done", async () => {
+  await using stage = new Stage();
+  const id = await answeredBehind(stage);
+  const disk = new FailingDisk();
+  const store = await disk.open(stage.folder);
+  const host = new LocalHost(store, config, "nobody");
+  try {
+    disk.countdown = 1;
+    const chat = await host.open(id);
+    expect(disk.failed).toBe(1);
+    expect(chat.state).toMatchObject({ status: "interrupted", interruption: { answered: true } });
+    const { events } = heard(chat);
+    await store.live(id)!.enqueue({ role: "user", content: "write a.txt: two" });
+    await chat.finish();
+    await chat.settled();
+    expect(events.find(({ type }) => type === "turn.ended")).toMatchObject({ outcome: "completed" });
+    expect(chat.state).toMatchObject({ status: "idle", interruption: null, queue: [] });
+    const said = chat.state.items.flatMap((item) => (item.kind === "prompt" ? [item.text] : []));
+    expect(said).toEqual(["one", "write a.txt: two"]);
+  } finally {
+    await host.close();
+  }
 });

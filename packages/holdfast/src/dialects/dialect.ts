@@ -25,6 +25,8 @@ export interface Entry<M> {
   readonly model?: string;
   /** The call that it answers, where that is known better than by the call's id, which may repeat (R9). */
   readonly call?: { readonly message: string; readonly index: number };
+  /** What the tool returned, where the model is shown something else of it. For people. */
+  readonly value?: Json;
 }
 
 /** A call that a message makes. */

@@ -11,7 +11,8 @@ export interface Disk {
    * - `update`: for `writeAt`, `truncate` and reading; the file exists;
    * - `create`: a new file, 0600, for `write` at the end; EEXIST if the name is taken, also by a dangling link.
    *
-   * A symbolic link at the end of the path is refused (ELOOP) where the system can.
+   * Every file of a store is opened here, so here it is decided what is no file of a store (file-rules.ts): anything but a regular file is PATH_UNSAFE,
+   * one that belongs to another user is STORE_FORBIDDEN. Never waits: a FIFO that nobody writes to is refused like the others.
    */
   open(path: string, mode: OpenMode): DiskFile;
   /** Of the name itself, not of what a symbolic link points to; null if nothing is there. */
@@ -40,7 +41,7 @@ export interface Disk {
    * A lock that nothing but its release or the end of the process gives away, on a file that is made if it is not there. It may take a while, and must not
    * keep the process alive. Null if somebody else has it, or if the system has no such lock.
    */
-  hardLock(path: string): Promise<DiskLock | null>;
+  hardLock(path: string, signal?: AbortSignal): Promise<DiskLock | null>;
   /** Does somebody hold the hard lock of the file? False where the system has no such lock. */
   isHardLocked(path: string): boolean;
   /** Calls back when something in the folder may have changed. Returns the way to stop it. May miss and may repeat. */
@@ -51,12 +52,22 @@ export interface Disk {
 
 export type OpenMode = "read" | "append" | "update" | "create";
 
+/** What a name can lead to. */
+export type FileKind = "file" | "folder" | "link" | "fifo" | "socket" | "device" | "other";
+
 export interface DiskStat {
-  readonly kind: "file" | "folder" | "link" | "other";
+  readonly kind: FileKind;
   readonly size: number;
   readonly dev: number;
   readonly ino: number;
   readonly mtimeMs: number;
+  /** The user that it belongs to; missing where files belong to nobody (Windows). */
+  readonly owner?: number;
+  /** The group that it belongs to, and who may do what with it; missing where there are no such things. */
+  readonly group?: number;
+  readonly mode?: number;
+  /** How many names the file has. */
+  readonly links: number;
 }
 
 export interface DiskFile {

@@ -28,14 +28,21 @@ let isMissing = false;
 /** Loaded when a lock is asked for: most programs that import the library never need it, and it costs milliseconds. */
 const childProcess = () => process.getBuiltinModule("node:child_process");
 
-export async function hardLock(path: string): Promise<DiskLock | null> {
+/** `signal`: the lock is no longer wanted. It is given back inside that call, also if this process then blocks and never hears that it had it. */
+export async function hardLock(path: string, signal?: AbortSignal): Promise<DiskLock | null> {
+  if (signal?.aborted) return null;
   if (OPENS_LOCKED.has(process.platform)) return openLocked(path);
   if (process.platform !== "linux" || isMissing) return null;
   // For reading: a descriptor for writing would keep the file system from being made read-only.
   const fd = fs.openSync(path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600);
-  const status = await flock(fd);
-  if (status === 0 && isNamed(path, fd)) return { release: () => fs.closeSync(fd) };
-  fs.closeSync(fd);
+  let isOpen = true;
+  const release = (): void => {
+    if (isOpen) fs.closeSync(fd);
+    isOpen = false;
+  };
+  const status = await flock(fd, release, signal);
+  if (isOpen && status === 0 && isNamed(path, fd)) return { release };
+  release();
   return null;
 }
 
@@ -64,15 +71,25 @@ function openLocked(path: string): DiskLock | null {
 }
 
 /** The exit status of the program; null if it could not be run. */
-function flock(fd: number): Promise<number | null> {
+function flock(fd: number, release: () => void, signal?: AbortSignal): Promise<number | null> {
   return new Promise((resolve) => {
     const child = childProcess().spawn("flock", ["-n", "-x", "3"], { stdio: ["ignore", "ignore", "ignore", fd] });
     child.unref();
+    const stop = (): void => {
+      // It has the open file too.
+      child.kill("SIGKILL");
+      release();
+    };
+    signal?.addEventListener("abort", stop, { once: true });
     child.on("error", (error) => {
+      signal?.removeEventListener("abort", stop);
       if (errnoOf(error) === "ENOENT") isMissing = true;
       resolve(null);
     });
-    child.on("exit", resolve);
+    child.on("exit", (status) => {
+      signal?.removeEventListener("abort", stop);
+      resolve(status);
+    });
   });
 }
 

@@ -3,12 +3,16 @@ import { basename, dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { errnoOf } from "../errors.ts";
-import type { Disk, DiskFile, DiskLock, DiskStat, OpenMode } from "./disk.ts";
+import type { Disk, DiskFile, DiskLock, DiskStat, FileKind, OpenMode } from "./disk.ts";
+import { assertStoreFile } from "./file-rules.ts";
 import { hardLock, isHardLocked } from "./hard-lock.ts";
+import { FUSE, isNetworkMount, mountKind, NETWORK_KINDS } from "./network.ts";
 
 const { O_RDONLY, O_RDWR, O_APPEND, O_CREAT, O_EXCL } = fs.constants;
 /** Windows has no such flag; there `stat` before `open` is all that can be done. */
 const O_NOFOLLOW = fs.constants.O_NOFOLLOW ?? 0;
+/** Opening a FIFO waits for its other end, and while it waits not even a signal is heard. */
+const O_NONBLOCK = fs.constants.O_NONBLOCK ?? 0;
 
 const FLAGS: Record<OpenMode, number> = {
   read: O_RDONLY | O_NOFOLLOW,
@@ -17,21 +21,22 @@ const FLAGS: Record<OpenMode, number> = {
   create: O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW,
 };
 
-/** File systems that do not keep what POSIX says about locks and fsync (S14), by the number that statfs gives (Linux). */
-const NETWORK_KINDS = new Map([
-  [0x6969, "nfs"],
-  [0x517b, "smb"],
-  [0xff534d42, "cifs"],
-  [0xfe534d42, "smb2"],
-  [0x01021997, "9p"],
-  [0x5346414f, "afs"],
-  [0x00c36400, "ceph"],
-  [0x0bd00bd0, "lustre"],
-]);
-
 /** The real disk: the only module that imports node:fs. */
 export const nodeDisk: Disk = {
-  open: (path, mode) => new NodeFile(path, fs.openSync(path, FLAGS[mode], 0o600)),
+  open(path, mode) {
+    if (mode === "create") return new NodeFile(path, fs.openSync(path, FLAGS.create, 0o600));
+    // Before: opening a device can set something off. After: another process may have put something else there in between.
+    const before = fs.lstatSync(path, { throwIfNoEntry: false });
+    if (before) assertStoreFile(path, toStat(before));
+    const fd = openNow(path, FLAGS[mode]);
+    try {
+      assertStoreFile(path, toStat(fs.fstatSync(fd)));
+    } catch (error) {
+      fs.closeSync(fd);
+      throw error;
+    }
+    return new NodeFile(path, fd);
+  },
 
   stat(path) {
     const stat = fs.lstatSync(path, { throwIfNoEntry: false });
@@ -87,9 +92,32 @@ export const nodeDisk: Disk = {
 
   networkKind(path) {
     if (process.platform !== "linux") return null;
-    return NETWORK_KINDS.get(fs.statfsSync(path).type) ?? null;
+    const { type } = fs.statfsSync(path);
+    if (type !== FUSE) return NETWORK_KINDS.get(type) ?? null;
+    const kind = mountKind(mounts(), fs.statSync(path).dev) ?? "fuse";
+    return isNetworkMount(kind) ? kind : null;
   },
 };
+
+/** Does not wait for anybody. Where another program has a lease on the file (a server that exports it), the system asks for it back and says EAGAIN meanwhile: there is no harm in waiting for that. */
+function openNow(path: string, flags: number): number {
+  try {
+    return fs.openSync(path, flags | O_NONBLOCK);
+  } catch (error) {
+    if (errnoOf(error) !== "EAGAIN") throw error;
+    return fs.openSync(path, flags);
+  }
+}
+
+/** Empty where it cannot be read: there is no `/proc` in every container. */
+function mounts(): string {
+  try {
+    return fs.readFileSync("/proc/self/mountinfo", "utf8");
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error;
+    return "";
+  }
+}
 
 /**
  * The one path of a folder, whatever links lead to it, in the spelling of the file system. What is not there, or may not be looked at, is taken as it is named, below the real path of what is there: a
@@ -106,6 +134,18 @@ export function realPath(path: string): string {
       if (dirname(there) === there) return whole;
       rest.unshift(basename(there));
     }
+  }
+}
+
+/** Why this process may not write to a file, or make files in a folder (`EACCES`, `EROFS`); null if it may. */
+export function whyNotWritable(path: string): string | null {
+  try {
+    fs.accessSync(path, fs.constants.W_OK);
+    return null;
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (errno === undefined) throw error;
+    return errno;
   }
 }
 
@@ -192,6 +232,18 @@ class NodeFile implements DiskFile {
 }
 
 function toStat(stat: fs.Stats): DiskStat {
-  const kind = stat.isFile() ? "file" : stat.isDirectory() ? "folder" : stat.isSymbolicLink() ? "link" : "other";
-  return { kind, size: stat.size, dev: stat.dev, ino: stat.ino, mtimeMs: stat.mtimeMs };
+  const { size, dev, ino, mtimeMs, nlink: links } = stat;
+  const found = { kind: kindOf(stat), size, dev, ino, mtimeMs, links };
+  return process.platform === "win32"
+    ? found
+    : { ...found, owner: stat.uid, group: stat.gid, mode: stat.mode & 0o7777 };
+}
+
+function kindOf(stat: fs.Stats): FileKind {
+  if (stat.isFile()) return "file";
+  if (stat.isDirectory()) return "folder";
+  if (stat.isSymbolicLink()) return "link";
+  if (stat.isFIFO()) return "fifo";
+  if (stat.isSocket()) return "socket";
+  return stat.isBlockDevice() || stat.isCharacterDevice() ? "device" : "other";
 }

@@ -1,4 +1,8 @@
+import { HoldfastError } from "../errors.ts";
 import type { JournalRecord } from "./record.ts";
+
+/** So many strays are told apart in one segment. Each takes memory, and 60 MB of newlines would take gigabytes. */
+export const STRAYS_MAX = 1024 * 1024;
 
 /** Bytes that belong to no whole record. */
 export interface Stray {
@@ -32,6 +36,11 @@ export class Chain {
     return this.#marks.at(-1) ?? 0;
   }
 
+  /** The same, of the first so many records. */
+  markOf(count: number): number {
+    return this.#marks[count - 1] ?? 0;
+  }
+
   /** In the order of the file. */
   get strays(): readonly Stray[] {
     if (this.#outcasts.size === 0) return this.#damage;
@@ -39,18 +48,21 @@ export class Chain {
     return this.#strays;
   }
 
+  /** Throws JOURNAL_UNREADABLE if there are too many. */
   stray(offset: number, end: number, why: Stray["why"], line: boolean): void {
     this.#strays = null;
+    this.#count();
     this.#damage.push({ offset, end, why, after: this.records.length, line });
     if (line) this.#lineCount++;
   }
 
-  /** Takes the next whole record. False if it does not count. */
+  /** Takes the next whole record. False if it does not count. Throws JOURNAL_UNREADABLE if too many do not. */
   add(record: JournalRecord, offset: number, end: number): boolean {
     this.#strays = null;
     const last = this.records[this.records.length - 1];
     if (last !== undefined && record.seq <= last.seq) {
       const from = this.#firstNotBelow(record.seq);
+      this.#count();
       if (!this.#intruded(from, record)) {
         this.#outcasts.set(offset, end);
         return false;
@@ -64,6 +76,14 @@ export class Chain {
     this.records.push(record);
     this.offsets.push(offset);
     return true;
+  }
+
+  #count(): void {
+    if (this.#damage.length + this.#outcasts.size < STRAYS_MAX) return;
+    const message =
+      `The journal cannot be read: more than ${STRAYS_MAX} pieces of one segment belong to no record, so it is no segment of a journal. ` +
+      "Nothing was touched. Look at the file, and put it back from a backup.";
+    throw new HoldfastError("JOURNAL_UNREADABLE", message, { strays: STRAYS_MAX });
   }
 
   /**

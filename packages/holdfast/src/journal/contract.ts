@@ -71,6 +71,7 @@ export interface Recovery {
 }
 
 export interface Damage {
+  /** Or the table or index of a database, where that does not say what the journal says; then `offset` and `bytes` are 0. */
   readonly segment: string;
   readonly offset: number;
   readonly bytes: number;

@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { crc32 } from "node:zlib";
-import { type JournalRecord, RECORD_LEVELS_MAX } from "./record.ts";
+import { isJson, isNestedTooDeep } from "./json-text.ts";
+import { type JournalRecord, RECORD_BYTES_MAX, RECORD_LEVELS_MAX } from "./record.ts";
 
 /** How every line begins (S1). */
 export const LINE_START = Buffer.from('{"seq":');
@@ -8,100 +9,46 @@ export const TRAILER_START = Buffer.from(',"crc":"');
 /** `,"crc":"` + 8 digits + `"}`, without the newline. */
 export const TRAILER_BYTES = 18;
 const CR = 0x0d;
-/** From here on it is worth a look at the bytes before they are parsed. */
-const LONG_BYTES = 64 * 1024;
-/** What JSON may begin with, and what may stand before it. */
-const JSON_STARTS = new Set(Buffer.from('{["-0123456789tfn'));
-const SPACES = new Set(Buffer.from(" \t\r"));
+/** A shorter line cannot be nested too deep: each level takes a byte to begin and one to end. */
+const DEEP_BYTES_MIN = 2 * RECORD_LEVELS_MAX;
+/** From this size on a line is looked at before it is parsed: what parsing takes depends on what is in the line, and can be fifty times its size. */
+const CAREFUL_BYTES_MIN = 1024 * 1024;
 
 /**
- * The record in `bytes[start, end)`, a line without its newline; null if it is not whole: it does not begin or end as a line does,
- * its checksum is wrong, or it is not the JSON of a record. `text`: the same line, if it is at hand as such.
+ * The record in `bytes[start, end)`, a line without its newline; null if it is not whole: it does not begin or end as a line does, it is too long, its
+ * checksum is wrong, or it is not the JSON of a record, or nested too deep. Never throws. `text`: the same line, if it is at hand as such.
  */
 export function decodeLine(bytes: Buffer, start: number, end: number, text?: string): JournalRecord | null {
   const last = end > start && bytes[end - 1] === CR ? end - 1 : end;
   const covered = last - TRAILER_BYTES;
-  if (covered - start < LINE_START.length) return null;
+  // A record's size includes its newline.
+  if (covered - start < LINE_START.length || last - start >= RECORD_BYTES_MAX) return null;
   if (!startsWith(bytes, LINE_START, start)) return null;
   const crc = trailerAt(bytes, covered);
   // A plain view is made faster than a Buffer, and every line that is read passes here.
   if (crc < 0 || crc32(new Uint8Array(bytes.buffer, bytes.byteOffset + start, covered - start)) !== crc) return null;
-  if (last - start > LONG_BYTES && nestsDeeper(bytes.subarray(start, last))) return null;
-  return parsed(text !== undefined && last === end ? text : bytes.toString("utf8", start, last));
-}
-
-/** Has a line of JSON more levels than a record may have? Told from its bytes: of a line of 64 MB that is all brackets, the parser would make gigabytes. */
-function nestsDeeper(line: Buffer): boolean {
-  let levels = 0;
-  for (let i = 0; i < line.length; i++) {
-    switch (line[i]) {
-      case 0x22:
-        i = stringEnd(line, i);
-        if (i === -1) return false;
-        break;
-      case 0x5b:
-      case 0x7b:
-        if (++levels > RECORD_LEVELS_MAX) return true;
-        break;
-      case 0x5d:
-      case 0x7d:
-        levels--;
-    }
-  }
-  return false;
-}
-
-/** Where the string ends whose first quotation mark stands at `at`; -1 if it does not. */
-function stringEnd(line: Buffer, at: number): number {
-  for (let end = line.indexOf(0x22, at + 1); end !== -1; end = line.indexOf(0x22, end + 1)) {
-    let slashes = 0;
-    while (line[end - 1 - slashes] === 0x5c) slashes++;
-    if (slashes % 2 === 0) return end;
-  }
-  return -1;
-}
-
-function parsed(text: string): JournalRecord | null {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    // Some runtimes give up on deep nesting.
-    if (error instanceof SyntaxError || error instanceof RangeError) return null;
-    throw error;
-  }
-  // A level takes two bytes at least: short lines need no look.
-  if (text.length > 2 * RECORD_LEVELS_MAX && isDeeper(value, RECORD_LEVELS_MAX)) return null;
+  const isLong = last - start >= CAREFUL_BYTES_MIN;
+  if (isLong && !isJson(bytes, start, last)) return null;
+  const value = parsed(text !== undefined && last === end ? text : bytes.toString("utf8", start, last));
+  if (!isLong && last - start >= DEEP_BYTES_MIN && isNestedTooDeep(value)) return null;
   return isRecord(value) ? withoutMalformed(value) : null;
 }
 
-/** Has it more than so many levels, itself counted? What is deeper would overflow the stack of everybody who walks through it. */
-function isDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  if (levels === 0) return true;
-  if (Array.isArray(value)) {
-    for (let i = 0; i < value.length; i++) if (isDeeper(value[i], levels - 1)) return true;
-    return false;
-  }
-  for (const name in value) if (isDeeper((value as Record<string, unknown>)[name], levels - 1)) return true;
-  return false;
-}
-
-/** Is the line valid JSON, but not one of ours (S2)? */
-export function isForeign(bytes: Buffer, start: number, end: number): boolean {
-  if (startsWith(bytes, LINE_START, start)) return false;
-  // A parse that fails takes 15 µs however short the text: most lines that are no JSON show it at once.
-  let first = start;
-  while (first < end && SPACES.has(bytes[first]!)) first++;
-  if (first === end || !JSON_STARTS.has(bytes[first]!)) return false;
-  if (!isUtf8(bytes.subarray(start, end))) return false;
+/** Undefined if it is no JSON. */
+function parsed(text: string): unknown {
   try {
-    JSON.parse(bytes.toString("utf8", start, end));
-    return true;
+    return JSON.parse(text);
   } catch (error) {
-    if (error instanceof SyntaxError || error instanceof RangeError || isStringTooLong(error)) return false;
+    // Some runtimes give up on deep nesting.
+    if (error instanceof SyntaxError || error instanceof RangeError) return undefined;
     throw error;
   }
+}
+
+/** Is the line valid JSON, no longer and no deeper than a record may be, but not one of ours (S2)? */
+export function isForeign(bytes: Buffer, start: number, end: number): boolean {
+  if (startsWith(bytes, LINE_START, start) || end - start >= RECORD_BYTES_MAX) return false;
+  return isJson(bytes, start, end) && isUtf8(bytes.subarray(start, end));
 }
 
 /** Do exactly a comma, `"crc"`, 8 lower-case hex digits and a brace stand at `at`? */
@@ -150,10 +97,6 @@ function withoutMalformed(record: JournalRecord): JournalRecord {
   return record;
 }
 
-function isCount(value: unknown, min: number): boolean {
+export function isCount(value: unknown, min: number): value is number {
   return Number.isSafeInteger(value) && (value as number) >= min;
-}
-
-function isStringTooLong(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ERR_STRING_TOO_LONG";
 }

@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 import { HoldfastError } from "../errors.ts";
 import { assertPlain } from "./plain.ts";
-import { type Json, type NewRecord, RECORD_BYTES_MAX } from "./record.ts";
+import { type Json, type NewRecord, RECORD_BYTES_MAX, SEGMENT_START_BYTES_MAX, UNIT_BYTES_MAX } from "./record.ts";
 
 /** What the journal adds to the records of one append. */
 export interface Envelope {
@@ -49,9 +49,13 @@ export class Encoder {
       const message = `The record was not written: its key is not a string of at most ${KEY_CHARS_MAX} characters.`;
       throw invalid(message, { member: "key" });
     }
+    const bytesMax = envelope.unit === false ? SEGMENT_START_BYTES_MAX : UNIT_BYTES_MAX;
     try {
       let end = 0;
-      for (let i = 0; i < records.length; i++) end = this.#line(records, i, envelope, end);
+      for (let i = 0; i < records.length; i++) {
+        end = this.#line(records, i, envelope, end);
+        if (end > bytesMax) throw unitTooLarge(records.length, bytesMax);
+      }
       return this.#buffer.subarray(0, end);
     } finally {
       // Also after a refusal, a buffer that was made for one unit is not kept.
@@ -161,6 +165,13 @@ function putAscii(buffer: Buffer, at: number, text: string): number {
 
 function bytesAtMost(text: string): number {
   return text.length < SCRATCH_BYTES ? text.length * 3 : Buffer.byteLength(text);
+}
+
+function unitTooLarge(records: number, limitBytes: number): HoldfastError {
+  const message =
+    `Nothing was written: encoded, these ${records} records together take more than ${limitBytes} bytes (${limitBytes / 1024 / 1024} MiB). ` +
+    "Nothing before them is affected. Append them in several steps, or keep large content in files of its own.";
+  return new HoldfastError("RECORD_TOO_LARGE", message, { records, limitBytes, bytes: null });
 }
 
 function tooLarge(kind: string, bytes: number | undefined): HoldfastError {

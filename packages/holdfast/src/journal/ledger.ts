@@ -1,6 +1,8 @@
+import { HoldfastError } from "../errors.ts";
 import { type Appended, rowIn, type Summariser } from "./contract.ts";
 import { Encoder } from "./encode.ts";
 import { aheadAfter, OrderClock, stampOf } from "./order.ts";
+import { assertPlain } from "./plain.ts";
 import type { JournalRecord, Json, NewRecord } from "./record.ts";
 
 /** How many keys outlive the epoch that they were used in. */
@@ -179,6 +181,7 @@ export class Ledger {
     options: { readonly mark: number | undefined; readonly key: string | undefined; readonly born: boolean },
   ): Prepared {
     const seq = this.#head + 1;
+    if (!Number.isSafeInteger(this.#head + records.length)) throw noNumbersLeft(this.#head);
     const at = this.#now();
     const { ahead } = this.#clock;
     let { row } = this;
@@ -190,6 +193,8 @@ export class Ledger {
       const carries =
         isDue || record.kind === "segment" || record.kind === "closed" || this.#summariser?.carries(record);
       if (!carries || row === null) return undefined;
+      // A summariser of somebody else's must not make a line that no reader takes.
+      assertPlain(row, "summary");
       carried = true;
       return JSON.stringify(row);
     };
@@ -222,6 +227,14 @@ export class Ledger {
     }
     return this.#at;
   }
+}
+
+/** Only a journal that somebody tampered with gets there: nobody can read a record with a number beyond these. */
+function noNumbersLeft(head: number): HoldfastError {
+  const message =
+    `Nothing was written: the journal has a record ${head}, and there are no numbers left behind that. What is in it can be read. ` +
+    "Look at who made that record; to go on, fork the session.";
+  return new HoldfastError("STORE_FULL", message, { limit: Number.MAX_SAFE_INTEGER });
 }
 
 /** As `keysToCarry` writes them. A later minor version may write something else there (C21). */

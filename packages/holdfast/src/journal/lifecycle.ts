@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import { HoldfastError } from "../errors.ts";
+import { isCount } from "./decode.ts";
 import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type Json, type NewRecord } from "./record.ts";
 
 /** The version of this library, as journals name their writer. A test keeps it equal to package.json. */
@@ -40,13 +41,12 @@ export interface Place {
   readonly bytes: number;
 }
 
-/** The place that a header names as the end of what comes before it, if it does. */
-export function placeBefore(header: JournalRecord): Place | null {
+/** The place that the header of segment `number` names as the end of what comes before it, if it does. */
+export function placeBefore(header: JournalRecord, number: number): Place | null {
   const after = header["after"];
   if (typeof after !== "object" || after === null || Array.isArray(after)) return null;
   const { segment, bytes } = after as Readonly<Record<string, unknown>>;
-  const isPlace = Number.isSafeInteger(segment) && Number.isSafeInteger(bytes) && (bytes as number) >= 0;
-  return isPlace ? { segment: segment as number, bytes: bytes as number } : null;
+  return isCount(segment, 1) && segment < number && isCount(bytes, 0) ? { segment, bytes } : null;
 }
 
 /** Who writes from here on, and in what state the journal was found. */

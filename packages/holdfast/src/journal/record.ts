@@ -42,3 +42,9 @@ export const FORMAT_MINOR = 1;
 export const RECORD_LEVELS_MAX = 1024;
 /** The largest encoded record, its newline included. */
 export const RECORD_BYTES_MAX = 64 * 1024 * 1024;
+/** The largest that one append may be when it is encoded. */
+export const UNIT_BYTES_MAX = 256 * 1024 * 1024;
+/** The largest that the first records of a segment may be: all that lives on in a new epoch. */
+export const SEGMENT_START_BYTES_MAX = 1536 * 1024 * 1024;
+/** No segment is larger: what stands behind this is not read. A writer begins a new one long before. */
+export const SEGMENT_BYTES_MAX = 2 * 1024 * 1024 * 1024;

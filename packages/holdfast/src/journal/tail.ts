@@ -50,6 +50,7 @@ export function decideTail(scan: Scan, context: TailContext): Tail {
   const known = Math.max(mark, born);
 
   let end = endBefore(scan, context.before);
+  const counted = end.keep;
   end = firstTear(scan, end, 0, start, known);
   let last = lastSeq(scan, end, start);
   for (;;) {
@@ -69,7 +70,7 @@ export function decideTail(scan: Scan, context: TailContext): Tail {
   const limit = (context.before ?? Number.POSITIVE_INFINITY) - 1;
   const { damaged, missing } = account(scan, keep, kept, start, limit);
   last = Math.min(last, limit);
-  const marked = Math.min(scan.mark, limit);
+  const marked = Math.min(counted < records.length ? scan.markOf(counted) : scan.mark, limit);
   if (last < marked) {
     // Only the first records of a segment are marked ahead of themselves (S15): somebody has cut the file short.
     missing.push({ from: last + 1, to: marked });
@@ -154,10 +155,11 @@ function account(scan: Scan, keep: number, kept: number, start: number, limit: n
     const here: Stray[] = [];
     while (stray < kept && scan.strays[stray]!.after === i) here.push(scan.strays[stray++]!);
     const lines = here.filter((found) => found.line).length;
-    const gap = i < keep ? scan.records[i]!.seq - previous - 1 : Math.min(lines, limit - previous);
+    // What is missing behind the last record, the account of the next segment says.
+    const gap = i < keep ? scan.records[i]!.seq - previous - 1 : Number.isFinite(limit) ? limit - previous : lines;
     let seq = previous;
     for (const found of here) damaged.push(found.line && gap === lines ? { ...found, seq: ++seq } : found);
-    if (gap > lines) missing.push({ from: previous + lines + 1, to: previous + gap });
+    if (i < keep && gap > lines) missing.push({ from: previous + lines + 1, to: previous + gap });
     if (i < keep) previous = scan.records[i]!.seq;
   }
   return { damaged, missing };

@@ -69,7 +69,7 @@ function entryTaken<M>(conversation: Conversation<M>, given: Entry<M>, store: St
   }
   const { stored, redacted } = store.message(given.message);
   const message = decoded(dialect, stored);
-  const { id, seq, step, synthetic, incomplete, late, replacedBy, model, call } = given;
+  const { id, seq, step, synthetic, incomplete, late, replacedBy, model, call, value } = given;
   const entry: Entry<M> = {
     id,
     seq,
@@ -84,6 +84,7 @@ function entryTaken<M>(conversation: Conversation<M>, given: Entry<M>, store: St
     ...(late ? { late } : {}),
     ...(replacedBy === undefined ? {} : { replacedBy }),
     ...(call ? { call } : {}),
+    ...(value === undefined ? {} : { value }),
   };
   return { ...itemOf(dialect, entry, "message", redacted), stored, isNew: false };
 }
@@ -167,7 +168,7 @@ export function unhidden<M>(items: readonly Item<M>[], dialect: Dialect<M>): Ite
 }
 
 export function carriedRecord<M>({ entry, stored, isNew, hidden, redacted }: Carried<M>): MessageRecord {
-  const { id, turn, step, metadata, model, at, synthetic, incomplete, late, replacedBy, call } = entry;
+  const { id, turn, step, metadata, model, at, synthetic, incomplete, late, replacedBy, call, value } = entry;
   return {
     kind: "message",
     id,
@@ -185,6 +186,7 @@ export function carriedRecord<M>({ entry, stored, isNew, hidden, redacted }: Car
     ...(replacedBy === undefined ? {} : { replacedBy }),
     ...(hidden ? { hidden } : {}),
     ...(call ? { call } : {}),
+    ...(value === undefined ? {} : { value }),
   };
 }
 

@@ -2,7 +2,7 @@ import type { DraftPart } from "./records.ts";
 import { HeldBack } from "./redact/held-back.ts";
 import type { Redactor } from "./redact/redactor.ts";
 import { draftGone } from "./refusals.ts";
-import type { Appended, AppendOptions, Delta, Draft } from "./surface.ts";
+import type { AnswerOptions, Appended, Delta, Draft } from "./surface.ts";
 
 /** A record of a draft, without what its turn knows. */
 export interface DraftPiece {
@@ -19,7 +19,7 @@ export interface DraftHost<M> {
   readonly redactor: Redactor | null;
   /** Hands a record over, without waiting for a sync. Never throws, and never rejects: it answers the error, or null. */
   write(piece: DraftPiece): Promise<unknown>;
-  commit(draft: LiveDraft<M>, message: M | M[], options: AppendOptions): Promise<Appended>;
+  commit(draft: LiveDraft<M>, message: M | M[], options: AnswerOptions): Promise<Appended>;
 }
 
 /**
@@ -70,7 +70,7 @@ export class LiveDraft<M> implements Draft<M> {
     else this.#schedule();
   }
 
-  commit(message: M | M[], options: AppendOptions = {}): Promise<Appended> {
+  commit(message: M | M[], options: AnswerOptions = {}): Promise<Appended> {
     if (this.#state === "gone") return Promise.reject(draftGone());
     return this.#host.commit(this, message, options);
   }

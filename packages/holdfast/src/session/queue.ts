@@ -3,7 +3,7 @@ import type { Host } from "./host.ts";
 import { asMessageError, type StoredMessage } from "./intake.ts";
 import { messageIdTaken, queueUnknown } from "./refusals.ts";
 import type { AppendOptions, Queued } from "./surface.ts";
-import { assertId, keptAsItIs, takenIn } from "./unit.ts";
+import { assertId, keptAsItIs, keptOptions, takenIn } from "./unit.ts";
 
 /** Prompts that wait for their turn (R13). Delivery is the turn's own. */
 export class Queue<M> {
@@ -20,7 +20,8 @@ export class Queue<M> {
     try {
       const taken = takenIn(intake, [prompt]);
       const [message] = (log.isBehind ? keptAsItIs(taken) : taken).stored;
-      return await log.inLine(() => this.#put(id, message!, options));
+      const along = log.isBehind ? keptOptions(options) : options;
+      return await log.inLine(() => this.#put(id, message!, along));
     } catch (error) {
       throw asMessageError(error);
     }

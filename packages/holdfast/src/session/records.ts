@@ -95,6 +95,8 @@ export interface MessageRecord {
   hidden?: true;
   /** The call that it answers, where that is known better than by the call's id. */
   call?: { message: string; index: number };
+  /** What the tool returned whose result it is, where the model is shown something else. */
+  value?: Json;
 }
 
 /** What was streamed since the last one, by part; `n` counts from 0, so that a lost record shows as a gap. Or that the draft was discarded. */

@@ -3,14 +3,23 @@ import type { Json } from "../journal/record.ts";
 
 /** What sessions say no to. Nothing has happened when one of these is thrown. */
 
-export function turnOpen(session: string, turn: number): HoldfastError {
-  const message = `Turn ${turn} of session ${session} is still open: the new one was not started. End or abort it first, or steer it with turn.append.`;
+const END_FIRST = "the new one was not started. End or abort it first, or steer it with turn.append";
+
+export function turnOpen(session: string, turn: number, what = END_FIRST): HoldfastError {
+  const message = `Turn ${turn} of session ${session} is still open: ${what}.`;
   return new HoldfastError("TURN_OPEN", message, { session, turn });
 }
 
 export function turnEnded(session: string, turn: number, what: string): HoldfastError {
   const message = `Turn ${turn} of session ${session} is over: ${what} was not recorded. Start a turn, or resume this one.`;
   return new HoldfastError("TURN_ENDED", message, { session, turn });
+}
+
+export function turnUnanswered(session: string, turn: number): HoldfastError {
+  const message =
+    `Turn ${turn} of session ${session} has no answer that it could be completed with: it was not ended, and nothing was ` +
+    "recorded. Go on with it by resumeTurn, or leave it by starting another.";
+  return new HoldfastError("TURN_UNANSWERED", message, { session, turn });
 }
 
 export function sessionClosed(session: string): HoldfastError {

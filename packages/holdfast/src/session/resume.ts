@@ -1,6 +1,7 @@
 import type { Dialect, Entry, Outcome } from "../dialects/dialect.ts";
 import type { Conversation } from "./conversation.ts";
-import type { RepairEntry } from "./records.ts";
+import type { RepairEntry, SessionRecord } from "./records.ts";
+import { turnUnanswered } from "./refusals.ts";
 import type { DraftContent, Interruption, OpenCall, ResumeOptions } from "./surface.ts";
 import { recordsStarts, type TurnState } from "./turn-state.ts";
 import { endsWithAnswer } from "./view.ts";
@@ -93,8 +94,27 @@ export function interruptionOf<M>(conversation: Conversation<M>): Interruption<M
   const open = openCalls(conversation);
   const draft = conversation.draft?.content ?? null;
   const calls = [...open.map(openCall), ...strayCalls(conversation)];
-  const answered = calls.length === 0 && endOf(conversation, open, draft) === "answered";
+  // An application that says that the turn failed, or waits, says that its answer is not the last word.
+  const isOpenEnded = turn.ended?.outcome === "failed" || (turn.suspended !== null && !turn.ended);
+  const answered = !isOpenEnded && calls.length === 0 && endOf(conversation, open, draft) === "answered";
   return { turn: number, startedAt, lastAt, resumes, prompt, answered, how, draft, calls };
+}
+
+/** How a turn that has no end is left behind by another: completed, if only its end is missing. */
+export function leaveTurn<M>(conversation: Conversation<M>): SessionRecord[] {
+  const { turn } = conversation;
+  if (!turn || turn.ended) return [];
+  const outcome = interruptionOf(conversation)?.answered ? "completed" : "left";
+  return [{ kind: "turn.ended", turn: turn.number, outcome }];
+}
+
+/** Completes an interrupted turn that only lacks its end. Throws TURN_UNANSWERED. */
+export function endAnswered<M>(session: string, conversation: Conversation<M>): SessionRecord[] {
+  const { number, resumes, ended } = conversation.turn!;
+  if (!interruptionOf(conversation)?.answered) throw turnUnanswered(session, number);
+  // Of several ends the first counts: an aborted turn goes on before it ends again.
+  const resumed: SessionRecord[] = ended ? [{ kind: "turn.resumed", turn: number, n: resumes + 1 }] : [];
+  return [...resumed, { kind: "turn.ended", turn: number, outcome: "completed" }];
 }
 
 /** What stands at the end of a turn that did not complete: the rows of the table in SESSIONS.md. */

@@ -18,12 +18,12 @@ import { View } from "./reading.ts";
 import type { SessionRecord } from "./records.ts";
 import type { Redactor } from "./redact/redactor.ts";
 import { messageIdTaken, messageUnknown, nothingToResume, sessionClosed, turnOpen } from "./refusals.ts";
-import { planResume, repairForPrompt } from "./resume.ts";
+import { endAnswered, leaveTurn, planResume, repairForPrompt } from "./resume.ts";
 import type * as surface from "./surface.ts";
 import { Sync } from "./sync.ts";
 import { LiveTurn } from "./turn.ts";
 import { undoFrom, undone, undoRecords } from "./undo.ts";
-import { itemsFrom, keptAsItIs, type Taken, takenIn, unfit } from "./unit.ts";
+import { itemsFrom, keptAsItIs, keptOptions, type Taken, takenIn, unfit } from "./unit.ts";
 
 const DRAFT_MS = 200;
 const DRAFT_BYTES = 8192;
@@ -139,8 +139,8 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     try {
       const taken = takenIn(this.#intake, prompt);
       const isToWait = this.#order.isBusy || this.#log.isBehind;
-      const given = isToWait ? keptAsItIs(taken) : taken;
-      return await this.#inOrder(() => this.#start(given, options));
+      const [given, along] = isToWait ? [keptAsItIs(taken), keptOptions(options)] : [taken, options];
+      return await this.#inOrder(() => this.#start(given, along));
     } catch (error) {
       throw asMessageError(error);
     }
@@ -148,6 +148,16 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   resumeTurn(options: surface.ResumeOptions = {}): Promise<surface.Turn<M>> {
     return this.#inOrder(() => this.#resume(options));
+  }
+
+  endTurn(): Promise<void> {
+    return this.#inOrder(async () => {
+      this.#host.assertOpen();
+      if (this.turn) throw turnOpen(this.id, this.turn.number, "end it with turn.end");
+      if (!this.interruption) throw nothingToResume(this.id, this.#conversation.turns);
+      await this.#append(endAnswered(this.id, this.#conversation));
+      this.#parts.onTurnEnd(this.id);
+    });
   }
 
   sync(messages: readonly M[], options: surface.SyncOptions<M> = {}): Promise<{ appended: string[]; epoch: boolean }> {
@@ -280,10 +290,8 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     if (items.known) return this.#startAgain(items.known.id);
     if (prompt.isAnswer) throw unfit("a turn does not begin with a message of the assistant's");
     const entries = repairForPrompt(conversation);
-    const last = conversation.turn;
-    const unit: SessionRecord[] = [];
-    if (last && !last.ended) unit.push({ kind: "turn.ended", turn: last.number, outcome: "left" });
-    if (entries.length > 0) unit.push({ kind: "repair", turn: last?.number ?? number, entries });
+    const unit: SessionRecord[] = leaveTurn(conversation);
+    if (entries.length > 0) unit.push({ kind: "repair", turn: conversation.turn?.number ?? number, entries });
     unit.push({ kind: "turn.started", turn: number, prompt: items.ids[prompt.prompt]! }, ...items.records);
     return this.#open(number, unit);
   }

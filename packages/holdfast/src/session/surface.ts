@@ -207,6 +207,11 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
   /** Goes on with the last turn. Throws NOTHING_TO_RESUME if it completed or there is none, TURN_OPEN. */
   resumeTurn(options?: ResumeOptions): Promise<Turn<M>>;
   /**
+   * Ends the interrupted turn as completed, without asking the model again: for a turn that was cut off behind its answer
+   * (`interruption.answered`). Throws TURN_UNANSWERED if the answer is missing, NOTHING_TO_RESUME, TURN_OPEN.
+   */
+  endTurn(): Promise<void>;
+  /**
    * For agents that keep an array of messages: records what is new in it, opens a turn at a prompt, and ends the turn at an answer without calls (R14). Calls are serialised. An array that no longer begins with what is
    * recorded becomes a new epoch, or is SYNC_REWRITE (see `rewrite`). A message that is changed in place is noticed back to the last one of the assistant's, at most eight messages. Throws SYNC_FOREIGN for messages of another session.
    */
@@ -265,6 +270,15 @@ export interface AppendOptions {
   readonly usage?: Usage;
 }
 
+/** For `turn.append` and `draft.commit`. */
+export interface AnswerOptions extends AppendOptions {
+  /**
+   * Also ends the turn as completed, in one unit with the message: after a crash both are there, or neither is. For the
+   * final answer. If the unit finds no space, the turn stays open.
+   */
+  readonly end?: boolean;
+}
+
 export interface ResumeOptions {
   /**
    * What becomes of calls without a result. "close" (default): the model is told how far each came. "rerun": those that are safe to run again (never started, or recorded as `replay: "safe"`) stay open, in `turn.open`.
@@ -287,7 +301,7 @@ export interface Turn<M> extends AsyncDisposable {
    * Records finished messages: all items of one response together, as one unit and one step (R3). They stand where they are recorded: between the request and an answer that was not streamed into a draft, record nothing (R1). Durable when it resolves, so that the calls are on disk before any tool runs.
    * Throws TURN_ENDED, MESSAGE_UNFIT, MESSAGE_NOT_JSON, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN, RECORD_TOO_LARGE, and what the store says.
    */
-  append(message: M | M[] | Queued<M>, options?: AppendOptions): Promise<Appended>;
+  append(message: M | M[] | Queued<M>, options?: AnswerOptions): Promise<Appended>;
   /**
    * A message that is being streamed. Open it before the model is asked: what is recorded while it answers (steering, results) stands behind the answer, which had not seen it (R1). A second one discards the first: that is all a
    * retry needs. Throws TURN_ENDED.
@@ -295,6 +309,8 @@ export interface Turn<M> extends AsyncDisposable {
   draft(): Draft<M>;
   /**
    * Records the start, runs the tool, records its outcome (R5, R6). What the tool throws is its outcome. Rejects only if the store failed (then `run` was not called, or its outcome is in doubt), or if there is nothing to run: CALL_UNKNOWN, CALL_TAKEN, TURN_ENDED, SESSION_CLOSED.
+   * It also rejects with what Holdfast itself throws inside the tool and a model cannot act on (`errorKind` is `store` or
+   * `misuse`: a call that is unknown, a failed store). Then `signal` fires, and no other tool of the turn starts.
    * After an abort it answers an error, and `run` is not called. If its outcome finds no space (STORE_FULL), `toolEnded` can record it later.
    */
   tool<T>(callId: string, run: (signal: AbortSignal) => T | Promise<T>, options?: ToolOptions): Promise<Outcome<T>>;
@@ -311,7 +327,7 @@ export interface Turn<M> extends AsyncDisposable {
   usage(usage: Usage): Promise<void>;
   /** The turn waits for a person, perhaps until another process resumes it (R7). */
   suspend(why: { reason: string; calls?: string[] }): Promise<void>;
-  /** The turn completed. */
+  /** The turn completed. To end it in one unit with its answer, give that `{ end: true }`. */
   end(): Promise<void>;
   /** What was produced stays; then the marker that says who stopped it. A second end of any kind does nothing. */
   abort(why: { by: string; reason?: string }): Promise<void>;
@@ -360,7 +376,7 @@ export interface Draft<M> {
   /** Never throws, and never waits; a failed write fires `turn.signal`. What was pushed longer than `draftMs` ago survives SIGKILL; with redaction, but for what may be the beginning of a secret. */
   push(delta: Delta): void;
   /** The finished message, durable when it resolves, in the place of the draft. Throws as `turn.append` does, and DRAFT_DISCARDED. If it finds no space, the draft goes on. */
-  commit(message: M | M[], options?: AppendOptions): Promise<Appended>;
+  commit(message: M | M[], options?: AnswerOptions): Promise<Appended>;
   /** Its words never come back. */
   discard(reason?: string): Promise<void>;
 }
@@ -386,7 +402,10 @@ export interface Interruption<M> {
   /** How often it was resumed already: a supervisor stops at a poisoned turn (R16). */
   readonly resumes: number;
   readonly prompt: Entry<M>;
-  /** The model had answered, and nothing is open. */
+  /**
+   * The model had answered, no call is open, and the turn neither failed nor waits: only its end is missing. Do not ask the
+   * model again: `session.endTurn()` ends it as completed, and so does the next `startTurn`.
+   */
   readonly answered: boolean;
   readonly how:
     | { readonly kind: "killed" }

@@ -19,8 +19,8 @@ export type SyncStep =
   | { readonly kind: "import"; readonly from: number; readonly to: number }
   /** The last turn goes on, though it was over. */
   | { readonly kind: "resume" }
-  /** One unit of the open turn. */
-  | { readonly kind: "append"; readonly from: number; readonly to: number }
+  /** One unit of the open turn. `end`: it also ends the turn. */
+  | { readonly kind: "append"; readonly from: number; readonly to: number; readonly end?: true }
   /** The assistant's last messages, of which the very last still grows. */
   | { readonly kind: "draft"; readonly from: number; readonly to: number }
   | { readonly kind: "end" };
@@ -54,11 +54,18 @@ export function planNew<M>(
     waiting = at;
   };
 
+  // In one unit with the answer, unless that is recorded already: a crash in between would leave a turn that is answered and not over.
+  const end = (): void => {
+    const last = steps.at(-1);
+    if (last?.kind === "append") steps[steps.length - 1] = { ...last, end: true };
+    else steps.push({ kind: "end" });
+  };
+
   for (let at = known, to = at; at < messages.length; at = to) {
     const role = roleOf(at);
     to = at + 1;
     if (role === "user" && now !== "open") {
-      if (now === "answered") steps.push({ kind: "end" });
+      if (now === "answered") end();
       steps.push({ kind: "start", from: waiting, to });
       now = "open";
       waiting = to;
@@ -82,7 +89,7 @@ export function planNew<M>(
   }
   // Results at the end of a turn that is over: the model is about to be asked.
   for (let at = waiting; at < messages.length; at++) if (roleOf(at) === "tool") goOn(at + 1);
-  if (now === "answered" && !open) steps.push({ kind: "end" });
+  if (now === "answered" && !open) end();
   return steps;
 }
 

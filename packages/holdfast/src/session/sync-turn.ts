@@ -1,7 +1,7 @@
 import type { Conversation } from "./conversation.ts";
 import type { Host } from "./host.ts";
 import type { SessionRecord } from "./records.ts";
-import { CALLS, closing, howOf, openCalls } from "./resume.ts";
+import { CALLS, closing, howOf, leaveTurn, openCalls } from "./resume.ts";
 import { itemsOf } from "./unit.ts";
 
 /**
@@ -12,13 +12,12 @@ export function startUnit<M>(
   { conversation, intake }: Host<M>,
   prompt: readonly M[],
 ): { readonly unit: readonly SessionRecord[]; readonly ids: readonly string[] } {
-  const { dialect, turn: last } = conversation;
+  const { dialect } = conversation;
   const number = conversation.turns + 1;
   const { ids, records } = itemsOf(conversation, intake, prompt, { turn: number });
   const asked = prompt.findIndex((message) => dialect.role(message) === "user");
   const answered = new Set(prompt.flatMap((message) => dialect.results(message).map(({ call }) => call)));
-  const unit: SessionRecord[] = [];
-  if (last && !last.ended) unit.push({ kind: "turn.ended", turn: last.number, outcome: "left" });
+  const unit: SessionRecord[] = leaveTurn(conversation);
   unit.push(...closings(conversation, answered), ...cutOffWords(conversation));
   unit.push({ kind: "turn.started", turn: number, prompt: ids[Math.max(asked, 0)]! }, ...records);
   return { unit, ids };

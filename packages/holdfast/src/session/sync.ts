@@ -213,7 +213,11 @@ export class Sync<M> {
         this.#holdsClosings = false;
         return [];
       case "append":
-        return this.#recorded(step, messages, await this.#append(messages.slice(step.from, step.to)));
+        return this.#recorded(
+          step,
+          messages,
+          await this.#append(messages.slice(step.from, step.to), step.end === true),
+        );
       case "draft":
         this.#push(messages.slice(step.from, step.to));
         return [];
@@ -246,25 +250,25 @@ export class Sync<M> {
     return ids;
   }
 
-  async #append(response: M[]): Promise<readonly string[]> {
+  async #append(response: M[], end: boolean): Promise<readonly string[]> {
     const turn = this.#openTurn()!;
     const draft = this.#draft;
     const { dialect } = this.#host.conversation;
     const isAnswer = dialect.role(response[0]!) === "assistant";
     if (!draft || draft.turn !== turn || !isAnswer || !this.#textOf(response).startsWith(draft.pushed)) {
-      const { ids } = await turn.append(response);
+      const { ids } = await turn.append(response, { end });
       if (isAnswer) this.#draft = null;
       return ids;
     }
     const { id } = draft.draft;
     try {
-      const { ids } = await draft.draft.commit(response);
+      const { ids } = await draft.draft.commit(response, { end });
       this.#draft = null;
       return ids;
     } catch (error) {
       // Its words did not survive an append that failed, or another draft: the message itself is here.
       if (!isHoldfastError(error, "DRAFT_DISCARDED")) throw error;
-      const { ids } = await turn.append(response, { id });
+      const { ids } = await turn.append(response, { id, end });
       this.#draft = null;
       return ids;
     }

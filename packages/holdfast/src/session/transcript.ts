@@ -102,6 +102,7 @@ export class Transcript<M> {
     const { id, seq, turn } = record;
     const entry: Made<M> = { id, seq, at: record.at, turn, step: id, message, metadata: this.#patched(id, EMPTY) };
     if (place) entry.call = Object.freeze(place);
+    if (record.shown !== undefined && record.value !== undefined) entry.value = deepFreeze(record.value);
     if (!found || found.answer) entry.late = true;
     this.#push(this.#itemOf(Object.freeze(entry), "result", record));
     return true;
@@ -198,7 +199,7 @@ export class Transcript<M> {
   }
 
   entryOf(record: Omit<Stamped<records.MessageRecord>, "kind">): Entry<M> {
-    const { id, seq, turn, step, model, synthetic, incomplete, late, replacedBy, call } = record;
+    const { id, seq, turn, step, model, synthetic, incomplete, late, replacedBy, call, value } = record;
     const message = this.decoded(record.message);
     const metadata = this.#patched(id, record.metadata ?? EMPTY);
     const entry: Made<M> = { id, seq, at: record.first ?? record.at, turn, step, message, metadata };
@@ -208,6 +209,7 @@ export class Transcript<M> {
     if (late) entry.late = true;
     if (replacedBy !== undefined) entry.replacedBy = replacedBy;
     if (call) entry.call = Object.freeze(call);
+    if (value !== undefined) entry.value = deepFreeze(value);
     return Object.freeze(entry);
   }
 

@@ -1,5 +1,5 @@
 import type { Entry, Outcome } from "../dialects/dialect.ts";
-import { isHoldfastError } from "../errors.ts";
+import { type ErrorKind, errorKind, isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
 import { type DraftPiece, LiveDraft } from "./draft.ts";
 import type { Host } from "./host.ts";
@@ -10,8 +10,8 @@ import type { RepairEntry, SessionRecord, TurnEnded } from "./records.ts";
 import { turnEnded } from "./refusals.ts";
 import { closing, openCalls } from "./resume.ts";
 import type {
+  AnswerOptions,
   Appended,
-  AppendOptions,
   Draft,
   OpenCall,
   Queued,
@@ -21,7 +21,7 @@ import type {
   Usage,
 } from "./surface.ts";
 import { Tools } from "./tools.ts";
-import { itemsFrom, keptAsItIs, type Taken, takenIn } from "./unit.ts";
+import { itemsFrom, keptAsItIs, keptOptions, type Taken, takenIn } from "./unit.ts";
 import { unsentIn } from "./unsent.ts";
 import { reasonWords } from "./words.ts";
 
@@ -85,7 +85,7 @@ export class LiveTurn<M> implements Turn<M> {
     return this.#over !== null;
   }
 
-  append(message: M | M[] | Queued<M>, options: AppendOptions = {}): Promise<Appended> {
+  append(message: M | M[] | Queued<M>, options: AnswerOptions = {}): Promise<Appended> {
     return this.#take(message, options, null);
   }
 
@@ -128,13 +128,26 @@ export class LiveTurn<M> implements Turn<M> {
       await this.#tools.end(callId, { error: `It did not run: ${why}.` }, undefined, running);
       return outcome;
     }
+    let fault: ErrorKind | null = null;
     try {
       outcome = { value: await run(this.signal) };
     } catch (error) {
       outcome = { error: error ?? new Error("the tool failed without an error") };
+      fault = this.signal.aborted ? null : this.#faultOf(error);
     }
-    await this.#tools.end(callId, outcome, undefined, running);
+    // How far it came when a store failed is not known: nobody says of it that it has ended.
+    if (fault !== "store") await this.#tools.end(callId, outcome, undefined, running);
+    if (fault) throw outcome.error;
     return outcome;
+  }
+
+  /** What Holdfast refused inside a tool is no outcome that a model could act on: everything stops at it. */
+  #faultOf(error: unknown): ErrorKind | null {
+    const kind = errorKind(error);
+    if (kind !== "store" && kind !== "misuse") return null;
+    this.#wasAborted = true;
+    this.#controller.abort(error);
+    return kind;
   }
 
   async toolStarted(callId: string, options: ToolOptions = {}): Promise<void> {
@@ -217,29 +230,50 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   /** Inside the call, if nothing waits: every step in between would be felt. */
-  #take(given: M | M[] | Queued<M>, options: AppendOptions, draft: LiveDraft<M> | null): Promise<Appended> {
+  #take(given: M | M[] | Queued<M>, options: AnswerOptions, draft: LiveDraft<M> | null): Promise<Appended> {
     try {
       this.#assertOpen("the message");
       const { intake, log } = this.#host;
       const taken = takenIn(intake, given);
-      if (!log.isBehind) return this.#append(taken, options, draft);
-      const kept = keptAsItIs(taken);
-      return log.inLine(() => this.#append(kept, options, draft));
+      const appended = log.isBehind
+        ? this.#appendLater(keptAsItIs(taken), keptOptions(options), draft)
+        : this.#append(taken, options, draft);
+      return options.end ? this.#endWith(appended) : appended;
     } catch (error) {
       return Promise.reject(asMessageError(error));
     }
   }
 
-  async #append(taken: Taken, options: AppendOptions, draft: LiveDraft<M> | null): Promise<Appended> {
+  #appendLater(taken: Taken, options: AnswerOptions, draft: LiveDraft<M> | null): Promise<Appended> {
+    return this.#host.log.inLine(() => this.#append(taken, options, draft));
+  }
+
+  /** The unit on its way ends the turn: from now on the turn takes nothing more, unless the unit cannot be written. */
+  #endWith(appended: Promise<Appended>): Promise<Appended> {
+    const over = appended.then(
+      () => this.#host.turnOver(this),
+      (error) => {
+        this.#over = null;
+        throw error;
+      },
+    );
+    this.#over = over;
+    return over.then(() => appended);
+  }
+
+  async #append(taken: Taken, options: AnswerOptions, draft: LiveDraft<M> | null): Promise<Appended> {
     const { conversation, intake, log } = this.#host;
+    const { end = false } = options;
     this.#host.assertOpen();
     const items = itemsFrom(conversation, intake, taken, { ...options, turn: this.number });
-    if (items.known) {
+    const ended = end ? [this.#ended({ outcome: "completed" })] : [];
+    if (items.known && !end) {
       await log.journal.flush();
       return items.known;
     }
-    const unit = taken.isAnswer ? [...this.#closed(draft !== null), ...items.records] : items.records;
-    const other = taken.isAnswer && this.#draft !== draft ? this.#draft : null;
+    const closed = taken.isAnswer && !items.known ? this.#closed(draft !== null) : [];
+    const unit = [...closed, ...items.records, ...ended];
+    const other = (taken.isAnswer || end) && this.#draft !== draft ? this.#draft : null;
     const appended = log.append(unit);
     // An answer takes the place of the draft, whichever it was (R10).
     draft?.hold();
@@ -249,8 +283,9 @@ export class LiveTurn<M> implements Turn<M> {
       draft?.release("itself");
       other?.release("another");
       if (this.#draft === draft || this.#draft === other) this.#draft = null;
+      if (items.known) return items.known;
       if (taken.isAnswer) this.#warn(items.ids);
-      const after = options.usage ? 1 : 0;
+      const after = (options.usage ? 1 : 0) + ended.length;
       return { id: items.ids[0]!, ids: [...items.ids], seq: last - after - items.ids.length + 1 };
     } catch (error) {
       draft?.release(null);

@@ -55,6 +55,17 @@ export function keptAsItIs(taken: Taken): Taken {
   return { ...taken, stored };
 }
 
+/** The same of what is given along with them. */
+export function keptOptions<O extends AppendOptions>(options: O): O {
+  const kept = { ...options };
+  for (const name of ["metadata", "usage"] as const) {
+    if (options[name] === undefined) continue;
+    assertPlain(options[name], `message.${name}`);
+    Object.assign(kept, { [name]: frozenCopy(options[name]) });
+  }
+  return kept;
+}
+
 /**
  * The records of one or several messages, which count together (R3). Throws MESSAGE_UNFIT, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN.
  */

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Disk, DiskLock, DiskStat } from "../disk/disk.ts";
 import { diskFailure, isForbidden } from "../disk/failure.ts";
+import { hasOtherNames } from "../disk/file-rules.ts";
 import { errnoOf, HoldfastError } from "../errors.ts";
 import type { Holder } from "../journal/contract.ts";
 import { newId } from "../journal/id.ts";
@@ -206,8 +207,8 @@ export class Leases {
       lock.release();
       throw error;
     }
-    let isReleased = false;
-    this.#hardenLater(id, held, () => isReleased);
+    const released = new AbortController();
+    this.#hardenLater(id, held, released.signal);
     return {
       get isSure() {
         return held.hardLock !== null;
@@ -219,28 +220,29 @@ export class Leases {
         if (!now || identity(now) !== key) throw lost(id, path);
       },
       release: (closedAt) => {
-        if (isReleased) return;
-        isReleased = true;
+        if (released.signal.aborted) return;
         clearTimeout(held.hardening);
         if (closedAt) this.#write(this.#closedPath(id), closedAt);
         this.#held.delete(key);
+        // One that is just being asked for, too: it would tell others of a writer that is no longer there.
+        released.abort();
         held.hardLock?.release();
         lock.release();
       },
     };
   }
 
-  #hardenLater(id: string, held: Held, isReleased: () => boolean, tried = 0): void {
-    held.hardening = setTimeout(() => this.#harden(id, held, isReleased, tried + 1), HARDEN_AFTER_MS * 2 ** tried);
+  #hardenLater(id: string, held: Held, released: AbortSignal, tried = 0): void {
+    held.hardening = setTimeout(() => this.#harden(id, held, released, tried + 1), HARDEN_AFTER_MS * 2 ** tried);
     held.hardening.unref();
   }
 
-  async #harden(id: string, held: Held, isReleased: () => boolean, tried: number): Promise<void> {
+  async #harden(id: string, held: Held, released: AbortSignal, tried: number): Promise<void> {
     try {
-      const hardLock = await this.#disk.hardLock(this.#hardLockPath(id));
-      if (isReleased()) hardLock?.release();
+      const hardLock = await this.#disk.hardLock(this.#hardLockPath(id), released);
+      if (released.aborted) hardLock?.release();
       else if (hardLock) held.hardLock = hardLock;
-      else if (tried < HARDEN_TRIES) this.#hardenLater(id, held, isReleased, tried);
+      else if (tried < HARDEN_TRIES) this.#hardenLater(id, held, released, tried);
     } catch (error) {
       // The lease is held all the same, and is not sure.
       if (errnoOf(error) === undefined) throw error;
@@ -291,6 +293,7 @@ export class Leases {
       throw new HoldfastError("PATH_UNSAFE", message, { path });
     }
     if (stat.size > 0 && !this.#held.has(identity(stat))) {
+      if (hasOtherNames(stat)) throw sharedContent(path);
       const file = this.#disk.open(path, "update");
       try {
         file.truncate(0);
@@ -395,6 +398,12 @@ function isAlive(pid: number): boolean {
 
 function identity(stat: DiskStat): string {
   return `${stat.dev}:${stat.ino}`;
+}
+
+/** To empty it would empty a file that is somewhere else too. */
+function sharedContent(path: string): HoldfastError {
+  const message = `The lease ${path} is a hard link to a file with content. Nothing was touched. Look at who put it there, and remove it.`;
+  return new HoldfastError("PATH_UNSAFE", message, { path });
 }
 
 function lost(id: string, path: string): HoldfastError {

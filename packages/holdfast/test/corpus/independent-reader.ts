@@ -19,11 +19,24 @@ type Damaged = Reading["damaged"][number];
 type Rec = NonNullable<ReturnType<typeof whole>>;
 /** A record, or, without `rec`, a stray: `takes` a number or not. Each ends where the next one begins, line ends included. */
 type Item = { start: number; end: number; rec: Rec | null; takes: boolean; why: Damaged["why"] };
-/** `header`: its first record, if that is of kind `segment`. `sealed`: it is packed or has a tail. */
-type Segment = { name: string; number: number; header: Rec | null; sealed: boolean; items: Item[] };
+/**
+ * `header`: its first record, if that is of kind `segment`. `sealed`: it is packed or has a tail, whatever comes behind it.
+ * `begin`: N of the segment before it (§4), or Infinity. `base`: B, if that segment was not read (§5.1).
+ */
+type Segment = {
+  name: string;
+  number: number;
+  header: Rec | null;
+  sealed: boolean;
+  begin: number;
+  base: number;
+  items: Item[];
+};
 
 const MAX_LINE = 67_108_864;
-const MAX_LEVELS = 1024;
+const MAX_LEVELS = 1_024;
+const MAX_SEGMENT = 2_147_483_648;
+const MAX_FRAMES = 1_048_576;
 const MAX_TRIES = 16;
 const BEGIN = '{"seq":';
 const CRC = ',"crc":"';
@@ -32,18 +45,20 @@ const FRAME = Buffer.from("28b52ffd", "hex"); // the magic of a zstd frame
 const TABLE = Buffer.from("5e2a4d18", "hex"); // 0x184D2A5E, little-endian
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }); // keeps a byte-order mark: it is no JSON (§2)
 
+/** §2: undefined if it is no JSON, or longer or deeper than a record may be. */
 function json(bytes: Uint8Array): unknown {
   try {
-    return JSON.parse(utf8.decode(bytes));
+    const value: unknown = bytes.length < MAX_LINE ? JSON.parse(utf8.decode(bytes)) : undefined;
+    return levels(value, MAX_LEVELS + 1) > MAX_LEVELS ? undefined : value;
   } catch {
     return undefined;
   }
 }
 
-/** §2: how many levels of objects and arrays, itself counted; one more than is allowed stands for any more. */
-function levels(value: unknown, left = MAX_LEVELS + 1): number {
-  if (typeof value !== "object" || value === null || left === 0) return 0;
-  return 1 + Object.values(value).reduce((most: number, one) => Math.max(most, levels(one, left - 1)), 0);
+/** How deep arrays and objects are nested, up to `most`. */
+function levels(value: unknown, most: number): number {
+  if (typeof value !== "object" || value === null || most === 0) return 0;
+  return 1 + Object.values(value).reduce((deepest: number, one) => Math.max(deepest, levels(one, most - 1)), 0);
 }
 
 const integer = (value: unknown): number | null => (Number.isSafeInteger(value) ? (value as number) : null);
@@ -64,7 +79,6 @@ function whole(text: Buffer) {
   const crc = TRAILER.exec(text.toString("latin1", covered.length))?.[1];
   if (!crc || !begins(covered) || text.length >= MAX_LINE || crc32(covered) !== Number.parseInt(crc, 16)) return null;
   const value = json(text) as Record<string, unknown> | undefined;
-  if (levels(value) > MAX_LEVELS) return null;
   const seq = integer(value?.["seq"]);
   const kind = value?.["kind"];
   if (!value || seq === null || seq < 1 || typeof kind !== "string" || typeof value["at"] !== "string") return null;
@@ -76,7 +90,7 @@ function whole(text: Buffer) {
   return { seq, kind, crc, unit, synced: integer(value["synced"]) ?? 0, format, epoch, after };
 }
 
-/** §6: the place that `after` names. ASSUMED: it is absent if it is not a segment's number and a count of bytes. */
+/** §6: the place that `after` names. That it is before the header's own segment, `placeBefore` checks. */
 function placeOf(value: unknown): { segment: number; bytes: number } | null {
   const members = (value ?? {}) as Record<string, unknown>;
   const [segment, bytes] = [integer(members["segment"]) ?? 0, integer(members["bytes"]) ?? -1];
@@ -103,13 +117,14 @@ function salvage(text: Buffer, ended: boolean): { start: number; end: number; re
   const aside: number[] = [];
   for (let at = text.indexOf(BEGIN), next = 0; at !== -1 && tries < MAX_TRIES; at = text.indexOf(BEGIN, next)) {
     next = at + 1;
-    // Step 3. A record "ends there" if that byte is the one behind it: a flipped line end may have become a `:`.
-    if (isOneOf(":,[", text, at - 1) && found.at(-1)?.end !== at - 1) aside.push(at);
-    else next = stops.find((stop) => stop > at && tries < MAX_TRIES && attempt(at, stop)) ?? next;
+    // Step 3. ASSUMED: a record "ends there" if this one begins where it ends. So the byte before is a `}`, and that decides.
+    if (isOneOf(":,[", text, at - 1)) aside.push(at);
+    else
+      next = stops.find((stop) => stop > at && stop - at < MAX_LINE && tries < MAX_TRIES && attempt(at, stop)) ?? next;
   }
   const done = found.at(-1)?.end ?? 0;
   const retry = ended && stops.at(-1) === content && done !== content; // step 4
-  if (retry) aside.some((at) => at >= done && attempt(at, content));
+  if (retry) aside.some((at) => at >= done && content - at < MAX_LINE && attempt(at, content));
   return found;
 }
 
@@ -142,51 +157,90 @@ function split(bytes: Buffer, base: number): Item[] {
   return items;
 }
 
-/** The content size in the header of the zstd frame that `file` has at `at` (RFC 8878, 3.1.1.1); 0 if it has none. */
-function contentSize(file: Buffer, at: number): number {
-  const descriptor = file[at + 4] ?? 0;
+/** The header of the zstd frame that `file` has at `at` (RFC 8878, 3.1.1.1): its content size and where its blocks begin; null if it has none, or none with a size. */
+function frameAt(file: Buffer, at: number): { plain: number; blocks: number; checksum: number } | null {
+  const descriptor = file[at + 4] ?? 8;
+  if (file.indexOf(FRAME, at) !== at || (descriptor & 8) !== 0) return null;
   const single = (descriptor >> 5) & 1;
-  const bytes = [single, 2, 4, 6][descriptor >> 6]!; // of 8 bytes, 6 are enough
+  const bytes = [single, 2, 4, 8][descriptor >> 6]!;
   const field = at + 5 + (1 - single) + [0, 1, 2, 4][descriptor & 3]!;
-  if (bytes === 0 || field + bytes > file.length) return 0;
-  return file.readUIntLE(field, bytes) + (bytes === 2 ? 256 : 0);
+  if (bytes === 0 || field + bytes > file.length) return null;
+  const plain =
+    bytes === 8 ? Number(file.readBigUInt64LE(field)) : file.readUIntLE(field, bytes) + (bytes === 2 ? 256 : 0);
+  return { plain, blocks: field + bytes, checksum: descriptor & 4 };
 }
 
-/** §7: where each frame begins and ends, and its plain size: by the table, or, if that does not fit the file, by the magics. */
-function framesOf(file: Buffer): { from: number; to: number; plain: number }[] {
+/** Where the frame at `at` ends, by its blocks (RFC 8878, 3.1.1.2); null if it does not. */
+function frameEnd(file: Buffer, at: number): number | null {
+  const frame = frameAt(file, at);
+  if (!frame || frame.plain > MAX_LINE) return null;
+  for (let block = frame.blocks; block + 3 <= file.length; ) {
+    const word = file.readUIntLE(block, 3);
+    const [kind, size] = [(word >> 1) & 3, word >> 3];
+    if (kind === 3 || size > 131_072) return null;
+    block += 3 + (kind === 1 ? 1 : size);
+    if ((word & 1) === 1) return block + frame.checksum <= file.length ? block + frame.checksum : null;
+  }
+  return null;
+}
+
+function unpackFrame(file: Buffer, from: number, to: number, plain: number): Buffer | null {
+  if (plain > MAX_LINE || frameAt(file, from)?.plain !== plain) return null;
+  try {
+    const bytes = zstdDecompressSync(file.subarray(from, to)); // checks the frame's checksum, too
+    return bytes.length === plain ? bytes : null;
+  } catch {
+    return null;
+  }
+}
+
+/** §7: the plain bytes of each frame, null where it is a stray: by the table, or, if that does not fit the file, by what the frames say. */
+function* framesOf(file: Buffer): Generator<{ plain: number; bytes: Buffer | null }> {
   const count = file.length < 16 ? 0 : file.readUInt32LE(file.length - 8);
   const table = file.length - count * 8 - 16; // magic, size, the pairs, the count, "hfst"
-  const frames: ReturnType<typeof framesOf> = [];
-  if (table >= 0 && file.indexOf(TABLE, table) === table && file.toString("latin1", file.length - 4) === "hfst") {
-    let from = 0;
-    for (let at = table + 8; at < file.length - 8; at += 8) {
-      const to = from + file.readUInt32LE(at);
-      frames.push({ from, to, plain: file.readUInt32LE(at + 4) });
-      from = to;
+  const pairs: [packed: number, plain: number][] = [];
+  // ASSUMED: a table whose sizes add up is one, whatever stands in front of it.
+  if (table >= 0 && count <= MAX_FRAMES && file.length >= 16 && file.toString("latin1", file.length - 4) === "hfst") {
+    for (let at = table + 8; at < file.length - 8; at += 8)
+      pairs.push([file.readUInt32LE(at), file.readUInt32LE(at + 4)]);
+    if (pairs.reduce((sum, [packed]) => sum + packed, 0) === table) {
+      let from = 0;
+      for (const [packed, plain] of pairs) {
+        yield { plain, bytes: unpackFrame(file, from, from + packed, plain) };
+        from += packed;
+      }
+      return;
     }
-    if (from === table) return frames;
-    frames.length = 0;
   }
-  // ASSUMED: the plain size is the content size that the frame tells then. What follows a frame is not looked at.
-  for (let from = file.indexOf(FRAME); from !== -1; ) {
-    const next = file.indexOf(FRAME, from + 1);
-    frames.push({ from, to: next === -1 ? file.length : next, plain: contentSize(file, from) });
-    from = next;
+  let passing = false;
+  for (let at = 0; at < file.length && file.indexOf(TABLE, at) !== at; ) {
+    const end = frameEnd(file, at);
+    const plain = frameAt(file, at)?.plain ?? 0;
+    const bytes = end === null ? null : unpackFrame(file, at, end, plain);
+    const follows =
+      end === file.length || (end !== null && (file.indexOf(FRAME, end) === end || file.indexOf(TABLE, end) === end));
+    if (end !== null && (follows || bytes)) {
+      yield { plain, bytes };
+      at = end;
+      passing = false;
+      continue;
+    }
+    if (!passing) yield { plain: 1, bytes: null };
+    passing = true;
+    const next = [file.indexOf(FRAME, at + 1), file.indexOf(TABLE, at + 1)].filter((place) => place !== -1);
+    at = next.length === 0 ? file.length : Math.min(...next);
   }
-  return frames;
 }
 
 /** §7: the records and strays of a packed segment, and its plain size. */
 function unpack(file: Buffer): { items: Item[]; size: number } {
   let items: Item[] = [];
   let size = 0;
-  for (const { from, to, plain } of framesOf(file)) {
-    let bytes: Buffer | null = null;
-    try {
-      bytes = zstdDecompressSync(file.subarray(from, to)); // checks the frame's checksum, too
-    } catch {}
-    items = items.concat(bytes?.length === plain ? split(bytes, size) : stray(size, true)); // each holds whole lines
+  for (const { plain, bytes } of framesOf(file)) {
+    const beyond = size + plain > MAX_SEGMENT;
+    items = items.concat(bytes && !beyond ? split(bytes, size) : stray(size, true)); // each holds whole lines
     size += plain;
+    if (beyond) break;
   }
   return { items, size };
 }
@@ -217,29 +271,46 @@ function order(items: Item[]): void {
   }
 }
 
-/** §1: the offsets of the tails, among the names `all`, of the segment `name`. ASSUMED: they are not padded. */
+/** §1: the offsets of the tails, among the names `all`, of the segment `name`. */
 function tailsOf(name: string, all: string[]): number[] {
-  if (packed(name)) return []; // "beside a plain segment"
+  if (packed(name)) return []; // "beside a packed segment alone, tails are ignored"
   const offsets = all.filter((one) => one.startsWith(`${name}.tail-`)).map((one) => one.slice(name.length + 6));
-  return offsets.filter((one) => /^(0|[1-9]\d{0,14})$/.test(one)).map(Number);
+  // ASSUMED: a tail whose offset is no exact number (2^53 or more) is none.
+  return offsets.filter((one) => /^(0|[1-9]\d*)$/.test(one) && Number.isSafeInteger(Number(one))).map(Number);
 }
 
-/** §1, §6: the bytes of a segment. `end`: where its own end, by the header of the one that comes behind it. */
-function bytesOf(path: string, tails: number[], end: number | null): Buffer {
+/** §1, §6: the bytes of a plain segment. `named`: the place in it that the segment behind it names. */
+function bytesOf(path: string, tails: number[], named: number | null): Buffer {
   const file = readFileSync(path);
-  const offset = end ?? Math.max(...tails, -1);
+  const offset = named ?? Math.max(...tails, -1);
   if (offset < 0) return file;
-  // ASSUMED: if its own bytes end before that, the tail follows at once; offsets of damage are those in the two together.
-  const own = file.subarray(0, offset);
+  const own = file.subarray(0, offset); // all of it, if it is shorter: "the tail follows at once"
   return tails.includes(offset) ? Buffer.concat([own, readFileSync(`${path}.tail-${offset}`)]) : own;
 }
 
-/**
- * §4, the end: the items up to the first record whose seq is that of the next header, or greater. ASSUMED: if that header is
- * not whole all of them count, even where the seqs do not grow then from one segment to the next.
- */
-function before(header: Rec | null | undefined, items: Item[]): Item[] {
-  const cut = header ? items.findIndex(({ rec }) => rec && rec.seq >= header.seq) : -1;
+/** §6: the place that the header of `segment` names, if it is whole and that is the place of a lower segment. */
+function placeBefore(segment: Segment | undefined): { segment: number; bytes: number } | null {
+  const after = segment?.header?.after;
+  return after && after.segment < segment.number ? after : null;
+}
+
+/** The first record, and how many number-taking strays stand before it, or in all if there is none. */
+function firstOf(items: Item[]): { rec: Rec | null; strays: number } {
+  const first = items.find((item) => item.rec);
+  const before = first ? items.slice(0, items.indexOf(first)) : items;
+  return { rec: first?.rec ?? null, strays: before.filter((item) => item.takes).length };
+}
+
+/** §4: the number that a segment with these items begins with, or a lower one, `next`, that one behind it begins with. */
+function beginOf(items: Item[], next: number): number {
+  const { rec, strays } = firstOf(items);
+  const begin = (rec?.seq ?? next) - (rec?.kind !== "segment" && strays > 0 ? 1 : 0);
+  return Math.max(1, Math.min(begin, next));
+}
+
+/** §4, the end: the items before the first record whose seq is N (`next`) or greater. */
+function beforeTheNext(items: Item[], next: number): Item[] {
+  const cut = items.findIndex(({ rec }) => rec && rec.seq >= next);
   return cut === -1 ? items : items.slice(0, cut);
 }
 
@@ -248,7 +319,7 @@ function segmentsOf(folder: string): Segment[] {
   const names = new Map<number, string>();
   const all = readdirSync(folder).sort();
   for (const name of all) {
-    const digits = /^(\d{6,})\.jsonl(\.zst)?$/.exec(name)?.[1];
+    const digits = /^(\d{6,15})\.jsonl(\.zst)?$/.exec(name)?.[1];
     const number = Number(digits);
     if (digits === undefined || number < 1 || String(number).padStart(6, "0") !== digits) continue;
     if (!names.has(number)) names.set(number, name); // §7: the plain one counts; it sorts first
@@ -256,35 +327,31 @@ function segmentsOf(folder: string): Segment[] {
   if (names.size === 0) throw new Error(`${folder} is no session: it has no segment`);
   const counting: Segment[] = [];
   for (const [number, name] of [...names].sort(([a], [b]) => b - a)) {
-    const next = counting[0]?.header;
-    // §6. ASSUMED: if the segment that `after` names is not there, the next lower one comes before, with all its bytes; and if
-    // it names none before its own, it says nothing.
-    if (next?.after && number > next.after.segment) continue;
-    // ASSUMED: a packed segment holds what counts of its tail, too, so that `bytes` does not end it.
-    const end = next?.after?.segment === number && !packed(name) ? next.after.bytes : null;
+    const after = placeBefore(counting[0]);
+    if (after && number > after.segment) continue; // §6: it is passed over
     const tails = tailsOf(name, all);
-    const file = bytesOf(join(folder, name), tails, end);
-    const { items, size } = packed(name) ? unpack(file) : { items: split(file, 0), size: file.length };
+    const { items, size } = itemsOf(join(folder, name), tails, after?.segment === number ? after.bytes : null);
     for (const [i, item] of items.entries()) item.end = items[i + 1]?.start ?? size;
     order(items);
-    const first = items.find((item) => item.rec)?.rec; // ASSUMED: a header need not stand at offset 0
-    const header = first?.kind === "segment" ? first : null;
-    // §4. ASSUMED: the header says this even if it does not count itself, by the segment behind it.
-    counting.unshift({ number, name, header, sealed: packed(name) || tails.length > 0, items: before(next, items) });
+    const { rec, strays } = firstOf(items);
+    const header = rec?.kind === "segment" ? rec : null; // also if it does not count itself (§6)
+    const sealed = packed(name) || tails.length > 0;
+    const next = counting[0]?.begin ?? Number.POSITIVE_INFINITY;
+    const [begin, base] = [beginOf(items, next), rec ? Math.max(0, rec.seq - 1 - strays) : 0];
+    counting.unshift({ number, name, header, sealed, begin, base, items: beforeTheNext(items, next) });
   }
   return counting;
 }
 
-const packed = (name: string): boolean => name.endsWith(".zst");
-const firstOf = (segment: Segment): Rec | undefined => segment.items.find((item) => item.rec)?.rec ?? undefined;
-const markOf = (items: Item[]): number => items.reduce((most, { rec }) => Math.max(most, rec?.synced ?? 0), 0); // §5.1, D
-
-/** §5.1, B of the first segment that is read. */
-function baseOf(items: Item[]): number {
-  const first = items.findIndex((item) => item.rec);
-  const strays = items.slice(0, Math.max(first, 0)).filter((item) => item.takes).length;
-  return Math.max(0, (items[first]?.rec?.seq ?? 0) - 1 - strays);
+/** §1, §6, §7: the records and strays of a segment, before they are put in order, and how many bytes it has. */
+function itemsOf(path: string, tails: number[], named: number | null): { items: Item[]; size: number } {
+  if (packed(path)) return unpack(readFileSync(path)); // "if it is packed, it counts to its end"
+  const bytes = bytesOf(path, tails, named);
+  return { items: split(bytes, 0), size: bytes.length };
 }
+
+const packed = (name: string): boolean => name.endsWith(".zst");
+const markOf = (items: Item[]): number => items.reduce((most, { rec }) => Math.max(most, rec?.synced ?? 0), 0); // §5.1, D
 
 /** §5.2: the index of the stray that is torn, or the number of items. */
 function tornStray(items: Item[], base: number, known: number): number {
@@ -320,9 +387,10 @@ function untorn(all: Item[], base: number): Item[] {
 /** §6: the number of the segment that begins the current epoch. */
 function epochStart(segments: Segment[]): number {
   for (const segment of segments.toReversed()) {
-    const first = firstOf(segment);
-    if (first?.kind === "segment" && first.epoch !== null) return first.epoch;
-    if (first?.kind === "epoch") return segment.number;
+    const [first, second] = segment.items.flatMap(({ rec }) => rec ?? []);
+    const epoch = segment.header?.epoch ?? null;
+    if (epoch !== null && epoch >= 1 && epoch <= segment.number) return epoch;
+    if ((first?.kind === "segment" ? second : first)?.kind === "epoch") return segment.number;
   }
   return 0; // nothing tells: back to the first segment
 }
@@ -339,20 +407,22 @@ export function readSession(folder: string): Reading {
   const damaged: Damaged[] = [];
   const missing: Reading["missing"] = [];
   let torn: Reading["torn"] = null;
-  let previous = baseOf(segments[0]!.items); // the seq of the record before
-  let pending: Damaged[] = []; // the number-taking strays behind it
-  const settle = () => {
-    for (const [i, one] of pending.entries()) one.seq = previous + 1 + i;
-  };
-  const newest = segments.at(-1)!;
-  const mark = markOf(newest.items); // §5.1, D: of those behind the tear, too
-  for (const segment of segments) {
+  let taken = segments[0]!.base; // the last number taken
+  for (const [i, segment] of segments.entries()) {
     const { name, items: all } = segment;
-    // §5: in a sealed segment nothing is torn. B is the last number taken so far.
-    const items = segment === newest && !segment.sealed ? untorn(all, previous + pending.length) : all;
+    const behind = segments[i + 1];
+    // §5.1, B: the last number taken so far, "but less than the number that this segment begins with".
+    if (i > 0) taken = Math.min(taken, segment.begin - 1);
+    // In a sealed segment nothing is torn.
+    const items = segment.sealed || behind ? all : untorn(all, taken);
     const tear = all[items.length];
     if (tear) torn = { segment: name, offset: tear.start };
     segment.items = items;
+    let previous = taken; // B, or the seq of the record before
+    let pending: Damaged[] = []; // the number-taking strays behind that
+    const tellSeqs = (free: number) => {
+      if (free === pending.length) for (const [n, one] of pending.entries()) one.seq = previous + 1 + n;
+    };
     for (const { rec, start, end, takes, why } of items) {
       if (!rec) {
         const one: Damaged = { segment: name, offset: start, bytes: end - start, why };
@@ -360,25 +430,30 @@ export function readSession(folder: string): Reading {
         if (takes) pending.push(one);
         continue;
       }
-      // §5, behind the steps. "Between two records": nothing is missing before the first one.
+      // §5, behind the steps.
       const from = previous + pending.length + 1;
-      if (from === rec.seq) settle();
-      else if (from < rec.seq && counted.length > 0) missing.push({ from, to: rec.seq - 1 });
+      tellSeqs(rec.seq - previous - 1);
+      if (from < rec.seq) missing.push({ from, to: rec.seq - 1 });
       [previous, pending] = [rec.seq, []];
       counted.push({ segment, rec });
     }
+    const most = (behind?.begin ?? Number.POSITIVE_INFINITY) - 1;
+    tellSeqs(behind && Number.isFinite(most) ? most - previous : pending.length);
+    taken = Math.min(previous + pending.length, most);
+    // §5.5; D is that of the records behind the tear, too. ASSUMED: each sealed segment needs this step, not the newest alone,
+    // and the seqs that the segments behind it begin with are not missing.
+    const mark = Math.min(markOf(all), most);
+    if (mark <= taken) continue;
+    missing.push({ from: taken + 1, to: mark });
+    taken = mark;
   }
-  settle(); // "and at the end"
-  const last = previous + pending.length; // §5.3
-  // ASSUMED: step 5 is for a newest segment that is sealed, too, and so is the next seq.
-  if (mark > last) missing.push({ from: last + 1, to: mark }); // §5.5
 
   const start = epochStart(segments);
   return {
     records: counted.map(({ rec: { seq, kind, crc } }) => ({ seq, kind, crc })),
     epoch: counted.filter(({ segment }) => segment.number >= start).map(({ rec }) => rec.seq),
-    ...{ torn, damaged, missing, next: Math.max(last, mark) + 1, format },
-    closed: counted.at(-1)?.rec.kind === "closed" && torn === null, // §5
+    ...{ torn, damaged, missing, next: taken + 1, format },
+    closed: segments.at(-1)!.items.findLast((item) => item.rec)?.rec?.kind === "closed" && torn === null, // §5
   };
 }
 

@@ -16,6 +16,7 @@ export interface ReadEntry {
   incomplete?: true;
   late?: true;
   replacedBy?: string;
+  value?: unknown;
   call?: Place;
 }
 interface Item extends ReadEntry {
@@ -327,6 +328,7 @@ export class SessionReader {
     if (record.late === true) entry.late = true;
     if (isText(record.replacedBy)) entry.replacedBy = record.replacedBy;
     if (isPlace(record.call)) entry.call = record.call;
+    if (record.value !== undefined) entry.value = record.value;
     this.#push(entry, "message", record.hidden === true);
     if (carried) return;
     this.turn?.writers.add(this.#writer);
@@ -394,6 +396,7 @@ export class SessionReader {
     const message = record.shown === undefined ? PHRASED(call?.id ?? record.call) : record.shown;
     const entry: ReadEntry = { id: record.id, turn: record.turn, step: record.id, message, metadata: {} };
     if (place) entry.call = place;
+    if (record.shown !== undefined && record.value !== undefined) entry.value = record.value;
     if (!call || call.answer) entry.late = true;
     this.#push(entry, "result");
   }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { journal } from "./arbitraries.ts";
-import { bytesOf, line, withoutNewline } from "./journals.ts";
+import { bytesOf, line, sealedLine, withoutNewline } from "./journals.ts";
 
 /** One thing that can happen to bytes. Places are taken modulo the length. */
 type Damage =
@@ -21,7 +21,16 @@ const junk = fc.oneof(
     .tuple(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 0, max: 50 }))
     .map(([seq, synced]) => line(seq, { synced: Math.min(synced, seq - 1) })),
   fc.integer({ min: 1, max: 40 }).map((seq) => withoutNewline(line(seq, { unit: 3 }))),
+  // As deep as a record may be, and one level more, in a record and not.
+  fc
+    .tuple(fc.integer({ min: 1, max: 40 }), fc.constantFrom(1_022, 1_023, 1_024, 1_025), fc.boolean())
+    .map(([seq, levels, isRecord]) => (isRecord ? deepLine(seq, levels) : Buffer.from(`${nested(levels)}\n`))),
 );
+
+const nested = (levels: number): string => `${"[".repeat(levels)}${"]".repeat(levels)}`;
+const deepLine = (seq: number, levels: number): Buffer =>
+  sealedLine(`{"seq":${seq},"at":"2026-11-15T02:30:00.123Z","kind":"x","deep":${nested(levels)}`);
+
 const damage: fc.Arbitrary<Damage> = fc.oneof(
   fc.record({ what: fc.constant("overwrite" as const), at: place, length, byte: fc.constantFrom(0, 0x0a, 0xff, 0x41) }),
   fc.record({ what: fc.constant("remove" as const), at: place, length }),

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { errnoOf, errorCodes, HoldfastError, isHoldfastError } from "../../src/errors.ts";
+import { type ErrorKind, errnoOf, errorCodes, errorKind, HoldfastError, isHoldfastError } from "../../src/errors.ts";
 
 const page = readFileSync(new URL("../../../../docs/ERRORS.md", import.meta.url), "utf8");
 const [, ...sections] = page.split(/^## /m);
@@ -19,6 +19,26 @@ describe("docs/ERRORS.md", () => {
       expect(parts.map(([, name]) => name)).toEqual(["What happened.", "Is data safe?", "What to do.", "Facts."]);
     },
   );
+});
+
+describe("errorKind", () => {
+  const rows = [...page.matchAll(/^\| `(store|misuse|refusal)` \|.*\| (`.*`) \|$/gm)];
+
+  test("says of each code what the table in docs/ERRORS.md says", () => {
+    expect(rows.map(([, kind]) => kind)).toEqual(["store", "misuse", "refusal"]);
+    const told = rows.flatMap(([, kind, codes]) =>
+      [...codes!.matchAll(/`(\w+)`/g)].map(([, code]) => [code!, kind as ErrorKind] as const),
+    );
+    expect(told.map(([code]) => code).toSorted()).toEqual([...errorCodes]);
+    for (const [code, kind] of told) expect(errorKind(new HoldfastError(code as never, "x")), code).toBe(kind);
+  });
+
+  test("of what is not Holdfast's, or of a newer version's", () => {
+    expect(errorKind(new Error("x"))).toBe(null);
+    expect(errorKind(undefined)).toBe(null);
+    expect(errorKind(new HoldfastError("FROM_TOMORROW" as never, "x"))).toBe("misuse");
+    expect(errorKind(new HoldfastError("constructor" as never, "x"))).toBe("misuse");
+  });
 });
 
 describe("HoldfastError", () => {

@@ -4,6 +4,7 @@ import {
   chmodSync,
   cpSync,
   existsSync,
+  linkSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -113,7 +114,17 @@ describe("C24: names and modes", () => {
     symlinkSync(join(outside, "precious"), join(here.path, "store", "leases", leased));
     expect(await codeOf(store.create(leased, []))).toBe("PATH_UNSAFE");
     expect(readFileSync(join(outside, "precious"), "utf8")).toBe("content");
-    expect((await store.list()).sessions.map(({ id }) => id)).toEqual([target]);
+    const { sessions: listed } = await store.list();
+    expect(listed.find(({ id }) => id === target)).toEqual(
+      expect.not.objectContaining({ unreadable: expect.anything() }),
+    );
+    for (const id of [linked, segment]) {
+      expect(listed.find((one) => one.id === id)).toMatchObject({
+        summary: null,
+        unreadable: { code: "PATH_UNSAFE", message: expect.stringMatching(/is a symbolic link/) },
+      });
+    }
+    expect(listed).toHaveLength(3);
   });
 
   test("a newline and an escape sequence in a title stay in one line, verbatim", async () => {
@@ -202,6 +213,24 @@ describe("C15: the lease", () => {
   });
 });
 
+test("a lease that is a hard link to a file with content is refused, and that file is not emptied", async () => {
+  using here = place();
+  await using store = await openFolderStore(join(here.path, "store"));
+  const id = newId();
+  await (await store.create(id, [])).close();
+  const [lease, precious] = [join(here.path, "store", "leases", id), join(here.path, "precious")];
+  rmSync(lease);
+  writeFileSync(precious, "content");
+  linkSync(precious, lease);
+  expect(await codeOf(store.open(id))).toBe("PATH_UNSAFE");
+  expect(readFileSync(precious, "utf8")).toBe("content");
+  // A snapshot of the whole store by hard links gives the leases another name too.
+  rmSync(lease);
+  writeFileSync(join(here.path, "empty"), "");
+  linkSync(join(here.path, "empty"), lease);
+  await (await store.open(id)).journal.close();
+});
+
 test("P6: a lease file that may not be written to is refused, and not shared", async () => {
   using here = place();
   await using store = await openFolderStore(here.path);
@@ -246,19 +275,47 @@ test("P9: a session that may not be read is listed with the reason, and the othe
   await using store = await openFolderStore(here.path);
   const ids = [newId(), newId()];
   for (const id of ids) await (await store.create(id, [])).close();
+  const before = (await store.list()).sessions;
   const other = join(here.path, "sessions", ids[1]!);
   const stat: typeof nodeDisk.stat = (path) => {
-    if (path.startsWith(other)) throw Object.assign(new Error("not allowed"), { code: "EACCES" });
+    if (path.startsWith(other)) throw Object.assign(new Error("not allowed"), { code: "EACCES", syscall: "lstat" });
     return nodeDisk.stat(path);
   };
-  for (const options of [{}, { catalogue: false } as const]) {
+  const known = before.find(({ id }) => id === ids[1])!;
+  const unknown = { id: ids[1], at: "1970-01-01T00:00:00.000Z", head: 0, closed: false, summary: null };
+  const unreadable = {
+    code: "STORE_FORBIDDEN",
+    message: expect.stringContaining(`permission denied (EACCES, ${other})`),
+  };
+  for (const [options, row] of [
+    [{}, known],
+    [{ catalogue: false } as const, unknown],
+  ] as const) {
     await using reader = await openFolderStore(here.path, { disk: { ...nodeDisk, stat }, ...options });
-    const { sessions } = await reader.list();
-    expect(sessions.map(({ id }) => id).sort()).toEqual(ids.sort());
-    const [one, ...rest] = sessions.filter(({ unreadable }) => unreadable);
-    expect(one).toMatchObject({ unreadable: { code: "STORE_FORBIDDEN", message: expect.stringContaining(other) } });
-    expect(rest).toEqual([]);
+    for (const _again of [1, 2]) {
+      const { sessions } = await reader.list();
+      expect(sessions.map(({ id }) => id).sort()).toEqual([...ids].sort());
+      expect(sessions.find(({ id }) => id === ids[0])).toEqual(before.find(({ id }) => id === ids[0]));
+      expect(sessions.find(({ id }) => id === ids[1])).toEqual({ ...row, unreadable });
+    }
   }
+  await using healthy = await openFolderStore(here.path);
+  expect((await healthy.list()).sessions, "and nothing was forgotten").toEqual(before);
+});
+
+test("a process that has too many files open is told so: that is no session's fault", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path);
+  await (await store.create(newId(), [])).close();
+  const open: typeof nodeDisk.open = (path, mode) => {
+    if (path.endsWith(".jsonl")) throw Object.assign(new Error("too many open files"), { code: "EMFILE" });
+    return nodeDisk.open(path, mode);
+  };
+  await using reader = await openFolderStore(here.path, { disk: { ...nodeDisk, open }, catalogue: false });
+  await expect(reader.list()).rejects.toMatchObject({
+    code: "STORE_IO",
+    message: expect.stringContaining("too many files open (EMFILE"),
+  });
 });
 
 test("P6: those who ask who holds a lease do not take each other for its holder", async () => {

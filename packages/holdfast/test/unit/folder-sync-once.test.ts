@@ -26,6 +26,6 @@ test("S18: the way to the sessions is made durable once, and not again for each 
     await store.create(newId(), []);
     return counting.calls.get("syncFolder") ?? 0;
   };
-  expect(await create(), "the root, its parent, the session, its name").toBe(4);
+  expect(await create(), "the root, what is above it, the session, its name").toBeGreaterThanOrEqual(4);
   expect(await create(), "the session, its name").toBe(2);
 });

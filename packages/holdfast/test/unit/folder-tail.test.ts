@@ -1,5 +1,6 @@
 import { appendFileSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { crc32 } from "node:zlib";
 import { type JournalStore, newId, openFolderStore } from "holdfast";
 import { expect, test } from "vitest";
 import { CountingDisk } from "../counting-disk.ts";
@@ -178,4 +179,50 @@ test("packing puts a segment and its tail together", async () => {
   expect(readdirSync(folder).sort()).toEqual(["000001.jsonl.zst", "000002.claim", "000002.jsonl.zst", "000003.jsonl"]);
   expect(await messages(store, id)).toEqual(before);
   expect((await store.verify(id)).damaged).toEqual([]);
+});
+
+test("a tail whose segment is gone does not become part of a new segment of that number", async () => {
+  using here = place();
+  const { id, folder } = await leftOpen(here.path, 3);
+  const stale = `${readFileSync(join(folder, "000001.jsonl"), "utf8").split("\n").at(-2)}\n`;
+  writeFileSync(join(folder, "000002.jsonl.tail-0"), stale);
+  await using store = await openFolderStore(here.path, { catalogue: false });
+  const { journal } = await store.open(id);
+  await journal.append({ kind: "message", n: 3 });
+  await journal.close();
+  expect(await messages(store, id)).toEqual([0, 1, 2, 3]);
+  expect(await store.verify(id)).toMatchObject({ damaged: [], missing: [], cutBytes: 0, unclean: false });
+  const kept = readdirSync(join(folder, "quarantine")).find((name) => name.startsWith("000002.jsonl.tail-0"))!;
+  expect(readFileSync(join(folder, "quarantine", kept), "utf8"), "its bytes are not lost").toBe(stale);
+});
+
+test("nor of the first one, in a folder that was left without a segment", async () => {
+  using here = place();
+  const { id, folder, path } = await leftOpen(here.path, 3);
+  writeFileSync(join(folder, "000001.jsonl.tail-0"), readFileSync(path));
+  rmSync(path);
+  await using store = await openFolderStore(here.path, { catalogue: false });
+  const journal = await store.create(id, []);
+  await journal.append({ kind: "message", n: "new" });
+  await journal.close();
+  expect(await messages(store, id)).toEqual(["new"]);
+});
+
+test("an older segment of the current epoch is refused, too, if its format is newer", async () => {
+  using here = place();
+  const { id, folder, path } = await leftOpen(here.path, 3);
+  await using store = await openFolderStore(here.path, { catalogue: false });
+  const { journal } = await store.open(id);
+  await journal.append({ kind: "message", n: 3 });
+  await journal.close();
+  const [header, ...rest] = readFileSync(path, "utf8").split("\n");
+  const covered = header!.slice(0, -18).replace('"format":"1.1"', '"format":"2.0"');
+  const newer = `${covered},"crc":"${crc32(covered).toString(16).padStart(8, "0")}"}`;
+  writeFileSync(path, [newer, ...rest].join("\n"));
+  // So that the next writer has to claim a segment.
+  appendFileSync(join(folder, "000002.jsonl"), "half a line");
+  const before = treeOf(folder);
+  await expect(store.read(id)).rejects.toMatchObject({ code: "FORMAT_NEWER" });
+  await expect(store.open(id)).rejects.toMatchObject({ code: "FORMAT_NEWER" });
+  expect(treeOf(folder), "and nothing was touched").toEqual(before);
 });

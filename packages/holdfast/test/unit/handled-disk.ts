@@ -7,6 +7,10 @@ export class HandledDisk {
   /** Syncs wait here if it is set. */
   gate: Promise<void> | null = null;
   syncs = 0;
+  /** Syncs that have begun and not ended. */
+  running = 0;
+  /** Descriptors that were closed while a sync of theirs was under way. */
+  closedTooSoon = 0;
   /** Bytes of the log that were written once more in place. */
   rewritten = 0;
   /** Files that were written only to try the disk. */
@@ -22,6 +26,7 @@ export class HandledDisk {
   };
 
   #handled(file: DiskFile): DiskFile {
+    let running = 0;
     const assertWorking = (): void => {
       this.syncs++;
       if (this.failing) throw Object.assign(new Error("EIO: i/o error, fdatasync"), { code: "EIO" });
@@ -37,15 +42,25 @@ export class HandledDisk {
       stat: () => file.stat(),
       truncate: (size) => file.truncate(size),
       sync: async () => {
-        await this.gate;
-        assertWorking();
-        await file.sync();
+        this.running++;
+        running++;
+        try {
+          await this.gate;
+          assertWorking();
+          await file.sync();
+        } finally {
+          running--;
+          this.running--;
+        }
       },
       syncNow: () => {
         assertWorking();
         file.syncNow();
       },
-      close: () => file.close(),
+      close: () => {
+        if (running > 0) this.closedTooSoon++;
+        file.close();
+      },
     };
   }
 }

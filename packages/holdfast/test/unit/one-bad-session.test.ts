@@ -363,7 +363,7 @@ describe("in an SQLite file", () => {
   });
 });
 
-test("a damaged page of an SQLite file costs the session that is on it", async () => {
+test("a damaged page of an SQLite file costs the records that are on it, and is in the way of no other session", async () => {
   using here = place();
   const file = join(here.path, "store.db");
   const ids: string[] = [];
@@ -386,10 +386,15 @@ test("a damaged page of an SQLite file costs the session that is on it", async (
   await using store = await openStore(`sqlite:${file}`);
   const { sessions } = await store.list();
   expect(idsOf(sessions)).toEqual([ids[2], ids[1], ids[0]]);
-  expect(sessions.map(({ unreadable }) => unreadable?.code)).toEqual([undefined, "STORE_IO", undefined]);
-  const { hits, incomplete } = await found(store, "third");
-  expect(hits[0]).toMatchObject({ session: ids[2] });
-  expect([...incomplete.keys()]).toEqual([ids[1]]);
+  expect(sessions.map(({ unreadable }) => unreadable)).toEqual([undefined, undefined, undefined]);
+  expect((await found(store, "third")).hits[0]).toMatchObject({ session: ids[2] });
+  for (const id of ids) {
+    const { damaged } = await store.verify(id);
+    expect(
+      damaged.some(({ segment }) => segment === "000001"),
+      id,
+    ).toBe(id === ids[1]);
+  }
   expect((await store.resumeLatest({}, { onPassedOver: () => undefined }))?.id).toBe(ids[2]);
 });
 

@@ -194,3 +194,37 @@ test("closed in the middle of everything, all that was called before is recorded
     await store.close();
   }
 });
+
+test("R19: what is changed after a call that waits changes nothing of what it records: metadata and usage, too", async () => {
+  const { store, session } = await begin();
+  const options = () => ({
+    metadata: { seen: { by: ["me"] } },
+    usage: { outputTokens: 1, cost: { amount: 1, currency: "EUR" } },
+  });
+  const given = Array.from({ length: 4 }, options);
+  const turn = await session.startTurn(user("go"));
+  // The store is behind from here on.
+  const all: Promise<unknown>[] = [session.note("n", 1)];
+  all.push(turn.append(says("one"), { ...given[0]!, id: "m1" }));
+  all.push(turn.draft().commit(says("two"), { ...given[1]!, id: "m2" }));
+  all.push(session.enqueue(user("later"), { ...given[2]!, id: "q1" }));
+  all.push(turn.end());
+  all.push(session.startTurn(user("next"), { ...given[3]!, id: "m3" }));
+  for (const { metadata, usage } of given) {
+    metadata.seen.by.push("somebody else");
+    usage.outputTokens = 100;
+    usage.cost.amount = 100;
+  }
+  await Promise.all(all);
+  const told = session.entries.map(({ metadata }) => metadata);
+  expect(told.slice(1)).toEqual([{ seen: { by: ["me"] } }, { seen: { by: ["me"] } }, { seen: { by: ["me"] } }]);
+  expect(session.queue.map(({ metadata }) => metadata)).toEqual([{ seen: { by: ["me"] } }]);
+  expect(session.usage).toEqual({ outputTokens: 3, cost: { amount: 3, currency: "EUR" } });
+  const bad = session.note("n", 2);
+  await expect(session.turn!.append(says("x"), { metadata: { at: 1n as never } })).rejects.toMatchObject({
+    code: "MESSAGE_NOT_JSON",
+  });
+  await bad;
+  await expectAsRecorded(store, session);
+  await store.close();
+});

@@ -2,9 +2,18 @@ import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { validateAnthropic } from "@holdfast/testkit";
-import { type AnthropicMessage, type Interruption, openStore, type Session, type Store } from "holdfast";
+import {
+  type AnthropicMessage,
+  type Interruption,
+  openFolderStore,
+  openStore,
+  openStoreWith,
+  type Session,
+  type Store,
+} from "holdfast";
 import { afterEach, expect, test } from "vitest";
 import { place } from "../place.ts";
+import { FailingDisk } from "./session-failures-disk.ts";
 
 type M = AnthropicMessage;
 const user = (text: string): M => ({ role: "user", content: text });
@@ -183,4 +192,35 @@ test("redaction holds back what may be the beginning of a secret", async () => {
   expect(text).toContain("there");
   expect(JSON.stringify(await drafts(session))).not.toContain(secret.slice(0, 12));
   await store.close();
+});
+
+test("P8: what is pushed while a write fails comes behind what was not written: text, and calls with their names", async () => {
+  const here = place();
+  opened.push(here);
+  const disk = new FailingDisk("write");
+  const store = await openStoreWith((options) => openFolderStore(here.path, { ...options, disk: disk.disk }));
+  const session = await store.create<M>({ dialect: "anthropic", draftMs: 60_000, draftBytes: 20 });
+  const turn = await session.startTurn(user("x"));
+  const draft = turn.draft();
+  disk.countdown = 1;
+  // Reaches the limit: it is handed over, and refused.
+  draft.push({ text: "twenty characters of" });
+  expect(disk.failed).toBe(1);
+  draft.push({ text: " it" });
+  draft.push({ part: 1, call: { id: "c1", name: "work" } });
+  draft.push({ part: 1, input: "{" });
+  draft.push({ part: 2, reasoning: "hm" });
+  // It is known now that it was refused.
+  await new Promise(setImmediate);
+  await session.flush();
+  await store.close();
+  const store2 = await openStore(here.path);
+  expect((await store2.read<M>(session.id)).interruption?.draft).toEqual({
+    id: draft.id,
+    text: "twenty characters of it",
+    reasoning: "hm",
+    calls: [{ id: "c1", name: "work", input: "{" }],
+    gap: false,
+  });
+  await store2.close();
 });

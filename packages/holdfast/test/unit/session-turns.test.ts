@@ -463,3 +463,35 @@ describe("R7, C37: waiting for a person", () => {
     await store.close();
   });
 });
+
+test("what a tool returned stays with its result where the model is shown something else: after a restart, a replacement and a fork, too", async () => {
+  const { store, session, path } = await begin();
+  const turn = await session.startTurn(user("go"));
+  await turn.append(calls("a", "b", "c"));
+  const shown = (id: string): M => ({
+    role: "user",
+    content: [{ type: "tool_result", tool_use_id: id, content: "in short" }] as never,
+  });
+  const value = { rows: [1, 2] };
+  await turn.toolEnded("a", { value }, shown("a"));
+  value.rows.push(3);
+  await turn.toolEnded("b", { value: "as it is" });
+  await turn.toolEnded("c", { error: "broken" }, shown("c"));
+  await turn.append(says("Done."), { end: true });
+  const values = (of: Pick<Session<M>, "entries">): unknown[] => of.entries.map((entry) => entry.value);
+  const expected = [undefined, undefined, { rows: [1, 2] }, undefined, undefined, undefined];
+  expect(values(session)).toEqual(expected);
+  expect(Object.isFrozen((values(session)[2] as { rows: number[] }).rows)).toBe(true);
+  expect(textOf(session.messages)).not.toContain("rows");
+  await session.replace([...session.entries], { reason: "compaction" });
+  expect(values(session)).toEqual(expected);
+  await session.undo();
+  expect(values(session)).toEqual(expected);
+  const fork = await store.fork<M>(session.id);
+  expect(values(fork)).toEqual(expected);
+  // Entries of another session are taken as they are.
+  await fork.replace([...session.entries], { reason: "rewind" });
+  expect(values(fork)).toEqual(expected);
+  await store.close();
+  expect(values((await again(path, session.id)).session)).toEqual(expected);
+});

@@ -1,17 +1,20 @@
-import { type ChildProcess, fork } from "node:child_process";
+import { type ChildProcess, fork, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import { type JournalRecord, newId, openSqliteStore } from "holdfast";
 import { expect, test, vi } from "vitest";
 import { place } from "../place.ts";
 import { seedOf } from "../seed.ts";
 
 const WRITER = join(import.meta.dirname, "sqlite-writer.ts");
+const SOURCE = "--conditions=holdfast-source";
 const seed = seedOf(import.meta.url, "unit");
 
 function start(...parameters: string[]): ChildProcess {
-  return fork(WRITER, parameters, { execArgv: ["--conditions=holdfast-source"] });
+  return fork(WRITER, parameters, { execArgv: [SOURCE] });
 }
 
 const note = (text: string) => ({ kind: "note", text });
@@ -138,21 +141,26 @@ test("P1, C1: what was acknowledged before SIGKILL is there, and nothing that wa
   let random = seed;
   for (let kill = 0; kill < 8; kill++) {
     random = (Math.imul(random, 1103515245) + 12345) & 0x7fffffff;
-    const child = start("append-for-ever", file, id, kill % 2 === 0 ? "process" : "power");
-    let tried = 0;
-    let acknowledged = 0;
+    const durability = kill % 2 === 0 ? "process" : "power";
+    const child = spawn(process.execPath, [SOURCE, WRITER, "append-for-ever", file, id, durability], {
+      stdio: ["ignore", "inherit", "inherit", "pipe"],
+    });
+    const exit = once(child, "exit");
+    const said = createInterface(child.stdio[3] as Readable);
+    // The pipe still holds what it said before it died.
+    const heard = once(said, "close");
+    const numbers = { tried: 0, acknowledged: 0 };
     const enough = 5 + (random % 60);
-    // What it said before it died may be read after that.
-    const exit = Promise.all([once(child, "exit"), once(child, "disconnect")]);
     await new Promise<void>((resolve) => {
-      child.on("message", (message: { tried?: number; acknowledged?: number }) => {
-        tried = message.tried ?? tried;
-        acknowledged = message.acknowledged ?? acknowledged;
-        if (message.acknowledged !== undefined && acknowledged % enough === 0) resolve();
+      said.on("line", (line) => {
+        const [what, number] = line.split(" ") as ["tried" | "acknowledged", string];
+        numbers[what] = Number(number);
+        if (what === "acknowledged" && numbers.acknowledged % enough === 0) resolve();
       });
     });
     child.kill("SIGKILL");
-    await exit;
+    await Promise.all([exit, heard]);
+    const { tried, acknowledged } = numbers;
 
     await using store = await openSqliteStore(file);
     expect(await store.holder(id)).toBeNull();

@@ -1,7 +1,15 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { type JournalRecord, type JournalStore, newId, openFolderStore, openSqliteStore } from "holdfast";
+import {
+  type JournalRecord,
+  type JournalStore,
+  newId,
+  openFolderStore,
+  openSqliteStore,
+  openStore,
+  RECORD_BYTES_MAX,
+} from "holdfast";
 import { describe, expect, test } from "vitest";
 import { place } from "../place.ts";
 import { line, sealedLine, withoutNewline } from "./journals.ts";
@@ -217,7 +225,14 @@ test("P9: a damaged page of the database costs the records that lie on it, and n
   expect([...records.map(({ seq }) => seq), ...lost].sort((a, b) => a - b)).toEqual(
     Array.from({ length: 43 }, (_, i) => i + 1),
   );
-  expect((await store.verify(id)).damaged).toHaveLength(lost.length);
+  const verified = (await store.verify(id)).damaged;
+  expect(verified.filter(({ seq }) => seq !== undefined)).toHaveLength(lost.length);
+  // Whatever else is on such a page.
+  expect(verified.at(-1)).toEqual({ segment: "database", offset: 0, bytes: 0, why: "corrupt" });
+  const { journal } = await store.open(id);
+  await journal.append(note("goes on"));
+  await journal.close();
+  expect((await store.read(id)).records.at(-2)).toMatchObject({ text: "goes on" });
 });
 
 describe("C22: the catalogue is derived", () => {
@@ -261,6 +276,49 @@ describe("C22: the catalogue is derived", () => {
     expect([...first.sessions, ...second.sessions, ...third.sessions]).toEqual(sessions);
     expect(third.next).toBeUndefined();
     expect((await store.list({ after: second.next! })).sessions).toEqual(third.sessions);
+  });
+});
+
+describe("P9: what is read is bounded, and of its type", () => {
+  test("a line that is larger than any record is not read, and costs that record alone", async () => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    const id = await written(file);
+    tamper(file, (sqlite) =>
+      sqlite.exec(`UPDATE lines SET line = zeroblob(${RECORD_BYTES_MAX}) WHERE place & 0xffffffff = 5`),
+    );
+    await using store = await openSqliteStore(file);
+    const { records, recovery } = await store.read(id);
+    expect(textsOf(records)).toEqual(["a", "b", "d", "e"]);
+    // It was not even looked at, so its length is not known.
+    expect(recovery.damaged).toEqual([expect.objectContaining({ seq: 5, bytes: 1, why: "corrupt" })]);
+    expect((await store.verify(id)).damaged).toEqual(recovery.damaged);
+    expect(textsOf(await all(store.history(id)))).toEqual(["a", "b", "d", "e"]);
+  });
+
+  test.each([
+    ["a number", "42"],
+    ["a text", '"text"'],
+    ["a list", "[1,2]"],
+    ["nothing", "null"],
+    ["an object of other things", '{"title":7,"turns":"many","queue":{},"labels":[],"parent":3,"state":"x"}'],
+    ["nested very deep", `${"[".repeat(200_000)}${"]".repeat(200_000)}`],
+    ["very long", `"${"x".repeat(2 * 1024 * 1024)}"`],
+    ["no JSON", "{rot"],
+  ])("a summary that is %s: the session is listed, and goes on", async (_, summary) => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    const id = await written(file);
+    const other = await written(file);
+    tamper(file, (sqlite) => sqlite.prepare("UPDATE sessions SET summary = ? WHERE id = ?").run(summary, id));
+    await using store = await openStore(`sqlite:${file}`);
+    const listed = (await store.list({ empty: true })).sessions.map((session) => session.id);
+    expect(listed.sort()).toEqual([id, other].sort());
+    await using journals = await openSqliteStore(file);
+    expect((await journals.list({ where: { title: "x" } })).sessions).toEqual([]);
+    const { journal } = await journals.open(id);
+    await journal.append(note("goes on"));
+    await journal.close();
   });
 });
 

@@ -3,8 +3,10 @@ import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSyn
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { HoldfastError, newId, openSqliteStore } from "holdfast";
+import { nodeDisk } from "holdfast/disk";
 import { describe, expect, test } from "vitest";
-import { assertSqliteVersion } from "../../src/stores/sqlite/database.ts";
+import { assertSqliteVersion } from "../../src/stores/sqlite/open-database.ts";
+import { ReadOnlyDatabase } from "../../src/stores/sqlite/read-only.ts";
 import { modesOf, place, treeOf } from "../place.ts";
 
 async function refusalOf(promise: Promise<unknown>): Promise<HoldfastError> {
@@ -98,16 +100,21 @@ describe("a file that is no store of ours", () => {
     const file = join(here.path, "store.db");
     await (await openSqliteStore(file)).close();
     const tampering = new DatabaseSync(file);
-    tampering.exec("PRAGMA user_version=3");
+    tampering.exec("PRAGMA user_version=4");
     tampering.close();
     const before = readFileSync(file);
     const { code, facts } = await refusalOf(openSqliteStore(file));
     expect(code).toBe("FORMAT_NEWER");
-    expect(facts).toMatchObject({ found: 3, known: 2 });
+    expect(facts).toMatchObject({ found: 4, known: 3 });
     expect(readFileSync(file).equals(before)).toBe(true);
   });
 
-  test("the first schema is carried on, with what is in it", async () => {
+  test.each([
+    ["1", "DROP TABLE used_as; ALTER TABLE sessions DROP COLUMN written; PRAGMA user_version=1"],
+    ["1, of which only the number is right", "PRAGMA user_version=1"],
+    ["1, by the name that it has now", "ALTER TABLE sessions DROP COLUMN written; PRAGMA user_version=1"],
+    ["2", "DROP TABLE used_as; PRAGMA user_version=2"],
+  ])("schema %s is carried on, with what is in it", async (_, sql) => {
     using here = place();
     const file = join(here.path, "store.db");
     const id = newId();
@@ -116,8 +123,14 @@ describe("a file that is no store of ours", () => {
       await (await store.create(id, [{ kind: "note", text: "old" }])).close();
     }
     const old = new DatabaseSync(file);
-    old.exec("ALTER TABLE sessions DROP COLUMN written; PRAGMA user_version=1");
+    old.exec(sql);
     old.close();
+    {
+      // As if nothing could be written: then it stays as it is.
+      const reading = await ReadOnlyDatabase.open(nodeDisk, file, "EROFS");
+      expect(await reading.read("list", (rows) => [...rows.tableRows()])).toMatchObject([{ id, written: null }]);
+      await reading.close();
+    }
     await using store = await openSqliteStore(file);
     await using other = await openSqliteStore(file);
     const [before] = (await store.list()).sessions;
@@ -138,7 +151,10 @@ describe("a file that is no store of ours", () => {
   });
 });
 
-test.each(["file", "folder"])("C19: no permission for the %s is STORE_FORBIDDEN", async (what) => {
+test.each([
+  ["file", "reading only"],
+  ["folder", "STORE_FORBIDDEN"],
+])("C19: no permission for the %s: %s", async (what, expected) => {
   using here = place();
   const folder = join(here.path, "store");
   const file = join(folder, "store.db");
@@ -148,13 +164,13 @@ test.each(["file", "folder"])("C19: no permission for the %s is STORE_FORBIDDEN"
   // Root may do everything, so the one who tries is nobody.
   const asNobody = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};
   const program = `
-    const { openSqliteStore } = await import(${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)});
-    await openSqliteStore(${JSON.stringify(file)}).then(
-      () => console.log("it went well"),
-      (error) => console.log(error.code),
-    );`;
+    const { newId, openSqliteStore } = await import(${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)});
+    const said = await openSqliteStore(${JSON.stringify(file)})
+      .then((store) => store.create(newId(), []))
+      .then(() => "it went well", ({ code, message }) => (message.includes("reading only") ? "reading only" : code));
+    console.log(said);`;
   const child = spawnSync(process.execPath, ["--input-type=module", "-e", program], { ...asNobody, encoding: "utf8" });
-  expect([child.stdout.trim(), child.stderr]).toEqual(["STORE_FORBIDDEN", ""]);
+  expect([child.stdout.trim(), child.stderr]).toEqual([expected, ""]);
   chmodSync(folder, 0o700);
 });
 

@@ -7,7 +7,9 @@ import { HandledDisk } from "./handled-disk.ts";
  * Another process that has to do with an SQLite store, told by its parent:
  * - `hold <file>`: takes the write lock, says so, and gives it back when it is told to;
  * - `append <file> <id> <count>`: opens the session, and appends that many notes, as fast as it can;
- * - `append-for-ever <file> <id> <durability>`: the same without end; says the number of each note before and after it is acknowledged;
+ * - `append-for-ever <file> <id> <durability>`: the same without end; writes the number of each note to descriptor 3, before it is tried and
+ *   after it is acknowledged. A write, not a message: Node queues messages, and SIGKILL would take those that it has not sent yet;
+ * - `append-and-die <file> <id>`: appends a note, and is killed with it in the log;
  * - `exit <file> <id>`: appends a note that nobody waits for, ends without closing anything, and says how often the log was synced at the end.
  */
 const [task, file, id, argument] = process.argv.slice(2);
@@ -38,7 +40,7 @@ if (task === "hold") {
   let i = Number(records.findLast((record) => record.kind === "note")?.["i"] ?? 0);
   for (;;) {
     i++;
-    say({ tried: i });
+    writeSync(3, `tried ${i}\n`);
     // Some are units, and some are large: they take several pages, and so several writes.
     const unit = Array.from({ length: (i % 3) + 1 }, (_, part) => ({
       kind: "note",
@@ -47,8 +49,12 @@ if (task === "hold") {
       fill: "x".repeat((i % 7) * 3000),
     }));
     await journal.append(unit);
-    say({ acknowledged: i });
+    writeSync(3, `acknowledged ${i}\n`);
   }
+} else if (task === "append-and-die") {
+  const store = await openSqliteStore(file!);
+  await (await store.open(id!)).journal.append({ kind: "note", text: "in the log" });
+  process.kill(process.pid, "SIGKILL");
 } else if (task === "exit") {
   const handled = new HandledDisk();
   const store = await openSqliteStore(file!, { durability: "process", disk: handled.disk });

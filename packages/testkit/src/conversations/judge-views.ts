@@ -46,8 +46,10 @@ function nextFaults({ log, voice, reading }: Evidence): Fault[] {
   const faults: Fault[] = [];
   const prompted = voice.judge([...messages, voice.user("and now?")], steps);
   if (prompted.length > 0) faults.push({ what: "refused", message: `with a prompt behind it: ${told(prompted)}` });
-  // Where words were streamed behind an answer, `resumeTurn` asks to go on, as it does behind an answer alone.
-  const isAnswered = interruption?.answered || (interruption?.draft && isModels(messages.at(-1)));
+  // Where words were streamed behind an answer, or the application said that the answer is not the last word, `resumeTurn` asks to go on, as it does behind an answer alone.
+  const isOpenEnded =
+    interruption?.draft || interruption?.how?.kind === "failed" || interruption?.how?.kind === "suspended";
+  const isAnswered = interruption?.answered || (isOpenEnded && isModels(messages.at(-1)));
   if (interruption && !isAnswered && messages.length > 0) {
     const asIs = voice.judge(messages, steps);
     if (asIs.length > 0) faults.push({ what: "refused", message: `as it stands: ${told(asIs)}` });

@@ -93,6 +93,8 @@ export const tear: NamedPoint = at("during a write that tears", "write", SEGMENT
 /** SQLite writes past the Disk interface, but leases, the syncs of its log, and the trial of the disk before that is emptied go through it. */
 const LOG = "-wal$";
 const TRIAL = "-trial$";
+/** Written to once when the store is opened; then twice for each use, up and down. */
+const FLAGS = "-locks/flags$";
 
 export const sqlitePoints: readonly NamedPoint[] = [
   at("before the lock of a lease", "lock", "-leases/[^/]+$", "any", "mixed"),
@@ -100,6 +102,9 @@ export const sqlitePoints: readonly NamedPoint[] = [
   at("during the trial of the disk", "write", TRIAL, "any", "mixed"),
   at("before the end of the trial of the disk", "remove", TRIAL, "any", "mixed"),
   at("after the trial of the disk", "remove", TRIAL, "any", "mixed"),
+  at("after a flag is raised to open the store", "writeAt", FLAGS, "any", "mixed", { nth: 2 }),
+  at("after a flag is raised", "writeAt", FLAGS, "any", "mixed", { nth: 30 }),
+  at("before a flag is lowered", "writeAt", FLAGS, "any", "mixed", { nth: 41 }),
   at("before a sync of the log", "sync", LOG, "any", "mixed", { nth: 8 }),
   at("during a sync of the log", "sync", LOG, "any", "keyed", { nth: 9 }),
   at("after a sync of the log", "sync", LOG, "any", "epochs", { nth: 7 }),

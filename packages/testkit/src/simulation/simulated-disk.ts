@@ -367,7 +367,7 @@ export class SimulatedDisk implements Disk {
 
   #statOf(inode: Inode): DiskStat {
     const size = inode.kind === "file" ? inode.content.size : 4096;
-    return { kind: inode.kind, size, dev: 1, ino: inode.ino, mtimeMs: inode.mtimeMs };
+    return { kind: inode.kind, size, dev: 1, ino: inode.ino, mtimeMs: inode.mtimeMs, links: 1 };
   }
 
   /** Null if there is no such name; ENOTDIR if the path leads through a file. */

@@ -1,6 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
+import { hasSchema, makeDatabaseFile } from "../../disk/database-file.ts";
 import type { Disk, DiskStat } from "../../disk/disk.ts";
 import { sqliteCode } from "../../disk/node-disk.ts";
 import { errnoOf, isHoldfastError } from "../../errors.ts";
@@ -18,7 +19,6 @@ const AUTH = 23;
 
 /** The log keeps no more than this after a large session has been through it. */
 const WAL_BYTES_KEPT = 4 * 1024 * 1024;
-const SIDE_FILES = ["-wal", "-shm", "-journal"];
 
 /**
  * Something is wrong with the index, and with nothing else: `busy`, another process keeps it from us; `place`, the disk is full, or we may not write there; `content`, it is
@@ -73,6 +73,7 @@ export class Base {
       // What a power cut takes of the log is indexed again; the checkpoints are synced, so it takes nothing else.
       database.exec(`PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=${WAL_BYTES_KEPT}`);
       prepareSchema(database);
+      if (!hasSchema(database, SCHEMA)) throw anotherSchema();
       if (!isInPlace(file)) throw stale(path);
       return new Base(new Tables(database), database, file);
     } catch (error) {
@@ -131,36 +132,14 @@ export async function patiently<T>(patienceMs: number, work: () => Answer<T>): P
   }
 }
 
-/** Removes a damaged index and what SQLite keeps beside it. What cannot be removed stays. */
-export function removeIndex(disk: Disk, path: string): void {
-  for (const name of [path, ...SIDE_FILES.map((ending) => path + ending)]) {
-    try {
-      if (disk.stat(name)?.kind === "file") disk.remove(name);
-    } catch (error) {
-      // Gone already, or not ours to remove (a read-only folder): searches are answered from memory.
-      if (errnoOf(error) === undefined) throw error;
-    }
-  }
-}
-
-/** The file is there and regular before SQLite sees it, with a mode of ours: SQLite gives the files beside it the same one (C24). */
+/** What stands in the place of the index, and is no file of ours, is no error of the search's: the index is in memory then. */
 function makeFile(disk: Disk, path: string): DiskStat {
-  if (!disk.stat(path)) {
-    // The log of a file that was deleted would be taken for this one's.
-    removeIndex(disk, path);
-    try {
-      disk.open(path, "create").close();
-    } catch (error) {
-      if (errnoOf(error) !== "EEXIST") throw error;
-    }
+  try {
+    return makeDatabaseFile(disk, path);
+  } catch (error) {
+    if (!isHoldfastError(error)) throw error;
+    throw Object.assign(new Error(error.message, { cause: error }), { code: "ELOOP" });
   }
-  for (const name of [path, ...SIDE_FILES.map((ending) => path + ending)]) {
-    const kind = disk.stat(name)?.kind ?? "file";
-    if (kind !== "file") throw Object.assign(new Error(`${name} is a ${kind}`), { code: "ELOOP" });
-  }
-  const identity = disk.stat(path);
-  if (!identity) throw stale(path);
-  return identity;
 }
 
 function prepareSchema(database: DatabaseSync): void {
@@ -170,12 +149,16 @@ function prepareSchema(database: DatabaseSync): void {
     // Another process may have come first.
     const version = versionOf(database);
     if (version === 0) database.exec(SCHEMA);
-    else if (version !== SCHEMA_VERSION) throw Object.assign(new Error("another schema"), { code: "EINVAL" });
+    else if (version !== SCHEMA_VERSION) throw anotherSchema();
     database.exec("COMMIT");
   } catch (error) {
     if (database.isTransaction) database.exec("ROLLBACK");
     throw error;
   }
+}
+
+function anotherSchema(): Error {
+  return Object.assign(new Error("another schema"), { code: "EINVAL" });
 }
 
 function versionOf(database: DatabaseSync): number {

@@ -1,4 +1,5 @@
 import { setImmediate as breathe } from "node:timers/promises";
+import { removeDatabase } from "../../disk/database-file.ts";
 import type { Disk } from "../../disk/disk.ts";
 import { nodeDisk } from "../../disk/node-disk.ts";
 import { isHoldfastError } from "../../errors.ts";
@@ -6,7 +7,7 @@ import type { JournalStore } from "../../journal/contract.ts";
 import { storeClosed } from "../../journal/refusals.ts";
 import type { Answer, TextBehind, TextFound, TextTables } from "../../journal/texts.ts";
 import type { SearchHit } from "../surface.ts";
-import { Base, IndexFailure, patiently, removeIndex } from "./base.ts";
+import { Base, IndexFailure, patiently } from "./base.ts";
 import { catchUp, isFresh, Unread } from "./catch-up.ts";
 import type { DialectNamed } from "./texts.ts";
 import { excerptOf, wordsOf } from "./words.ts";
@@ -262,7 +263,7 @@ export class SearchIndex {
     const hopeless = mine ? why !== "content" || tries > TRIES_MAX : tries > REPLACED_MAX;
     if (hopeless) this.#path = null;
     // Damaged; or the disk is full, and the space is for journals. Whoever merely waits for somebody else leaves it alone.
-    if (why !== "busy" && mine && path !== null) removeIndex(this.#disk, path);
+    if (why !== "busy" && mine && path !== null) removeDatabase(this.#disk, path);
   }
 
   #ready(): Promise<Base> {
@@ -295,7 +296,7 @@ export class SearchIndex {
       } catch (error) {
         if (!(error instanceof IndexFailure)) throw error;
         if (error.why !== "content" || tries > TRIES_MAX) this.#path = null;
-        else removeIndex(this.#disk, path);
+        else removeDatabase(this.#disk, path);
       }
     }
     return Base.inMemory();

@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import type { Disk, DiskFile } from "../../disk/disk.ts";
-import { errnoOf } from "../../errors.ts";
+import { errnoOf, HoldfastError } from "../../errors.ts";
 import type { Segment } from "../../journal/account.ts";
+import { SEGMENT_BYTES_MAX } from "../../journal/record.ts";
 import { assertFollows, nothingToAdopt, segmentAt, type VerbatimLine } from "../../journal/verbatim.ts";
 import { putAll } from "./birth.ts";
 import { segmentName } from "./segment.ts";
@@ -59,6 +60,8 @@ class SegmentFiles {
   #file: DiskFile | null = null;
   #pieces: Buffer[] = [];
   #bytes = 0;
+  /** Of the segment. */
+  #size = 0;
 
   constructor(disk: Disk, folder: string) {
     this.#disk = disk;
@@ -70,8 +73,12 @@ class SegmentFiles {
     if (begins) {
       this.end();
       this.#segment = begins;
+      this.#size = 0;
       this.#file = this.#disk.open(join(this.#folder, segmentName(begins.number)), "create");
     }
+    this.#size += bytes.length + 1;
+    // A store that is no folder has no limit of size for what it calls a segment.
+    if (this.#size > SEGMENT_BYTES_MAX) throw tooLarge(this.#segment!.number);
     this.#pieces.push(bytes, NEWLINE);
     this.#bytes += bytes.length + 1;
     if (this.#bytes >= PIECE_BYTES) this.#flush();
@@ -96,6 +103,13 @@ class SegmentFiles {
     this.#pieces = [];
     this.#bytes = 0;
   }
+}
+
+function tooLarge(segment: number): HoldfastError {
+  const message =
+    `The session was not taken over: its segment ${segment} is larger than ${SEGMENT_BYTES_MAX} bytes (2 GiB), and no more than that is read of a file. ` +
+    "Nothing was written. Begin a new epoch where it is (compact it), and copy it again.";
+  return new HoldfastError("RECORD_TOO_LARGE", message, { segment, limitBytes: SEGMENT_BYTES_MAX, bytes: null });
 }
 
 /** On the way out of a failure, which is what the caller must hear of: what stays is replaced by the next one, or collected. */

@@ -1,11 +1,20 @@
 import { DatabaseSync } from "node:sqlite";
+import { hasSchema, makeDatabaseFile, removeDatabase } from "../../disk/database-file.ts";
 import type { Disk } from "../../disk/disk.ts";
 import { sqliteCode } from "../../disk/node-disk.ts";
 import { errnoOf } from "../../errors.ts";
+import { isNestedTooDeep } from "../../journal/json-text.ts";
 import type { Json } from "../../journal/record.ts";
 import type { Row } from "./summary.ts";
 
 const SCHEMA_VERSION = 2;
+const SCHEMA = `CREATE TABLE sessions (id TEXT PRIMARY KEY, segment INTEGER NOT NULL, size INTEGER NOT NULL, mtime REAL NOT NULL,
+  at TEXT NOT NULL, stamp TEXT NOT NULL, head INTEGER NOT NULL, closed INTEGER NOT NULL, summary TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE INDEX sessions_by_stamp ON sessions (stamp);
+PRAGMA user_version=${SCHEMA_VERSION};`;
+/** A catalogue is read as a whole. A larger one is none of ours: that would be half a million sessions. */
+const BYTES_MAX = 512 * 1024 * 1024;
+const SUMMARY_CHARS_MAX = 1024 * 1024;
 const SQLITE_BUSY = 5;
 const SQLITE_LOCKED = 6;
 const SQLITE_FULL = 13;
@@ -79,21 +88,13 @@ export class Catalogue {
   }
 
   #open(): DatabaseSync {
-    const stat = this.#disk.stat(this.#path);
-    if (stat && stat.kind !== "file") throw Object.assign(new Error("not a file"), { code: "ELOOP" });
-    // SQLite gives its files the mode of the first one (C24).
-    if (!stat) this.#disk.open(this.#path, "create").close();
+    const { size } = makeDatabaseFile(this.#disk, this.#path);
+    if (size > BYTES_MAX) throw unusable("too large");
     const database = new DatabaseSync(this.#path, { timeout: 20 });
     try {
       database.exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF");
-      const { user_version: version } = database.prepare("PRAGMA user_version").get() as { user_version: number };
-      if (version === 0) {
-        database.exec(`BEGIN IMMEDIATE;
-          CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, segment INTEGER NOT NULL, size INTEGER NOT NULL, mtime REAL NOT NULL,
-            at TEXT NOT NULL, stamp TEXT NOT NULL, head INTEGER NOT NULL, closed INTEGER NOT NULL, summary TEXT NOT NULL) STRICT, WITHOUT ROWID;
-          CREATE INDEX IF NOT EXISTS sessions_by_stamp ON sessions (stamp);
-          PRAGMA user_version=${SCHEMA_VERSION}; COMMIT`);
-      } else if (version !== SCHEMA_VERSION) throw Object.assign(new Error("another schema"), { code: "EINVAL" });
+      if (versionOf(database) === 0) makeSchema(database);
+      if (versionOf(database) !== SCHEMA_VERSION || !hasSchema(database, SCHEMA)) throw unusable("another schema");
       return database;
     } catch (error) {
       database.close();
@@ -103,14 +104,8 @@ export class Catalogue {
 
   #discard(): void {
     this.close();
-    for (const ending of ["", "-wal", "-shm"]) {
-      try {
-        if (this.#disk.stat(this.#path + ending)?.kind === "file") this.#disk.remove(this.#path + ending);
-      } catch (error) {
-        // Not ours to remove (a read-only folder): lists are answered from the files.
-        if (errnoOf(error) === undefined) throw error;
-      }
-    }
+    // What is not ours to remove stays: lists are answered from the files.
+    removeDatabase(this.#disk, this.#path);
   }
 }
 
@@ -120,24 +115,45 @@ function isFull(error: unknown): boolean {
   return sqliteCode(error) !== undefined && (error as { errcode: number }).errcode === SQLITE_IOERR_SHMSIZE;
 }
 
-type Columns = [
-  id: string,
-  segment: number,
-  size: number,
-  mtime: number,
-  at: string,
-  stamp: string,
-  head: number,
-  closed: number,
-  summary: string,
-];
+function versionOf(database: DatabaseSync): number {
+  return (database.prepare("PRAGMA user_version").get() as { user_version: number }).user_version;
+}
 
+function makeSchema(database: DatabaseSync): void {
+  database.exec("BEGIN IMMEDIATE");
+  try {
+    // Another process may have come first.
+    if (versionOf(database) === 0) database.exec(SCHEMA);
+    database.exec("COMMIT");
+  } catch (error) {
+    if (database.isTransaction) database.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+function unusable(why: string): Error {
+  return Object.assign(new Error(`the catalogue is unusable: ${why}`), { code: "EINVAL" });
+}
+
+/** Throws SyntaxError at a row that no version of ours has written. */
 function readRows(database: DatabaseSync): Map<string, Row> {
   const statement = database.prepare("SELECT id, segment, size, mtime, at, stamp, head, closed, summary FROM sessions");
   statement.setReturnArrays(true);
   const rows = new Map<string, Row>();
-  for (const [id, segment, size, mtimeMs, at, stamp, head, closed, text] of statement.all() as unknown as Columns[]) {
-    const summary = JSON.parse(text) as Json;
+  for (const columns of statement.iterate() as unknown as Iterable<unknown[]>) {
+    const [id, segment, size, mtimeMs, at, stamp, head, closed, text] = columns;
+    const isOurs =
+      typeof id === "string" &&
+      isCount(segment) &&
+      isCount(size) &&
+      typeof mtimeMs === "number" &&
+      typeof at === "string" &&
+      typeof stamp === "string" &&
+      isCount(head) &&
+      typeof text === "string" &&
+      text.length <= SUMMARY_CHARS_MAX;
+    const summary = isOurs ? (JSON.parse(text) as Json) : null;
+    if (!isOurs || isNestedTooDeep(summary)) throw new SyntaxError("the catalogue holds a row that is none");
     // Somebody has put another thing there: what the session is, its files tell.
     if (typeof summary !== "object" || Array.isArray(summary)) continue;
     rows.set(id, { id, segment, size, mtimeMs, at, stamp, head, closed: closed === 1, summary });
@@ -145,12 +161,19 @@ function readRows(database: DatabaseSync): Map<string, Row> {
   return rows;
 }
 
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
 function writeRows(database: DatabaseSync, rows: readonly Row[], gone: readonly string[]): void {
   database.exec("BEGIN IMMEDIATE");
   try {
     const put = database.prepare("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
     for (const { id, segment, size, mtimeMs, at, stamp, head, closed, summary } of rows) {
-      put.run(id, segment, size, mtimeMs, at, stamp, head, closed ? 1 : 0, JSON.stringify(summary));
+      const text = JSON.stringify(summary);
+      // A list makes the row of such a session each time.
+      if (text.length > SUMMARY_CHARS_MAX) continue;
+      put.run(id, segment, size, mtimeMs, at, stamp, head, closed ? 1 : 0, text);
     }
     const remove = database.prepare("DELETE FROM sessions WHERE id = ?");
     for (const id of gone) remove.run(id);

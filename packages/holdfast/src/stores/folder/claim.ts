@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Disk } from "../../disk/disk.ts";
 import { diskFailure } from "../../disk/failure.ts";
 import { errnoOf, HoldfastError } from "../../errors.ts";
-import { segmentNumber } from "./segment.ts";
+import { claimedNumber, claimName, SEGMENT_NUMBER_MAX, segmentNumber } from "./segment.ts";
 
 /**
  * The right to write a segment is claimed by an empty file, which only one of all who try can make. A writer that takes over a session claims the number after the newest, and reads
@@ -11,18 +11,13 @@ import { segmentNumber } from "./segment.ts";
  * know it yet, can only make a segment that the newer one does not go on from.
  */
 
-const NAME = /^(\d{6,})\.claim$/;
 /** A claim that is taken means that another writer came first; more than a few of these are no accident. */
 const TRIES_MAX = 1000;
-
-function claimName(number: number): string {
-  return `${String(number).padStart(6, "0")}.claim`;
-}
 
 /** Claims the number behind all segments and claims. Throws what the disk throws. */
 export function claimNext(disk: Disk, folder: string): number {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
-    const number = 1 + highest(disk, folder, NAME);
+    const number = 1 + highest(disk, folder, claimedNumber);
     if (!create(disk, folder, number)) continue;
     // Whoever lives there may have begun a segment of this number between our look and our claim, and be done with its own claim.
     if (highest(disk, folder) < number) return number;
@@ -63,6 +58,7 @@ export function replaced(folder: string): HoldfastError {
 }
 
 function create(disk: Disk, folder: string, number: number): boolean {
+  if (number > SEGMENT_NUMBER_MAX) throw noNumbersLeft(folder);
   try {
     disk.open(join(folder, claimName(number)), "create").close();
     return true;
@@ -73,9 +69,14 @@ function create(disk: Disk, folder: string, number: number): boolean {
 }
 
 /** The highest number of a segment, and of other names. */
-function highest(disk: Disk, folder: string, other?: RegExp): number {
-  return disk.list(folder).reduce((max, name) => {
-    const match = other?.exec(name);
-    return Math.max(max, match ? Number(match[1]) : (segmentNumber(name) ?? 0));
-  }, 0);
+function highest(disk: Disk, folder: string, other?: (name: string) => number | null): number {
+  return disk.list(folder).reduce((max, name) => Math.max(max, segmentNumber(name) ?? 0, other?.(name) ?? 0), 0);
+}
+
+/** Somebody has put it there: a writer does not get that far. */
+function noNumbersLeft(folder: string): HoldfastError {
+  const message =
+    `Could not begin a new segment in ${folder}: there are no numbers left. Nothing was written. ` +
+    "Look at who put the segment or the claim with the highest number there, and remove it.";
+  return new HoldfastError("STORE_FULL", message, { path: folder, limit: SEGMENT_NUMBER_MAX });
 }

@@ -1,16 +1,20 @@
+import { join } from "node:path";
 import type { Disk } from "../../disk/disk.ts";
 import { errnoOf } from "../../errors.ts";
 import type { FollowOptions } from "../../journal/contract.ts";
+import { assertFormat } from "../../journal/lifecycle.ts";
 import { cursorOf, type JournalRecord } from "../../journal/record.ts";
 import { cursorStale } from "../../journal/refusals.ts";
 import type { Scan } from "../../journal/scan.ts";
 import { decideTail, type TailContext } from "../../journal/tail.ts";
 import { Wake, watchOrPoll } from "../wake.ts";
 import { beginsAtOrBefore, readHistory } from "./history.ts";
-import { chainSegments, contextOf, type Link, listSegments, type Segment, scanSegment } from "./segment.ts";
+import { chainSegments, contextOf, type Link, listSegments, readHeader, type Segment, scanSegment } from "./segment.ts";
 
 /** A watch can miss changes, so followers look this often as well (S19). */
 const POLL_MS = 250;
+/** An unfinished line is read again at every look; garbage that is larger than this is not. */
+const UNREAD_BYTES = 1024 * 1024;
 
 /** The writer of the session, when it is in this process: its followers see what is acknowledged, when it is. */
 export interface LiveWriter {
@@ -41,7 +45,7 @@ export async function* followSession(source: FollowSource, options: FollowOption
   try {
     let last = await startAfter(source, options.after ?? 0);
     let given = 0;
-    let place: { number: number; offset: number } | null = null;
+    let place: Place | null = null;
     while (!signal?.aborted) {
       if (source.live() !== live) {
         unlisten?.();
@@ -72,35 +76,46 @@ function identityOf(disk: Disk, folder: string): string {
   return stat ? `${stat.dev}:${stat.ino}` : "gone";
 }
 
+interface Place {
+  readonly number: number;
+  readonly offset: number;
+  /** How the segment looked when much of it behind the offset was no record: it is not read again until it looks different. */
+  readonly seen?: string | undefined;
+}
+
 interface Look {
   readonly records: readonly JournalRecord[];
-  readonly place: { readonly number: number; readonly offset: number };
+  readonly place: Place;
   /** There is more to see without waiting. */
   readonly more: boolean;
 }
 
 async function lookFurther(
   source: FollowSource,
-  place: { readonly number: number; readonly offset: number } | null,
+  place: Place | null,
   last: number,
   given: number,
   live: LiveWriter | undefined,
 ): Promise<Look | "gone"> {
   const { disk, folder } = source;
   try {
-    const chain = chainFrom(disk, folder, place, last);
+    const chain = await chainFrom(disk, folder, place, last);
     const segment = chain[0];
     if (!segment) return "gone";
     const offset = segment.number === place?.number ? place.offset : 0;
     // What comes after it was looked at before this one is read, so this one is read to its very end before it is left.
     const next = chain[1];
-    const context = await contextOf(disk, folder, chain, 0);
+    const context = contextOf(chain, 0);
     const limit = live?.acknowledged ?? Number.POSITIVE_INFINITY;
+    if (offset === 0) assertKnownFormat(disk, folder, segment);
+    const looks = looksOf(disk, folder, chain, limit);
+    if (place?.seen !== undefined && place.seen === looks) return { records: [], place, more: false };
     const scan = await scanSegment(disk, folder, segment, offset);
     // The last record that was given out was not acknowledged, and its writer has been replaced.
     const overtaken = place?.offset === 0 ? scan.records[0] : next?.header;
     if (overtaken && overtaken.seq <= given) throw cursorStale(source.id, String(given));
-    return take(scan, segment, context, next, last, limit);
+    const look = take(scan, segment, context, next, last, limit);
+    return scan.end - look.place.offset > UNREAD_BYTES ? { ...look, place: { ...look.place, seen: looks } } : look;
   } catch (error) {
     if (errnoOf(error) !== "ENOENT") throw error;
     if (disk.stat(folder) === null) return "gone";
@@ -110,11 +125,23 @@ async function lookFurther(
 }
 
 /** From the segment where the follower is, or has to begin. Most looks find nothing newer than that, and need not read its header again. */
-function chainFrom(disk: Disk, folder: string, place: Look["place"] | null, last: number): readonly Link[] {
+async function chainFrom(disk: Disk, folder: string, place: Place | null, last: number): Promise<readonly Link[]> {
   if (!place) return chainSegments(disk, folder, beginsAtOrBefore(last + 1));
   const newest = listSegments(disk, folder).at(-1);
-  if (newest?.number === place.number) return [{ ...newest, header: null }];
+  if (newest?.number === place.number) return [{ ...newest, header: null, begins: null, isLost: false }];
   return chainSegments(disk, folder, ({ number }) => number <= place.number);
+}
+
+function assertKnownFormat(disk: Disk, folder: string, segment: Link): void {
+  const header = segment.header ?? readHeader(disk, folder, segment);
+  if (header) assertFormat(header);
+}
+
+/** Everything that can change what is read of the first segment of the chain; undefined if that cannot be told. */
+function looksOf(disk: Disk, folder: string, chain: readonly Link[], limit: number): string | undefined {
+  const { name, tail } = chain[0]!;
+  const stat = disk.stat(join(folder, name));
+  return stat ? [name, stat.size, stat.mtimeMs, tail?.offset, chain[1]?.number, limit].join(":") : undefined;
 }
 
 function take(

@@ -2,13 +2,15 @@ import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import type { Disk, DiskFile } from "../../disk/disk.ts";
 import { diskFailure } from "../../disk/failure.ts";
+import { hasOtherNames } from "../../disk/file-rules.ts";
+import { newId } from "../../journal/id.ts";
 import { FORMAT_MAJOR, FORMAT_MINOR } from "../../journal/record.ts";
 import type { ClosedAt } from "../lease.ts";
 import { giveBirth, removeStray, TEMPORARY } from "./birth.ts";
 import { claimNext, isClaimed, replaced } from "./claim.ts";
 import { type EpochFiles, readEpoch } from "./epoch.ts";
 import { readAt } from "./frames.ts";
-import { listSegments, tailName } from "./segment.ts";
+import { listSegments, tailName, tailsOf } from "./segment.ts";
 
 const CHUNK_BYTES = 1024 * 1024;
 const NEWLINE = Buffer.from("\n");
@@ -18,14 +20,15 @@ const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 
 /**
  * The current epoch, for somebody who wants to write; null if there is no segment. Where the last writer closed the journal, and said so, `claim` is null: this one goes on in the
- * same segment. Else it has claimed a segment of its own, before it read the journal. A segment of another format is not appended to (S16).
+ * same segment. Else it has claimed a segment of its own, before it read the journal. A segment of another format is not appended to (S16), nor one that has other names.
  */
 export async function openEpoch(
   disk: Disk,
   folder: string,
   lastClose: ClosedAt | null,
 ): Promise<{ readonly epoch: EpochFiles; readonly claim: number | null } | null> {
-  if (lastClose && disk.stat(join(folder, lastClose.segment))?.size === lastClose.bytes) {
+  const found = lastClose && disk.stat(join(folder, lastClose.segment));
+  if (found && found.size === lastClose.bytes && !hasOtherNames(found)) {
     const epoch = await readEpoch(disk, folder);
     // A claim may be left of a segment that found no space.
     const canGoOn = epoch && isClosedAt(epoch, lastClose) && !isClaimed(disk, folder, epoch.last.number + 1);
@@ -126,11 +129,15 @@ function seal(
   giveBirth(disk, folder, tailName(segment, offset), write, { unlessThere: true });
 }
 
-/** A list asks the newest segment that it knows whether the session has gone on. Behind its tail no byte of it counts, but its size tells. */
+/**
+ * A list asks the newest segment that it knows whether the session has gone on. Behind its tail no byte of it counts, but its size tells. One that has other names is not
+ * changed, and lists do not ask it.
+ */
 function stir(disk: Disk, path: string): void {
   try {
     const file = disk.open(path, "append");
     try {
+      if (hasOtherNames(file.stat())) return;
       file.write(NEWLINE);
       file.syncNow();
     } finally {
@@ -170,6 +177,25 @@ function eachChunk(file: DiskFile, from: number, to: number, use: (bytes: Buffer
     if (read === 0) throw Object.assign(new Error("the file ended early"), { code: "EIO" });
     use(buffer.subarray(0, read));
     position += read;
+  }
+}
+
+/**
+ * Moves tails of segment `number`, which is about to be made, to the quarantine. Somebody removed the segment that they belonged to; beside the new one they would
+ * take the place of its bytes. Whoever makes a segment has claimed its number, so that nobody is making a tail for it.
+ */
+export function setTailsAside(disk: Disk, folder: string, number: number): void {
+  const quarantine = join(folder, QUARANTINE);
+  try {
+    const tails = tailsOf(disk, folder, number);
+    if (tails.length === 0) return;
+    disk.makeFolder(quarantine);
+    // Under a name of its own: one of the same offset may be there already.
+    for (const name of tails) disk.rename(join(folder, name), join(quarantine, `${name}-${newId().slice(-12)}`));
+    disk.syncFolder(quarantine);
+    disk.syncFolder(folder);
+  } catch (error) {
+    throw diskFailure(error, "begin a new segment", folder, "Nothing that was there is affected.");
   }
 }
 

@@ -6,7 +6,7 @@ import { chainSegments, type Link, readSegment } from "./segment.ts";
 
 /** All records from seq `from` on, one segment in memory at a time. Writes nothing. */
 export async function* readHistory(disk: Disk, folder: string, from: number): AsyncGenerator<JournalRecord> {
-  const chain = chainSegments(disk, folder, beginsAtOrBefore(from));
+  const chain = await chainSegments(disk, folder, beginsAtOrBefore(from));
   let previous: number | undefined;
   for (const [i, { header }] of chain.entries()) {
     if (header) assertFormat(header);

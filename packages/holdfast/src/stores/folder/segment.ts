@@ -1,13 +1,13 @@
 import { join } from "node:path";
-import { setImmediate as nextTick } from "node:timers/promises";
 import type { Disk, DiskFile } from "../../disk/disk.ts";
 import { errnoOf } from "../../errors.ts";
-import { decodeLine, LINE_START } from "../../journal/decode.ts";
+import { decodeLine } from "../../journal/decode.ts";
 import { type Place, placeBefore } from "../../journal/lifecycle.ts";
 import { type JournalRecord, RECORD_BYTES_MAX } from "../../journal/record.ts";
-import { Scan } from "../../journal/scan.ts";
+import type { Scan } from "../../journal/scan.ts";
 import { decideTail, type TailContext, type Tail as Verdict } from "../../journal/tail.ts";
 import { readFrames } from "./frames.ts";
+import { type SegmentBytes, scanPacked, scanPlain } from "./scan-file.ts";
 
 /** One file of a journal. */
 export interface Segment {
@@ -23,14 +23,26 @@ interface Tail {
   readonly offset: number;
 }
 
-/** A segment that counts, with its header; null if that is damaged. */
-export interface Link extends Segment {
+/** How a segment begins. */
+export interface Head {
+  /** Its first record; null if that is no header. */
   readonly header: JournalRecord | null;
+  /** The number that it begins with; null if it holds no record. */
+  readonly begins: number | null;
+  /** It holds something, though no record. */
+  readonly isLost: boolean;
 }
 
-const NAME = /^(\d{6}|[1-9]\d{6,})\.jsonl(\.zst)?$/;
-const TAIL_NAME = /^(\d{6}|[1-9]\d{6,})\.jsonl\.tail-(0|[1-9]\d{0,14})$/;
-const CHUNK_BYTES = 1024 * 1024;
+/** A segment that counts. */
+export interface Link extends Segment, Head {}
+
+/** From 1 on, of at most 15 digits: larger numbers are not exact. */
+const NUMBER = String.raw`(?!000000)(\d{6}|[1-9]\d{6,14})`;
+const NAME = new RegExp(String.raw`^${NUMBER}\.jsonl(\.zst)?$`);
+const TAIL_NAME = new RegExp(String.raw`^${NUMBER}\.jsonl\.tail-(0|[1-9]\d{0,14})$`);
+const CLAIM_NAME = new RegExp(String.raw`^${NUMBER}\.claim$`);
+/** The largest number that a segment's name can have. */
+export const SEGMENT_NUMBER_MAX = 999_999_999_999_999;
 const NEWLINE = 0x0a;
 
 const FIRST = "000001.jsonl";
@@ -46,8 +58,23 @@ export function segmentNumber(name: string): number | null {
   return match ? Number(match[1]) : null;
 }
 
+/** The name of the file that claims a segment (claim.ts). */
+export function claimName(number: number): string {
+  return `${String(number).padStart(6, "0")}.claim`;
+}
+
+export function claimedNumber(name: string): number | null {
+  const match = CLAIM_NAME.exec(name);
+  return match ? Number(match[1]) : null;
+}
+
 export function tailName(segment: string, offset: number): string {
   return `${segment}.tail-${offset}`;
+}
+
+/** The names of the tails of this number, whether its segment is there or not. */
+export function tailsOf(disk: Disk, folder: string, number: number): string[] {
+  return disk.list(folder).filter((name) => Number(TAIL_NAME.exec(name)?.[1]) === number);
 }
 
 /** The segments of a session, in the order of their numbers. Where a plain and a packed one of one number are both present, the plain one counts (S17). */
@@ -77,19 +104,23 @@ export function listSegments(disk: Disk, folder: string): Segment[] {
  * The segments that count, in order, with their headers. A segment goes on from the one before it, or from the place that its header names: what lies between, or behind that place, was written by
  * a writer that had been replaced. Goes back from the newest to the first, or until `isFirst` says that it is enough.
  */
-export function chainSegments(disk: Disk, folder: string, isFirst: (link: Link) => boolean = () => false): Link[] {
+export async function chainSegments(
+  disk: Disk,
+  folder: string,
+  isFirst: (link: Link) => boolean = () => false,
+): Promise<Link[]> {
   const chain: Link[] = [];
   let place: Place | null = null;
   for (const segment of listSegments(disk, folder).reverse()) {
     if (place && segment.number > place.segment) continue;
     const isNamed = place?.segment === segment.number && !segment.packed;
     const ended = isNamed ? endedAt(disk, folder, segment, place!.bytes) : segment;
-    const link: Link = { ...ended, header: readHeader(disk, folder, segment) };
-    chain.unshift(link);
+    const link: Link = { ...ended, ...(await readHead(disk, folder, ended)) };
+    chain.push(link);
     if (isFirst(link)) break;
-    place = link.header && placeBefore(link.header);
+    place = link.header && placeBefore(link.header, link.number);
   }
-  return chain;
+  return chain.reverse();
 }
 
 function endedAt(disk: Disk, folder: string, segment: Segment, offset: number): Segment {
@@ -128,34 +159,40 @@ export async function readSegment(
   i: number,
   previous?: number,
 ): Promise<{ readonly scan: Scan; readonly tail: Verdict }> {
-  const context = await contextOf(disk, folder, chain, i);
+  const context = contextOf(chain, i);
   const scan = await scanSegment(disk, folder, chain[i]!);
   return { scan, tail: decideTail(scan, { ...context, previous }) };
 }
 
 /** What the rest of the chain says of a segment. */
-export async function contextOf(disk: Disk, folder: string, chain: readonly Link[], i: number): Promise<TailContext> {
+export function contextOf(chain: readonly Link[], i: number): TailContext {
   const { packed, tail } = chain[i]!;
-  const later = chain.slice(i + 1);
-  const sealed = later.length > 0 || packed || tail !== undefined;
-  for (const link of later) {
-    const begins = link.header?.seq ?? (await firstNumber(disk, folder, link));
-    if (begins !== null) return { sealed, before: begins };
-  }
-  return { sealed };
+  const sealed = i < chain.length - 1 || packed || tail !== undefined;
+  const before = beginningsOf(chain)[i + 1]!;
+  return Number.isFinite(before) ? { sealed, before } : { sealed };
 }
 
-/** The number of the first line of a segment whose header is damaged; null if nothing tells. */
-async function firstNumber(disk: Disk, folder: string, segment: Segment): Promise<number | null> {
-  const { records, strays } = await scanSegment(disk, folder, segment);
-  const lines = strays.filter(({ after, line }) => after === 0 && line).length;
-  return records[0] ? Math.max(1, records[0].seq - lines) : null;
+const beginnings = new WeakMap<readonly Link[], readonly number[]>();
+
+/** For each segment of a chain, and for what would come next: the number that it begins with, at the most. A journal may have many segments, so it is worked out once. */
+function beginningsOf(chain: readonly Link[]): readonly number[] {
+  let found = beginnings.get(chain);
+  if (found) return found;
+  const numbers = new Array<number>(chain.length + 1).fill(Number.POSITIVE_INFINITY);
+  for (let i = chain.length - 1; i >= 0; i--) {
+    const { begins, isLost } = chain[i]!;
+    const next = numbers[i + 1]!;
+    // The lowest of all: one further behind may be lower than that of the next, and no number is given out twice.
+    numbers[i] = Math.max(1, Math.min(begins ?? next - (isLost ? 1 : 0), next));
+  }
+  found = numbers;
+  beginnings.set(chain, found);
+  return found;
 }
 
 /** The bytes of a segment: a plain file, one whose end stands in another, or a packed one. */
-export interface Source extends Pick<DiskFile, "read"> {
+export interface Source extends SegmentBytes {
   readonly packed: DiskFile | null;
-  size(): number;
   close(): void;
 }
 
@@ -174,6 +211,9 @@ export function openSource(disk: Disk, folder: string, segment: Segment): Source
     end = tail.name === null ? null : disk.open(join(folder, tail.name), "read");
   } catch (error) {
     file.close();
+    // Who packs removes the segment first, and then its tail.
+    const wasPacked = errnoOf(error) === "ENOENT" && disk.stat(join(folder, segment.name)) === null;
+    if (wasPacked) return openSource(disk, folder, { ...segment, name: `${segment.name}.zst`, packed: true });
     throw error;
   }
   // Somebody may have cut the segment short: then the tail follows where it ends now.
@@ -194,67 +234,28 @@ export function openSource(disk: Disk, folder: string, segment: Segment): Source
   };
 }
 
-async function scanPlain(file: Source, from: number): Promise<Scan> {
-  const scan = new Scan();
-  const size = file.size();
-  let buffer = Buffer.allocUnsafe(Math.max(1, Math.min(CHUNK_BYTES, size - from)));
-  let filled = 0;
-  let offset = from;
-  for (let chunks = 1; ; chunks++) {
-    const read = file.read(buffer, filled, buffer.length - filled, offset + filled);
-    if (read === 0) break;
-    filled += read;
-    const rest = scan.feed(buffer, 0, filled, offset);
-    offset += rest;
-    buffer.copy(buffer, 0, rest, filled);
-    filled -= rest;
-    if (filled === buffer.length) {
-      if (filled > RECORD_BYTES_MAX) {
-        const skipped = skipOversize(scan, buffer, filled, offset);
-        offset += skipped;
-        filled -= skipped;
-      } else {
-        const larger = Buffer.allocUnsafe(buffer.length * 2);
-        buffer.copy(larger, 0, 0, filled);
-        buffer = larger;
-      }
-    }
-    if (chunks % 8 === 0) await nextTick();
-  }
-  scan.finish(buffer, 0, filled, offset);
-  return scan;
+/** Reads one line, unless that is damaged: then all of the segment, since something may stand before its header. */
+async function readHead(disk: Disk, folder: string, segment: Segment): Promise<Head> {
+  const first = readHeader(disk, folder, segment);
+  if (first) return { header: first, begins: first.seq, isLost: false };
+  const { records, strays } = await scanSegment(disk, folder, segment);
+  const record = records[0] ?? null;
+  if (record?.kind === "segment") return { header: record, begins: record.seq, isLost: false };
+  // Its header, which is one record: more lines than one may be its pieces. Were they all counted, records of the segment before would not count.
+  const isDamaged = strays.some(({ after, line }) => after === 0 && line);
+  return { header: null, begins: record && record.seq - (isDamaged ? 1 : 0), isLost: !record && isDamaged };
 }
 
-/** Lets go of bytes that can be no record, so that a file without newlines cannot take all memory (S4). Returns how many. */
-function skipOversize(scan: Scan, buffer: Buffer, filled: number, offset: number): number {
-  const next = buffer.indexOf(LINE_START, 1);
-  const skipped = next === -1 || next >= filled ? filled - LINE_START.length : next;
-  scan.oversize(offset, offset + skipped);
-  buffer.copy(buffer, 0, skipped, filled);
-  return skipped;
-}
-
-async function scanPacked(file: DiskFile, from: number): Promise<Scan> {
-  const scan = new Scan();
-  for (const { offset, size, bytes } of readFrames(file)) {
-    if (offset + size <= from) continue;
-    if (bytes) {
-      const start = Math.max(0, from - offset);
-      const rest = scan.feed(bytes, start, bytes.length, offset + start);
-      if (rest < bytes.length) scan.finish(bytes, rest, bytes.length, offset + rest);
-    } else scan.oversize(offset, offset + size);
-    await nextTick();
-  }
-  return scan;
-}
-
-/** The first record of a segment, or null if it is damaged. */
+/** The header, if it is the first line of the segment. */
 export function readHeader(disk: Disk, folder: string, segment: Segment): JournalRecord | null {
   const { file, packed } = openSegment(disk, folder, segment);
   try {
     const bytes = packed ? firstFrame(file) : firstLine(file);
     const newline = bytes.indexOf(NEWLINE);
-    const record = decodeLine(bytes, 0, newline === -1 ? bytes.length : newline);
+    const end = newline === -1 ? bytes.length : newline;
+    // Some of this line is in the tail, or does not count.
+    if (segment.tail && !packed && (newline === -1 || segment.tail.offset <= newline)) return null;
+    const record = decodeLine(bytes, 0, end);
     return record?.kind === "segment" ? record : null;
   } finally {
     file.close();
@@ -266,7 +267,7 @@ function firstLine(file: DiskFile): Buffer {
     const buffer = Buffer.allocUnsafe(size);
     const read = file.read(buffer, 0, size, 0);
     const bytes = buffer.subarray(0, read);
-    if (read < size || bytes.includes(NEWLINE) || size > RECORD_BYTES_MAX) return bytes;
+    if (read < size || bytes.includes(NEWLINE) || size >= RECORD_BYTES_MAX) return bytes;
   }
 }
 

@@ -1,13 +1,14 @@
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Disk } from "../../disk/disk.ts";
 import { diskFailure, isForbidden } from "../../disk/failure.ts";
+import { assertStorePlace, notAFolder } from "../../disk/file-rules.ts";
+import { makeFolders, syncNames } from "../../disk/folders.ts";
 import { nodeDisk } from "../../disk/node-disk.ts";
-import { HoldfastError } from "../../errors.ts";
 import type * as contract from "../../journal/contract.ts";
 import { assertId } from "../../journal/id.ts";
 import { Ledger } from "../../journal/ledger.ts";
-import { assertFormat, openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
+import { openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
 import { OrderClock } from "../../journal/order.ts";
 import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
@@ -19,20 +20,22 @@ import { Catalogue } from "./catalogue.ts";
 import { replaced } from "./claim.ts";
 import { type EpochFiles, readEpoch } from "./epoch.ts";
 import { followSession } from "./follow.ts";
-import { type Healed, heal, openEpoch, prepare } from "./heal.ts";
+import { type Healed, heal, openEpoch, prepare, setTailsAside } from "./heal.ts";
 import { readHistory } from "./history.ts";
 import { FolderJournal, type JournalParts } from "./journal.ts";
 import { Listing } from "./listing.ts";
 import { packSegment } from "./pack.ts";
-import { chainSegments, listSegments, readHeader, segmentName } from "./segment.ts";
+import { chainSegments, listSegments, segmentName } from "./segment.ts";
 import { collectGarbage, moveToTrash } from "./trash.ts";
 import { verifySession } from "./verify.ts";
+import { warningsOf } from "./warnings.ts";
+import { assertWritable } from "./writable.ts";
 import { type Place, SegmentWriter } from "./writer.ts";
 
 export interface FolderStoreOptions {
   /** What `append` waits for unless it says otherwise. Default `power`. */
   readonly durability?: contract.Durability;
-  /** A new segment is begun when one has grown to this. Default 64 MiB. */
+  /** A new segment is begun when one has grown to this. Default 64 MiB, at most 256 MiB. */
   readonly segmentBytesMax?: number;
   /** Makes the rows that `list` shows. */
   readonly summariser?: contract.Summariser;
@@ -45,7 +48,9 @@ export interface FolderStoreOptions {
   readonly disk?: Disk;
 }
 
-const SEGMENT_BYTES_MAX = 64 * 1024 * 1024;
+const SEGMENT_BYTES = 64 * 1024 * 1024;
+/** With the first records of an epoch before it, and a unit behind it, a segment stays within the size that is read (SEGMENT_BYTES_MAX). */
+const SEGMENT_BYTES_LIMIT = 256 * 1024 * 1024;
 
 /**
  * Opens a folder of sessions, and makes it if it is not there. Throws STORE_FORBIDDEN, STORE_FULL, STORE_IO, PATH_UNSAFE.
@@ -78,6 +83,8 @@ class FolderStore implements contract.JournalStore {
   readonly #live = new Map<string, FolderJournal>();
   /** Fires when the store is closed: that ends those who follow. */
   readonly #ending = new AbortController();
+  /** The folders on the way to the store that it had to make. */
+  readonly #made: readonly string[];
   #anchored = false;
   #closed = false;
 
@@ -90,17 +97,12 @@ class FolderStore implements contract.JournalStore {
     this.#disk = options.disk ?? nodeDisk;
     this.#options = options;
     this.#clock = OrderClock.of(options.clock);
-    this.#makeFolders();
+    this.#made = this.#makeFolders();
     this.#leases = Leases.inRoot(this.#disk, root);
     this.searchFile = options.catalogue === false ? null : join(root, "search.sqlite");
     this.#catalogue = options.catalogue === false ? null : new Catalogue(this.#disk, join(root, "catalog.sqlite"));
     this.#listing = new Listing(this.#disk, this.#sessions, this.#catalogue, options.summariser);
-    const network = this.#disk.networkKind(root);
-    this.warnings = network
-      ? [
-          `${root} is on a network file system (${network}): its locks and syncs are not to be relied on, so P1 and P6 are not promised there.`,
-        ]
-      : [];
+    this.warnings = this.#doing("look at the store", root, () => warningsOf(this.#disk, root));
   }
 
   async create(
@@ -118,6 +120,7 @@ class FolderStore implements contract.JournalStore {
         this.#anchor();
         this.#disk.makeFolder(folder);
         if (listSegments(this.#disk, folder).length > 0) throw sessionExists(id);
+        setTailsAside(this.#disk, folder, 1);
         giveBirth(this.#disk, folder, segmentName(1), (put) => put(bytes), { unlessThere: true });
         // The folder's own name last: until now it is a folder without a segment, which is no session (S18).
         this.#disk.syncFolder(this.#sessions);
@@ -135,7 +138,7 @@ class FolderStore implements contract.JournalStore {
     const folder = this.#folderOf(id);
     if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
     return this.#withLease(id, options, async (lease) => {
-      await this.#reading(id, folder, async () => this.#assertWritable(id, folder));
+      await this.#reading(id, folder, () => assertWritable(this.#disk, folder, id));
       const found = await this.#reading(id, folder, () => openEpoch(this.#disk, folder, lease.lastClose));
       if (!found) throw sessionNotFound(id);
       const { epoch, claim } = found;
@@ -160,14 +163,6 @@ class FolderStore implements contract.JournalStore {
       const journal = this.#journal(id, ledger, lease, claimed, begin);
       return { id, journal, records: epoch.records, recovery };
     });
-  }
-
-  /** Before anything is touched. Throws FORMAT_NEWER, JOURNAL_UNREADABLE. */
-  #assertWritable(id: string, folder: string): void {
-    const newest = listSegments(this.#disk, folder).at(-1);
-    if (newest?.packed) throw packedAtItsEnd(id, newest.name);
-    const header = newest && readHeader(this.#disk, folder, newest);
-    if (header) assertFormat(header);
   }
 
   /** In the segment that the last writer closed: it writes nothing more, and of all who may have opened the session since, one takes its word away. */
@@ -247,12 +242,16 @@ class FolderStore implements contract.JournalStore {
     if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
     return this.#underLease(id, async () => {
       const epoch = await this.#reading(id, folder, () => readEpoch(this.#disk, folder));
+      const chain = await this.#reading(id, folder, () => chainSegments(this.#disk, folder));
       const packed = { segments: 0, bytesBefore: 0, bytesAfter: 0 };
       this.#doing("pack a session", folder, () => {
-        for (const segment of chainSegments(this.#disk, folder)) {
+        for (const segment of chain) {
           if (segment.packed || segment.number >= (epoch?.first ?? 0)) continue;
-          packed.bytesBefore += this.#disk.stat(join(folder, segment.name))?.size ?? 0;
-          packed.bytesAfter += packSegment(this.#disk, folder, segment);
+          const before = this.#disk.stat(join(folder, segment.name))?.size ?? 0;
+          const after = packSegment(this.#disk, folder, segment);
+          if (after === null) continue;
+          packed.bytesBefore += before;
+          packed.bytesAfter += after;
           packed.segments++;
         }
       });
@@ -325,7 +324,7 @@ class FolderStore implements contract.JournalStore {
       writer,
       lease,
       durability: this.#options.durability ?? "power",
-      segmentBytesMax: this.#options.segmentBytesMax ?? SEGMENT_BYTES_MAX,
+      segmentBytesMax: Math.min(this.#options.segmentBytesMax ?? SEGMENT_BYTES, SEGMENT_BYTES_LIMIT),
       follow: (followOptions) => this.follow(id, followOptions),
       onClose: (closed) => {
         this.#live.delete(id);
@@ -373,10 +372,7 @@ class FolderStore implements contract.JournalStore {
     assertId(id);
     const folder = join(this.#sessions, id);
     const stat = this.#doing("look at a session", folder, () => this.#disk.stat(folder));
-    if (stat && stat.kind !== "folder") {
-      const message = `${folder} is not a folder. It was not followed, and nothing was touched. Look at who put it there.`;
-      throw new HoldfastError("PATH_UNSAFE", message, { path: folder, kind: stat.kind });
-    }
+    if (stat && stat.kind !== "folder") throw notAFolder(folder, stat.kind);
     return folder;
   }
 
@@ -415,20 +411,17 @@ class FolderStore implements contract.JournalStore {
   /** The store's own names, once: a session is durable only if the way to it is. */
   #anchor(): void {
     if (this.#anchored) return;
-    this.#disk.syncFolder(this.#root);
-    this.#disk.syncFolder(dirname(this.#root));
+    syncNames(this.#disk, this.#root, this.#made);
     this.#anchored = true;
   }
 
-  #makeFolders(): void {
-    const missing: string[] = [];
-    this.#doing("open the store", this.#root, () => {
-      for (let path = this.#root; !this.#disk.stat(path) && path !== dirname(path); path = dirname(path))
-        missing.unshift(path);
-      for (const path of missing) {
-        this.#disk.makeFolder(path);
-        this.#disk.syncFolder(dirname(path));
-      }
+  /** Returns those that were not there. */
+  #makeFolders(): string[] {
+    return this.#doing("open the store", this.#root, () => {
+      // With a dot: where the name is a link, what it leads to counts.
+      for (const folder of [this.#root, this.#sessions, this.#trash, this.#incoming])
+        assertStorePlace(folder, this.#disk.stat(`${folder}/.`));
+      const made = makeFolders(this.#disk, this.#root);
       this.#disk.makeFolder(this.#sessions);
       try {
         this.#disk.makeFolder(this.#trash);
@@ -436,18 +429,11 @@ class FolderStore implements contract.JournalStore {
         // A backup may have no more than its sessions, on a medium that cannot be written to: it is there to be read.
         if (!isForbidden(error)) throw error;
       }
+      return made;
     });
   }
 
   #assertOpen(): void {
     if (this.#closed) throw storeClosed(this.url);
   }
-}
-
-/** Only older epochs are packed: the plain segment was lost, or is in a backup. */
-function packedAtItsEnd(id: string, name: string): HoldfastError {
-  const message =
-    `The newest segment of session ${id} is packed (${name}), so it cannot be written to. Nothing was touched, and reading works. ` +
-    "Put the plain segment back: `zstdcat` makes it out of the packed one.";
-  return new HoldfastError("JOURNAL_UNREADABLE", message, { session: id, segment: name });
 }

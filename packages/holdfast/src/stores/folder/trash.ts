@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Disk, DiskStat } from "../../disk/disk.ts";
-import { diskFailure } from "../../disk/failure.ts";
+import { diskFailure, isGeneral } from "../../disk/failure.ts";
+import { notAFolder } from "../../disk/file-rules.ts";
 import { errnoOf, type HoldfastError } from "../../errors.ts";
 import { isId } from "../../journal/id.ts";
 import type { Leases } from "../lease.ts";
@@ -42,13 +43,14 @@ export function collectGarbage(
       try {
         collect(name);
       } catch (error) {
+        if (isGeneral(error)) throw error;
         const safety = "No session is affected, and everything else was collected.";
         failure ??= diskFailure(error, "collect garbage", join(folder, name), safety);
       }
     }
   };
   try {
-    each(trash, disk.stat(trash) ? disk.list(trash) : [], (name) => {
+    each(trash, namesIn(disk, trash), (name) => {
       const match = TRASHED.exec(name);
       if (!match || nowMs - Number(match[2]) < graceMs) return;
       if (isSame(disk.stat(join(trash, name)), disk.stat(join(sessions, match[1]!)))) return;
@@ -67,7 +69,7 @@ export function collectGarbage(
         removed.push(id);
       });
     });
-    each(incoming, disk.stat(incoming) ? disk.list(incoming) : [], (id) => {
+    each(incoming, namesIn(disk, incoming), (id) => {
       const folder = join(incoming, id);
       const stat = disk.stat(folder);
       if (!isId(id) || stat?.kind !== "folder" || nowMs - stat.mtimeMs < DAY_MS) return;
@@ -83,6 +85,13 @@ export function collectGarbage(
   }
   if (failure) throw failure;
   return { removed };
+}
+
+/** None if it is not there. What is in a folder that a link leads to is not for us to remove. */
+function namesIn(disk: Disk, folder: string): string[] {
+  const stat = disk.stat(folder);
+  if (stat && stat.kind !== "folder") throw notAFolder(folder, stat.kind);
+  return stat ? disk.list(folder) : [];
 }
 
 /** A power cut in the middle of a delete can leave one folder under both names: what is in the trash is then the session itself. */

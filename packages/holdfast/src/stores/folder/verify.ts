@@ -11,7 +11,7 @@ export async function verifySession(
   id: string,
   isHeld: () => boolean,
 ): Promise<Verification | null> {
-  const chain = chainSegments(disk, folder);
+  const chain = await chainSegments(disk, folder);
   if (chain.length === 0) return null;
   const account = new Account();
   let records = 0;

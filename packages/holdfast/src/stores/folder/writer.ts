@@ -4,10 +4,11 @@ import { diskFailure } from "../../disk/failure.ts";
 import { errnoOf, HoldfastError } from "../../errors.ts";
 import type { Ledger, Prepared } from "../../journal/ledger.ts";
 import { type Place as SegmentPlace, segmentRecord } from "../../journal/lifecycle.ts";
-import type { NewRecord } from "../../journal/record.ts";
+import { type NewRecord, SEGMENT_BYTES_MAX } from "../../journal/record.ts";
 import type { Lease } from "../lease.ts";
 import { giveBirth } from "./birth.ts";
 import { claim, isClaimed, replaced, unclaim } from "./claim.ts";
+import { setTailsAside } from "./heal.ts";
 import { segmentName } from "./segment.ts";
 
 /** Where a writer goes on. */
@@ -74,6 +75,7 @@ export class SegmentWriter {
   /** Writes one unit at the end, in one write. Throws STORE_FULL, STORE_IO with nothing written, or FILE_REPLACED (in doubt). */
   put(prepared: Prepared): void {
     const { bytes } = prepared;
+    if (this.#size + bytes.length > SEGMENT_BYTES_MAX) throw segmentFull(this.path);
     let written = 0;
     let cause: unknown;
     try {
@@ -147,6 +149,7 @@ export class SegmentWriter {
       ...(records ? { keys: this.#ledger.keysToCarry() } : {}),
     });
     const prepared = this.#ledger.prepareSegment([header, ...(records ?? [])]);
+    setTailsAside(this.#disk, this.#folder, number);
     giveBirth(this.#disk, this.#folder, segmentName(number), (put) => put(prepared.bytes), { unlessThere: true });
     if (!this.#after) unclaim(this.#disk, this.#folder, number);
     this.#ledger.commit(prepared);
@@ -217,6 +220,14 @@ function cannotLook(path: string, cause: unknown): HoldfastError {
     `${path} cannot be looked at, so nobody knows whether it is still this writer's. What was acknowledged is safe; what waited is in doubt. ` +
     "Close this journal, and open the session again.";
   return new HoldfastError("SYNC_FAILED", message, { path, errno: errnoOf(cause) ?? "unknown" }, cause);
+}
+
+/** There was no space for a new segment for very long, and readers do not read on beyond this. */
+function segmentFull(path: string): HoldfastError {
+  const message =
+    `Could not append to the journal: the segment ${path} has reached the largest size that is read, and no new one could be begun. ` +
+    "Nothing of this append was written, and nothing before it is affected. Free some space, and try again.";
+  return new HoldfastError("STORE_FULL", message, { path, limit: SEGMENT_BYTES_MAX });
 }
 
 function openTwice(disk: Disk, path: string): [DiskFile, DiskFile, DiskStat] {

@@ -4,8 +4,8 @@ import type { Segment } from "../../journal/account.ts";
 import type { Ledger } from "../../journal/ledger.ts";
 import { sessionExists } from "../../journal/refusals.ts";
 import { assertFollows, nothingToAdopt, segmentAt, type VerbatimLine } from "../../journal/verbatim.ts";
+import { isKnown } from "./catalogue.ts";
 import type { Database } from "./database.ts";
-import type { Rows } from "./rows.ts";
 import type { Wal } from "./wal.ts";
 
 /** One transaction takes no more than about this much, so that no writer has to wait long. */
@@ -18,7 +18,6 @@ const BATCH_ROWS = 512;
 export async function adoptSession(
   place: {
     readonly database: Database;
-    readonly rows: Rows;
     readonly wal: Wal;
     readonly ledger: Ledger;
     readonly id: string;
@@ -26,11 +25,12 @@ export async function adoptSession(
   },
   lines: AsyncIterable<readonly VerbatimLine[]>,
 ): Promise<void> {
-  const { database, rows, wal, ledger, id, nowMs } = place;
+  const { database, wal, ledger, id, nowMs } = place;
+  const { rows } = database;
   const what = "take a session over";
   const key = await database.retry(what, () =>
     database.transaction(() => {
-      if (rows.findSession(id)) throw sessionExists(id);
+      if (isKnown(rows, id)) throw sessionExists(id);
       return rows.insertTrashed(id, nowMs);
     }),
   );
@@ -76,7 +76,7 @@ export async function adoptSession(
   if (count === 0) throw nothingToAdopt(id);
   await database.retry(what, () =>
     database.transaction(() => {
-      if (rows.findSession(id)) throw sessionExists(id);
+      if (isKnown(rows, id)) throw sessionExists(id);
       if (rows.countLines(key) !== count) throw collected(id);
       rows.updateSession(key, ledger, closed, ledger.row);
       rows.untrash(key);

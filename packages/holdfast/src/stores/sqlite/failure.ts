@@ -3,6 +3,7 @@ import { sqliteCode } from "../../disk/node-disk.ts";
 import { type ErrorCode, errnoOf, HoldfastError } from "../../errors.ts";
 import type { Ledger } from "../../journal/ledger.ts";
 
+const ERROR = 1;
 const PERM = 3;
 const BUSY = 5;
 const READONLY = 8;
@@ -11,6 +12,7 @@ const CORRUPT = 11;
 const FULL = 13;
 const CANTOPEN = 14;
 const PROTOCOL = 15;
+const TOOBIG = 18;
 const CONSTRAINT = 19;
 const AUTH = 23;
 const NOTADB = 26;
@@ -29,12 +31,50 @@ export function isBusy(error: unknown): boolean {
   return code === BUSY || code === PROTOCOL;
 }
 
+/** What `isBusy` knows, from somebody who is no SQLite. */
+export function busy(message: string): Error {
+  return Object.assign(new Error(message), { errcode: BUSY });
+}
+
 export function isIoError(error: unknown): boolean {
   return sqliteCode(error) === IOERR;
 }
 
+/** Something in the database file is not as SQLite wrote it. */
 export function isCorrupt(error: unknown): boolean {
-  return sqliteCode(error) === CORRUPT;
+  const code = sqliteCode(error);
+  return code === CORRUPT || code === TOOBIG;
+}
+
+/** What is read, or null where the page that has it is damaged. */
+export function orNull<T>(read: () => T): T | null {
+  try {
+    return read();
+  } catch (error) {
+    if (!isCorrupt(error)) throw error;
+    return null;
+  }
+}
+
+/** Takes what there is up to a damaged page; returns the error that ended it there. */
+export function asFarAsPossible<T>(items: Iterable<T>, take: (item: T) => void): unknown {
+  try {
+    for (const item of items) take(item);
+    return undefined;
+  } catch (error) {
+    if (!isCorrupt(error)) throw error;
+    return error;
+  }
+}
+
+/** What `isCorrupt` knows, from somebody who is no SQLite. */
+export function corrupt(message: string): Error {
+  return Object.assign(new Error(message), { errcode: CORRUPT });
+}
+
+/** A file that SQLite needs is not there, or may not be opened. */
+export function isCantOpen(error: unknown): boolean {
+  return sqliteCode(error) === CANTOPEN;
 }
 
 /** After such an error of an append the journal is as it was before, and goes on. */
@@ -78,7 +118,9 @@ function inWords(error: SqliteError, what: string, path: string, safety: string)
       );
     case NOTADB:
       return fail("STORE_URL_INVALID", "the file is not an SQLite database", "Name another file.");
+    case ERROR:
     case CORRUPT:
+    case TOOBIG:
       return fail(
         "JOURNAL_UNREADABLE",
         "the database file is damaged",

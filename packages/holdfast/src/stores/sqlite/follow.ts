@@ -7,9 +7,9 @@ import { TRAILER_BYTES, TRAILER_START } from "../../journal/decode.ts";
 import type { JournalRecord } from "../../journal/record.ts";
 import { cursorStale, sessionNotFound } from "../../journal/refusals.ts";
 import { Wake, watchOrPoll } from "../wake.ts";
-import type { Database } from "./database.ts";
-import { readChunks } from "./reader.ts";
-import type { Rows } from "./rows.ts";
+import { findSession } from "./catalogue.ts";
+import type { Reads } from "./database.ts";
+import { newestSeq, readChunks } from "./reader.ts";
 
 /** A watch can miss changes, so followers look this often as well (S19). */
 const POLL_MS = 250;
@@ -69,8 +69,7 @@ export class Followers {
 }
 
 export interface FollowSource {
-  readonly database: Database;
-  readonly rows: Rows;
+  readonly database: Reads;
   readonly followers: Followers;
   /** What followers may see of a session whose writer is in this process. */
   readonly acknowledged: (id: string) => number;
@@ -82,24 +81,24 @@ export async function* followSession(
   id: string,
   options: FollowOptions,
 ): AsyncGenerator<JournalRecord> {
-  const { database, rows, followers } = source;
+  const { database, followers } = source;
   const { signal } = options;
   const wake = new Wake(signal);
   // The watch comes before the first look, or else a change between the two would go unseen.
   followers.add(id, wake);
   try {
     if (signal?.aborted) return;
-    const session = await database.retry("look for the session", () => rows.findSession(id));
+    const session = await database.read("look for the session", (rows) => findSession(rows, id));
     if (!session) throw sessionNotFound(id);
-    const { key } = session;
+    const { key, head } = session;
     let last = await startAfter(source, id, key, options.after ?? 0);
     while (!signal?.aborted) {
-      const seen = await database.retry("follow the journal", () => ({
-        newest: rows.newestSeq(key),
-        there: rows.findSession(id)?.key === key,
+      const seen = await database.read("follow the journal", (rows) => ({
+        newest: newestSeq(rows, key) || head,
+        there: findSession(rows, id)?.key === key,
       }));
       const to = Math.min(seen.newest, source.acknowledged(id));
-      for await (const lines of readChunks(database, rows, { key, from: last + 1, to })) {
+      for await (const lines of readChunks(database, { key, from: last + 1, to })) {
         for (const line of lines) {
           const record = recordOf(line);
           if (signal?.aborted) return;
@@ -122,11 +121,11 @@ export async function* followSession(
 /** The seq to start after. A cursor is good only while its record is the one that it was taken from. */
 async function startAfter(source: FollowSource, id: string, key: number, after: number | string): Promise<number> {
   if (typeof after === "number") return Math.max(0, after);
-  const { database, rows } = source;
+  const { database } = source;
   const dash = after.indexOf("-");
   const seq = Number(after.slice(0, dash));
   if (dash > 0 && Number.isSafeInteger(seq) && seq > 0) {
-    const line = await database.retry("look for the cursor", () => rows.readLine(key, seq));
+    const line = await database.read("look for the cursor", (rows) => rows.readLine(key, seq));
     if (line && crcOf(line) === after.slice(dash + 1)) return seq;
   }
   throw cursorStale(id, after);

@@ -3,7 +3,7 @@ import type { Disk, DiskFile } from "../../disk/disk.ts";
 import { isFull } from "../../disk/failure.ts";
 import { errnoOf, HoldfastError } from "../../errors.ts";
 import { busyPauseMs, type Database } from "./database.ts";
-import { isIoError } from "./failure.ts";
+import { isBusy, isIoError } from "./failure.ts";
 
 const CHUNK_BYTES = 1024 * 1024;
 /** How long readers of other processes are given to leave the log. */
@@ -26,6 +26,11 @@ export async function emptyLog(disk: Disk, database: Database, log: DiskFile): P
       if (database.checkpoint("TRUNCATE")) return true;
       if (performance.now() > until) return false;
     } catch (error) {
+      if (isBusy(error)) {
+        if (performance.now() > until) return false;
+        await sleep(busyPauseMs());
+        continue;
+      }
       // SQLite's own descriptor may have the old failure still to hear of, and says so before it writes anything. Once.
       if (!isIoError(error) || ++failures > 1) throw error;
       trial = true;

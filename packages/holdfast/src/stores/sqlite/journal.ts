@@ -109,7 +109,7 @@ export class SqliteJournal implements Journal {
       (key === undefined ? undefined : this.#ledger.find(key)) ??
       this.#parts.turns.runNow(() => this.#writeUnit(unit, key));
     if ((options?.durability ?? this.#parts.durability) !== "process" || this.#isOverdue()) this.flushSync();
-    else this.#unsynced();
+    else this.#committed();
     return appended;
   }
 
@@ -294,8 +294,22 @@ export class SqliteJournal implements Journal {
   #reach(appended: Appended, durability: Durability): Promise<Appended> {
     const wait = durability !== "process" || this.#isOverdue();
     if (wait && appended.last > this.#ledger.durable) return this.#durableAt(appended.last).then(() => appended);
-    this.#unsynced();
+    try {
+      this.#committed();
+    } catch (error) {
+      return Promise.reject(error);
+    }
     return Promise.resolve(appended);
+  }
+
+  /** What nobody waits for the sync of is acknowledged only if it is where others, and the next process, find it (S12). */
+  #committed(): void {
+    try {
+      if (this.#ledger.head > this.#ledger.durable) this.#parts.wal.assertMine();
+    } catch (error) {
+      throw this.#tell(this.fail(error));
+    }
+    this.#unsynced();
   }
 
   #durableAt(seq: number): Promise<void> {

@@ -1,10 +1,15 @@
 import type { DatabaseSync } from "node:sqlite";
 import { HoldfastError } from "../../errors.ts";
+import { pragma } from "./connection.ts";
+import { NAME_SCHEMA } from "./name.ts";
 
 /** `PRAGMA application_id`: "hold", so that a database of another program is told from ours. */
 const APPLICATION_ID = 0x686f6c64;
-/** `PRAGMA user_version`. A newer one is refused. */
-const SCHEMA_VERSION = 2;
+/**
+ * `PRAGMA user_version`. A newer one is refused. 1 has neither the column `written` nor the table `used_as`, 2 has no `used_as`: whoever knows only
+ * those does not keep out of the way of others as FlagLock does, so it must not open this one.
+ */
+export const SCHEMA_VERSION = 3;
 
 /**
  * `lines` holds the journals: a row is one line, byte for byte, without its newline. Its key is the number of the session in the upper
@@ -44,31 +49,21 @@ CREATE TABLE lines (
 ) STRICT;
 `;
 
-/** Makes the tables in an empty database, and refuses one that is not ours or is too new. Throws what SQLite throws, too. */
-export function prepareSchema(sqlite: DatabaseSync, file: string): void {
-  readVersion(sqlite, file);
-  const mode = pragma(sqlite, "journal_mode=WAL", "journal_mode");
-  // Begun for writing also when the tables are there: who may not write is to be told now.
-  sqlite.exec("BEGIN IMMEDIATE");
-  try {
-    const version = readVersion(sqlite, file);
-    if (version === 0) sqlite.exec(`${SCHEMA}; PRAGMA application_id=${APPLICATION_ID}`);
-    // An older version of the library that has the file open goes on with it: it does not know the column, and leaves it empty.
-    else if (version === 1) sqlite.exec("ALTER TABLE sessions ADD COLUMN written TEXT");
-    if (version !== SCHEMA_VERSION) sqlite.exec(`PRAGMA user_version=${SCHEMA_VERSION}`);
-    sqlite.exec("COMMIT");
-  } catch (error) {
-    if (sqlite.isTransaction) sqlite.exec("ROLLBACK");
-    throw error;
-  }
-  if (mode !== "wal") {
-    const message = `The store ${file} cannot be used: SQLite keeps its journal in the mode "${mode}" there, and not in "wal". Nothing was written. Keep it on a local file system.`;
-    throw new HoldfastError("NOT_SUPPORTED", message, { path: file, journalMode: String(mode) });
-  }
+/** Makes the tables in an empty database, and what an older one does not have. Inside a transaction. Throws what SQLite throws, too. */
+export function makeTables(sqlite: DatabaseSync, file: string): void {
+  if (readVersion(sqlite, file) === 0) sqlite.exec(`${SCHEMA}; PRAGMA application_id=${APPLICATION_ID}`);
+  // What is missing is looked for: the number that tells the version can be damaged, too.
+  if (!hasWritten(sqlite)) sqlite.exec("ALTER TABLE sessions ADD COLUMN written TEXT");
+  sqlite.exec(`${NAME_SCHEMA}; PRAGMA user_version=${SCHEMA_VERSION}`);
 }
 
-/** The version of our schema; 0 for an empty database. */
-function readVersion(sqlite: DatabaseSync, file: string): number {
+/** Has the table of sessions the column that came with schema 2? An older database that is only read stays without it. */
+export function hasWritten(sqlite: DatabaseSync): boolean {
+  return sqlite.prepare("SELECT 1 FROM pragma_table_info('sessions') WHERE name = 'written'").get() !== undefined;
+}
+
+/** The version of our schema; 0 for an empty database. Refuses one that is not ours or is too new. */
+export function readVersion(sqlite: DatabaseSync, file: string): number {
   const application = pragma(sqlite, "application_id");
   const version = Number(pragma(sqlite, "user_version"));
   const tables = sqlite.prepare("SELECT count(*) AS tables FROM sqlite_schema").get()!["tables"];
@@ -83,9 +78,16 @@ function readVersion(sqlite: DatabaseSync, file: string): number {
       "Nothing was touched and nothing is lost. Open it with a newer version of Holdfast.";
     throw new HoldfastError("FORMAT_NEWER", message, { path: file, found: version, known: SCHEMA_VERSION });
   }
+  assertHeader(sqlite, file);
   return version;
 }
 
-function pragma(sqlite: DatabaseSync, text: string, name = text): unknown {
-  return sqlite.prepare(`PRAGMA ${text}`).get()?.[name];
+/** Settings that this store never makes. SQLite believes them, and would write to wrong places. */
+function assertHeader(sqlite: DatabaseSync, file: string): void {
+  const found = { encoding: pragma(sqlite, "encoding"), vacuum: pragma(sqlite, "auto_vacuum") };
+  if (found.encoding === "UTF-8" && found.vacuum === 0) return;
+  const message =
+    `The store ${file} cannot be used: the header of the file is damaged (encoding ${found.encoding}, auto_vacuum ${found.vacuum}). Nothing was touched. ` +
+    "Make a copy of the file first; then `sqlite3 <file> .recover` saves what can be saved.";
+  throw new HoldfastError("JOURNAL_UNREADABLE", message, { path: file });
 }

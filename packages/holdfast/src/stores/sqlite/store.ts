@@ -1,6 +1,8 @@
 import { dirname, resolve } from "node:path";
-import type { Disk } from "../../disk/disk.ts";
-import { nodeDisk } from "../../disk/node-disk.ts";
+import type { Disk, DiskStat } from "../../disk/disk.ts";
+import { diskFailure } from "../../disk/failure.ts";
+import { assertStorePlace } from "../../disk/file-rules.ts";
+import { nodeDisk, whyNotWritable } from "../../disk/node-disk.ts";
 import { Account, recordOf } from "../../journal/account.ts";
 import type * as contract from "../../journal/contract.ts";
 import { assertId } from "../../journal/id.ts";
@@ -12,13 +14,16 @@ import { notSupported, sessionExists, sessionNotFound, storeClosed } from "../..
 import type { VerbatimLine } from "../../journal/verbatim.ts";
 import { type Lease, Leases } from "../lease.ts";
 import { adoptSession } from "./adopt.ts";
-import { Database } from "./database.ts";
-import { sqliteFailure } from "./failure.ts";
+import { damagedPart, damageOf, findSession, isKnown } from "./catalogue.ts";
+import type { Database } from "./database.ts";
+import { orNull, sqliteFailure } from "./failure.ts";
 import { Followers, followSession } from "./follow.ts";
 import { SqliteJournal } from "./journal.ts";
-import { listSessions } from "./list.ts";
-import { type Found, findJournal, readChunks } from "./reader.ts";
-import { Rows } from "./rows.ts";
+import { listSessions, type Soundness } from "./list.ts";
+import { assertSqliteVersion, openDatabase } from "./open-database.ts";
+import { ReadOnlyDatabase, withoutWriting } from "./read-only.ts";
+import { type Found, findJournal, hasUnknownHeader, readChunks } from "./reader.ts";
+import type { Rows } from "./rows.ts";
 import { collectGarbage } from "./trash.ts";
 import { Turns } from "./turns.ts";
 import { Wal } from "./wal.ts";
@@ -39,18 +44,46 @@ export interface SqliteStoreOptions {
 const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 
 /**
- * Opens a store that is one SQLite file (S21), and makes it if it is not there. Throws PATH_UNSAFE (a link or a folder in its place),
- * STORE_URL_INVALID (a file that is no such database), FORMAT_NEWER, STORE_FORBIDDEN, STORE_FULL, STORE_IO, and NOT_SUPPORTED if
- * this Node's SQLite is older than 3.51.3.
+ * Opens a store that is one SQLite file (S21), and makes it if it is not there. Where this process may not write, an existing one is opened for reading only:
+ * then everything that writes throws STORE_FORBIDDEN. Throws PATH_UNSAFE (a link or a folder in its place, or a file that is used
+ * under another name), STORE_URL_INVALID (a file that is no such database), JOURNAL_UNREADABLE, FORMAT_NEWER, STORE_FORBIDDEN, STORE_FULL, STORE_IO,
+ * and NOT_SUPPORTED if this Node's SQLite is older than 3.51.3.
  */
 export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<contract.JournalStore> {
   const disk = options.disk ?? nodeDisk;
-  const database = await Database.open(disk, resolve(file));
+  assertSqliteVersion(process.versions["sqlite"] ?? "none");
+  const path = resolve(file);
+  assertStorePlace(path, placeOf(disk, path));
+  const forbidden = whyReadOnly(disk, path);
+  if (forbidden !== null)
+    return new SqliteStore(withoutWriting(disk), await ReadOnlyDatabase.open(disk, path, forbidden), options);
+  const database = await openDatabase(disk, path);
   try {
     return new SqliteStore(disk, database, options);
   } catch (error) {
-    database.close();
+    await database.close(false);
     throw sqliteFailure(error, "open the store", database.file, "Nothing was written to it.");
+  }
+}
+
+/** Null if the store can be written to, or is not there. */
+function whyReadOnly(disk: Disk, file: string): string | null {
+  try {
+    if (disk.stat(file)?.kind !== "file") return null;
+    return whyNotWritable(file) ?? whyNotWritable(dirname(file));
+  } catch (error) {
+    throw diskFailure(error, "look at the store", file, "Nothing was touched.");
+  }
+}
+
+/** Null if there is no such file yet, it is none, or it cannot be looked at: opening it says why. */
+function placeOf(disk: Disk, path: string): DiskStat | null {
+  try {
+    const found = disk.stat(path);
+    return found?.kind === "file" ? found : null;
+  } catch (error) {
+    if (error instanceof Error && "code" in error) return null;
+    throw error;
   }
 }
 
@@ -64,14 +97,15 @@ class SqliteStore implements contract.JournalStore {
     pack: false,
   };
   readonly warnings: readonly string[];
-  readonly searchFile: string;
+  readonly searchFile: string | null;
   readonly #options: SqliteStoreOptions;
-  readonly #database: Database;
-  readonly #rows: Rows;
+  readonly #reads: Database | ReadOnlyDatabase;
+  /** Null if the store is open for reading only. */
+  readonly #writes: { readonly database: Database; readonly wal: Wal } | null;
+  readonly #soundness: Soundness = {};
   readonly #clock: OrderClock;
   /** `#comeFirst` has looked at all sessions. */
   #hasLooked = false;
-  readonly #wal: Wal;
   readonly #leases: Leases;
   readonly #followers: Followers;
   readonly #live = new Map<string, SqliteJournal>();
@@ -79,25 +113,27 @@ class SqliteStore implements contract.JournalStore {
   readonly #ending = new AbortController();
   #closing: Promise<void> | null = null;
 
-  constructor(disk: Disk, database: Database, options: SqliteStoreOptions) {
-    const { file } = database;
+  constructor(disk: Disk, reads: Database | ReadOnlyDatabase, options: SqliteStoreOptions) {
+    const { file } = reads;
+    const database = reads instanceof ReadOnlyDatabase ? null : reads;
     this.url = `sqlite:${file}`;
-    this.searchFile = `${file}-search`;
+    this.searchFile = database ? `${file}-search` : null;
     this.#options = options;
+    this.#reads = reads;
     this.#clock = OrderClock.of(options.clock);
-    this.#database = database;
-    this.#rows = new Rows(database);
     this.#leases = Leases.besideFile(disk, file);
     this.#followers = new Followers(disk, file);
     const network = disk.networkKind(dirname(file));
     this.warnings = network
       ? [
+          ...reads.warnings,
           `${file} is on a network file system (${network}): its locks and syncs are not to be relied on, so P1 and P6 are not promised there.`,
         ]
-      : [];
-    this.#wal = new Wal(disk, database, (error) => {
+      : reads.warnings;
+    const onDoubt = (error: unknown): void => {
       for (const journal of [...this.#live.values()]) journal.fail(error);
-    });
+    };
+    this.#writes = database && { database, wal: new Wal(disk, database, onDoubt) };
   }
 
   async create(
@@ -108,17 +144,17 @@ class SqliteStore implements contract.JournalStore {
     // Read and copied inside the call: what the caller changes later changes nothing stored.
     this.#ledger().prepareSegment([{ kind: "segment" }, ...records]);
     const first = structuredClone(records);
-    if (await this.has(id)) throw sessionExists(id);
+    const { database, wal } = this.#writable("create a session");
+    await this.#assertNew(id);
     return this.#withLease(id, options, async (lease) => {
-      await this.#wal.trust();
+      await wal.trust();
       const ledger = this.#ledger();
-      const place = { database: this.#database, rows: this.#rows, ledger, id };
-      const writer = await this.#database.retry("create a session", () => {
-        if (this.#rows.findSession(id)) throw sessionExists(id);
-        this.#comeFirst();
-        return SessionWriter.create(place, first);
+      await database.read("look for the newest session", (rows) => this.#comeFirst(rows));
+      const writer = await database.retry("create a session", () => {
+        if (isKnown(database.rows, id)) throw sessionExists(id);
+        return SessionWriter.create({ database, ledger, id }, first);
       });
-      await this.#wal.confirm();
+      await wal.confirm();
       ledger.setDurable(ledger.head);
       const found = { unclean: false, created: true, startSegment: false };
       return this.#journal(id, ledger, writer, lease, options, found);
@@ -126,20 +162,18 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async open(id: string, options: contract.WriterOptions = {}): Promise<contract.Opened> {
+    const { database, wal } = this.#writable("open a session for writing");
     if (!(await this.has(id))) throw sessionNotFound(id);
     return this.#withLease(id, options, async (lease) => {
-      await this.#wal.settle();
-      const found = await this.#find(id);
-      const { session, segments } = found;
-      const account = await this.#readEpoch(found);
-      await this.#database.retry("look for the newest session", () => this.#comeFirst());
+      await wal.settle();
+      const [account, { session, segments, damaged }] = await this.#readEpoch(await this.#find(id));
+      await database.read("look for the newest session", (rows) => this.#comeFirst(rows));
       const ledger = this.#ledger();
       for (const record of account.records) ledger.absorb(record);
       ledger.skipTo(account.next);
       ledger.setDurable(account.next - 1);
-      const recovery = account.recovery();
-      const place = { database: this.#database, rows: this.#rows, ledger, id };
-      const writer = SessionWriter.continue(place, session, segments.at(-1)!);
+      const recovery = { ...account.recovery(), damaged: [...account.damaged, ...damaged] };
+      const writer = SessionWriter.continue({ database, ledger, id }, session, segments.at(-1)!);
       const state = { unclean: recovery.unclean, created: false, startSegment: account.format !== FORMAT };
       const journal = this.#journal(id, ledger, writer, lease, options, state);
       return { id, records: account.records, recovery, journal };
@@ -147,9 +181,9 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async read(id: string): Promise<contract.Snapshot> {
-    const account = await this.#readEpoch(await this.#find(id));
+    const [account, { damaged }] = await this.#readEpoch(await this.#find(id));
     const { records } = account;
-    const recovery = account.recovery();
+    const recovery = { ...account.recovery(), damaged: [...account.damaged, ...damaged] };
     const beingWritten = recovery.unclean && this.#leases.holder(id) !== null;
     return { id, records, recovery: beingWritten ? { ...recovery, unclean: false } : recovery };
   }
@@ -158,7 +192,7 @@ class SqliteStore implements contract.JournalStore {
     const { session, segments, last } = await this.#find(id);
     const headers = new Set(segments.map((segment) => segment.first));
     const extent = { key: session.key, from: Math.max(1, from), to: last };
-    for await (const lines of readChunks(this.#database, this.#rows, extent)) {
+    for await (const lines of readChunks(this.#reads, extent)) {
       for (const line of lines) {
         const record = recordOf(line);
         if (record && headers.has(record.seq)) assertFormat(record);
@@ -173,8 +207,7 @@ class SqliteStore implements contract.JournalStore {
     const ends = this.#ending.signal;
     const signal = options.signal ? AbortSignal.any([options.signal, ends]) : ends;
     const source = {
-      database: this.#database,
-      rows: this.#rows,
+      database: this.#reads,
       followers: this.#followers,
       acknowledged: (of: string) => this.#live.get(of)?.acknowledged ?? Number.POSITIVE_INFINITY,
     };
@@ -184,7 +217,7 @@ class SqliteStore implements contract.JournalStore {
   async has(id: string): Promise<boolean> {
     this.#assertOpen();
     assertId(id);
-    return (await this.#database.retry("look for a session", () => this.#rows.findSession(id))) !== null;
+    return (await this.#reads.read("look for a session", (rows) => findSession(rows, id))) !== null;
   }
 
   async holder(id: string): Promise<contract.Holder | null> {
@@ -197,20 +230,24 @@ class SqliteStore implements contract.JournalStore {
     options: contract.ListOptions = {},
   ): Promise<{ readonly sessions: readonly contract.Listed[]; readonly next?: string }> {
     this.#assertOpen();
-    return this.#database.retry("list the sessions", () => listSessions(this.#rows, this.#options.summariser, options));
+    const { summariser } = this.#options;
+    return this.#reads.read("list the sessions", (rows) => listSessions(rows, summariser, options, this.#soundness));
   }
 
   async delete(id: string): Promise<void> {
+    const { database, wal } = this.#writable("delete a session");
     if (!(await this.has(id))) throw sessionNotFound(id);
     const lease = await this.#leases.take(id, this.#options.app ?? "holdfast");
     try {
-      await this.#wal.trust();
-      await this.#database.retry("delete a session", () => {
-        const session = this.#rows.findSession(id);
+      await wal.trust();
+      const { rows } = database;
+      const trash = (): void => {
+        const session = findSession(rows, id);
         if (!session) throw sessionNotFound(id);
-        this.#rows.trash(session.key, this.#now());
-      });
-      await this.#wal.confirm();
+        rows.trash(session.key, this.#now());
+      };
+      await database.retry("delete a session", () => database.write(trash));
+      await wal.confirm();
     } finally {
       lease.release();
     }
@@ -218,11 +255,10 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async verify(id: string): Promise<contract.Verification> {
-    const { session, segments, last } = await this.#find(id);
-    const account = new Account(segments, { keep: false });
-    const extent = { key: session.key, from: 1, to: last };
-    for await (const lines of readChunks(this.#database, this.#rows, extent)) account.add(lines);
-    account.end(last);
+    const found = await this.#find(id);
+    const [account, { segments, damaged }] = await this.#readAll(found, 1, { keep: false });
+    const catalogued = await this.#reads.readAlone("verify a session", (rows) => damageOf(rows, found.session));
+    if (!(await this.#isWhole())) catalogued.push(damagedPart("database"));
     const recovery = account.recovery();
     const beingWritten = recovery.unclean && this.#leases.holder(id) !== null;
     return {
@@ -232,6 +268,7 @@ class SqliteStore implements contract.JournalStore {
       segments: segments.length,
       beingWritten,
       ...recovery,
+      damaged: [...recovery.damaged, ...damaged, ...catalogued],
       unclean: recovery.unclean && !beingWritten,
     };
   }
@@ -242,22 +279,22 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async adopt(id: string, lines: AsyncIterable<readonly VerbatimLine[]>): Promise<void> {
-    if (await this.has(id)) throw sessionExists(id);
+    const { database, wal } = this.#writable("take a session over");
+    await this.#assertNew(id);
     const lease = await this.#leases.take(id, this.#options.app ?? "holdfast");
     try {
-      await this.#wal.trust();
+      await wal.trust();
       const ledger = this.#ledger();
-      const place = { database: this.#database, rows: this.#rows, wal: this.#wal, ledger, id, nowMs: this.#now() };
-      await adoptSession(place, lines);
-      await this.#wal.confirm();
+      await adoptSession({ database, wal, ledger, id, nowMs: this.#now() }, lines);
+      await wal.confirm();
     } finally {
       lease.release();
     }
   }
 
   async gc(options: { readonly graceMs?: number } = {}): Promise<{ readonly removed: readonly string[] }> {
-    this.#assertOpen();
-    return collectGarbage(this.#database, this.#rows, this.#wal, this.#leases, this.#now(), options.graceMs);
+    const { database, wal } = this.#writable("collect garbage");
+    return collectGarbage(database, wal, this.#leases, this.#now(), options.graceMs);
   }
 
   close(): Promise<void> {
@@ -272,8 +309,8 @@ class SqliteStore implements contract.JournalStore {
   async #close(): Promise<void> {
     const results = await Promise.allSettled([...this.#live.values()].map((journal) => journal.close()));
     this.#ending.abort();
-    await this.#wal.close();
-    this.#database.close();
+    const isTrusted = this.#writes ? await this.#writes.wal.close() : false;
+    await this.#reads.close(isTrusted);
     for (const result of results) if (result.status === "rejected") throw result.reason;
   }
 
@@ -286,14 +323,14 @@ class SqliteStore implements contract.JournalStore {
     found: { readonly unclean: boolean; readonly created: boolean; readonly startSegment: boolean },
   ): SqliteJournal {
     // The store may have been closed while this one waited for the disk.
-    this.#assertOpen();
+    const writes = this.#writable("open a session for writing");
     const { app = this.#options.app ?? "holdfast", opened: extra } = options;
     const journal = new SqliteJournal({
       id,
       ledger,
       writer,
-      turns: new Turns(this.#database),
-      wal: this.#wal,
+      turns: new Turns(writes.database),
+      wal: writes.wal,
       lease,
       durability: this.#options.durability ?? "power",
       opened: openedRecord({ app, unclean: found.unclean, cutBytes: 0, extra }),
@@ -319,33 +356,70 @@ class SqliteStore implements contract.JournalStore {
     }
   }
 
-  async #find(id: string): Promise<Found> {
+  #writable(what: string): { readonly database: Database; readonly wal: Wal } {
+    this.#assertOpen();
+    if (this.#reads instanceof ReadOnlyDatabase) throw this.#reads.refuse(what);
+    return this.#writes!;
+  }
+
+  /** Looked at once for each store that is opened: it is the same for all sessions, and takes as long as reading the file. */
+  async #isWhole(): Promise<boolean> {
+    this.#soundness.isWhole ??= await this.#reads.read(
+      "verify the store",
+      (rows) => orNull(() => rows.isWhole()) ?? false,
+    );
+    return this.#soundness.isWhole;
+  }
+
+  async #assertNew(id: string): Promise<void> {
+    assertId(id);
+    if (await this.#reads.read("look for a session", (rows) => isKnown(rows, id))) throw sessionExists(id);
+  }
+
+  async #find(id: string, isWrong = false): Promise<Found> {
     this.#assertOpen();
     assertId(id);
-    const found = await this.#database.retry("look for a session", () => findJournal(this.#rows, id));
+    const found = await this.#reads.read("look for a session", (rows) => findJournal(rows, id, isWrong));
     if (!found) throw sessionNotFound(id);
     return found;
   }
 
   /** The current epoch, and nothing older (P7). */
-  async #readEpoch(found: Found): Promise<Account> {
-    const { session, segments, last } = found;
-    const epoch = segments.at(-1)!.epoch;
-    const current = segments.filter((segment) => segment.number >= epoch);
-    const account = new Account(current, { keep: true });
-    const extent = { key: session.key, from: current[0]!.first, to: last };
-    for await (const lines of readChunks(this.#database, this.#rows, extent)) account.add(lines);
+  #readEpoch(found: Found): Promise<[Account, Found]> {
+    const { segments } = found;
+    const newest = segments.at(-1)!;
+    const begin = segments.find(({ number }) => number === newest.epoch) ?? newest;
+    return this.#readAll(found, begin.first, { keep: true });
+  }
+
+  /** From a header on. If the table of segments turns out to lack one, the journal itself is asked where they begin. */
+  async #readAll(found: Found, from: number, options: { readonly keep: boolean }): Promise<[Account, Found]> {
+    const { session, last } = found;
+    const segments = found.segments.filter(({ first }) => first >= from);
+    const account = new Account(segments, options);
+    for await (const lines of readChunks(this.#reads, { key: session.key, from, to: last })) {
+      if (!found.isDerived && hasUnknownHeader(lines, segments)) {
+        const derived = await this.#find(session.id, true);
+        return options.keep ? this.#readEpoch(derived) : this.#readAll(derived, from, options);
+      }
+      account.add(lines);
+    }
     account.end(last);
-    return account;
+    return [account, found];
   }
 
   /**
    * A writer's session comes before all others in lists from its first record on, whatever the clock says. The rows of writers that died are behind by up to a second, so the first look is at their lines too.
    */
-  #comeFirst(): void {
-    const [newest] = this.#hasLooked ? [] : listSessions(this.#rows, undefined, { limit: 1 }).sessions;
+  #comeFirst(rows: Rows): void {
+    if (this.#hasLooked) {
+      // Not from a damaged index: it could name a year that is far away, and every record from then on would count from there.
+      if (this.#soundness.isSound) this.#clock.follow(orNull(() => rows.newestStamp()) ?? undefined);
+      return;
+    }
+    const [newest] = listSessions(rows, undefined, { limit: 1 }, this.#soundness).sessions;
     this.#hasLooked = true;
-    this.#clock.follow(newest ? (newest.stamp ?? newest.at) : this.#rows.newestStamp());
+    this.#clock.follow(newest && (newest.stamp ?? newest.at));
   }
 
   #ledger(): Ledger {

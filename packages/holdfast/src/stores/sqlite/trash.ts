@@ -1,5 +1,6 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import type { Leases } from "../lease.ts";
+import { findSession, ownerOf } from "./catalogue.ts";
 import type { Database } from "./database.ts";
 import type { Rows } from "./rows.ts";
 import type { Wal } from "./wal.ts";
@@ -13,17 +14,19 @@ const PAGE_BYTES = 4096;
 /** Empties the trash of what is older than the grace time, and removes leases that nobody needs. The file keeps its size: the space is used again. */
 export async function collectGarbage(
   database: Database,
-  rows: Rows,
   wal: Wal,
   leases: Leases,
   nowMs: number,
   graceMs = WEEK_MS,
 ): Promise<{ readonly removed: readonly string[] }> {
   const what = "collect garbage";
+  const { rows } = database;
   const removed: string[] = [];
-  for (const { key, id } of await database.retry(what, () => rows.trashed(nowMs - graceMs))) {
+  for (const { key, id } of await database.read(what, () => rows.trashed(nowMs - graceMs))) {
+    if (id === null || !(await database.read(what, () => isTrash(rows, key, id)))) continue;
     // The lines first: a session whose row is gone would leave them behind for ever.
-    while ((await database.retry(what, () => rows.removeLines(key, REMOVE_ROWS))) > 0) {
+    const removeSome = (): number => database.write(() => rows.removeLines(key, REMOVE_ROWS));
+    while ((await database.retry(what, removeSome)) > 0) {
       wal.grew(REMOVE_ROWS * PAGE_BYTES);
       await breathe();
     }
@@ -32,10 +35,15 @@ export async function collectGarbage(
   }
   leases.tidy(nowMs);
   for (const id of leases.ids()) {
-    const isGone = (): boolean => rows.findSession(id) === null;
+    const isGone = (): boolean => findSession(rows, id) === null;
     // Under the lease, and looked at again there: whoever creates the session has the lease before it has the row.
     const tidy = (): void => leases.whileFree(id, () => isGone() && leases.forget(id));
-    if (await database.retry(what, isGone)) await database.retry(what, tidy);
+    if (await database.read(what, isGone)) await database.read(what, tidy);
   }
   return { removed };
+}
+
+/** Not if it is only the row that says so, or if the row is not the one of this journal: what is removed here is gone for good. */
+function isTrash(rows: Rows, key: number, id: string): boolean {
+  return key > 0 && findSession(rows, id)?.key !== key && (ownerOf(rows, key) ?? id) === id;
 }

@@ -1,9 +1,9 @@
 import { dirname } from "node:path";
-import type { Disk, DiskFile, DiskStat } from "../../disk/disk.ts";
+import type { Disk, DiskFile } from "../../disk/disk.ts";
 import { errnoOf, HoldfastError, isHoldfastError } from "../../errors.ts";
 import { storeClosed } from "../../journal/refusals.ts";
-import { assertSame, type Database } from "./database.ts";
-import { isIoError, isSqliteError, sqliteFailure } from "./failure.ts";
+import type { Database } from "./database.ts";
+import { isBusy, isIoError, isSqliteError, sqliteFailure } from "./failure.ts";
 import { emptyLog, rewriteLog } from "./heal.ts";
 
 /** The log is moved to the database file when it has grown by about this much. */
@@ -18,7 +18,7 @@ const COMMIT_BYTES = 6 * 1024;
  * one (S10). If the log was checkpointed and begun anew between a commit and its sync, then the checkpoint has synced the commit.
  *
  * SQLite's locks are on the database file and on `-shm`, none on this file: closing these descriptors gives no lock away (S13). Nothing here opens
- * the other two while SQLite has them, and no program should that has a store open in the same process.
+ * the other two while SQLite has them; what happens when other code of the process does, FlagLock says.
  */
 export class Wal {
   readonly #disk: Disk;
@@ -26,7 +26,6 @@ export class Wal {
   readonly #file: DiskFile;
   /** A sync that runs beside another one must not take the news of a failure away from it: a descriptor of its own hears it too. */
   readonly #second: DiskFile;
-  readonly #identity: DiskStat;
   readonly #onDoubt: (error: unknown) => void;
   readonly #issuing: (() => void)[] = [];
   #running: Promise<void> | null = null;
@@ -45,7 +44,6 @@ export class Wal {
     const path = `${database.file}-wal`;
     this.#file = disk.open(path, "update");
     try {
-      this.#identity = this.#file.stat();
       this.#second = disk.open(path, "update");
     } catch (error) {
       this.#file.close();
@@ -81,7 +79,7 @@ export class Wal {
       this.#assertTrusted();
       await this.#file.sync();
       this.#assertTrusted();
-      this.assertMine();
+      this.#assertShared();
     } catch (error) {
       this.doubt(error);
       throw error;
@@ -92,7 +90,7 @@ export class Wal {
     try {
       this.#assertTrusted();
       this.#second.syncNow();
-      this.assertMine();
+      this.#assertShared();
     } catch (error) {
       this.doubt(error);
       throw error;
@@ -110,19 +108,24 @@ export class Wal {
   grew(bytes: number): void {
     this.#grownBytes += bytes + COMMIT_BYTES;
     if (this.#grownBytes < CHECKPOINT_BYTES) return;
-    this.#grownBytes = 0;
     try {
       this.#database.checkpoint("PASSIVE");
+      this.#grownBytes = 0;
     } catch (error) {
       // Whatever else it is (a full disk, somebody who is closing), the log keeps what it has, and the next time is soon.
       if (isIoError(error)) this.doubt(error);
+      if (!isBusy(error)) this.#grownBytes = 0;
     }
   }
 
-  /** Throws FILE_REPLACED if the database, or its log, is no longer the file that was opened (S12). */
+  /** Throws FILE_REPLACED if what was committed is in a file that others do not see (S12). */
   assertMine(): void {
     this.#database.assertMine();
-    assertSame(this.#disk, this.path, this.#identity);
+  }
+
+  #assertShared(): void {
+    this.assertMine();
+    this.#database.assertShared();
   }
 
   /**
@@ -142,6 +145,7 @@ export class Wal {
       });
       await this.#healing;
     }
+    await this.#database.recordUse();
   }
 
   /** `sync`, with its failure in words. */
@@ -153,12 +157,14 @@ export class Wal {
     }
   }
 
-  async close(): Promise<void> {
+  /** Returns whether the log is in order, as far as it is known here. */
+  async close(): Promise<boolean> {
     this.#closed = true;
     // A descriptor is closed only after its syncs have ended (S10).
     await Promise.allSettled([this.#healing, this.#next, this.#running]);
     this.#file.close();
     this.#second.close();
+    return this.#state !== "failed";
   }
 
   #assertTrusted(): void {

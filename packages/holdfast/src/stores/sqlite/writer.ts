@@ -3,7 +3,9 @@ import type { Ledger, Prepared } from "../../journal/ledger.ts";
 import { segmentRecord } from "../../journal/lifecycle.ts";
 import type { NewRecord } from "../../journal/record.ts";
 import type { Database } from "./database.ts";
-import type { Rows, SessionRow } from "./rows.ts";
+import { corrupt } from "./failure.ts";
+import { KEY_MAX, type Neighbours, type Rows } from "./rows.ts";
+import type { SessionRow } from "./session-row.ts";
 
 const NEWLINE = 0x0a;
 
@@ -20,7 +22,7 @@ export class SessionWriter {
 
   private constructor(place: WriterPlace, key: number, segment: Segment, savedHead: number) {
     this.#database = place.database;
-    this.#rows = place.rows;
+    this.#rows = place.database.rows;
     this.#ledger = place.ledger;
     this.#id = place.id;
     this.#key = key;
@@ -35,16 +37,21 @@ export class SessionWriter {
 
   /** A new session that begins with `records`: row, segment and lines in one transaction. */
   static create(place: WriterPlace, records: readonly NewRecord[]): SessionWriter {
-    const { rows, ledger, id } = place;
+    const { database, ledger, id } = place;
+    const { rows } = database;
     const segment = { number: 1, epoch: 1, first: 1 };
-    return place.database.transaction(() => {
-      const prepared = ledger.prepareSegment([segmentRecord({ session: id, segment: 1, epoch: 1 }), ...records]);
-      // Committed in the ledger before it is in the database: if that fails, the ledger goes too, since nobody has seen it yet.
-      ledger.commit(prepared);
-      const key = rows.insertSession(id, ledger, ledger.row);
-      rows.insertSegment(key, segment);
-      insertLines(rows, key, prepared);
-      return new SessionWriter(place, key, segment, ledger.head);
+    return database.write(() => {
+      // Behind everything that is there.
+      const before = rows.neighbours(KEY_MAX, 0, 0);
+      return database.transaction(() => {
+        const prepared = ledger.prepareSegment([segmentRecord({ session: id, segment: 1, epoch: 1 }), ...records]);
+        // Committed in the ledger before it is in the database: if that fails, the ledger goes too, since nobody has seen it yet.
+        ledger.commit(prepared);
+        const key = rows.insertSession(id, ledger, ledger.row);
+        rows.insertSegment(key, segment);
+        insertFirst(rows, key, prepared, before);
+        return new SessionWriter(place, key, segment, ledger.head);
+      });
     });
   }
 
@@ -55,7 +62,8 @@ export class SessionWriter {
   /** One unit. A lone line is a statement of its own, which commits by itself: the fast path. */
   put(prepared: Prepared): void {
     if (prepared.seq === prepared.last) {
-      this.#rows.insertLine(this.#key, prepared.seq, prepared.bytes.subarray(0, -1));
+      const line = prepared.bytes.subarray(0, -1);
+      this.#database.write(() => this.#rows.insertLine(this.#key, prepared.seq, line));
     } else {
       this.#database.transaction(() => insertLines(this.#rows, this.#key, prepared));
     }
@@ -64,9 +72,12 @@ export class SessionWriter {
 
   /** The line of `opened`, and in the same instant the row is no longer that of a closed session. */
   putOpened(prepared: Prepared): void {
-    this.#database.transaction(() => {
-      this.#rows.reopenSession(this.#key);
-      insertLines(this.#rows, this.#key, prepared);
+    this.#database.write(() => {
+      const before = this.#rows.neighbours(this.#key, prepared.seq, prepared.last);
+      this.#database.transaction(() => {
+        this.#rows.reopenSession(this.#key);
+        insertFirst(this.#rows, this.#key, prepared, before);
+      });
     });
     this.#ledger.commit(prepared);
   }
@@ -97,16 +108,26 @@ export class SessionWriter {
   saveRow(closed: boolean): void {
     if (!this.rowIsBehind) return;
     const { head, row } = this.#ledger;
-    this.#rows.updateSession(this.#key, this.#ledger, closed, row);
+    this.#database.write(() => this.#rows.updateSession(this.#key, this.#ledger, closed, row));
     this.#savedHead = head;
   }
 }
 
 export interface WriterPlace {
   readonly database: Database;
-  readonly rows: Rows;
   readonly ledger: Ledger;
   readonly id: string;
+}
+
+/**
+ * The first lines of a writer. SQLite believes what a page says of its own free space, and where that is damaged, a new line overwrites others: so
+ * those around it are looked at before and after, and if they have changed, nothing happens at all (P9). Later lines go to pages that SQLite has
+ * arranged since.
+ */
+function insertFirst(rows: Rows, key: number, prepared: Prepared, before: Neighbours): void {
+  insertLines(rows, key, prepared);
+  const after = rows.neighbours(key, prepared.seq, prepared.last, before);
+  if (after.digest !== before.digest) throw corrupt("a new line overwrites others");
 }
 
 function insertLines(rows: Rows, key: number, prepared: Prepared): void {

@@ -1,0 +1,72 @@
+import { appendFileSync, existsSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { jsonSchema, type LanguageModel, type ToolSet, tool } from "ai";
+
+/** The agent of the guide's server: beside it as `agent.ts`. It waits where the test says so, until the test lets it go on. */
+
+type Model = Extract<LanguageModel, { specificationVersion: "v4" }>;
+type Prompt = Parameters<Model["doStream"]>[0]["prompt"];
+type Part = Awaited<ReturnType<Model["doStream"]>>["stream"] extends ReadableStream<infer P> ? P : never;
+
+const USAGE = {
+  inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
+  outputTokens: { total: 1, text: 1, reasoning: 0 },
+};
+
+/** Says where it is, and waits there until there is a file of that name. */
+async function pause(name: string): Promise<void> {
+  console.log(name);
+  while (!existsSync(name)) await sleep(5);
+}
+
+/** A pure function of what it is sent. */
+function replyTo(prompt: Prompt): { words: string; tool?: string } {
+  const last = prompt.findLastIndex(({ role }) => role === "user");
+  const asked = JSON.stringify(prompt[last]);
+  const done = prompt.slice(last + 1).filter(({ role }) => role === "tool").length;
+  if (asked.includes("look") && done === 0) return { words: "I look first.", tool: "look" };
+  if (asked.includes("send") && done === 0) return { words: "May I?", tool: "send" };
+  return { words: `That was prompt ${prompt.filter(({ role }) => role === "user").length}: all is well.` };
+}
+
+async function* answer(prompt: Prompt): AsyncGenerator<Part> {
+  appendFileSync("asked", `${JSON.stringify(prompt)}\n`);
+  const { words, tool: toolName } = replyTo(prompt);
+  yield { type: "stream-start", warnings: [] };
+  yield { type: "reasoning-start", id: "r" };
+  yield { type: "reasoning-delta", id: "r", delta: "Hm." };
+  yield { type: "reasoning-end", id: "r" };
+  yield { type: "text-start", id: "t" };
+  const [first, ...rest] = words.split(/(?<= )/);
+  yield { type: "text-delta", id: "t", delta: first! };
+  if (toolName === undefined) await pause("speaking");
+  for (const delta of rest) yield { type: "text-delta", id: "t", delta };
+  yield { type: "text-end", id: "t" };
+  if (toolName) yield { type: "tool-call", toolCallId: `call_${prompt.length}`, toolName, input: '{"at":"here"}' };
+  const reason = toolName ? "tool-calls" : "stop";
+  yield { type: "finish", finishReason: { unified: reason, raw: reason }, usage: USAGE };
+}
+
+export const model: Model = {
+  specificationVersion: "v4",
+  provider: "test",
+  modelId: "test-1",
+  supportedUrls: {},
+  doGenerate: () => Promise.reject(new Error("this model only streams")),
+  doStream: async ({ prompt }) => ({ stream: ReadableStream.from(answer(prompt)) }),
+};
+
+const place = jsonSchema<{ at: string }>({ type: "object", properties: { at: { type: "string" } } });
+const execute = async ({ at }: { at: string }, { toolCallId }: { toolCallId: string }): Promise<object> => {
+  appendFileSync("effects", `${toolCallId}\n`);
+  return { seen: at };
+};
+
+export const tools: ToolSet = {
+  look: tool({
+    inputSchema: place,
+    execute,
+    toModelOutput: () => ({ type: "text", value: "Seen." }),
+  }),
+  send: tool({ inputSchema: place, execute, needsApproval: true }),
+};

@@ -1,0 +1,31 @@
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+const ROOT = resolve(import.meta.dirname, "../../../..");
+
+/** The blocks of code in the guide; `file`: its name, if it says one at its beginning. */
+export function blocks(): { readonly file: string | null; readonly code: string }[] {
+  const guide = readFileSync(join(ROOT, "docs/guides/ai-sdk.md"), "utf8");
+  return [...guide.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => ({
+    file: code!.match(/^\/\/ ([\w-]+\.ts):/)?.[1] ?? null,
+    code: code!,
+  }));
+}
+
+/** A folder in which they can be run as a reader would run them. */
+export function runnable(folder: string, files: Readonly<Record<string, string>>): void {
+  for (const [name, code] of Object.entries(files)) writeFileSync(join(folder, name), code);
+  mkdirSync(join(folder, "node_modules"));
+  for (const name of ["holdfast", "@holdfast", "ai", "@types"])
+    symlinkSync(join(ROOT, "node_modules", name), join(folder, "node_modules", name));
+  writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
+}
+
+/** The same, and the command that checks their types. */
+export function compilable(folder: string, files: Readonly<Record<string, string>>): string[] {
+  runnable(folder, files);
+  const compilerOptions = { noUnusedLocals: false, typeRoots: [join(ROOT, "node_modules/@types")] };
+  const config = { extends: join(ROOT, "tsconfig.test.json"), compilerOptions, include: [folder] };
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config));
+  return [join(ROOT, "node_modules/typescript/bin/tsc"), "-p", folder];
+}

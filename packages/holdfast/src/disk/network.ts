@@ -1,0 +1,62 @@
+/** File systems that do not keep what POSIX says about locks and fsync (S14), by the number that statfs gives (Linux). */
+export const NETWORK_KINDS: ReadonlyMap<number, string> = new Map([
+  [0x6969, "nfs"],
+  [0x517b, "smb"],
+  [0xff534d42, "cifs"],
+  [0xfe534d42, "smb2"],
+  [0x01021997, "9p"],
+  [0x5346414f, "afs"],
+  [0x6b414653, "afs"],
+  [0x00c36400, "ceph"],
+  [0x0bd00bd0, "lustre"],
+  [0x19830326, "beegfs"],
+  [0x20030528, "orangefs"],
+  [0x73757245, "coda"],
+  [0x564c, "ncp"],
+  // Folders of the host, in a virtual machine.
+  [0x786f4256, "vboxsf"],
+  [0xbacbacbc, "vmhgfs"],
+  [0x7c7c6673, "prl_fs"],
+]);
+
+/** What statfs says of every FUSE file system, of virtiofs too: which one it is, only the table of mounts tells. */
+export const FUSE = 0x65735546;
+
+/** FUSE file systems on a disk of this machine: of a block device (ntfs-3g, exfat), or in front of another file system that they hand locks and syncs on to. */
+const LOCAL_MOUNTS = new Set([
+  "fuseblk",
+  "fuse.fuse-overlayfs",
+  "fuse.bindfs",
+  "fuse.mergerfs",
+  "fuse.gocryptfs",
+  "fuse.encfs",
+  "fuse.cryfs",
+  "fuse.securefs",
+]);
+
+/** A FUSE file system that is not known to be local may be anything: `sshfs`, `gcsfuse`, a folder of the host (`virtiofs`). */
+export function isNetworkMount(kind: string): boolean {
+  return !LOCAL_MOUNTS.has(kind);
+}
+
+/** The type of the mount with this device number, out of the text of `/proc/self/mountinfo` (`fuse.sshfs`); null if it is not in it. */
+export function mountKind(mountinfo: string, dev: number): string | null {
+  const device = `${majorOf(dev)}:${minorOf(dev)}`;
+  for (const line of mountinfo.split("\n")) {
+    // id, parent, device, root, mount point, options, any number of fields, a hyphen, and then the type.
+    const fields = line.split(" ");
+    if (fields[2] !== device) continue;
+    const type = fields[fields.indexOf("-", 6) + 1];
+    if (type !== undefined && type !== "") return type;
+  }
+  return null;
+}
+
+/** A device number of Linux has its two parts interleaved, and more than 32 bits. */
+function majorOf(dev: number): number {
+  return Number((BigInt(dev) >> 8n) & 0xfffn) + Number((BigInt(dev) >> 32n) & 0xfffff000n);
+}
+
+function minorOf(dev: number): number {
+  return Number(BigInt(dev) & 0xffn) + Number((BigInt(dev) >> 12n) & 0xffffff00n);
+}

@@ -1,0 +1,27 @@
+import { spawnSync } from "node:child_process";
+import { openSync } from "node:fs";
+import { join } from "node:path";
+import { nodeDisk } from "holdfast/disk";
+import { expect, test } from "vitest";
+import { place } from "../place.ts";
+
+const hasFlock = process.platform === "linux" && spawnSync("flock", ["--version"]).error === undefined;
+
+test("P6: a hard lock that is given up while it is asked for is free at once, also if the process blocks then", async ({
+  skip,
+}) => {
+  if (!hasFlock) skip("not run: no program flock here");
+  using here = place();
+  const path = join(here.path, "lock");
+  const unwanted = new AbortController();
+  const asked = nodeDisk.hardLock(path, unwanted.signal);
+  // The program gets the lock meanwhile, and this process does not hear of it.
+  spawnSync("sleep", ["0.3"]);
+  unwanted.abort();
+  // In the same turn of the event loop, as somebody who blocks. It waits: a killed program may have the file for an instant.
+  const fd = openSync(path, "r");
+  const { status } = spawnSync("flock", ["-w", "5", "-x", "3"], { stdio: ["ignore", "ignore", "ignore", fd] });
+  expect(status).toBe(0);
+  expect(await asked).toBeNull();
+  expect(await nodeDisk.hardLock(path, unwanted.signal)).toBeNull();
+});

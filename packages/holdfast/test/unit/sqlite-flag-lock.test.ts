@@ -1,0 +1,119 @@
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { nodeDisk } from "holdfast/disk";
+import { describe, expect, test } from "vitest";
+import { isBusy } from "../../src/stores/sqlite/failure.ts";
+import { FlagLock, type Use } from "../../src/stores/sqlite/flag-lock.ts";
+import { place } from "../place.ts";
+
+const USER = join(import.meta.dirname, "sqlite-flag-user.ts");
+const SOURCE = "--conditions=holdfast-source";
+
+function locksIn(path: string): string {
+  const folder = join(path, "locks");
+  mkdirSync(folder);
+  return folder;
+}
+
+/** Can `work` be done now? */
+function can(work: () => unknown): boolean {
+  try {
+    work();
+    return true;
+  } catch (error) {
+    if (!isBusy(error)) throw error;
+    return false;
+  }
+}
+
+describe("who keeps whom out", () => {
+  const uses: Use[] = ["read", "write", "alone"];
+  const together = new Set(["read read", "read write", "write read"]);
+  const cases = uses.flatMap((one) => uses.map((other) => [one, other] as const));
+
+  test.each(cases)("%s, and %s", (one, other) => {
+    using here = place();
+    const folder = locksIn(here.path);
+    const [first, second] = [FlagLock.open(nodeDisk, folder), FlagLock.open(nodeDisk, folder)];
+    first.use(one, () => {
+      expect(can(() => second.use(other, () => {}))).toBe(together.has(`${one} ${other}`));
+    });
+    expect(can(() => second.use(other, () => {}))).toBe(true);
+    first.close();
+    second.close();
+  });
+
+  test("inside a use, a lesser one is part of it, and its end does not end the whole", () => {
+    using here = place();
+    const folder = locksIn(here.path);
+    const [first, second] = [FlagLock.open(nodeDisk, folder), FlagLock.open(nodeDisk, folder)];
+    first.use("alone", () => {
+      first.use("write", () => {});
+      expect(can(() => second.use("read", () => {}))).toBe(false);
+    });
+    expect(() => first.use("read", () => first.use("write", () => {}))).toThrow("lesser use");
+    // What `work` throws ends the use.
+    expect(() =>
+      first.use("alone", () => {
+        throw new Error("of the work");
+      }),
+    ).toThrow("of the work");
+    expect(can(() => second.use("alone", () => {}))).toBe(true);
+    first.close();
+    second.close();
+  });
+});
+
+test("several processes, whose POSIX locks are lost all the time: never two at once", async () => {
+  using here = place();
+  const folder = locksIn(here.path);
+  writeFileSync(join(here.path, "number"), "0");
+  const children = [1, 2, 3].map(() =>
+    spawn(process.execPath, [SOURCE, USER, "count", folder, "300"], { stdio: "inherit" }),
+  );
+  expect(await Promise.all(children.map((child) => once(child, "exit")))).toEqual(children.map(() => [0, null]));
+  expect(readFileSync(join(here.path, "number"), "utf8")).toBe("900");
+});
+
+test("somebody who was killed inside a use is in nobody's way for long, and the slot is used again", async () => {
+  using here = place();
+  const folder = locksIn(here.path);
+  for (let i = 0; i < 3; i++) {
+    expect(spawnSync(process.execPath, [SOURCE, USER, "die", folder], { stdio: "inherit" }).signal).toBe("SIGKILL");
+    const lock = FlagLock.open(nodeDisk, folder);
+    await expect.poll(() => can(() => lock.use("write", () => {})), { timeout: 20_000, interval: 5 }).toBe(true);
+    expect(lock.use("alone", () => lock.isShared())).toBe(false);
+    lock.close();
+  }
+  expect(statSync(join(folder, "flags")).size).toBeLessThanOrEqual(2 * 256);
+});
+
+test("others are known, also when their POSIX lock is lost, until they close", () => {
+  using here = place();
+  const folder = locksIn(here.path);
+  const first = FlagLock.open(nodeDisk, folder);
+  closeSync(openSync(join(folder, "0"), "r"));
+  const second = FlagLock.open(nodeDisk, folder);
+  expect(first.use("alone", () => first.isShared())).toBe(true);
+  expect(second.use("alone", () => second.isShared())).toBe(true);
+  second.close();
+  expect(first.use("alone", () => first.isShared())).toBe(false);
+  first.close();
+});
+
+test("a slot that somebody else has by now, and a file that is gone, are noticed", () => {
+  using here = place();
+  const folder = locksIn(here.path);
+  const lock = FlagLock.open(nodeDisk, folder);
+  const flags = join(folder, "flags");
+  writeFileSync(flags, readFileSync(flags, "latin1").replace(/"id":"[^"]*"/, `"id":"${"x".repeat(36)}"`), {
+    flag: "r+",
+  });
+  expect(() => lock.use("write", () => {})).toThrow(expect.objectContaining({ code: "LEASE_LOST" }));
+  lock.assertInPlace();
+  rmSync(flags);
+  expect(() => lock.assertInPlace()).toThrow(expect.objectContaining({ code: "FILE_REPLACED" }));
+  lock.close();
+});

@@ -1,0 +1,35 @@
+import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { nodeDisk } from "holdfast/disk";
+import { isBusy } from "../../src/stores/sqlite/failure.ts";
+import { FlagLock } from "../../src/stores/sqlite/flag-lock.ts";
+
+/**
+ * Another process that uses a FlagLock:
+ * - `count <folder> <times>`: adds one to the number in a file, so many times, in steps that would lose numbers if two did it at once; and closes
+ *   the files of the lock all the time, so that no POSIX lock on them lasts;
+ * - `die <folder>`: is killed inside a use.
+ */
+const [task, folder, times] = process.argv.slice(2) as [string, string, string];
+const lock = FlagLock.open(nodeDisk, folder);
+
+if (task === "die") {
+  lock.use("alone", () => process.kill(process.pid, "SIGKILL"));
+} else {
+  const path = join(folder, "..", "number");
+  const addOne = (): void => {
+    const number = Number(readFileSync(path, "utf8"));
+    for (const name of readdirSync(folder)) closeSync(openSync(join(folder, name), "r"));
+    writeFileSync(path, String(number + 1));
+  };
+  for (let done = 0; done < Number(times); ) {
+    try {
+      lock.use(done % 50 === 0 ? "alone" : "write", addOne);
+      done++;
+    } catch (error) {
+      if (!isBusy(error)) throw error;
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 2));
+    }
+  }
+  lock.close();
+}

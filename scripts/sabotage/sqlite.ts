@@ -1,0 +1,61 @@
+import type { Sabotage } from "./list.ts";
+
+/** Ways to break what the SQLite store adds to SQLite. */
+export const sqliteSabotages: readonly Sabotage[] = [
+  {
+    name: "sqlite: a hard link is opened",
+    file: "stores/sqlite/open-database.ts",
+    find: "if (links > 1) throw hasSeveralNames(file, links);",
+    replace: "if (links < 1) throw hasSeveralNames(file, links);",
+    look: ["unit/sqlite-name"],
+  },
+  {
+    name: "sqlite: a file that is used under another name is opened",
+    file: "stores/sqlite/name.ts",
+    find: '  if (sight.isSameFile) return "two-names";',
+    replace: "",
+    look: ["unit/sqlite-name"],
+  },
+  {
+    name: "sqlite: a flag that is up keeps nobody out",
+    file: "stores/sqlite/flag-lock.ts",
+    find: "if (flag === 0 || slot === this.#slot || flag + rank < CONFLICT) continue;",
+    replace: "if (flag === 0 || slot === this.#slot || flag + rank < CONFLICT + 9) continue;",
+    look: ["unit/sqlite-flag-lock"],
+  },
+  {
+    name: "sqlite: no keeper, so that a connection that is left takes the log along",
+    file: "stores/sqlite/connection.ts",
+    find: '      sqlite.prepare("SELECT count(*) FROM keeper.sqlite_schema").get();\n',
+    replace: "",
+    look: ["unit/sqlite-close"],
+  },
+  {
+    name: "sqlite: an index is believed against the table and the journal",
+    file: "stores/sqlite/catalogue.ts",
+    find: "  return row?.id === id && !row.isTrashed ? sessionOf(row) : null;",
+    replace: "  return row && !row.isTrashed ? sessionOf(row) : null;",
+    look: ["unit/sqlite-flips", "unit/sqlite-damage"],
+  },
+  {
+    name: "sqlite: verify does not look at the catalogue",
+    file: "stores/sqlite/catalogue.ts",
+    find: "  return wrong.map(damagedPart);",
+    replace: "  return [];",
+    look: ["unit/sqlite-flips", "unit/sqlite-damage"],
+  },
+  {
+    name: "sqlite: gc believes one row that says that a session is deleted",
+    file: "stores/sqlite/trash.ts",
+    find: "  return key > 0 && findSession(rows, id)?.key !== key && (ownerOf(rows, key) ?? id) === id;",
+    replace: "  return key > 0 && (findSession(rows, id) || true) && (ownerOf(rows, key) ?? id) === id;",
+    look: ["unit/sqlite-flips"],
+  },
+  {
+    name: "sqlite: an older schema is used as it is",
+    file: "stores/sqlite/open-database.ts",
+    find: '  if (verdict === "mine") return version === SCHEMA_VERSION ? "this" : null;',
+    replace: '  if (verdict === "mine") return version > 0 ? "this" : null;',
+    look: ["unit/sqlite-file"],
+  },
+];
