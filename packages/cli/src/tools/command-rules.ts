@@ -170,7 +170,6 @@ function inOrder(wanted: Words, words: Words, places: Places): Match {
   let isBehindOption = false;
   let hadOption = false;
   for (const word of words) {
-    if (strict.has(wanted.length)) return "yes";
     const isOption = word.startsWith("-");
     hadOption ||= isOption;
     strict = step(wanted, strict, word, isOption || isBehindOption, places);
@@ -185,6 +184,7 @@ function inOrder(wanted: Words, words: Words, places: Places): Match {
 function step(wanted: Words, before: Set<number>, word: string, mayPass: boolean, places: Places): Set<number> {
   const after = new Set<number>();
   for (const found of before) {
+    // A rule names longer commands too.
     if (found === wanted.length) after.add(found);
     if (mayPass || isWildcard(wanted[found])) after.add(found);
     // What the shell finds may be several words.
