@@ -156,7 +156,7 @@ class Judged {
     const real = options.realPath ?? realPath;
     this.path = leadsTo(real, cwd, path);
     const printed = outputs === undefined ? null : leadsTo(real, cwd, outputs);
-    const isReading = name === "read" || name === "search";
+    const isReading = name === "read" || name === "search" || name === "list";
     this.isOwnOutput = isReading && printed !== null && this.path !== null && isInside(printed, this.path);
     if (this.isOwnOutput) return;
     const isWriting = name === "write" || name === "edit";

@@ -18,6 +18,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { LocalChat } from "../../src/host/chat.ts";
 import type { Services } from "../../src/host/services.ts";
 import { sessionOutputs } from "../../src/outputs.ts";
+import { decide } from "../../src/tools/permission.ts";
 import { asResolved, call, config, scripted, text } from "./host-stage.ts";
 
 /**
@@ -63,9 +64,10 @@ async function agentIn(url: string): Promise<Agent> {
   };
   const model = scripted(...Array.from({ length: 1000 }, () => step));
   const resolved = asResolved(model);
+  const allow = ["*"];
   const services: Services = {
     store,
-    config: { ...config, allow: ["*"] },
+    config: { ...config, allow },
     asks: "nobody",
     model: async () => resolved,
     outputs: (session) => sessionOutputs(store.url, session)!,
@@ -78,6 +80,9 @@ async function agentIn(url: string): Promise<Agent> {
   return {
     id: session.id,
     call: async (tool, input) => {
+      // Guarded files are allowed by their names only.
+      const policy = { allow: [], ask: [], deny: [] };
+      allow.push(decide({ name: tool, input }, { cwd: work, policy }).suggestion);
       asked.push({ tool, input });
       await chat.prompt("go");
       await chat.settled();
