@@ -223,9 +223,8 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "the hard lock is given away by a close",
     file: "disk/hard-lock.ts",
-    find: "  if (status === 0 && isNamed(path, fd)) return { release: () => fs.closeSync(fd) };\n",
-    replace:
-      "  if (status === 0 && isNamed(path, fd)) {\n    fs.closeSync(fd);\n    return { release: () => {} };\n  }\n",
+    find: "  if (isOpen && status === 0 && isNamed(path, fd)) return { release };\n",
+    replace: "  if (isOpen && status === 0 && isNamed(path, fd)) {\n    release();\n    return { release };\n  }\n",
     look: ["unit/folder-safety", "unit/lease"],
   },
   {

@@ -58,4 +58,11 @@ export const sqliteSabotages: readonly Sabotage[] = [
     replace: '  if (verdict === "mine") return version > 0 ? "this" : null;',
     look: ["unit/sqlite-file"],
   },
+  {
+    name: "leases: a hard lock that is still being asked for outlives its lease",
+    file: "disk/hard-lock.ts",
+    find: '    signal?.addEventListener("abort", stop, { once: true });\n',
+    replace: "",
+    look: ["unit/hard-lock"],
+  },
 ];

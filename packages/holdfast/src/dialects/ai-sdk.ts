@@ -148,8 +148,18 @@ function foundResult(part: Shape): FoundResult {
 /** A message or a part without its cache marks, and without options that are empty then. */
 function withoutMarks(part: Shape): Shape {
   const output = shapeOf(part["output"]);
+  const bare = withOptions(part);
+  return output ? { ...bare, output: withOptions(output) } : bare;
+}
+
+/** With those options alone that say something. */
+function withOptions(part: Shape): Shape {
   const bare = changedOptions(part, MARKS);
-  return output ? { ...bare, output: changedOptions(output, MARKS) } : bare;
+  const options = shapeOf(bare["providerOptions"]);
+  if (!options) return bare;
+  const said = Object.entries(options).filter(([, value]) => Object.keys(shapeOf(value) ?? { value }).length > 0);
+  const rest = without(bare, "providerOptions");
+  return said.length > 0 ? { ...rest, providerOptions: Object.fromEntries(said) } : rest;
 }
 
 /** The same without these options of any provider. */

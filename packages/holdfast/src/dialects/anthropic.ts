@@ -149,11 +149,13 @@ function foundResult(block: Shape): FoundResult {
   return call ? { call } : { call, idless: true };
 }
 
+/** Also without members that are null, such as `citations`: the API has them in its answers, and does not miss them. */
 function withoutMarks(part: Shape): Shape {
-  const bare = "cache_control" in part ? without(part, "cache_control") : part;
+  const empty = Object.keys(part).filter((name) => name === "cache_control" || part[name] === null);
+  const bare = empty.length > 0 ? without(part, ...empty) : part;
   const { content } = bare;
   if (!isResult(bare) || !Array.isArray(content)) return bare;
-  return { ...bare, content: shapesOf(content).map((block) => without(block, "cache_control")) };
+  return { ...bare, content: shapesOf(content).map(withoutMarks) };
 }
 
 /**

@@ -53,7 +53,7 @@ export const gemini: Dialect<GeminiContent> = {
   },
   incomplete: (text) => (isBlank(text) ? null : { role: "model", parts: [{ text }] }),
   boundary: (text) => ({ role: "user", parts: [{ text }] }),
-  same: (a, b) => a === b || equal(a, b),
+  same: (a, b) => a === b || equal(bareOf(a), bareOf(b)),
   arrange,
 };
 
@@ -69,6 +69,17 @@ function check(content: unknown): string | null {
     if (typeof found["type"] === "string") return `parts[${index}] has a type, as parts of another dialect have`;
   }
   return null;
+}
+
+/** Without a role it is the user's, and a call without arguments has none: the SDK leaves out both, and the API puts them in. */
+function bareOf(content: unknown): unknown {
+  const shape = shapeOf(content);
+  if (!shape) return content;
+  const parts = partsOf(content).map((part) => {
+    const call = callIn(part);
+    return call ? { ...part, functionCall: { ...call, args: call["args"] ?? {} } } : part;
+  });
+  return { ...shape, role: shape["role"] ?? "user", parts };
 }
 
 const ROLES = new Set<unknown>(["user", "model", "function", "tool"]);

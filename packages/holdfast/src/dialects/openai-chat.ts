@@ -2,7 +2,7 @@ import type { Dialect, Entry, View } from "./dialect.ts";
 import { type FoundCall, type FoundResult, standIns } from "./pairing.ts";
 import { markedText, phrase } from "./phrase.ts";
 import { ID_LENGTH_MAX, openaiName, type Plan, planned, type ShownCall } from "./plan.ts";
-import { equal, unmarked } from "./sameness.ts";
+import { equalButForNulls, unmarked } from "./sameness.ts";
 import {
   inputText,
   isBlank,
@@ -63,7 +63,7 @@ export const openaiChat: Dialect<OpenAIChatMessage> = {
     ({ role: "tool", tool_call_id: id, content: markedText(phrase(outcome)) }) as OpenAIChatMessage,
   incomplete: (text) => (isBlank(text) ? null : { role: "assistant", content: text }),
   boundary: (text) => ({ role: "user", content: text }),
-  same: (a, b) => a === b || equal(unmarked(a, withoutMarks), unmarked(b, withoutMarks)),
+  same: (a, b) => a === b || equalButForNulls(bareOf(a), bareOf(b)),
   arrange,
 };
 
@@ -124,9 +124,31 @@ function resultsOf(message: unknown): FoundResult[] {
   return [{ call: standIns()(name), idless: true, ...(name ? { name } : {}) }];
 }
 
-/** Marks for servers that pass them on to a provider that wants them. */
+/** Cache marks are for servers that pass them on to a provider that wants them; the rest is what a response has besides, and what the SDK has parsed. */
+const BESIDES = ["cache_control", "annotations", "logprobs", "parsed"];
+
 function withoutMarks(part: Shape): Shape {
-  return "cache_control" in part ? without(part, "cache_control") : part;
+  return BESIDES.some((name) => name in part) ? without(part, ...BESIDES) : part;
+}
+
+/** What is sent of a message, without marks: the SDK's own runner puts them in, and leaves them out. */
+function bareOf(message: unknown): unknown {
+  const bare = shapeOf(unmarked(message, withoutMarks));
+  if (!bare) return message;
+  const { tool_calls, content, audio, ...rest } = bare;
+  const calls = shapesOf(tool_calls);
+  const isSilent = shapeOf(message)?.["content"] === "" || listOf(content).length === 0;
+  return {
+    ...rest,
+    ...(isSilent ? {} : { content }),
+    ...(shapeOf(audio) ? { audio: shapeOf(audio)!["id"] } : {}),
+    ...(calls.length === 0 ? {} : { tool_calls: calls.map(withoutParsed) }),
+  };
+}
+
+function withoutParsed(call: Shape): Shape {
+  const target = shapeOf(call["function"]);
+  return target && "parsed_arguments" in target ? { ...call, function: without(target, "parsed_arguments") } : call;
 }
 
 /** Behind each message with calls, before anything else, a tool message for each of them, in call order. */

@@ -2,11 +2,12 @@ import type { Dialect, Entry, View } from "./dialect.ts";
 import { type FoundCall, type FoundResult, standIn } from "./pairing.ts";
 import { markedText, phrase } from "./phrase.ts";
 import { groupsOf, ID_LENGTH_MAX, openaiName, type Plan, planned, type ShownCall } from "./plan.ts";
-import { equal } from "./sameness.ts";
+import { equalButForNulls } from "./sameness.ts";
 import {
   inputText,
   isBlank,
   joinedText,
+  listOf,
   mapped,
   parsedJson,
   quoted,
@@ -80,10 +81,25 @@ export const openaiResponses: Dialect<OpenAIResponsesItem> = {
       : ({ type: "function_call_output", call_id: id, output: markedText(phrase(outcome)) } as OpenAIResponsesItem),
   incomplete: (text) => (isBlank(text) ? null : message("assistant", text)),
   boundary: (text) => message("user", text),
-  same: (a, b) => a === b || equal(a, b),
+  same: (a, b) => a === b || equalButForNulls(bareOf(a), bareOf(b)),
   unsent,
   arrange,
 };
+
+/** Without what the SDK has parsed, and lists that a response has though they are empty. */
+function bareOf(item: unknown): unknown {
+  const shape = shapeOf(item);
+  if (!shape) return item;
+  const bare = "parsed_arguments" in shape ? without(shape, "parsed_arguments") : shape;
+  const { content } = bare;
+  if (!Array.isArray(content)) return bare;
+  return { ...bare, content: shapesOf(content).map(barePart) };
+}
+
+function barePart(part: Shape): Shape {
+  const names = ["annotations", "logprobs"].filter((name) => listOf(part[name]).length === 0);
+  return without(part, "parsed", ...names);
+}
 
 function message(role: string, content: string): OpenAIResponsesItem {
   return { type: "message", role, content } as OpenAIResponsesItem;
@@ -127,8 +143,39 @@ function check(item: unknown): string | null {
     }
     return null;
   }
-  if (typeof type === "string") return null;
+  if (typeof type === "string") return checkTyped(shape, type);
   return typeof shape["id"] === "string" ? null : "an item has a type, or a role and content";
+}
+
+/** Types of what other SDKs make of messages and items. Read as an item of this API, they would be the assistant's. */
+const FOREIGN_TYPES = new Set([
+  ...[
+    "human",
+    "ai",
+    "user",
+    "assistant",
+    "system",
+    "developer",
+    "tool",
+    "function",
+    "generic",
+    "remove",
+    "constructor",
+  ],
+]);
+
+/** Types that may come without the id by which a call and its output find each other: they are the server's, or have another. */
+const OTHER_IDS = new Set(["local_shell_call", "local_shell_call_output", "tool_search_call", "tool_search_output"]);
+
+function checkTyped(item: Shape, type: string): string | null {
+  if (FOREIGN_TYPES.has(type) || type.endsWith("_result")) return `its type is ${quoted(type)}, which is another SDK's`;
+  if (type === "mcp_approval_response" && !textOf(item["approval_request_id"])) return "approval_request_id is missing";
+  const isBound = OUTPUT_OF.has(type) || OUTPUTS.has(type);
+  if (isBound && !OTHER_IDS.has(type) && !textOf(item["call_id"])) {
+    return "callId" in item ? "call_id is missing: callId is another SDK's" : "call_id is missing";
+  }
+  const isCalled = type === "function_call" || type === "custom_tool_call";
+  return isCalled && !textOf(item["name"]) ? "name is missing" : null;
 }
 
 const ROLES = new Map<unknown, "system" | "user" | "assistant">([

@@ -4,11 +4,25 @@ import { isWellFormedText, wellFormed, wellFormedText } from "./well-formed.ts";
 /** Deeper than the journal takes (S5): told apart by identity alone. */
 const DEPTH_MAX = 1000;
 
+/** Is the member as good as not there? */
+type IsAbsent = (member: unknown) => boolean;
+const isUndefined: IsAbsent = (member) => member === undefined;
+const isNullish: IsAbsent = (member) => member === undefined || member === null;
+
 /**
  * Deep equality as JSON sees it: a member that is undefined is not there. Bytes and URLs by what they hold. A text and what is sent of
  * it are equal: an application that was handed the one may hand it back for the other.
  */
-export function equal(a: unknown, b: unknown, depth = 0): boolean {
+export function equal(a: unknown, b: unknown): boolean {
+  return isEqual(a, b, isUndefined, 0);
+}
+
+/** The same for an API in which null says no more than nothing: its SDKs put such members in and leave them out as they like. */
+export function equalButForNulls(a: unknown, b: unknown): boolean {
+  return isEqual(a, b, isNullish, 0);
+}
+
+function isEqual(a: unknown, b: unknown, isAbsent: IsAbsent, depth: number): boolean {
   // As JSON sees it, there is one zero.
   if (a === b || Object.is(a, b)) return true;
   if (typeof a === "string" && typeof b === "string") {
@@ -17,15 +31,15 @@ export function equal(a: unknown, b: unknown, depth = 0): boolean {
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null || depth > DEPTH_MAX) return false;
   if (Array.isArray(a) || Array.isArray(b)) {
     if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
-    return a.every((item, index) => equal(item, b[index], depth + 1));
+    return a.every((item, index) => isEqual(item, b[index], isAbsent, depth + 1));
   }
   if (a instanceof URL || b instanceof URL) return a instanceof URL && b instanceof URL && a.href === b.href;
   const [left, right] = [viewOf(a), viewOf(b)];
   if (left || right) return left !== null && right !== null && left.equals(right);
   const [from, to] = [namedAsSent(a as Shape), namedAsSent(b as Shape)];
-  const names = Object.keys(from).filter((name) => from[name] !== undefined);
-  if (names.length !== Object.keys(to).filter((name) => to[name] !== undefined).length) return false;
-  return names.every((name) => Object.hasOwn(to, name) && equal(from[name], to[name], depth + 1));
+  const names = Object.keys(from).filter((name) => !isAbsent(from[name]));
+  if (names.length !== Object.keys(to).filter((name) => !isAbsent(to[name])).length) return false;
+  return names.every((name) => Object.hasOwn(to, name) && isEqual(from[name], to[name], isAbsent, depth + 1));
 }
 
 function namedAsSent(shape: Shape): Shape {

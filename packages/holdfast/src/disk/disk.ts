@@ -39,7 +39,7 @@ export interface Disk {
   isLocked(path: string): boolean;
   /**
    * A lock that nothing but its release or the end of the process gives away, on a file that is made if it is not there. It may take a while, and must not
-   * keep the process alive. Null if somebody else has it, or if the system has no such lock.
+   * keep the process alive. Null if somebody else has it, or if the system has no such lock, or once `signal` says that it is no longer wanted.
    */
   hardLock(path: string, signal?: AbortSignal): Promise<DiskLock | null>;
   /** Does somebody hold the hard lock of the file? False where the system has no such lock. */

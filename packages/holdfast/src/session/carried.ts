@@ -1,18 +1,67 @@
 import type { Dialect, Entry } from "../dialects/dialect.ts";
 import { HoldfastError } from "../errors.ts";
+import { snapshot } from "../journal/plain.ts";
 import type { Json } from "../journal/record.ts";
 import { ChangedPast } from "./changed-past.ts";
 import type { Conversation } from "./conversation.ts";
+import { found, type Intake, readable, type StoredMessage, unfit } from "./intake.ts";
 import { type Item, isShown } from "./item.ts";
 import type { MessageRecord, RepairEntry } from "./records.ts";
 import { madeEntry } from "./resume.ts";
+import { assertId } from "./unit.ts";
 import { stepsOfGiven } from "./unsent.ts";
 
-/** What the session gives along. */
-export interface Stored<M> {
-  /** Checks, redacts and encodes. Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
-  message(message: M): { readonly stored: Json; readonly redacted: boolean };
-  newId(): string;
+/** One of those that a new epoch is to hold, as it was when it was given (R19). */
+export interface Given<M> {
+  /** Null for a message alone. */
+  readonly entry: Entry<M> | null;
+  /** Null: the message is the one that is recorded for the entry. */
+  readonly stored: StoredMessage | null;
+}
+
+/** An entry of the conversation, with the message that it has there. */
+export function asRecorded<M>(entry: Entry<M>): Given<M> {
+  return { entry, stored: null };
+}
+
+/** What was given to `replace`. Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, each with the place in the list. */
+export function givenTo<M>(
+  conversation: Conversation<M>,
+  items: readonly (M | Entry<M>)[],
+  intake: Pick<Intake<M>, "message" | "metadata">,
+): Given<M>[] {
+  if (!Array.isArray(items)) throw unfit(`a list of messages and entries is wanted, and not ${found(items)}`);
+  const list: readonly (M | Entry<M>)[] = readable("message", undefined, () => [...items]);
+  return list.map((one, index) =>
+    readable("message", index, () => {
+      const entry = entryIn(one);
+      if (!entry) return { entry, stored: intake.message(one as M, index) };
+      const known = conversation.find(entry.id);
+      if (known && known.entry.message === entry.message) return asRecorded(entry);
+      if (!known) assertId(entry.id);
+      const metadata = entry.metadata === undefined ? {} : intake.metadata(entry.metadata);
+      const { message, ...members } = { ...entry, metadata };
+      return { entry: { ...snapshot(members, "entry"), message }, stored: intake.message(message, index) };
+    }),
+  );
+}
+
+/** By its shape, so that a copy counts too. Each member is read once. */
+function entryIn<M>(given: M | Entry<M>): Entry<M> | null {
+  if (typeof given !== "object" || given === null || !("message" in given)) return null;
+  const { id, step, seq, at, turn, message, metadata, synthetic, incomplete, late, replacedBy, model, call, value } =
+    given as Entry<M>;
+  if (typeof id !== "string" || typeof step !== "string" || typeof seq !== "number") return null;
+  return {
+    ...{ id, seq, at, turn, step, message, metadata },
+    ...(model === undefined ? {} : { model }),
+    ...(synthetic === undefined ? {} : { synthetic }),
+    ...(incomplete ? { incomplete } : {}),
+    ...(late ? { late } : {}),
+    ...(replacedBy === undefined ? {} : { replacedBy }),
+    ...(call ? { call } : {}),
+    ...(value === undefined ? {} : { value }),
+  };
 }
 
 /** An entry as it is to stand in a new epoch or a fork. */
@@ -23,21 +72,17 @@ export interface Carried<M> extends Item<M> {
 }
 
 /**
- * What was given to `replace`. An entry of the conversation counts as it is recorded there, whatever copy of it is given: what was patched or edited meanwhile stays. Entries from elsewhere (an older epoch, another session)
+ * An entry of the conversation counts as it is recorded there, whatever copy of it is given: what was patched or edited meanwhile stays. Entries from elsewhere (an older epoch, another session)
  * are taken as they are given. Throws MESSAGE_ID_TAKEN for an entry that is given twice, or whose message is not the recorded one.
  */
-export function taken<M>(
-  conversation: Conversation<M>,
-  given: readonly (M | Entry<M>)[],
-  store: Stored<M>,
-): Carried<M>[] {
+export function taken<M>(conversation: Conversation<M>, given: readonly Given<M>[], newId: () => string): Carried<M>[] {
   const ids = new Set<string>();
-  const fresh = given.map((one) => (isEntry(one) ? "" : store.newId()));
+  const fresh = given.map(({ entry }) => (entry ? "" : newId()));
   const steps = stepsOfNew(conversation, given, fresh);
-  return given.map((one, at) => {
-    const carried = isEntry(one)
-      ? entryTaken(conversation, one, store)
-      : messageTaken(conversation, one, fresh[at]!, steps[at]!, store);
+  return given.map(({ entry, stored }, at) => {
+    const carried = entry
+      ? entryTaken(conversation, entry, stored)
+      : messageTaken(conversation, stored!, fresh[at]!, steps[at]!);
     const { id } = carried.entry;
     if (ids.has(id)) {
       const message = `The entry ${id} was given twice, and an id stands for one message. Nothing was changed. Give the message itself where it is to be repeated.`;
@@ -48,60 +93,41 @@ export function taken<M>(
   });
 }
 
-/** By its shape, so that a copy counts too. */
-function isEntry<M>(given: M | Entry<M>): given is Entry<M> {
-  if (typeof given !== "object" || given === null || !("message" in given)) return false;
-  const { id, step, seq } = given as Partial<Entry<M>>;
-  return typeof id === "string" && typeof step === "string" && typeof seq === "number";
-}
-
-function entryTaken<M>(conversation: Conversation<M>, given: Entry<M>, store: Stored<M>): Carried<M> {
+function entryTaken<M>(conversation: Conversation<M>, given: Entry<M>, stored: StoredMessage | null): Carried<M> {
   const { dialect, turns } = conversation;
   const item = conversation.find(given.id);
   if (item) {
-    if (given.message === item.entry.message || dialect.same(given.message, item.entry.message)) {
-      return carry(item, dialect);
-    }
+    if (!stored || dialect.same(decoded(dialect, stored.stored), item.entry.message)) return carry(item, dialect);
     const message =
       `The entry ${given.id} was given with another message than the one that is recorded under this id. Nothing was changed. ` +
       "Give the new message itself, without the entry, or change it with `edit`.";
     throw new HoldfastError("MESSAGE_ID_TAKEN", message, { id: given.id });
   }
-  const { stored, redacted } = store.message(given.message);
-  const message = decoded(dialect, stored);
-  const { id, seq, step, synthetic, incomplete, late, replacedBy, model, call, value } = given;
+  const { stored: message, redacted } = stored ?? { stored: encoded(dialect, given.message), redacted: false };
   const entry: Entry<M> = {
-    id,
-    seq,
+    ...given,
     at: typeof given.at === "string" ? given.at : conversation.at,
     turn: typeof given.turn === "number" ? given.turn : turns,
-    step,
-    message,
+    message: decoded(dialect, message),
     metadata: given.metadata ?? {},
-    ...(model === undefined ? {} : { model }),
-    ...(synthetic === undefined ? {} : { synthetic }),
-    ...(incomplete ? { incomplete } : {}),
-    ...(late ? { late } : {}),
-    ...(replacedBy === undefined ? {} : { replacedBy }),
-    ...(call ? { call } : {}),
-    ...(value === undefined ? {} : { value }),
   };
-  return { ...itemOf(dialect, entry, "message", redacted), stored, isNew: false };
+  return { ...itemOf(dialect, entry, "message", redacted), stored: message, isNew: false };
 }
 
 /** For each message that is given as such; an entry has its own. */
 function stepsOfNew<M>(
   { dialect }: Conversation<M>,
-  given: readonly (M | Entry<M>)[],
+  given: readonly Given<M>[],
   ids: readonly string[],
 ): readonly string[] {
   const steps: string[] = [];
   for (let from = 0, to = 0; from < given.length; from = to) {
     to += 1;
-    if (isEntry(given[from]!)) steps.push("");
+    if (given[from]!.entry) steps.push("");
     else {
-      while (to < given.length && !isEntry(given[to]!)) to += 1;
-      for (const step of stepsOfGiven(given.slice(from, to) as M[], dialect, (at) => ids[from + at]!)) steps.push(step);
+      while (to < given.length && !given[to]!.entry) to += 1;
+      const messages = given.slice(from, to).map(({ stored }) => decoded(dialect, stored!.stored));
+      for (const step of stepsOfGiven(messages, dialect, (at) => ids[from + at]!)) steps.push(step);
     }
   }
   return steps;
@@ -109,13 +135,11 @@ function stepsOfNew<M>(
 
 function messageTaken<M>(
   conversation: Conversation<M>,
-  given: M,
+  { stored, redacted }: StoredMessage,
   id: string,
   step: string,
-  store: Stored<M>,
 ): Carried<M> {
   const { dialect, head: seq, at, turns: turn } = conversation;
-  const { stored, redacted } = store.message(given);
   const entry: Entry<M> = { id, seq, at, turn, step, message: decoded(dialect, stored), metadata: {} };
   return { ...itemOf(dialect, entry, "message", redacted), stored, isNew: true };
 }
@@ -205,7 +229,7 @@ export function changedStretch<M>(
   while (same < after.length && same < before.length && after[same]!.entry.id === before[same]!.entry.id) same += 1;
   const differs = same < after.length && same < before.length ? after[same]!.entry.id : null;
 
-  const old = stretchIn(items, changed.saved());
+  const old = stretchIn(items, changed.saved(), new Set(carried.map(({ entry }) => entry.id)));
   let first = -1;
   let last = -1;
   for (const [at, { entry }] of carried.entries()) {
@@ -217,15 +241,19 @@ export function changedStretch<M>(
   return first < 0 ? null : { from: carried[first]!.entry.id, until: carried[last]!.entry.id };
 }
 
+/** Those of the ids that stand in it. */
 function stretchIn<M>(
   items: readonly Item<M>[],
   saved: { readonly from: string; readonly until: string } | null,
+  ids: ReadonlySet<string>,
 ): Set<string> {
   const inside = new Set<string>();
-  const from = saved ? items.findIndex(({ entry }) => entry.id === saved.from) : -1;
-  for (const { entry } of from < 0 ? [] : items.slice(from)) {
-    inside.add(entry.id);
-    if (entry.id === saved!.until) break;
+  if (!saved) return inside;
+  let isInside = false;
+  for (const { entry } of items) {
+    isInside ||= entry.id === saved.from;
+    if (isInside && ids.has(entry.id)) inside.add(entry.id);
+    if (isInside && entry.id === saved.until) break;
   }
   return inside;
 }

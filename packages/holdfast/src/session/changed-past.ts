@@ -23,6 +23,10 @@ export class ChangedPast<M> {
     this.#isPending = true;
   }
 
+  get isPending(): boolean {
+    return this.#isPending;
+  }
+
   saved(): { from: string; until: string } | null {
     return this.#from !== null && this.#until !== null ? { from: this.#from, until: this.#until } : null;
   }

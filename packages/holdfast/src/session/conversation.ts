@@ -13,6 +13,7 @@ import type { Attributes, Queued, Usage } from "./surface.ts";
 import { Transcript } from "./transcript.ts";
 import { endTurn, resumeTurn, type TurnState, turnFrom, type Writer } from "./turn-state.ts";
 import { addUsage } from "./usage.ts";
+import { sameCalls } from "./whole-steps.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
 export type DialectLookup = (name: string) => Dialect<any> | null;
@@ -203,13 +204,14 @@ export class Conversation<M> {
         break;
       case "edit":
         this.#said.edit(record);
+        if (record.now) this.#moveStarts(record);
         if (this.#turn) this.#prompted(this.#said.find(this.#turn.prompt.id)?.entry ?? null);
         break;
       case "usage":
         this.#used(record);
         break;
       case "queue.put":
-        this.#queue.set(record.id, this.#queuedFrom({ ...record, queuedAt: record.at }));
+        this.#queue.set(record.id, this.#queuedFrom({ ...record, queuedAt: record.first ?? record.at }));
         break;
       case "queue.take":
         this.#queue.delete(record.id);
@@ -219,6 +221,10 @@ export class Conversation<M> {
         break;
       case "turn.started":
         this.#startTurn(record);
+        break;
+      case "turn.prompt":
+        if (this.#turn?.number === record.turn)
+          this.#turn.prompt = this.#promptOf(record.prompt, record.seq, this.#turn.startedAt);
         break;
       default:
         this.#turned(record);
@@ -273,10 +279,12 @@ export class Conversation<M> {
       this.#runs.start({ ...started, at: started.startedAt, seq: started.startedSeq ?? 0 });
     }
     const { turn } = checkpoint;
-    this.#turn = turn
-      ? turnFrom(turn, this.#writer, said.entryOf({ ...turn.prompt, seq, at: turn.prompt.first ?? turn.startedAt }))
-      : null;
+    this.#turn = turn ? turnFrom(turn, this.#writer, this.#promptOf(turn.prompt, seq, turn.startedAt)) : null;
     this.#undo = undo ?? null;
+  }
+
+  #promptOf(prompt: records.TurnCheckpoint["prompt"], seq: number, startedAt: string): Entry<M> {
+    return this.#said.entryOf({ ...prompt, seq, at: prompt.first ?? startedAt });
   }
 
   #turned(record: Stamped<TurnRecord>): void {
@@ -353,6 +361,17 @@ export class Conversation<M> {
     for (const [index, { id, by }] of this.dialect.calls(said).entries()) {
       const ended = by === "agent" ? this.#runs.adopt(id, message, index) : null;
       if (ended) this.#ended({ ...ended, message, index });
+    }
+  }
+
+  /** What was started for a call belongs to the message that makes the same call in the place of the one that made it: it has not run less for that (P5). */
+  #moveStarts({ ids, shown }: records.EditRecord): void {
+    const starts = ids.flatMap((id) => (this.#runs.hasStarts(id) ? (this.#said.find(id)?.entry ?? []) : []));
+    const made = starts.length === 0 ? [] : shown.flatMap(({ id }) => this.#said.find(id)?.entry ?? []);
+    for (const was of starts) {
+      for (const is of made) {
+        for (const [index, place] of sameCalls(this.dialect, was, is)) this.#runs.move(was.id, index, place);
+      }
     }
   }
 

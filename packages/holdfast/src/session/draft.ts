@@ -54,16 +54,17 @@ export class LiveDraft<M> implements Draft<M> {
   #hasBegun = false;
 
   push(delta: Delta): void {
-    if (!this.isOpen || typeof delta !== "object" || delta === null) return;
+    const given = this.isOpen ? readDelta(delta) : null;
+    if (!given) return;
     this.#hasBegun = true;
-    const part = Number.isSafeInteger(delta.part) ? (delta.part as number) : 0;
-    const { call } = delta;
-    if (typeof call === "object" && call !== null && typeof call.id === "string" && typeof call.name === "string") {
-      this.#of(part).call = { id: call.id, name: call.name };
+    const part = Number.isSafeInteger(given.part) ? (given.part as number) : 0;
+    const { call } = given;
+    if (call) {
+      this.#of(part).call = call;
       this.#chars += call.id.length + call.name.length;
     }
     for (const member of MEMBERS) {
-      const text = delta[member];
+      const text = given[member];
       if (typeof text === "string" && text !== "") this.#add(part, member, this.#clean(part, member, text));
     }
     if (this.#chars >= this.#host.draftBytes) this.#flush();
@@ -195,6 +196,19 @@ export class LiveDraft<M> implements Draft<M> {
   #clearTimer(): void {
     if (this.#timer) clearTimeout(this.#timer);
     this.#timer = null;
+  }
+}
+
+/** Read once, and total: a push never throws. Null if there is nothing that can be read. */
+function readDelta(delta: Delta): Delta | null {
+  try {
+    if (typeof delta !== "object" || delta === null) return null;
+    const { part, text, reasoning, input, call } = delta;
+    const { id, name } = call ?? {};
+    const isCall = typeof id === "string" && typeof name === "string";
+    return { part, text, reasoning, input, ...(isCall ? { call: { id, name } } : {}) } as Delta;
+  } catch {
+    return null;
   }
 }
 

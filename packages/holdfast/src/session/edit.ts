@@ -1,27 +1,51 @@
 import type { Entry } from "../dialects/dialect.ts";
 import { HoldfastError } from "../errors.ts";
-import { type Stored, settle, shownItem, unhidden } from "./carried.ts";
+import type { Json } from "../journal/record.ts";
+import { settle, shownItem, unhidden } from "./carried.ts";
 import type { Conversation } from "./conversation.ts";
+import { type Intake, readable } from "./intake.ts";
 import type { Item } from "./item.ts";
 import type { EditRecord } from "./records.ts";
+import { invalid } from "./refusals.ts";
 import { type Paired, pairsIn, requirePairs, stepSplit, stepsOf } from "./whole-steps.ts";
+
+/** What was given to `edit`, as it was then (R19). Throws RECORD_INVALID, MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
+export function editGiven<M>(
+  ids: readonly string[],
+  shown: readonly M[],
+  options: { readonly reason: string; readonly now?: boolean },
+  intake: Intake<M>,
+): { ids: string[]; shown: Json[]; options: { reason: string; now: boolean } } {
+  const given = readable("shown", undefined, () => {
+    if (!Array.isArray(ids) || !Array.isArray(shown)) throw invalid("an edit has a list of ids and a list of messages");
+    return { ids: [...ids], shown: [...shown], reason: options?.reason, now: options?.now === true };
+  });
+  if (typeof given.reason !== "string" || given.reason.length > REASON_CHARS_MAX) {
+    throw invalid(`an edit has a reason, in words, of at most ${REASON_CHARS_MAX} characters`);
+  }
+  const reason = intake.text(given.reason);
+  const messages = given.shown.map((message, index) => intake.message(message, index).stored);
+  return { ids: given.ids, shown: messages, options: { reason, now: given.now } };
+}
+
+/** It stands with each message that is shown, in every epoch. */
+const REASON_CHARS_MAX = 64 * 1024;
 
 /**
  * The record that shows other messages in the place of these (R12). The results of the calls that go are taken along, unless `shown` makes the same call again without a result. Results may be replaced by
- * themselves where `shown` answers the same calls. An entry that was replaced already is not shown, so it is MESSAGE_UNKNOWN here: what replaced it can be named. Throws STEP_SPLIT, MESSAGE_UNKNOWN,
- * MESSAGE_UNFIT, MESSAGE_NOT_JSON.
+ * themselves where `shown` answers the same calls. An entry that was replaced already is not shown, so it is MESSAGE_UNKNOWN here: what replaced it can be named. `shown`: messages as they are stored. Throws STEP_SPLIT, MESSAGE_UNKNOWN.
  */
 export function editRecord<M>(
   conversation: Conversation<M>,
   ids: readonly string[],
-  shown: readonly M[],
+  shown: readonly Json[],
   { reason, now }: { readonly reason: string; readonly now?: boolean },
-  store: Stored<M>,
+  newId: () => string,
 ): EditRecord {
   const { dialect } = conversation;
   requireShown(conversation, ids);
-  const id = store.newId();
-  const messages = shown.map((message) => ({ id: store.newId(), message: store.message(message).stored }));
+  const id = newId();
+  const messages = shown.map((message) => ({ id: newId(), message }));
   const items = unhidden(conversation.items, dialect);
   const made = messages.map(({ id: of, message }) => shownItem(conversation, of, id, message));
   const before = pairsIn(items, dialect);
@@ -44,7 +68,9 @@ function requireShown<M>(conversation: Conversation<M>, ids: readonly string[]):
   const unknown = ids.filter((id) => !conversation.find(id));
   if (unknown.length > 0 || ids.length === 0) {
     const which =
-      unknown.length > 0 ? `There is no message ${unknown.join(", ")} in this conversation` : "No message was named";
+      unknown.length > 0
+        ? `There is no message ${unknown.map(String).join(", ")} in this conversation`
+        : "No message was named";
     const message = `${which}. Nothing was changed. Take ids from \`session.entries\`: what a replacement dropped is no longer there.`;
     throw new HoldfastError("MESSAGE_UNKNOWN", message, { ids: unknown });
   }

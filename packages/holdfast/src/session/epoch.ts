@@ -1,31 +1,55 @@
-import type { Entry } from "../dialects/dialect.ts";
 import { HoldfastError } from "../errors.ts";
 import {
   type Carried,
   carriedRecord,
   carry,
   changedStretch,
+  type Given,
   madeUp,
-  type Stored,
   settle,
   taken,
   unhidden,
 } from "./carried.ts";
-import { attributesRecord, checkpointOf } from "./checkpoint.ts";
+import { attributesRecord, checkpointOf, spreadOut } from "./checkpoint.ts";
 import type { Conversation } from "./conversation.ts";
+import { reading } from "./intake.ts";
+import type { Item } from "./item.ts";
 import { type Life, liveClosing } from "./messages.ts";
 import type { Checkpoint, EpochRecord, SessionAttributes, SessionRecord } from "./records.ts";
+import { invalid } from "./refusals.ts";
 import { closing, type FoundCall, openCalls } from "./resume.ts";
-import { type Paired, pairsIn, placeOf, requirePairs, requireWholeSteps, stepsOf } from "./whole-steps.ts";
+import {
+  around,
+  type Paired,
+  type Place,
+  pairsIn,
+  placeOf,
+  requirePairs,
+  requireWholeSteps,
+  sameCalls,
+  stepsOf,
+} from "./whole-steps.ts";
+
+const REASONS = ["compaction", "clear", "rewind", "import"] as const;
+
+/** What was given to `replace` as its reason. Throws RECORD_INVALID, RECORD_NOT_JSON. */
+export function reasonGiven(options: { readonly reason: ReplaceOptions["reason"] }): ReplaceOptions["reason"] {
+  const wanted = reading("options", () => options?.reason);
+  const reason = REASONS.find((one) => one === wanted);
+  if (!reason) throw invalid(`the reason is one of ${REASONS.join(", ")}`);
+  return reason;
+}
 
 export interface ReplaceOptions {
-  readonly reason: "compaction" | "clear" | "rewind" | "import";
+  readonly reason: (typeof REASONS)[number];
   /** Whether the turn is at work in this process, and since when: only then can a tool be running. */
   readonly life: Life;
   /** The seq of the first record of the epoch that is replaced; without it this cannot be undone. */
   readonly undo?: number;
   /** An entry of the conversation behind which signed reasoning saw another past (undo). */
   readonly changedFrom?: string | null;
+  /** Entries of which another one takes the place, by their ids: what was started for the calls of the one belongs to the same calls of the other. */
+  readonly renewed?: ReadonlyMap<string, string>;
   /** Whether whoever replaces it records every start of a tool (R5). Default: as the last writer in the conversation does, which is another one if this is the first that is written. */
   readonly intents?: boolean;
 }
@@ -38,51 +62,86 @@ export interface ReplaceOptions {
  * few more than were asked for than the last results of the running turn lost, or a compaction that fails on some days. Where that would bring back all that was
  * left out, leaving it out was meant, and is refused.
  *
- * CALLS_OPEN if a call would be dropped whose tool is running. MESSAGE_ID_TAKEN, MESSAGE_UNFIT, MESSAGE_NOT_JSON. Hiding and editing that were to reach the model at the next turn are in force in the new epoch, unless a turn is open.
+ * CALLS_OPEN if a call would be dropped whose tool is running. MESSAGE_ID_TAKEN. Hiding and editing that were to reach the model at the next turn are in force in the new epoch, unless a turn is open.
  */
 export function replacement<M>(
   conversation: Conversation<M>,
-  items: readonly (M | Entry<M>)[],
+  items: readonly Given<M>[],
   options: ReplaceOptions,
-  store: Stored<M>,
+  newId: () => string,
 ): SessionRecord[] {
   const { dialect, attributes } = conversation;
-  const before = pairsIn(conversation.items, dialect);
-  const whole = pairsIn(unhidden(conversation.items, dialect), dialect);
-  const given = withWholeTail(conversation, [...before, ...whole], taken(conversation, items, store));
-  requireRunningCalls(conversation, before, given, options.life);
-  requireWholeSteps(conversation.items, given);
+  const all = taken(conversation, items, newId);
+  const near = around(conversation, new Set(all.map(({ entry }) => entry.id)));
+  const before = pairsIn(near, dialect);
+  const whole = pairsIn(unhidden(near, dialect), dialect);
+  const moved = movedCalls(conversation, all, options.renewed);
+  const given = withWholeTail(
+    conversation,
+    near,
+    [...before, ...whole],
+    all.map((one) => atItsPlace(one, moved)),
+  );
+  requireRunningCalls(conversation, before, given, moved, options.life);
+  requireWholeSteps(near, given);
   requirePairs(whole, unhidden(given, dialect), dialect);
   const isPending = comeIntoForce(conversation, given);
   requirePairs(before, given, dialect);
-  const carried = withResults(conversation, given, options, store);
+  const carried = withResults(conversation, near, given, options, newId);
   const changed = changedStretch(conversation, carried, options.changedFrom);
-  const { changed: _, ...checkpoint } = checkpointOf(conversation, carried);
-  const epoch: EpochRecord = {
-    kind: "epoch",
-    reason: options.reason,
-    carried: carried.length,
-    ...(options.undo === undefined ? {} : { undo: options.undo }),
-    checkpoint: {
-      ...leftBehind(conversation, checkpoint, carried, options),
-      intents: options.intents ?? checkpoint.intents,
-      ...(changed ? { changed } : {}),
-      ...(isPending ? { pending: true } : {}),
-    },
+  const { changed: _, ...saved } = checkpointOf(conversation, carried, moved);
+  const checkpoint: Checkpoint = {
+    ...leftBehind(conversation, saved, carried, options),
+    intents: options.intents ?? saved.intents,
+    ...(changed ? { changed } : {}),
+    ...(isPending ? { pending: true } : {}),
   };
-  const { started } = epoch.checkpoint;
+  const { reason, undo } = options;
+  const epoch = { kind: "epoch", reason, carried: carried.length, ...(undo === undefined ? {} : { undo }) } as const;
+  const { started } = checkpoint;
   const ends = conversation.runs.strayEnds.filter(({ call }) =>
     started.some((one) => one.message === null && one.call === call),
   );
-  return [...epochRecords(epoch, attributesRecord(attributes), carried), ...ends];
+  return [...epochRecords(epoch, checkpoint, attributesRecord(attributes), carried), ...ends];
+}
+
+/** By the places of calls whose message another one has taken the place of, their places in that. */
+type MovedCalls = ReadonlyMap<string, Place>;
+
+/** The same call is the one of the same id; of several with one id in a message, the how many-eth it is (R9). */
+function movedCalls<M>(
+  conversation: Conversation<M>,
+  given: readonly Carried<M>[],
+  renewed: ReadonlyMap<string, string> = new Map(),
+): MovedCalls {
+  const moved = new Map<string, Place>();
+  if (renewed.size === 0) return moved;
+  const entries = new Map(given.map(({ entry }) => [entry.id, entry]));
+  for (const [old, id] of renewed) {
+    const was = conversation.find(old)?.entry;
+    const is = entries.get(id);
+    if (!was || !is) continue;
+    for (const [index, place] of sameCalls(conversation.dialect, was, is)) moved.set(`${index} ${old}`, place);
+  }
+  return moved;
+}
+
+function atItsPlace<M>(carried: Carried<M>, moved: MovedCalls): Carried<M> {
+  const { call } = carried.entry;
+  const place = call && moved.get(`${call.index} ${call.message}`);
+  return place ? { ...carried, entry: { ...carried.entry, call: place } } : carried;
 }
 
 export function epochRecords<M>(
-  epoch: EpochRecord,
+  epoch: Omit<EpochRecord, "checkpoint">,
+  whole: Checkpoint,
   attributes: SessionAttributes,
   carried: readonly Carried<M>[],
 ): SessionRecord[] {
-  return [epoch, attributes, ...carried.map(carriedRecord)];
+  const { checkpoint, behind } = spreadOut(whole, ({ id }, turn) =>
+    carried.some(({ entry }) => entry.id === id && entry.turn === turn),
+  );
+  return [{ ...epoch, checkpoint }, attributes, ...behind, ...carried.map(carriedRecord)];
 }
 
 /**
@@ -108,35 +167,37 @@ function comeIntoForce<M>(conversation: Conversation<M>, given: Carried<M>[]): b
   return isPending;
 }
 
-/** If what is given ends with the end of the conversation: with the whole steps of it, and the calls of the results in it. */
+/** If what is given ends with the end of the conversation: with the whole steps of it, and the calls of the results in it. `near`: the items around those that are given. */
 function withWholeTail<M>(
   { items, dialect }: Conversation<M>,
+  near: readonly Item<M>[],
   pairs: readonly Paired<M>[],
   given: Carried<M>[],
 ): Carried<M>[] {
   let head = given.length;
-  let from = items.length;
-  while (head > 0 && from > 0 && given[head - 1]!.entry.id === items[from - 1]!.entry.id) {
+  let from = near.length;
+  while (head > 0 && from > 0 && given[head - 1]!.entry.id === near[from - 1]!.entry.id) {
     head -= 1;
     from -= 1;
   }
   if (head === given.length || from === 0) return given;
-  const places = new Map(items.map(({ entry }, at) => [entry.id, at]));
+  const places = new Map(near.map(({ entry }, at) => [entry.id, at]));
   const starts = new Map<string, number>();
-  for (const step of stepsOf(items).values()) for (const id of step) starts.set(id, places.get(step[0]!)!);
+  for (const step of stepsOf(near).values()) for (const id of step) starts.set(id, places.get(step[0]!)!);
   for (const { item, answer } of pairs) {
     if (!answer) continue;
     const { id } = answer.item.entry;
     starts.set(id, Math.min(starts.get(id)!, places.get(item.entry.id)!));
   }
   let start = from;
-  for (let at = items.length - 1; at >= start; at--) start = Math.min(start, starts.get(items[at]!.entry.id)!);
-  const front = items.slice(start, from);
+  for (let at = near.length - 1; at >= start; at--) start = Math.min(start, starts.get(near[at]!.entry.id)!);
+  const front = near.slice(start, from);
   const known = new Set(given.map(({ entry }) => entry.id));
   if (front.some(({ entry }) => known.has(entry.id))) return given;
+  // From the start on, all items are near.
+  const before = items[items.length - near.length + start - 1];
   const neighbour = given[head - 1];
-  const end = neighbour ? places.get(neighbour.entry.id) : -1;
-  if (end !== undefined && start === end + 1) return given;
+  if (neighbour === undefined ? before === undefined : before?.entry.id === neighbour.entry.id) return given;
   return [...given.slice(0, head), ...front.map((item) => carry(item, dialect)), ...given.slice(head)];
 }
 
@@ -145,6 +206,7 @@ function requireRunningCalls<M>(
   { turn, runs }: Conversation<M>,
   pairs: readonly Paired<M>[],
   carried: readonly Carried<M>[],
+  moved: MovedCalls,
   life: Life,
 ): void {
   if (life.kind !== "live" || !turn || turn.ended) return;
@@ -152,7 +214,7 @@ function requireRunningCalls<M>(
   const answers = new Map(pairs.map(({ item, index, answer }) => [placeOf(item, index), answer?.item.entry ?? null]));
   const dropped: string[] = [];
   for (const { message, index = 0, call, startedSeq = 0 } of runs.saved()) {
-    if (kept.has(message)) continue;
+    if (kept.has(message) || moved.has(`${index} ${message}`)) continue;
     const answer = answers.get(`${index} ${message}`) ?? null;
     const isAnswered = answer !== null && answer.synthetic !== "running";
     if (startedSeq > life.since && !isAnswered) dropped.push(call);
@@ -167,11 +229,12 @@ function requireRunningCalls<M>(
 /** With a result for each call that can no longer get one, where the model is shown it for the first time or could still have waited for it. */
 function withResults<M>(
   conversation: Conversation<M>,
+  items: readonly Item<M>[],
   carried: Carried<M>[],
   { life, changedFrom }: ReplaceOptions,
-  store: Stored<M>,
+  newId: () => string,
 ): Carried<M>[] {
-  const { dialect, items } = conversation;
+  const { dialect } = conversation;
   // What was left out before stays left out: the view of it does not change.
   const since = items.findIndex(({ entry }) => entry.id === changedFrom);
   const before = pairsIn(since < 0 ? items : items.slice(0, since), dialect);
@@ -189,7 +252,7 @@ function withResults<M>(
         ? liveClosing(conversation, known, life.since)
         : closing(dialect, found, { kind: "completed" });
     for (const result of results) {
-      const unique = ids.has(result.id) ? { ...result, id: store.newId() } : result;
+      const unique = ids.has(result.id) ? { ...result, id: newId() } : result;
       const before = made.get(next.entry.id) ?? [];
       made.set(next.entry.id, [...before, madeUp(conversation, unique, item.entry.turn)]);
     }

@@ -44,8 +44,8 @@ export function forkRecords<M>(conversation: Conversation<M>, { from, at, title 
   };
   const forkedFrom = { session: from, at: at ?? kept.at(-1)?.entry.id ?? "" };
   const named = { ...attributes, title: title ?? attributes.title, forkedFrom };
-  const epoch = { kind: "epoch", reason: "fork", carried: carried.length, checkpoint } as const;
-  return epochRecords(epoch, attributesRecord(named), carried);
+  const epoch = { kind: "epoch", reason: "fork", carried: carried.length } as const;
+  return epochRecords(epoch, checkpoint, attributesRecord(named), carried);
 }
 
 /** Whole steps, and the results of the calls in them: those that came behind other words, too. */

@@ -10,6 +10,8 @@ export interface Item<M> {
   hidden: boolean;
   /** Texts in it were redacted. */
   readonly redacted: boolean;
+  /** The application's array no longer has it, or has something else in its place: it is kept for people until the next epoch. */
+  superseded?: true;
 }
 
 /** Results that came too late are for people (R1). */

@@ -1,4 +1,5 @@
 import type { Conversation } from "./conversation.ts";
+import type { RepairEntry } from "./records.ts";
 import { closed, closing, type FoundCall, howOf, madeEntry, openCalls } from "./resume.ts";
 import { arranged } from "./view.ts";
 import type { How } from "./words.ts";
@@ -34,6 +35,15 @@ export function messagesOf<M>(conversation: Conversation<M>, life: Life): readon
 /** A person is to decide, or has decided and the SDK is to do it: it looks for calls that were decided and have no result. */
 function isLeftOpen({ state, approved }: FoundCall): boolean {
   return state === "awaiting" || (approved === true && state !== "outcome-unknown");
+}
+
+/** What the model is shown of the calls without a result while the turn goes on: recorded when the model goes on without them. */
+export function liveClosings<M>(conversation: Conversation<M>, since: number): RepairEntry[] {
+  return openCalls(conversation).flatMap((call) => {
+    if (call.state === "provider") return [];
+    if (call.state === "awaiting") return closing(conversation.dialect, call, { kind: "completed" });
+    return liveClosing(conversation, call, since);
+  });
 }
 
 /** Also what is recorded when the model goes on though a tool still runs: it has seen these words. */

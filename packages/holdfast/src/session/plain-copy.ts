@@ -1,6 +1,8 @@
-/** A deep, frozen copy of plain JSON, as it would come back from the journal: members that are undefined are not there. */
+import { isSnapshot } from "../journal/plain.ts";
+
+/** A deep, frozen copy of plain JSON, as it would come back from the journal: members that are undefined are not there. A snapshot is such a copy already. */
 export function frozenCopy<T>(value: T): T {
-  if (typeof value !== "object" || value === null) return value;
+  if (typeof value !== "object" || value === null || isSnapshot(value)) return value;
   if (Array.isArray(value)) {
     const copy: unknown[] = new Array(value.length);
     for (let i = 0; i < value.length; i++) copy[i] = frozenCopy(value[i]);

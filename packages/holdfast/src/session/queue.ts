@@ -1,9 +1,10 @@
 import { newId } from "../journal/id.ts";
+import { handedOut } from "./handed-out.ts";
 import type { Host } from "./host.ts";
-import { asMessageError, type StoredMessage } from "./intake.ts";
+import type { StoredMessage } from "./intake.ts";
 import { messageIdTaken, queueUnknown } from "./refusals.ts";
 import type { AppendOptions, Queued } from "./surface.ts";
-import { assertId, keptAsItIs, keptOptions, takenIn } from "./unit.ts";
+import { optionsTaken } from "./unit.ts";
 
 /** Prompts that wait for their turn (R13). Delivery is the turn's own. */
 export class Queue<M> {
@@ -15,16 +16,10 @@ export class Queue<M> {
 
   async put(prompt: M, options: AppendOptions): Promise<Queued<M>> {
     const { log, intake } = this.#host;
-    const { id = newId() } = options;
-    assertId(id);
-    try {
-      const taken = takenIn(intake, [prompt]);
-      const [message] = (log.isBehind ? keptAsItIs(taken) : taken).stored;
-      const along = log.isBehind ? keptOptions(options) : options;
-      return await log.inLine(() => this.#put(id, message!, along));
-    } catch (error) {
-      throw asMessageError(error);
-    }
+    const given = optionsTaken(intake, options);
+    const { id = newId() } = given;
+    const message = intake.message(prompt);
+    return log.inLine(() => this.#put(id, message, given));
   }
 
   async #put(id: string, message: StoredMessage, { metadata, model }: AppendOptions): Promise<Queued<M>> {
@@ -34,17 +29,17 @@ export class Queue<M> {
     if (known) {
       if (!intake.same(known.prompt, message)) throw messageIdTaken(id);
       await log.journal.flush();
-      return known;
+      return handedOut(known);
     }
     const given = {
-      ...(metadata ? { metadata: intake.metadata(metadata) } : {}),
+      ...(metadata ? { metadata } : {}),
       ...(model === undefined ? {} : { model }),
     };
     const appended = log.append([{ kind: "queue.put", id, prompt: message.stored, ...given }]);
     // It may have been delivered by the time at which the store answers.
     const queued = conversation.queued(id);
     await appended;
-    return queued ?? conversation.queued(id) ?? this.#delivered(id)!;
+    return handedOut(queued ?? conversation.queued(id) ?? this.#delivered(id)!);
   }
 
   async withdraw(id: string): Promise<void> {

@@ -1,6 +1,7 @@
 import type { Entry } from "../dialects/dialect.ts";
 import type { Holder, Recovery } from "../journal/contract.ts";
 import type { Conversation } from "./conversation.ts";
+import { handedOut } from "./handed-out.ts";
 import { type Life, messagesOf } from "./messages.ts";
 import { deepFreeze } from "./plain-copy.ts";
 import { interruptionOf } from "./resume.ts";
@@ -19,18 +20,26 @@ export class View<M> implements Omit<Reading<M>, "id" | "recovery" | "holder"> {
   }
 
   get messages(): readonly M[] {
+    return this.#handedOut(this.shown);
+  }
+  /** The same as they are here, for comparing. */
+  get shown(): readonly M[] {
     return this.#kept("messages", () => messagesOf(this.#conversation, this.#life()));
   }
   get entries(): readonly Entry<M>[] {
-    return this.#kept("entries", () => Object.freeze(this.#conversation.items.map(({ entry }) => entry)));
+    return this.#handedOut(
+      this.#kept("entries", () => Object.freeze(this.#conversation.items.map(({ entry }) => entry))),
+    );
   }
   get interruption(): Interruption<M> | null {
-    return this.#kept("interruption", () =>
-      this.#life().kind === "live" ? null : deepFreeze(interruptionOf(this.#conversation)),
+    return this.#handedOut(
+      this.#kept("interruption", () =>
+        this.#life().kind === "live" ? null : deepFreeze(interruptionOf(this.#conversation)),
+      ),
     );
   }
   get queue(): readonly Queued<M>[] {
-    return this.#kept("queue", () => Object.freeze(this.#conversation.queue));
+    return this.#handedOut(this.#kept("queue", () => Object.freeze(this.#conversation.queue)));
   }
   get usage(): Usage {
     return deepFreeze(this.#conversation.usage);
@@ -44,6 +53,11 @@ export class View<M> implements Omit<Reading<M>, "id" | "recovery" | "holder"> {
   get warnings(): readonly string[] {
     const { items, dialect } = this.#conversation;
     return this.#kept("warnings", () => Object.freeze(unsentIn(items, dialect)));
+  }
+
+  /** Only a dialect that decodes can have made bytes. */
+  #handedOut<T>(value: T): T {
+    return this.#conversation.dialect.decode ? handedOut(value) : value;
   }
 
   #kept<T>(name: string, make: () => T): T {

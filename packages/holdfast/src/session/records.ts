@@ -22,6 +22,7 @@ export type SessionRecord =
   | EditRecord
   | UsageRecord
   | EpochRecord
+  | TurnPrompt
   | QueuePut
   | QueueTake
   | RepairRecord
@@ -165,10 +166,13 @@ export interface EditRecord {
   kind: "edit";
   id: string;
   ids: string[];
-  shown: { id: string; message: Json }[];
+  shown: { id: string; message: Json; redacted?: true }[];
   reason: string;
   now?: true;
 }
+/** The reason of an edit by which `sync` records what the application has changed in its array. */
+export const SYNCED = "changed by the application";
+
 export interface UsageRecord {
   kind: "usage";
   turn: number;
@@ -191,10 +195,12 @@ export interface Checkpoint {
   intents: boolean;
   /** The number of the last turn. */
   turns: number;
+  /** Where the message of its prompt is null, it is carried, or stands in a `turn.prompt` behind the epoch. */
   turn?: TurnCheckpoint;
   /** Starts whose calls have no result yet. */
   started: StartedCheckpoint[];
   draft?: { id: string; turn: number; n: number; parts: DraftPart[]; gap?: true };
+  /** The first ones, and some of the notes: the others stand behind the epoch, each in a record of its own. */
   queue: QueuedItem[];
   notes: Record<string, Json>;
   usage: Usage;
@@ -230,12 +236,23 @@ export interface QueuedItem {
   model?: string;
 }
 
+/** The prompt of the last turn, where it is too large for the checkpoint and is not carried. A reader that passed it over would show another one. */
+export interface TurnPrompt {
+  kind: "turn.prompt";
+  must: true;
+  turn: number;
+  prompt: TurnCheckpoint["prompt"];
+}
+
 export interface QueuePut {
   kind: "queue.put";
   id: string;
   prompt: Json;
   metadata?: Metadata;
   model?: string;
+  /** An epoch brought it along; `first`: when it was queued. */
+  carried?: true;
+  first?: string;
 }
 /** Delivered, in the unit of the turn or the message; or withdrawn. */
 export interface QueueTake {
@@ -268,4 +285,6 @@ export interface NoteRecord {
   kind: "note";
   name: string;
   value: Json;
+  /** An epoch brought it along. */
+  carried?: true;
 }

@@ -3,6 +3,15 @@ import type { Json } from "../journal/record.ts";
 
 /** What sessions say no to. Nothing has happened when one of these is thrown. */
 
+export function invalid(why: string, facts: Record<string, Json> = {}): HoldfastError {
+  return new HoldfastError("RECORD_INVALID", `Nothing was recorded: ${why}. Nothing was changed.`, { why, ...facts });
+}
+
+/** What was given for an id may be anything. */
+function named(id: unknown): string {
+  return typeof id === "string" ? id.slice(0, 80) : `(a value of the type ${typeof id})`;
+}
+
 const END_FIRST = "the new one was not started. End or abort it first, or steer it with turn.append";
 
 export function turnOpen(session: string, turn: number, what = END_FIRST): HoldfastError {
@@ -33,9 +42,9 @@ export function nothingToResume(session: string, turns: number): HoldfastError {
   return new HoldfastError("NOTHING_TO_RESUME", message, { session });
 }
 
-export function messageUnknown(session: string, id: string): HoldfastError {
-  const message = `Session ${session} has no message ${JSON.stringify(id.slice(0, 80))} in its current conversation. Nothing was changed.`;
-  return new HoldfastError("MESSAGE_UNKNOWN", message, { session, message: id.slice(0, 80) });
+export function messageUnknown(session: string, id: unknown): HoldfastError {
+  const message = `Session ${session} has no message ${JSON.stringify(named(id))} in its current conversation. Nothing was changed.`;
+  return new HoldfastError("MESSAGE_UNKNOWN", message, { session, message: named(id) });
 }
 
 export function messageIdTaken(id: string, why = "another message has this id"): HoldfastError {
@@ -44,16 +53,16 @@ export function messageIdTaken(id: string, why = "another message has this id"):
   return new HoldfastError("MESSAGE_ID_TAKEN", text, { message: shown });
 }
 
-export function queueUnknown(id: string): HoldfastError {
-  const message = `No prompt ${JSON.stringify(id.slice(0, 80))} waits in the queue: it has been delivered or withdrawn. Nothing was recorded.`;
-  return new HoldfastError("QUEUE_UNKNOWN", message, { id: id.slice(0, 80) });
+export function queueUnknown(id: unknown): HoldfastError {
+  const message = `No prompt ${JSON.stringify(named(id))} waits in the queue: it has been delivered or withdrawn. Nothing was recorded.`;
+  return new HoldfastError("QUEUE_UNKNOWN", message, { id: named(id) });
 }
 
-export function callUnknown(call: string): HoldfastError {
+export function callUnknown(call: unknown): HoldfastError {
   const message =
-    `No recorded message makes the call ${JSON.stringify(call.slice(0, 80))}, so nothing was recorded and no tool was run. Append the message first, ` +
+    `No recorded message makes the call ${JSON.stringify(named(call))}, so nothing was recorded and no tool was run. Append the message first, ` +
     "or give name and input for a tool that starts while its message is still streamed.";
-  return new HoldfastError("CALL_UNKNOWN", message, { call: call.slice(0, 80) });
+  return new HoldfastError("CALL_UNKNOWN", message, { call: named(call) });
 }
 
 export function callTaken(call: string, why: string, facts: Record<string, Json> = {}): HoldfastError {

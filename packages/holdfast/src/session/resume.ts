@@ -1,7 +1,8 @@
 import type { Dialect, Entry, Outcome } from "../dialects/dialect.ts";
 import type { Conversation } from "./conversation.ts";
+import { reading } from "./intake.ts";
 import type { RepairEntry, SessionRecord } from "./records.ts";
-import { turnUnanswered } from "./refusals.ts";
+import { invalid, turnUnanswered } from "./refusals.ts";
 import type { DraftContent, Interruption, OpenCall, ResumeOptions } from "./surface.ts";
 import { recordsStarts, type TurnState } from "./turn-state.ts";
 import { endsWithAnswer } from "./view.ts";
@@ -188,6 +189,16 @@ export function repairForPrompt<M>(conversation: Conversation<M>): RepairEntry[]
     CALLS[call.state].close === "close" ? closing(conversation.dialect, call, how) : [],
   );
   return [...closed, ...endings(conversation, open, "P", how)];
+}
+
+/** What was given to `resumeTurn`, as it was then (R19). Throws RECORD_INVALID, RECORD_NOT_JSON. */
+export function resumeGiven(options: ResumeOptions): ResumeOptions {
+  const { calls = "close", draft = "discard" } = reading("options", () => ({ ...options }));
+  if (typeof calls !== "function" && calls !== "close" && calls !== "rerun") {
+    throw invalid('`calls` is "close", "rerun", or a function');
+  }
+  if (draft !== "discard" && draft !== "keep") throw invalid('`draft` is "discard" or "keep"');
+  return { calls, draft };
 }
 
 /** What is to be recorded before the turn goes on: what is closed, and what the application says of the outcome of others. */

@@ -57,6 +57,19 @@ export class Runs {
     return this.#byPlace.get(`${index} ${message}`) ?? null;
   }
 
+  hasStarts(message: string): boolean {
+    for (const place of this.#byPlace.keys()) if (place.slice(place.indexOf(" ") + 1) === message) return true;
+    return false;
+  }
+
+  /** The call stands elsewhere now. */
+  move(message: string, index: number, to: { readonly message: string; readonly index: number }): void {
+    const run = this.of(message, index);
+    if (!run) return;
+    this.end(message, index);
+    this.#byPlace.set(`${to.index} ${to.message}`, run);
+  }
+
   end(message: string, index: number): void {
     this.#byPlace.delete(`${index} ${message}`);
   }

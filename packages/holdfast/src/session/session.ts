@@ -1,33 +1,35 @@
 import type { Dialect, Entry, Metadata } from "../dialects/dialect.ts";
-import { HoldfastError } from "../errors.ts";
 import type { Holder, Journal, JournalStore, Recovery } from "../journal/contract.ts";
 import { newId } from "../journal/id.ts";
 import type { JournalRecord, Json } from "../journal/record.ts";
+import { titleOf } from "./attributes.ts";
+import { asRecorded, type Given, givenTo } from "./carried.ts";
 import type { Conversation } from "./conversation.ts";
-import { editRecord } from "./edit.ts";
-import { type ReplaceOptions, replacement } from "./epoch.ts";
+import { editGiven, editRecord } from "./edit.ts";
+import { type ReplaceOptions, reasonGiven, replacement } from "./epoch.ts";
 import { Followers } from "./followers.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import type { Host } from "./host.ts";
 import { InOrder } from "./in-order.ts";
-import { asMessageError, Intake } from "./intake.ts";
+import { asMessageError, Intake, unfit } from "./intake.ts";
 import { Log } from "./log.ts";
+import { mergePatch } from "./merge-patch.ts";
 import type { Life } from "./messages.ts";
 import { Queue } from "./queue.ts";
 import { View } from "./reading.ts";
 import type { SessionRecord } from "./records.ts";
 import type { Redactor } from "./redact/redactor.ts";
-import { messageIdTaken, messageUnknown, nothingToResume, sessionClosed, turnOpen } from "./refusals.ts";
-import { endAnswered, leaveTurn, planResume, repairForPrompt } from "./resume.ts";
+import { invalid, messageIdTaken, messageUnknown, nothingToResume, sessionClosed, turnOpen } from "./refusals.ts";
+import { endAnswered, leaveTurn, planResume, repairForPrompt, resumeGiven } from "./resume.ts";
+import { assertSize, MESSAGE_BYTES_MAX, METADATA_BYTES_MAX } from "./size.ts";
 import type * as surface from "./surface.ts";
-import { Sync } from "./sync.ts";
+import { Sync, type SyncSession } from "./sync.ts";
 import { LiveTurn } from "./turn.ts";
 import { undoFrom, undone, undoRecords } from "./undo.ts";
-import { itemsFrom, keptAsItIs, keptOptions, type Taken, takenIn, unfit } from "./unit.ts";
+import { itemsFrom, optionsTaken, type Taken, takenIn } from "./unit.ts";
 
 const DRAFT_MS = 200;
 const DRAFT_BYTES = 8192;
-const REASONS = ["compaction", "clear", "rewind", "import"] as const;
 
 export interface SessionParts<M> {
   readonly store: JournalStore;
@@ -67,6 +69,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   #closing: Promise<void> | null = null;
   #told: Ending | null = null;
   #askedAt = 0;
+  #looks = 0;
 
   constructor(parts: SessionParts<M>) {
     const { journal, conversation, recovery, holder, redactor, opened, options } = parts;
@@ -94,18 +97,21 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     this.#queue = new Queue(this.#host);
     this.#view = new View(conversation, () => this.#life());
     this.#sync = new Sync(this.#host, {
-      messages: () => this.#view.messages,
+      messages: () => this.#view.shown,
+      looks: () => this.#looks,
       turn: () => this.#turn,
       take: (turn) => {
         this.#turn = turn;
       },
-      replace: (items, reason) => this.#replace(items, { reason }),
+      epoch: (build) => this.#beginEpoch(build),
+      empty: () => parts.fold(conversation.dialect),
     });
     this.#stopListening = journal.onFailure((error) => this.#turn?.stop(error));
   }
 
   get messages(): readonly M[] {
     this.#askedAt = this.#conversation.head;
+    this.#looks += 1;
     this.#turn?.looked();
     return this.#view.messages;
   }
@@ -136,18 +142,15 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   async startTurn(prompt: M | M[] | surface.Queued<M>, options: surface.AppendOptions = {}): Promise<surface.Turn<M>> {
     this.#assertOpen();
-    try {
-      const taken = takenIn(this.#intake, prompt);
-      const isToWait = this.#order.isBusy || this.#log.isBehind;
-      const [given, along] = isToWait ? [keptAsItIs(taken), keptOptions(options)] : [taken, options];
-      return await this.#inOrder(() => this.#start(given, along));
-    } catch (error) {
-      throw asMessageError(error);
-    }
+    const taken = takenIn(this.#intake, prompt);
+    const given = optionsTaken(this.#intake, options);
+    return this.#inOrder(() => this.#start(taken, given));
   }
 
-  resumeTurn(options: surface.ResumeOptions = {}): Promise<surface.Turn<M>> {
-    return this.#inOrder(() => this.#resume(options));
+  async resumeTurn(options: surface.ResumeOptions = {}): Promise<surface.Turn<M>> {
+    this.#assertOpen();
+    const given = resumeGiven(options);
+    return this.#inOrder(() => this.#resume(given));
   }
 
   endTurn(): Promise<void> {
@@ -160,34 +163,44 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     });
   }
 
-  sync(messages: readonly M[], options: surface.SyncOptions<M> = {}): Promise<{ appended: string[]; epoch: boolean }> {
-    return this.#inOrder(() => this.#sync.sync(messages, options));
+  async sync(
+    messages: readonly M[],
+    options: surface.SyncOptions<M> = {},
+  ): Promise<{ appended: string[]; epoch: boolean }> {
+    this.#assertOpen();
+    const given = this.#sync.taken(messages, options, this.#order.isBusy || this.#log.isBehind);
+    return this.#inOrder(() => this.#sync.sync(given));
   }
 
   async patch(id: string, metadata: Metadata): Promise<void> {
     this.#assertOpen();
-    const given = this.#intake.metadata(this.#log.isBehind ? structuredClone(metadata) : metadata);
+    const given = this.#intake.metadata(metadata);
     await this.#log.inLine(() => {
-      if (!this.#conversation.find(id)) throw messageUnknown(this.id, id);
+      const item = this.#conversation.find(id);
+      if (!item) throw messageUnknown(this.id, id);
+      const all = mergePatch(item.entry.metadata, given);
+      assertSize("the metadata with this patch", "patch", all as Json, METADATA_BYTES_MAX);
       return this.#append([{ kind: "patch", id, metadata: given }]);
     });
   }
 
-  edit(ids: string[], shown: M[], options: { reason: string; now?: boolean }): Promise<void> {
-    return this.#inOrder(async () => {
-      if (typeof options?.reason !== "string") throw invalid("edited", "an edit has a reason, in words");
-      const given = { ...options, reason: this.#intake.text(options.reason) };
-      await this.#append([editRecord(this.#conversation, ids, shown, given, this.#stored())]);
-    });
+  async edit(ids: string[], shown: M[], options: { reason: string; now?: boolean }): Promise<void> {
+    this.#assertOpen();
+    const given = editGiven(ids, shown, options, this.#intake);
+    await this.#inOrder(() =>
+      this.#append([editRecord(this.#conversation, given.ids, given.shown, given.options, newId)]),
+    );
   }
 
-  replace(items: (M | Entry<M>)[], options: { reason: "compaction" | "clear" | "rewind" | "import" }): Promise<void> {
+  async replace(
+    items: (M | Entry<M>)[],
+    options: { reason: "compaction" | "clear" | "rewind" | "import" },
+  ): Promise<void> {
+    this.#assertOpen();
     const { head, epochSeq } = this.#conversation;
-    return this.#inOrder(async () => {
-      const isKnown = REASONS.some((reason) => reason === options?.reason);
-      if (!isKnown) throw invalid("replaced", `the reason is one of ${REASONS.join(", ")}`);
-      await this.#replace(items, options, { head, epochSeq });
-    });
+    const reason = reasonGiven(options);
+    const given = givenTo(this.#conversation, items, this.#intake);
+    await this.#inOrder(() => this.#replace(given, reason, { head, epochSeq }));
   }
 
   undo(): Promise<void> {
@@ -206,13 +219,15 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   async note(name: string, value: Json): Promise<void> {
     this.#assertOpen();
-    if (typeof name !== "string" || value === undefined) throw invalid("noted", "a note has a name and a value");
-    await this.#log.append([{ kind: "note", name, value: this.#intake.json(value) }]);
+    if (typeof name !== "string" || value === undefined) throw invalid("a note has a name and a value");
+    const given = this.#intake.json(value, "value");
+    assertSize("the note", "note", { name, value: given }, MESSAGE_BYTES_MAX);
+    await this.#log.append([{ kind: "note", name, value: given }]);
   }
 
   async rename(title: string): Promise<void> {
     this.#assertOpen();
-    await this.#log.append([{ kind: "session", title: this.#intake.text(title) }]);
+    await this.#log.append([{ kind: "session", title: this.#intake.text(titleOf(title)) }]);
     this.#parts.onTurnEnd(this.id);
   }
 
@@ -252,11 +267,8 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     if (this.#closing || this.#told === ending) return;
     this.#told = ending;
     const { signal, error } = ending;
-    const record: SessionRecord = {
-      kind: "signal",
-      signal,
-      ...(error === undefined ? {} : { error: this.#intake.text(error) }),
-    };
+    const why = error === undefined ? {} : { error: this.#intake.words(error) };
+    const record: SessionRecord = { kind: "signal", signal, ...why };
     const { journal } = this.#log;
     const isOpen = this.#turn !== null && !this.#turn.isOver;
     try {
@@ -347,25 +359,27 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   }
 
   async #replace(
-    items: readonly (M | Entry<M>)[],
-    options: { reason: "compaction" | "clear" | "rewind" | "import" },
-    seen: { readonly head: number; readonly epochSeq: number } = this.#conversation,
+    items: readonly Given<M>[],
+    reason: ReplaceOptions["reason"],
+    { head, epochSeq }: { readonly head: number; readonly epochSeq: number },
   ): Promise<void> {
+    await this.#beginEpoch((replaced) => replaced([...items, ...this.#since(head, epochSeq)], { reason }));
+  }
+
+  async #beginEpoch(build: Parameters<SyncSession<M>["epoch"]>[0]): Promise<void> {
     this.#host.assertOpen();
-    const { head, epochSeq } = seen;
     const undo = this.#conversation.epochSeq || 1;
-    await this.#log.epoch(() => {
-      const given = { ...options, ...this.#replacer(), undo };
-      return replacement(this.#conversation, [...items, ...this.#since(head, epochSeq)], given, this.#stored());
-    });
+    await this.#log.epoch(() =>
+      build((items, given) => replacement(this.#conversation, items, { ...given, ...this.#replacer(), undo }, newId)),
+    );
   }
 
   /** What was on its way when the application chose what to keep. It could not know of that, and has not dropped it. */
-  #since(head: number, epochSeq: number): Entry<M>[] {
+  #since(head: number, epochSeq: number): Given<M>[] {
     const { items, epochSeq: current } = this.#conversation;
     if (current !== epochSeq) return [];
     const since = items.filter(({ entry, from }) => entry.seq > head && (from === "message" || from === "result"));
-    return since.map(({ entry }) => entry);
+    return since.map(({ entry }) => asRecorded(entry));
   }
 
   async #undo(): Promise<void> {
@@ -381,7 +395,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
       const read = records.at(-1)?.seq ?? 0;
       await this.#log.epoch(() => {
         for (const record of meanwhile) if (record.seq > read) old.add(record);
-        return undoRecords(old, this.#replacer(), this.#stored());
+        return undoRecords(old, this.#replacer(), newId);
       });
     } finally {
       stop();
@@ -394,10 +408,6 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   #replacer(): Pick<ReplaceOptions, "life" | "intents"> {
     return { life: this.#life(), intents: this.#log.intents };
-  }
-
-  #stored(): { message: (message: M) => ReturnType<Intake<M>["message"]>; newId: () => string } {
-    return { message: (message) => this.#intake.message(message), newId };
   }
 
   async #append(unit: readonly SessionRecord[]): Promise<void> {
@@ -442,10 +452,6 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   #assertOpen(): void {
     if (this.#closing) throw sessionClosed(this.id);
   }
-}
-
-function invalid(what: string, why: string): HoldfastError {
-  return new HoldfastError("RECORD_INVALID", `Nothing was ${what}: ${why}. Nothing was changed.`, { why });
 }
 
 /** The process is about to end: what fails now has been told to whoever appended, or is told by the next who opens the session. */

@@ -10,13 +10,13 @@ import type { JournalRecord, NewRecord } from "../journal/record.ts";
 import { storeClosed } from "../journal/refusals.ts";
 import { type JournalStoreOptions, openJournalStore } from "../stores/open.ts";
 import { defaultAddress } from "./address.ts";
-import { checkAttributes } from "./attributes.ts";
+import { attributesGiven, type Cleaning } from "./attributes.ts";
 import { Conversation } from "./conversation.ts";
 import { forkRecords } from "./fork.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
+import { reading } from "./intake.ts";
 import { latest, listSessions } from "./list.ts";
 import { readingOf } from "./reading.ts";
-import type { SessionAttributes } from "./records.ts";
 import { type Redactor, redactorOf } from "./redact/redactor.ts";
 import { type OnIncomplete, SearchIndex } from "./search/search-index.ts";
 import { LiveSession } from "./session.ts";
@@ -89,19 +89,11 @@ class SessionStore implements surface.Store, Guarded {
 
   async create<M = unknown>(options: surface.CreateOptions<M>): Promise<surface.Session<M>> {
     this.#assertOpen();
-    const dialect = this.#dialectOf(options.dialect);
-    checkAttributes(options);
-    const { title, cwd, labels, parent, app = this.#parts.app } = options;
-    const attributes: SessionAttributes = {
-      kind: "session",
-      dialect: dialect.name,
-      app,
-      ...(title === undefined ? {} : { title: this.#clean(title) }),
-      ...(cwd === undefined ? {} : { cwd: realPath(cwd) }),
-      ...(labels === undefined ? {} : { labels: this.#cleanLabels(labels) }),
-      ...(parent === undefined ? {} : { parent: { ...parent } }),
-    };
-    return this.#begin(dialect, [attributes as unknown as NewRecord], options);
+    const given = reading("options", () => ({ ...options }));
+    const dialect = this.#dialectOf(given.dialect);
+    const attributes = attributesGiven({ app: this.#parts.app, ...given }, this.#cleaning);
+    const record = { kind: "session", dialect: dialect.name, ...attributes };
+    return this.#begin(dialect, [record as unknown as NewRecord], given);
   }
 
   async resume<M = unknown>(id: string, options: surface.OpenOptions<M> = {}): Promise<surface.Session<M>> {
@@ -191,18 +183,19 @@ class SessionStore implements surface.Store, Guarded {
     options: { readonly at?: string; readonly title?: string } & surface.OpenOptions<M> = {},
   ): Promise<surface.Session<M>> {
     this.#assertOpen();
+    const given = reading("options", () => ({ ...options }));
+    const { at, dialect } = given;
+    const { title } = attributesGiven(given.title === undefined ? {} : { title: given.title }, this.#cleaning);
     await this.#live.get(id)?.settled();
-    const { at, title, dialect } = options;
-    checkAttributes(title === undefined ? {} : { title });
     const { records } = await this.#journals.read(id);
     const source = this.#fold<M>(records, dialect);
     if (dialect) this.#parts.own.set(dialect.name, dialect);
     const first = forkRecords(source, {
       from: id,
       ...(at === undefined ? {} : { at }),
-      ...(title === undefined ? {} : { title: this.#clean(title) }),
+      ...(title === undefined ? {} : { title }),
     });
-    return this.#begin(source.dialect, first as unknown as NewRecord[], options);
+    return this.#begin(source.dialect, first as unknown as NewRecord[], given);
   }
 
   delete(id: string): Promise<void> {
@@ -351,13 +344,7 @@ class SessionStore implements surface.Store, Guarded {
     return ids;
   }
 
-  #clean(text: string): string {
-    return this.#parts.redactor?.(text) ?? text;
-  }
-
-  #cleanLabels(labels: Readonly<Record<string, string>>): Record<string, string> {
-    return Object.fromEntries(Object.entries(labels).map(([name, value]) => [name, this.#clean(value)]));
-  }
+  readonly #cleaning: Cleaning = { text: (text) => this.#parts.redactor?.(text) ?? text, path: realPath };
 
   #assertOpen(): void {
     if (this.#closing) throw storeClosed(this.url);

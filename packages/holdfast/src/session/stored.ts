@@ -115,12 +115,13 @@ const SHAPES: { readonly [K in Kind]: Clean } = {
   ),
   patch: shape({ id: text, metadata: object }),
   edit: shape(
-    { id: text, ids: list(text), shown: list(shape({ id: text, message: some })), reason: text },
+    { id: text, ids: list(text), shown: list(shape({ id: text, message: some }, { redacted: flag })), reason: text },
     { now: flag },
   ),
   usage: shape({ turn: count, usage }),
   epoch: shape({ reason: text, checkpoint }, { undo: count }),
-  "queue.put": shape({ id: text, prompt: some }, { metadata: object, model: text }),
+  "turn.prompt": shape({ turn: count, prompt: shape(message, messageToo) }),
+  "queue.put": shape({ id: text, prompt: some }, { metadata: object, model: text, carried: flag, first: text }),
   "queue.take": shape({ id: text }),
   repair: shape(
     {

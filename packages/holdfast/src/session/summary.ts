@@ -54,6 +54,8 @@ export function sessionSummariser(dialectNamed: Dialects): Summariser {
           return asJson(withQueue(rowOf(json), record));
         case "epoch":
           return asJson(withEpoch(rowOf(json), record, dialectNamed));
+        case "turn.prompt":
+          return asJson(withPrompt(rowOf(json), shapeOf(record["prompt"]) ?? {}, dialectNamed));
         case "opened":
         case "closed":
           // A turn is one writer's: what another one finds open, and what one leaves open, was cut off.
@@ -146,7 +148,8 @@ function queued(row: SessionRow, queue: readonly string[], count: number): Sessi
 
 /** All that is needed stands in the checkpoint (S16): whoever reads from here on comes to the same. */
 function withEpoch(row: SessionRow, record: Shape, dialectNamed: Dialects): SessionRow {
-  let { awaits: _, ...next }: SessionRow = row;
+  const { awaits: _, ...rest } = row;
+  let next: SessionRow = rest;
   if ((countIn(record, "carried") ?? 0) > 0) next.filled = true;
   const isCopy = record["reason"] === "fork" || record["reason"] === "import";
   if (isCopy && next.title === "") next.seeks = true;
@@ -171,11 +174,20 @@ function withEpoch(row: SessionRow, record: Shape, dialectNamed: Dialects): Sess
   else next.state = record["reason"] === "fork" ? "cut" : "open";
 
   const prompt = shapeOf(turn?.["prompt"]);
-  if (next.prompt === undefined && prompt) {
-    const text = textIn(next, prompt, dialectNamed, "anybody");
-    if (text !== "") next.prompt = text;
-  }
-  return next;
+  if (next.prompt !== undefined || !prompt) return next;
+  const id = stringIn(prompt, "id");
+  // It is carried, or stands in a record of its own.
+  return prompt["message"] === null && id !== undefined
+    ? { ...next, awaits: id }
+    : withPrompt(next, prompt, dialectNamed);
+}
+
+/** The prompt of a turn that an epoch brought along. */
+function withPrompt(row: SessionRow, prompt: Shape, dialectNamed: Dialects): SessionRow {
+  const { awaits: _, ...rest } = row;
+  if (row.prompt !== undefined) return rest;
+  const text = textIn(row, prompt, dialectNamed, "anybody");
+  return text === "" ? rest : { ...rest, prompt: text };
 }
 
 /** Is it the prompt of the turn, or may it give its title to a copy? */

@@ -235,6 +235,7 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
   dequeue(id: string): Promise<void>;
   /** Anything of the application's own. The last of each name is in `attributes.notes`, over epochs too. */
   note(name: string, value: Json): Promise<void>;
+  /** Throws ATTRIBUTE_INVALID. */
   rename(title: string): Promise<void>;
   /** Every record once, in order, from the beginning or after a seq; goes on until the signal fires or the session is closed. */
   follow(options?: { after?: number; signal?: AbortSignal }): AsyncIterable<JournalRecord>;

@@ -1,7 +1,8 @@
 import type { Dialect, Entry } from "../dialects/dialect.ts";
-import { isHoldfastError } from "../errors.ts";
 import type { Intake } from "./intake.ts";
 import { type Item, isShown } from "./item.ts";
+import { SYNCED } from "./records.ts";
+import { type GivenArray, type Held, TAIL_MAX } from "./sync-given.ts";
 import { stepsOfGiven } from "./unsent.ts";
 import { originalOf } from "./view.ts";
 
@@ -21,79 +22,77 @@ export function slotOf<M>(given: M, recorded: M, id: string | null): Slot<M> {
   return { given, recorded, id };
 }
 
-/** So many of the last known messages are compared though they are the same objects: agents go on writing into those. */
-const TAIL_MAX = 8;
-
 /** Compares what is recorded with what an array holds (R14 b, c). */
 export class Comparison<M> {
+  readonly array: GivenArray<M>;
   readonly #intake: Intake<M>;
-  readonly #key: ((message: M) => string) | undefined;
+  readonly #key: ((message: M) => unknown) | undefined;
 
-  constructor(intake: Intake<M>, key?: (message: M) => string) {
+  constructor(intake: Intake<M>, array: GivenArray<M>, key?: (message: M) => unknown) {
     this.#intake = intake;
+    this.array = array;
     this.#key = key;
   }
 
   /** Equal but for cache marks, and for what redaction and the dialect's encoding do to it. */
-  same(recorded: M, given: M): boolean {
-    if (recorded === given) return true;
-    const { dialect } = this.#intake;
-    if (dialect.same(recorded, given)) return true;
-    const stored = this.stored(given);
-    return stored !== null && stored !== given && dialect.same(recorded, stored);
+  same(recorded: M, at: number): boolean {
+    return recorded === this.array.objects[at] || this.sameAs(recorded, this.array.held(at));
   }
 
-  /** As it would come back from the journal; null if it could not be recorded. */
-  stored(given: M): M | null {
+  sameAs(recorded: M, { content, stored }: Held<M>): boolean {
     const { dialect, redactor } = this.#intake;
-    if (!redactor && !dialect.encode) return given;
-    try {
-      const { stored } = this.#intake.message(given);
-      return dialect.decode ? dialect.decode(stored) : (stored as M);
-    } catch (error) {
-      // Whoever appends it hears why.
-      if (isHoldfastError(error)) return null;
-      throw error;
-    }
+    return dialect.same(recorded, content) || (redactor !== null && this.#intake.same(recorded, stored));
   }
 
-  /** Empty: there is none, and the messages themselves are compared. */
-  key(message: M): string {
-    const key: unknown = this.#key?.(message);
-    return typeof key === "string" ? key : "";
+  /** As it would come back from the journal. */
+  stored(at: number): M {
+    const { content, stored } = this.array.held(at);
+    return this.#intake.redactor ? this.#intake.decoded(stored) : content;
   }
 
-  fits(slot: Slot<M>, given: M): boolean {
-    if (slot.given === given) return true;
-    const key = this.key(given);
+  fits(slot: Slot<M>, at: number): boolean {
+    if (slot.given === this.array.objects[at]) return true;
+    const key = this.array.key(at);
     if (key !== "") {
-      slot.key ??= this.key(slot.given);
+      slot.key ??= this.#keyOf(slot.given);
       if (slot.key !== "") return slot.key === key;
     }
-    return this.same(slot.recorded, given);
+    return this.same(slot.recorded, at);
   }
 
   /** The first message that is not the one of its slot; the number of slots if all are. By reference this looks at no message but the last few. */
-  firstDifference(slots: readonly Slot<M>[], messages: readonly M[]): number {
-    const end = Math.min(slots.length, messages.length);
+  firstDifference(slots: readonly Slot<M>[]): number {
+    const { array } = this;
+    const end = Math.min(slots.length, array.length);
     let at = 0;
     for (; at < end; at++) {
       const slot = slots[at]!;
-      if (slot.given === messages[at]) continue;
-      if (!this.fits(slot, messages[at]!)) return at;
+      if (slot.given === array.objects[at]) continue;
+      if (!this.fits(slot, at)) return at;
       // From now on by reference.
-      slot.given = messages[at]!;
+      slot.given = array.objects[at]!;
     }
-    return Math.min(at, this.#firstWrittenInto(slots, messages, end));
+    return Math.min(at, this.#firstWrittenInto(slots, end));
+  }
+
+  /** Is it still what is recorded in the slot that it is known from? Far back in the array nobody writes into a message any more. */
+  isUnchanged(slots: readonly Slot<M>[], slot: number, at: number): boolean {
+    const isOld = at < this.array.length - TAIL_MAX && slot < slots.length - TAIL_MAX;
+    return isOld || this.same(slots[slot]!.recorded, at);
+  }
+
+  #keyOf(message: M): string {
+    const key = this.#key?.(message);
+    return typeof key === "string" ? key : "";
   }
 
   /** Objects that were written into after they were recorded, from the assistant's last message on. */
-  #firstWrittenInto(slots: readonly Slot<M>[], messages: readonly M[], end: number): number {
+  #firstWrittenInto(slots: readonly Slot<M>[], end: number): number {
     const { dialect } = this.#intake;
     let first = end;
     for (let at = end - 1; at >= Math.max(0, end - TAIL_MAX); at--) {
       const { recorded } = slots[at]!;
-      if (!this.same(recorded, messages[at]!)) first = at;
+      if (!this.same(recorded, at)) first = at;
       if (dialect.role(recorded) === "assistant") break;
     }
     return first;
@@ -103,13 +102,12 @@ export class Comparison<M> {
 /** The slots of an array that begins with what the model is shown, message by message; null if it does not. */
 export function slotsOfView<M>(
   view: readonly M[],
-  messages: readonly M[],
   items: readonly Item<M>[],
   comparison: Comparison<M>,
 ): Slot<M>[] | null {
-  if (view.length > messages.length) return null;
+  if (view.length > comparison.array.length) return null;
   const slots = viewSlots(view, items);
-  return comparison.firstDifference(slots, messages) === slots.length ? slots : null;
+  return comparison.firstDifference(slots) === slots.length ? slots : null;
 }
 
 /** What the model is shown, as if the application had it in its array. */
@@ -123,24 +121,21 @@ export function viewSlots<M>(view: readonly M[], items: readonly Item<M>[]): Slo
  * The slots of an array that begins with the messages as they were recorded: that of an agent that stored its own. What Holdfast made up, what is kept from the model, and results that no message holds
  * may stand in it or not.
  */
-export function slotsOfItems<M>(
-  items: readonly Item<M>[],
-  messages: readonly M[],
-  comparison: Comparison<M>,
-): Slot<M>[] | null {
+export function slotsOfItems<M>(items: readonly Item<M>[], comparison: Comparison<M>): Slot<M>[] | null {
+  const { array } = comparison;
   const slots: Slot<M>[] = [];
   for (const item of items) {
     const { message, id } = item.entry;
     const slot = slotOf(message, message, id);
     const at = slots.length;
-    if (at < messages.length && comparison.fits(slot, messages[at]!)) {
-      slot.given = messages[at]!;
+    if (at < array.length && !item.superseded && comparison.fits(slot, at)) {
+      slot.given = array.objects[at]!;
       slots.push(slot);
     } else if (!isOptional(item)) {
       return null;
     }
   }
-  return comparison.firstDifference(slots, messages) === slots.length ? slots : null;
+  return comparison.firstDifference(slots) === slots.length ? slots : null;
 }
 
 /** An array that begins with what is recorded has few messages behind that when a process syncs it for the first time. */
@@ -152,11 +147,13 @@ const NEW_MAX = 32;
  */
 export function slotsOfArranged<M>(
   view: readonly M[],
-  messages: readonly M[],
   items: readonly Item<M>[],
   comparison: Comparison<M>,
   dialect: Dialect<M>,
 ): Slot<M>[] | null {
+  const { array } = comparison;
+  if (view.length === 0) return null;
+  const messages = array.objects.map((_, at) => comparison.stored(at));
   const steps = stepsOfGiven(messages, dialect, String);
   const entries = messages.map((message, at) => {
     return { id: String(at), seq: at, at: "", turn: 0, step: steps[at]!, message, metadata: {} };
@@ -164,52 +161,67 @@ export function slotsOfArranged<M>(
   const isShown = (end: number, until: number): boolean => {
     const arranged = dialect.arrange(entries.slice(0, end), { changedAt: null, next: "model" });
     const fits = until === view.length ? arranged.length === until : arranged.length >= until;
-    return fits && view.slice(0, until).every((message, at) => comparison.same(message, arranged[at]!));
+    return (
+      fits &&
+      view.slice(0, until).every((message, at) => message === arranged[at] || dialect.same(message, arranged[at]!))
+    );
   };
   // Its last message may still be joined with what follows.
-  if (view.length === 0 || !isShown(messages.length, view.length - 1)) return null;
-  for (let end = messages.length; end > Math.max(0, messages.length - NEW_MAX); end--) {
-    if (isShown(end, view.length)) return anchored(messages.slice(0, end), items, comparison);
+  if (!isShown(array.length, view.length - 1)) return null;
+  for (let end = array.length; end > Math.max(0, array.length - NEW_MAX); end--) {
+    if (isShown(end, view.length)) return anchored(end, items, comparison);
   }
   return null;
 }
 
 /** So many entries may have been joined into one message. */
-const AHEAD_MAX = 64;
+export const JOINED_MAX = 64;
 
 /** With the entries of those messages that were recorded as they are. */
-function anchored<M>(messages: readonly M[], items: readonly Item<M>[], comparison: Comparison<M>): Slot<M>[] {
+function anchored<M>(end: number, items: readonly Item<M>[], comparison: Comparison<M>): Slot<M>[] {
   let next = 0;
-  return messages.map((message) => {
-    const ahead = items.slice(next, next + AHEAD_MAX);
-    const found = ahead.findIndex(({ entry }) => comparison.same(entry.message, message));
-    if (found < 0) return slotOf(message, comparison.stored(message) ?? message, null);
+  return comparison.array.objects.slice(0, end).map((object, at) => {
+    const ahead = items.slice(next, next + JOINED_MAX);
+    const found = ahead.findIndex(({ entry }) => comparison.same(entry.message, at));
+    if (found < 0) return slotOf(object, comparison.stored(at), null);
     next += found + 1;
     const { entry } = ahead[found]!;
-    return slotOf(message, entry.message, entry.id);
+    return slotOf(object, entry.message, entry.id);
   });
 }
 
-function isOptional<M>(item: Item<M>): boolean {
-  return item.from !== "message" || item.entry.synthetic !== undefined || !isShown(item);
+/** An array of the application's own need not hold it. What an array itself has brought is not among that, in whatever way it is recorded. */
+export function isOptional<M>(item: Item<M>): boolean {
+  if (!isShown(item)) return true;
+  const { synthetic } = item.entry;
+  return synthetic === undefined ? item.from !== "message" : synthetic !== SYNCED;
+}
+
+/** How many of the recorded messages an array does not have, of which these messages are known from these slots. */
+export function droppedFrom<M>(
+  items: readonly Item<M>[],
+  slots: readonly Slot<M>[],
+  matches: readonly (number | null)[],
+): number {
+  const known = new Set(matches);
+  const inSlots = new Map(slots.map(({ id }, at) => [id, known.has(at)]));
+  // Several entries may have been joined into one slot, which has no id then. Which ones those are, nobody has to know.
+  const isJoinThere = slots.every(({ id }, at) => id !== null || known.has(at));
+  return items.filter((item) => !isOptional(item) && !(inSlots.get(item.entry.id) ?? isJoinThere)).length;
 }
 
 /**
  * What was recorded since by other calls, `turn.append` say, and has come to stand in the array too: slots for as many of the messages from `known` on as are found among those, in order.
  */
-export function slotsOfOthers<M>(
-  others: readonly Entry<M>[],
-  messages: readonly M[],
-  known: number,
-  comparison: Comparison<M>,
-): Slot<M>[] {
+export function slotsOfOthers<M>(others: readonly Entry<M>[], known: number, comparison: Comparison<M>): Slot<M>[] {
+  const { array } = comparison;
   const slots: Slot<M>[] = [];
   let next = 0;
-  for (let at = known; at < messages.length; at++) {
-    const found = others.findIndex(({ message }, n) => n >= next && comparison.same(message, messages[at]!));
+  for (let at = known; at < array.length; at++) {
+    const found = others.findIndex(({ message }, n) => n >= next && comparison.same(message, at));
     if (found < 0) break;
     const { message, id } = others[found]!;
-    slots.push(slotOf(messages[at]!, message, id));
+    slots.push(slotOf(array.objects[at]!, message, id));
     next = found + 1;
   }
   return slots;

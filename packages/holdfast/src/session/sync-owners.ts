@@ -22,9 +22,14 @@ export function syncForeign(session: string, owner: string, index: number): Hold
   return new HoldfastError("SYNC_FOREIGN", message, { session, owner, index });
 }
 
-export function syncRewrite(session: string, index: number): HoldfastError {
+/** `dropped`: so many recorded messages are not in the array, which is the first that this process syncs. */
+export function syncRewrite(session: string, index: number, dropped?: number): HoldfastError {
+  const what =
+    dropped === undefined
+      ? `messages[${index}] is not what session ${session} has recorded there, and nothing was recorded.`
+      : `The array lacks ${dropped} of the messages that session ${session} has recorded, from messages[${index}] on, and it is the first that this process syncs: nothing was recorded.`;
   const message =
-    `messages[${index}] is not what session ${session} has recorded there, and nothing was recorded. What is recorded stays as it is. Keep the beginning of the array as it was, ` +
+    `${what} What is recorded stays as it is. Load the conversation first ([...session.messages]) and keep the beginning of the array as it was, ` +
     'or sync with rewrite: "epoch" to make the array the conversation.';
-  return new HoldfastError("SYNC_REWRITE", message, { session, index });
+  return new HoldfastError("SYNC_REWRITE", message, { session, index, ...(dropped === undefined ? {} : { dropped }) });
 }

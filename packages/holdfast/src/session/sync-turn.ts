@@ -1,22 +1,27 @@
 import type { Conversation } from "./conversation.ts";
-import type { Host } from "./host.ts";
+import type { Intake, StoredMessage } from "./intake.ts";
+import { liveClosings } from "./messages.ts";
 import type { SessionRecord } from "./records.ts";
 import { CALLS, closing, howOf, leaveTurn, openCalls } from "./resume.ts";
-import { itemsOf } from "./unit.ts";
+import { itemsFrom, taken } from "./unit.ts";
+
+/** Records that count together, and the ids of the messages among them. */
+export interface Unit {
+  readonly unit: readonly SessionRecord[];
+  readonly ids: readonly string[];
+}
 
 /**
  * The unit of a prompt that an array brings, with what stands before it for it. Calls of the turn before are closed, unless the array holds their results. There is no boundary, and what had been streamed
  * is kept for people only: the array holds neither, and the model is asked with the array. Shown later, they would stand before reasoning that was signed without them (R1).
  */
-export function startUnit<M>(
-  { conversation, intake }: Host<M>,
-  prompt: readonly M[],
-): { readonly unit: readonly SessionRecord[]; readonly ids: readonly string[] } {
+export function startUnit<M>(conversation: Conversation<M>, intake: Intake<M>, prompt: readonly StoredMessage[]): Unit {
   const { dialect } = conversation;
   const number = conversation.turns + 1;
-  const { ids, records } = itemsOf(conversation, intake, prompt, { turn: number });
-  const asked = prompt.findIndex((message) => dialect.role(message) === "user");
-  const answered = new Set(prompt.flatMap((message) => dialect.results(message).map(({ call }) => call)));
+  const { ids, records } = itemsFrom(conversation, intake, taken(prompt), { turn: number });
+  const asked = prompt.findIndex(({ role }) => role === "user");
+  const results = prompt.flatMap((message) => dialect.results(intake.decoded(message)));
+  const answered = new Set(results.map(({ call }) => call));
   const unit: SessionRecord[] = leaveTurn(conversation);
   unit.push(...closings(conversation, answered), ...cutOffWords(conversation));
   unit.push({ kind: "turn.started", turn: number, prompt: ids[Math.max(asked, 0)]! }, ...records);
@@ -32,6 +37,23 @@ export function resumeUnit<M>(conversation: Conversation<M>, close: boolean): re
   const { number, resumes } = turn;
   const n = howOf(turn).kind === "completed" ? resumes : resumes + 1;
   return [...(close ? closings(conversation, new Set()) : []), { kind: "turn.resumed", turn: number, n }];
+}
+
+/**
+ * Messages of the open turn. Before an answer that is not part of the same response, calls without a result are closed in the words that the model was shown (R1). `since`: what was started after this seq runs now. `id`: that
+ * of the draft that the answer was streamed into.
+ */
+export function appendUnit<M>(
+  conversation: Conversation<M>,
+  intake: Intake<M>,
+  messages: readonly StoredMessage[],
+  { since, id }: { readonly since: number; readonly id?: string | undefined },
+): Unit {
+  const { turns: turn, section } = conversation;
+  const given = taken(messages);
+  const { ids, records } = itemsFrom(conversation, intake, given, { turn, ...(id === undefined ? {} : { id }) });
+  const entries = given.isAnswer && section.isClosed ? liveClosings(conversation, since) : [];
+  return { unit: entries.length > 0 ? [{ kind: "repair", turn, entries }, ...records] : records, ids };
 }
 
 /** In the words that the view of the interrupted turn shows. */

@@ -1,13 +1,25 @@
 import type { Outcome } from "../dialects/dialect.ts";
-import { isHoldfastError } from "../errors.ts";
+import { type HoldfastError, isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
+import type { Json } from "../journal/record.ts";
 import type { Host } from "./host.ts";
-import { asMessageError } from "./intake.ts";
+import { asMessageError, reading, unfit } from "./intake.ts";
 import type { ToolEnded, ToolProcessRecord, ToolStarted } from "./records.ts";
-import { callTaken, callUnknown } from "./refusals.ts";
+import { callTaken, callUnknown, invalid } from "./refusals.ts";
 import type { SectionCall } from "./section.ts";
+import { assertSize, isTooLarge, MESSAGE_BYTES_MAX } from "./size.ts";
 import type { ToolOptions, ToolProcess } from "./surface.ts";
-import { unfit } from "./unit.ts";
+
+/** JSON in a text is escaped: a byte of it takes at most so many. */
+const BYTES_PHRASED_MAX = 12;
+
+function tooLarge({ facts }: HoldfastError): string {
+  return `(The result was too large to be recorded: ${String(facts["bytes"] ?? "over 512 million")} bytes.)`;
+}
+
+function inWords(ended: { readonly error?: string }, words: string): { value: string } | { error: string } {
+  return ended.error === undefined ? { value: words } : { error: words };
+}
 
 /** A tool that this process runs, and the call that it belongs to. */
 export interface Running {
@@ -32,12 +44,9 @@ export class Tools<M> {
   }
 
   /** `isStreaming`: a message is under way, which may make the call. Throws CALL_UNKNOWN, CALL_TAKEN, and what the store says. */
-  async start(
-    callId: string,
-    options: ToolOptions,
-    flags: { intents: boolean; isStreaming: boolean },
-  ): Promise<Running> {
+  async start(callId: string, given: ToolOptions, flags: { intents: boolean; isStreaming: boolean }): Promise<Running> {
     const { log, intake } = this.#host;
+    const options = reading("options", () => ({ ...given }));
     const input = options.input === undefined ? undefined : intake.value(options.input).value;
     // The message that makes the call may be on its way to a store that answers later.
     if (log.isBehind) await log.caughtUp();
@@ -70,8 +79,12 @@ export class Tools<M> {
   }
 
   /** Throws CALL_UNKNOWN, and what the store says. */
-  async runsIn(callId: string, { pid, started, group }: ToolProcess): Promise<void> {
+  async runsIn(callId: string, given: ToolProcess): Promise<void> {
     this.#host.assertOpen();
+    const { pid, started, group } = reading("process", () => ({ ...given }));
+    if (!Number.isSafeInteger(pid) || pid < 1 || typeof started !== "string") {
+      throw invalid("a process has a pid and a text that tells it apart from a later one (`started`)");
+    }
     const running = this.#runningOf(callId, ({ hasProcess }) => !hasProcess) ?? this.#runningOf(callId);
     if (!running) throw callUnknown(callId);
     const place = this.#placeOf(callId, running);
@@ -91,16 +104,11 @@ export class Tools<M> {
 
   /** `which`: the tool, if several run that were called by the same id. Throws CALL_UNKNOWN, MESSAGE_UNFIT, and what the store says: then it can be tried again. */
   async end(callId: string, outcome: Outcome, shown?: M, which?: Running): Promise<void> {
-    const { intake } = this.#host;
     this.#host.assertOpen();
     const running = which ?? this.#runningOf(callId);
     const place = this.#placeOf(callId, running);
     if (!running && !place) throw callUnknown(callId);
-    const made = shown === undefined ? null : intake.message(shown);
-    // Else the call would stay open, and read as if it had never run.
-    if (shown !== undefined && intake.dialect.results(shown).length === 0) {
-      throw unfit("what is shown of a tool's outcome is a message that holds its result");
-    }
+    const name = running?.name ?? place!.name;
     const record: ToolEnded = {
       kind: "tool.ended",
       id: newId(),
@@ -108,12 +116,10 @@ export class Tools<M> {
       call: callId,
       message: place?.message ?? null,
       ...(place ? { index: place.index } : {}),
-      name: running?.name ?? place!.name,
-      ...intake.outcome(outcome),
+      name,
+      ...this.#ended({ id: callId, name }, outcome, shown),
     };
     if (running) record.ms = Math.round(performance.now() - running.startedMs);
-    if (made) record.shown = made.stored;
-    if (made?.redacted) record.redacted = true;
     if (running) this.#running.delete(running);
     try {
       await this.#append(record);
@@ -121,6 +127,41 @@ export class Tools<M> {
       if (running) this.#running.add(running);
       throw asMessageError(error);
     }
+  }
+
+  /** What it came to, and what the model is to see of it. The tool has run: what is too large to be kept is told in words. */
+  #ended(
+    call: { readonly id: string; readonly name: string },
+    outcome: Outcome,
+    shown: M | undefined,
+  ): Pick<ToolEnded, "value" | "error" | "shown" | "redacted"> {
+    const { intake } = this.#host;
+    const ended = intake.outcome(outcome);
+    try {
+      if (shown === undefined) {
+        this.#assertPhrased(call, ended);
+        return ended;
+      }
+      const { stored, redacted } = intake.message(shown);
+      // Else the call would stay open, and read as if it had never run.
+      if (intake.dialect.results(intake.decoded({ stored, redacted, role: "tool" })).length === 0) {
+        throw unfit("what is shown of a tool's outcome is a message that holds its result");
+      }
+      return { ...ended, shown: stored, ...(redacted ? { redacted } : {}) };
+    } catch (error) {
+      if (!isHoldfastError(error, "RECORD_TOO_LARGE")) throw error;
+      return inWords(ended, tooLarge(error));
+    }
+  }
+
+  /** As the dialect puts it into a message, it may take more than the value itself, and an epoch has to bring that along. Throws RECORD_TOO_LARGE. */
+  #assertPhrased(call: { readonly id: string; readonly name: string }, ended: { value?: Json; error?: string }): void {
+    const { dialect } = this.#host.intake;
+    if (!isTooLarge(ended, MESSAGE_BYTES_MAX / BYTES_PHRASED_MAX)) return;
+    const message = dialect.result(call, ended.error === undefined ? { value: ended.value } : { error: ended.error });
+    if (message === null) return;
+    const stored = dialect.encode ? dialect.encode(message) : (message as Json);
+    assertSize("the result", "tool.ended", stored, MESSAGE_BYTES_MAX);
   }
 
   /** The tool has run: that it did must be recorded, if not what it returned. */
@@ -132,10 +173,8 @@ export class Tools<M> {
       const isOurs = isHoldfastError(error, "RECORD_NOT_JSON") && record.shown === undefined;
       if (!isOurs && !isHoldfastError(error, "RECORD_TOO_LARGE")) throw error;
       const { value: _value, shown: _shown, error: failed, ...rest } = record;
-      const words = isOurs
-        ? `(The result could not be recorded: ${String(error.facts["why"])}.)`
-        : `(The result was too large to be recorded: ${String(error.facts["bytes"] ?? "over 512 million")} bytes.)`;
-      await log.append([failed === undefined ? { ...rest, value: words } : { ...rest, error: words }]);
+      const words = isOurs ? `(The result could not be recorded: ${String(error.facts["why"])}.)` : tooLarge(error);
+      await log.append([{ ...rest, ...inWords(failed === undefined ? {} : { error: failed }, words) }]);
     }
   }
 
@@ -168,6 +207,9 @@ export class Tools<M> {
     for (const { call, place } of this.#running) {
       if (call !== id) continue;
       if (place === null || (place.message === item.entry.id && place.index === index)) return true;
+      // Its start has moved along with the call.
+      const isMoved = !this.#isThere(place.message);
+      if (isMoved && this.#host.conversation.runs.of(item.entry.id, index)) return true;
     }
     return false;
   }
@@ -182,8 +224,15 @@ export class Tools<M> {
   /** Where the call of a result stands: where it stood when the tool started, or where it has come to stand since. */
   #placeOf(callId: string, running: Running | null): { message: string; index: number; name: string } | null {
     const { section } = this.#host.conversation;
-    if (running?.place) return { ...running.place, name: running.name };
+    if (running?.place && this.#isThere(running.place.message)) return { ...running.place, name: running.name };
     const call = section.open(callId) ?? section.unheld(callId);
-    return call ? { message: call.item.entry.id, index: call.index, name: call.call.name } : null;
+    if (call) return { message: call.item.entry.id, index: call.index, name: call.call.name };
+    return running?.place ? { ...running.place, name: running.name } : null;
+  }
+
+  /** Another message may have taken its place, and make the same call. */
+  #isThere(message: string): boolean {
+    const entry = this.#host.conversation.find(message)?.entry;
+    return entry !== undefined && entry.replacedBy === undefined;
   }
 }

@@ -6,6 +6,8 @@ import type { Item } from "./item.ts";
 import { mergePatch } from "./merge-patch.ts";
 import { deepFreeze } from "./plain-copy.ts";
 import type * as records from "./records.ts";
+import { SYNCED } from "./records.ts";
+import { remembering } from "./remembering.ts";
 import { Section } from "./section.ts";
 
 type Stamped<R> = R & { readonly seq: number; readonly at: string };
@@ -27,6 +29,8 @@ export class Transcript<M> {
   #isWellFormed = true;
   /** What the epoch brought along is shown as it says, not as its metadata does. */
   readonly #isPending: boolean;
+  /** For what goes through everything again; null until something has changed the past. */
+  #again: Dialect<M> | null = null;
   #section: Section<M>;
   /** From this place on the live end is to be found again, when somebody asks for it. */
   #staleFrom = Number.POSITIVE_INFINITY;
@@ -182,12 +186,18 @@ export class Transcript<M> {
       if (this.#byId.has(one.id)) continue;
       const message = this.decoded(one.message);
       const entry = { id: one.id, seq, at, turn, step: id, message, metadata: EMPTY, synthetic: reason };
-      const item = this.#itemOf(Object.freeze(entry), "edit", { hidden: true });
+      const item = this.#itemOf(Object.freeze(entry), "edit", {
+        hidden: true,
+        ...(one.redacted ? { redacted: true } : {}),
+      });
       items.push(item);
       this.#byId.set(one.id, item);
     }
     const replacedBy = items[0]?.entry.id ?? id;
-    for (const item of replaced) item.entry = Object.freeze({ ...item.entry, replacedBy });
+    for (const item of replaced) {
+      item.entry = Object.freeze({ ...item.entry, replacedBy });
+      if (reason === SYNCED) item.superseded = true;
+    }
     this.items.splice(place, 0, ...items);
     this.changed.note();
     if (now) this.settle();
@@ -195,7 +205,9 @@ export class Transcript<M> {
 
   /** Puts in force what is to be hidden, shown or replaced. */
   settle(): void {
-    if (this.changed.settle(this.items, this.#dialect)) this.#reindex(0);
+    if (!this.changed.isPending) return;
+    this.#again ??= remembering(this.#dialect);
+    if (this.changed.settle(this.items, this.#again)) this.#reindex(0);
   }
 
   entryOf(record: Omit<Stamped<records.MessageRecord>, "kind">): Entry<M> {
@@ -267,7 +279,7 @@ export class Transcript<M> {
     const isKept = begins >= 0 && begins < this.#staleFrom;
     this.#staleFrom = Number.POSITIVE_INFINITY;
     if (isKept) this.#section.clear();
-    else this.#section = new Section(this.#dialect);
+    else this.#section = new Section(this.#again ?? this.#dialect);
     for (let at = isKept ? begins : 0; at < items.length; at++) this.#section.add(items[at]!);
   }
 

@@ -2,13 +2,14 @@ import type { Entry, Outcome } from "../dialects/dialect.ts";
 import { type ErrorKind, errorKind, isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
 import { type DraftPiece, LiveDraft } from "./draft.ts";
+import { handedOut } from "./handed-out.ts";
 import type { Host } from "./host.ts";
-import { asMessageError, wordsOf } from "./intake.ts";
+import { asMessageError, reading, textIn, wordsOf } from "./intake.ts";
 import { isShown } from "./item.ts";
-import { liveClosing } from "./messages.ts";
+import { liveClosings } from "./messages.ts";
 import type { RepairEntry, SessionRecord, TurnEnded } from "./records.ts";
-import { turnEnded } from "./refusals.ts";
-import { closing, openCalls } from "./resume.ts";
+import { draftGone, invalid, turnEnded } from "./refusals.ts";
+import { openCalls } from "./resume.ts";
 import type {
   AnswerOptions,
   Appended,
@@ -21,9 +22,18 @@ import type {
   Usage,
 } from "./surface.ts";
 import { Tools } from "./tools.ts";
-import { itemsFrom, keptAsItIs, keptOptions, type Taken, takenIn } from "./unit.ts";
+import { itemsFrom, optionsTaken, type Taken, takenIn, usageTaken } from "./unit.ts";
 import { unsentIn } from "./unsent.ts";
 import { reasonWords } from "./words.ts";
+
+/** Total, as `fail` is: whatever is thrown, the turn failed. */
+function isError(error: unknown): boolean {
+  try {
+    return error instanceof Error;
+  } catch {
+    return false;
+  }
+}
 
 const warned = new Set<string>();
 
@@ -54,7 +64,7 @@ export class LiveTurn<M> implements Turn<M> {
 
   get prompt(): Entry<M> {
     this.begun();
-    return this.#prompt!;
+    return handedOut(this.#prompt!);
   }
   #prompt: Entry<M> | null = null;
 
@@ -69,7 +79,10 @@ export class LiveTurn<M> implements Turn<M> {
     const { conversation, log } = this.#host;
     return openCalls(conversation)
       .filter(({ state, startedSeq }) => state !== "provider" && !(startedSeq !== undefined && startedSeq > log.since))
-      .map(({ index: _index, startedSeq: _seq, approved: _approved, ...call }) => call);
+      .map(({ index: _index, startedSeq: _seq, approved: _approved, ...call }) => ({
+        ...call,
+        input: handedOut(call.input),
+      }));
   }
 
   get signal(): AbortSignal {
@@ -89,6 +102,41 @@ export class LiveTurn<M> implements Turn<M> {
     return this.#take(message, options, null);
   }
 
+  /** The same of messages that were taken before (sync). `draft`: the one that they finish. */
+  async appendTaken(
+    taken: Taken,
+    options: Pick<AnswerOptions, "id" | "end"> = {},
+    draft?: Draft<M>,
+  ): Promise<Appended> {
+    this.#assertOpen("the message");
+    const open = draft === undefined ? null : this.#draft?.id === draft.id ? this.#draft : null;
+    if (draft !== undefined && !open?.isOpen) throw draftGone();
+    const chosen = open ? { id: open.id, ...options } : options;
+    const appended = this.#host.log.inLine(() => this.#append(taken, chosen, open));
+    return options.end ? this.#endWith(appended) : appended;
+  }
+
+  /** Messages of this turn are about to be recorded as part of something larger. `write` answers whether one of them takes the place of the draft (R10). */
+  async recordedBy(write: () => Promise<boolean>): Promise<void> {
+    const draft = this.#draft;
+    draft?.hold();
+    try {
+      const isAnswered = await write();
+      draft?.release(isAnswered ? "another" : null);
+      if (isAnswered && this.#draft === draft) this.#draft = null;
+    } catch (error) {
+      draft?.release(null);
+      throw error;
+    }
+  }
+
+  /** Its end has been recorded as part of something larger. */
+  wasEnded(): void {
+    this.#over ??= Promise.resolve();
+    this.#draft?.stop();
+    this.#host.turnOver(this);
+  }
+
   draft(): Draft<M> {
     this.#assertOpen("the draft");
     // A retry sends the same request once more; whoever makes another one looks at the messages again.
@@ -103,8 +151,7 @@ export class LiveTurn<M> implements Turn<M> {
       draftBytes,
       redactor,
       write: (piece) => this.#writeDraft(piece),
-      commit: (committed, message, options) =>
-        this.#take(message, { ...options, id: options.id ?? committed.id }, committed),
+      commit: (committed, message, options) => this.#take(message, options, committed),
     });
     this.#draft = draft;
     return draft;
@@ -164,17 +211,19 @@ export class LiveTurn<M> implements Turn<M> {
 
   async usage(usage: Usage): Promise<void> {
     this.#host.assertOpen();
-    await this.#host.log.append([{ kind: "usage", turn: this.number, usage }]);
+    await this.#host.log.append([{ kind: "usage", turn: this.number, usage: usageTaken(usage) }]);
   }
 
   async suspend(why: { reason: string; calls?: string[] }): Promise<void> {
     this.#assertOpen("that it waits");
-    const { calls } = why;
-    const reason = this.#host.intake.text(String(why.reason));
-    await this.#finish(
-      { kind: "turn.suspended", turn: this.number, reason, ...(calls ? { calls: [...calls] } : {}) },
-      null,
-    );
+    const { reason, calls } = reading("why", () => ({
+      reason: String(why.reason),
+      calls: why.calls && [...why.calls],
+    }));
+    if (calls && !calls.every((id) => typeof id === "string"))
+      throw invalid("the calls that wait are named by their ids");
+    const words = this.#host.intake.words(reason);
+    await this.#finish({ kind: "turn.suspended", turn: this.number, reason: words, ...(calls ? { calls } : {}) }, null);
   }
 
   end(): Promise<void> {
@@ -183,19 +232,17 @@ export class LiveTurn<M> implements Turn<M> {
 
   abort(why: { by: string; reason?: string }): Promise<void> {
     const { intake } = this.#host;
-    const by = intake.text(why?.by ?? "the application");
-    const reason = why?.reason === undefined ? undefined : intake.text(why.reason);
+    const by = intake.words(textIn(why, "by") ?? "the application");
+    const given = textIn(why, "reason");
+    const reason = given === undefined ? undefined : intake.words(given);
     const words = reason === undefined ? `stopped by ${by}` : `stopped by ${by}: ${reason}`;
     const aborted = new DOMException(words, "AbortError");
     return this.#finish(this.#ended({ outcome: "aborted", by, ...(reason === undefined ? {} : { reason }) }), aborted);
   }
 
   fail(error: unknown): Promise<void> {
-    const words = this.#host.intake.text(wordsOf(error));
-    return this.#finish(
-      this.#ended({ outcome: "failed", error: words }),
-      error instanceof Error ? error : new Error(words),
-    );
+    const words = this.#host.intake.words(wordsOf(error));
+    return this.#finish(this.#ended({ outcome: "failed", error: words }), isError(error) ? error : new Error(words));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -235,17 +282,15 @@ export class LiveTurn<M> implements Turn<M> {
       this.#assertOpen("the message");
       const { intake, log } = this.#host;
       const taken = takenIn(intake, given);
+      const end = reading("options", () => options?.end === true);
+      const chosen = { ...(draft ? { id: draft.id } : {}), ...optionsTaken(intake, options), ...(end ? { end } : {}) };
       const appended = log.isBehind
-        ? this.#appendLater(keptAsItIs(taken), keptOptions(options), draft)
-        : this.#append(taken, options, draft);
-      return options.end ? this.#endWith(appended) : appended;
+        ? log.inLine(() => this.#append(taken, chosen, draft))
+        : this.#append(taken, chosen, draft);
+      return end ? this.#endWith(appended) : appended;
     } catch (error) {
-      return Promise.reject(asMessageError(error));
+      return Promise.reject(error);
     }
-  }
-
-  #appendLater(taken: Taken, options: AnswerOptions, draft: LiveDraft<M> | null): Promise<Appended> {
-    return this.#host.log.inLine(() => this.#append(taken, options, draft));
   }
 
   /** The unit on its way ends the turn: from now on the turn takes nothing more, unless the unit cannot be written. */
@@ -318,11 +363,7 @@ export class LiveTurn<M> implements Turn<M> {
   /** What `messages` shows of calls without a result. */
   #closings(): RepairEntry[] {
     const { conversation, log } = this.#host;
-    return openCalls(conversation).flatMap((call) => {
-      if (call.state === "provider") return [];
-      if (call.state === "awaiting") return closing(conversation.dialect, call, { kind: "completed" });
-      return liveClosing(conversation, call, log.since);
-    });
+    return liveClosings(conversation, log.since);
   }
 
   #isAskedSinceAnswer(): boolean {

@@ -1,6 +1,6 @@
 import { HoldfastError } from "../errors.ts";
 import type { JournalRecord } from "../journal/record.ts";
-import type { Stored } from "./carried.ts";
+import { asRecorded } from "./carried.ts";
 import type { Conversation } from "./conversation.ts";
 import { type ReplaceOptions, replacement } from "./epoch.ts";
 import type { SessionRecord } from "./records.ts";
@@ -49,14 +49,14 @@ const PASSED_OVER = "passed-over";
 export function undoRecords<M>(
   { conversation, before }: Undone<M>,
   by: Pick<ReplaceOptions, "life" | "intents">,
-  store: Stored<M>,
+  newId: () => string,
 ): SessionRecord[] {
   const since = conversation.items.find(({ entry }) => !before.has(entry.id));
   const options = { ...by, reason: "rewind", changedFrom: since?.entry.id ?? null } as const;
   return replacement(
     conversation,
-    conversation.items.map(({ entry }) => entry),
+    conversation.items.map(({ entry }) => asRecorded(entry)),
     options,
-    store,
+    newId,
   );
 }

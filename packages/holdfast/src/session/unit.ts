@@ -1,14 +1,13 @@
-import { HoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
-import { assertPlain } from "../journal/plain.ts";
+import { snapshot } from "../journal/plain.ts";
 import type { Conversation } from "./conversation.ts";
-import type { Intake, StoredMessage } from "./intake.ts";
-import { frozenCopy } from "./plain-copy.ts";
+import { found, type Intake, readable, type StoredMessage, unfit } from "./intake.ts";
 import type { MessageRecord, SessionRecord } from "./records.ts";
 import { messageIdTaken, queueUnknown } from "./refusals.ts";
-import type { Appended, AppendOptions, Queued } from "./surface.ts";
+import type { Appended, AppendOptions, Queued, Usage } from "./surface.ts";
 
 const ID_CHARS_MAX = 512;
+const MODEL_CHARS_MAX = 1024;
 
 /** Messages on their way into one unit. */
 export interface Items {
@@ -32,52 +31,58 @@ export interface Taken {
   readonly prompt: number;
 }
 
-/** Throws MESSAGE_UNFIT. */
+/** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. What the caller changes later changes nothing of it (R19). */
 export function takenIn<M>(intake: Intake<M>, given: Given<M>): Taken {
-  const queued = isQueued<M>(given) ? given : null;
-  const messages = queued ? [queued.prompt] : ((Array.isArray(given) ? given : [given]) as readonly M[]);
+  const { messages, queued } = readable("message", undefined, () => listed<M>(given));
   if (messages.length === 0) throw unfit("there is no message in it");
-  const prompt = messages.length === 1 ? 0 : messages.findIndex((message) => intake.dialect.role(message) === "user");
+  const isAlone = !Array.isArray(given);
+  return taken(
+    messages.map((message, index) => intake.message(message, isAlone ? undefined : index)),
+    queued,
+  );
+}
+
+export function taken(stored: readonly StoredMessage[], queued: string | null = null): Taken {
+  const prompt = stored.length === 1 ? 0 : stored.findIndex(({ role }) => role === "user");
+  return { stored, queued, isAnswer: stored.some(({ role }) => role === "assistant"), prompt: Math.max(0, prompt) };
+}
+
+function listed<M>(given: Given<M>): { messages: readonly M[]; queued: string | null } {
+  if (isQueued<M>(given)) return { messages: [given.prompt], queued: given.id };
+  return { messages: Array.isArray(given) ? [...given] : [given as M], queued: null };
+}
+
+/** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
+export function optionsTaken<M>(intake: Intake<M>, given: AppendOptions | undefined | null): AppendOptions {
+  if (given === undefined || given === null) return NO_OPTIONS;
+  const { id, metadata, model, usage } = readable("options", undefined, () => {
+    const { id, metadata, model, usage } = given;
+    return { id, metadata, model, usage };
+  });
+  if (id !== undefined) assertId(id);
+  if (model !== undefined && (typeof model !== "string" || model.length > MODEL_CHARS_MAX)) {
+    throw unfit(`model is a text of at most ${MODEL_CHARS_MAX} characters, and not ${found(model)}`);
+  }
   return {
-    stored: messages.map((message) => intake.message(message)),
-    queued: queued?.id ?? null,
-    isAnswer: messages.some((message) => intake.dialect.role(message) === "assistant"),
-    prompt: Math.max(0, prompt),
+    ...(id === undefined ? {} : { id }),
+    ...(metadata === undefined || metadata === null ? {} : { metadata: intake.metadata(metadata) }),
+    ...(model === undefined ? {} : { model }),
+    ...(usage === undefined || usage === null ? {} : { usage: usageTaken(usage) }),
   };
 }
 
-/** The same for later: what the caller changes meanwhile changes nothing of it (R19). Throws RECORD_NOT_JSON. */
-export function keptAsItIs(taken: Taken): Taken {
-  const stored = taken.stored.map((one) => {
-    assertPlain(one.stored, "message.message");
-    return { ...one, stored: frozenCopy(one.stored) };
-  });
-  return { ...taken, stored };
-}
+const NO_OPTIONS: AppendOptions = {};
 
-/** The same of what is given along with them. */
-export function keptOptions<O extends AppendOptions>(options: O): O {
-  const kept = { ...options };
-  for (const name of ["metadata", "usage"] as const) {
-    if (options[name] === undefined) continue;
-    assertPlain(options[name], `message.${name}`);
-    Object.assign(kept, { [name]: frozenCopy(options[name]) });
-  }
-  return kept;
+/** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
+export function usageTaken(usage: Usage): Usage {
+  const copy: unknown = readable("usage", undefined, () => snapshot(usage, "usage"));
+  if (typeof copy === "object" && copy !== null && !Array.isArray(copy)) return copy;
+  throw unfit(`usage is an object, and not ${found(usage)}`);
 }
 
 /**
- * The records of one or several messages, which count together (R3). Throws MESSAGE_UNFIT, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN.
+ * The records of one or several messages, which count together (R3). `options` are taken as well. Throws MESSAGE_UNFIT, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN.
  */
-export function itemsOf<M>(
-  conversation: Conversation<M>,
-  intake: Intake<M>,
-  given: Given<M>,
-  options: AppendOptions & { readonly turn: number },
-): Items {
-  return itemsFrom(conversation, intake, takenIn(intake, given), options);
-}
-
 export function itemsFrom<M>(
   conversation: Conversation<M>,
   intake: Intake<M>,
@@ -99,7 +104,7 @@ export function itemsFrom<M>(
     if (!queued && conversation.queued(given)) throw messageIdTaken(given, "a prompt in the queue has this id");
   }
 
-  const metadata = intake.metadata(options.metadata ?? queued?.metadata);
+  const metadata = options.metadata ?? queued?.metadata;
   const model = options.model ?? queued?.model;
   const records: SessionRecord[] = [];
   if (queued) records.push({ kind: "queue.take", id: queued.id });
@@ -137,9 +142,4 @@ function knownOf<M>(
 export function assertId(id: unknown): void {
   if (typeof id === "string" && id !== "" && id.length <= ID_CHARS_MAX) return;
   throw unfit(`an id is a text of 1 to ${ID_CHARS_MAX} characters`);
-}
-
-export function unfit(why: string): HoldfastError {
-  const message = `The message was not recorded: ${why}. Nothing before it is affected.`;
-  return new HoldfastError("MESSAGE_UNFIT", message, { why });
 }

@@ -1,5 +1,5 @@
-import type { Call, Dialect } from "../dialects/dialect.ts";
-import { pair } from "../dialects/pairing.ts";
+import type { Call, Dialect, Entry } from "../dialects/dialect.ts";
+import { pair, type Reader } from "../dialects/pairing.ts";
 import { HoldfastError } from "../errors.ts";
 import { type Item, isShown } from "./item.ts";
 
@@ -13,6 +13,42 @@ export interface Paired<M> {
   readonly isLast: boolean;
   /** The first entry of the section behind its own. */
   readonly before: Item<M> | null;
+}
+
+/**
+ * The items among which calls and results of these entries pair, so that nobody has to look at the rest of a long conversation: the stretches that they stand in, with their whole steps, and the live end. A stretch ends where a section
+ * ends, whatever of it is hidden. All items while changes wait to come into force: what is shown then is another matter.
+ */
+export function around<M>(
+  { items, dialect, changed }: { items: readonly Item<M>[]; dialect: Dialect<M>; changed: { isPending: boolean } },
+  ids: ReadonlySet<string>,
+): readonly Item<M>[] {
+  if (changed.isPending) return items;
+  const steps = new Set<string>();
+  for (const { entry } of items) if (ids.has(entry.id)) steps.add(entry.step);
+  const { interleaved } = dialect as Pick<Reader<M>, "interleaved">;
+  const kept: Item<M>[] = [];
+  let start = 0;
+  let isWanted = false;
+  let isClosed = false;
+  const end = (at: number): void => {
+    if (isWanted) for (let i = start; i < at; i++) kept.push(items[i]!);
+    start = at;
+    isWanted = false;
+  };
+  for (let at = 0; at < items.length; at++) {
+    const item = items[at]!;
+    if (item.role === "assistant") {
+      if (isClosed && isShown(item)) end(at);
+      isClosed = false;
+    } else if (isShown(item)) {
+      isClosed ||= item.role === "tool" ? interleaved !== true : item.role !== "other";
+    }
+    isWanted ||= steps.has(item.entry.step);
+  }
+  isWanted = true;
+  end(items.length);
+  return kept.length === items.length ? items : kept;
 }
 
 export function pairsIn<M>(items: readonly Item<M>[], dialect: Dialect<M>): Paired<M>[] {
@@ -32,6 +68,28 @@ export function pairsIn<M>(items: readonly Item<M>[], dialect: Dialect<M>): Pair
       before: next === undefined ? null : shown[next]!,
     }));
   });
+}
+
+/** The how many-eth call of which message. */
+export interface Place {
+  readonly message: string;
+  readonly index: number;
+}
+
+/** The calls of a message that another one makes too, by their index in the first: the same id, and of several with one id the how many-eth (R9). */
+export function sameCalls<M>(dialect: Dialect<M>, was: Entry<M>, is: Entry<M>): Map<number, Place> {
+  const free = new Map<string, number[]>();
+  for (const [index, { id }] of dialect.calls(is.message).entries()) {
+    const list = free.get(id);
+    if (list) list.push(index);
+    else free.set(id, [index]);
+  }
+  const same = new Map<number, Place>();
+  for (const [index, { id }] of dialect.calls(was.message).entries()) {
+    const found = free.get(id)?.shift();
+    if (found !== undefined) same.set(index, { message: is.id, index: found });
+  }
+  return same;
 }
 
 export function placeOf<M>({ entry }: Item<M>, index: number): string {

@@ -48,6 +48,8 @@ interface Held {
   readonly holder: Holder;
   hardLock: DiskLock | null;
   hardening?: NodeJS.Timeout;
+  /** Where the word of the last writer was moved to. */
+  takenClose?: string;
 }
 
 /**
@@ -214,7 +216,7 @@ export class Leases {
         return held.hardLock !== null;
       },
       lastClose,
-      takeClose: () => this.#takeClose(id, lastClose),
+      takeClose: () => this.#takeClose(id, lastClose, held),
       assertHeld: () => {
         const now = this.#disk.stat(path);
         if (!now || identity(now) !== key) throw lost(id, path);
@@ -262,18 +264,33 @@ export class Leases {
     return this.#disk.isHardLocked(this.#hardLockPath(id));
   }
 
-  /** By a rename, which one of all who try can do; and then it is looked at, since it may have been taken and left again meanwhile. */
-  #takeClose(id: string, expected: ClosedAt | null): boolean {
+  /**
+   * By a rename, which one of all who try can do; and then it is looked at, since it may have been taken and left again meanwhile. If that look fails, the next try looks
+   * again: what was taken is ours.
+   */
+  #takeClose(id: string, expected: ClosedAt | null, held: Held): boolean {
     const path = this.#closedPath(id);
-    const taken = temporaryName(path);
     try {
-      this.#disk.rename(path, taken);
-      const found = closedAtOf(this.#read(taken));
-      this.#disk.remove(taken);
+      if (held.takenClose === undefined) {
+        const taken = temporaryName(path);
+        this.#disk.rename(path, taken);
+        held.takenClose = taken;
+      }
+      const found = closedAtOf(this.#parse(held.takenClose));
+      this.#removeIfPossible(held.takenClose);
       return found !== null && found.segment === expected?.segment && found.bytes === expected.bytes;
     } catch (error) {
       if (errnoOf(error) === "ENOENT") return false;
       throw diskFailure(error, "take the lease of a session", path, "Nothing was written.");
+    }
+  }
+
+  /** A leftover does no harm, and is tidied away one day. */
+  #removeIfPossible(path: string): void {
+    try {
+      this.#disk.remove(path);
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error;
     }
   }
 
@@ -347,18 +364,26 @@ export class Leases {
   /** Empty if there is no such file, or nothing that can be read. */
   #read(path: string): object {
     try {
-      const file = this.#disk.open(path, "read");
-      try {
-        const bytes = Buffer.alloc(NOTE_BYTES_MAX);
-        const length = file.read(bytes, 0, bytes.length, 0);
-        const found: unknown = JSON.parse(bytes.toString("utf8", 0, length));
-        return typeof found === "object" && found !== null ? found : {};
-      } finally {
-        file.close();
-      }
+      return this.#parse(path);
     } catch (error) {
-      if (errnoOf(error) !== undefined || error instanceof SyntaxError) return {};
+      if (errnoOf(error) !== undefined) return {};
       throw error;
+    }
+  }
+
+  /** Empty if it holds no object. Throws what the system throws. */
+  #parse(path: string): object {
+    const file = this.#disk.open(path, "read");
+    try {
+      const bytes = Buffer.alloc(NOTE_BYTES_MAX);
+      const length = file.read(bytes, 0, bytes.length, 0);
+      const found: unknown = JSON.parse(bytes.toString("utf8", 0, length));
+      return typeof found === "object" && found !== null ? found : {};
+    } catch (error) {
+      if (error instanceof SyntaxError) return {};
+      throw error;
+    } finally {
+      file.close();
     }
   }
 

@@ -39,6 +39,14 @@ const isCount = (value: Any): boolean => Number.isSafeInteger(value) && value >=
 const isObject = (value: Any): boolean => typeof value === "object" && value !== null && !Array.isArray(value);
 const isPlace = (value: Any): boolean => isObject(value) && isText(value.message) && isCount(value.index);
 const flag = (value: Any): true | undefined => (value === true ? true : undefined);
+const listOf = (value: Any, fits: (item: Any) => boolean): Any[] => (Array.isArray(value) ? value.filter(fits) : []);
+
+/** 10.6: the members of a message, as a checkpoint has those of its prompt. */
+function isPrompt(value: Any): boolean {
+  return (
+    isObject(value) && isText(value.id) && isCount(value.turn) && isText(value.step) && value.message !== undefined
+  );
+}
 
 /** 10.1 to 10.4: the members without which a record says nothing. */
 const NEEDED: Record<string, Record<string, (value: Any) => boolean>> = {
@@ -59,6 +67,8 @@ const NEEDED: Record<string, Record<string, (value: Any) => boolean>> = {
   "tool.process": { turn: isCount, call: isText, pid: (value) => isCount(value) && value > 0, started: isText },
   "tool.ended": { id: isText, turn: isCount, call: isText, name: isText },
   note: { name: isText, value: (value) => value !== undefined },
+  "turn.prompt": { turn: isCount, prompt: isPrompt },
+  epoch: { reason: isText, checkpoint: isObject },
 };
 
 /** 10.8, `anthropic`. */
@@ -155,14 +165,24 @@ interface Writer {
   starts: boolean;
 }
 
+interface ReadTurn {
+  number: number;
+  resumes: number;
+  /** The id of its prompt, and what it says. */
+  prompt: { id: string; message: Any };
+  ended?: Any;
+  suspended?: Any;
+  signal?: Any;
+  writers: Set<Writer>;
+}
+
 export class SessionReader {
   items: Item[] = [];
   queue = new Map<string, Any>();
   notes: Record<string, Any> = {};
   draft: { id: string; n: number; gap: boolean; parts: Map<number, { text: string; reasoning: string }> } | null = null;
   turns = 0;
-  turn: { number: number; resumes: number; ended?: Any; suspended?: Any; signal?: Any; writers: Set<Writer> } | null =
-    null;
+  turn: ReadTurn | null = null;
   #writer: Writer = { starts: false };
   #starts = new Map<string, { process?: Any }>();
   #strays = new Map<string, { ended: Any; process?: Any }>();
@@ -170,6 +190,10 @@ export class SessionReader {
   #early = new Map<string, Any[]>();
   #head = 0;
   #answer: { at: number; step: string | null } | null = null;
+  /** Hiding or editing waits to come into force. */
+  #isPending = false;
+  /** 10.5: of the carried messages of this epoch, `hidden` alone says whether they are shown. */
+  #isByFlag = false;
 
   add(record: Any): void {
     if (this.#head > 0 && record.seq !== this.#head + 1) {
@@ -201,7 +225,7 @@ export class SessionReader {
     const open = sectionOf(this.items)
       .calls.filter(({ answer }) => !answer)
       .map(({ id, by, message, index }) => {
-        const isLast = this.items.find((item) => item.id === message)!.turn === this.turns;
+        const isLast = this.items.find((item) => item.id === message)!.turn === this.turn?.number;
         const unstarted = waiting.includes(id) ? "awaiting" : recorded && isLast ? "never-started" : "unrecorded";
         const start = this.#starts.get(`${index} ${message}`);
         const state = by === "provider" ? "provider" : start ? "outcome-unknown" : unstarted;
@@ -214,8 +238,17 @@ export class SessionReader {
   #apply(record: Any): void {
     const { turn } = this;
     switch (record.kind) {
+      case "epoch":
+        this.#begin(record.checkpoint);
+        return;
+      case "turn.prompt":
+        if (turn?.number === record.turn) turn!.prompt = record.prompt;
+        return;
+      case "edit":
+        this.#edit(record);
+        return;
       case "turn.started":
-        this.#startTurn(record.turn);
+        this.#startTurn(record.turn, record.prompt);
         return;
       case "turn.resumed":
         if (turn?.number !== record.turn) return;
@@ -274,6 +307,7 @@ export class SessionReader {
       }
       case "patch": {
         const item = this.items.find(({ id }) => id === record.id);
+        if (item && "hiddenFromModel" in record.metadata) this.#isPending = true;
         if (item) item.metadata = merged(item.metadata, record.metadata);
         else this.#early.set(record.id, [...(this.#early.get(record.id) ?? []), record.metadata]);
         return;
@@ -304,12 +338,128 @@ export class SessionReader {
     const taken = this.items.find(({ id }) => id === wanted);
     if (!taken) return wanted;
     const isSame = taken.call?.message === call?.message && taken.call?.index === call?.index;
-    return taken.synthetic !== undefined && isSame ? null : this.#freeId(`${wanted}~`, call);
+    const at =
+      call && sectionOf(this.items).calls.find((one) => one.message === call.message && one.index === call.index);
+    const isOpen = at !== undefined && !at.answer;
+    return taken.synthetic !== undefined && isSame && !isOpen ? null : this.#freeId(`${wanted}~`, call);
   }
 
-  #startTurn(number: number): void {
+  /** 10.6: everything before is forgotten. */
+  #begin(checkpoint: Any): void {
+    this.items = [];
+    this.#early.clear();
+    this.#over = new Set();
+    this.#answer = null;
+    this.#isPending = checkpoint.pending === true;
+    this.#isByFlag = checkpoint.pending === true;
+    this.#writer = { starts: checkpoint.intents === true };
+    this.turns = isCount(checkpoint.turns) ? checkpoint.turns : 0;
+    this.turn = this.#turnIn(checkpoint.turn);
+    const isQueued = (item: Any): boolean =>
+      isObject(item) && isText(item.id) && item.prompt !== undefined && isText(item.queuedAt);
+    this.queue = new Map(listOf(checkpoint.queue, isQueued).map(({ id, prompt }) => [id, prompt]));
+    this.notes = isObject(checkpoint.notes) ? { ...checkpoint.notes } : {};
+    this.#starts.clear();
+    this.#strays.clear();
+    const isStart = (item: Any): boolean =>
+      isObject(item) && isCount(item.turn) && isText(item.call) && isText(item.name) && isText(item.startedAt);
+    for (const { call, message, index, process } of listOf(checkpoint.started, isStart)) {
+      const runs = processIn(process);
+      if (isText(message)) this.#starts.set(`${isCount(index) ? index : 0} ${message}`, { process: runs });
+      else this.#strays.set(call, { ended: null, process: runs });
+    }
+    const { draft } = checkpoint;
+    this.draft = null;
+    if (
+      !isObject(draft) ||
+      !isText(draft.id) ||
+      !isCount(draft.turn) ||
+      !isCount(draft.n) ||
+      !Array.isArray(draft.parts)
+    )
+      return;
+    this.draft = { id: draft.id, n: draft.n, gap: draft.gap === true, parts: new Map() };
+    this.#addParts(draft.parts);
+  }
+
+  #turnIn(saved: Any): ReadTurn | null {
+    if (!isObject(saved) || !isCount(saved.number) || !isText(saved.startedAt) || !isText(saved.lastAt)) return null;
+    if (!isCount(saved.resumes) || !isPrompt(saved.prompt)) return null;
+    const { number, resumes, prompt, ended, suspended, signal } = saved;
+    const writers = saved.intents === true ? [this.#writer] : [this.#writer, { starts: false }];
+    const turn: ReadTurn = { number, resumes, prompt, writers: new Set(writers) };
+    if (isObject(ended) && isText(ended.outcome)) turn.ended = ended;
+    if (isObject(suspended) && isText(suspended.reason)) turn.suspended = suspended;
+    if (isObject(signal) && isText(signal.signal)) turn.signal = signal;
+    return turn;
+  }
+
+  /** 10.5, 4. */
+  #edit(record: Any): void {
+    const ids = listOf(record.ids, isText);
+    const replaced = this.items.filter(({ id }) => ids.includes(id));
+    const place = this.items.findIndex((item) => replaced.includes(item));
+    if (place < 0) return;
+    const { turn } = this.items[place]!;
+    const shown: Item[] = [];
+    for (const one of listOf(record.shown, (item) => isObject(item) && isText(item.id) && item.message !== undefined)) {
+      if (this.#has(one.id) || shown.some(({ id }) => id === one.id)) continue;
+      const { id, message } = one;
+      const entry = { id, turn, step: record.id, message, metadata: {}, synthetic: record.reason };
+      shown.push({ ...entry, from: "edit", hidden: true, seq: this.#head });
+    }
+    for (const item of replaced) item.replacedBy = shown[0]?.id ?? record.id;
+    this.items.splice(place, 0, ...shown);
+    this.#isPending = true;
+    if (record.now !== true) return;
+    this.#settle();
+    // 10.4: what was started for a call of the old message was started for the same call of the new one.
+    for (const was of replaced) {
+      for (const is of this.items.filter(({ id }) =>
+        (record.shown as Any[]).some((one) => isObject(one) && one.id === id),
+      )) {
+        const free = callsOf(is.message).map(({ id }, index) => ({ id, index }));
+        for (const [index, { id }] of callsOf(was.message).entries()) {
+          const at = free.findIndex((one) => one.id === id);
+          const start = this.#starts.get(`${index} ${was.id}`);
+          if (at < 0) continue;
+          const [to] = free.splice(at, 1);
+          if (!start) continue;
+          this.#starts.delete(`${index} ${was.id}`);
+          this.#starts.set(`${to!.index} ${is.id}`, start);
+        }
+      }
+    }
+  }
+
+  /** 10.5: what was to be hidden, shown or replaced, is so from now on. */
+  #settle(): void {
+    if (!this.#isPending) return;
+    this.#isPending = false;
+    const kept = this.items.filter(({ replacedBy }) => replacedBy === undefined);
+    const pairs = pairsIn(kept);
+    const hidden = new Set(
+      this.items
+        .filter((item) => item.replacedBy !== undefined || item.metadata.hiddenFromModel === true)
+        .map(({ step }) => step),
+    );
+    for (let before = -1; before !== hidden.size; ) {
+      before = hidden.size;
+      for (const { caller, answer } of pairs) if (hidden.has(answer.step)) hidden.add(caller.step);
+      for (const item of kept) {
+        const results = resultsOf(item.message).length;
+        const own = pairs.filter(({ answer }) => answer === item);
+        const isGone = results > 0 && own.length === results && own.every(({ caller }) => hidden.has(caller.step));
+        if (isGone && !speaks(item.message)) hidden.add(item.step);
+      }
+    }
+    for (const item of this.items) item.hidden = hidden.has(item.step);
+  }
+
+  #startTurn(number: number, prompt: string): void {
+    this.#settle();
     this.turns = number;
-    this.turn = { number, resumes: 0, writers: new Set([this.#writer]) };
+    this.turn = { number, resumes: 0, prompt: { id: prompt, message: null }, writers: new Set([this.#writer]) };
     this.draft = null;
     this.#over = new Set();
     this.#starts.clear();
@@ -318,8 +468,9 @@ export class SessionReader {
 
   #message(record: Any): void {
     const carried = flag(record.carried);
-    if (!carried && record.turn > this.turns) this.#startTurn(record.turn);
+    if (!carried && record.turn > this.turns) this.#startTurn(record.turn, record.id);
     if (this.#has(record.id)) return;
+    if (this.turn?.prompt.id === record.id && this.turn!.number === record.turn) this.turn!.prompt = record;
     const { id, turn, step, message } = record;
     const metadata = isObject(record.metadata) ? record.metadata : {};
     const entry: ReadEntry = { id, turn, step, message, metadata };
@@ -329,7 +480,7 @@ export class SessionReader {
     if (isText(record.replacedBy)) entry.replacedBy = record.replacedBy;
     if (isPlace(record.call)) entry.call = record.call;
     if (record.value !== undefined) entry.value = record.value;
-    this.#push(entry, "message", record.hidden === true);
+    this.#push(entry, "message", record.hidden === true, carried === true && this.#isByFlag);
     if (carried) return;
     this.turn?.writers.add(this.#writer);
     if (roleOf(message) !== "assistant") return;
@@ -398,18 +549,20 @@ export class SessionReader {
     if (place) entry.call = place;
     if (record.shown !== undefined && record.value !== undefined) entry.value = record.value;
     if (!call || call.answer) entry.late = true;
-    this.#push(entry, "result");
+    // It may have waited for its call.
+    this.#push(entry, "result", false, false, record.seq);
   }
 
-  #push(entry: ReadEntry, from: Item["from"], hidden = false): void {
+  #push(entry: ReadEntry, from: Item["from"], hidden = false, isByFlag = false, seq = this.#head): void {
     if (this.#has(entry.id)) return;
     let { metadata } = entry;
     for (const early of this.#early.get(entry.id) ?? []) metadata = merged(metadata, early);
-    const item: Item = { ...entry, metadata, from, hidden, seq: this.#head };
+    const item: Item = { ...entry, metadata, from, hidden, seq };
     if (from === "message") {
-      this.#hide(item);
+      this.#hide(item, isByFlag);
       if (this.#isLate(item.message)) item.late = true;
     }
+    if (!item.hidden && item.metadata.hiddenFromModel === true) this.#isPending = true;
     if (from === "message" && roleOf(item.message) === "assistant") {
       const step = item.step === item.id ? -1 : this.items.findLastIndex((one) => one.step === item.step);
       const answer: { at: number; step: string | null } | null = this.#answer;
@@ -427,9 +580,10 @@ export class SessionReader {
   }
 
   /** At once: a message that comes so, and the others of its step that stand beside it. */
-  #hide(item: Item): void {
+  #hide(item: Item, isByFlag: boolean): void {
     const before = this.items.at(-1);
-    item.hidden ||= item.metadata.hiddenFromModel === true || (before?.hidden === true && before.step === item.step);
+    item.hidden ||= !isByFlag && item.metadata.hiddenFromModel === true;
+    item.hidden ||= before?.hidden === true && before.step === item.step;
     for (let at = this.items.length - 1; item.hidden && this.items[at]?.step === item.step; at--)
       this.items[at]!.hidden = true;
   }
@@ -468,7 +622,12 @@ export class SessionReader {
     const draft = this.draft!;
     if (record.n !== draft.n) draft.gap = true;
     draft.n = record.n + 1;
-    for (const one of draft.gap || !Array.isArray(record.parts) ? [] : record.parts) {
+    if (!draft.gap && Array.isArray(record.parts)) this.#addParts(record.parts);
+  }
+
+  #addParts(parts: readonly Any[]): void {
+    const draft = this.draft!;
+    for (const one of parts) {
       if (!isObject(one) || !isCount(one.part)) continue;
       const part = draft.parts.get(one.part) ?? { text: "", reasoning: "" };
       if (isText(one.text)) part.text += one.text;
@@ -485,6 +644,45 @@ export class SessionReader {
   #has(id: string): boolean {
     return this.items.some((item) => item.id === id);
   }
+}
+
+/** Which entry answers which, over all sections. The results of the provider's calls may stand in a later one. */
+function pairsIn(items: readonly Item[]): { caller: Item; answer: Item }[] {
+  const pairs: { caller: Item; answer: Item }[] = [];
+  let calls: Called[] = [];
+  let assistants = new Set<string>();
+  let isClosed = false;
+  for (const [at, item] of items.entries()) {
+    const results = resultsOf(item.message);
+    if (item.late && results.length > 0) continue;
+    const role = roleOf(item.message);
+    if (role === "assistant") {
+      if (isClosed) {
+        calls = calls.filter(({ by, answer }) => by === "provider" && !answer);
+        assistants = new Set();
+        isClosed = false;
+      }
+      assistants.add(item.id);
+      for (const [index, call] of callsOf(item.message).entries())
+        calls.push({ ...call, at, message: item.id, index, answer: null });
+    } else if (role !== "other") isClosed = true;
+    const isPlaced = item.call !== undefined && assistants.has(item.call.message);
+    for (const [n, id] of results.entries()) {
+      const call = isPlaced
+        ? calls.find(({ message, index }) => n === 0 && message === item.call!.message && index === item.call!.index)
+        : answered(calls, id, role === "assistant");
+      if (!call || call.answer) continue;
+      call.answer = item;
+      pairs.push({ caller: items.find((one) => one.id === call.message)!, answer: item });
+    }
+  }
+  return pairs;
+}
+
+function processIn(value: Any): Any {
+  if (!isObject(value) || !isCount(value.pid) || value.pid === 0 || !isText(value.started)) return undefined;
+  const { pid, started } = value;
+  return value.group === true ? { pid, started, group: true } : { pid, started };
 }
 
 /** By its id: of several calls, the first of the newest message. The agent's come first. */

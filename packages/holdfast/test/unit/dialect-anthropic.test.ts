@@ -353,6 +353,19 @@ describe("anthropic: the rest", () => {
     expect(anthropic.same(assistant(use("a", "f", mark)), assistant(use("a", "f", {})))).toBe(false);
   });
 
+  test("same: members that are null, as the API has them in its answers, say nothing", () => {
+    const answer = { role: "assistant", content: [{ type: "text", text: "a", citations: null }], stop_sequence: null };
+    expect(anthropic.same(answer as never, { role: "assistant", content: "a" })).toBe(true);
+    const told = (block: object) => user({ type: "tool_result", tool_use_id: "a", content: [block] } as never);
+    const nulls = { type: "text", text: "a", citations: null, cache_control: null };
+    expect(anthropic.same(told(nulls), told({ type: "text", text: "a" })), "in a result").toBe(true);
+    const called = (input: unknown) => ({
+      role: "assistant",
+      content: [{ type: "tool_use", id: "a", name: "x", input }],
+    });
+    expect(anthropic.same(called({ path: null }) as never, called({}) as never), "what a tool is given").toBe(false);
+  });
+
   test("role, text, check", () => {
     expect(anthropic.role(user(result("a"), text("b")))).toBe("tool");
     expect(anthropic.role(user(text("b")))).toBe("user");

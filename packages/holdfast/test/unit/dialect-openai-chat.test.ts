@@ -214,4 +214,33 @@ describe("openai-chat: the rest", () => {
     expect(openaiChat.check(user(undefined))).toBe("content is missing");
     expect(openaiChat.check(user([{ type: "input_text", text: "x" }]))).toMatch(/another dialect/);
   });
+
+  test("same: what the SDK's own runner puts in and leaves out", () => {
+    const calls = [{ id: "a", type: "function", function: { name: "look", arguments: "{}" } }];
+    const sent = { role: "assistant", content: null, tool_calls: calls } as Message;
+    const came = {
+      ...{
+        role: "assistant",
+        content: null,
+        refusal: null,
+        annotations: [],
+        audio: null,
+        function_call: null,
+        parsed: null,
+      },
+      tool_calls: calls.map((one) => ({ ...one, function: { ...one.function, parsed_arguments: {} } })),
+    };
+    expect(openaiChat.same(sent, came as Message)).toBe(true);
+    expect(openaiChat.same({ role: "assistant", tool_calls: calls } as Message, came as Message)).toBe(true);
+    expect(openaiChat.same({ role: "assistant", content: "", tool_calls: calls } as Message, came as Message)).toBe(
+      true,
+    );
+    expect(openaiChat.same({ ...sent, content: "let me see" }, came as Message)).toBe(false);
+    expect(openaiChat.same({ ...sent, refusal: "no" } as Message, came as Message)).toBe(false);
+    const heard = { role: "assistant", audio: { id: "audio_1", data: "UklGRg==", transcript: "hi" } } as never;
+    expect(openaiChat.same(heard, { role: "assistant", content: null, audio: { id: "audio_1" } } as never)).toBe(true);
+    expect(openaiChat.same(heard, { role: "assistant", content: null, audio: { id: "audio_2" } } as never)).toBe(false);
+    const said = { role: "assistant", content: "x", tool_calls: [] } as Message;
+    expect(openaiChat.same(said, { role: "assistant", content: "x" })).toBe(true);
+  });
 });

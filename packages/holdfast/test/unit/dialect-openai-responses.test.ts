@@ -248,4 +248,40 @@ describe("openai-responses: the rest", () => {
     expect(openaiResponses.same(said(1), said(1))).toBe(true);
     expect(openaiResponses.same(said(1), said(2))).toBe(false);
   });
+
+  test("check: what another SDK made is refused, not read as the assistant's", () => {
+    const refused: [item: unknown, why: RegExp][] = [
+      [{ type: "function_call", name: "look", arguments: "{}" }, /call_id is missing/],
+      [{ type: "function_call", callId: "a", name: "look", arguments: "{}" }, /callId is another SDK's/],
+      [{ type: "function_call", call_id: "a", arguments: "{}" }, /name is missing/],
+      [{ type: "function_call_result", callId: "a", output: "x" }, /another SDK's/],
+      [{ type: "computer_call_result", callId: "a" }, /another SDK's/],
+      [{ type: "function_call_output", output: "x" }, /call_id is missing/],
+      [{ type: "mcp_approval_response", approve: true }, /approval_request_id/],
+      [{ type: "human", content: "hello" }, /another SDK's/],
+      [{ lc: 1, type: "constructor", id: ["langchain_core"], kwargs: {} }, /another SDK's/],
+    ];
+    for (const [item, why] of refused) expect(openaiResponses.check(item as Item)).toMatch(why);
+    const taken = [
+      { type: "local_shell_call_output", id: "a", output: "x" },
+      { type: "tool_search_call", id: "a", call_id: null, execution: "server", arguments: {} },
+      { type: "some_new_call", id: "a" },
+    ];
+    for (const item of taken) expect(openaiResponses.check(item as Item)).toBeNull();
+  });
+
+  test("same: null is as good as nothing, and so are lists that a response has though they are empty", () => {
+    const part = { type: "output_text", text: "hi" };
+    const bare = { type: "message", role: "assistant", content: [part] } as Item;
+    const full = {
+      ...bare,
+      id: null,
+      status: null,
+      content: [{ ...part, annotations: [], logprobs: [], parsed: null }],
+    };
+    expect(openaiResponses.same(bare, full as Item)).toBe(true);
+    expect(openaiResponses.same(bare, { ...full, id: "msg_1" } as Item)).toBe(false);
+    const cited = { ...bare, content: [{ ...part, annotations: [{ type: "url_citation" }] }] };
+    expect(openaiResponses.same(bare, cited as Item)).toBe(false);
+  });
 });

@@ -156,7 +156,8 @@ const responsesVoice: Voice = {
       items.push({
         type: "function_call",
         id: `fc_${serial}_${index}`,
-        ...(call.id === null ? {} : { call_id: call.id }),
+        // Without one it is no item of this API.
+        call_id: call.id ?? `no id of ${call.name}`,
         name: call.name,
         arguments: argumentsOf(call),
       });
@@ -164,9 +165,9 @@ const responsesVoice: Voice = {
     if (after !== null) items.push(said(`msg_${serial}_2`, after));
     return items;
   },
-  result: ({ id }, text) => ({
+  result: ({ id, name }, text) => ({
     type: "function_call_output",
-    ...(id === null ? {} : { call_id: id }),
+    call_id: id ?? `no id of ${name}`,
     output: text,
   }),
   atoms: (view) => [...view],

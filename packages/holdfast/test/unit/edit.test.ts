@@ -25,7 +25,8 @@ function lived(voice: Voice): Edited {
 }
 
 function edit(life: Life, ids: readonly string[], shown: readonly unknown[], now = true): readonly string[] {
-  const record = editRecord(life.conversation, ids, shown, { reason: "shorter", now }, life.store);
+  const stored = shown.map((message) => life.stored(message));
+  const record = editRecord(life.conversation, ids, stored, { reason: "shorter", now }, () => life.newId());
   life.write(record);
   return record.ids;
 }

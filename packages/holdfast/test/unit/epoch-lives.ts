@@ -1,10 +1,11 @@
-import type { Entry } from "../../src/dialects/dialect.ts";
+import type { Dialect, Entry } from "../../src/dialects/dialect.ts";
 import { dialectNamed } from "../../src/dialects/index.ts";
 import { HoldfastError } from "../../src/errors.ts";
 import type { JournalRecord, Json } from "../../src/journal/record.ts";
-import type { Stored } from "../../src/session/carried.ts";
+import { givenTo } from "../../src/session/carried.ts";
 import { Conversation } from "../../src/session/conversation.ts";
 import { replacement } from "../../src/session/epoch.ts";
+import { Intake } from "../../src/session/intake.ts";
 import { isShown } from "../../src/session/item.ts";
 import { messagesOf, type Life as View } from "../../src/session/messages.ts";
 import type { SessionRecord } from "../../src/session/records.ts";
@@ -60,6 +61,7 @@ export class Life {
     this.voice = voice;
     this.#name = name;
     this.#judge = judges[voice.dialect.name]!;
+    this.#intake = new Intake<unknown>(voice.dialect as Dialect<unknown>, null);
     this.conversation = this.empty();
     if (begun) this.write({ kind: "session", dialect: voice.dialect.name, title: "a life", cwd: "/work" });
   }
@@ -68,15 +70,11 @@ export class Life {
     return new Conversation<unknown>(dialectNamed as never);
   }
 
-  readonly store: Stored<unknown> = {
-    message: (message) => {
-      const { dialect } = this.voice;
-      const why = dialect.check(message);
-      if (why !== null) throw new HoldfastError("MESSAGE_UNFIT", why);
-      return { stored: dialect.encode ? dialect.encode(message) : (message as Json), redacted: false };
-    },
-    newId: () => this.newId(),
-  };
+  readonly #intake: Intake<unknown>;
+
+  stored(message: unknown): Json {
+    return this.#intake.message(message).stored;
+  }
 
   newId(): string {
     this.#ids += 1;
@@ -101,9 +99,9 @@ export class Life {
   replace(items: readonly unknown[], options: Partial<Parameters<typeof replacement>[2]> = {}): SessionRecord[] {
     const records = replacement(
       this.conversation,
-      items,
+      givenTo(this.conversation, items, this.#intake),
       { reason: "compaction", life: LIVE, undo: this.conversation.epochSeq || 1, ...options },
-      this.store,
+      () => this.newId(),
     );
     this.begin(records);
     return records;
@@ -112,7 +110,7 @@ export class Life {
   undo(view: View = LIVE): void {
     const from = undoFrom(this.conversation);
     const old = undone(this.records.slice(from - 1), this.conversation.epochSeq, this.empty());
-    this.begin(undoRecords(old, { life: view }, this.store));
+    this.begin(undoRecords(old, { life: view }, () => this.newId()));
   }
 
   /** As a process finds it that knows only the current epoch. */
@@ -133,9 +131,8 @@ export class Life {
 
   message(message: unknown, rest: { step?: string; id?: string; model?: string } = {}): string {
     const id = rest.id ?? this.newId();
-    const { stored } = this.store.message(message);
     const { turns: turn } = this.conversation;
-    this.write({ kind: "message", id, turn, step: id, message: stored, ...rest });
+    this.write({ kind: "message", id, turn, step: id, message: this.stored(message), ...rest });
     return id;
   }
 
@@ -164,7 +161,8 @@ export class Life {
     // Nobody asks a model without a question.
     const isAsked = last !== undefined && last.role !== "assistant" && this.view().length > 0;
     if (isOpen || !isAsked) this.message(dialect.boundary("go on"));
-    const messages = this.#judge.signed(this.voice.step(made, this.records.length), this.view());
+    // A fork knows the steps of its source, so that no two responses of the model share an id.
+    const messages = this.#judge.signed(this.voice.step(made, this.steps.length), this.view());
     this.steps.push(messages);
     const of = this.newId();
     const ids = messages.map((message) => this.message(message, oneByOne ? {} : { step: of }));

@@ -70,8 +70,8 @@ function change(life: Life, one: Change): Life {
       const { step } = entries[one.where % entries.length] ?? { step: "none" };
       const ids = entries.filter((entry) => entry.step === step).map(({ id }) => id);
       const { now } = one;
-      const shown = one.where % 2 ? [] : [voice.user("in other words")];
-      life.write(editRecord(conversation, ids, shown, { reason: "shorter", now }, life.store));
+      const shown = one.where % 2 ? [] : [life.stored(voice.user("in other words"))];
+      life.write(editRecord(conversation, ids, shown, { reason: "shorter", now }, () => life.newId()));
       return life;
     }
     case "hide": {

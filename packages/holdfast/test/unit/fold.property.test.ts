@@ -9,7 +9,7 @@ import { holds, seedOf } from "../seed.ts";
 import { voices } from "./dialect-voices.ts";
 import { call, step } from "./epoch-lives.ts";
 import { anyRecords } from "./fold-arbitraries.ts";
-import { Book } from "./fold-book.ts";
+import { Book, type Written } from "./fold-book.ts";
 
 /** C29, C30: whatever the records are, the fold takes them, and what is repaired stays so. */
 const seed = seedOf(import.meta.url, "unit");
@@ -69,7 +69,9 @@ describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s",
     holds(
       fc.property(anyRecords(voice), (any) => {
         // What the application changes at the start of a turn is its own to keep whole: edit.ts sees to that.
-        const records = any.filter(({ kind }) => kind !== "edit" && kind !== "patch");
+        const isPending = ({ kind, checkpoint }: Written): boolean =>
+          kind === "edit" || kind === "patch" || checkpoint?.pending === true;
+        const records = any.filter((record) => !isPending(record));
         const book = new Book(dialect);
         book.write(...records);
         const entries = repairForPrompt(book.conversation);

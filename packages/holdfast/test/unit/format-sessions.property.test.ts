@@ -13,11 +13,9 @@ import { Book, type Written } from "./fold-book.ts";
 const seed = seedOf(import.meta.url, "unit");
 const voice = voices.find(({ dialect }) => dialect.name === "anthropic")!;
 
-/** Of hiding that comes into force later, of edits and of checkpoints the other reader knows nothing; and `shown` of a tool is a result, or nothing. */
-function isRead({ kind, metadata, shown }: Written): boolean {
-  if (kind === "tool.ended" && shown) return voice.dialect.role(shown) === "tool";
-  if (kind === "patch") return !("hiddenFromModel" in Object(metadata));
-  return kind !== "edit" && kind !== "epoch";
+/** `shown` of a tool is a result, or nothing. */
+function isRead({ kind, shown }: Written): boolean {
+  return kind !== "tool.ended" || !shown || voice.dialect.role(shown) === "tool";
 }
 
 test("a reader that follows FORMAT.md finds the same entries, open calls, drafts and ends of turns", () => {
@@ -60,6 +58,11 @@ test("a reader that follows FORMAT.md finds the same entries, open calls, drafts
       expect(conversation.queue.map(({ id }) => id)).toEqual([...reader.queue.keys()]);
       expect(conversation.attributes.notes).toEqual(reader.notes);
       expect(conversation.turns).toBe(reader.turns);
+      // Where the message of a prompt came before its turn, or never, or was changed since, nobody has to know of it.
+      const { prompt } = reader.turn ?? {};
+      const isChanged = book.records.some(({ kind }) => kind === "edit" || kind === "patch" || kind === "repair");
+      if (prompt && prompt.message !== null && !isChanged)
+        expect(prompt).toMatchObject({ id: turn!.prompt.id, message: turn!.prompt.message });
     }),
     seed,
     500,

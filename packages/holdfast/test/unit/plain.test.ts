@@ -116,11 +116,11 @@ describe("S5: what JSON keeps is taken", () => {
     expect(encode({ kind: "note", value: -0 })).toContain('"value":0');
   });
 
-  test("1000 levels are taken; one more is refused, and the limit is named", () => {
-    expect(encode({ kind: "note", value: nested(1000) })).toContain('"value"');
-    const error = refusalOf({ kind: "note", value: nested(1001) });
+  test("1008 levels are taken; one more is refused, and the limit is named", () => {
+    expect(encode({ kind: "note", value: nested(1008) })).toContain('"value"');
+    const error = refusalOf({ kind: "note", value: nested(1009) });
     expect(error.code).toBe("RECORD_NOT_JSON");
-    expect(error.message).toContain("1000 levels");
+    expect(error.message).toContain("1008 levels");
   });
 
   test("nesting that would overflow the stack is refused like any other", () => {

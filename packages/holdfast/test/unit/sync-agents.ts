@@ -127,6 +127,11 @@ export function said(entries: readonly Entry<Made>[]): Made[] {
   return entries.filter(({ synthetic }) => synthetic === undefined).map(({ message }) => message);
 }
 
+/** What the application has in its array: without what it has changed or left out. */
+export function inArray(entries: readonly Entry<Made>[]): Made[] {
+  return entries.filter(({ replacedBy }) => replacedBy === undefined).map(({ message }) => message);
+}
+
 /** The real disk, on which the write of a journal fails that brings the count to 0: there is no space for that one. */
 export function fullAt(count: { left: number }): Disk {
   return {

@@ -1,7 +1,7 @@
 import { openFolderStore, openStore, openStoreWith, type Session } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { place } from "../place.ts";
-import { fullAt, judged, type Made, marked, Speaker, said, spoken, World } from "./sync-agents.ts";
+import { fullAt, inArray, judged, type Made, marked, Speaker, said, spoken, World } from "./sync-agents.ts";
 
 const clone = (messages: Made[]): Made[] => structuredClone(messages);
 const stepsOf = (session: Session<Made>): string[] => session.entries.map(({ step }) => step);
@@ -465,15 +465,24 @@ describe.each(spoken)("sync in %s", (_name, voice) => {
     const ids = session.entries.map(({ id }) => id);
     const pruned = [...array];
     pruned[2] = result("a", "[cleared]");
-    expect((await session.sync(pruned)).epoch).toBe(true);
-    expect(session.entries.map(({ message }) => message)).toEqual(pruned);
-    expect(session.entries.map(({ id }) => ids.indexOf(id))).toEqual([0, 1, -1, 3]);
+    expect(await session.sync(pruned)).toMatchObject({ epoch: false, appended: { length: 1 } });
+    expect(inArray(session.entries)).toEqual(pruned);
+    expect(
+      session.entries.map(({ id }) => ids.indexOf(id)),
+      "the original stays, marked",
+    ).toEqual([0, 1, -1, 2, 3]);
+    expect(session.entries[3]!.replacedBy).toBe(session.entries[2]!.id);
     expect(judged(voice, session.messages)).toEqual([]);
+    const killed = await world.kill(session);
+    expect(await killed.sync(clone(pruned), { rewrite: "error" })).toEqual({ appended: [], epoch: false });
     const grown = says("one and more")[0];
     for (const name of Object.keys(pruned[3])) delete pruned[3][name];
     Object.assign(pruned[3], grown);
     expect((await session.sync(pruned)).epoch).toBe(true);
-    expect(session.entries.map(({ message }) => message)).toEqual([...pruned.slice(0, 3), grown]);
+    expect(
+      session.entries.map(({ message }) => message),
+      "nobody needs the original in the new epoch",
+    ).toEqual([...pruned.slice(0, 3), grown]);
     expect(session.turn).toBeNull();
   });
 
@@ -525,6 +534,50 @@ describe.each(spoken)("sync in %s", (_name, voice) => {
     expect(await again.sync([]), "known by now").toMatchObject({ epoch: true });
   });
 
+  test("R14 g: the first sync of a process drops nothing that is recorded, unless it says so", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const array = [user("1"), ...calls("a"), result("a", "A"), ...says("one"), user("2"), ...says("two")];
+    await session.sync(array);
+    const forgotten: Made[][] = [
+      [user("1")],
+      [user("1"), ...says("what can I do?")],
+      array.slice(0, -1),
+      array.slice(0, 4),
+      [...array.slice(0, 4), user("3")],
+      [user("in short"), ...array.slice(-2)],
+      [array[0], ...array.slice(4)],
+      [...array.slice(0, 2), result("a", "[cleared]"), ...array.slice(3)],
+      [...array.slice(1), user("3")],
+    ];
+    for (const strange of forgotten) {
+      const again = await world.kill(session);
+      const { messages } = again;
+      const refused = again.sync(clone(strange));
+      await expect(refused).rejects.toMatchObject({ code: "SYNC_REWRITE", facts: { session: session.id } });
+      await refused.catch(({ facts }) => expect(facts.dropped).toBeGreaterThan(0));
+      expect(again.messages).toEqual(messages);
+      expect(await again.sync(clone([...messages]), { rewrite: "error" })).toEqual({ appended: [], epoch: false });
+      await again.sync(clone(strange));
+      expect(inArray(again.entries), "loaded once, it may be changed").toEqual(strange);
+      const meant = await world.kill(session);
+      await meant.sync(clone(strange), { rewrite: "epoch" });
+      expect(inArray(meant.entries)).toEqual(strange);
+    }
+    const more = [system("be kind"), ...clone(array), user("3")];
+    expect(await (await world.kill(session)).sync(more), "it drops nothing").toMatchObject({ appended: { length: 2 } });
+  });
+
+  test("R14 g: of a fork, too", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const array = [user("1"), ...says("one"), user("2"), ...says("two")];
+    await session.sync(array);
+    const fork = await world.store.fork<Made>(session.id);
+    await expect(fork.sync(clone(array.slice(0, 2)))).rejects.toMatchObject({ code: "SYNC_REWRITE" });
+    expect(await fork.sync(clone(array))).toEqual({ appended: [], epoch: false });
+  });
+
   test('R14 g: with rewrite: "error" nothing is recorded, and the place is named', async () => {
     await using world = new World();
     const session = await world.create(voice);
@@ -554,7 +607,7 @@ describe.each(spoken)("sync in %s", (_name, voice) => {
     await session.sync([user("1"), ...says("one"), ...two]);
     const ids = session.entries.map(({ id }) => id);
     const resumed = await world.kill(session);
-    await resumed.sync([user("in short"), ...clone(two), user("3")]);
+    await resumed.sync([user("in short"), ...clone(two), user("3")], { rewrite: "epoch" });
     expect(resumed.entries.slice(1, -1).map(({ id }) => id)).toEqual(ids.slice(2));
     expect(resumed.turn?.number).toBe(3);
   });

@@ -63,19 +63,21 @@ function orderFaults(said: readonly Tried<Said>[], byId: ReadonlyMap<string, rea
   return faults;
 }
 
+/** An epoch may bring it along in a record of its own: then it was not put there once more. */
+function isPut({ kind, carried }: JournalRecord): boolean {
+  return kind === "queue.put" && carried !== true;
+}
+
 /** The queue of a history: what was put in and not taken out, in order. */
 export function queueOf(history: readonly JournalRecord[]): string[] {
   const taken = new Set(history.filter(({ kind }) => kind === "queue.take").map(({ id }) => id));
-  return history.filter(({ kind, id }) => kind === "queue.put" && !taken.has(id)).map(({ id }) => String(id));
+  return history.filter((record) => isPut(record) && !taken.has(record["id"])).map(({ id }) => String(id));
 }
 
 function queueFaults({ log, history, reading }: Evidence): Fault[] {
   const fault = (message: string): Fault => ({ what: "queue", message });
   const faults: Fault[] = [];
-  const puts = Map.groupBy(
-    history.filter(({ kind }) => kind === "queue.put"),
-    ({ id }) => id,
-  );
+  const puts = Map.groupBy(history.filter(isPut), ({ id }) => id);
   const takes = Map.groupBy(
     history.filter(({ kind }) => kind === "queue.take"),
     ({ id }) => id,

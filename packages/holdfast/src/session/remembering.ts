@@ -1,0 +1,26 @@
+import type { Dialect } from "../dialects/dialect.ts";
+
+/**
+ * The dialect, which remembers what it has said of a message: what goes through a whole conversation at every change of its past asks it of the new messages alone (P7). Recorded messages do not change.
+ */
+export function remembering<M>(dialect: Dialect<M>): Dialect<M> {
+  return {
+    ...dialect,
+    role: remembered((message) => dialect.role(message)),
+    text: remembered((message) => dialect.text(message)),
+    calls: remembered((message) => dialect.calls(message)),
+    results: remembered((message) => dialect.results(message)),
+  };
+}
+
+function remembered<M, T>(ask: (message: M) => T): (message: M) => T {
+  const answers = new WeakMap<object, { readonly answer: T }>();
+  return (message) => {
+    if (typeof message !== "object" || message === null) return ask(message);
+    const known = answers.get(message);
+    if (known) return known.answer;
+    const answer = ask(message);
+    answers.set(message, { answer });
+    return answer;
+  };
+}
