@@ -149,9 +149,11 @@ describe.each(stores)("the store is %s in the working folder", (kind, urlOf) => 
       for (const tool of ["read", "search"] as const)
         expect(await agent.call(tool, { path, pattern: "." }), `${tool} ${path}`).toMatch(/failed|Nothing found/);
     }
-    expect(taken(url, agent.id)).toBe("SESSION_BUSY");
+    // A database that has two names is not opened by anybody.
+    if (kind === "a folder") expect(taken(url, agent.id)).toBe("SESSION_BUSY");
     expect(await agent.call("search", { pattern: "." })).toMatch(/^a\.txt:1: needle(\n\[.*\])?$/);
     expect(await agent.call("search", { pattern: ".", path: folder })).toMatch(/^a\.txt:1: needle(\n\[.*\])?$/);
+    rmSync(join(work, "database.txt"), { force: true });
     expect(taken(url, agent.id)).toBe("SESSION_BUSY");
   });
 });
