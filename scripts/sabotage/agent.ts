@@ -127,8 +127,8 @@ export const agentSabotages: readonly Sabotage[] = [
     name: "terminal: escape sequences reach the terminal",
     room: cli,
     file: "terminal/plain.ts",
-    find: '    .replace(ESCAPES, "")\n',
-    replace: "",
+    find: "  return withoutEscapes(text.toWellFormed())",
+    replace: "  return text.toWellFormed()",
     look: ["packages/cli/test/unit/terminal"],
   },
   {

@@ -21,6 +21,8 @@ export interface Config {
   readonly windowTokens: number | undefined;
   /** Names of variables that commands see beside those that they always see. */
   readonly passEnv: readonly string[];
+  /** Credentials are replaced before anything is written to the journal. */
+  readonly redact: boolean;
   /** Milliseconds that the offline model takes for each delta. */
   readonly offlineDelayMs: number;
   /** HOLDFAST_DEBUG: stack traces and internals, to stderr. */
@@ -107,6 +109,13 @@ export const settings: readonly Setting[] = [
     kind: "list",
     fallback: [],
     what: "names of variables that commands see beside the usual ones (see below)",
+  },
+  {
+    key: "redact",
+    env: "HOLDFAST_REDACT",
+    kind: "switch",
+    fallback: false,
+    what: "replace what looks like a credential before it is written to the journal; the model does not see it again either",
   },
   {
     key: "offlineDelayMs",

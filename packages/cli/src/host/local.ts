@@ -8,6 +8,7 @@ import type { Config } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { type ResolvedModel, resolveModel } from "../models/resolve.ts";
 import { sessionOutputs } from "../outputs.ts";
+import { redaction } from "../store/open.ts";
 import { titleForFork } from "../store/session-id.ts";
 import { readable } from "../store/usage.ts";
 import { checkRule } from "../tools/permission.ts";
@@ -38,7 +39,7 @@ export async function openLocalHost({ config, asks }: LocalHostOptions): Promise
   }
   // What the SDK would print in the middle of an answer; it is for those who look for a fault.
   if (!config.debug) globalThis.AI_SDK_LOG_WARNINGS = false;
-  const store = await openStore(config.store, { app: APP });
+  const store = await openStore(config.store, { app: APP, ...redaction(config) });
   return new LocalHost(store, config, asks);
 }
 

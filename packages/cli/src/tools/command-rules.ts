@@ -48,7 +48,13 @@ export function allowsCommand(rule: Rule, words: Words): boolean {
 }
 
 /** `..`, also as what the shell finds for `.?` or `.*`. */
-const LEADS_UP = /(?:^|[/=:])\.(?:\.(?:\/|$)|[^/]*\0)/u;
+function leadsUp(word: string): boolean {
+  if (/(?:^|[/=:])\.\.(?:\/|$)/u.test(word)) return true;
+  return word.split("/").some((name) => {
+    const dot = /(?:^|[=:])\./u.exec(name);
+    return dot !== null && name.lastIndexOf(EXPANDED) > dot.index;
+  });
+}
 
 /** Within a word a wildcard stays inside of a folder: `rm build/*` is not `rm build/../src`. */
 function allowsWord(wanted: string, word: string): boolean {
@@ -57,7 +63,7 @@ function allowsWord(wanted: string, word: string): boolean {
   const pieces = wanted.split(WILD);
   if (pieces.length === 1 || !isJoinedBy(pieces, word)) return false;
   const slashes = (text: string): number => text.split("/").length;
-  return slashes(wanted) === slashes(word) && !LEADS_UP.test(word) && !word.includes(`${EXPANDED}~`);
+  return slashes(wanted) === slashes(word) && !leadsUp(word) && !word.includes(`${EXPANDED}~`);
 }
 
 /** `+` too: `vim +!sh`, `less +!sh`. A wildcard of the shell finds a file that is called like an option. */

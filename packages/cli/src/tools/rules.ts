@@ -20,7 +20,7 @@ export interface Rule {
 
 /** Null if it is none. */
 export function parseRule(text: string): Rule | null {
-  const [, tool, , pattern] = /^\s*([A-Za-z_][\w.:/-]*|\*)\s*(\(([\s\S]*)\))?\s*$/u.exec(text) ?? [];
+  const [, tool, , pattern] = /^([A-Za-z_][\w.:/-]*|\*)\s*(\(([\s\S]*)\))?$/u.exec(text.trim()) ?? [];
   if (tool === undefined) return null;
   if (pattern === undefined) return { text, tool, pattern: null, isExact: false, commands: [] };
   if (tool === "*" || pattern.trim() === "") return null;
