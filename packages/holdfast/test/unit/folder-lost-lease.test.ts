@@ -1,9 +1,9 @@
-import { existsSync, mkdirSync, utimesSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, renameSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { HoldfastError, type JournalRecord, newId, openFolderStore } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
 import { expect, test } from "vitest";
-import { place } from "../place.ts";
+import { place, treeOf } from "../place.ts";
 
 /** Locks that keep nobody out: what is left when every lock was given away (decision 6). Each disk is a process of its own. */
 const lostLocks = (): Disk => ({
@@ -72,4 +72,19 @@ test("P6: gc that lost its lease does not remove the session that another proces
   await using collector = await openFolderStore(here.path, { disk, catalogue: false });
   expect(await collector.gc()).toEqual({ removed: [] });
   expect(existsSync(join(folder, "000001.jsonl"))).toBe(true);
+});
+
+test("S12: a new epoch is not begun in a backup that somebody put in the place of the session", async () => {
+  using here = place();
+  const id = newId();
+  const folder = join(here.path, "sessions", id);
+  await using store = await openFolderStore(here.path, { catalogue: false });
+  const journal = await store.create(id, [{ kind: "session" }]);
+  cpSync(folder, join(here.path, "backup"), { recursive: true });
+  await journal.append({ kind: "message", n: 0 });
+  renameSync(folder, join(here.path, "away"));
+  renameSync(join(here.path, "backup"), folder);
+  const before = treeOf(folder);
+  expect(await codeOf(journal.epoch(() => [{ kind: "epoch", reason: "clear" }]))).toBe("FILE_REPLACED");
+  expect(treeOf(folder)).toEqual(before);
 });
