@@ -24,6 +24,13 @@ const BOUNDS = ["unit/disk-rules", "unit/scan-file", "unit/frames", "unit/json-t
 
 export const sabotages: readonly Sabotage[] = [
   {
+    name: "store: one that everybody can write to is opened",
+    file: "disk/file-rules.ts",
+    find: "if ((mode & 0o002) === 0 && ((mode & 0o020) === 0 || group === owner)) return;",
+    replace: "if (mode >= 0) return;",
+    look: ["unit/store-owner"],
+  },
+  {
     name: "order: a clock that is set back turns the order of lists around",
     file: "journal/order.ts",
     find: "if (wallMs + this.#ahead < this.#newestMs) this.#pass(wallMs, this.#newestMs);",
