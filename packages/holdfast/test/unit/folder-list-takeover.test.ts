@@ -59,5 +59,11 @@ test.each([
 
 /** Each disk is a process with its own kernel: the locks of a process that was killed are gone. */
 function process_(): Disk {
-  return { ...nodeDisk, lock: () => ({ release() {} }), isLocked: () => false, hardLock: async () => null, isHardLocked: () => false };
+  return {
+    ...nodeDisk,
+    lock: () => ({ release() {} }),
+    isLocked: () => false,
+    hardLock: async () => null,
+    isHardLocked: () => false,
+  };
 }

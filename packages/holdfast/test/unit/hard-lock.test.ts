@@ -26,7 +26,9 @@ test("P6: a hard lock that is given up while it is asked for is free at once, al
   expect(await nodeDisk.hardLock(path, unwanted.signal)).toBeNull();
 });
 
-test("many hard locks asked for at once start one child at a time, and one that is given up starts none", async ({ skip }) => {
+test("many hard locks asked for at once start one child at a time, and one that is given up starts none", async ({
+  skip,
+}) => {
   if (!hasFlock) skip("not run: no program flock here");
   using here = place();
   const module = process.getBuiltinModule("node:child_process");

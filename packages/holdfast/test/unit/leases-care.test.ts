@@ -70,15 +70,18 @@ test("gc does not fail when another process removes the same leftover first", as
 test.each([
   ["folder", openFolderStore, "leases"],
   ["sqlite", openSqliteStore, "store-leases"],
-] as const)("a %s store whose folder of leases was removed while it was open makes it again", async (_, open, leases) => {
-  using here = place();
-  const path = join(here.path, "store");
-  await using store = await open(path);
-  const id = newId();
-  await (await store.create(id, [{ kind: "session" }])).close();
-  rmSync(leases === "leases" ? join(path, leases) : join(here.path, leases), { recursive: true });
-  const { journal } = await store.open(id);
-  await journal.append({ kind: "message" });
-  await journal.close();
-  expect((await store.read(id)).records.at(-1)?.kind).toBe("closed");
-});
+] as const)(
+  "a %s store whose folder of leases was removed while it was open makes it again",
+  async (_, open, leases) => {
+    using here = place();
+    const path = join(here.path, "store");
+    await using store = await open(path);
+    const id = newId();
+    await (await store.create(id, [{ kind: "session" }])).close();
+    rmSync(leases === "leases" ? join(path, leases) : join(here.path, leases), { recursive: true });
+    const { journal } = await store.open(id);
+    await journal.append({ kind: "message" });
+    await journal.close();
+    expect((await store.read(id)).records.at(-1)?.kind).toBe("closed");
+  },
+);

@@ -22,7 +22,9 @@ test("a thread that is ended without closing the store is no longer one of its u
   using here = place();
   const file = join(here.path, "store.db");
   const id = newId();
-  const source = new URL(`data:text/javascript,${encodeURIComponent(THREAD.replaceAll('"holdfast"', JSON.stringify(import.meta.resolve("holdfast"))))}`);
+  const source = new URL(
+    `data:text/javascript,${encodeURIComponent(THREAD.replaceAll('"holdfast"', JSON.stringify(import.meta.resolve("holdfast"))))}`,
+  );
   const thread = new Worker(source, { workerData: { file, id }, execArgv: ["--conditions=holdfast-source"] });
   await new Promise((resolve, reject) => {
     thread.once("message", resolve);

@@ -44,7 +44,7 @@ async function removeLeases(database: Database, leases: Leases, nowMs: number): 
   const { rows, file } = database;
   let failure: HoldfastError | null = null;
   const inWords = (error: unknown): HoldfastError =>
-    diskFailure(error, WHAT, `${file}-leases`, "No session is affected, and everything else was collected.");
+    diskFailure(error, WHAT, file, "No session is affected, and everything else was collected.");
   let ids: readonly string[] = [];
   try {
     leases.tidy(nowMs);
