@@ -221,6 +221,27 @@ export const sabotages: readonly Sabotage[] = [
     look: ["unit/folder-tail"],
   },
   {
+    name: "pack: the tail is removed before its segment is gone for good",
+    file: "stores/folder/pack.ts",
+    find: "    disk.remove(path);\n    disk.syncFolder(folder);\n",
+    replace: "    disk.remove(path);\n",
+    look: ["unit/folder-names-cut"],
+  },
+  {
+    name: "adopt: a session that was created meanwhile is replaced",
+    file: "stores/folder/adopt.ts",
+    find: "    if (disk.stat(target) && !removeUnborn(disk, target)) throw sessionExists(id);\n",
+    replace: "    if (disk.stat(target)) removeTree(disk, target);\n",
+    look: ["unit/folder-lost-lease"],
+  },
+  {
+    name: "lists: a row of a session that is being taken over is kept",
+    file: "stores/folder/summary.ts",
+    find: "closed && isTakenOver ? { isPassing: true } : {}",
+    replace: "closed && !isTakenOver ? {} : {}",
+    look: ["unit/folder-list-takeover"],
+  },
+  {
     name: "the hard lock is given away by a close",
     file: "disk/hard-lock.ts",
     find: "  if (isOpen && status === 0 && isNamed(path, fd)) return { release };\n",
