@@ -127,7 +127,6 @@ class Agent {
         return;
       case "repeat":
         if (array.length > 0) array.push(where % 2 ? array[at] : structuredClone(array[at]));
-        if (dialect.name === "openai-responses") for (const one of array.splice(-1)) array.push(withoutId(one));
         return;
       case "clone":
         this.#array = structuredClone(array);
