@@ -107,7 +107,9 @@ export class RecordedArray<M> {
     }
     const known = slots && this.#differenceFrom(slots, same, comparison);
     if (known && this.#isOfThisArray(known, comparison.array)) return known;
-    const loaded = this.#loaded(comparison);
+    const loaded =
+      this.#loaded(comparison, "as it is") ??
+      (known && isInPlace(known) ? null : this.#loaded(comparison, "once arranged"));
     if (loaded) {
       this.take(loaded);
       return null;
@@ -168,19 +170,24 @@ export class RecordedArray<M> {
     return (isShared && !isFrozen) || slots.length - known > (matches.length - known) * JOINED_MAX;
   }
 
-  #loaded(comparison: Comparison<M>): Slot<M>[] | null {
+  /** "once arranged": it may differ in what the model is not shown. */
+  #loaded(comparison: Comparison<M>, how: "as it is" | "once arranged"): Slot<M>[] | null {
     const { items, dialect } = this.#conversation;
     const view = this.#around.messages();
     const isCut = openCalls(this.#conversation).length > 0;
     const bare = isCut ? this.#withoutClosings() : null;
-    const ways: [holdsClosings: boolean, find: () => Slot<M>[] | null][] = [
-      [isCut, () => slotsOfView(view, items, comparison)],
-      [false, () => bare && slotsOfView(bare, items, comparison)],
-      [false, () => slotsOfItems(items, comparison)],
-      [isCut, () => slotsOfArranged(view, items, comparison, dialect)],
-      [false, () => bare && slotsOfArranged(bare, items, comparison, dialect)],
-    ];
-    for (const [holdsClosings, find] of ways) {
+    const ways: Record<typeof how, [holdsClosings: boolean, find: () => Slot<M>[] | null][]> = {
+      "as it is": [
+        [isCut, () => slotsOfView(view, items, comparison)],
+        [false, () => bare && slotsOfView(bare, items, comparison)],
+        [false, () => slotsOfItems(items, comparison)],
+      ],
+      "once arranged": [
+        [isCut, () => slotsOfArranged(view, items, comparison, dialect)],
+        [false, () => bare && slotsOfArranged(bare, items, comparison, dialect)],
+      ],
+    };
+    for (const [holdsClosings, find] of ways[how]) {
       const slots = find();
       if (!slots) continue;
       this.holdsClosings = holdsClosings;
@@ -216,4 +223,9 @@ export class RecordedArray<M> {
     while (from > 0 && items[from - 1]!.entry.seq > this.#seq) from -= 1;
     return items.slice(from).map(({ entry }) => entry);
   }
+}
+
+/** Every message stands where it stood, known or changed: none was joined with another. */
+function isInPlace<M>({ slots, matches }: Difference<M>): boolean {
+  return matches.length >= slots.length && matches.every((slot, at) => slot === null || slot === at);
 }

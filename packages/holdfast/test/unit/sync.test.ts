@@ -486,6 +486,16 @@ describe.each(spoken)("sync in %s", (_name, voice) => {
     expect(session.turn).toBeNull();
   });
 
+  test("R14 g: a member that the model is not shown is recorded too, also when the application has looked at the messages", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    await session.sync([user("question"), ...says("answer"), user("more")]);
+    expect(session.messages).toHaveLength(3);
+    const array = [{ ...user("question"), note: 1 }, ...says("answer"), { ...user("more"), note: 2 }];
+    await session.sync(array);
+    expect(inArray((await world.kill(session)).entries)).toMatchObject([{ note: 1 }, {}, { note: 2 }]);
+  });
+
   test("R14 g: made-up results that are kept stay made up (P3)", async () => {
     await using world = new World();
     const session = await world.create(voice);
