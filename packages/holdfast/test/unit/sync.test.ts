@@ -702,6 +702,23 @@ test("calls are serialised: each sees what the one before recorded", async () =>
   expect(said(session.entries)).toEqual(array);
 });
 
+test("options that cannot be meant are refused, and nothing is recorded: a misspelt `rewrite` would protect nothing", async () => {
+  await using world = new World();
+  const [, voice] = spoken[0]!;
+  const session = await world.create(voice);
+  const array = [voice.user("hello")];
+  for (const options of [{ rewrite: "Error" }, { rewrite: null }, { key: "id" }] as Made[]) {
+    await expect(session.sync(array, options)).rejects.toMatchObject({ code: "RECORD_INVALID" });
+  }
+  const unreadable = {
+    get open(): boolean {
+      throw new Error("no");
+    },
+  };
+  await expect(session.sync(array, unreadable)).rejects.toMatchObject({ code: "RECORD_NOT_JSON" });
+  expect(session.entries).toEqual([]);
+});
+
 test("a session that was closed says so", async () => {
   await using store = await openStore("memory:");
   const session = await store.create<Made>({ dialect: "openai-chat" });
