@@ -105,10 +105,17 @@ export class RecordedArray<M> {
       for (const slot of this.#closingSlots(slots.length, comparison)) slots.push(slot);
       return null;
     }
+    // Loaded anew, behind an edit say: then it is what is shown, whatever it was before.
+    const shown = this.#around.looks() === this.#looks ? null : this.#loaded(comparison, "as shown");
+    if (shown) {
+      this.take(shown);
+      return null;
+    }
     const known = slots && this.#differenceFrom(slots, same, comparison);
     if (known && this.#isOfThisArray(known, comparison.array)) return known;
     const loaded =
-      this.#loaded(comparison, "as it is") ??
+      this.#loaded(comparison, "as shown") ??
+      this.#loaded(comparison, "as recorded") ??
       (known && isInPlace(known) ? null : this.#loaded(comparison, "once arranged"));
     if (loaded) {
       this.take(loaded);
@@ -171,17 +178,17 @@ export class RecordedArray<M> {
   }
 
   /** "once arranged": it may differ in what the model is not shown. */
-  #loaded(comparison: Comparison<M>, how: "as it is" | "once arranged"): Slot<M>[] | null {
+  #loaded(comparison: Comparison<M>, how: "as shown" | "as recorded" | "once arranged"): Slot<M>[] | null {
     const { items, dialect } = this.#conversation;
     const view = this.#around.messages();
     const isCut = openCalls(this.#conversation).length > 0;
     const bare = isCut ? this.#withoutClosings() : null;
     const ways: Record<typeof how, [holdsClosings: boolean, find: () => Slot<M>[] | null][]> = {
-      "as it is": [
+      "as shown": [
         [isCut, () => slotsOfView(view, items, comparison)],
         [false, () => bare && slotsOfView(bare, items, comparison)],
-        [false, () => slotsOfItems(items, comparison)],
       ],
+      "as recorded": [[false, () => slotsOfItems(items, comparison)]],
       "once arranged": [
         [isCut, () => slotsOfArranged(view, items, comparison, dialect)],
         [false, () => bare && slotsOfArranged(bare, items, comparison, dialect)],

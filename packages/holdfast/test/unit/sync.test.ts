@@ -496,6 +496,25 @@ describe.each(spoken)("sync in %s", (_name, voice) => {
     expect(inArray((await world.kill(session)).entries)).toMatchObject([{ note: 1 }, {}, { note: 2 }]);
   });
 
+  test("R14 f: what the session shows behind an edit or a hidden message is known, and no change of the array", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    await session.sync([user("one"), ...says("first"), user("two"), ...says("second")]);
+    const array = [...session.messages, user("three")];
+    await session.sync(array);
+    await session.edit([session.entries[0]!.id], [user("one, in short")], { reason: "prune", now: true });
+    const pruned = [...session.messages, ...says("third")];
+    expect(await session.sync(pruned, { rewrite: "error" })).toMatchObject({ appended: { length: 1 }, epoch: false });
+    const two = session.entries.find(({ message }) => voice.dialect.text(message) === "two")!;
+    await session.patch(two.id, { hiddenFromModel: true });
+    await session.sync([...session.messages, user("four")], { rewrite: "error" });
+    const hidden = [...session.messages, ...says("fourth")];
+    expect(text(hidden)).not.toContain("two");
+    expect(await session.sync(hidden, { rewrite: "error" })).toMatchObject({ appended: { length: 1 }, epoch: false });
+    const all = ["one, in short", "one", "first", "two", "second", "three", "third", "four", "fourth"];
+    expect(text(session.entries.map(({ message }) => message))).toBe(all.join("|"));
+  });
+
   test("R14 g: made-up results that are kept stay made up (P3)", async () => {
     await using world = new World();
     const session = await world.create(voice);
