@@ -17,7 +17,7 @@ import {
   textOf,
   without,
 } from "./shape.ts";
-import { beginningOf } from "./well-formed.ts";
+import { beginningOf, wellFormedText } from "./well-formed.ts";
 
 /** One item: `ResponseInputItem` of openai fits, and an item of a response's `output`. */
 export interface OpenAIResponsesItem {
@@ -276,7 +276,14 @@ function resultsOf(item: unknown): FoundResult[] {
 function arrange(entries: readonly Entry<OpenAIResponsesItem>[], view: View): OpenAIResponsesItem[] {
   const plan = planned(entries, view, openaiResponses, MANNER);
   const out: OpenAIResponsesItem[] = [];
-  const sent: Sent = { entries: new Set(), loose: new Set(), isLoose: false, step: null, isWhole: true };
+  const sent: Sent = {
+    entries: new Set(),
+    loose: new Set(),
+    ids: new Set(),
+    isLoose: false,
+    step: null,
+    isWhole: true,
+  };
   for (const { assistant, others, calls } of plan.sections) {
     const outputs = Map.groupBy(calls.filter(isOurs), ({ entry }) => entry);
     const provided = Map.groupBy(others.filter(isProvided(entries, plan)), (at) => plan.answered(at, 0)!.entry);
@@ -285,10 +292,11 @@ function arrange(entries: readonly Entry<OpenAIResponsesItem>[], view: View): Op
       const theirs = group.flatMap((at) => provided.get(at) ?? []);
       for (const at of theirs.sort((a, b) => a - b)) {
         const isLoose = sent.loose.has(plan.answered(at, 0)!.entry);
-        out.push(isLoose ? withoutId(entries[at]!.message) : entries[at]!.message);
+        out.push(isLoose ? withoutId(entries[at]!.message) : withIdOnce(entries[at]!.message, sent));
       }
       for (const at of group) {
-        for (const call of sent.entries.has(at) ? (outputs.get(at) ?? []) : []) out.push(sentOutput(entries, call));
+        for (const call of sent.entries.has(at) ? (outputs.get(at) ?? []) : [])
+          out.push(withIdOnce(sentOutput(entries, call), sent));
       }
     }
     for (const at of others) {
@@ -297,7 +305,7 @@ function arrange(entries: readonly Entry<OpenAIResponsesItem>[], view: View): Op
       if (role === "tool" || role === "other" || !isSent(message, at, plan)) continue;
       // An approval goes with the request that it is for.
       const answered = plan.answered(at, 0);
-      if (!answered || sent.entries.has(answered.entry)) out.push(filled(message));
+      if (!answered || sent.entries.has(answered.entry)) out.push(withIdOnce(filled(message), sent));
     }
   }
   return out;
@@ -308,6 +316,8 @@ interface Sent {
   readonly entries: Set<number>;
   /** Those that went without their reasoning, and so without their id. */
   readonly loose: Set<number>;
+  /** Item ids: the API refuses a request that holds one twice. */
+  readonly ids: Set<string>;
   /** Reasoning was left out, and the next item may have come from it. */
   isLoose: boolean;
   /** The last step, and whether it was recorded at once: then its response is all there. Of items one by one, nobody knows where the next response begins. */
@@ -340,7 +350,8 @@ function sentItems(
     const { message } = entries[at]!;
     return isSent(message, at, plan) && !(plan.stale(at) && PROVIDER_CALLS.has(message.type));
   });
-  const kept = withFollowers(entries, items, plan);
+  const repeated = repeatedIn(entries, items, sent);
+  const kept = withFollowers(entries, items, plan, repeated);
   const out: OpenAIResponsesItem[] = [];
   const { step } = entries[group[0]!]!;
   const isWhole = !isAlone(entries, group[0]!);
@@ -350,11 +361,15 @@ function sentItems(
   for (const at of items) {
     const { message } = entries[at]!;
     if (message.type === "reasoning") sent.isLoose = !kept.has(at);
-    if (!kept.has(at) || (sent.isLoose && NEEDS_ID.has(message.type))) continue;
-    const isLoose = sent.isLoose || plan.stale(at);
+    const isWithoutId = sent.isLoose || repeated.has(at);
+    if (!kept.has(at) || (isWithoutId && NEEDS_ID.has(message.type))) continue;
+    const isLoose = isWithoutId || plan.stale(at);
     sent.entries.add(at);
     if (isLoose) sent.loose.add(at);
-    out.push(sentItem(message, at, plan, isLoose));
+    const item = sentItem(message, at, plan, isLoose);
+    const id = idOf(item);
+    if (id !== "") sent.ids.add(id);
+    out.push(item);
   }
   return out;
 }
@@ -398,17 +413,48 @@ function withFollowers(
   entries: readonly Entry<OpenAIResponsesItem>[],
   items: readonly number[],
   plan: Plan,
+  repeated: ReadonlySet<number>,
 ): ReadonlySet<number> {
   const kept = new Set<number>();
   for (const at of items.toReversed()) {
     const { message } = entries[at]!;
-    const mayBeSent = isSealed(message) && !plan.stale(at);
+    const mayBeSent = isSealed(message) && !plan.stale(at) && !repeated.has(at);
     let next = at + 1;
     while (entries[next]?.late) next += 1;
-    const isFollowed = kept.has(next) && entries[at]!.step === entries[next]!.step;
+    const isFollowed = kept.has(next) && !repeated.has(next) && entries[at]!.step === entries[next]!.step;
     if (message.type !== "reasoning" || (mayBeSent && isFollowed)) kept.add(at);
   }
   return kept;
+}
+
+/** Items whose id stands before them already: an array may hold an item twice. */
+function repeatedIn(
+  entries: readonly Entry<OpenAIResponsesItem>[],
+  items: readonly number[],
+  sent: Sent,
+): ReadonlySet<number> {
+  const repeated = new Set<number>();
+  const here = new Set<string>();
+  for (const at of items) {
+    const id = idOf(entries[at]!.message);
+    if (id === "") continue;
+    if (sent.ids.has(id) || here.has(id)) repeated.add(at);
+    here.add(id);
+  }
+  return repeated;
+}
+
+/** As it is sent: two ids may differ in nothing but halves of characters. */
+function idOf(item: OpenAIResponsesItem): string {
+  return wellFormedText(textOf((item as Shape)["id"]));
+}
+
+function withIdOnce(item: OpenAIResponsesItem, { ids }: Sent): OpenAIResponsesItem {
+  const id = idOf(item);
+  if (id === "") return item;
+  if (ids.has(id)) return withoutId(item);
+  ids.add(id);
+  return item;
 }
 
 function withoutId(item: OpenAIResponsesItem): OpenAIResponsesItem {
