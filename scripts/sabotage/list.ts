@@ -54,7 +54,7 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "list: one session that cannot be read stops the list",
     file: "stores/folder/listing.ts",
-    find: "        unreadable.push(unreadableRow(id, row, before + id, error));",
+    find: "        passing.push(unreadableRow(id, row, before + id, error));",
     replace: "        throw error;",
     look: ["unit/one-bad-session"],
   },
@@ -477,7 +477,7 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "one session that cannot be read ends the list",
     file: "stores/folder/listing.ts",
-    find: "        unreadable.push(unreadableRow(id, row, before + id, error));",
+    find: "        passing.push(unreadableRow(id, row, before + id, error));",
     replace: '        throw diskFailure(error, "list the sessions", before + id, String(row));',
     look: UNIT,
   },
