@@ -92,9 +92,17 @@ export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "session: an abort forgets what was streamed last",
     file: "session/turn.ts",
-    find: "    else void draft?.flush();",
+    find: "    else void draft?.flushLast();",
     replace: "    else void draft;",
     look: SESSIONS,
+  },
+  {
+    name: "redaction: a flush in the middle of a stream lets go of the beginning of a secret",
+    file: "session/draft.ts",
+    find: "  async flush(): Promise<unknown> {\n",
+    replace:
+      "  async flush(): Promise<unknown> {\n    for (const { part, member, held } of this.#heldBack?.values() ?? []) this.#add(part, member, held.end());\n",
+    look: ["unit/session-drafts"],
   },
   {
     name: "sync: what is new is appended behind the epoch that drops what it replaces",

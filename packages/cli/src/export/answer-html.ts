@@ -1,4 +1,5 @@
 import { Marked, type Tokens } from "marked";
+import { BoundedLexer } from "../terminal/markdown-lexer.ts";
 
 /** Longer texts are shown as they are: nobody reads the formatting of so much, and taking it apart costs time. */
 const MARKDOWN_MAX = 50_000;
@@ -46,13 +47,7 @@ const markdown = new Marked({
 /** What a model wrote, as HTML that can do nothing. */
 export function answerHtml(text: string): string {
   if (text.length > MARKDOWN_MAX) return verbatim(text);
-  try {
-    return markdown.parse(text) as string;
-  } catch (error) {
-    // Nesting can be deeper than the stack: then it is shown as it was written.
-    if (error instanceof RangeError) return verbatim(text);
-    throw error;
-  }
+  return markdown.parser(new BoundedLexer(markdown.defaults).lex(text)) as string;
 }
 
 export function verbatim(text: string): string {

@@ -43,7 +43,7 @@ export async function* exported(
 
 /** A prompt that stands for a title is cut, and what is left of a secret no longer looks like one: its last word goes too. */
 function wholeWords(title: string): string {
-  return title.replace(/\S*…$/, "…");
+  return title.replace(/(?<!\S)\S*…$/, "…");
 }
 
 /** Every record of the whole journal, as it stands there, up to its end as it is now. A record that was redacted has lost its checksum. */

@@ -165,8 +165,10 @@ function after(text: string, cursor: number): number {
 }
 
 function wordBefore(text: string, cursor: number): number {
-  const found = /\S+\s*$/u.exec(text.slice(0, cursor));
-  return found?.index ?? 0;
+  const before = text.slice(0, cursor).trimEnd();
+  let at = before.length;
+  while (at > 0 && !/\s/u.test(before[at - 1]!)) at -= 1;
+  return at;
 }
 
 function wordAfter(text: string, cursor: number): number {

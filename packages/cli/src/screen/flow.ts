@@ -43,7 +43,7 @@ export function advance(before: Flow, text: string, columns: number, rowsMax: nu
   const emit = (tokens: readonly Token[], joined: boolean): void => {
     const rows = rowsOf(tokens, flow, columns, style);
     if (rows.length === 0) return;
-    finished.push(...rows);
+    for (const row of rows) finished.push(row);
     flow = { ...flow, begun: true, joined };
   };
 

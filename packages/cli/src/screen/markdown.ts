@@ -1,12 +1,13 @@
-import { Lexer, type Token, type Tokens } from "marked";
+import type { Token, Tokens } from "marked";
 import { plain } from "../terminal/index.ts";
+import { BoundedLexer } from "../terminal/markdown-lexer.ts";
 import { inlineLines } from "./inline.ts";
 import { BLANK, type Line, line, type Style, span, untab, wrap } from "./line.ts";
 import { tableRows } from "./markdown-table.ts";
 
 /** Blocks of a text, with the blank lines between them as blocks of their own. The `raw` of all is the text. */
 export function blocksOf(text: string): Token[] {
-  return new Lexer({ gfm: true }).lex(text);
+  return new BoundedLexer({ gfm: true }).lex(text);
 }
 
 /** What `blocksOf` can be given: harmless (C25), and of the same length in `raw` afterwards. */
@@ -26,7 +27,8 @@ export function blockLines(tokens: readonly Token[], columns: number, style: Sty
     const rows = oneBlock(token, columns, style);
     if (rows.length === 0) continue;
     if (out.length > 0) out.push(BLANK);
-    out.push(...rows);
+    // Not all at once: there may be more rows than a call takes arguments.
+    for (const row of rows) out.push(row);
   }
   return out;
 }
@@ -103,7 +105,7 @@ function itemRows(item: Tokens.ListItem, columns: number, style: Style): Line[] 
     const rows = oneBlock(led, columns, style);
     if (rows.length === 0) continue;
     if (out.length > 0 && item.loose) out.push(BLANK);
-    out.push(...rows);
+    for (const row of rows) out.push(row);
   }
   return out;
 }

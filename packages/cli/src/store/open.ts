@@ -1,5 +1,5 @@
 import { homedir } from "node:os";
-import type { JournalStore, Store } from "holdfast";
+import type { JournalStore, Store, StoreOptions } from "holdfast";
 import { type Config, type Flags, loadConfig } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { placeWithoutStore } from "./address.ts";
@@ -22,7 +22,7 @@ export async function withStore<T>(
   const address = await addressOf(config);
   const place = placeWithoutStore(address);
   if (place !== null) return ifNone(place);
-  await using opened = await openBoth(address, "holdfast");
+  await using opened = await openBoth(address, "holdfast", redaction(config));
   return await work(opened.store, config, opened.journals);
 }
 
@@ -37,7 +37,16 @@ async function addressOf({ store }: Config): Promise<string> {
   return store ?? defaultAddress(process.env, process.platform, homedir);
 }
 
-export async function openBoth(address: string, app: string): Promise<OpenedStore> {
+/** What the setting `redact` means for a store. */
+export function redaction({ redact }: Pick<Config, "redact">): Pick<StoreOptions, "redact"> {
+  return redact ? { redact: "credentials" } : {};
+}
+
+export async function openBoth(
+  address: string,
+  app: string,
+  options: Pick<StoreOptions, "redact"> = {},
+): Promise<OpenedStore> {
   const { openJournalStore, openStoreWith } = await import("holdfast");
   let journals: JournalStore | null = null;
   const store = await openStoreWith(
@@ -45,7 +54,7 @@ export async function openBoth(address: string, app: string): Promise<OpenedStor
       journals = await openJournalStore(address, given);
       return journals;
     },
-    { app },
+    { app, ...options },
   );
   for (const warning of store.warnings) process.stderr.write(`holdfast: ${warning}\n`);
   return { store, journals: journals!, [Symbol.asyncDispose]: () => store.close() };

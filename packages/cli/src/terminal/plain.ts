@@ -1,13 +1,14 @@
-/**
- * Escape sequences with their content: CSI; OSC, DCS, SOS, PM and APC up to their end; any other. Each begins with ESC or with its C1 form. A string that does not end loses its first two
- * characters only, so that nobody can hide a text behind it; and since no part of the expression runs over an ESC, its cost grows with the length of the text alone.
- */
-const ESCAPES =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it is for.
-  /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)|\x1b[ -/]*[0-~]?/g;
+/** Where an escape sequence may begin: ESC, or the C1 form of DCS, SOS, CSI, OSC, PM or APC. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it is for.
+const OPENER = /[\x1b\x90\x98\x9b\x9d-\x9f]/g;
+/** What ends the content of OSC, DCS, SOS, PM and APC: BEL or ST. ESC ends it too, and is an end only if a backslash follows. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it is for.
+const STRING_END = /[\x07\x1b\x9c]/g;
+const NOT_PARAMETER = /[^0-?]/g;
+const NOT_INTERMEDIATE = /[^ -/]/g;
 /** What turns the direction of writing, or is not seen and stands in the way of a search. */
 const UNSEEN = /[\p{Bidi_Control}\u{feff}\u{e0001}]+/gu;
-const LINE_ENDS = /\r+\n|[\r\u{85}\u{2028}\u{2029}\v\f]/gu;
+const LINE_ENDS = /\r+\n?|[\u{85}\u{2028}\u{2029}\v\f]/gu;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it is for.
 const CONTROLS = /[\x00-\x08\x0e-\x1f\x7f-\x9f]/g;
 /** Is there anything to be done at all? Most texts are harmless, and some are long. */
@@ -19,10 +20,8 @@ const SUSPECT = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u{2028}\u{2029}\p{Bidi_Control}\u{
  */
 export function plain(text: string): string {
   if (!SUSPECT.test(text)) return text;
-  return text
-    .toWellFormed()
-    .replace(ESCAPES, "")
-    .replace(LINE_ENDS, "\n")
+  return withoutEscapes(text.toWellFormed())
+    .replace(LINE_ENDS, lineEnds)
     .replace(UNSEEN, "")
     .replace(CONTROLS, pictureOf);
 }
@@ -35,6 +34,63 @@ export function isPlain(text: string): boolean {
 /** The same on one line: white space of any kind becomes one space. */
 export function plainLine(text: string): string {
   return plain(text).replace(/\s+/g, " ").trim();
+}
+
+/**
+ * Takes escape sequences out, with their content. A string that does not end loses only its opener, so that nothing can hide behind it. Linear in the text: every search starts where the one before it ended, and the end
+ * of a string is looked for once, however many openers stand in front of it.
+ */
+function withoutEscapes(text: string): string {
+  let out = "";
+  let done = 0;
+  let stringEnd = -1;
+  for (let at = indexFrom(OPENER, text, 0); at < text.length; at = indexFrom(OPENER, text, at)) {
+    const isEscape = text[at] === "\x1b";
+    const kind = isEscape ? text.charAt(at + 1) : c1Kind(text.charCodeAt(at));
+    const body = isEscape ? at + 2 : at + 1;
+    let end = -1;
+    if (kind === "[") {
+      const last = indexFrom(NOT_INTERMEDIATE, text, indexFrom(NOT_PARAMETER, text, body));
+      if (isBetween(text, last, "@", "~")) end = last + 1;
+    } else if (kind !== "" && "]PX^_".includes(kind)) {
+      if (stringEnd < body) stringEnd = indexFrom(STRING_END, text, body);
+      if (text[stringEnd] === "\x1b") end = text[stringEnd + 1] === "\\" ? stringEnd + 2 : -1;
+      else if (stringEnd < text.length) end = stringEnd + 1;
+    }
+    if (end === -1 && isEscape) {
+      const last = indexFrom(NOT_INTERMEDIATE, text, at + 1);
+      end = isBetween(text, last, "0", "~") ? last + 1 : last;
+    }
+    // The C1 form of a sequence that does not end stays, to be shown as a control character.
+    if (end === -1) {
+      at += 1;
+      continue;
+    }
+    out += text.slice(done, at);
+    done = end;
+    at = end;
+  }
+  return out + text.slice(done);
+}
+
+/** The character that makes the same opener behind ESC. */
+function c1Kind(code: number): string {
+  return String.fromCharCode(code - 0x40);
+}
+
+/** Where the next character of this class is; the length of the text if there is none. */
+function indexFrom(global: RegExp, text: string, from: number): number {
+  global.lastIndex = from;
+  return global.exec(text)?.index ?? text.length;
+}
+
+function isBetween(text: string, at: number, first: string, last: string): boolean {
+  return at < text.length && text[at]! >= first && text[at]! <= last;
+}
+
+/** `\r\n` is one line end, however many `\r` it has; each `\r` without a `\n` is one too. */
+function lineEnds(found: string): string {
+  return found.endsWith("\n") ? "\n" : "\n".repeat(found.length);
 }
 
 function pictureOf(control: string): string {

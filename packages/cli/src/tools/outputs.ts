@@ -62,7 +62,7 @@ export function outputOf({ log }: OutputFiles, max: number = RESULT_CHARS_MAX): 
     if (size <= max) return plain(textAt(fd, 0, size));
     const half = Math.floor(max / 2);
     // Cut where a character begins.
-    const head = textAt(fd, 0, half).replace(/\uFFFD+$/u, "");
+    const head = textAt(fd, 0, half).replace(/(?<!\uFFFD)\uFFFD+$/u, "");
     const tail = textAt(fd, size - half, half).replace(/^\uFFFD+/u, "");
     return plain(joined(head, tail, size - 2 * half, "bytes", `the whole is in ${log}`));
   } finally {

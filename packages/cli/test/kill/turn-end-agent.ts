@@ -22,6 +22,7 @@ export const CONFIG = {
   deny: [],
   windowTokens: undefined,
   passEnv: [],
+  redact: false,
   offlineDelayMs: 0,
   debug: false,
 };

@@ -25,6 +25,7 @@ describe("configuration", () => {
       deny: [],
       windowTokens: undefined,
       passEnv: [],
+      redact: false,
       offlineDelayMs: 15,
       debug: false,
     });

@@ -23,6 +23,7 @@ export const config: Config = {
   deny: [],
   windowTokens: undefined,
   passEnv: [],
+  redact: false,
   offlineDelayMs: 0,
   debug: false,
 };

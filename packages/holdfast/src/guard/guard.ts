@@ -27,7 +27,7 @@ export interface Guard extends Disposable {
 
 /**
  * Lets the journal say why the process ended (R17, C6). On SIGTERM and SIGHUP, and on an error that nobody caught, every open turn of the session (or of all sessions of the store) gets a `signal`
- * record, with the text that its draft was still holding back; then everything is flushed. All of it inside the listener, ahead of the host's listeners.
+ * record, after the text that its draft has gathered (with redaction, without what may be the beginning of a secret); then everything is flushed. All of it inside the listener, ahead of the host's listeners.
  *
  * *Durable*: when the host's own listeners run, and so when the parent sees the end of the process, the record and all before it survive a power cut. A store that has no synchronous way to write is given up to five
  * seconds, if nobody else listens to the signal; a host that does awaits `written()` of what is returned here before it ends the process. After an error that nobody caught, or beside a listener that ends the process at once, its record may be missing. What was acknowledged before is safe with or without a guard.

@@ -67,7 +67,7 @@ export class LiveDraft<M> implements Draft<M> {
       const text = given[member];
       if (typeof text === "string" && text !== "") this.#add(part, member, this.#clean(part, member, text));
     }
-    if (this.#chars >= this.#host.draftBytes) this.#flush();
+    if (this.#chars >= this.#host.draftBytes) void this.flush();
     else this.#schedule();
   }
 
@@ -82,15 +82,27 @@ export class LiveDraft<M> implements Draft<M> {
     if (this.#n > 0) await this.#host.write({ id: this.id, n: this.#n, discarded: reason });
   }
 
-  /** Hands over what has been gathered, also what was held back because it might have been the beginning of a secret. Never rejects: it answers the error, or null. */
-  flush(): Promise<unknown> {
-    this.#letGo();
-    return this.#flush();
+  /**
+   * Hands over what has been gathered. What may be the beginning of a secret stays here until the stream shows what it is. Never rejects: it answers the error, or null.
+   */
+  async flush(): Promise<unknown> {
+    const piece = this.#take();
+    if (!piece) return null;
+    const error = await this.#host.write(piece);
+    if (error !== null) this.#putBack(piece);
+    return error;
   }
 
-  /** The same with a way to write inside the call, which may throw. */
+  /** The same when the stream was cut off: nothing follows that could show whether the beginning of a secret is one, so it is replaced. */
+  flushLast(): Promise<unknown> {
+    if (this.isOpen) {
+      for (const { part, member, held } of this.#heldBack?.values() ?? []) this.#add(part, member, held.end());
+    }
+    return this.flush();
+  }
+
+  /** As `flush`, with a way to write inside the call, which may throw. */
   flushSync(write: (piece: DraftPiece) => void): void {
-    this.#letGo();
     const piece = this.#take();
     if (!piece) return;
     try {
@@ -122,14 +134,6 @@ export class LiveDraft<M> implements Draft<M> {
     else this.#drop();
   }
 
-  async #flush(): Promise<unknown> {
-    const piece = this.#take();
-    if (!piece) return null;
-    const error = await this.#host.write(piece);
-    if (error !== null) this.#putBack(piece);
-    return error;
-  }
-
   #take(): (DraftPiece & { readonly parts: DraftPart[] }) | null {
     if (this.#successors > 0 || this.#parts.length === 0) return null;
     this.#clearTimer();
@@ -151,11 +155,6 @@ export class LiveDraft<M> implements Draft<M> {
       for (const member of MEMBERS) if (texts[member] !== undefined) of[member] = (of[member] ?? "") + texts[member];
     }
     this.#schedule();
-  }
-
-  #letGo(): void {
-    if (!this.isOpen) return;
-    for (const { part, member, held } of this.#heldBack?.values() ?? []) this.#add(part, member, held.end());
   }
 
   #clean(part: number, member: Member, text: string): string {
@@ -185,7 +184,7 @@ export class LiveDraft<M> implements Draft<M> {
 
   #schedule(): void {
     if (this.#parts.length === 0 || this.#successors > 0) return;
-    this.#timer ??= setTimeout(() => void this.#flush(), this.#host.draftMs);
+    this.#timer ??= setTimeout(() => void this.flush(), this.#host.draftMs);
   }
 
   #drop(): void {

@@ -11,7 +11,7 @@ export interface Ending {
 
 export interface Guarded {
   /**
-   * Writes a `signal` record to each open turn, with what its draft holds back, and flushes. Never throws. Done when it returns; where the store has no synchronous way (capability `sync: false`), when the promise resolves.
+   * Writes a `signal` record to each open turn, after what its draft has gathered, and flushes. Never throws. Done when it returns; where the store has no synchronous way (capability `sync: false`), when the promise resolves.
    */
   [endsNow](ending: Ending): void | Promise<void>;
   /** Calls back when it has been closed. Returns the way to stop that. */

@@ -239,7 +239,7 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
   rename(title: string): Promise<void>;
   /** Every record once, in order, from the beginning or after a seq; goes on until the signal fires or the session is closed. */
   follow(options?: { after?: number; signal?: AbortSignal }): AsyncIterable<JournalRecord>;
-  /** Everything written so far, drafts too, survives a power cut when this resolves. */
+  /** Everything written so far, drafts too, survives a power cut when this resolves; with redaction, except what may be the beginning of a secret in a stream. */
   flush(): Promise<void>;
   /** The same, when it returns. NOT_SUPPORTED where the store cannot. */
   flushSync(): void;

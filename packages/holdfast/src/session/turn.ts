@@ -420,7 +420,7 @@ export class LiveTurn<M> implements Turn<M> {
     this.#host.assertOpen();
     const draft = this.#draft;
     if (record.kind === "turn.ended" && record.outcome === "completed") void draft?.discard("the turn was completed");
-    else void draft?.flush();
+    else void draft?.flushLast();
     const written = log.inLine(() => log.append([record]));
     draft?.hold();
     if (aborted !== null) {

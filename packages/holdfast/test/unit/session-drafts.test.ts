@@ -11,7 +11,8 @@ import {
   type Session,
   type Store,
 } from "holdfast";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
+import { endsNow, type Guarded } from "../../src/session/guarded.ts";
 import { place } from "../place.ts";
 import { FailingDisk } from "./session-failures-disk.ts";
 
@@ -177,6 +178,39 @@ test("a discarded draft is gone, and commit gives the message the draft's id", a
   expect(session.entries.at(-1)?.id).toBe(next.id);
   await turn.end();
   await store.close();
+});
+
+describe("the beginning of a secret is never written in the clear, whatever flushes the stream in the middle of it", () => {
+  const secret = `ghp_${"a1B2".repeat(9)}`;
+  const ways: [name: string, flush: (session: Session<M>) => unknown][] = [
+    ["flush", (session) => session.flush()],
+    ["flushSync", (session) => session.flushSync()],
+    ["the guard", (session) => (session as unknown as Guarded)[endsNow]({ signal: "SIGTERM" })],
+  ];
+  test.each(ways)("%s", async (_name, flush) => {
+    const { session, store } = await begin({ redact: "credentials" });
+    const turn = await session.startTurn(user("x"));
+    const draft = turn.draft();
+    draft.push({ text: `the key is ${secret.slice(0, 12)}` });
+    await flush(session);
+    expect(JSON.stringify(await drafts(session))).not.toContain("a1B2");
+    draft.push({ text: `${secret.slice(12)}, and a ghp` });
+    await flush(session);
+    draft.push({ text: "ost wrote it." });
+    await turn.abort({ by: "user" });
+    expect(session.interruption!.draft!.text).toBe("the key is [redacted:github], and a ghpost wrote it.");
+    expect(JSON.stringify(await drafts(session))).not.toContain("a1B2");
+    await store.close();
+  });
+
+  test("a turn that is aborted in the middle of it", async () => {
+    const { session, store } = await begin({ redact: "credentials" });
+    const turn = await session.startTurn(user("x"));
+    turn.draft().push({ text: `the key is ${secret.slice(0, 12)}` });
+    await turn.abort({ by: "user" });
+    expect(session.interruption!.draft!.text).toBe("the key is [redacted:cut-off]");
+    await store.close();
+  });
 });
 
 test("redaction holds back what may be the beginning of a secret", async () => {

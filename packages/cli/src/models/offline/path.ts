@@ -6,6 +6,6 @@ export function plainPath(path: string): string {
   const plain = path
     .trim()
     .replace(/^(\.\/+)+/, "")
-    .replace(/(?<=.)\/+$/, "");
+    .replace(/(?<=[^/])\/+$|(?<=^\/)\/+$/, "");
   return plain === "" ? "." : plain;
 }

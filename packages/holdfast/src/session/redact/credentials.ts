@@ -1,29 +1,63 @@
-import { marker, nothing, sequence } from "./pattern.ts";
-import { SHAPES, type Shape } from "./shapes.ts";
+import { marker, nothing, type Shape, sequence } from "./pattern.ts";
+import { SHAPES } from "./shapes.ts";
 
-const PIECES = SHAPES.map(({ keep = nothing, secret, behind = nothing }) => ({
-  ...sequence(keep, secret, behind),
-  grouped: `(${keep.full})(${secret.full})${behind.full}`,
-}));
-const FOUND = PIECES.map(({ grouped }) => grouped).join("|");
-const OPEN = PIECES.map(({ open }) => open).join("|");
+const PIECES = SHAPES.map(({ keep = nothing, prefix = nothing, secret, behind = nothing }) => {
+  const all = sequence(keep, prefix, secret, behind);
+  return {
+    ...all,
+    grouped: `(${keep.full})(${prefix.full}${secret.full})${behind.full}`,
+    firsts: new RegExp(all.heads.map(firstOf).join("|")),
+    isOpen: new RegExp(all.open, "y"),
+    /** More than the prefix is there. */
+    hasBody: new RegExp(`(${keep.full})${prefix.full}(?=${secret.heads.join("|")})`, "y"),
+  };
+});
 const sourceOf = (heads: readonly string[]): string => [...new Set(heads)].sort().join("|");
 
 /** Where a shape may begin, and what it is there. Most of any text is read by the first one only, which is an alternative of plain words. */
 interface Reading {
   readonly heads: RegExp;
-  readonly shapes: RegExp;
+  readonly isOpenSeen: boolean;
+  /** By the character that they begin with: few shapes share one. */
+  readonly shapes: Map<string, Beginning>;
+}
+interface Beginning {
+  readonly expression: RegExp;
+  readonly of: readonly Shape[];
 }
 
 const whole: Reading = {
   heads: new RegExp(sourceOf(PIECES.flatMap(({ heads }) => heads)), "g"),
-  shapes: new RegExp(`(?!)()|${FOUND}`, "y"),
+  isOpenSeen: false,
+  shapes: new Map(),
 };
 /** Of what is open and what is found at the same place, what is open counts. */
 const beginning: Reading = {
   heads: new RegExp(sourceOf(PIECES.flatMap(({ openHeads }) => openHeads)), "g"),
-  shapes: new RegExp(`(${OPEN})|${FOUND}`, "y"),
+  isOpenSeen: true,
+  shapes: new Map(),
 };
+
+/** The kind of what was cut off before it was known whether it is a credential. */
+const CUT_OFF = "cut-off";
+
+/** The shapes that can begin with this character, as one expression. */
+function shapesAt({ isOpenSeen, shapes }: Reading, first: string): Beginning {
+  const known = shapes.get(first);
+  if (known) return known;
+  const of = SHAPES.filter((_, index) => PIECES[index]!.firsts.test(first));
+  const pieces = PIECES.filter(({ firsts }) => firsts.test(first));
+  const open = isOpenSeen ? pieces.map(({ open: one }) => one).join("|") : "";
+  const sources = [`(${open === "" ? "(?!)" : open})`, ...pieces.map(({ grouped }) => grouped)];
+  const made = { expression: new RegExp(sources.join("|"), "y"), of };
+  shapes.set(first, made);
+  return made;
+}
+
+/** The first character, class or escape of a head. */
+function firstOf(head: string): string {
+  return /^(?:\[[^\]]*\]|\\.|.)/su.exec(head)![0];
+}
 
 /**
  * Replaces what looks like a credential by `[redacted:<kind>]`, so that the text still tells that there was one, and of which kind. Pure, total, in time linear in the
@@ -33,17 +67,58 @@ export function credentials(text: string): string {
   return redacted(text, 0, whole).text;
 }
 
-/** The same for what comes behind `from`; what is before it is only looked back at. */
-export function credentialsFrom(text: string, from: number): string {
-  return redacted(text, from, whole).text;
-}
-
-/** The same for a text of which more is to come. Behind `until`, what comes decides. */
+/** The same from `from` on, for a text of which more is to come; what is before it is only looked back at. Behind `until`, what comes decides. */
 export function credentialsSoFar(text: string, from: number): { readonly text: string; readonly until: number } {
   return redacted(text, from, beginning);
 }
 
-function redacted(text: string, from: number, { heads, shapes }: Reading): { text: string; until: number } {
+/**
+ * The same for a text that was cut off: what may be the beginning of a credential becomes `[redacted:cut-off]`. What only says of which kind it would have been (`ghp_`, `password=`) stays.
+ */
+export function credentialsCutOff(text: string, from: number): string {
+  let out = "";
+  for (let at = from; ; ) {
+    const { text: before, until } = redacted(text, at, beginning);
+    out += before;
+    if (until === text.length) return out;
+    const found = wholeAt(text, until);
+    if (found) {
+      out += found.keep + marker(found.shape.kind);
+      at = until + found.keep.length + found.chars;
+      continue;
+    }
+    const hidden = hiddenFrom(text, until);
+    if (hidden !== null) return out + credentials(text.slice(until, hidden)) + marker(CUT_OFF);
+    out += text.charAt(until);
+    at = until + 1;
+  }
+}
+
+/** The credential that begins here, if the text ends as it stands. */
+function wholeAt(text: string, at: number): (Found & { readonly chars: number }) | null {
+  const { expression, of } = shapesAt(whole, text.charAt(at));
+  expression.lastIndex = at;
+  const match = expression.exec(text);
+  const found = match && foundBy(match, of);
+  const chars = found ? charsOf(found, text.charAt(expression.lastIndex)) : 0;
+  return found && chars > 0 ? { ...found, chars } : null;
+}
+
+/** Where the first secret would begin, of all shapes that are still open here and have begun to show it; null if none has. */
+function hiddenFrom(text: string, at: number): number | null {
+  let first: number | null = null;
+  for (const { isOpen, hasBody } of PIECES) {
+    isOpen.lastIndex = at;
+    hasBody.lastIndex = at;
+    if (!isOpen.test(text)) continue;
+    const keep = hasBody.exec(text)?.[1];
+    if (keep !== undefined) first = Math.min(first ?? text.length, at + keep.length);
+  }
+  return first;
+}
+
+function redacted(text: string, from: number, reading: Reading): { text: string; until: number } {
+  const { heads } = reading;
   let out = "";
   let done = from;
   let at = from;
@@ -51,11 +126,12 @@ function redacted(text: string, from: number, { heads, shapes }: Reading): { tex
     heads.lastIndex = at;
     const head = heads.exec(text);
     if (!head) return { text: done === 0 ? text : out + text.slice(done), until: text.length };
-    shapes.lastIndex = head.index;
-    const match = shapes.exec(text);
+    const { expression, of } = shapesAt(reading, text.charAt(head.index));
+    expression.lastIndex = head.index;
+    const match = expression.exec(text);
     if (match?.[1] !== undefined) return { text: out + text.slice(done, head.index), until: head.index };
-    const found = match && foundBy(match);
-    const chars = found ? charsOf(found, text.charAt(shapes.lastIndex)) : 0;
+    const found = match && foundBy(match, of);
+    const chars = found ? charsOf(found, text.charAt(expression.lastIndex)) : 0;
     if (found && chars > 0) {
       const start = head.index + found.keep.length;
       out += text.slice(done, start) + marker(found.shape.kind);
@@ -77,8 +153,8 @@ function charsOf({ shape, secret }: Found, next: string): number {
   return shape.judge ? shape.judge(secret, next) : secret.length;
 }
 
-function foundBy(match: RegExpExecArray): Found | null {
-  for (const [index, shape] of SHAPES.entries()) {
+function foundBy(match: RegExpExecArray, of: readonly Shape[]): Found | null {
+  for (const [index, shape] of of.entries()) {
     const keep = match[2 * index + 2];
     const secret = match[2 * index + 3];
     if (keep !== undefined && secret !== undefined) return { shape, keep, secret };

@@ -1,4 +1,4 @@
-import { credentials, credentialsFrom, credentialsSoFar } from "./credentials.ts";
+import { credentials, credentialsCutOff, credentialsSoFar } from "./credentials.ts";
 import { CONTEXT_CHARS } from "./pattern.ts";
 import type { Redactor } from "./redactor.ts";
 import { LONGEST_SHAPE_CHARS } from "./shapes.ts";
@@ -9,8 +9,8 @@ export const HELD_BACK_CHARS = 512;
 /**
  * Redacts a text that comes in pieces, so that a credential that two pieces share is not written by halves. What `push` and `end` answer is, in its order, the redacted text.
  *
- * With `credentials` only that waits which may be the beginning of a credential, and all of it together is exactly what `credentials` makes of the whole text, however that was cut. With an application's own function the
- * last 512 to 1,024 characters wait, and a cut is made only where the function says the same of both sides as of the whole.
+ * With `credentials` only that waits which may be the beginning of a credential, and all of it together is exactly what `credentials` makes of the whole text, however that was cut. At the end, what may still be the beginning
+ * of a credential is replaced. With an application's own function the last 512 to 1,024 characters wait, a cut is made only where the function says the same of both sides as of the whole, and at the end the function is given the rest.
  */
 export class HeldBack {
   readonly #stream: { push(text: string): string; end(): string };
@@ -24,7 +24,7 @@ export class HeldBack {
     return this.#stream.push(text);
   }
 
-  /** The rest. After it, a new text may begin. */
+  /** The rest of a text that was cut off here. After it, a new text may begin. */
   end(): string {
     return this.#stream.end();
   }
@@ -44,7 +44,7 @@ class CredentialStream {
   }
 
   end(): string {
-    const out = credentialsFrom(this.#before + this.#held, this.#before.length);
+    const out = credentialsCutOff(this.#before + this.#held, this.#before.length);
     this.#before = "";
     this.#held = "";
     return out;

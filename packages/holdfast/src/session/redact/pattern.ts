@@ -13,6 +13,21 @@ export interface Piece {
   readonly openHeads: readonly string[];
 }
 
+/** What a credential of one kind looks like. The shapes are those that the issuers document, as of 2026. */
+export interface Shape {
+  readonly kind: string;
+  /** What stays in front of the secret: it says what the secret is for. */
+  readonly keep?: Piece;
+  /** How the secret begins, if that says nothing but its kind: `ghp_`. */
+  readonly prefix?: Piece;
+  /** The rest of the secret. */
+  readonly secret: Piece;
+  /** What has to follow. */
+  readonly behind?: Piece;
+  /** How many characters of the found secret are one; 0 if it is none. Without it, all of them. `next` is the character behind it, if there is one. */
+  readonly judge?: (secret: string, next: string) => number;
+}
+
 const NEVER = "(?!)";
 
 export const nothing: Piece = { full: "", open: NEVER, heads: [], openHeads: [] };

@@ -5,125 +5,28 @@ import {
   type Piece,
   repeated,
   run,
+  type Shape,
   sequence,
   text,
   unless,
   upTo,
   word,
 } from "./pattern.ts";
+import { all, LETTERS, TOKEN_MAX, TOKEN_SHAPES, WORD, withDigit } from "./tokens.ts";
 
-/** What a credential of one kind looks like. The shapes are those that the issuers document, as of 2026. */
-export interface Shape {
-  readonly kind: string;
-  /** What stays in front of the secret: it says what the secret is for. */
-  readonly keep?: Piece;
-  readonly secret: Piece;
-  /** What has to follow. */
-  readonly behind?: Piece;
-  /** How many characters of the found secret are one; 0 if it is none. Without it, all of them. `next` is the character behind it, if there is one. */
-  readonly judge?: (secret: string, next: string) => number;
-}
-
-const LETTERS = "A-Za-z0-9";
-const WORD = "A-Za-z0-9_\\-";
-
-/** Longer than any token that is issued (Google's may have 2,048 characters). */
-const TOKEN_MAX = 4096;
 const PEM_MAX = 16_384;
-
-interface Token {
-  readonly kind: string;
-  readonly prefixes: readonly string[];
-  /** So many characters of this class at least, then any number of the other. */
-  readonly least: number;
-  readonly of?: string;
-  readonly rest?: string;
-  readonly judge?: Shape["judge"];
-}
-
-const all = (secret: string): number => secret.length;
-const withDigit = (secret: string): number => (/[0-9]/.test(secret) ? all(secret) : 0);
-
-/** Names of CSS classes and packages begin like this, too: `sk-fading-circle-container`. */
-function random(secret: string): number {
-  return /[0-9]/.test(secret) && /[A-Z]|[A-Za-z0-9]{28}/.test(secret.slice("sk-".length)) ? all(secret) : 0;
-}
-
-const TOKENS: readonly Token[] = [
-  { kind: "aws-key-id", prefixes: ["AKIA", "ASIA", "ABIA", "ACCA"], of: "A-Z0-9", least: 16, rest: LETTERS },
-  { kind: "github", prefixes: ["github_pat_"], of: "A-Za-z0-9_", least: 36, rest: "A-Za-z0-9_" },
-  { kind: "github", prefixes: ["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], least: 30, rest: "A-Za-z0-9_.\\-" },
-  {
-    kind: "gitlab",
-    prefixes: [
-      ...["glpat-", "gldt-", "glrt-", "glrtr-", "glptt-", "glcbt-", "gloas-", "glft-", "glimt-", "glagent-"],
-      ...["glsoat-", "glffct-", "glwt-", "GR1348941"],
-    ],
-    of: WORD,
-    least: 16,
-    rest: "A-Za-z0-9_.\\-",
-  },
-  {
-    kind: "slack",
-    prefixes: ["xoxa-", "xoxb-", "xoxc-", "xoxd-", "xoxe-", "xoxe.", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xapp-"],
-    of: "A-Za-z0-9%.\\-",
-    least: 15,
-    rest: "A-Za-z0-9%.\\-",
-    judge: withDigit,
-  },
-  { kind: "slack", prefixes: ["hooks.slack.com/services/"], of: "A-Za-z0-9/", least: 20, rest: "A-Za-z0-9/" },
-  {
-    kind: "stripe",
-    prefixes: ["sk_live_", "sk_test_", "sk_prod_", "rk_live_", "rk_test_", "rk_prod_", "whsec_"],
-    least: 16,
-  },
-  { kind: "anthropic", prefixes: ["sk-ant-"], of: WORD, least: 20, rest: WORD },
-  { kind: "openai", prefixes: ["sk-proj-", "sk-svcacct-", "sk-admin-"], of: WORD, least: 20, rest: WORD },
-  // Many providers of models share this one.
-  { kind: "api-key", prefixes: ["sk-"], of: WORD, least: 20, rest: WORD, judge: random },
-  { kind: "google", prefixes: ["AIza"], of: WORD, least: 35, rest: WORD },
-  { kind: "google", prefixes: ["ya29."], of: WORD, least: 20, rest: "A-Za-z0-9_.\\-" },
-  { kind: "google", prefixes: ["GOCSPX-"], of: WORD, least: 20, rest: WORD },
-  { kind: "google", prefixes: ["1//0"], of: WORD, least: 30, rest: WORD },
-  { kind: "npm", prefixes: ["npm_"], least: 30 },
-  { kind: "pypi", prefixes: ["pypi-AgE"], of: WORD, least: 40, rest: WORD },
-  { kind: "huggingface", prefixes: ["hf_", "api_org_"], least: 30 },
-  { kind: "sendgrid", prefixes: ["SG."], of: WORD, least: 16, rest: "A-Za-z0-9_.\\-", judge: withDigit },
-  { kind: "digitalocean", prefixes: ["dop_v1_", "doo_v1_", "dor_v1_"], least: 40 },
-  { kind: "docker", prefixes: ["dckr_pat_", "dckr_oat_"], of: WORD, least: 20, rest: WORD },
-  { kind: "age", prefixes: ["AGE-SECRET-KEY-1"], least: 40 },
-  { kind: "api-key", prefixes: ["gsk_", "xai-", "pplx-"], least: 40 },
-];
-
-/** The alphabet of the body decides what may not stand before: so a run of those characters is looked at once, whatever it holds. */
-function tokens({ kind, prefixes, of = LETTERS, least, rest = of, judge }: Token): Shape {
-  const notAfter = /[_.%/]|\\-/.test(of) ? WORD : LETTERS;
-  const body = sequence(run(of, least, least), run(rest, 0, TOKEN_MAX - least));
-  const starts = prefixes.map((prefix) => beginning(prefix, notAfter));
-  return { kind, secret: sequence(either(...starts), body), ...(judge ? { judge } : {}) };
-}
 
 const JWT: Shape = {
   kind: "jwt",
-  secret: sequence(
-    beginning("eyJ", WORD),
-    run(WORD, 10, 2048),
-    text("."),
-    run(WORD, 10, 8192),
-    text("."),
-    run(`${WORD}.`, 10, TOKEN_MAX),
-  ),
+  prefix: beginning("eyJ", WORD),
+  secret: sequence(run(WORD, 10, 2048), text("."), run(WORD, 10, 8192), text("."), run(`${WORD}.`, 10, TOKEN_MAX)),
 };
 
 /** As `aws iam create-access-key` and the console's file have it: the id, and the key behind it. */
 const AWS_PAIR: Shape = {
   kind: "aws-secret-key",
-  secret: sequence(
-    either(beginning("AKIA", LETTERS), beginning("ASIA", LETTERS)),
-    run("A-Z0-9", 16, 16),
-    run("\\s,:|\"'", 1, 8),
-    run("A-Za-z0-9/+", 40, 40),
-  ),
+  prefix: either(beginning("AKIA", LETTERS), beginning("ASIA", LETTERS)),
+  secret: sequence(run("A-Z0-9", 16, 16), run("\\s,:|\"'", 1, 8), run("A-Za-z0-9/+", 40, 40)),
   behind: unless("A-Za-z0-9/+="),
 };
 
@@ -140,9 +43,29 @@ const AWS_SECRET: Shape = {
 
 /** The ends of names: `DB_PASSWORD`, `clientSecret`, `x-api-key`. */
 const NAMES = either(
-  ...["password", "passwd", "passphrase", "pwd", "secret", "token", "credential", "credentials"].map(word),
+  ...[
+    "password",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "pwd",
+    "pass",
+    "secret",
+    "token",
+    "credential",
+    "credentials",
+  ].map(word),
+  ...["sessid", "sessionid", "session_id", "connect.sid", "client-key-data"].map(word),
   sequence(
-    either(...["api", "access", "secret", "private", "account", "encryption", "signing", "auth"].map(word)),
+    either(
+      ...["api", "access", "secret", "private", "account", "encryption", "signing", "auth", "app", "application"].map(
+        word,
+      ),
+      ...["client", "master", "shared", "session", "storage", "role", "admin", "webhook", "deploy", "consumer"].map(
+        word,
+      ),
+      ...["subscription", "functions", "license", "integration", "hmac", "jwt", "ssh", "service", "write"].map(word),
+    ),
     run("_\\-", 0, 1),
     word("key"),
   ),
@@ -160,17 +83,39 @@ const VALUE_END = upTo("\\s\"'`,;<>){}&|\\\\\\]");
 /** What is assigned to such a name is mostly no secret but code, a type, or a place to put one. */
 function assigned(value: string): number {
   if (!/[A-Za-z]/.test(value) || !/[0-9@#$%^*~+]/.test(value)) return 0;
-  if (/^(?:[$%*/.~]|-----|u?int\d|float\d|bigu?int)/i.test(value)) return 0;
+  if (/^(?:[$%*/.~]|-----|u?int\d|float\d|bigu?int|arn:|sha(?:256|384|512)[-:])|:\/\//i.test(value)) return 0;
+  if (isPlaceholder(value) || isPath(value)) return 0;
   if (value.length >= 40) return all(value);
   const isMember = /^[A-Za-z_$][\w$]*(?:\??\.[A-Za-z_$][\w$]*)+$/.test(value);
   const isConstant = /^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$/.test(value);
-  return isMember || isConstant ? 0 : all(value);
+  const isType = /^[A-Z][a-z]{1,8}[0-9]?$/.test(value);
+  return isMember || isConstant || isType ? 0 : all(value);
 }
+
+/** What stands in examples and tests in the place of a secret. */
+function isPlaceholder(value: string): boolean {
+  return (
+    value.length < 32 &&
+    /^(?:your|my|the)[-_]|^(?:your|my|the|an?)?(?:example|dummy|fake|mock|test|sample|placeholder|change|insert|replace|enter|some|x{3,}|\d*x{4,}|foo|bar|todo)/i.test(
+      value,
+    )
+  );
+}
+
+/** Of a file, or of a secret where it is kept; base64 has capitals in it. */
+function isPath(value: string): boolean {
+  return (
+    /^[a-z0-9._@-]+(?:[/:][a-z0-9._@-]+)+$/.test(value) ||
+    /^[A-Za-z]:[/\\]|\.(?:pem|key|json|ya?ml|txt|[jt]sx?|py|go|rs)$/.test(value)
+  );
+}
+
+const VALUE_MIN = 6;
 
 const ASSIGNMENT: Shape = {
   kind: "secret",
   keep: sequence(NAMES, ASSIGNED),
-  secret: run(VALUE, 8, VALUE_MAX),
+  secret: run(VALUE, VALUE_MIN, VALUE_MAX),
   behind: VALUE_END,
   judge: assigned,
 };
@@ -179,6 +124,106 @@ const LONG_ASSIGNMENT: Shape = {
   secret: sequence(run(OPAQUE, VALUE_MAX - 2, TOKEN_MAX), run("=", 0, 2)),
 };
 const FLAG: Shape = { ...ASSIGNMENT, keep: sequence(text("--"), NAMES, run(" \\t", 1, 4), QUOTES) };
+const QUOTED = run("\"'`", 1, 1);
+/** `setPassword("…")`, `<password>…`, `WITH PASSWORD '…'`, `IDENTIFIED BY '…'`. */
+const GIVEN: readonly Shape[] = [
+  { ...ASSIGNMENT, keep: sequence(NAMES, text("("), QUOTED), judge: strict },
+  { ...ASSIGNMENT, keep: sequence(NAMES, text(">")), judge: strict },
+  { ...ASSIGNMENT, keep: sequence(NAMES, run(" \\t", 1, 4), QUOTED), judge: strict },
+  { ...ASSIGNMENT, keep: sequence(word("identified by"), run(" \\t", 1, 4), QUOTED), judge: strict },
+];
+function strict(value: string): number {
+  return /[0-9]/.test(value) && /[A-Z]|[^A-Za-z0-9_.-]|[A-Za-z0-9]{16}/.test(value) ? assigned(value) : 0;
+}
+
+const NAME = run("^\\s:\"'`<>()\\[\\]{}|\\\\", 1, 64);
+/** Files and options in which the place says that it is a password. */
+const PLACES: readonly Shape[] = [
+  // .netrc
+  {
+    kind: "secret",
+    keep: sequence(
+      word("login"),
+      run("\\s", 1, 4),
+      run("^\\s\"'`<>()\\[\\]{}|\\\\", 1, 64),
+      run("\\s", 1, 4),
+      word("password"),
+      run("\\s", 1, 4),
+    ),
+    secret: run("^\\s\"'`<>\\[\\]\\\\", 4, VALUE_MAX),
+    judge: assigned,
+  },
+  // .pgpass
+  {
+    kind: "secret",
+    keep: sequence(either(text(":5432:"), text(":5433:"), text(":*:")), NAME, text(":"), NAME, text(":")),
+    secret: run("^\\s:\"'`<>\\[\\]\\\\", 4, VALUE_MAX),
+    judge: (value) => (/[A-Za-z]/.test(value) ? all(value) : 0),
+  },
+  // curl
+  {
+    kind: "secret",
+    keep: sequence(
+      either(text("-u "), text("--user "), text("--user="), text("--proxy-user ")),
+      run("\"'", 0, 1),
+      NAME,
+      text(":"),
+    ),
+    secret: run(VALUE, 4, VALUE_MAX),
+    behind: VALUE_END,
+    judge: assigned,
+  },
+  // Addresses that are signed
+  {
+    kind: "signature",
+    keep: either(text("?sig="), text("&sig="), word("x-amz-signature="), word("x-goog-signature=")),
+    secret: run("A-Za-z0-9%_\\-", 32, TOKEN_MAX),
+  },
+  // The configuration of docker and npm
+  {
+    kind: "secret",
+    keep: sequence(word("auth"), ASSIGNED),
+    secret: sequence(run("A-Za-z0-9+/", 12, 512), run("=", 0, 2)),
+    judge: encoded,
+  },
+  {
+    kind: "cookie",
+    keep: sequence(word("cookie"), either(ASSIGNED, sequence(run(" \\t", 1, 4), QUOTES))),
+    secret: run("^\\r\\n\"'`<>\\[\\]\\\\{}", 16, TOKEN_MAX),
+    judge: cookies,
+  },
+  // A bot of Telegram: its number, and its key
+  {
+    kind: "telegram",
+    prefix: sequence(text(":AA"), { ...nothing, full: "(?<=[0-9]{8}:AA)" }),
+    secret: run(WORD, 33, 33),
+    behind: unless(WORD),
+  },
+  // The part behind its id, which is in the middle of a word
+  {
+    kind: "terraform",
+    prefix: sequence(text("atlasv1."), { ...nothing, full: String.raw`(?<=[A-Za-z0-9]\.atlasv1\.)` }),
+    secret: run(WORD, 50, 256),
+  },
+  {
+    kind: "airtable",
+    prefix: beginning("pat", LETTERS),
+    secret: sequence(run(LETTERS, 14, 14), text("."), run("0-9a-f", 64, 64)),
+  },
+];
+
+/** `user:password` in base64. */
+function encoded(value: string): number {
+  const text = Buffer.from(value, "base64").toString("latin1");
+  return /^[ -~]+:[ -~]+$/.test(text) ? all(value) : 0;
+}
+
+/** One of them at least is more than a setting. */
+function cookies(value: string): number {
+  return /(?:^|; ?)[\w.%-]{1,64}=(?=[^;]{0,64}[0-9])(?=[^;]{0,64}[A-Za-z])[^;\s]{16}/.test(value.slice(0, 1024))
+    ? value.trimEnd().length
+    : 0;
+}
 
 const CREDENTIAL = "A-Za-z0-9._~+/\\-";
 const CREDENTIALS_MAX = sequence(run(CREDENTIAL, 8, TOKEN_MAX), run("=", 0, 2));
@@ -240,7 +285,8 @@ const pemLine = (edge: string): Piece =>
 
 const PEM: Shape = {
   kind: "private-key",
-  secret: sequence(pemLine("BEGIN"), repeated(PEM_BODY, 0, PEM_MAX), either(pemLine("END"), nothing)),
+  prefix: pemLine("BEGIN"),
+  secret: sequence(repeated(PEM_BODY, 0, PEM_MAX), either(pemLine("END"), nothing)),
   judge: keyChars,
 };
 
@@ -274,12 +320,14 @@ function endOf(sticky: RegExp, text: string, at: number): number | null {
 export const SHAPES: readonly Shape[] = [
   PEM,
   AWS_PAIR,
-  ...TOKENS.map(tokens),
+  ...TOKEN_SHAPES,
   JWT,
   AWS_SECRET,
   ASSIGNMENT,
   LONG_ASSIGNMENT,
   FLAG,
+  ...GIVEN,
+  ...PLACES,
   ...HEADERS,
   ...URLS,
 ];
