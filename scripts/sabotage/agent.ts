@@ -95,9 +95,9 @@ export const agentSabotages: readonly Sabotage[] = [
   {
     name: "agent: an approval in the journal counts, whoever wrote it",
     room: cli,
-    file: "agent/equipment.ts",
-    find: 'verdict === "allow" || (verdict === "ask" && isApproved(entries, call) && this.#trust.hasApproved(call)),',
-    replace: 'verdict === "allow" || (verdict === "ask" && isApproved(entries, call)),',
+    file: "trust/trust.ts",
+    find: "return this.#kept.approved.includes(digestOf(call));",
+    replace: "return digestOf(call) !== null;",
     look: TRUST,
   },
   {
@@ -128,7 +128,7 @@ export const agentSabotages: readonly Sabotage[] = [
     name: "outputs: a folder that is a link counts as the agent's own",
     room: cli,
     file: "own-folder.ts",
-    find: '  if (found.isSymbolicLink()) return "is a symbolic link";\n  if (!found.isDirectory()) return "is not a folder";\n',
+    find: "    const why = whyNotOwn(lstatSync(path));\n    if (why !== null) throw unsafe(path, why);\n",
     replace: "",
     look: TRUST,
   },
