@@ -139,7 +139,8 @@ export function approvalLines({ parts }: Pick<PermissionAsk, "parts">): ShownLin
   return parts.flatMap((part): ShownLine[] => {
     const { label, text } = part;
     if (!isBlock(part)) return [{ label, text, kind: "short" }];
-    const rows = text.split("\n").map((row): ShownLine => {
+    // The mark of the last line end says that there is one: a blank row behind it would be none of the text.
+    const rows = text.replace(/\n$/u, "").split("\n").map((row): ShownLine => {
       const mark = part.kind === "diff" ? row[0] : " ";
       return { label: "", text: row, kind: mark === "+" ? "added" : mark === "-" ? "removed" : "block" };
     });
