@@ -17,7 +17,10 @@ const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
   ["stores/folder/", ["errors.ts", "journal/", "disk/", "stores/*.ts"]],
   ["stores/sqlite/", ["errors.ts", "journal/", "disk/", "stores/*.ts"]],
   ["stores/memory/", ["errors.ts", "journal/", "stores/*.ts"]],
-  ["stores/open.ts", ["errors.ts", "journal/", "stores/folder/", "stores/memory/", "stores/sqlite/"]],
+  [
+    "stores/open.ts",
+    ["errors.ts", "journal/", "stores/folder/", "stores/memory/", "stores/sqlite/", "stores/shown-address.ts"],
+  ],
   ["stores/", ["errors.ts", "journal/", "disk/"]],
   ["session/store.ts", ["errors.ts", "journal/", "disk/", "dialects/", "session/", "stores/open.ts"]],
   ["session/search/", ["errors.ts", "journal/", "disk/", "dialects/", "session/"]],

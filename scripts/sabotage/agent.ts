@@ -4,6 +4,8 @@ const ADAPTER = ["packages/adapters/test/unit"];
 const AGENT = ["packages/cli/test/unit/host-", "packages/cli/test/unit/agent-"];
 const TOOLS = ["packages/cli/test/unit/tools-", "packages/cli/test/unit/permission.test"];
 
+const RULES = ["packages/cli/test/unit/permission-shell.test"];
+
 const adapters = "packages/adapters/src/ai-sdk";
 const cli = "packages/cli/src";
 
@@ -128,5 +130,61 @@ export const agentSabotages: readonly Sabotage[] = [
     find: "  return withoutEscapes(text.toWellFormed())",
     replace: "  return text.toWellFormed()",
     look: ["packages/cli/test/unit/terminal"],
+  },
+  {
+    name: "rules: a denial does not name longer commands",
+    room: cli,
+    file: "tools/command-rules.ts",
+    find: "    if (found === wanted.length) after.add(found);\n",
+    replace: "",
+    look: RULES,
+  },
+  {
+    name: "rules: a wildcard that allows stands for options",
+    room: cli,
+    file: "tools/command-rules.ts",
+    find: "return last !== WILD || !words.slice(fixed.length).some(mayBeOption);",
+    replace: "return true;",
+    look: RULES,
+  },
+  {
+    name: "rules: a command that changes the folder does not count",
+    room: cli,
+    file: "tools/command-rules.ts",
+    find: "    if (!CHANGES_SHELL.has(name)) return false;\n",
+    replace: '    if (name !== "") return false;\n',
+    look: RULES,
+  },
+  {
+    name: "rules: * allows commands that run others beside a denial",
+    room: cli,
+    file: "tools/permission.ts",
+    find: "if (namesEveryCommand(rule)) return !isInDoubt && isLeaf(words);",
+    replace: "if (namesEveryCommand(rule)) return !isInDoubt;",
+    look: RULES,
+  },
+  {
+    name: "rules: * allows guarded files",
+    room: cli,
+    file: "tools/permission.ts",
+    find: 'if (rule.tool === "*") return !judged.isGuarded;',
+    replace: 'if (rule.tool === "*") return true;',
+    look: ["packages/cli/test/unit/guarded-files.test"],
+  },
+  {
+    name: "environment: commands see every variable",
+    room: cli,
+    file: "tools/environment.ts",
+    find: 'return (NAMES.has(wanted) || isOfGroup) && !hasCredentials(value ?? "");',
+    replace: "return isOfGroup || true;",
+    look: ["packages/cli/test/unit/environment.test"],
+  },
+  {
+    name: "agent: AGENTS.md of another user is followed",
+    room: cli,
+    file: "agent/instructions.ts",
+    find: "    if (!isTrustedOwner(owner)) return { path, text: null, owner };\n",
+    replace: "",
+    look: ["packages/cli/test/unit/agent-instructions.test"],
   },
 ];

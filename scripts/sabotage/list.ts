@@ -24,6 +24,13 @@ const BOUNDS = ["unit/disk-rules", "unit/scan-file", "unit/frames", "unit/json-t
 
 export const sabotages: readonly Sabotage[] = [
   {
+    name: "store: one that everybody can write to is opened",
+    file: "disk/file-rules.ts",
+    find: "if ((mode & 0o002) === 0 && ((mode & 0o020) === 0 || group === owner)) return;",
+    replace: "if (mode >= 0) return;",
+    look: ["unit/store-owner"],
+  },
+  {
     name: "order: a clock that is set back turns the order of lists around",
     file: "journal/order.ts",
     find: "if (wallMs + this.#ahead < this.#newestMs) this.#pass(wallMs, this.#newestMs);",
@@ -47,7 +54,7 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "list: one session that cannot be read stops the list",
     file: "stores/folder/listing.ts",
-    find: "        unreadable.push(unreadableRow(id, row, before + id, error));",
+    find: "        passing.push(unreadableRow(id, row, before + id, error));",
     replace: "        throw error;",
     look: ["unit/one-bad-session"],
   },
@@ -212,6 +219,27 @@ export const sabotages: readonly Sabotage[] = [
     find: "    setTailsAside(this.#disk, this.#folder, number);\n",
     replace: "",
     look: ["unit/folder-tail"],
+  },
+  {
+    name: "pack: the tail is removed before its segment is gone for good",
+    file: "stores/folder/pack.ts",
+    find: "    disk.remove(path);\n    disk.syncFolder(folder);\n",
+    replace: "    disk.remove(path);\n",
+    look: ["unit/folder-names-cut"],
+  },
+  {
+    name: "adopt: a session that was created meanwhile is replaced",
+    file: "stores/folder/adopt.ts",
+    find: "    if (disk.stat(target) && !removeUnborn(disk, target)) throw sessionExists(id);\n",
+    replace: "    if (disk.stat(target)) removeTree(disk, target);\n",
+    look: ["unit/folder-lost-lease"],
+  },
+  {
+    name: "lists: a row of a session that is being taken over is kept",
+    file: "stores/folder/summary.ts",
+    find: "closed && isTakenOver ? { isPassing: true } : {}",
+    replace: "closed && !isTakenOver ? {} : {}",
+    look: ["unit/folder-list-takeover"],
   },
   {
     name: "the hard lock is given away by a close",
@@ -449,7 +477,7 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "one session that cannot be read ends the list",
     file: "stores/folder/listing.ts",
-    find: "        unreadable.push(unreadableRow(id, row, before + id, error));",
+    find: "        passing.push(unreadableRow(id, row, before + id, error));",
     replace: '        throw diskFailure(error, "list the sessions", before + id, String(row));',
     look: UNIT,
   },

@@ -3,6 +3,7 @@ import { homedir } from "node:os";
 import { posix, win32 } from "node:path";
 import { CommandError, EXIT } from "./exit.ts";
 import { homeFolder } from "./home.ts";
+import { shownAddress } from "./shown-address.ts";
 
 /** Everything that can be configured: a flag, else the environment, else the file, else the default. */
 export interface Config {
@@ -18,7 +19,7 @@ export interface Config {
   readonly deny: readonly string[];
   /** Tokens that the model's window holds; undefined: what is known of the model. */
   readonly windowTokens: number | undefined;
-  /** Variables that commands see though they hold a key of the agent. */
+  /** Names of variables that commands see beside those that they always see. */
   readonly passEnv: readonly string[];
   /** Credentials are replaced before anything is written to the journal. */
   readonly redact: boolean;
@@ -107,7 +108,7 @@ export const settings: readonly Setting[] = [
     env: "HOLDFAST_PASS_ENV",
     kind: "list",
     fallback: [],
-    what: "names of variables that commands may see although they hold a key of the agent's own (see below)",
+    what: "names of variables that commands see beside the usual ones (see below)",
   },
   {
     key: "redact",
@@ -266,8 +267,10 @@ function splitRules(text: string): string[] {
   return (text.match(/(?:\([^)]*\)?|[^,(])+/g) ?? []).map((rule) => rule.trim()).filter((rule) => rule !== "");
 }
 
+/** An address that is wrong may hold a password all the same. */
 function shown(given: unknown): string {
-  return JSON.stringify(given)?.slice(0, 80) ?? String(given);
+  const text = typeof given === "string" ? shownAddress(given) : given;
+  return JSON.stringify(text)?.slice(0, 80) ?? String(text);
 }
 
 function invalid(message: string, cause?: unknown): CommandError {

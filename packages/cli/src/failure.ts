@@ -1,4 +1,5 @@
 import { CommandError, EXIT } from "./exit.ts";
+import { withoutPasswords } from "./shown-address.ts";
 import { plain } from "./terminal/plain.ts";
 
 /** An error, as the user is to see it. */
@@ -36,8 +37,13 @@ const OWN_HINTS: Readonly<Record<string, readonly string[]>> = {
   NOTHING_TO_RESUME: ['"holdfast ls --status interrupted" lists what did not end; "--resume <id>" names it.'],
 };
 
-/** What became of the command, in words. Pure. */
+/** What became of the command, in words. Pure. No password gets into them, whoever made the error. */
 export function failureOf(error: unknown): Failure {
+  const failure = worded(error);
+  return { ...failure, message: withoutPasswords(failure.message) };
+}
+
+function worded(error: unknown): Failure {
   if (error instanceof CommandError)
     return {
       exitCode: error.exitCode,

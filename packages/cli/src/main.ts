@@ -21,6 +21,7 @@ import { register as registerTorture } from "./commands/torture.ts";
 import { register as registerVerify } from "./commands/verify.ts";
 import { EXIT, exitCodes } from "./exit.ts";
 import { failureOf } from "./failure.ts";
+import { withoutPasswords } from "./shown-address.ts";
 import { paintFor } from "./terminal/colour.ts";
 import { endWithPipe } from "./terminal/pipe.ts";
 import { version } from "./version.ts";
@@ -59,7 +60,7 @@ export function makeProgram(): Command {
     .helpCommand("help [command]", "what a command does")
     .showSuggestionAfterError()
     .configureHelp({ showGlobalOptions: true })
-    .configureOutput({ outputError: (text, write) => write(`${text.replace(/^error: /, "holdfast: ")}`) })
+    .configureOutput({ outputError: (text, write) => write(withoutPasswords(text.replace(/^error: /, "holdfast: "))) })
     .showHelpAfterError("Try --help.")
     .exitOverride();
   program.addHelpText("after", () => `\n${[...EXAMPLES, "", ...exitCodeLines()].join("\n")}`);

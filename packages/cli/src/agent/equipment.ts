@@ -4,7 +4,7 @@ import type { ModelMessage, ToolSet } from "ai";
 import type { OpenCall, Session, ToolProcess, Turn, Usage } from "holdfast";
 import { configPath } from "../config.ts";
 import type { Services } from "../host/services.ts";
-import { KEYS, type ResolvedModel } from "../models/resolve.ts";
+import type { ResolvedModel } from "../models/resolve.ts";
 import { outputsFolder } from "../outputs.ts";
 import { readable } from "../store/usage.ts";
 import type { ToolContext } from "../tools/context.ts";
@@ -228,7 +228,7 @@ export class Equipment {
       outputs: this.outputs,
       process: (call, process) => turn.toolProcess(call, process),
       output: this.#told.output,
-      env: commandEnvironment(process.env, { keys: KEYS, store: config.store, pass: config.passEnv }),
+      env: commandEnvironment(process.env, config.passEnv),
       passOver: passedOver(this.#circumstances),
       own: this.#own,
       watch: (call, name, input) => this.approved.watch(call, { name, input }),

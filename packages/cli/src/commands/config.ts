@@ -3,6 +3,7 @@ import { homedir } from "node:os";
 import type { Command } from "commander";
 import { type Configured, configPath, explainConfig } from "../config.ts";
 import { failureOf } from "../failure.ts";
+import { shownAddress } from "../shown-address.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { tableLines } from "../terminal/table.ts";
 
@@ -21,7 +22,7 @@ export function register(program: Command): void {
       const { defaultAddress } = await import("holdfast");
       const rows = explainConfig(flags).map((row) =>
         row.setting.key === "store" && row.value === undefined
-          ? { ...row, value: placeBy(() => defaultAddress(process.env, process.platform, homedir)) }
+          ? { ...row, value: placeBy(() => shownAddress(defaultAddress(process.env, process.platform, homedir))) }
           : { ...row, value: shown(row) },
       );
       if (flags["json"]) {
@@ -69,6 +70,6 @@ function fileWords(path: string | null): string {
 
 /** An address may hold a password: what is shown ends up in screens and logs. */
 function shown({ setting, value }: Configured): Configured["value"] {
-  if (setting.key !== "store" || typeof value !== "string") return value;
-  return value.replace(/^([a-z][a-z0-9+.-]*:\/\/[^/:@]*):[^@]*@/i, "$1:…@").replace(/([?&]password=)[^&]*/gi, "$1…");
+  const isAddress = setting.key === "store" || setting.key === "baseUrl";
+  return isAddress && typeof value === "string" ? shownAddress(value) : value;
 }

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ModelMessage } from "ai";
 import { guard, type ListQuery, openStore, type Session, type Store, type Summary } from "holdfast";
+import { foreignInstructions } from "../agent/instructions.ts";
 import type { Config } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { type ResolvedModel, resolveModel } from "../models/resolve.ts";
@@ -30,9 +31,11 @@ export interface LocalHostOptions {
 /** Opens the store, and runs the agent in this process. */
 export async function openLocalHost({ config, asks }: LocalHostOptions): Promise<LocalHost> {
   // A rule that means nothing to us may mean a lot to the user: nothing is done until it is right.
-  for (const rule of [...config.allow, ...config.ask, ...config.deny]) {
-    const wrong = checkRule(rule);
-    if (wrong !== null) throw new CommandError(EXIT.usage, "RULE_INVALID", `${wrong} Nothing was touched.`);
+  for (const kind of ["allow", "ask", "deny"] as const) {
+    for (const rule of config[kind]) {
+      const wrong = checkRule(rule, kind, process.platform);
+      if (wrong !== null) throw new CommandError(EXIT.usage, "RULE_INVALID", `${wrong} Nothing was touched.`);
+    }
   }
   // What the SDK would print in the middle of an answer; it is for those who look for a fault.
   if (!config.debug) globalThis.AI_SDK_LOG_WARNINGS = false;
@@ -47,6 +50,8 @@ export class LocalHost implements Host {
   readonly #unguard: () => void;
   /** Sessions that `latest` would have opened, had it been able to. */
   readonly #passedOver: string[] = [];
+  /** Instructions of folders that are not followed. */
+  readonly #notFollowed = new Set<string>();
 
   constructor(store: Store, config: Config, asks: "person" | "nobody") {
     const ending = new AbortController();
@@ -100,7 +105,7 @@ export class LocalHost implements Host {
   }
 
   get warnings(): readonly string[] {
-    return [...this.#store.warnings, ...this.#passedOver];
+    return [...this.#store.warnings, ...this.#passedOver, ...this.#notFollowed];
   }
 
   list(query?: ListQuery): Promise<{ sessions: readonly Summary[]; next?: string }> {
@@ -192,6 +197,8 @@ export class LocalHost implements Host {
         const chat = new LocalChat(session, model, this.#services, () => this.#chats.delete(id), { isNew });
         if (session.attributes.notes["model"] !== model.name) await session.note("model", model.name);
         await chat.restore();
+        const { cwd = process.cwd() } = session.attributes;
+        for (const words of await foreignInstructions(cwd)) this.#notFollowed.add(words);
         return chat;
       } catch (error) {
         await session.close();

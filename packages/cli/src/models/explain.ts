@@ -1,4 +1,5 @@
 import type { FailureShown } from "../host/host.ts";
+import { withoutPasswords } from "../shown-address.ts";
 
 interface Shape {
   readonly [member: string]: unknown;
@@ -199,7 +200,7 @@ function waitOf(links: readonly Shape[]): string | undefined {
 /** What the server itself said, on one line and short: never a whole page of HTML, never a key. */
 function said(links: readonly Shape[]): string {
   const own = links.find((link) => statusOf(link) !== undefined) ?? links.at(-1);
-  const text = textOf(own?.["message"])
+  const text = withoutPasswords(textOf(own?.["message"]))
     .replace(/\b(sk|key|AIza)[-_A-Za-z0-9]{8,}/g, "[key]")
     .replace(/\s+/g, " ")
     .trim();

@@ -1,5 +1,7 @@
+import { Buffer } from "node:buffer";
 import type { LanguageModelV4, SharedV4ProviderOptions } from "@ai-sdk/provider";
 import { CommandError, EXIT } from "../exit.ts";
+import { shownAddress } from "../shown-address.ts";
 import { windowTokensOf } from "./windows.ts";
 
 export interface ResolveOptions {
@@ -31,7 +33,12 @@ interface Provider {
   readonly example: string;
   readonly providerOptions?: SharedV4ProviderOptions;
   /** Loads the provider's package, which is slow: only when it is used. */
-  readonly load: (name: string, key: string | undefined, baseUrl: string | undefined) => Promise<LanguageModelV4>;
+  readonly load: (
+    name: string,
+    key: string | undefined,
+    baseUrl: string | undefined,
+    headers: Readonly<Record<string, string>>,
+  ) => Promise<LanguageModelV4>;
 }
 
 const PROVIDERS: Readonly<Record<string, Provider>> = {
@@ -72,20 +79,18 @@ const PROVIDERS: Readonly<Record<string, Provider>> = {
     address: "COMPATIBLE_BASE_URL",
     needsKey: false,
     example: "compatible/qwen3",
-    load: async (name, key, baseUrl) => {
+    load: async (name, key, baseUrl, headers) => {
       const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
       return createOpenAICompatible({
         name: "compatible",
         baseURL: baseUrl ?? "",
         includeUsage: true,
+        headers,
         ...(key ? { apiKey: key } : {}),
       }).languageModel(name);
     },
   },
 };
-
-/** The variables that hold keys of providers. */
-export const KEYS: readonly string[] = Object.values(PROVIDERS).flatMap(({ keys }) => keys);
 
 function settings(key: string | undefined, baseUrl: string | undefined): { apiKey?: string; baseURL?: string } {
   return { ...(key ? { apiKey: key } : {}), ...(baseUrl ? { baseURL: baseUrl } : {}) };
@@ -124,9 +129,10 @@ export async function resolveModel(name: string, options: ResolveOptions): Promi
       `${name} needs a key, and ${provider.keys[0]} is not set. Set it, or try --model offline, which needs none.`,
     );
   }
-  const baseUrl = (provider.needsKey ? undefined : options.baseUrl) || options.env[provider.address] || undefined;
-  checkAddress(name, provider, baseUrl);
-  const model = await provider.load(modelName, key, baseUrl);
+  const given = (provider.needsKey ? undefined : options.baseUrl) || options.env[provider.address] || undefined;
+  checkAddress(name, provider, given);
+  const { baseUrl, headers } = withoutCredentials(name, given, key);
+  const model = await provider.load(modelName, key, baseUrl, headers);
   const { providerOptions } = provider;
   return {
     name,
@@ -150,8 +156,42 @@ function checkAddress(name: string, provider: Provider, baseUrl: string | undefi
     throw new CommandError(
       EXIT.usage,
       "MODEL_BASE_URL",
-      `"${baseUrl}" is not the address of a server. It begins with http:// or https://, and mostly ends with /v1.`,
+      `"${shownAddress(baseUrl)}" is not the address of a server. It begins with http:// or https://, and mostly ends with /v1.`,
     );
+  }
+}
+
+/** A password in an address goes into a header: no request takes it in its URL, and the URL is what errors tell and journals keep. */
+function withoutCredentials(
+  name: string,
+  given: string | undefined,
+  key: string | undefined,
+): { readonly baseUrl: string | undefined; readonly headers: Readonly<Record<string, string>> } {
+  const url = given === undefined ? null : new URL(given);
+  if (!url || (url.username === "" && url.password === "")) return { baseUrl: given, headers: {} };
+  if (key) {
+    throw new CommandError(
+      EXIT.usage,
+      "MODEL_BASE_URL",
+      `The address of the server of ${name} holds a user or a password, and there is a key too: only one of them can be sent. Take one away. Nothing was sent.`,
+    );
+  }
+  const user = `${decodedPart(url.username)}:${decodedPart(url.password)}`;
+  url.username = "";
+  url.password = "";
+  return {
+    baseUrl: url.href,
+    headers: { Authorization: `Basic ${Buffer.from(user, "utf8").toString("base64")}` },
+  };
+}
+
+/** A "%" that stands for nothing is one. */
+function decodedPart(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch (error) {
+    if (error instanceof URIError) return text;
+    throw error;
   }
 }
 

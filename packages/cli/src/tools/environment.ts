@@ -1,26 +1,47 @@
 /** The variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** What commands see of the agent's variables: what a shell and the usual tools to build need. Names end in `*` where many begin so. */
+const PASSED = `
+  PATH HOME USER LOGNAME SHELL PWD LANG LANGUAGE LC_* TERM COLORTERM TERM_PROGRAM COLUMNS LINES TZ TMPDIR TMP TEMP XDG_* EDITOR VISUAL HOSTNAME
+  NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE CI DEBIAN_FRONTEND SOURCE_DATE_EPOCH MAKEFLAGS MAKELEVEL
+  http_proxy https_proxy ftp_proxy all_proxy no_proxy
+  SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE CURL_CA_BUNDLE GIT_SSL_CAINFO
+  GIT_AUTHOR_NAME GIT_AUTHOR_EMAIL GIT_COMMITTER_NAME GIT_COMMITTER_EMAIL GIT_CEILING_DIRECTORIES
+  CC CXX CPP AR LD CFLAGS CXXFLAGS CPPFLAGS LDFLAGS PKG_CONFIG_PATH LIBRARY_PATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH LD_LIBRARY_PATH DYLD_LIBRARY_PATH
+  DYLD_FALLBACK_LIBRARY_PATH SDKROOT DEVELOPER_DIR MACOSX_DEPLOYMENT_TARGET HOMEBREW_PREFIX HOMEBREW_CELLAR HOMEBREW_REPOSITORY NIX_PATH NIX_PROFILES
+  NODE_ENV NODE_PATH NODE_OPTIONS NVM_DIR NVM_BIN NVM_INC VOLTA_HOME FNM_DIR FNM_MULTISHELL_PATH PNPM_HOME COREPACK_HOME BUN_INSTALL DENO_DIR DENO_INSTALL
+  PYTHONPATH PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE VIRTUAL_ENV CONDA_PREFIX CONDA_DEFAULT_ENV CONDA_EXE PYENV_ROOT PYENV_VERSION PIPX_HOME
+  JAVA_HOME JDK_HOME MAVEN_HOME M2_HOME GRADLE_HOME GRADLE_USER_HOME KOTLIN_HOME SCALA_HOME ANDROID_HOME ANDROID_SDK_ROOT ANDROID_NDK_HOME
+  GOPATH GOROOT GOBIN GOCACHE GOMODCACHE GOFLAGS GOTOOLCHAIN GO111MODULE CGO_ENABLED CARGO_HOME CARGO_TARGET_DIR RUSTUP_HOME RUSTUP_TOOLCHAIN RUSTFLAGS RUST_BACKTRACE
+  GEM_HOME GEM_PATH BUNDLE_PATH BUNDLE_GEMFILE RBENV_ROOT RBENV_VERSION COMPOSER_HOME DOTNET_ROOT DOTNET_CLI_HOME ASDF_DIR ASDF_DATA_DIR MISE_DATA_DIR
+  HOLDFAST_STORE HOLDFAST_CONFIG
+  SystemRoot SystemDrive windir ComSpec PATHEXT ProgramData ProgramFiles ProgramFiles(x86) ProgramW6432 CommonProgramFiles CommonProgramFiles(x86)
+  CommonProgramW6432 APPDATA LOCALAPPDATA USERPROFILE HOMEDRIVE HOMEPATH USERNAME USERDOMAIN COMPUTERNAME ALLUSERSPROFILE PUBLIC OS
+  NUMBER_OF_PROCESSORS PROCESSOR_*
+`
+  .trim()
+  .split(/\s+/u)
+  .map(upper);
+
+const NAMES: ReadonlySet<string> = new Set(PASSED.filter((name) => !name.endsWith("*")));
+const SECRET = /PASSW|SECRET|TOKEN|KEY|COOKIE|CREDENTIAL/u;
+const BEGINNINGS = PASSED.filter((name) => name.endsWith("*")).map((name) => name.slice(0, -1));
+
 /**
- * What a command sees of the agent's own variables: all but those that hold a key of the agent itself. A command that prints its environment would put them into the conversation, and with it into the journal and to the provider. No wall: a
- * command runs as the user, and reaches what the user reaches. `pass`: names that it is to see all the same.
+ * What a command sees of the agent's own variables: those that are known to hold no key, and those that the user names (`pass`). A command that prints its environment would put a key into the conversation, and with it into the journal and
+ * to the provider. A list of what may pass: nobody knows the names of all keys. No wall: a command runs as the user, and reaches what the user reaches.
  */
-export function commandEnvironment(
-  env: Environment,
-  {
-    keys,
-    store,
-    pass = [],
-  }: { readonly keys: readonly string[]; readonly store?: string | undefined; readonly pass?: readonly string[] },
-): Environment {
-  const isDatabase = /^postgres(?:ql)?:/iu.test(store ?? "");
-  const passed = new Set(pass.map(upper));
-  const kept = new Set([...keys, ...(isDatabase ? ["PGPASSWORD"] : [])].map(upper));
+export function commandEnvironment(env: Environment, pass: readonly string[] = []): Environment {
+  const named = new Set(pass.map(upper));
   return Object.fromEntries(
     Object.entries(env).filter(([name, value]) => {
-      if (passed.has(upper(name))) return true;
-      if (kept.has(upper(name))) return false;
-      return !(upper(name) === "HOLDFAST_STORE" && hasPassword(value ?? ""));
+      const wanted = upper(name);
+      if (named.has(wanted)) return true;
+      // A list of folders is no address, whatever their names are.
+      if (wanted === "PATH") return true;
+      const isOfGroup = BEGINNINGS.some((beginning) => wanted.startsWith(beginning)) && !SECRET.test(wanted);
+      return (NAMES.has(wanted) || isOfGroup) && !hasCredentials(value ?? "");
     }),
   );
 }
@@ -30,7 +51,11 @@ function upper(name: string): string {
   return name.toUpperCase();
 }
 
-/** Of the address of a store. */
-function hasPassword(address: string): boolean {
-  return /^[a-z][a-z0-9+.-]*:\/\/[^@]*:.*@|[?&]password=/iu.test(address);
+/** An address of a proxy, of a store or of a registry with a user or a password in it; that of a database may name its user. */
+function hasCredentials(value: string): boolean {
+  return (
+    /(?:^|[^a-z0-9+.-])(?!postgres(?:ql)?:|file:|sqlite:)[a-z][a-z0-9+.-]*:\/\/[^/\s]*@/iu.test(value) ||
+    /[a-z][a-z0-9+.-]*:\/\/[^@]*:.*@/iu.test(value) ||
+    /(?:^|[?&\s])[^=&\s]*(?:passw|secret|token|key)[^=&\s]*\s*=/iu.test(value)
+  );
 }

@@ -33,12 +33,12 @@ export function ownStore(storeUrl: string): OwnStore | null {
       locks: [join(path, "leases")],
     };
   }
-  const leases = `${path}-leases`;
+  const locks = [`${path}-leases`, `${path}-locks`];
   return {
-    folders: [leases],
+    folders: locks,
     outputs: `${path}.outputs`,
     files: [path, `${path}-search`].flatMap((name) => SQLITE_ENDINGS.map((one) => name + one)),
-    locks: [leases],
+    locks,
   };
 }
 

@@ -1,32 +1,26 @@
-import { basename, resolve, sep } from "node:path";
+import { basename, resolve } from "node:path";
 import { homeFolder } from "../home.ts";
 import { onDisk } from "../store/address.ts";
+import { allowsCommand, changesMeaning, forbidsCommand, forbidsLine, namesEveryCommand } from "./command-rules.ts";
+import { isLeaf } from "./leaf-commands.ts";
 import { isInside, realPath, shownPath } from "./real-path.ts";
-import {
-  allowsCommand,
-  allowsHidden,
-  forbidsCommand,
-  hidesCommand,
-  namesPath,
-  PATH_TOOLS,
-  type Places,
-  parseRule,
-  type Rule,
-} from "./rules.ts";
+import { namesPath, PATH_TOOLS, type Places, parseRule, type Rule } from "./rules.ts";
+import { isRunLater } from "./run-later.ts";
 import { isSecret } from "./secrets.ts";
 import { simpleCommands } from "./shell-words.ts";
 
 export { checkRule } from "./rules.ts";
 
 /**
- * What the agent may do by itself. A call is judged by the first of these that says something: a rule that denies, a rule that asks, what is guarded, a rule that allows, the default.
+ * What the agent may do by itself. The first of these that applies decides: a rule that denies, a rule that asks, a guarded file, a rule that allows, the default.
  *
- * By default, reading, listing and searching inside of the working folder is allowed, and reading what a command has printed; everything else is asked for. Guarded are files that look like secrets, the store itself, and writing below `.git`: only a rule
- * that names that very path allows it, or `*`. Rules judge where a path leads in truth, and never a part of what a call does: each command of a line must be allowed. A line that cannot be taken apart into simple commands
- * (substitutions, redirections, loops) is allowed only by its exact text, by `shell` and by `*`, and by those two only if no rule forbids or asks for some commands. Beside such a rule, those two do not allow commands that run others either (`xargs`,
- * `sh -c`, `env`), nor does `shell(git *)` allow `git -C . push` beside one that forbids `git push`. A rule that forbids or asks names all longer commands that begin as it does.
+ * By default the agent may read, list and search inside its working folder, and read what its own commands printed; it asks about everything else. Guarded are files that look like secrets, the store, the configuration, and for writing
+ * the files that make other programs run something (hooks, workflows, start files): only a rule that names that very file allows those, and not `*`. Paths are judged by where they lead.
  *
- * Rules for the shell judge commands, not what these do: `shell(npm *)` runs whatever package.json says, and a command that may read files may read all of them.
+ * Each command of a line must be allowed. A line that cannot be taken apart into simple commands, or in which a command changes what the next ones mean (`cd`), is allowed only by its exact text, by `shell` and by `*`. If any rule denies
+ * or asks about commands, `shell`, `shell(*)` and `*` allow only commands that are known to run no others (leaf-commands.ts): anything else could run the denied one. How words are compared: command-rules.ts.
+ *
+ * Rules for the shell judge commands, not what they do: `shell(npm *)` runs whatever package.json says, and a command that may read files may read all of them. On Windows, where cmd.exe reads a line in other ways, no rule looks at words.
  */
 export interface Policy {
   readonly allow: readonly string[];
@@ -52,6 +46,8 @@ export interface Circumstances {
   /** Where those of all sessions are, which may be beside the store: what others have printed is asked for. */
   readonly allOutputs?: string;
   readonly home?: string;
+  /** Of this machine, unless told. */
+  readonly platform?: string;
   /** Where a path leads; that of the file system, unless told. */
   readonly realPath?: (cwd: string, path: string) => string;
 }
@@ -136,6 +132,9 @@ class Judged {
   readonly command: string | null = null;
   /** Of the command; null if it cannot be taken apart. */
   readonly commands: readonly (readonly string[])[] | null = null;
+  /** The words of each command mean what they say. */
+  readonly isClear: boolean = false;
+  readonly isWindows: boolean;
   readonly isGuarded: boolean = false;
   readonly isOwnOutput: boolean = false;
 
@@ -144,9 +143,11 @@ class Judged {
     this.name = name;
     this.input = input;
     this.places = { cwd, home };
+    this.isWindows = (options.platform ?? process.platform) === "win32";
     if (name === "shell") {
       this.command = textOf(input, "command");
-      this.commands = this.command === null ? null : simpleCommands(this.command);
+      this.commands = this.command === null || this.isWindows ? null : simpleCommands(this.command);
+      this.isClear = this.commands !== null && this.commands.length > 0 && !changesMeaning(this.commands, this.places);
     }
     if (!PATH_TOOLS.has(name)) return;
     const path = textOf(input, "path") ?? (hasDefaultPath(name, input) ? "." : null);
@@ -155,7 +156,7 @@ class Judged {
     const real = options.realPath ?? realPath;
     this.path = leadsTo(real, cwd, path);
     const printed = outputs === undefined ? null : leadsTo(real, cwd, outputs);
-    const isReading = name === "read" || name === "search";
+    const isReading = name === "read" || name === "search" || name === "list";
     this.isOwnOutput = isReading && printed !== null && this.path !== null && isInside(printed, this.path);
     if (this.isOwnOutput) return;
     const isWriting = name === "write" || name === "edit";
@@ -165,9 +166,7 @@ class Judged {
       own === null ? [] : [own, leadsTo(real, cwd, own) ?? own],
     );
     const guarded = (one: string): boolean =>
-      isSecret(one) ||
-      stores.some((place) => isOfStore(one, place)) ||
-      (isWriting && one.toLowerCase().split(sep).includes(".git"));
+      isSecret(one) || stores.some((place) => isOfStore(one, place)) || (isWriting && isRunLater(one));
     this.isGuarded = [this.given, ...(this.path === null ? [] : [this.path])].some(guarded);
   }
 
@@ -211,38 +210,45 @@ function verdictOf(judged: Judged, { policy }: Circumstances): { verdict: Decisi
   if (denied !== null) return { verdict: "deny", rule: denied };
   const asked = forbidding(policy.ask, judged);
   if (asked !== null) return { verdict: "ask", rule: asked };
-  // Some commands are not to run unasked, and nobody can tell whether this line runs one of them.
-  const patterns = shellPatterns(policy);
-  const isUnclear =
-    judged.name === "shell" &&
-    patterns.length > 0 &&
-    (judged.commands?.some((words) => hidesCommand(words, patterns)) ?? true);
-  const allow = isUnclear ? policy.allow.filter((text) => !isTooWide(parseRule(text), judged, patterns)) : policy.allow;
-  for (const text of allow) if (allows(parseRule(text), judged)) return { verdict: "allow", rule: text };
-  const together = judged.commands === null ? null : eachAllowed(allow, judged.commands);
-  if (together !== null) return { verdict: "allow", rule: together };
+  const allowing = judged.name === "shell" ? allowingCommand(judged, policy) : allowingCall(judged, policy);
+  if (allowing !== null) return { verdict: "allow", rule: allowing };
   const isReading = judged.name === "read" || judged.name === "list" || judged.name === "search";
   const isFree = judged.isOwnOutput || (isReading && judged.isInside && !judged.isGuarded);
   return { verdict: isFree ? "allow" : "ask" };
 }
 
-/** Several commands may be allowed by a rule each. */
-function eachAllowed(allow: readonly string[], commands: readonly (readonly string[])[]): string | null {
-  const shell = allow.flatMap((text) => parseRule(text) ?? []).filter(({ tool }) => tool === "shell");
-  const rules = commands.map((words) => shell.find((rule) => allowsCommand(rule, words))?.text);
-  return rules.length === 0 || rules.includes(undefined) ? null : [...new Set(rules)].join(", ");
+function allowingCall(judged: Judged, { allow }: Policy): string | null {
+  return allow.find((text) => allows(parseRule(text), judged)) ?? null;
 }
 
-/** Rules that forbid or ask for some commands. */
-function shellPatterns({ deny, ask }: Policy): Rule[] {
-  return [...deny, ...ask].flatMap((text) => parseRule(text) ?? []).filter(({ tool }) => tool === "shell");
+/** The rule that allows a line as a whole, or the rules that allow each of its commands. */
+function allowingCommand(judged: Judged, policy: Policy): string | null {
+  const { command, commands, places } = judged;
+  if (command === null) return null;
+  const restricting = [...policy.deny, ...policy.ask].flatMap((text) => parseRule(text) ?? []).filter(isForShell);
+  const allow = policy.allow.flatMap((text) => parseRule(text) ?? []).filter(isForShell);
+  const isWhole = (rule: Rule): boolean => {
+    if (rule.pattern === null) return restricting.length === 0;
+    if (rule.isExact && command.trim() === rule.pattern.trim()) return !judged.isWindows || rule.isLiteral === true;
+    return restricting.length === 0 && commands !== null && commands.length > 0 && namesEveryCommand(rule);
+  };
+  const whole = allow.find(isWhole);
+  if (whole) return whole.text;
+  if (!judged.isClear || commands === null) return null;
+  const mayBeForbidden = (words: readonly string[]): boolean =>
+    restricting.some((rule) => forbidsCommand(rule, words, places) !== "no");
+  const each = commands.map((words) => {
+    const isInDoubt = mayBeForbidden(words);
+    return allow.find((rule) => {
+      if (namesEveryCommand(rule)) return !isInDoubt && isLeaf(words);
+      return (rule.isExact || !isInDoubt) && allowsCommand(rule, words);
+    })?.text;
+  });
+  return each.includes(undefined) ? null : [...new Set(each)].join(", ");
 }
 
-/** It allows whatever command there is, or whatever its command may be told by options. */
-function isTooWide(rule: Rule | null, { commands }: Judged, patterns: readonly Rule[]): boolean {
-  if (rule?.pattern === null) return true;
-  if (rule?.tool !== "shell") return false;
-  return (rule.pattern === "*" && !rule.isExact) || allowsHidden(rule, commands ?? [], patterns);
+function isForShell({ tool }: Rule): boolean {
+  return tool === "shell" || tool === "*";
 }
 
 /** The first rule that names any part of the call. */
@@ -261,24 +267,18 @@ function forbids(text: string, judged: Judged): boolean {
   if (rule.tool !== judged.name) return false;
   if (rule.pattern === null) return true;
   const { command, commands, path, given, places, name } = judged;
-  if (command !== null) {
-    if (command.trim() === rule.pattern.trim()) return true;
-    return commands?.some((words) => forbidsCommand(rule, words)) ?? false;
-  }
+  // On Windows its words cannot be compared, so any command may be the one.
+  if (name === "shell") return command === null || judged.isWindows || forbidsLine(rule, command, commands, places);
   // By the name that was used, and by where that leads.
   return [path, given].some((one) => one !== null && namesPath(rule, name, one, places, true));
 }
 
+/** For all tools but the shell. */
 function allows(rule: Rule | null, judged: Judged): boolean {
   if (!rule) return false;
-  if (rule.tool === "*") return true;
+  if (rule.tool === "*") return !judged.isGuarded;
   if (rule.tool !== judged.name) return false;
-  const { command, commands, path, places, name, isGuarded } = judged;
-  if (name === "shell") {
-    if (command === null) return false;
-    if (rule.pattern === null || (rule.isExact && command.trim() === rule.pattern.trim())) return true;
-    return commands?.length === 1 && allowsCommand(rule, commands[0]!);
-  }
+  const { path, places, name, isGuarded } = judged;
   if (!PATH_TOOLS.has(name)) return rule.pattern === null;
   if (path === null) return false;
   if (rule.pattern === null) return judged.isInside && !isGuarded;
@@ -286,11 +286,12 @@ function allows(rule: Rule | null, judged: Judged): boolean {
 }
 
 /** Never the bare name of a tool that looks at paths or commands: that would allow all of them. */
-function suggestionFor({ name, path, given, command }: Judged, cwd: string): string {
+function suggestionFor({ name, path, given, command, isWindows }: Judged, cwd: string): string {
   const place = path ?? given;
   const text = command === null ? (place === null ? null : ruled(shownPath(cwd, place))) : command.trim();
   if (text === null) return name;
-  const needsMark = text === "" || text.includes("*") || text.startsWith("=") || text !== text.trim();
+  const isLine = command !== null && isWindows;
+  const needsMark = isLine || text === "" || text.includes("*") || text.startsWith("=") || text !== text.trim();
   return `${name}(${needsMark ? "=" : ""}${text})`;
 }
 

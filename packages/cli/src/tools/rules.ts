@@ -1,10 +1,10 @@
 import { sep } from "node:path";
-import { EXPANDED, simpleCommands } from "./shell-words.ts";
+import { patternCommands } from "./command-rules.ts";
 import { isJoinedBy } from "./wildcard.ts";
 
 /**
- * A rule of permission. `*`: everything. `read`: every call of that tool; as a permission, only inside of the working folder. `write(src/**)`: on these paths. `shell(npm *)`: these commands. `read(=a*b)`, `shell(=…)`: exactly
- * this path, exactly this command line, without wildcards.
+ * A rule of permission. `*`: everything. `read`: every call of that tool; as a permission, only inside of the working folder. `write(src/**)`: on these paths. `shell(npm *)`: these commands (command-rules.ts). `read(=a*b)`,
+ * `shell(=…)`: exactly this path, exactly this command line, without wildcards.
  */
 export interface Rule {
   readonly text: string;
@@ -14,18 +14,22 @@ export interface Rule {
   readonly isExact: boolean;
   /** By its `=`: not one character more or less. */
   readonly isLiteral?: true;
+  /** Of a pattern for the shell: the words of its commands; empty if it cannot be taken apart. */
+  readonly commands: readonly (readonly string[])[];
 }
 
 /** Null if it is none. */
 export function parseRule(text: string): Rule | null {
   const [, tool, , pattern] = /^([A-Za-z_][\w.:/-]*|\*)\s*(\(([\s\S]*)\))?$/u.exec(text.trim()) ?? [];
   if (tool === undefined) return null;
-  if (pattern === undefined) return { text, tool, pattern: null, isExact: false };
+  if (pattern === undefined) return { text, tool, pattern: null, isExact: false, commands: [] };
   if (tool === "*" || pattern.trim() === "") return null;
-  if (pattern.startsWith("=")) return { text, tool, pattern: pattern.slice(1), isExact: true, isLiteral: true };
-  if (tool === "shell" && pattern.includes("*") && shellPattern(pattern) === null) return null;
+  const isLiteral = pattern.startsWith("=");
+  const commands = tool === "shell" ? patternCommands(pattern, isLiteral) : [];
+  if (isLiteral) return { text, tool, pattern: pattern.slice(1), isExact: true, isLiteral, commands };
+  if (tool === "shell" && pattern.includes("*") && commands.length !== 1) return null;
   if (PATH_TOOLS.has(tool) && pathPattern(pattern, "/", "/") === null) return null;
-  return { text, tool, pattern: pattern.trim(), isExact: !pattern.includes("*") };
+  return { text, tool, pattern: pattern.trim(), isExact: !pattern.includes("*"), commands };
 }
 
 export const PATH_TOOLS: ReadonlySet<string> = new Set(["read", "write", "edit", "list", "search"]);
@@ -34,13 +38,20 @@ const TOOLS: ReadonlySet<string> = new Set(["*", ...PATH_TOOLS, "shell", "task"]
 const TREE_TOOLS: ReadonlySet<string> = new Set(["list", "search"]);
 
 /** What is wrong with a rule, in words; null if nothing is. */
-export function checkRule(text: string): string | null {
+export function checkRule(text: string, kind: "allow" | "ask" | "deny", platform: string): string | null {
   const rule = parseRule(text);
+  if (rule && platform === "win32" && isUnreadableOnWindows(rule, kind))
+    return `The rule ${JSON.stringify(text)} cannot be followed on Windows: cmd.exe splits and expands a command line in other ways than these rules do, so they would allow or miss the wrong commands. Use shell for all commands, or shell(=...) with --allow for exactly one line.`;
   // A slip in the name of a tool would leave a rule that forbids without effect, and nobody would know.
   if (rule && !TOOLS.has(rule.tool))
     return `The rule ${JSON.stringify(text)} names no tool of the agent. Its tools are ${[...TOOLS].slice(1).join(", ")}; * is all of them.`;
   if (rule) return null;
   return `${JSON.stringify(text)} is not a rule of permission. A rule is a tool (read), a tool with paths (write(src/**)), the shell with one simple command (shell(npm *)), or * for everything.`;
+}
+
+/** By words, that is; an exact line that is denied is run with one more blank. */
+export function isUnreadableOnWindows({ tool, pattern, isLiteral }: Rule, kind: "allow" | "ask" | "deny"): boolean {
+  return tool === "shell" && pattern !== null && !(isLiteral && kind === "allow");
 }
 
 export interface Places {
@@ -116,90 +127,4 @@ function matches(pattern: readonly Segment[], names: readonly string[]): boolean
     open = passDeep(next);
   }
   return open[pattern.length] === true;
-}
-
-/** The words of a pattern for one simple command; `EXPANDED*` in them is a wildcard. */
-function shellPattern(pattern: string): string[] | null {
-  // A lone wildcard may stand for the command, too.
-  const isAny = pattern.trim() === "*";
-  const commands = isAny ? [[`${EXPANDED}*`]] : simpleCommands(pattern);
-  return commands?.length === 1 ? commands[0]! : null;
-}
-
-const WILD = `${EXPANDED}*`;
-
-/** One simple command, by its words. Whether all commands of a line are allowed is for the caller to ask. */
-export function allowsCommand(rule: Rule, words: readonly string[]): boolean {
-  return namesCommand(rule, words, false);
-}
-
-/** For rules that forbid: in doubt yes, and by whatever path the command is called. */
-export function forbidsCommand(rule: Rule, [first = "", ...rest]: readonly string[]): boolean {
-  const name = first.slice(first.lastIndexOf("/") + 1);
-  return namesCommand(rule, [first, ...rest], true) || namesCommand(rule, [name, ...rest], true);
-}
-
-function namesCommand(rule: Rule, words: readonly string[], isBroad: boolean): boolean {
-  if (rule.pattern === null) return false;
-  if (!rule.isExact) return fits(shellPattern(rule.pattern) ?? [], words, isBroad);
-  const commands = simpleCommands(rule.pattern);
-  const exact = commands?.length === 1 ? commands[0]! : null;
-  if (exact === null || !exact.every((word, at) => word === words[at])) return false;
-  // Who forbids `git push` means `git push --force` too.
-  return exact.length === words.length || (isBroad && !rule.isLiteral);
-}
-
-/** Commands that run others, which they are given as words or as a text. */
-const RUNNERS: ReadonlySet<string> = new Set(
-  "env command builtin exec eval nohup nice ionice time timeout setsid stdbuf sudo doas su xargs parallel watch entr sh bash dash zsh ksh fish busybox . source trap alias chroot unshare nsenter ssh script".split(
-    " ",
-  ),
-);
-
-/** Whether a command may be one that these rules forbid, without its words showing it: it runs another, or its options stand before the word that they name (`git -C . push`). */
-export function hidesCommand([first = "", ...rest]: readonly string[], rules: readonly Rule[]): boolean {
-  const name = first.slice(first.lastIndexOf("/") + 1);
-  if (RUNNERS.has(name) || (name === "find" && rest.some((word) => /^-(?:exec|ok)/u.test(word)))) return true;
-  return hidesWord([first, ...rest], rules);
-}
-
-/** Whether a rule that allows all of a command would allow one that these forbid. Who allows a command that runs others means it. */
-export function allowsHidden(rule: Rule, commands: readonly (readonly string[])[], rules: readonly Rule[]): boolean {
-  const isOpen = !rule.isExact && shellPattern(rule.pattern ?? "")?.[1] === WILD;
-  return isOpen && commands.some((words) => allowsCommand(rule, words) && hidesWord(words, rules));
-}
-
-function hidesWord([first = "", ...rest]: readonly string[], rules: readonly Rule[]): boolean {
-  const name = first.slice(first.lastIndexOf("/") + 1);
-  if (!rest[0]?.startsWith("-")) return false;
-  return rules.some(({ pattern }) => {
-    const [wanted, next] = shellPattern(pattern ?? "") ?? [];
-    return wanted === name && next !== undefined && next !== WILD && !next.startsWith("-");
-  });
-}
-
-function fits(pattern: readonly string[], words: readonly string[], isBroad: boolean): boolean {
-  const isOpen = pattern.at(-1) === WILD;
-  const fixed = isOpen ? pattern.slice(0, -1) : pattern;
-  if (isOpen ? words.length < fixed.length : words.length !== fixed.length) return false;
-  return fixed.every((wanted, at) => fitsWord(wanted, words[at]!, isBroad));
-}
-
-/** `..`, also as what the shell finds for `.?` or `.*`. */
-function leadsUp(word: string): boolean {
-  if (/(?:^|[/=:])\.\.(?:\/|$)/u.test(word)) return true;
-  return word.split("/").some((name) => {
-    const dot = /(?:^|[=:])\./u.exec(name);
-    return dot !== null && name.lastIndexOf(EXPANDED) > dot.index;
-  });
-}
-
-/** Within a word a wildcard stays inside of a folder: `rm build/*` is not `rm build/../src`. */
-function fitsWord(wanted: string, word: string, isBroad: boolean): boolean {
-  if (wanted === word || wanted === WILD) return true;
-  const pieces = wanted.split(WILD);
-  if (pieces.length === 1 || !isJoinedBy(pieces, word)) return false;
-  if (isBroad) return true;
-  const slashes = (text: string): number => text.split("/").length;
-  return slashes(wanted) === slashes(word) && !leadsUp(word) && !word.includes(`${EXPANDED}~`);
 }

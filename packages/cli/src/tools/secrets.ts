@@ -1,32 +1,56 @@
+import { foldedNames, originalsOf } from "./file-names.ts";
+
 /** Names of files, each with what is taken for the same. */
 const NAMES = new RegExp(
   `^(?:${[
-    String.raw`\.env(?:\..+)?|.+\.env|\.envrc`,
-    String.raw`\.netrc|_netrc|\.npmrc|\.pypirc|\.pgpass|\.my\.cnf|\.git-credentials|\.htpasswd|\.boto|\.s3cfg|\.vault-token`,
-    String.raw`(?:credentials|secrets?)(?:\.tfrc)?\.(?:json|ya?ml|toml|ini|xml|csv|txt)|credentials|.+\.tfstate(?:\.backup)?|.+\.tfvars`,
-    String.raw`id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?|.+\.(?:pem|key|p12|pfx|ppk|keystore|jks|kdbx)`,
+    String.raw`.+\.env|\.envrc`,
+    String.raw`\.netrc|_netrc|\.npmrc|\.yarnrc(?:\.ya?ml)?|\.pypirc|pip\.conf|\.pgpass|pgpass\.conf|\.pg_service\.conf|\.my(?:login)?\.cnf|\.git-credentials|\.gitconfig|\.htpasswd`,
+    String.raw`\.boto|\.s3cfg|\.vault-token|\.?vault[-_]pass(?:word)?(?:\.txt)?|rclone\.conf|\.databrickscfg|\.terraformrc|terraform\.rc|\.dockercfg|\.dockerconfigjson`,
+    String.raw`(?:.+[-_.])?credentials?(?:\.tfrc|\.enc)?\.(?:json|ya?ml|toml|ini|xml|csv|txt|properties|db)|(?:.+[-_.])?credentials|(?:.+[-_.])?secrets?(?:\.enc)?\.(?:json|ya?ml|toml|ini|xml|csv|txt|properties|env)`,
+    String.raw`.+\.tfstate(?:\.backup)?|.+\.tfvars(?:\.json)?|auth\.json|(?:.+[-_.])?kubeconfig(?:[-_.].+)?|client_secrets?(?:[-_.].*)?\.json`,
+    String.raw`(?:.*[-_.])?service[-_]?account(?:[-_.]?key)?(?:[-_.].*)?\.json|.*adminsdk.*\.json|(?:gcp|gcloud|google|gcs)[-_](?:.+[-_])?key\.json|application_default_credentials\.json`,
+    String.raw`.+\.(?:pem|key|p12|p8|pk8|pkcs8|pkcs12|pfx|ppk|keystore|jks|bcfks|kdbx?|kbx|age|agekey|gpg|pgp|ovpn)|(?:secret|private)[-_.]?(?:key)?\.asc|age[-_.]?keys?\.txt`,
+    String.raw`ssh_host_.+_key|.+\.keychain(?:-db)?|key[34]\.db|logins\.json|wallet\.dat`,
     // What was typed, passwords too.
     String.raw`\.\w+_history|\.lesshst|\.viminfo`,
   ].join("|")})$`,
   "u",
 );
-const EXAMPLES = /^\.env\.(?:example|sample|template|dist|defaults?)$/u;
-const FOLDERS: ReadonlySet<string> = new Set([".ssh", ".gnupg", ".aws", ".kube", ".azure", ".password-store"]);
+/** `.env`, `.env.local`, `.env~`, `.env-prod`; `id_rsa`, `old_id_rsa.2024`: whatever stands beside it. */
+const VARIABLES = /^\.env(?![a-z0-9])/u;
+const SSH_KEY = /(?:^|[^a-z0-9])id_(?:rsa|dsa|ecdsa|ed25519|xmss)(?![a-z0-9])/u;
+const NO_KEY = /\.(?:pub|[cm]?[jt]sx?|py|go|rs|java|rb|php|c|h|cpp|cs|swift|kt|md|html?)$/u;
+const EXAMPLES =
+  /^(?:\.env\.(?:.+\.)?(?:example|sample|template|dist|defaults?|schema)|(?:example|sample|template)\.env)$/u;
+const FOLDERS: ReadonlySet<string> = new Set(
+  ".ssh .gnupg .aws .kube .azure .gcloud .oci .password-store .keychain .gem .m2 .sops".split(" "),
+);
 /** Our own is not secret, but says what the agent may do: it must not be for the agent to change. */
-const BELOW_CONFIG: ReadonlySet<string> = new Set(["gh", "gcloud", "op", "holdfast"]);
+const BELOW_CONFIG: ReadonlySet<string> = new Set(
+  "gh hub glab gcloud op holdfast rclone doctl containers sops age configstore".split(" "),
+);
+/** Of a repository: the address of its remote may hold a token. */
+const OF_GIT: ReadonlySet<string> = new Set(["config", "config.worktree", "credentials"]);
 
-/** Whether a file or a folder, by its name alone, is likely to hold what is nobody else's business. Asking once too often does less harm than once too little. */
+/** Whether a file or a folder, by its name alone, is likely to hold what is nobody else's business, or a copy of it. Asking once too often does less harm than once too little. */
 export function isSecret(path: string): boolean {
-  // Some file systems do not tell upper from lower case.
-  const names = path.normalize("NFC").toLowerCase().split(/[/\\]/u);
+  const names = foldedNames(path);
   const last = names.at(-1) ?? "";
   // Where processes show what they have, their variables among it.
   if (names[0] === "" && names[1] === "proc") return true;
-  if (NAMES.test(last) && !EXAMPLES.test(last)) return true;
+  if (isSecretName(last)) return true;
+  const originals = originalsOf(last);
   return names.some(
     (name, at) =>
       FOLDERS.has(name) ||
+      (name === ".git" && originals.some((one) => OF_GIT.has(one))) ||
       (name === ".config" && BELOW_CONFIG.has(names[at + 1] ?? "")) ||
-      (name === ".docker" && names[at + 1] === "config.json"),
+      (name === ".docker" && at === names.length - 2 && originals.includes("config.json")),
   );
+}
+
+function isSecretName(name: string): boolean {
+  if (EXAMPLES.test(name)) return false;
+  if (VARIABLES.test(name) || (SSH_KEY.test(name) && !NO_KEY.test(name))) return true;
+  return originalsOf(name).some((one) => NAMES.test(one) || VARIABLES.test(one));
 }

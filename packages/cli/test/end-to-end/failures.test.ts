@@ -235,6 +235,19 @@ describe("failure in the user's face, kindly", () => {
     for (const id of ids) expect(ambiguous.stderr).toContain(id);
   });
 
+  test("no password of an address is shown by config, nor by what is said of a wrong flag", async () => {
+    using home = temporaryHome();
+    const secret = {
+      HOLDFAST_STORE: "postgres://me:S3CRET@db/x?sslpassword=S3CRET",
+      HOLDFAST_BASE_URL: "https://me:S3CRET@h/v1",
+    };
+    for (const args of [["config"], ["config", "--json"], ["run", "hello", "--base-ulr=http://me:S3CRET@h/v1"]]) {
+      const { stdout, stderr } = await home.run(args, { env: secret });
+      expect(stdout + stderr).not.toContain("S3CRET");
+      expect(stdout + stderr).toContain("…@h/v1");
+    }
+  });
+
   test("a wrong configuration is said with its path, and config shows where each value comes from", async () => {
     using home = temporaryHome();
     const path = join(home.path, ".config/holdfast/config.json");

@@ -7,7 +7,6 @@ import { expect, test } from "vitest";
 import { Equipment, type Told } from "../../src/agent/equipment.ts";
 import type { Services } from "../../src/host/services.ts";
 import { sessionOutputs } from "../../src/outputs.ts";
-import { commandEnvironment } from "../../src/tools/environment.ts";
 import { call, config, heard, Stage, text } from "./host-stage.ts";
 
 /** What was called has begun, and waits for the disk or the model. */
@@ -455,9 +454,9 @@ test("R9: a call that hides behind the id of an allowed one is judged by itself,
 });
 
 test.each([
-  ["are not handed to commands", [], ["", "", "else's"]],
-  ["are, where the user says so", ["OPENAI_API_KEY"], ["sk-ours", "", "else's"]],
-])("the agent's own keys %s", async (_, passEnv, seen) => {
+  ["are not handed to commands", [], ["", "", ""]],
+  ["are, where the user says so", ["OPENAI_API_KEY", "SOMEBODY_KEY"], ["sk-ours", "", "else's"]],
+])("keys %s", async (_, passEnv, seen) => {
   await using stage = new Stage();
   const password = "postgres://me:secret@127.0.0.1/db";
   const given = { OPENAI_API_KEY: "sk-ours", HOLDFAST_STORE: password, SOMEBODY_KEY: "else's" };
@@ -478,19 +477,6 @@ test.each([
       else process.env[name] = value;
     }
   }
-});
-
-test.each([
-  ["postgres://u:p@h/db", false],
-  ["postgresql://u@h/db?password=x", false],
-  ["postgres://u@h/db", true],
-  ["sqlite:/home/me/a:b@c.sqlite", true],
-  ["/home/me/store", true],
-])("the address %s of a store: a command may see it: %s", (address, isSeen) => {
-  const seen = commandEnvironment({ HOLDFAST_STORE: address, pgPassword: "x", A: "1" }, { keys: [], store: address });
-  expect("HOLDFAST_STORE" in seen).toBe(isSeen);
-  expect("pgPassword" in seen).toBe(!address.startsWith("postgres"));
-  expect(seen["A"]).toBe("1");
 });
 
 /** A refusal of Holdfast's where the agent records in which process a command runs. */

@@ -11,7 +11,8 @@ import { markdownLines } from "../../src/screen/markdown.ts";
 import { parse } from "../../src/screen/slash.ts";
 import { plain, plainLine } from "../../src/terminal/plain.ts";
 import { fit, widthOf } from "../../src/terminal/width.ts";
-import { allowsCommand, namesPath, parseRule } from "../../src/tools/rules.ts";
+import { allowsCommand } from "../../src/tools/command-rules.ts";
+import { namesPath, parseRule } from "../../src/tools/rules.ts";
 import { simpleCommands } from "../../src/tools/shell-words.ts";
 import { callWords } from "../../src/transcript/words.ts";
 

@@ -122,6 +122,24 @@ describe("resolveModel", () => {
     expect(asked).toEqual(["POST /v1/chat/completions", "POST /v1/chat/completions"]);
   });
 
+  test("a password in the address goes into a header, and into no error", async () => {
+    const { url, asked } = await server(json(404, { error: { message: "no such model" } }));
+    const baseUrl = `${url.replace("//", "//me:S3%43RET@")}/v1`;
+    const { model } = await resolveModel("compatible/m", { env: {}, baseUrl });
+    const error = await failing({ model, prompt: "hello", maxRetries: 0 });
+    const basic = Buffer.from("me:S3CRET").toString("base64");
+    expect(asked).toEqual([`POST /v1/chat/completions Basic ${basic}`]);
+    expect(explainModelError(error, "compatible/m").message).not.toContain("S3");
+    expect(String((error as { url?: string }).url)).toBe(`${url}/v1/chat/completions`);
+    const both = await refusal("compatible/m", { env: { COMPATIBLE_API_KEY: "k" }, baseUrl });
+    const none = await refusal("compatible/m", { env: {}, baseUrl: "ftp://me:S3CRET@host" });
+    const theirs = await refusal("openai/x", { env: { ...KEYS, OPENAI_BASE_URL: baseUrl } });
+    for (const refused of [both, none, theirs]) {
+      expect(refused.code).toBe("MODEL_BASE_URL");
+      expect(refused.message).not.toMatch(/S3|RET/u);
+    }
+  });
+
   test("the key of a provider does not go to the address of a server of one's own", async () => {
     const own = await server(json(500, {}));
     const theirs = await server(json(500, {}));

@@ -171,11 +171,14 @@ describe("rules for paths", () => {
     ["write", ".git/hooks/pre-commit", "write", "ask"],
     ["write", ".git/config", "write(**)", "ask"],
     ["write", ".git/config", "write(.git/config)", "allow"],
-    ["read", ".git/config", "read(src/**)", "allow"],
+    ["read", ".git/config", "read(src/**)", "ask"],
+    ["read", ".git/config", "read(.git/config)", "allow"],
+    ["read", ".git/HEAD", "read(src/**)", "allow"],
     ["read", ".env", "read", "ask"],
     ["read", ".env", "read(**)", "ask"],
     ["read", ".env", "read(.env)", "allow"],
-    ["read", ".env", "*", "allow"],
+    ["read", ".env", "*", "ask"],
+    ["read", "src/a.ts", "*", "allow"],
     ["read", "harmless.txt", "read(harmless.txt)", "ask"],
     ["read", "/etc/passwd", "read", "ask"],
     ["read", "/etc/passwd", "read(/etc/*)", "allow"],
@@ -226,7 +229,9 @@ describe("rules for the shell", () => {
     ["git status 2>&1", "shell(git status)", "allow"],
     ["git status 2>/dev/null", "shell(git status)", "allow"],
     ["git status -s", "shell(git status)", "ask"],
-    ["git status -s", "shell(git status *)", "allow"],
+    ["git status -s", "shell(git status *)", "ask"],
+    ["git status -s", "shell(git status **)", "allow"],
+    ["git status src", "shell(git status *)", "allow"],
     ["git stash", "shell(git status *)", "ask"],
     ["npm test", "shell(npm *)", "allow"],
     ["npm", "shell(npm *)", "allow"],
@@ -304,10 +309,10 @@ describe("rules for the shell", () => {
   });
 
   test("each command of a line may be allowed by another rule", () => {
-    const allow = ["shell(npm *)", "shell(git status)", "shell(wc *)"];
+    const allow = ["shell(npm *)", "shell(git status)", "shell(wc -*)"];
     expect(judge("shell", { command: "npm ci && git status | wc -l" }, { allow })).toMatchObject({
       verdict: "allow",
-      rule: "shell(npm *), shell(git status), shell(wc *)",
+      rule: "shell(npm *), shell(git status), shell(wc -*)",
     });
     expect(shell("npm ci && git push", { allow })).toBe("ask");
   });
@@ -323,7 +328,8 @@ describe("rules for the shell", () => {
       "git 'push' x",
     ])
       expect(shell(command, policy), command).toBe("deny");
-    expect(shell("git pull && npm test", policy)).toBe("allow");
+    expect(shell("git status && ls -l", policy)).toBe("allow");
+    expect(shell("git pull && npm test", policy), "those run hooks and scripts").toBe("ask");
     for (const command of ["echo $(git push)", "if true; then git push; fi", "X=1 git push", "git push > log"])
       expect(shell(command, policy), command).toBe("ask");
     expect(shell("echo $(git push)", { ...policy, allow: ["*"] })).toBe("ask");
@@ -334,28 +340,29 @@ describe("rules for the shell", () => {
   test("a rule that forbids is not got around by a command that runs another, nor by options before the word that it names", () => {
     const policy = { deny: ["shell(git push *)"], ask: ["shell(rm *)"] };
     for (const allow of [["shell"], ["*"], ["shell(*)"]]) {
+      for (const command of ["env git push", "sh -c 'git push'", "command git push", "git -C . push"])
+        expect(shell(command, { ...policy, allow }), `${allow} ${command}`).toBe("deny");
       for (const command of [
-        "env git push",
         "ls | xargs rm",
-        "sh -c 'git push'",
         "/usr/bin/env rm x",
-        "command git push",
         "find . -exec rm {} +".replace("{}", "'{}'"),
-        "git -C . push",
         "git -c alias.p=push p",
         "true; timeout 5 rm x",
+        "git commit -m push",
       ])
         expect(shell(command, { ...policy, allow }), `${allow} ${command}`).toBe("ask");
-      for (const command of ["git status", "find . -name x", "ls -l", "git commit -m push"])
+      for (const command of ["git status", "find . -name x", "ls -l", "git log push"])
         expect(shell(command, { ...policy, allow }), `${allow} ${command}`).toBe("allow");
     }
-    expect(shell("env rm x", { ...policy, allow: ["shell(env rm *)"] }), "somebody means it").toBe("allow");
+    expect(shell("env rm x", { ...policy, allow: ["shell(env rm *)"] }), "a rule that asks is stronger").toBe("ask");
     expect(shell("env ls", { allow: ["shell"] }), "nothing is forbidden").toBe("allow");
     for (const command of ["git -C . push", "ls; git --no-pager push"])
-      expect(shell(command, { ...policy, allow: ["shell(git *)", "shell(ls)"] }), command).toBe("ask");
+      expect(shell(command, { ...policy, allow: ["shell(git **)", "shell(ls)"] }), command).toBe("deny");
+    for (const command of ["git -c alias.p=push p", "git -C . status"])
+      expect(shell(command, { ...policy, allow: ["shell(git **)"] }), command).toBe("ask");
     for (const command of ["git status", "git -C . status", "ls; npm -s test"])
       expect(
-        shell(command, { ...policy, allow: ["shell(git *)", "shell(git -C . status)", "shell(ls)", "shell(npm *)"] }),
+        shell(command, { ...policy, allow: ["shell(git *)", "shell(git -C . status)", "shell(ls)", "shell(npm **)"] }),
         command,
       ).toBe("allow");
   });
@@ -363,8 +370,8 @@ describe("rules for the shell", () => {
   test("a rule that forbids names longer commands too, unless it is marked as exact", () => {
     expect(shell("git push --force", { allow: ["shell"], deny: ["shell(git push)"] })).toBe("deny");
     expect(shell("git push --force", { allow: ["shell"], ask: ["shell(git push)"] })).toBe("ask");
-    expect(shell("git pushed", { allow: ["shell"], deny: ["shell(git push)"] })).toBe("allow");
-    expect(shell("git push --force", { allow: ["shell"], deny: ["shell(=git push)"] })).toBe("allow");
+    expect(shell("git pushed", { allow: ["shell(git *)"], deny: ["shell(git push)"] })).toBe("allow");
+    expect(shell("git push --force", { allow: ["shell(git push **)"], deny: ["shell(=git push)"] })).toBe("allow");
     expect(shell("git push --force", { allow: ["shell(git push)"] }), "one that allows does not").toBe("ask");
   });
 
@@ -413,7 +420,7 @@ describe("words", () => {
   ])("always, for a call of %s that names nothing, allows no other: %j", (name, input, other) => {
     const { verdict: first, suggestion } = judge(name, input);
     expect(first).toBe("ask");
-    expect(checkRule(suggestion)).toBeNull();
+    expect(checkRule(suggestion, "allow", "linux")).toBeNull();
     expect(verdict(name, other, { allow: [suggestion] })).toBe("ask");
   });
 
@@ -424,11 +431,13 @@ describe("words", () => {
 
   test("rules that are none are said to be", () => {
     for (const rule of ["*", "read", "write(src/**)", "shell(npm *)", "shell(a && b)", "task", "shell(=a; *)"])
-      expect(checkRule(rule), rule).toBeNull();
+      expect(checkRule(rule, "allow", "linux"), rule).toBeNull();
     for (const rule of ["", "read(", "read()", "*(x)", "shell(a && *)", "shell($X *)", "read(**/..)", "1x"])
-      expect(checkRule(rule), rule).toContain("is not a rule of permission");
+      expect(checkRule(rule, "allow", "linux"), rule).toContain("is not a rule of permission");
     for (const rule of ["wirte(.env)", "Shell(rm *)", "bash"])
-      expect(checkRule(rule), rule).toContain("names no tool of the agent. Its tools are read, write, ");
+      expect(checkRule(rule, "allow", "linux"), rule).toContain(
+        "names no tool of the agent. Its tools are read, write, ",
+      );
   });
 });
 

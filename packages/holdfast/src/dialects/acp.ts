@@ -3,6 +3,7 @@ import type { FoundCall, FoundResult, Reader } from "./pairing.ts";
 import { phrase } from "./phrase.ts";
 import { equal } from "./sameness.ts";
 import { isBlank, joinedText, mapped, type Shape, shapeOf, shapesOf, textOf, without } from "./shape.ts";
+import { BEGINNING } from "./turns.ts";
 import { wellFormedText } from "./well-formed.ts";
 
 /**
@@ -159,7 +160,18 @@ function arrange(entries: readonly Entry<AcpMessage>[]): AcpMessage[] {
       if (seen.ended) turns[seen.turn]!.updates.push(withId(ended(call, seen.since), seen.id));
     }
   }
-  return turns.flatMap(({ updates }) => updates);
+  return withBeginning(turns.flatMap(({ updates }) => updates));
+}
+
+/** A turn starts with the user's message: where the first one is not shown any more, something stands in its place. */
+function withBeginning(updates: AcpMessage[]): AcpMessage[] {
+  const isSpoken = (update: AcpMessage): boolean => {
+    const kind = textOf(shapeOf(update)?.["sessionUpdate"]);
+    return kind === "tool_call" || CHUNKS.has(kind);
+  };
+  const first = updates.find(isSpoken);
+  if (first === undefined || shapeOf(first)!["sessionUpdate"] === "user_message_chunk") return updates;
+  return updates.toSpliced(updates.indexOf(first), 0, chunk("user_message_chunk", BEGINNING));
 }
 
 /** A call that was announced. */

@@ -1,4 +1,5 @@
 import type { Dialect, Entry, View } from "./dialect.ts";
+import { check, isMessage, OUTPUT_OF, OUTPUTS, ROLES } from "./openai-responses-items.ts";
 import { type FoundCall, type FoundResult, standIn } from "./pairing.ts";
 import { markedText, phrase } from "./phrase.ts";
 import { groupsOf, ID_LENGTH_MAX, openaiName, type Plan, planned, type ShownCall } from "./plan.ts";
@@ -10,32 +11,19 @@ import {
   listOf,
   mapped,
   parsedJson,
-  quoted,
   type Shape,
   shapeOf,
   shapesOf,
   textOf,
   without,
 } from "./shape.ts";
-import { beginningOf } from "./well-formed.ts";
+import { beginningOf, wellFormedText } from "./well-formed.ts";
 
 /** One item: `ResponseInputItem` of openai fits, and an item of a response's `output`. */
 export interface OpenAIResponsesItem {
   readonly type?: string | null;
   readonly role?: string;
 }
-
-/** Calls that the agent answers, each with the item that answers it. */
-const OUTPUT_OF = new Map<unknown, string>([
-  ["function_call", "function_call_output"],
-  ["custom_tool_call", "custom_tool_call_output"],
-  ["local_shell_call", "local_shell_call_output"],
-  ["shell_call", "shell_call_output"],
-  ["apply_patch_call", "apply_patch_call_output"],
-  ["computer_call", "computer_call_output"],
-  ["tool_search_call", "tool_search_output"],
-]);
-const OUTPUTS = new Set<unknown>(OUTPUT_OF.values());
 
 /** Those want a screenshot, or a list of tools: there is no way to say in them that something went wrong. Such a call goes by the name of its type. */
 const UNSPEAKABLE = new Set(["computer_call", "tool_search_call"]);
@@ -128,69 +116,6 @@ function isSealed(item: OpenAIResponsesItem): boolean {
   return textOf((item as Shape)["encrypted_content"]) !== "";
 }
 
-function check(item: unknown): string | null {
-  const shape = shapeOf(item);
-  if (!shape) return "an item is an object with a type or a role";
-  const { type, role, content } = shape;
-  if (isMessage(item)) {
-    if (!ROLES.has(role)) return `role is ${quoted(role)}`;
-    if (typeof content === "string") return null;
-    if (!Array.isArray(content)) return "content is neither a text nor a list of parts";
-    for (const [index, part] of content.entries()) {
-      const kind = shapeOf(part)?.["type"];
-      if (typeof kind !== "string") return `content[${index}] is not a part with a type`;
-      if (FOREIGN.has(kind)) return `content[${index}] is of the type "${kind}", which is another dialect's`;
-    }
-    return null;
-  }
-  if (typeof type === "string") return checkTyped(shape, type);
-  return typeof shape["id"] === "string" ? null : "an item has a type, or a role and content";
-}
-
-/** Types of what other SDKs make of messages and items. Read as an item of this API, they would be the assistant's. */
-const FOREIGN_TYPES = new Set([
-  ...[
-    "human",
-    "ai",
-    "user",
-    "assistant",
-    "system",
-    "developer",
-    "tool",
-    "function",
-    "generic",
-    "remove",
-    "constructor",
-  ],
-]);
-
-/** Types that may come without the id by which a call and its output find each other: they are the server's, or have another. */
-const OTHER_IDS = new Set(["local_shell_call", "local_shell_call_output", "tool_search_call", "tool_search_output"]);
-
-function checkTyped(item: Shape, type: string): string | null {
-  if (FOREIGN_TYPES.has(type) || type.endsWith("_result")) return `its type is ${quoted(type)}, which is another SDK's`;
-  if (type === "mcp_approval_response" && !textOf(item["approval_request_id"])) return "approval_request_id is missing";
-  const isBound = OUTPUT_OF.has(type) || OUTPUTS.has(type);
-  if (isBound && !OTHER_IDS.has(type) && !textOf(item["call_id"])) {
-    return "callId" in item ? "call_id is missing: callId is another SDK's" : "call_id is missing";
-  }
-  const isCalled = type === "function_call" || type === "custom_tool_call";
-  return isCalled && !textOf(item["name"]) ? "name is missing" : null;
-}
-
-const ROLES = new Map<unknown, "system" | "user" | "assistant">([
-  ["system", "system"],
-  ["developer", "system"],
-  ["user", "user"],
-  ["assistant", "assistant"],
-]);
-const FOREIGN = new Set(["tool_use", "tool_result", "tool-call", "tool-result", "image_url"]);
-
-function isMessage(item: unknown): boolean {
-  const type = shapeOf(item)?.["type"];
-  return type === "message" || ((type === undefined || type === null) && shapeOf(item)?.["role"] !== undefined);
-}
-
 /** What the model made, its provider's own results among it, is the assistant's. */
 function roleOf(item: unknown): "system" | "user" | "assistant" | "tool" | "other" {
   const shape = shapeOf(item);
@@ -276,7 +201,14 @@ function resultsOf(item: unknown): FoundResult[] {
 function arrange(entries: readonly Entry<OpenAIResponsesItem>[], view: View): OpenAIResponsesItem[] {
   const plan = planned(entries, view, openaiResponses, MANNER);
   const out: OpenAIResponsesItem[] = [];
-  const sent: Sent = { entries: new Set(), loose: new Set(), isLoose: false, step: null, isWhole: true };
+  const sent: Sent = {
+    entries: new Set(),
+    loose: new Set(),
+    ids: new Set(),
+    isLoose: false,
+    step: null,
+    isWhole: true,
+  };
   for (const { assistant, others, calls } of plan.sections) {
     const outputs = Map.groupBy(calls.filter(isOurs), ({ entry }) => entry);
     const provided = Map.groupBy(others.filter(isProvided(entries, plan)), (at) => plan.answered(at, 0)!.entry);
@@ -285,10 +217,11 @@ function arrange(entries: readonly Entry<OpenAIResponsesItem>[], view: View): Op
       const theirs = group.flatMap((at) => provided.get(at) ?? []);
       for (const at of theirs.sort((a, b) => a - b)) {
         const isLoose = sent.loose.has(plan.answered(at, 0)!.entry);
-        out.push(isLoose ? withoutId(entries[at]!.message) : entries[at]!.message);
+        out.push(isLoose ? withoutId(entries[at]!.message) : withIdOnce(entries[at]!.message, sent));
       }
       for (const at of group) {
-        for (const call of sent.entries.has(at) ? (outputs.get(at) ?? []) : []) out.push(sentOutput(entries, call));
+        for (const call of sent.entries.has(at) ? (outputs.get(at) ?? []) : [])
+          out.push(withIdOnce(sentOutput(entries, call), sent));
       }
     }
     for (const at of others) {
@@ -297,7 +230,7 @@ function arrange(entries: readonly Entry<OpenAIResponsesItem>[], view: View): Op
       if (role === "tool" || role === "other" || !isSent(message, at, plan)) continue;
       // An approval goes with the request that it is for.
       const answered = plan.answered(at, 0);
-      if (!answered || sent.entries.has(answered.entry)) out.push(filled(message));
+      if (!answered || sent.entries.has(answered.entry)) out.push(withIdOnce(filled(message), sent));
     }
   }
   return out;
@@ -308,6 +241,8 @@ interface Sent {
   readonly entries: Set<number>;
   /** Those that went without their reasoning, and so without their id. */
   readonly loose: Set<number>;
+  /** Item ids: the API refuses a request that holds one twice. */
+  readonly ids: Set<string>;
   /** Reasoning was left out, and the next item may have come from it. */
   isLoose: boolean;
   /** The last step, and whether it was recorded at once: then its response is all there. Of items one by one, nobody knows where the next response begins. */
@@ -340,7 +275,8 @@ function sentItems(
     const { message } = entries[at]!;
     return isSent(message, at, plan) && !(plan.stale(at) && PROVIDER_CALLS.has(message.type));
   });
-  const kept = withFollowers(entries, items, plan);
+  const repeated = repeatedIn(entries, items, sent);
+  const kept = withFollowers(entries, items, plan, repeated);
   const out: OpenAIResponsesItem[] = [];
   const { step } = entries[group[0]!]!;
   const isWhole = !isAlone(entries, group[0]!);
@@ -350,11 +286,15 @@ function sentItems(
   for (const at of items) {
     const { message } = entries[at]!;
     if (message.type === "reasoning") sent.isLoose = !kept.has(at);
-    if (!kept.has(at) || (sent.isLoose && NEEDS_ID.has(message.type))) continue;
-    const isLoose = sent.isLoose || plan.stale(at);
+    const isWithoutId = sent.isLoose || repeated.has(at);
+    if (!kept.has(at) || (isWithoutId && NEEDS_ID.has(message.type))) continue;
+    const isLoose = isWithoutId || plan.stale(at);
     sent.entries.add(at);
     if (isLoose) sent.loose.add(at);
-    out.push(sentItem(message, at, plan, isLoose));
+    const item = sentItem(message, at, plan, isLoose);
+    const id = idOf(item);
+    if (id !== "") sent.ids.add(id);
+    out.push(item);
   }
   return out;
 }
@@ -398,17 +338,48 @@ function withFollowers(
   entries: readonly Entry<OpenAIResponsesItem>[],
   items: readonly number[],
   plan: Plan,
+  repeated: ReadonlySet<number>,
 ): ReadonlySet<number> {
   const kept = new Set<number>();
   for (const at of items.toReversed()) {
     const { message } = entries[at]!;
-    const mayBeSent = isSealed(message) && !plan.stale(at);
+    const mayBeSent = isSealed(message) && !plan.stale(at) && !repeated.has(at);
     let next = at + 1;
     while (entries[next]?.late) next += 1;
-    const isFollowed = kept.has(next) && entries[at]!.step === entries[next]!.step;
+    const isFollowed = kept.has(next) && !repeated.has(next) && entries[at]!.step === entries[next]!.step;
     if (message.type !== "reasoning" || (mayBeSent && isFollowed)) kept.add(at);
   }
   return kept;
+}
+
+/** Items whose id stands before them already: an array may hold an item twice. */
+function repeatedIn(
+  entries: readonly Entry<OpenAIResponsesItem>[],
+  items: readonly number[],
+  sent: Sent,
+): ReadonlySet<number> {
+  const repeated = new Set<number>();
+  const here = new Set<string>();
+  for (const at of items) {
+    const id = idOf(entries[at]!.message);
+    if (id === "") continue;
+    if (sent.ids.has(id) || here.has(id)) repeated.add(at);
+    here.add(id);
+  }
+  return repeated;
+}
+
+/** As it is sent: two ids may differ in nothing but halves of characters. */
+function idOf(item: OpenAIResponsesItem): string {
+  return wellFormedText(textOf((item as Shape)["id"]));
+}
+
+function withIdOnce(item: OpenAIResponsesItem, { ids }: Sent): OpenAIResponsesItem {
+  const id = idOf(item);
+  if (id === "") return item;
+  if (ids.has(id)) return withoutId(item);
+  ids.add(id);
+  return item;
 }
 
 function withoutId(item: OpenAIResponsesItem): OpenAIResponsesItem {

@@ -63,6 +63,9 @@ export interface DiskStat {
   readonly mtimeMs: number;
   /** The user that it belongs to; missing where files belong to nobody (Windows). */
   readonly owner?: number;
+  /** The group that it belongs to, and who may do what with it; missing where there are no such things. */
+  readonly group?: number;
+  readonly mode?: number;
   /** How many names the file has. */
   readonly links: number;
 }

@@ -30,6 +30,31 @@ export function assertStoreFile(path: string, { kind, owner }: DiskStat): void {
   throw new HoldfastError("STORE_FORBIDDEN", message, { path, owner, user });
 }
 
+/**
+ * Refuses a folder of a store, or the file of an SQLite store, that another user of the machine made or can write to (STORE_FORBIDDEN): what is put there would be resumed, believed and deleted as one's own. Asked before anything in
+ * it is touched. Whose files are taken: see above; but what everybody can write to is refused for root, too. A group with the number of the owner is the owner's alone, as most systems make them.
+ */
+export function assertStorePlace(
+  path: string,
+  found: Pick<DiskStat, "owner" | "group" | "mode"> | null,
+  user: number | undefined = process.geteuid?.(),
+): void {
+  const { owner, group, mode } = found ?? {};
+  if (user === undefined || owner === undefined || mode === undefined) return;
+  if (owner !== user && owner !== 0 && user !== 0) {
+    const message =
+      `${path} belongs to another user (number ${owner}, and this process runs as ${user}). It was not opened, and nothing was touched. A store belongs to one user: ` +
+      `name another, or have its owner copy the sessions; if it is yours, make it so ("chown -R ${user}").`;
+    throw new HoldfastError("STORE_FORBIDDEN", message, { path, owner, user });
+  }
+  if ((mode & 0o002) === 0 && ((mode & 0o020) === 0 || group === owner)) return;
+  const shown = mode.toString(8).padStart(4, "0");
+  const message =
+    `Other users of this machine can write to ${path} (its mode is ${shown}): they could change sessions, or add their own. It was not opened, and nothing was touched. ` +
+    `Look at what is in it, close it with "chmod -R go-w", and try again. A mount that knows no modes can be told one (umask=077).`;
+  throw new HoldfastError("STORE_FORBIDDEN", message, { path, mode: shown, user });
+}
+
 /** Is it somewhere else too? What is written here then changes a snapshot, or somebody's file that was linked into the store. */
 export function hasOtherNames({ links }: DiskStat): boolean {
   return links > 1;

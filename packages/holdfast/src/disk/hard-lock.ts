@@ -32,7 +32,22 @@ const childProcess = () => process.getBuiltinModule("node:child_process");
 export async function hardLock(path: string, signal?: AbortSignal): Promise<DiskLock | null> {
   if (signal?.aborted) return null;
   if (OPENS_LOCKED.has(process.platform)) return openLocked(path);
-  if (process.platform !== "linux" || isMissing) return null;
+  if (process.platform !== "linux") return null;
+  const turn = nextTurn();
+  if (turn) await turn;
+  const since = performance.now();
+  let blockedMs = 0;
+  try {
+    if (signal?.aborted || isMissing) return null;
+    const lock = lockByChild(path, signal);
+    blockedMs = performance.now() - since;
+    return await lock;
+  } finally {
+    endTurn(blockedMs * REST);
+  }
+}
+
+async function lockByChild(path: string, signal?: AbortSignal): Promise<DiskLock | null> {
   // For reading: a descriptor for writing would keep the file system from being made read-only.
   const fd = fs.openSync(path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600);
   let isOpen = true;
@@ -68,6 +83,31 @@ function openLocked(path: string): DiskLock | null {
     if (HELD_ELSEWHERE.has(errnoOf(error) ?? "")) return null;
     throw error;
   }
+}
+
+/**
+ * To start a child blocks this process: for milliseconds, for a tenth of a second if the process is large. So there is one at a time, and this many times as long passes before the next one:
+ * a process that opens a thousand sessions at once goes on with its work meanwhile.
+ */
+const REST = 9;
+let isTurnTaken = false;
+const waiting: (() => void)[] = [];
+
+/** Null if it is ours at once. */
+function nextTurn(): Promise<void> | null {
+  if (isTurnTaken) return new Promise((resolve) => waiting.push(resolve));
+  isTurnTaken = true;
+  return null;
+}
+
+function endTurn(restMs: number): void {
+  const next = (): void => {
+    const resolve = waiting.shift();
+    if (resolve) resolve();
+    else isTurnTaken = false;
+  };
+  if (restMs === 0) next();
+  else setTimeout(next, restMs).unref();
 }
 
 /** The exit status of the program; null if it could not be run. */

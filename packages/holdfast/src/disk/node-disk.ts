@@ -234,7 +234,9 @@ class NodeFile implements DiskFile {
 function toStat(stat: fs.Stats): DiskStat {
   const { size, dev, ino, mtimeMs, nlink: links } = stat;
   const found = { kind: kindOf(stat), size, dev, ino, mtimeMs, links };
-  return process.platform === "win32" ? found : { ...found, owner: stat.uid };
+  return process.platform === "win32"
+    ? found
+    : { ...found, owner: stat.uid, group: stat.gid, mode: stat.mode & 0o7777 };
 }
 
 function kindOf(stat: fs.Stats): FileKind {

@@ -1,7 +1,7 @@
 import { newId } from "../journal/id.ts";
 import { handedOut } from "./handed-out.ts";
 import type { Host } from "./host.ts";
-import type { StoredMessage } from "./intake.ts";
+import { type StoredMessage, unfit } from "./intake.ts";
 import { messageIdTaken, queueUnknown } from "./refusals.ts";
 import type { AppendOptions, Queued } from "./surface.ts";
 import { optionsTaken } from "./unit.ts";
@@ -19,6 +19,8 @@ export class Queue<M> {
     const given = optionsTaken(intake, options);
     const { id = newId() } = given;
     const message = intake.message(prompt);
+    // No turn could begin with it, and it would stay in the queue.
+    if (message.role === "assistant") throw unfit("a message of the assistant's is no prompt");
     return log.inLine(() => this.#put(id, message, given));
   }
 

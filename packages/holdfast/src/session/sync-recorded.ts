@@ -105,9 +105,18 @@ export class RecordedArray<M> {
       for (const slot of this.#closingSlots(slots.length, comparison)) slots.push(slot);
       return null;
     }
+    // Loaded anew, behind an edit say: then it is what is shown, whatever it was before.
+    const shown = this.#around.looks() === this.#looks ? null : this.#loaded(comparison, "as shown");
+    if (shown) {
+      this.take(shown);
+      return null;
+    }
     const known = slots && this.#differenceFrom(slots, same, comparison);
     if (known && this.#isOfThisArray(known, comparison.array)) return known;
-    const loaded = this.#loaded(comparison);
+    const loaded =
+      this.#loaded(comparison, "as shown") ??
+      this.#loaded(comparison, "as recorded") ??
+      (known && isInPlace(known) ? null : this.#loaded(comparison, "once arranged"));
     if (loaded) {
       this.take(loaded);
       return null;
@@ -168,19 +177,24 @@ export class RecordedArray<M> {
     return (isShared && !isFrozen) || slots.length - known > (matches.length - known) * JOINED_MAX;
   }
 
-  #loaded(comparison: Comparison<M>): Slot<M>[] | null {
+  /** "once arranged": it may differ in what the model is not shown. */
+  #loaded(comparison: Comparison<M>, how: "as shown" | "as recorded" | "once arranged"): Slot<M>[] | null {
     const { items, dialect } = this.#conversation;
     const view = this.#around.messages();
     const isCut = openCalls(this.#conversation).length > 0;
     const bare = isCut ? this.#withoutClosings() : null;
-    const ways: [holdsClosings: boolean, find: () => Slot<M>[] | null][] = [
-      [isCut, () => slotsOfView(view, items, comparison)],
-      [false, () => bare && slotsOfView(bare, items, comparison)],
-      [false, () => slotsOfItems(items, comparison)],
-      [isCut, () => slotsOfArranged(view, items, comparison, dialect)],
-      [false, () => bare && slotsOfArranged(bare, items, comparison, dialect)],
-    ];
-    for (const [holdsClosings, find] of ways) {
+    const ways: Record<typeof how, [holdsClosings: boolean, find: () => Slot<M>[] | null][]> = {
+      "as shown": [
+        [isCut, () => slotsOfView(view, items, comparison)],
+        [false, () => bare && slotsOfView(bare, items, comparison)],
+      ],
+      "as recorded": [[false, () => slotsOfItems(items, comparison)]],
+      "once arranged": [
+        [isCut, () => slotsOfArranged(view, items, comparison, dialect)],
+        [false, () => bare && slotsOfArranged(bare, items, comparison, dialect)],
+      ],
+    };
+    for (const [holdsClosings, find] of ways[how]) {
       const slots = find();
       if (!slots) continue;
       this.holdsClosings = holdsClosings;
@@ -216,4 +230,9 @@ export class RecordedArray<M> {
     while (from > 0 && items[from - 1]!.entry.seq > this.#seq) from -= 1;
     return items.slice(from).map(({ entry }) => entry);
   }
+}
+
+/** Every message stands where it stood, known or changed: none was joined with another. */
+function isInPlace<M>({ slots, matches }: Difference<M>): boolean {
+  return matches.length >= slots.length && matches.every((slot, at) => slot === null || slot === at);
 }

@@ -4,8 +4,9 @@ import { newId } from "../journal/id.ts";
 import { asRecorded, type Given } from "./carried.ts";
 import type { Conversation } from "./conversation.ts";
 import type { Host } from "./host.ts";
-import { asMessageError, type StoredMessage } from "./intake.ts";
+import { asMessageError, reading, type StoredMessage } from "./intake.ts";
 import type { SessionRecord } from "./records.ts";
+import { invalid } from "./refusals.ts";
 import type { Draft, SyncOptions } from "./surface.ts";
 import { planEdits } from "./sync-edit.ts";
 import { epochOfArray, type Replace, storedIn, turnNow, type WrittenEpoch } from "./sync-epoch.ts";
@@ -64,9 +65,13 @@ export class Sync<M> {
     });
   }
 
-  /** Inside the call. `isToWait`: other calls come first, and the application may go on with its messages meanwhile. Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
+  /** Inside the call. `isToWait`: other calls come first, and the application may go on with its messages meanwhile. Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, RECORD_INVALID, RECORD_NOT_JSON. */
   taken(given: readonly M[], options: SyncOptions<M>, isToWait: boolean): Arrival<M> {
-    const { open, rewrite, key } = options ?? {};
+    const { open, rewrite, key } = reading("options", () => ({ ...options }));
+    if (rewrite !== undefined && rewrite !== "epoch" && rewrite !== "error") {
+      throw invalid('`rewrite` is "epoch" or "error"');
+    }
+    if (key !== undefined && typeof key !== "function") throw invalid("`key` is a function");
     const array = new GivenArray(given, this.#host.intake, key);
     if (isToWait) array.holdSince(this.#lastGiven);
     this.#lastGiven = array.objects;

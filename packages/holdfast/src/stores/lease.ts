@@ -162,7 +162,8 @@ export class Leases {
     for (const name of this.#disk.list(this.#folder)) {
       const path = join(this.#folder, name);
       const isOld = nowMs - (this.#disk.stat(path)?.mtimeMs ?? nowMs) > DAY_MS;
-      if (name.endsWith(TEMPORARY) && isOld) this.#disk.remove(path);
+      // Somebody else may be tidying up too.
+      if (name.endsWith(TEMPORARY) && isOld) this.#removeIfPossible(path);
     }
   }
 
@@ -183,7 +184,11 @@ export class Leases {
       return lock && this.#hold(id, app, key, lock);
     } catch (error) {
       // Removed by somebody who tidies up, between our look and our lock: it is made anew.
-      if (LOST.has(errnoOf(error) ?? "") && this.#isGone(path)) return null;
+      if (LOST.has(errnoOf(error) ?? "") && this.#isGone(path)) {
+        // So is the folder, if it was that.
+        this.#isMissing = this.#isGone(this.#folder);
+        return null;
+      }
       throw diskFailure(error, "take the lease of a session", path, "Nothing was written.");
     }
   }

@@ -3,6 +3,7 @@ import { HoldfastError } from "../errors.ts";
 import type { Durability, JournalStore, Summariser } from "../journal/contract.ts";
 import { openFolderStore } from "./folder/store.ts";
 import { openMemoryStore } from "./memory/store.ts";
+import { shownAddress } from "./shown-address.ts";
 import { openSqliteStore } from "./sqlite/store.ts";
 
 export interface JournalStoreOptions {
@@ -17,6 +18,9 @@ export interface JournalStoreOptions {
 /** Not a dependency: whoever keeps sessions in a database installs it beside the library. */
 const POSTGRES = "@holdfast/postgres";
 
+/** `host=db password=x`: it would become the name of a folder, password and all. */
+const LIBPQ = /^\s*(?:host|hostaddr|port|dbname|user|password|passfile|service|sslmode|sslpassword|options)\s*=/i;
+
 /**
  * Opens a store by its address: a path or `file:` URL of a folder, `sqlite:` and the path of a database file, `postgres:` and where a database is (with `@holdfast/postgres` installed), or `memory:`. Throws
  * STORE_URL_INVALID, and what opening such a store throws.
@@ -30,6 +34,8 @@ export async function openJournalStore(
   switch (scheme) {
     case undefined:
       if (text === "" || text.includes("\0")) throw invalid(text, "it names no folder");
+      if (LIBPQ.test(text))
+        throw invalid(text, 'the keywords of libpq are not taken, and a folder of that name would begin with "./"');
       return openFolderStore(text, options);
     case "file":
       if (!/^file:\/\//i.test(text)) throw invalid(text, 'a file URL begins with "file://"');
@@ -79,12 +85,7 @@ function pathOf(url: string): string {
 }
 
 function invalid(address: string, why: string, cause?: unknown): HoldfastError {
-  const shown = withoutPassword(address).slice(0, 80);
+  const shown = shownAddress(address).slice(0, 80);
   const message = `${JSON.stringify(shown)} is not the address of a store: ${why}. Nothing was touched. Give a folder, "sqlite:" and a file, "postgres:" and where a database is, or "memory:".`;
   return new HoldfastError("STORE_URL_INVALID", message, { address: shown }, cause);
-}
-
-/** Errors are shown and kept in logs, also those of an address that was mistyped. */
-function withoutPassword(address: string): string {
-  return address.replace(/^([a-z][a-z0-9+.-]*:\/\/[^/:@]*):[^@]*@/i, "$1@").replace(/([?&]password=)[^&]*/gi, "$1…");
 }

@@ -1,3 +1,4 @@
+import { validateAcp } from "@holdfast/testkit";
 import { describe, expect, test } from "vitest";
 import { acp } from "../../src/dialects/acp.ts";
 import type { Entry } from "../../src/dialects/dialect.ts";
@@ -101,6 +102,16 @@ describe("acp: what session/load replays", () => {
       chunk("agent_message", "yes"),
       call("a"),
     ]);
+  });
+
+  test("a conversation whose beginning is not shown any more starts with a word in the user's place", () => {
+    const plan = { sessionUpdate: "plan", entries: [] };
+    const rest = [call("a"), update("a", { status: "completed" }), prompt];
+    const beginning = chunk("user_message", "(The conversation starts here.)");
+    const view = shown([plan, ...rest]);
+    expect(view).toEqual([plan, beginning, ...rest]);
+    expect(validateAcp(view)).toEqual([]);
+    expect(shown([plan])).toEqual([plan]);
   });
 
   test("an update of a kind that nobody knows yet is kept", () => {

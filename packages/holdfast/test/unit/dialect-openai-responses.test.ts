@@ -1,3 +1,4 @@
+import { validateOpenaiResponses } from "@holdfast/testkit";
 import { describe, expect, test } from "vitest";
 import type { Entry, View } from "../../src/dialects/dialect.ts";
 import { openaiResponses } from "../../src/dialects/openai-responses.ts";
@@ -52,6 +53,33 @@ describe("openai-responses: arrange", () => {
     const view = shown([prompt, items.slice(1, 5), a, b, items.slice(7)]);
     expect(view).toHaveLength(9);
     expect(view.every((item, at) => item === items[at])).toBe(true);
+  });
+
+  test("an item id is sent once: an item that stands there twice goes without its id, or not at all if it needs one", () => {
+    const search = { type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search", query: "q" } };
+    const prompt = { type: "message", id: "msg_9", role: "user", content: "go" };
+    const sealed = { ...output("a"), id: "fco_1" };
+    const items = [prompt, reasoning(1), search, call("a"), sealed, said(1), prompt];
+    const view = shown([items[0], items.slice(1, 4), items[4], items[5], items[6], items.slice(1, 4), items[4]]);
+    const again = [loose(prompt), { ...loose(call("a")), call_id: "a_2" }, { ...loose(sealed), call_id: "a_2" }];
+    expect(view).toEqual([...items.slice(0, 6), ...again]);
+    expect(validateOpenaiResponses(view)).toEqual([]);
+  });
+
+  test("reasoning whose follower is a repeated item is left out: the id that it must be followed by is taken", () => {
+    const view = shown([user("go"), said(1), user("on"), [reasoning(1), said(1), said(2)]]);
+    expect(view).toEqual([user("go"), said(1), user("on"), loose(said(1)), loose(said(2))]);
+  });
+
+  test("an item that is sent without its id leaves the id to a later one", () => {
+    const bare = { type: "reasoning", id: "rs_1", summary: [] };
+    const view = shown([user("go"), [bare, said(1)], user("on"), [reasoning(1), said(1)], user("on")]);
+    expect(view).toEqual([user("go"), loose(said(1)), user("on"), reasoning(1), said(1), user("on")]);
+  });
+
+  test("two item ids that differ only in halves of characters are one id", () => {
+    const [one, two] = ["\ud800", "\ud801"].map((half) => ({ ...said(1), id: `msg_${half}` }));
+    expect(shown([user("go"), one, user("on"), two])).toEqual([user("go"), one, user("on"), loose(two)]);
   });
 
   test("outputs stand behind all items of the response, in call order, and steering text behind them", () => {

@@ -25,3 +25,33 @@ test("P6: a hard lock that is given up while it is asked for is free at once, al
   expect(await asked).toBeNull();
   expect(await nodeDisk.hardLock(path, unwanted.signal)).toBeNull();
 });
+
+test("many hard locks asked for at once start one child at a time, and one that is given up starts none", async ({
+  skip,
+}) => {
+  if (!hasFlock) skip("not run: no program flock here");
+  using here = place();
+  const module = process.getBuiltinModule("node:child_process");
+  const { spawn } = module;
+  let running = 0;
+  let most = 0;
+  let started = 0;
+  module.spawn = ((...given: Parameters<typeof spawn>) => {
+    started++;
+    most = Math.max(most, ++running);
+    return spawn(...given).once("exit", () => running--);
+  }) as typeof spawn;
+  try {
+    const unwanted = new AbortController();
+    const asked = Array.from({ length: 12 }, (_, i) =>
+      nodeDisk.hardLock(join(here.path, String(i)), i % 2 === 0 ? undefined : unwanted.signal),
+    );
+    unwanted.abort();
+    const locks = await Promise.all(asked);
+    expect(locks.map((lock) => lock !== null)).toEqual(locks.map((_, i) => i % 2 === 0));
+    expect({ most, started }).toEqual({ most: 1, started: 6 });
+    for (const lock of locks) lock?.release();
+  } finally {
+    module.spawn = spawn;
+  }
+});

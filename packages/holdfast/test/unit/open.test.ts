@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { newId, openJournalStore } from "holdfast";
+import { isHoldfastError, newId, openJournalStore } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { place, treeOf } from "../place.ts";
 
@@ -56,8 +56,17 @@ describe("the address of a store", () => {
     expect(said).not.toContain("secret");
   });
 
+  test("the keywords of libpq are refused, without the password, and no folder of that name is made", async () => {
+    for (const address of ["host=db password=S3CRET", " dbname = x sslpassword='S3 CRET'", "password=S3CRET"]) {
+      const error = await openJournalStore(address).catch((thrown: unknown) => thrown);
+      expect(isHoldfastError(error, "STORE_URL_INVALID"), address).toBe(true);
+      expect(JSON.stringify({ error, message: String(error) })).not.toMatch(/S3|CRET/u);
+      expect(existsSync(address)).toBe(false);
+    }
+  });
+
   test("an address that is mistyped is shown without its password", async () => {
     const refused = openJournalStore("postgress://me:secret@127.0.0.1/db?password=secret");
-    await expect(refused).rejects.toThrow(/^(?!.*secret).*postgress:\/\/me@127/);
+    await expect(refused).rejects.toThrow(/^(?!.*secret).*postgress:\/\/me:…@127/);
   });
 });

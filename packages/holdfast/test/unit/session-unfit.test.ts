@@ -148,3 +148,11 @@ test("what was found is said without what it says", async () => {
 test("every dialect is among these", () => {
   expect(voices.map(({ dialect }) => dialect.name).sort()).toEqual(Object.keys(dialects).sort());
 });
+
+test("a message of the assistant's is no prompt: it is not queued, where no turn could take it", async () => {
+  await using store = await openStore("memory:");
+  const session = await store.create<{ role: string; content: string }>({ dialect: "anthropic" });
+  const answer = { role: "assistant", content: "hello" };
+  await expect(session.enqueue(answer)).rejects.toMatchObject({ code: "MESSAGE_UNFIT" });
+  expect(session.queue).toEqual([]);
+});

@@ -486,6 +486,35 @@ describe.each(spoken)("sync in %s", (_name, voice) => {
     expect(session.turn).toBeNull();
   });
 
+  test("R14 g: a member that the model is not shown is recorded too, also when the application has looked at the messages", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    await session.sync([user("question"), ...says("answer"), user("more")]);
+    expect(session.messages).toHaveLength(3);
+    const array = [{ ...user("question"), note: 1 }, ...says("answer"), { ...user("more"), note: 2 }];
+    await session.sync(array);
+    expect(inArray((await world.kill(session)).entries)).toMatchObject([{ note: 1 }, {}, { note: 2 }]);
+  });
+
+  test("R14 f: what the session shows behind an edit or a hidden message is known, and no change of the array", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    await session.sync([user("one"), ...says("first"), user("two"), ...says("second")]);
+    const array = [...session.messages, user("three")];
+    await session.sync(array);
+    await session.edit([session.entries[0]!.id], [user("one, in short")], { reason: "prune", now: true });
+    const pruned = [...session.messages, ...says("third")];
+    expect(await session.sync(pruned, { rewrite: "error" })).toMatchObject({ appended: { length: 1 }, epoch: false });
+    const two = session.entries.find(({ message }) => voice.dialect.text(message) === "two")!;
+    await session.patch(two.id, { hiddenFromModel: true });
+    await session.sync([...session.messages, user("four")], { rewrite: "error" });
+    const hidden = [...session.messages, ...says("fourth")];
+    expect(text(hidden)).not.toContain("two");
+    expect(await session.sync(hidden, { rewrite: "error" })).toMatchObject({ appended: { length: 1 }, epoch: false });
+    const all = ["one, in short", "one", "first", "two", "second", "three", "third", "four", "fourth"];
+    expect(text(session.entries.map(({ message }) => message))).toBe(all.join("|"));
+  });
+
   test("R14 g: made-up results that are kept stay made up (P3)", async () => {
     await using world = new World();
     const session = await world.create(voice);
@@ -690,6 +719,23 @@ test("calls are serialised: each sees what the one before recorded", async () =>
   const counts = (await Promise.all(done)).map(({ appended }) => appended.length);
   expect(counts).toEqual([2, 2, 2]);
   expect(said(session.entries)).toEqual(array);
+});
+
+test("options that cannot be meant are refused, and nothing is recorded: a misspelt `rewrite` would protect nothing", async () => {
+  await using world = new World();
+  const [, voice] = spoken[0]!;
+  const session = await world.create(voice);
+  const array = [voice.user("hello")];
+  for (const options of [{ rewrite: "Error" }, { rewrite: null }, { key: "id" }] as Made[]) {
+    await expect(session.sync(array, options)).rejects.toMatchObject({ code: "RECORD_INVALID" });
+  }
+  const unreadable = {
+    get open(): boolean {
+      throw new Error("no");
+    },
+  };
+  await expect(session.sync(array, unreadable)).rejects.toMatchObject({ code: "RECORD_NOT_JSON" });
+  expect(session.entries).toEqual([]);
 });
 
 test("a session that was closed says so", async () => {

@@ -3,10 +3,11 @@ import type { Disk, DiskFile } from "../../disk/disk.ts";
 import { errnoOf, HoldfastError } from "../../errors.ts";
 import type { Segment } from "../../journal/account.ts";
 import { SEGMENT_BYTES_MAX } from "../../journal/record.ts";
+import { sessionExists } from "../../journal/refusals.ts";
 import { assertFollows, nothingToAdopt, segmentAt, type VerbatimLine } from "../../journal/verbatim.ts";
 import { putAll } from "./birth.ts";
 import { segmentName } from "./segment.ts";
-import { removeTree } from "./trash.ts";
+import { NOT_EMPTY, removeTree, removeUnborn } from "./trash.ts";
 
 const NEWLINE = Buffer.from("\n");
 /** Lines are handed to the kernel in pieces of about this size. */
@@ -41,8 +42,8 @@ export async function adoptSession(
     disk.syncFolder(incoming);
     const target = join(sessions, id);
     // A folder without a segment is no session: somebody was killed while creating one.
-    if (disk.stat(target)) removeTree(disk, target);
-    disk.rename(folder, target);
+    if (disk.stat(target) && !removeUnborn(disk, target)) throw sessionExists(id);
+    giveName(disk, folder, target, id);
   } catch (error) {
     files.abandon();
     tidy(disk, folder);
@@ -51,6 +52,16 @@ export async function adoptSession(
   // The new place before the old one: after a power cut between the two it may be in both, never in neither.
   disk.syncFolder(sessions);
   disk.syncFolder(incoming);
+}
+
+/** A rename replaces no folder that holds something, so whoever has created the session meanwhile keeps it. */
+function giveName(disk: Disk, folder: string, target: string, id: string): void {
+  try {
+    disk.rename(folder, target);
+  } catch (error) {
+    if (NOT_EMPTY.has(errnoOf(error) ?? "")) throw sessionExists(id);
+    throw error;
+  }
 }
 
 class SegmentFiles {

@@ -73,7 +73,8 @@ export class Listing {
     const before = this.#sessions + sep;
     const names = this.#disk.list(this.#sessions);
     const gone: string[] = [];
-    const unreadable: Row[] = [];
+    /** Shown, and not kept. */
+    const passing: Row[] = [];
     let seen = 0;
     for (const id of names) {
       const row = known.get(id);
@@ -83,25 +84,26 @@ export class Listing {
           if (isFresh(this.#disk, before + id, row)) continue;
         } else if (!isId(id)) continue;
         const made = readRow(this.#disk, before + id, id, this.#summariser);
-        if (made) changed.push(made);
+        if (made?.isPassing) passing.push(made);
+        else if (made) changed.push(made);
         else if (row) gone.push(id);
       } catch (error) {
         // Of this one alone: the others are listed (P9).
-        unreadable.push(unreadableRow(id, row, before + id, error));
+        passing.push(unreadableRow(id, row, before + id, error));
       }
     }
     if (seen < known.size) {
       const there = new Set(names);
       for (const id of known.keys()) if (!there.has(id)) gone.push(id);
     }
-    const isSame = changed.length === 0 && gone.length === 0 && unreadable.length === 0;
+    const isSame = changed.length === 0 && gone.length === 0 && passing.length === 0;
     if (isSame && this.#order?.of === known) return this.#order.rows;
     this.#catalogue?.put(changed, gone);
     for (const row of changed) known.set(row.id, row);
     for (const id of gone) known.delete(id);
-    const hidden = new Set(unreadable.map(({ id }) => id));
-    const rows = [...[...known.values()].filter(({ id }) => !hidden.has(id)), ...unreadable].sort(newestFirst);
-    this.#order = unreadable.length === 0 ? { of: known, rows } : null;
+    const hidden = new Set(passing.map(({ id }) => id));
+    const rows = [...[...known.values()].filter(({ id }) => !hidden.has(id)), ...passing].sort(newestFirst);
+    this.#order = passing.length === 0 ? { of: known, rows } : null;
     return rows;
   }
 }

@@ -41,9 +41,12 @@ export function packSegment(disk: Disk, folder: string, segment: Segment): numbe
       source.close();
     }
     disk.remove(path);
-    // After its segment: without it, bytes that do not count would.
-    if (tail !== null) disk.remove(join(folder, tail));
     disk.syncFolder(folder);
+    if (tail !== null) {
+      // Only once the segment is gone for good: a power cut that brought the segment back without its tail would hide the packed copy, and lose what is in the tail.
+      disk.remove(join(folder, tail));
+      disk.syncFolder(folder);
+    }
     return disk.stat(join(folder, packedName))!.size;
   } catch (error) {
     throw diskFailure(error, "pack a segment", path, "The segment is as it was, or packed: both read the same.");

@@ -2,7 +2,7 @@ import { basename, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Disk } from "../../disk/disk.ts";
 import { diskFailure, isForbidden } from "../../disk/failure.ts";
-import { notAFolder } from "../../disk/file-rules.ts";
+import { assertStorePlace, notAFolder } from "../../disk/file-rules.ts";
 import { makeFolders, syncNames } from "../../disk/folders.ts";
 import { nodeDisk } from "../../disk/node-disk.ts";
 import type * as contract from "../../journal/contract.ts";
@@ -418,6 +418,9 @@ class FolderStore implements contract.JournalStore {
   /** Returns those that were not there. */
   #makeFolders(): string[] {
     return this.#doing("open the store", this.#root, () => {
+      // With a dot: where the name is a link, what it leads to counts.
+      for (const folder of [this.#root, this.#sessions, this.#trash, this.#incoming])
+        assertStorePlace(folder, this.#disk.stat(`${folder}/.`));
       const made = makeFolders(this.#disk, this.#root);
       this.#disk.makeFolder(this.#sessions);
       try {

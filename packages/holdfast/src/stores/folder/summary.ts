@@ -8,9 +8,10 @@ import { aheadAfter, stampOf } from "../../journal/order.ts";
 import { type JournalRecord, type Json, RECORD_BYTES_MAX } from "../../journal/record.ts";
 import { Scan } from "../../journal/scan.ts";
 import { decideTail } from "../../journal/tail.ts";
+import { isClaimed } from "./claim.ts";
 import { plainSizeOf, readFrames } from "./frames.ts";
 import { feedFrame, type SegmentBytes } from "./scan-file.ts";
-import { listSegments, openSource, segmentName } from "./segment.ts";
+import { listSegments, openSource, segmentName, tailsOf } from "./segment.ts";
 
 /** A session in the catalogue: what a list shows, and the state of the files that it was taken from. */
 export interface Row {
@@ -24,6 +25,8 @@ export interface Row {
   readonly head: number;
   readonly closed: boolean;
   readonly summary: Json;
+  /** It is about to change in a way that `isFresh` does not see. Never in the catalogue. */
+  readonly isPassing?: true;
   /** It could not be looked at: the rest is what was known before. Never in the catalogue. */
   readonly unreadable?: NonNullable<Listed["unreadable"]>;
 }
@@ -53,7 +56,13 @@ const NEWLINE = 0x0a;
 export function isFresh(disk: Disk, folder: string, row: Row): boolean {
   const found = disk.stat(folder + sep + segmentName(row.segment));
   if (!found || found.size !== row.size || found.mtimeMs !== row.mtimeMs || hasOtherNames(found)) return false;
-  return row.closed || disk.stat(folder + sep + segmentName(row.segment + 1)) === null;
+  return row.closed || !hasGoneOn(disk, folder, row.segment);
+}
+
+/** Is there a newer segment? It has the next number, unless somebody has claimed that one and not written: then it can have any. */
+function hasGoneOn(disk: Disk, folder: string, segment: number): boolean {
+  if (disk.stat(folder + sep + segmentName(segment + 1))) return true;
+  return isClaimed(disk, folder, segment + 1) && listSegments(disk, folder).at(-1)?.number !== segment;
 }
 
 /**
@@ -82,6 +91,8 @@ function lookAt(disk: Disk, folder: string, id: string, summariser: Summariser |
   const state = disk.stat(join(folder, newest.name));
   if (!state) throw Object.assign(new Error(`${newest.name} is gone`), { code: "ENOENT" });
   const { size, mtimeMs } = state;
+  // After that look: whoever takes a closed session over makes its tail, then changes its size, and then begins a new segment, which changes nothing that `isFresh` looks at.
+  const isTakenOver = tailsOf(disk, folder, newest.number).length > 0;
   // A segment may hold no whole record (its header rotted): then the one before it tells.
   for (const segment of segments.reverse()) {
     const source = openSource(disk, folder, segment);
@@ -103,6 +114,7 @@ function lookAt(disk: Disk, folder: string, id: string, summariser: Summariser |
         head: last.seq,
         closed,
         summary: summarise(records, summariser),
+        ...(closed && isTakenOver ? { isPassing: true } : {}),
       };
     } finally {
       source.close();

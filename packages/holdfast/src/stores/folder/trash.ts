@@ -5,10 +5,12 @@ import { notAFolder } from "../../disk/file-rules.ts";
 import { errnoOf, type HoldfastError } from "../../errors.ts";
 import { isId } from "../../journal/id.ts";
 import type { Leases } from "../lease.ts";
-import { listSegments } from "./segment.ts";
+import { listSegments, segmentNumber } from "./segment.ts";
 
 const WEEK_MS = 7 * 24 * 3600 * 1000;
 const DAY_MS = 24 * 3600 * 1000;
+/** What the system says to the removal of a folder that is not empty, and to a rename that would replace one. */
+export const NOT_EMPTY: ReadonlySet<string> = new Set(["ENOTEMPTY", "EEXIST"]);
 const TRASHED = /^([0-9a-f-]{36})-(\d+)$/;
 
 /** Under the lease. The session is whole in one place or the other. */
@@ -63,10 +65,7 @@ export function collectGarbage(
       if (!isId(id) || stat?.kind !== "folder" || nowMs - stat.mtimeMs < DAY_MS) return;
       if (listSegments(disk, folder).length > 0) return;
       leases.whileFree(id, () => {
-        // Looked at again under the lease: somebody may just have made a session of it.
-        if (listSegments(disk, folder).length > 0) return;
-        removeTree(disk, folder);
-        removed.push(id);
+        if (removeUnborn(disk, folder)) removed.push(id);
       });
     });
     each(incoming, namesIn(disk, incoming), (id) => {
@@ -97,6 +96,25 @@ function namesIn(disk: Disk, folder: string): string[] {
 /** A power cut in the middle of a delete can leave one folder under both names: what is in the trash is then the session itself. */
 function isSame(a: DiskStat | null, b: DiskStat | null): boolean {
   return a !== null && b !== null && a.dev === b.dev && a.ino === b.ino;
+}
+
+/**
+ * Removes a folder that never became a session: one without a segment. False if it is a session, or becomes one meanwhile. Locks get lost (decision 6), so it does not look first and
+ * then remove everything: it never removes a segment, and the system removes no folder that has one.
+ */
+export function removeUnborn(disk: Disk, folder: string): boolean {
+  try {
+    const names = disk.list(folder);
+    if (names.some((name) => segmentNumber(name) !== null)) return false;
+    for (const name of names) removeTree(disk, join(folder, name));
+    disk.removeFolder(folder);
+    return true;
+  } catch (error) {
+    const errno = errnoOf(error) ?? "";
+    if (NOT_EMPTY.has(errno)) return false;
+    if (errno === "ENOENT") return true;
+    throw error;
+  }
 }
 
 /** What somebody else has removed meanwhile is as good as removed by us. */

@@ -131,9 +131,11 @@ export class SegmentWriter {
 
   /**
    * Goes on in a new segment, which begins with `records` when it begins an epoch. The old one is synced already. Throws STORE_FULL or STORE_IO with
-   * the old one still in use, or SYNC_FAILED or LEASE_LOST (in doubt).
+   * the old one still in use, or SYNC_FAILED, FILE_REPLACED or LEASE_LOST (in doubt).
    */
   next(records: readonly NewRecord[] | null): Prepared {
+    // Where nothing waited for a sync, nobody has looked since the last append: somebody may have put a backup in the place of the folder.
+    if (this.#file) this.assertMine();
     // Claimed once: if there is no space for the segment now, the number stays this writer's.
     if (this.#claimed === null) {
       claim(this.#disk, this.#folder, this.#segment + 1);

@@ -267,7 +267,7 @@ function claimSlot(disk: Disk, folder: string, file: DiskFile): Claim {
     try {
       // Looked at again: somebody may have come meanwhile, and have lost this lock.
       const now = ownerIn(file, slot);
-      if (!now || !(isRunning(disk, now) || disk.isHardLocked(hardPath(folder, slot)))) {
+      if (!now || !(isRunning(disk, folder, slot, now) || disk.isHardLocked(hardPath(folder, slot)))) {
         const bytes = Buffer.alloc(SLOT_BYTES);
         owner.copy(bytes, OWNER_AT);
         file.writeAt(bytes, slot * SLOT_BYTES);
@@ -337,7 +337,7 @@ function ownerOf(slots: Buffer, slot: number): Owner | null {
 
 /** Where the process cannot be seen, it may be in another container: there the locks decide. */
 function isAbandoned(disk: Disk, folder: string, slot: number, owner: Owner): boolean {
-  return !isRunning(disk, owner) && !isLocked(disk, folder, slot);
+  return !isRunning(disk, folder, slot, owner) && !isLocked(disk, folder, slot);
 }
 
 /** The hard lock last: to look at it costs a child process. */
@@ -348,7 +348,9 @@ function isLocked(disk: Disk, folder: string, slot: number): boolean {
 }
 
 /** False if it cannot be told. */
-function isRunning(disk: Disk, { pid, start, boot, host }: Owner): boolean {
+function isRunning(disk: Disk, folder: string, slot: number, { pid, start, boot, host }: Owner): boolean {
+  // A thread of this process, which may have been ended: its lock tells. (SQLite counts the locks of one process itself, so that one is not lost by closing files.)
+  if (pid === process.pid && disk.stat(slotPath(folder, slot))) return false;
   if (host !== ownHost() || boot !== bootOf(disk)) return false;
   try {
     process.kill(pid, 0);

@@ -1,6 +1,7 @@
 import { dirname, resolve } from "node:path";
-import type { Disk } from "../../disk/disk.ts";
+import type { Disk, DiskStat } from "../../disk/disk.ts";
 import { diskFailure } from "../../disk/failure.ts";
+import { assertStorePlace } from "../../disk/file-rules.ts";
 import { nodeDisk, whyNotWritable } from "../../disk/node-disk.ts";
 import { Account, recordOf } from "../../journal/account.ts";
 import type * as contract from "../../journal/contract.ts";
@@ -52,6 +53,7 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
   const disk = options.disk ?? nodeDisk;
   assertSqliteVersion(process.versions["sqlite"] ?? "none");
   const path = resolve(file);
+  assertStorePlace(path, placeOf(disk, path));
   const forbidden = whyReadOnly(disk, path);
   if (forbidden !== null)
     return new SqliteStore(withoutWriting(disk), await ReadOnlyDatabase.open(disk, path, forbidden), options);
@@ -71,6 +73,17 @@ function whyReadOnly(disk: Disk, file: string): string | null {
     return whyNotWritable(file) ?? whyNotWritable(dirname(file));
   } catch (error) {
     throw diskFailure(error, "look at the store", file, "Nothing was touched.");
+  }
+}
+
+/** Null if there is no such file yet, it is none, or it cannot be looked at: opening it says why. */
+function placeOf(disk: Disk, path: string): DiskStat | null {
+  try {
+    const found = disk.stat(path);
+    return found?.kind === "file" ? found : null;
+  } catch (error) {
+    if (error instanceof Error && "code" in error) return null;
+    throw error;
   }
 }
 

@@ -1,10 +1,13 @@
 import { setImmediate as breathe } from "node:timers/promises";
+import { diskFailure } from "../../disk/failure.ts";
+import type { HoldfastError } from "../../errors.ts";
 import type { Leases } from "../lease.ts";
 import { findSession, ownerOf } from "./catalogue.ts";
 import type { Database } from "./database.ts";
 import type { Rows } from "./rows.ts";
 import type { Wal } from "./wal.ts";
 
+const WHAT = "collect garbage";
 const WEEK_MS = 7 * 24 * 3600 * 1000;
 /** Lines are removed in transactions of this many, so that no writer has to wait long. */
 const REMOVE_ROWS = 256;
@@ -19,28 +22,47 @@ export async function collectGarbage(
   nowMs: number,
   graceMs = WEEK_MS,
 ): Promise<{ readonly removed: readonly string[] }> {
-  const what = "collect garbage";
   const { rows } = database;
   const removed: string[] = [];
-  for (const { key, id } of await database.read(what, () => rows.trashed(nowMs - graceMs))) {
-    if (id === null || !(await database.read(what, () => isTrash(rows, key, id)))) continue;
+  for (const { key, id } of await database.read(WHAT, () => rows.trashed(nowMs - graceMs))) {
+    if (id === null || !(await database.read(WHAT, () => isTrash(rows, key, id)))) continue;
     // The lines first: a session whose row is gone would leave them behind for ever.
     const removeSome = (): number => database.write(() => rows.removeLines(key, REMOVE_ROWS));
-    while ((await database.retry(what, removeSome)) > 0) {
+    while ((await database.retry(WHAT, removeSome)) > 0) {
       wal.grew(REMOVE_ROWS * PAGE_BYTES);
       await breathe();
     }
-    await database.retry(what, () => database.transaction(() => rows.removeSession(key)));
+    await database.retry(WHAT, () => database.transaction(() => rows.removeSession(key)));
     removed.push(id);
   }
-  leases.tidy(nowMs);
-  for (const id of leases.ids()) {
+  await removeLeases(database, leases, nowMs);
+  return { removed };
+}
+
+/** Of sessions that are gone. One that cannot be removed does not keep the others: it is told of at the end. */
+async function removeLeases(database: Database, leases: Leases, nowMs: number): Promise<void> {
+  const { rows, file } = database;
+  let failure: HoldfastError | null = null;
+  const inWords = (error: unknown): HoldfastError =>
+    diskFailure(error, WHAT, file, "No session is affected, and everything else was collected.");
+  let ids: readonly string[] = [];
+  try {
+    leases.tidy(nowMs);
+    ids = leases.ids();
+  } catch (error) {
+    failure = inWords(error);
+  }
+  for (const id of ids) {
     const isGone = (): boolean => findSession(rows, id) === null;
     // Under the lease, and looked at again there: whoever creates the session has the lease before it has the row.
     const tidy = (): void => leases.whileFree(id, () => isGone() && leases.forget(id));
-    if (await database.read(what, isGone)) await database.read(what, tidy);
+    try {
+      if (await database.read(WHAT, isGone)) await database.read(WHAT, tidy);
+    } catch (error) {
+      failure ??= inWords(error);
+    }
   }
-  return { removed };
+  if (failure) throw failure;
 }
 
 /** Not if it is only the row that says so, or if the row is not the one of this journal: what is removed here is gone for good. */

@@ -1,0 +1,50 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { Worker } from "node:worker_threads";
+import { newId, openSqliteStore } from "holdfast";
+import { nodeDisk } from "holdfast/disk";
+import { expect, test } from "vitest";
+import { FlagLock } from "../../src/stores/sqlite/flag-lock.ts";
+import { place } from "../place.ts";
+
+/** A thread that opens a store, writes to a session, and never closes either. */
+const THREAD = `
+  import { parentPort, workerData } from "node:worker_threads";
+  import { openSqliteStore } from "holdfast";
+  const store = await openSqliteStore(workerData.file);
+  const journal = await store.create(workerData.id, [{ kind: "session" }]);
+  await journal.append({ kind: "message" });
+  parentPort.postMessage("written");
+  setInterval(() => journal.head, 1000);
+`;
+
+test("a thread that is ended without closing the store is no longer one of its users", async () => {
+  using here = place();
+  const file = join(here.path, "store.db");
+  const id = newId();
+  const source = new URL(
+    `data:text/javascript,${encodeURIComponent(THREAD.replaceAll('"holdfast"', JSON.stringify(import.meta.resolve("holdfast"))))}`,
+  );
+  const thread = new Worker(source, { workerData: { file, id }, execArgv: ["--conditions=holdfast-source"] });
+  await new Promise((resolve, reject) => {
+    thread.once("message", resolve);
+    thread.once("error", reject);
+  });
+  {
+    // While it lives, its log is not taken from it.
+    await using store = await openSqliteStore(file);
+    expect(await store.has(id)).toBe(true);
+  }
+  expect(existsSync(`${file}-wal`)).toBe(true);
+  await thread.terminate();
+  await using store = await openSqliteStore(file);
+  const { journal, records } = await store.open(id);
+  expect(records.map(({ kind }) => kind)).toEqual(["segment", "session", "opened", "message"]);
+  await journal.append({ kind: "message" });
+  await store.close();
+  // The last user moves the log into the database, and removes it.
+  expect(existsSync(`${file}-wal`)).toBe(false);
+  const lock = FlagLock.open(nodeDisk, `${file}-locks`);
+  expect(lock.use("alone", () => lock.isShared())).toBe(false);
+  lock.close();
+});
