@@ -140,10 +140,13 @@ export function approvalLines({ parts }: Pick<PermissionAsk, "parts">): ShownLin
     const { label, text } = part;
     if (!isBlock(part)) return [{ label, text, kind: "short" }];
     // The mark of the last line end says that there is one: a blank row behind it would be none of the text.
-    const rows = text.replace(/\n$/u, "").split("\n").map((row): ShownLine => {
-      const mark = part.kind === "diff" ? row[0] : " ";
-      return { label: "", text: row, kind: mark === "+" ? "added" : mark === "-" ? "removed" : "block" };
-    });
+    const rows = text
+      .replace(/\n$/u, "")
+      .split("\n")
+      .map((row): ShownLine => {
+        const mark = part.kind === "diff" ? row[0] : " ";
+        return { label: "", text: row, kind: mark === "+" ? "added" : mark === "-" ? "removed" : "block" };
+      });
     return [{ label, text: "", kind: "title" }, ...rows];
   });
 }

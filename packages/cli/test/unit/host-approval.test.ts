@@ -3,6 +3,7 @@ import {
   linkSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -20,6 +21,7 @@ import { Equipment, type Told } from "../../src/agent/equipment.ts";
 import type { Config } from "../../src/config.ts";
 import type { Chat, PermissionAsk } from "../../src/host/host.ts";
 import { APP, type Services } from "../../src/host/services.ts";
+import { writeFile } from "../../src/tools/write.ts";
 import { call, config, Stage, text } from "./host-stage.ts";
 
 async function until(chat: Chat, status: Chat["state"]["status"]): Promise<void> {
@@ -215,6 +217,26 @@ test("P1: approved, and killed before it ran: the next process runs it if it is 
     expect(NOT_RUN.test(JSON.stringify(chat.model.prompts.at(-1)))).toBe(isSwapped);
     expect(readFileSync(file, "utf8")).toBe(isSwapped ? "another text" : "new");
   }
+});
+
+test("swapped at the last moment, behind the first check: nothing is written, and nothing is left behind", async () => {
+  await using stage = new Stage();
+  using outside = new Outside();
+  const [folder, precious] = [outside.folder("folder"), outside.folder("precious")];
+  const input = { path: join(folder, "a.txt"), content: "evil" };
+  const refused = { check: () => Promise.reject(new Error("Not this one.")), changed: async () => {} };
+  await expect(writeFile({ cwd: stage.work }, input, refused)).rejects.toThrow("Not this one.");
+  expect(readdirSync(folder)).toEqual([]);
+  const moved = join(precious, "moved");
+  const swapping = {
+    check: async () => {
+      renameSync(folder, moved);
+      symlinkSync(moved, folder);
+    },
+    changed: async () => {},
+  };
+  await expect(writeFile({ cwd: stage.work }, input, swapping)).rejects.toThrow("a link was put into it");
+  expect(readdirSync(moved)).toEqual([]);
 });
 
 const NO_RULE = { verdict: "ask", suggestion: "", summary: "", denial: "" } as const;
