@@ -55,7 +55,7 @@ export const agentSabotages: readonly Sabotage[] = [
     name: "agent: a question that was open at the end of the last process is not asked again",
     room: cli,
     file: "host/chat.ts",
-    find: "if (open.length > 0) this.#askAgain(open);",
+    find: "if (open.length > 0) this.#askAgain(await this.#seen(open));",
     replace: "void open;",
     look: AGENT,
   },
