@@ -177,8 +177,15 @@ export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "openai-responses: reasoning is sent in front of whatever came next",
     file: "dialects/openai-responses.ts",
-    find: "const isFollowed = kept.has(next) && entries[at]!.step === entries[next]!.step;",
-    replace: "const isFollowed = kept.has(next) && together(entries, at, next);",
+    find: "const isFollowed = kept.has(next) && !repeated.has(next) && entries[at]!.step === entries[next]!.step;",
+    replace: "const isFollowed = kept.has(next) && !repeated.has(next) && together(entries, at, next);",
     look: ["unit/dialect-reasoning"],
+  },
+  {
+    name: "openai-responses: an item id is sent twice",
+    file: "dialects/openai-item-ids.ts",
+    find: "if (sent.has(id) || here.has(id)) repeated.add(at);",
+    replace: "if (sent.has(id) && here.has(id)) repeated.add(at);",
+    look: ["unit/dialect-openai-responses"],
   },
 ];

@@ -1,4 +1,5 @@
 import type { Dialect, Entry, View } from "./dialect.ts";
+import { idOf, repeatedIn, withIdOnce, withoutId } from "./openai-item-ids.ts";
 import { check, isMessage, OUTPUT_OF, OUTPUTS, ROLES } from "./openai-responses-items.ts";
 import { type FoundCall, type FoundResult, standIn } from "./pairing.ts";
 import { markedText, phrase } from "./phrase.ts";
@@ -17,7 +18,7 @@ import {
   textOf,
   without,
 } from "./shape.ts";
-import { beginningOf, wellFormedText } from "./well-formed.ts";
+import { beginningOf } from "./well-formed.ts";
 
 /** One item: `ResponseInputItem` of openai fits, and an item of a response's `output`. */
 export interface OpenAIResponsesItem {
@@ -217,11 +218,11 @@ function arrange(entries: readonly Entry<OpenAIResponsesItem>[], view: View): Op
       const theirs = group.flatMap((at) => provided.get(at) ?? []);
       for (const at of theirs.sort((a, b) => a - b)) {
         const isLoose = sent.loose.has(plan.answered(at, 0)!.entry);
-        out.push(isLoose ? withoutId(entries[at]!.message) : withIdOnce(entries[at]!.message, sent));
+        out.push(isLoose ? withoutId(entries[at]!.message) : withIdOnce(entries[at]!.message, sent.ids));
       }
       for (const at of group) {
         for (const call of sent.entries.has(at) ? (outputs.get(at) ?? []) : [])
-          out.push(withIdOnce(sentOutput(entries, call), sent));
+          out.push(withIdOnce(sentOutput(entries, call), sent.ids));
       }
     }
     for (const at of others) {
@@ -230,7 +231,7 @@ function arrange(entries: readonly Entry<OpenAIResponsesItem>[], view: View): Op
       if (role === "tool" || role === "other" || !isSent(message, at, plan)) continue;
       // An approval goes with the request that it is for.
       const answered = plan.answered(at, 0);
-      if (!answered || sent.entries.has(answered.entry)) out.push(withIdOnce(filled(message), sent));
+      if (!answered || sent.entries.has(answered.entry)) out.push(withIdOnce(filled(message), sent.ids));
     }
   }
   return out;
@@ -275,7 +276,7 @@ function sentItems(
     const { message } = entries[at]!;
     return isSent(message, at, plan) && !(plan.stale(at) && PROVIDER_CALLS.has(message.type));
   });
-  const repeated = repeatedIn(entries, items, sent);
+  const repeated = repeatedIn(entries, items, sent.ids);
   const kept = withFollowers(entries, items, plan, repeated);
   const out: OpenAIResponsesItem[] = [];
   const { step } = entries[group[0]!]!;
@@ -350,40 +351,6 @@ function withFollowers(
     if (message.type !== "reasoning" || (mayBeSent && isFollowed)) kept.add(at);
   }
   return kept;
-}
-
-/** Items whose id stands before them already: an array may hold an item twice. */
-function repeatedIn(
-  entries: readonly Entry<OpenAIResponsesItem>[],
-  items: readonly number[],
-  sent: Sent,
-): ReadonlySet<number> {
-  const repeated = new Set<number>();
-  const here = new Set<string>();
-  for (const at of items) {
-    const id = idOf(entries[at]!.message);
-    if (id === "") continue;
-    if (sent.ids.has(id) || here.has(id)) repeated.add(at);
-    here.add(id);
-  }
-  return repeated;
-}
-
-/** As it is sent: two ids may differ in nothing but halves of characters. */
-function idOf(item: OpenAIResponsesItem): string {
-  return wellFormedText(textOf((item as Shape)["id"]));
-}
-
-function withIdOnce(item: OpenAIResponsesItem, { ids }: Sent): OpenAIResponsesItem {
-  const id = idOf(item);
-  if (id === "") return item;
-  if (ids.has(id)) return withoutId(item);
-  ids.add(id);
-  return item;
-}
-
-function withoutId(item: OpenAIResponsesItem): OpenAIResponsesItem {
-  return "id" in item ? (without(item as unknown as Shape, "id") as OpenAIResponsesItem) : item;
 }
 
 function sentItem(item: OpenAIResponsesItem, at: number, plan: Plan, loose: boolean): OpenAIResponsesItem {

@@ -213,7 +213,7 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
   endTurn(): Promise<void>;
   /**
    * For agents that keep an array of messages: records what is new in it, opens a turn at a prompt, and ends the turn at an answer without calls (R14). Calls are serialised. An array that no longer begins with what is
-   * recorded becomes a new epoch, or is SYNC_REWRITE (see `rewrite`). A message that is changed in place is noticed back to the last one of the assistant's, at most eight messages. Throws SYNC_FOREIGN for messages of another session.
+   * recorded becomes a new epoch, or is SYNC_REWRITE (see `rewrite`). A message that is changed in place is noticed back to the last one of the assistant's, at most eight messages. Throws SYNC_FOREIGN for messages of another session, RECORD_INVALID for options that it does not know.
    */
   sync(messages: readonly M[], options?: SyncOptions<M>): Promise<{ appended: string[]; epoch: boolean }>;
   /** A JSON merge patch of a message's metadata. Hiding reaches the model at the start of the next turn. Throws MESSAGE_UNKNOWN. */

@@ -105,8 +105,7 @@ export class RecordedArray<M> {
       for (const slot of this.#closingSlots(slots.length, comparison)) slots.push(slot);
       return null;
     }
-    // Loaded anew, behind an edit say: then it is what is shown, whatever it was before.
-    const shown = this.#around.looks() === this.#looks ? null : this.#loaded(comparison, "as shown");
+    const shown = this.#isLoadedAgain(comparison.array) ? this.#loaded(comparison, "as shown") : null;
     if (shown) {
       this.take(shown);
       return null;
@@ -175,6 +174,13 @@ export class RecordedArray<M> {
       isShared ||= slot !== null && slots[slot]!.given === objects[at];
     }
     return (isShared && !isFrozen) || slots.length - known > (matches.length - known) * JOINED_MAX;
+  }
+
+  /** It begins with the very objects that the session shows: whatever the array was before, it was loaded again, behind an edit say. */
+  #isLoadedAgain({ objects }: GivenArray<M>): boolean {
+    if (this.#around.looks() === this.#looks) return false;
+    const view = this.#around.messages();
+    return view.length <= objects.length && view.every((message, at) => message === objects[at]);
   }
 
   /** "once arranged": it may differ in what the model is not shown. */

@@ -1,0 +1,40 @@
+import type { Entry } from "./dialect.ts";
+import { type Shape, textOf, without } from "./shape.ts";
+import { wellFormedText } from "./well-formed.ts";
+
+/** The ids of items of OpenAI Responses: an array may hold an item twice, and the API refuses a request that holds an id twice. */
+
+/** As it is sent: two ids may differ in nothing but halves of characters. Empty: it has none. */
+export function idOf(item: object): string {
+  return wellFormedText(textOf((item as Shape)["id"]));
+}
+
+export function withoutId<T extends object>(item: T): T {
+  return "id" in item ? (without(item as Shape, "id") as T) : item;
+}
+
+/** With its id if that was not sent before. */
+export function withIdOnce<T extends object>(item: T, sent: Set<string>): T {
+  const id = idOf(item);
+  if (id === "") return item;
+  if (sent.has(id)) return withoutId(item);
+  sent.add(id);
+  return item;
+}
+
+/** Those of these items whose id was sent before, or stands among them before. */
+export function repeatedIn(
+  entries: readonly Entry<object>[],
+  items: readonly number[],
+  sent: ReadonlySet<string>,
+): ReadonlySet<number> {
+  const repeated = new Set<number>();
+  const here = new Set<string>();
+  for (const at of items) {
+    const id = idOf(entries[at]!.message);
+    if (id === "") continue;
+    if (sent.has(id) || here.has(id)) repeated.add(at);
+    here.add(id);
+  }
+  return repeated;
+}
