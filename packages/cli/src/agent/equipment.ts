@@ -14,6 +14,7 @@ import { type OwnStore, ownStore } from "../tools/own-store.ts";
 import { type Circumstances, type Decision, decide, type Policy, passedOver } from "../tools/permission.ts";
 import { type FoundProcess, findAgain, isRunning, type SeenProcess, stopGroup, waitFor } from "../tools/processes.ts";
 import { makeTools, REPLAY } from "../tools/tools.ts";
+import { Approved } from "./approved.ts";
 import { instructions } from "./instructions.ts";
 import type { Verdict, Work } from "./loop.ts";
 import { isApproved, type Knowledge } from "./reopened.ts";
@@ -49,6 +50,7 @@ export class Equipment {
   readonly session: Session<ModelMessage>;
   readonly durable: Durable;
   readonly outputs: string;
+  readonly approved: Approved;
   readonly #services: Services;
   readonly #told: Told;
   /** A sub-agent has none of its own, and nobody to ask. */
@@ -63,6 +65,8 @@ export class Equipment {
     this.#isSubAgent = isSubAgent;
     this.outputs = services.outputs(session.id);
     this.#own = ownStore(services.store.url);
+    const judge = (name: string, input: unknown): Decision => this.decide(name, input);
+    this.approved = new Approved(session, () => this.cwd, this.#own, judge);
     this.durable = durable(session, { replay: { ...REPLAY, [DELEGATE]: "safe" } });
   }
 
@@ -227,6 +231,7 @@ export class Equipment {
       env: commandEnvironment(process.env, config.passEnv),
       passOver: passedOver(this.#circumstances),
       own: this.#own,
+      watch: (call, name, input) => this.approved.watch(call, { name, input }),
     };
     const tools: ToolSet = { ...makeTools(context) };
     if (!this.#isSubAgent) tools[DELEGATE] = subAgentTool(this.#services, session, model, this.#told);
@@ -244,6 +249,7 @@ export class Equipment {
       execute: async (input: unknown, options: { toolCallId: string }) => {
         told.started(options.toolCallId, name, input);
         try {
+          await this.approved.watch(options.toolCallId, { name, input }).check();
           return await (execute as (input: unknown, options: unknown) => unknown)(input, options);
         } finally {
           told.ended(options.toolCallId);
