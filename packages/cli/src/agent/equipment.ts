@@ -19,6 +19,7 @@ import { callWords } from "../transcript/words.ts";
 import type { Claims } from "../trust/claims.ts";
 import { stateFolder } from "../trust/place.ts";
 import { canonical, type SessionTrust } from "../trust/trust.ts";
+import { Approved } from "./approved.ts";
 import { instructions } from "./instructions.ts";
 import type { Verdict, Work } from "./loop.ts";
 import { isApproved, type Knowledge } from "./reopened.ts";
@@ -54,6 +55,7 @@ export class Equipment {
   readonly session: Session<ModelMessage>;
   readonly durable: Durable;
   readonly outputs: string;
+  readonly approved: Approved;
   readonly #services: Services;
   readonly #told: Told;
   /** Of a sub-agent: it works in the same folder by the same rules, and has nobody to ask. */
@@ -70,6 +72,8 @@ export class Equipment {
     this.#trust = services.trust.of(session.id);
     this.outputs = services.outputs(session.id);
     this.#own = ownStore(services.store.url);
+    const judge = (name: string, input: unknown): Decision => this.decide(name, input);
+    this.approved = new Approved(session, () => this.cwd, this.#own, judge);
     this.durable = durable(session, { replay: { ...REPLAY, [DELEGATE]: "safe" } });
   }
 
@@ -269,6 +273,7 @@ export class Equipment {
       env: commandEnvironment(process.env, config.passEnv),
       passOver: passedOver(this.#circumstances),
       own: this.#own,
+      watch: (call, name, input) => this.approved.watch(call, { name, input }),
     };
     const tools: ToolSet = { ...makeTools(context) };
     if (this.#parent === null) tools[DELEGATE] = subAgentTool(this.#services, this, model, this.#told);
@@ -302,6 +307,7 @@ export class Equipment {
         this.#assertMayRun(name, input, approved);
         told.started(options.toolCallId, name, input);
         try {
+          await this.approved.watch(options.toolCallId, { name, input }).check();
           return await (execute as (input: unknown, options: unknown) => unknown)(input, options);
         } finally {
           told.ended(options.toolCallId);

@@ -7,11 +7,12 @@ import { type Approval, openApprovals, resume } from "../agent/reopened.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { claimsShown } from "../trust/claims.ts";
+import { approvalOf, type Question } from "./approval.ts";
 import { Board } from "./board.ts";
 import { firstState } from "./chat-state.ts";
 import { conclude } from "./concluding.ts";
 import type { Chat, ChatEvent, ChatState, PermissionAsk } from "./host.ts";
-import { answerTo, byRules, Permissions } from "./permissions.ts";
+import { answerTo, approvedAmong, byRules, Permissions } from "./permissions.ts";
 import { before } from "./rewinding.ts";
 import { APP, type Services } from "./services.ts";
 import { Shift } from "./shift.ts";
@@ -96,7 +97,7 @@ export class LocalChat implements Chat {
     const { interruption } = this.#session;
     if (!interruption || this.#services.asks === "nobody") return;
     const open = openQuestions(interruption, (name, input) => this.#equipment.decide(name, input));
-    if (open.length > 0) this.#askAgain(open);
+    if (open.length > 0) this.#askAgain(await this.#seen(open));
   }
 
   subscribe(listener: (event: ChatEvent) => void): () => void {
@@ -392,7 +393,7 @@ export class LocalChat implements Chat {
       this.#board.tell({ type: "permission.answered", call: call.toolCallId, allowed: false, by: "rules" });
     }
     if (undecided.length > 0) {
-      const answers = await this.#answers(turn, undecided);
+      const answers = await this.#answers(turn, await this.#seen(undecided));
       if (!answers) {
         await this.look();
         this.#board.record({ type: "turn.ended", outcome: "waiting", denied: this.#board.deniedIn(turn.number) });
@@ -403,9 +404,19 @@ export class LocalChat implements Chat {
     const goesOn = undecided.length > 0 ? await this.#session.resumeTurn({ calls: () => "keep" }) : turn;
     for (const { toolCallId, input } of approvals)
       if (words.get(toolCallId)?.approved) this.#equipment.approve(goesOn, toolCallId, input);
+    // Before the answer: an approval without what it is for would allow nothing.
+    await this.#equipment.approved.record(approvedAmong(words));
     await goesOn.append(answerTo(approvals, words));
     this.#board.refresh();
     return goesOn;
+  }
+
+  /** With what the calls would do now, for the person who decides. */
+  async #seen(questions: readonly Question[]): Promise<PermissionAsk[]> {
+    const { approved, cwd } = this.#equipment;
+    const asks: PermissionAsk[] = [];
+    for (const question of questions) asks.push(approvalOf(question, cwd, await approved.look(question)));
+    return asks;
   }
 
   /** The turn is taken up when all of them are answered; withdrawn, it waits on. */

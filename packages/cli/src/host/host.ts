@@ -1,4 +1,5 @@
 import type { Interruption, ListQuery, Summary, Usage } from "holdfast";
+import type { Target } from "../tools/target.ts";
 import type { Item } from "../transcript/item.ts";
 
 /**
@@ -113,15 +114,38 @@ export interface LiveAnswer {
   readonly calls: readonly { readonly id: string; readonly name: string; readonly input: string }[];
 }
 
-/** A call that has not started, and waits for a word (R7). */
+/**
+ * A call that has not started, and waits for approval (R7). The same object for every surface: chat, `run`, a server. An approval is for the call with this
+ * digest: if the call would do something else when it runs, it fails instead.
+ */
 export interface PermissionAsk {
   readonly call: string;
   readonly name: string;
   readonly input: unknown;
-  /** What it would do, on one line. */
+  /** What it would do, shortened to one line: for lists. Show `parts` to the person who decides. */
   readonly summary: string;
-  /** The rule that would allow it, as it is given to `--allow`. */
+  /** The rule that "always" adds, as it is given to `--allow`. */
   readonly rule: string;
+  /** The same for people. */
+  readonly always: string;
+  /** The folder that the agent works in. */
+  readonly cwd: string;
+  /** The path after all links; for a command the working folder. Null if the call has none. */
+  readonly path: string | null;
+  /** What stands at that path now. */
+  readonly target: Target;
+  /** SHA-256 of name, input, path and target. */
+  readonly digest: string;
+  /** The whole request as text, with every control character visible. */
+  readonly parts: readonly ShownPart[];
+}
+
+export interface ShownPart {
+  /** `fact`: found out by Holdfast. The others are members of the input: a string as it is, another value as JSON, the old and the new text of an edit as a diff. */
+  readonly kind: "fact" | "text" | "json" | "diff";
+  readonly label: string;
+  /** `↵` marks a line end, `⇥` a tab, `<U+001B>` any other character that could not be seen. */
+  readonly text: string;
 }
 
 export interface InterruptionShown {

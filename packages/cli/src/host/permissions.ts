@@ -1,10 +1,16 @@
 import type { ModelMessage } from "ai";
 import type { Approval, AskedCall } from "../agent/reopened.ts";
 import type { Decision } from "../tools/permission.ts";
+import type { Question } from "./approval.ts";
 import type { Board } from "./board.ts";
 import type { PermissionAsk } from "./host.ts";
 
-type Word = { readonly approved: boolean; readonly reason?: string };
+interface Word {
+  readonly approved: boolean;
+  readonly reason?: string;
+  /** What a person has approved. None if a rule decided. */
+  readonly ask?: PermissionAsk;
+}
 
 /** The questions that are put to a person, until all of them are answered or withdrawn. */
 export class Permissions {
@@ -56,7 +62,7 @@ export class Permissions {
   }
 
   /** Those that nobody has answered ahead; the answers of the others go into `words`, once. */
-  withoutAnswered(asks: readonly PermissionAsk[], words: Map<string, Word>): readonly PermissionAsk[] {
+  withoutAnswered(asks: readonly Question[], words: Map<string, Word>): readonly Question[] {
     const ahead = this.#ahead;
     this.#ahead = new Map();
     for (const { call } of asks) if (ahead.has(call)) words.set(call, ahead.get(call)!);
@@ -67,7 +73,7 @@ export class Permissions {
     const asks = this.#board.state.asks.filter((one) => one !== ask);
     this.#board.change({ asks }, { type: "permission.answered", call: ask.call, allowed, by });
     if (!this.#open.delete(ask.call)) return;
-    this.#words.set(ask.call, { approved: allowed, ...(reason ? { reason } : {}) });
+    this.#words.set(ask.call, { approved: allowed, ...(reason ? { reason } : {}), ...(allowed ? { ask } : {}) });
     if (this.#open.size === 0) this.#finish(this.#words);
   }
 
@@ -89,11 +95,11 @@ export function byRules(
   asks: "person" | "nobody",
 ): {
   readonly words: Map<string, Word>;
-  readonly undecided: readonly PermissionAsk[];
+  readonly undecided: readonly Question[];
   readonly denied: readonly { readonly call: AskedCall; readonly decision: Decision }[];
 } {
   const words = new Map<string, Word>();
-  const undecided: PermissionAsk[] = [];
+  const undecided: Question[] = [];
   const denied: { call: AskedCall; decision: Decision }[] = [];
   for (const call of approvals) {
     const { toolCallId, toolName: name, input } = call;
@@ -106,6 +112,11 @@ export function byRules(
     } else undecided.push({ call: toolCallId, name, input, summary, rule });
   }
   return { words, undecided, denied };
+}
+
+/** What a person has approved among these words, by call. */
+export function approvedAmong(words: ReadonlyMap<string, Word>): ReadonlyMap<string, PermissionAsk> {
+  return new Map([...words].flatMap(([call, { ask }]) => (ask ? [[call, ask] as const] : [])));
 }
 
 /** The words on all of these calls, as the SDK is told them. */

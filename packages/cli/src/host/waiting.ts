@@ -1,7 +1,7 @@
 import type { ModelMessage } from "ai";
 import type { Interruption } from "holdfast";
 import type { Decision } from "../tools/permission.ts";
-import type { PermissionAsk } from "./host.ts";
+import type { Question } from "./approval.ts";
 import { byRules } from "./permissions.ts";
 
 /** A turn that waits for a person, over a restart (R7). Pure. */
@@ -20,7 +20,7 @@ export function isWaiting({ how, calls }: Pick<Interruption<ModelMessage>, "how"
 export function openQuestions(
   interruption: Pick<Interruption<ModelMessage>, "how" | "calls">,
   decide: (name: string, input: unknown) => Decision,
-): readonly PermissionAsk[] {
+): readonly Question[] {
   const { calls } = interruption;
   if (!isWaiting(interruption) || !calls.every(({ state }) => state === "awaiting")) return [];
   const asked = calls.map(({ id, name, input }) => ({ toolCallId: id, toolName: name, input }));

@@ -1,26 +1,70 @@
+import { Buffer } from "node:buffer";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout as passed } from "node:timers/promises";
+import { approvalLines, lineWords } from "../host/approval.ts";
 import type { Chat, PermissionAsk } from "../host/host.ts";
-import { plainLine } from "../terminal/plain.ts";
+import { visibleLine } from "../terminal/visible.ts";
 
 let last: Promise<void> = Promise.resolve();
 
-/** Puts a question of permission to the person at the terminal, one after the other. What is no clear yes is a no; with Ctrl+C nothing is decided, and the call waits on. */
+/** Puts a request for approval to the person at the terminal, one after the other. What is no clear yes is a no; with Ctrl+C nothing is decided, and the call waits on. */
 export function askPerson(chat: Chat, ask: PermissionAsk): Promise<void> {
   const isOpen = (): boolean => chat.state.asks.some(({ call }) => call === ask.call);
   const asked = last.then(async () => {
     if (!isOpen()) return;
-    const rule = plainLine(ask.rule);
-    const word = await typed(`${plainLine(ask.summary)}\nAllow it? [y]es, [a]lways in this session (${rule}), [N]o: `);
-    if (word === null || !isOpen()) return;
-    await chat.answer(ask.call, /^y(?:es)?$/.test(word) ? "allow" : /^a(?:lways)?$/.test(word) ? "always" : "deny");
+    const whole = requestText(ask);
+    const shown = excerpt(whole);
+    const folder = shown.hidden === null ? null : mkdtempSync(join(tmpdir(), "holdfast-request-"));
+    try {
+      process.stderr.write(`${shown.text}\n`);
+      if (folder !== null) {
+        const file = join(folder, "request.txt");
+        writeFileSync(file, whole, { mode: 0o600, flag: "wx" });
+        process.stderr.write(`  … ${shown.hidden} not shown. All of it: ${file}\n`);
+      }
+      const word = await typed(`Allow it? [y]es, [a]lways in this session (${ask.always}), [N]o: `);
+      if (word === null || !isOpen()) return;
+      await chat.answer(ask.call, /^y(?:es)?$/.test(word) ? "allow" : /^a(?:lways)?$/.test(word) ? "always" : "deny");
+    } finally {
+      if (folder !== null) rmSync(folder, { recursive: true, force: true });
+    }
   });
   // That one could not be answered is for its own caller; the next question is put all the same.
   last = asked.catch(() => {});
   return asked;
 }
 
+/** All of a request, as text. */
+export function requestText(ask: PermissionAsk): string {
+  const lines = approvalLines(ask).map(lineWords);
+  return [`The agent wants to use ${visibleLine(ask.name)}:`, ...lines].join("\n");
+}
+
+const LINES_MAX = 400;
+const CHARS_MAX = 64 * 1024;
+
+/** As much of a text as a terminal can be given, and exactly how much is left out. */
+export function excerpt(text: string): { readonly text: string; readonly hidden: string | null } {
+  const lines = text.split("\n", LINES_MAX);
+  const cut = lines.join("\n").slice(0, CHARS_MAX);
+  // Not in the middle of a character.
+  const shown = cut.isWellFormed() ? cut : cut.slice(0, -1);
+  if (shown.length === text.length) return { text, hidden: null };
+  const rest = text.slice(shown.length);
+  const bytes = Buffer.byteLength(rest);
+  const count = rest.replace(/^\n/u, "").split("\n").length;
+  return { text: shown, hidden: `${count} ${count === 1 ? "line" : "lines"} (${bytes} bytes)` };
+}
+
+/** A key that comes sooner than this was typed before the person can have seen the question. */
+const TYPED_AHEAD_MS = 250;
+
 /** What was typed; empty at the end of the input; null after Ctrl+C, which then has its usual effect. */
-function typed(question: string): Promise<string | null> {
+async function typed(question: string): Promise<string | null> {
+  if (!(await discardTypedAhead())) return null;
   const reader = createInterface({ input: process.stdin, output: process.stderr });
   return new Promise((resolve) => {
     const end = (word: string | null): void => {
@@ -29,10 +73,36 @@ function typed(question: string): Promise<string | null> {
     };
     reader.question(question, (line) => end(line.trim().toLowerCase()));
     reader.once("close", () => resolve(""));
-    // While it reads, the terminal sends no signal for it. Told at once: a real one would not keep the process alive until it is heard.
+    // While it reads, the terminal sends no signal for it.
     reader.once("SIGINT", () => {
       end(null);
-      if (!process.emit("SIGINT", "SIGINT")) process.kill(process.pid, "SIGINT");
+      interrupt();
     });
   });
+}
+
+/** Reads and drops what was typed before the question. False after Ctrl+C. */
+async function discardTypedAhead(): Promise<boolean> {
+  const { stdin } = process;
+  let isInterrupted = false;
+  const drop = (bytes: Buffer | string): void => {
+    // In raw mode Ctrl+C is a character like any other.
+    if (bytes.includes("\x03")) isInterrupted = true;
+  };
+  stdin.setRawMode?.(true);
+  stdin.on("data", drop);
+  try {
+    await passed(TYPED_AHEAD_MS);
+  } finally {
+    stdin.off("data", drop);
+    stdin.setRawMode?.(false);
+    stdin.pause();
+  }
+  if (isInterrupted) interrupt();
+  return !isInterrupted;
+}
+
+/** Told at once: a real signal would not keep the process alive until it is heard. */
+function interrupt(): void {
+  if (!process.emit("SIGINT", "SIGINT")) process.kill(process.pid, "SIGINT");
 }

@@ -1,4 +1,5 @@
 import type { Chat, ChatEvent, ChatState, Host } from "../host/host.ts";
+import { allRows } from "./approval-rows.ts";
 import { type Commands, commandsOn } from "./commands.ts";
 import { Desk } from "./desk.ts";
 import { Drawing } from "./drawing.ts";
@@ -7,7 +8,7 @@ import { interruptionDetails } from "./interruption.ts";
 import type { Key } from "./keys.ts";
 import { BLANK } from "./line.ts";
 import type { Level } from "./opening.ts";
-import { type Act, type Panel, panelOf } from "./panel.ts";
+import { type Act, APPEARING, type Panel, panelOf, WRITING } from "./panel.ts";
 import { pickKey } from "./picker.ts";
 import { pickerView } from "./picker-view.ts";
 import { Picking } from "./picking.ts";
@@ -17,6 +18,9 @@ import { elapsedWords, errorWords } from "./words.ts";
 
 /** A model thinks for a while before its first word; beyond this, whoever waits wants to know. */
 const SILENT_MS = 20_000;
+
+/** A key that comes sooner than this after a question appeared was typed before the person saw it. */
+const APPEARING_MS = 250;
 
 export interface Surroundings {
   readonly host: Host;
@@ -44,6 +48,8 @@ export class Controller {
   #editor: Editor = EDITOR;
   /** What is chosen in the panel, as long as it is about the same. */
   #selection = { about: "", at: 0 };
+  /** The question that stands on the screen, since when, and whether the line was begun before it. */
+  #question = { about: "", since: 0, isTypedAhead: false };
   /** The next Ctrl+C leaves. */
   #armed = false;
   #busy: string | null = null;
@@ -173,7 +179,7 @@ export class Controller {
     if (panel === null) return false;
     const { choices, about } = panel;
     const at = this.#selectedIn(panel);
-    if (at === -1) return false;
+    if (at < 0) return false;
     const by = key.name === "up" ? -1 : key.name === "down" || key.name === "tab" ? 1 : 0;
     if (by !== 0 && this.#editor.text === "") {
       this.#selection = { about, at: (at + by + choices.length) % choices.length };
@@ -198,6 +204,9 @@ export class Controller {
         return;
       case "show":
         this.drawing.write(interruptionDetails(chat.state.interruption!, textColumns(this.drawing.size.columns)));
+        return;
+      case "showAll":
+        this.drawing.write(allRows(act.ask, textColumns(this.drawing.size.columns)));
         return;
       case "sendQueue":
         this.#try(() => chat.resumeQueue());
@@ -324,17 +333,35 @@ export class Controller {
     return state === null ? null : panelOf(state, this.#later);
   }
 
-  /** -1: something else is being written. */
-  #selectedIn({ about, choices }: Panel): number {
+  /** Which choice Enter would take; WRITING or APPEARING if none. */
+  #selectedIn(panel: Panel): number {
+    const { about, choices, initial = 0 } = panel;
     const { text } = this.#editor;
-    if (text !== "") return choices.findIndex(({ key }) => key === text.trim());
-    return this.#selection.about === about ? Math.min(this.#selection.at, choices.length - 1) : 0;
+    if (panel.isQuestion) {
+      if (this.#question.about !== about || this.#around.now() - this.#question.since < APPEARING_MS) return APPEARING;
+      if (text !== "" && this.#question.isTypedAhead) return WRITING;
+    }
+    const word = text.trim().toLowerCase();
+    if (text !== "") return choices.findIndex((choice) => choice.key === word || choice.word === word);
+    return this.#selection.about === about ? Math.min(this.#selection.at, choices.length - 1) : initial;
+  }
+
+  /** Remembers since when a question can be seen. What is in the line by then, or comes in the first moment, was not meant for it. */
+  #notice({ about, isQuestion }: Panel): void {
+    if (!isQuestion) return;
+    const hasText = this.#editor.text !== "";
+    if (this.#question.about !== about) {
+      this.#question = { about, since: this.#around.now(), isTypedAhead: hasText };
+      setTimeout(() => this.drawing.soon(), APPEARING_MS).unref();
+    } else if (!hasText) this.#question.isTypedAhead = false;
+    else if (this.#around.now() - this.#question.since < APPEARING_MS) this.#question.isTypedAhead = true;
   }
 
   #view(): View {
     const { state } = this.#desk;
     const { columns } = this.drawing.size;
     const panel = this.#panel();
+    if (panel !== null) this.#notice(panel);
     const isStopping = state !== null && this.#stopping.has(state.id);
     const behind: View =
       state === null

@@ -1,7 +1,9 @@
 import type { ChatState, PermissionAsk } from "../host/host.ts";
-import { isPlain, plain, plainLine } from "../terminal/index.ts";
+import { plainLine } from "../terminal/index.ts";
+import { visibleLine } from "../terminal/visible.ts";
+import { excerptRows } from "./approval-rows.ts";
 import { interruptionLines } from "./interruption.ts";
-import { cut, type Line, line, lineWidth, span, untab, wrap } from "./line.ts";
+import { cut, type Line, line, span, wrap } from "./line.ts";
 import { excerpt } from "./words.ts";
 
 /** What a person may decide now. */
@@ -9,6 +11,10 @@ export interface Panel {
   /** What it is about: a selection holds as long as this is the same. */
   readonly about: string;
   readonly choices: readonly Choice[];
+  /** The choice that Enter means before any other key; default: the first. */
+  readonly initial?: number;
+  /** Something runs if it is allowed: keys that were typed before it was shown are no answer. */
+  readonly isQuestion?: true;
   /** What stands above the choices. */
   readonly lines: (columns: number, rowsMax: number, now: number) => Line[];
 }
@@ -16,6 +22,8 @@ export interface Panel {
 export interface Choice {
   /** Chooses it, with Enter behind it. */
   readonly key: string;
+  /** The same in full. */
+  readonly word?: string;
   readonly label: string;
   readonly act: Act;
 }
@@ -25,6 +33,7 @@ export type Act =
   | { readonly do: "finish"; readonly processes?: "wait" | "stop" }
   | { readonly do: "leave" }
   | { readonly do: "show" }
+  | { readonly do: "showAll"; readonly ask: PermissionAsk }
   | { readonly do: "sendQueue" }
   | { readonly do: "withdrawQueue" }
   | { readonly do: "later"; readonly about: string };
@@ -41,82 +50,30 @@ export function panelOf(state: ChatState, later: ReadonlySet<string>): Panel | n
 }
 
 function askPanel(ask: PermissionAsk, others: number): Panel {
+  const { call } = ask;
   return {
-    about: `ask:${ask.call}`,
+    about: `ask:${call}:${ask.digest}`,
+    isQuestion: true,
+    initial: 2,
     choices: [
-      { key: "y", label: "allow once", act: { do: "answer", call: ask.call, word: "allow" } },
+      { key: "y", word: "yes", label: "allow once", act: { do: "answer", call, word: "allow" } },
       {
-        key: "a",
-        label: `always in this session (${plainLine(ask.rule)})`,
-        act: { do: "answer", call: ask.call, word: "always" },
+        ...{ key: "a", word: "always", label: `always in this session (${ask.always})` },
+        act: { do: "answer", call, word: "always" },
       },
-      { key: "n", label: "deny", act: { do: "answer", call: ask.call, word: "deny" } },
+      { key: "n", word: "no", label: "deny", act: { do: "answer", call, word: "deny" } },
+      { key: "v", word: "view", label: "view all of it", act: { do: "showAll", ask } },
     ],
     lines: (columns, rowsMax) => {
       const more = others > 0 ? ` (${others} more behind it)` : "";
       const head: Line = [
         span("? ", { colour: "yellow", bold: true }),
-        span(`May it run ${plainLine(ask.name)}?${more}`, { bold: true }),
+        span(`Allow ${visibleLine(ask.name)}?${more}`, { bold: true }),
       ];
-      const what = wrap(line(plainLine(ask.summary)), columns, { first: [span("  ")], rest: [span("  ")] });
-      const unseen = isHarmless(ask.input)
-        ? []
-        : [cut(line("  ! it holds control characters, which are not shown", HIDDEN), columns)];
-      const rows = [cut(head, columns), ...unseen, ...what, ...inputLines(ask, columns, rowsMax)];
-      if (rows.length <= rowsMax) return rows;
-      if (rowsMax < 3) return [rows[0]!, cut(line(`  ${plainLine(ask.summary)}`), columns)];
-      // Nobody is to allow what is hidden, without being told that it is.
-      return [...rows.slice(0, rowsMax - 1), cut(line("  … there is more: make the window larger", HIDDEN), columns)];
+      if (rowsMax < 3) return [cut(head, columns), cut(line(`  ${plainLine(ask.summary)}`), columns)];
+      return [cut(head, columns), ...excerptRows(ask, columns, rowsMax - 1)];
     },
   };
-}
-
-/** Else what is run would not be what is seen. */
-function isHarmless(input: unknown): boolean {
-  if (typeof input !== "object" || input === null) return true;
-  const texts = Object.values(input).filter((value) => typeof value === "string");
-  return texts.every((text) => isPlain(text.replaceAll("\r\n", "\n")));
-}
-
-/** What an input holds beside its summary: what would be written, what would be replaced by what. */
-function inputLines({ input, summary }: PermissionAsk, columns: number, rowsMax: number): Line[] {
-  if (typeof input !== "object" || input === null) return [];
-  const entries = Object.entries(input);
-  // A large window has room for more of it; what stands above takes some.
-  const room = Math.max(BLOCK_ROWS_MIN, Math.floor((rowsMax - 4) / entries.length) - 1);
-  return entries.flatMap(([name, value]) => {
-    if (value === undefined || value === null || (typeof value === "string" && summary.includes(value))) return [];
-    const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
-    const title = span(`  ${plainLine(name)}: `, { dim: true });
-    const short: Line = text.length > CHARS_MAX ? [title] : [title, span(shownText(text))];
-    if (text.length <= CHARS_MAX && !shownText(text).includes("\n") && lineWidth(short) <= columns) return [short];
-    return [[title], ...blockOf(text, columns, room)];
-  });
-}
-
-const HIDDEN = { colour: "yellow" } as const;
-/** Beyond this, only the beginning and the end are laid out. */
-const CHARS_MAX = 8000;
-const BLOCK_ROWS_MIN = 8;
-
-/** All of a text, or its beginning and its end: what a long command comes to may stand at the end of it. */
-function blockOf(text: string, columns: number, rowsMax: number): Line[] {
-  const edge = [span("  │ ", { colour: "grey" })];
-  const laidOut = (part: string): Line[] =>
-    shownText(part)
-      .split("\n")
-      .flatMap((one) => wrap(line(one), columns, { first: edge, rest: edge, hard: true }));
-  const isLong = text.length > CHARS_MAX;
-  const rows = laidOut(isLong ? text.slice(0, CHARS_MAX / 2) : text);
-  if (!isLong && rows.length <= rowsMax) return rows;
-  const end = isLong ? laidOut(text.slice(-CHARS_MAX / 2)) : rows;
-  const hidden = line(`  │ … of ${text.length} characters these are the first and the last …`, HIDDEN);
-  const first = Math.floor(rowsMax / 2);
-  return [...rows.slice(0, first), cut(hidden, columns), ...end.slice(first + 1 - rowsMax)];
-}
-
-function shownText(text: string): string {
-  return untab(plain(text.toWellFormed())).trimEnd();
 }
 
 function interruptionPanel(state: ChatState): Panel {
@@ -184,6 +141,16 @@ function waiting(queue: ChatState["queue"], columns: number): Line[] {
   return queue.slice(0, 4).map(({ text }) => line(`  queued: ${excerpt(text, columns - 10)}`, { dim: true }));
 }
 
+/** In the place of a choice: something else is being written. */
+export const WRITING = -1;
+/** In the place of a choice: the question has only just appeared, and a key may have been meant for something else. */
+export const APPEARING = -2;
+
+function howToChoose(selected: number): string | null {
+  if (selected === WRITING) return "empty the line below to choose";
+  return selected === APPEARING ? "a moment: keys typed before this question do not answer it" : null;
+}
+
 /** The choices, one a row. */
 export function choiceLines(panel: Panel, selected: number, columns: number): Line[] {
   const rows = panel.choices.map(({ key, label }, i): Line => {
@@ -194,14 +161,14 @@ export function choiceLines(panel: Panel, selected: number, columns: number): Li
       span(`  ${label}`, on ? { bold: true } : {}),
     ];
   });
-  const how = selected === -1 ? "empty the line below to choose" : "letter or arrows, then Enter";
+  const how = howToChoose(selected) ?? "letter or arrows, then Enter";
   return [...rows, line(`  ${how}`, { dim: true })].map((row) => cut(row, columns));
 }
 
 /** The choices on one row, where there is no room for more: the chosen one, and the letters of the others. */
 export function choiceLine(panel: Panel, selected: number, columns: number): Line {
   const chosen = panel.choices[selected];
-  if (!chosen) return cut(line("  empty the line below to choose", { dim: true }), columns);
+  if (!chosen) return cut(line(`  ${howToChoose(selected)}`, { dim: true }), columns);
   const others = panel.choices.flatMap(({ key }) => (key === chosen.key ? [] : [key])).join(", ");
   const what = span(`▸ ${chosen.key}  ${chosen.label}`, { colour: "cyan", bold: true });
   return cut([what, span(`  or ${others}`, { dim: true })], columns);

@@ -18,4 +18,12 @@ export interface ToolContext {
   readonly passOver?: (path: string) => boolean;
   /** The files of the store that this process has open: no tool touches them. */
   readonly own?: OwnStore | null;
+  /** For a call that changes a file: what it asks at the last moment before that, and tells right after it. */
+  readonly watch?: (call: string, name: string, input: unknown) => Watch;
+}
+
+export interface Watch {
+  /** Throws if the call is no longer what was allowed. */
+  readonly check: () => Promise<void>;
+  readonly changed: () => Promise<void>;
 }

@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { stat } from "node:fs/promises";
-import type { ToolContext } from "./context.ts";
+import type { ToolContext, Watch } from "./context.ts";
 import { inWords } from "./failure.ts";
 import { assertNotOwn } from "./own-store.ts";
 import { realPath, shownPath } from "./real-path.ts";
@@ -17,7 +17,11 @@ interface EditInput {
   readonly all?: boolean | undefined;
 }
 
-export async function editFile({ cwd, own }: Pick<ToolContext, "cwd" | "own">, input: EditInput): Promise<string> {
+export async function editFile(
+  { cwd, own }: Pick<ToolContext, "cwd" | "own">,
+  input: EditInput,
+  watch?: Watch,
+): Promise<string> {
   const path = realPath(cwd, input.path);
   const shown = shownPath(cwd, path);
   assertNotOwn(own, path, shown);
@@ -33,11 +37,13 @@ export async function editFile({ cwd, own }: Pick<ToolContext, "cwd" | "own">, i
       const text = notText(bytes.subarray(0, 8192)) ? null : decodedExactly(bytes);
       if (text === null) throw new Error(`${shown} is not a text in UTF-8. Nothing was changed.`);
       const edited = edit(text, input, shown);
-      await replaceFile(path, Buffer.from(edited.text, "utf8"), (now) => {
+      await replaceFile(path, Buffer.from(edited.text, "utf8"), async (now) => {
         // Somebody else's change is not to be lost.
-        if (now?.ino === found.ino && now.mtimeMs === found.mtimeMs && now.size === found.size) return;
-        throw new Error(`${shown} was changed by somebody else at this moment. Nothing was changed. Read it again.`);
+        if (now?.ino !== found.ino || now.mtimeMs !== found.mtimeMs || now.size !== found.size)
+          throw new Error(`${shown} was changed by somebody else at this moment. Nothing was changed. Read it again.`);
+        await watch?.check();
       });
+      await watch?.changed();
       return `Changed ${shown}: ${edited.places === 1 ? "1 place" : `${edited.places} places`}, from line ${edited.line} on.`;
     });
   } catch (error) {

@@ -4,7 +4,7 @@ import { plain, RESULT_CHARS_MAX } from "./bounded.ts";
 import type { ToolContext } from "./context.ts";
 import { inWords } from "./failure.ts";
 import { assertNotOwn } from "./own-store.ts";
-import { realPath, shownPath } from "./real-path.ts";
+import { assertReal, realPath, shownPath } from "./real-path.ts";
 import { openRegular } from "./regular-file.ts";
 import { notText } from "./text-file.ts";
 
@@ -40,6 +40,7 @@ export async function readText(
   let file: FileHandle | null = null;
   try {
     file = await openRegular(path, shown);
+    assertReal(path);
     return await pageOf(file, shown, input, limits, signal);
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "EISDIR")

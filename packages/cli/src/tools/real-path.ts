@@ -34,6 +34,12 @@ export function realPath(cwd: string, path: string): string {
   return here;
 }
 
+/** A real path was judged, and is used a moment later: somebody may have put a link into it since. */
+export function assertReal(path: string): void {
+  if (realPath(parse(path).root, path) === path) return;
+  throw new Error(`${path} leads elsewhere now: a link was put into it a moment ago. Nothing was done. Look again.`);
+}
+
 function linkTarget(path: string): string | null {
   try {
     return lstatSync(path).isSymbolicLink() ? readlinkSync(path) : null;

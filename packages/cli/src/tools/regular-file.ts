@@ -2,8 +2,8 @@ import { Buffer } from "node:buffer";
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from "node:fs";
 import { type FileHandle, open, stat } from "node:fs/promises";
 
-/** Opening must not wait for the other end of a pipe that has come into the place of the file just now. */
-const FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
+/** Opening must not wait for the other end of a pipe that has come into the place of the file just now, nor follow a link that has. */
+const FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0);
 const CHUNK_BYTES = 256 * 1024;
 
 /** A folder, a device, a pipe or a socket. Looked at before it is opened: to open some devices has effects. */

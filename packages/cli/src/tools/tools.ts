@@ -44,7 +44,7 @@ export function makeTools(context: ToolContext): Tools {
       description:
         "Writes a whole file, in one instant: a new one, or in the place of what was there. Folders are made. To change a part of a file, use edit.",
       inputSchema: z.object({ path: path("The file"), content: z.string().describe("All of the new text.") }),
-      execute: (input) => writeFile(context, input),
+      execute: (input, { toolCallId }) => writeFile(context, input, context.watch?.(toolCallId, "write", input)),
     }),
     edit: tool({
       description:
@@ -55,7 +55,7 @@ export function makeTools(context: ToolContext): Tools {
         new: z.string().describe("The text to be put there."),
         all: z.boolean().optional().describe("Replace every place. Default: there must be exactly one."),
       }),
-      execute: (input) => editFile(context, input),
+      execute: (input, { toolCallId }) => editFile(context, input, context.watch?.(toolCallId, "edit", input)),
     }),
     list: tool({
       description: "Lists the files in a folder and in the folders in it, without .git and node_modules.",

@@ -2,10 +2,10 @@ import { Buffer } from "node:buffer";
 import type { Stats } from "node:fs";
 import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { ToolContext } from "./context.ts";
+import type { ToolContext, Watch } from "./context.ts";
 import { inWords } from "./failure.ts";
 import { assertNotOwn } from "./own-store.ts";
-import { realPath, shownPath } from "./real-path.ts";
+import { assertReal, realPath, shownPath } from "./real-path.ts";
 import { sweepTemporary, temporaryFor } from "./temporary.ts";
 
 interface WriteInput {
@@ -13,14 +13,19 @@ interface WriteInput {
   readonly content: string;
 }
 
-export async function writeFile({ cwd, own }: Pick<ToolContext, "cwd" | "own">, input: WriteInput): Promise<string> {
+export async function writeFile(
+  { cwd, own }: Pick<ToolContext, "cwd" | "own">,
+  input: WriteInput,
+  watch?: Watch,
+): Promise<string> {
   const path = realPath(cwd, input.path);
   const shown = shownPath(cwd, path);
   assertNotOwn(own, path, shown);
   try {
     return await oneAtATime(path, async () => {
       await mkdir(dirname(path), { recursive: true });
-      const isNew = await replaceFile(path, Buffer.from(input.content, "utf8"));
+      const isNew = await replaceFile(path, Buffer.from(input.content, "utf8"), () => watch?.check());
+      await watch?.changed();
       const { length } = Buffer.from(input.content, "utf8");
       return `${isNew ? "Made" : "Replaced"} ${shown} (${length} bytes).`;
     });
@@ -44,13 +49,15 @@ export async function oneAtATime<T>(path: string, work: () => Promise<T>): Promi
 }
 
 /**
- * Whoever reads it sees the old bytes or the new ones, also after a crash. Answers whether there was none. `check` is asked at the last moment what it thinks of the file that is to be replaced, and may throw.
+ * Whoever reads it sees the old bytes or the new ones, also after a crash. Answers whether there was none. `check` is asked at the last moment what it thinks of the file that is to be replaced, and may throw. `path` is a real
+ * path: if a part of it has become a link since, nothing is written.
  */
 export async function replaceFile(
   path: string,
   bytes: Uint8Array,
-  check: (now: Stats | null) => void = () => {},
+  check: (now: Stats | null) => void | Promise<void> = () => {},
 ): Promise<boolean> {
+  assertReal(path);
   const before = await fileAt(path);
   const mode = before && before.mode & 0o7777;
   await sweepTemporary(dirname(path));
@@ -65,7 +72,8 @@ export async function replaceFile(
     await file.sync();
     await file.close();
     file = null;
-    check(await fileAt(path));
+    await check(await fileAt(path));
+    assertReal(path);
     await rename(temporary, path);
   } catch (error) {
     await file?.close();

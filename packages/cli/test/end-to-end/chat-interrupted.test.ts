@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, type TestContext, test } from "vitest";
 import { type Home, temporaryHome } from "../command.ts";
-import { answered, chat, inTerminal } from "../screen/chat.ts";
+import { answerable, answered, chat, inTerminal } from "../screen/chat.ts";
 import type { Terminal } from "../screen/terminal.ts";
 
 describe.concurrent("chat after an unclean death", () => {
@@ -67,6 +67,7 @@ describe.concurrent("chat after an unclean death", () => {
       await terminal.until(/^\? waits\b/m);
       const screen = await terminal.until("This question was open when the last process ended.");
       expect(questionOn(screen)).toBe(before);
+      await answerable(terminal);
       await terminal.say("y");
       await answered(terminal, "✓ write a.txt");
       expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("one\n");
@@ -78,6 +79,7 @@ describe.concurrent("chat after an unclean death", () => {
     using home = temporaryHome();
     await killedAtQuestion(context, home, "write a.txt: one");
     await using terminal = await chat(context, home, ["--continue"]);
+    await answerable(terminal);
     await terminal.say("n");
     await answered(terminal, "⊘ write a.txt");
     expect(existsSync(join(home.work, "a.txt"))).toBe(false);
@@ -87,8 +89,8 @@ describe.concurrent("chat after an unclean death", () => {
     using home = temporaryHome();
     await killedAtQuestion(context, home, "write a.txt: one");
     await using terminal = await chat(context, home, ["--continue"]);
-    await terminal.say("yes");
-    await terminal.until("queued: yes");
+    await terminal.say("words");
+    await terminal.until("queued: words");
     await terminal.say("/clear");
     await terminal.until("A turn is running: stop it first.");
     await terminal.keys("Escape");
@@ -99,17 +101,18 @@ describe.concurrent("chat after an unclean death", () => {
     await terminal.say("/clear");
     await terminal.untilAll(/✗ The last turn is waiting for your answer/);
     await terminal.say("f");
-    await terminal.until("May it run write?");
+    await terminal.until("Allow write?");
     await terminal.keys("C-c");
     await terminal.until("Ctrl+C again leaves");
     await terminal.keys("C-c");
     await terminal.until("Everything is kept.");
     await using again = await chat(context, home, ["--continue"]);
-    await again.until("May it run write?");
+    await again.until("Allow write?");
+    await answerable(again);
     await again.say("y");
     await answered(again, "I thought about rivers");
     expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("one\n");
-    expect(await prompts(home)).toEqual(["write a.txt: one", "yes", "think about rivers"]);
+    expect(await prompts(home)).toEqual(["write a.txt: one", "words", "think about rivers"]);
   });
 
   test("R7: several questions of one answer are all asked again, and each answer counts for its own call", async (context) => {
@@ -119,11 +122,14 @@ describe.concurrent("chat after an unclean death", () => {
     for (const file of files) writeFileSync(file, "let oldName;\n");
     await killedAtQuestion(context, home, "rename oldName to newName in src");
     await using terminal = await chat(context, home, ["--continue"]);
-    await terminal.until(/May it run edit\? \(2 more behind it\)/);
+    await terminal.until(/Allow edit\? \(2 more behind it\)/);
+    await answerable(terminal);
     await terminal.say("y");
-    await terminal.until(/May it run edit\? \(1 more behind it\)/);
+    await terminal.until(/Allow edit\? \(1 more behind it\)/);
+    await answerable(terminal);
     await terminal.say("n");
-    await terminal.until(/May it run edit\?$/m);
+    await terminal.until(/Allow edit\?$/m);
+    await answerable(terminal);
     await terminal.say("y");
     await terminal.until(/^ready\b/m);
     expect(files.filter((file) => readFileSync(file, "utf8").includes("newName"))).toHaveLength(2);
@@ -134,7 +140,7 @@ describe.concurrent("chat after an unclean death", () => {
 async function killedAtQuestion(context: TestContext, home: Home, prompt: string): Promise<string> {
   await using terminal = await chat(context, home);
   await terminal.say(prompt);
-  const screen = await terminal.until(/May it run \w+\?/);
+  const screen = await terminal.until(/Allow \w+\?/);
   await terminal.signal("SIGKILL");
   await terminal.ended();
   return questionOn(screen);
@@ -142,7 +148,7 @@ async function killedAtQuestion(context: TestContext, home: Home, prompt: string
 
 /** From the question to its last choice. */
 function questionOn(screen: string): string {
-  return /^\? May it run[\s\S]*?^\s*n {2}deny$/m.exec(screen)?.[0] ?? `no question:\n${screen}`;
+  return /^\? Allow[\s\S]*?^[▸\s]*n {2}deny$/m.exec(screen)?.[0].replace("▸", " ") ?? `no question:\n${screen}`;
 }
 
 /** What the person said in the only session, in order. */

@@ -1,8 +1,8 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, realpathSync, rmdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { temporaryHome } from "../command.ts";
-import { answered, chat, inTerminal } from "../screen/chat.ts";
+import { answerable, answered, chat, inTerminal } from "../screen/chat.ts";
 
 describe.concurrent("chat in a real terminal", () => {
   test("a reply of 10,000 lines: all of it, once, in order; keys are answered while it streams", async (context) => {
@@ -48,25 +48,75 @@ describe.concurrent("chat in a real terminal", () => {
     using home = temporaryHome();
     await using terminal = await chat(context, home);
     await terminal.say("1. write a.txt: one 2. write b.txt: two 3. append b.txt: three");
-    const ask = await terminal.until(/May it run write\?[\s\S]*▸ y {2}allow once[\s\S]*n {2}deny/);
-    expect(ask).toContain("write a.txt");
-    expect(ask).toContain("content: one");
+    const ask = await terminal.until(/Allow write\?[\s\S]*y {2}allow once[\s\S]*▸ n {2}deny/);
+    expect(ask).toContain("path: a.txt");
+    expect(ask).toContain("file: new");
+    expect(ask).toContain("│ one↵");
     expect(existsSync(join(home.work, "a.txt"))).toBe(false);
     await terminal.say("y");
-    await terminal.until(/✓ write a\.txt[\s\S]*May it run[\s\S]*b\.txt/);
+    await terminal.until(/✓ write a\.txt[\s\S]*Allow[\s\S]*b\.txt[\s\S]*▸ n/);
     expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("one\n");
     // With the arrows too.
-    await terminal.keys("Down", "Down", "Enter");
+    await terminal.keys("Down", "Up", "Enter");
     await terminal.until(/⊘ write b\.txt {2}denied/);
     await terminal.until(/^(ready|\? waits)\b/m);
     expect(existsSync(join(home.work, "b.txt"))).toBe(false);
+  });
+
+  test("what was typed before a question appeared does not answer it; Enter alone is a no", async (context) => {
+    using home = temporaryHome();
+    await using terminal = await chat(context, home, ["--allow", "shell(sleep 1)"]);
+    await terminal.say("1. run sleep 1 2. write a.txt: one");
+    await terminal.until(/^. working\b/m);
+    await terminal.type("y");
+    await terminal.until(/Allow write\?[\s\S]*empty the line below to choose/);
+    await terminal.keys("Enter");
+    await terminal.until("queued: y");
+    await answerable(terminal);
+    await terminal.keys("Enter");
+    await terminal.until(/⊘ write a\.txt {2}denied/);
+    expect(existsSync(join(home.work, "a.txt"))).toBe(false);
+  });
+
+  test("a long request says how much is not shown, and v shows all of it; control characters are visible", async (context) => {
+    using home = temporaryHome();
+    await using terminal = await chat(context, home);
+    await terminal.paste(`run echo ${"x ".repeat(3_000)}\u200b; rm precious`);
+    await terminal.keys("Enter");
+    const screen = await answerable(terminal);
+    expect(screen).toMatch(/… v shows \d+ more characters, on 1 line/);
+    expect(screen.replaceAll(/\n */g, "")).toContain("<U+200B>; rm precious");
+    expect(screen).toContain("(exactly this command)");
+    await terminal.say("v");
+    const all = await terminal.untilAll("Allow shell? All of it:");
+    const whole = all.slice(all.indexOf("Allow shell? All of it:"), all.indexOf("runs in:", all.indexOf("All of it:")));
+    expect(whole.match(/x/g)).toHaveLength(3_000);
+    await terminal.say("no");
+    await terminal.until(/⊘ shell/);
+  });
+
+  test("the folder of a write is swapped for a link while the question stands: yes does not write through it", async (context) => {
+    using home = temporaryHome();
+    const [sub, precious] = [join(home.work, "sub"), join(home.work, "..", "precious")];
+    for (const folder of [sub, precious]) mkdirSync(folder);
+    await using terminal = await chat(context, home);
+    await terminal.say("write sub/a.txt: evil");
+    expect(await answerable(terminal)).toContain(`real path: ${join(realpathSync(home.work), "sub", "a.txt")}`);
+    rmdirSync(sub);
+    symlinkSync(precious, sub);
+    await terminal.say("yes");
+    // The model tries again, and the person is asked again, with where it leads now.
+    await terminal.until(/real path: .*\/precious\/a\.txt[\s\S]*▸ n {2}deny/);
+    expect(await terminal.all()).toMatch(/✗ write sub\/a\.txt[\s\S]*Not run/);
+    expect(existsSync(join(precious, "a.txt"))).toBe(false);
   });
 
   test("what is always allowed is not asked about again in this session", async (context) => {
     using home = temporaryHome();
     await using terminal = await chat(context, home);
     await terminal.say("write a.txt: one");
-    await terminal.until("May it run write?");
+    await terminal.until("Allow write?");
+    await answerable(terminal);
     await terminal.say("a");
     await answered(terminal, "✓ write a.txt");
     await terminal.say("write a.txt: again");

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmdirSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { bin, type Home, temporaryHome } from "../command.ts";
@@ -137,6 +137,58 @@ test.concurrent("at a terminal: no is a no, and always counts for the session, a
   expect(await always.ended).toBe(0);
   expect(await home.run(["run", "--resume", id, `run ${COMMAND}`])).toMatchObject({ code: 0 });
   expect(ran(home)).toBe("ran\nran\n");
+});
+
+test.concurrent("at a terminal: all of the command is shown, with its control characters; what was typed before the question is no answer, and Enter is a no", async () => {
+  using home = temporaryHome();
+  const hidden = `echo harmless\u001b[2K\u202e; ${COMMAND} # ${"x".repeat(300)} the end`;
+  const terminal = atTerminal(home, ["run", `run ${hidden}`]);
+  terminal.type("y\r");
+  await eventually(() => terminal.screen().includes("The agent wants to use shell:"));
+  terminal.type("y\ryes\r");
+  await eventually(() => terminal.screen().includes("Allow it?"));
+  expect(terminal.screen()).toContain(
+    `command: echo harmless<U+001B>[2K<U+202E>; ${COMMAND} # ${"x".repeat(300)} the end`,
+  );
+  expect(terminal.screen()).toContain("(exactly this command)");
+  terminal.type("\r");
+  expect(await terminal.ended).toBe(7);
+  expect(ran(home)).toBe("");
+});
+
+test.concurrent("at a terminal: of a very long request it is said how much is not shown, and in which file all of it is", async () => {
+  using home = temporaryHome();
+  const command = `echo ${"x".repeat(100_000)}; ${COMMAND}`;
+  const terminal = atTerminal(home, ["run", `run ${command}`]);
+  await eventually(() => terminal.screen().includes("Allow it?"));
+  const [, bytes, file] = /… \d+ lines? \((\d+) bytes\) not shown. All of it: (\S+)/.exec(terminal.screen())!;
+  const whole = readFileSync(file!, "utf8");
+  expect(whole).toContain(`command: ${command}\n`);
+  expect(whole.length - Number(bytes)).toBe(64 * 1024);
+  expect(statSync(file!).mode & 0o777).toBe(0o600);
+  terminal.type("yes\r");
+  await terminal.ended;
+  expect(ran(home)).toBe("ran\n");
+  expect(existsSync(file!)).toBe(false);
+});
+
+test.concurrent("at a terminal: a path that is swapped for a link while the question stands is not written through", async () => {
+  using home = temporaryHome();
+  const [sub, precious] = [join(home.work, "sub"), join(home.path, "precious")];
+  for (const folder of [sub, precious]) mkdirSync(folder);
+  const terminal = atTerminal(home, ["run", "write sub/a.txt: evil"]);
+  await eventually(() => terminal.screen().includes("Allow it?"));
+  expect(terminal.screen()).toMatch(/real path: .*\/sub\/a\.txt\r\n {2}file: new\r\n[\s\S]*│ evil↵/);
+  rmdirSync(sub);
+  symlinkSync(precious, sub);
+  terminal.type("y\r");
+  // The model tries again, and the person is asked again, with where it leads now.
+  await eventually(() => terminal.screen().split("Allow it?").length === 3);
+  expect(terminal.screen()).toMatch(/write failed: .*Not run: Its path leads to .*precious/);
+  expect(terminal.screen()).toMatch(/real path: .*\/precious\/a\.txt\r\n/);
+  terminal.type("no\r");
+  await terminal.ended;
+  expect(existsSync(join(precious, "a.txt"))).toBe(false);
 });
 
 test.concurrent("at a terminal: Ctrl+C at the question leaves it waiting and ends by SIGINT; the end of input is a no", async () => {

@@ -29,3 +29,8 @@ export async function chat(
 export async function answered(terminal: Terminal, said: string): Promise<string> {
   return await terminal.until((screen) => screen.includes(said) && /^ready\b/m.test(screen));
 }
+
+/** Waits until the question that stands on the screen takes an answer. */
+export async function answerable(terminal: Terminal): Promise<string> {
+  return await terminal.until(/^\? Allow[\s\S]*▸ n {2}deny/m);
+}

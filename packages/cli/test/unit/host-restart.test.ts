@@ -22,6 +22,7 @@ import { LocalHost } from "../../src/host/local.ts";
 import { APP } from "../../src/host/services.ts";
 import { usageBelow } from "../../src/store/usage.ts";
 import { identify } from "../../src/tools/processes.ts";
+import { lookAt } from "../../src/tools/target.ts";
 import { Trust } from "../../src/trust/trust.ts";
 import { call, config, heard, Stage, text } from "./host-stage.ts";
 
@@ -291,7 +292,7 @@ test.each([
   ["an approval is not for a later call of the same id", false, []],
   ["an approved call runs, though an earlier one had its id", true, []],
   ["an approved call does not run if a rule denies it by now", true, ["shell(touch *)"]],
-])("R7, R9: %s", async (_, isApproved, deny) => {
+])("R7, R9: %s", async (_name, isApproved, deny) => {
   await using stage = new Stage();
   const store = await stage.store();
   const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true, cwd: stage.work });
@@ -309,6 +310,8 @@ test.each([
   await turn.toolStarted("call_0");
   await turn.toolEnded("call_0", { value: "1" });
   await calls("touch made", isApproved ? "second" : undefined);
+  const { bytes: _, ...seen } = await lookAt(stage.work, { name: "shell", input: { command: "touch made" } }, null);
+  await session.note("approved", { call_0: { ...seen, target: { ...seen.target } } });
   await store.close();
   const chat = await stage.chat([[text("done")]], { id: session.id, config: { deny } });
   await chat.finish();

@@ -4,20 +4,36 @@ import { whyNoScreen } from "../../src/commands/chat.ts";
 import type { ChatState } from "../../src/host/host.ts";
 import { Controller } from "../../src/screen/controller.ts";
 import type { KeyName } from "../../src/screen/keys.ts";
+import { asking } from "../screen/ask.ts";
 import { ScriptedChat, scriptedHost } from "../screen/scripted-host.ts";
 
 const ASKING: Partial<ChatState> = {
   status: "waiting",
-  asks: [{ call: "c1", name: "write", input: {}, summary: "write a.txt", rule: "write(a.txt)" }],
+  asks: [asking({ call: "c1", name: "write", input: {}, summary: "write a.txt", rule: "write(a.txt)" })],
 };
 
 class Person {
   readonly controller: Controller;
+  /** Ahead of the clock. */
+  #aheadMs = 0;
 
   constructor(...chats: ScriptedChat[]) {
-    const around = { host: scriptedHost(...chats), colour: false, now: Date.now, exportTo: async () => "out.md" };
+    const around = {
+      host: scriptedHost(...chats),
+      colour: false,
+      now: () => Date.now() + this.#aheadMs,
+      exportTo: async () => "out.md",
+    };
     this.controller = new Controller(around, { columns: 80, rows: 24 });
     if (chats[0] !== undefined) this.controller.show(chats[0], false);
+    this.waits();
+  }
+
+  /** Long enough to have seen what is on the screen. */
+  waits(): this {
+    this.#aheadMs += 1_000;
+    this.controller.drawing.now();
+    return this;
   }
 
   press(...names: KeyName[]): this {
@@ -51,16 +67,59 @@ class Person {
 describe("what waits for a word", () => {
   test("a prompt that begins with the letter of a choice is a prompt, and never a yes", () => {
     const chat = new ScriptedChat("s1", ASKING);
-    new Person(chat).say("add a test, and then yes").say("yes").say("no");
-    expect(chat.told).toEqual(["prompt add a test, and then yes", "prompt yes", "prompt no"]);
+    new Person(chat).say("add a test, and then yes").say("yes, but later");
+    expect(chat.told).toEqual(["prompt add a test, and then yes", "prompt yes, but later"]);
   });
 
-  test("the letter and Enter, or the arrows and Enter, choose", () => {
+  test("y, yes, a, always, n and no do what they say, in any case", () => {
     const chat = new ScriptedChat("s1", ASKING);
-    const person = new Person(chat).type("a");
+    const person = new Person(chat);
+    for (const word of ["y", "yes", "YES", "a", "always", "n", "no", "No"]) person.say(word);
+    const words = ["allow", "allow", "allow", "always", "always", "deny", "deny", "deny"];
+    expect(chat.told).toEqual(words.map((word) => `answer c1 ${word}`));
+  });
+
+  test("the default is no; the letter and Enter, or the arrows and Enter, choose", () => {
+    const chat = new ScriptedChat("s1", ASKING);
+    const person = new Person(chat);
+    expect(person.live).toMatch(/▸ n {2}deny/);
+    person.type("a");
     expect(person.live).toMatch(/▸ a {2}always/);
-    person.press("enter").press("down", "down", "enter").press("up", "up", "enter");
-    expect(chat.told).toEqual(["answer c1 always", "answer c1 deny", "answer c1 allow"]);
+    person.press("enter").press("enter").press("up", "up", "enter").press("down", "down", "enter");
+    expect(chat.told).toEqual(["answer c1 always", "answer c1 deny", "answer c1 allow", "answer c1 deny"]);
+  });
+
+  test("v writes the whole request into the scrollback, and answers nothing", () => {
+    const content = Array.from({ length: 500 }, (_, i) => `line ${i};`).join("\n");
+    const chat = new ScriptedChat("s1", {
+      ...ASKING,
+      asks: [asking({ name: "write", input: { path: "x", content } })],
+    });
+    const person = new Person(chat).say("v");
+    expect(person.all.match(/│ line \d+;/g)).toHaveLength(500);
+    expect(chat.told).toEqual([]);
+  });
+
+  test("what was typed before a question appeared does not answer it", () => {
+    const chat = new ScriptedChat("s1", { status: "running" });
+    const person = new Person(chat).type("y");
+    chat.become(ASKING, { type: "permission.asked", ask: ASKING.asks![0]! });
+    // In the same breath, before anything can have been seen; and in the first moment.
+    person.press("enter").say("y").press("enter", "enter");
+    expect(chat.told).toEqual(["prompt y", "prompt y"]);
+    person.type("y").waits().press("enter");
+    expect(chat.told).toEqual(["prompt y", "prompt y", "prompt y"]);
+    person.say("y");
+    expect(chat.told.at(-1)).toBe("answer c1 allow");
+  });
+
+  test("the next question is not answered by a key that was pressed twice", () => {
+    const second = asking({ call: "c2", name: "shell", input: { command: "rm -rf x" } });
+    const chat = new ScriptedChat("s1", { ...ASKING, asks: [...ASKING.asks!, second] });
+    const person = new Person(chat).press("up", "up").press("enter");
+    chat.become({ asks: [second] });
+    person.press("enter", "up", "up", "enter");
+    expect(chat.told).toEqual(["answer c1 allow"]);
   });
 
   test("Esc stops the turn, and answers nothing", () => {

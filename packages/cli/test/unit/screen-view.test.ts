@@ -12,6 +12,7 @@ import { pendingItems, Scrollback } from "../../src/screen/scrollback.ts";
 import { sessionRows } from "../../src/screen/session-rows.ts";
 import { type Shown, viewOf } from "../../src/screen/view.ts";
 import type { CallState, Item } from "../../src/transcript/item.ts";
+import { asking } from "../screen/ask.ts";
 
 const seed = seedOf(import.meta.url, "unit");
 const AT = "2026-11-15T10:00:00.000Z";
@@ -87,7 +88,7 @@ describe("the scrollback", () => {
 });
 
 describe("the live part", () => {
-  const ask = { call: "c", name: "write", input: { content: "a\n".repeat(50) }, summary: "write x", rule: "write(x)" };
+  const ask = asking({ name: "write", input: { content: "a\n".repeat(50) }, summary: "write x", rule: "write(x)" });
   const states: ChatState[] = [
     BASE,
     {
@@ -157,7 +158,7 @@ describe("the live part", () => {
 
   test("a call that was answered does not seem to wait while others do", () => {
     const items = [prompt("p"), call("1", "waiting"), call("2", "waiting"), call("3", "waiting")];
-    const asks = ["2", "3"].map((id) => ({ call: id, name: "shell", input: {}, summary: "run", rule: "shell" }));
+    const asks = ["2", "3"].map((id) => asking({ call: id, name: "shell", input: {}, summary: "run" }));
     const state: ChatState = { ...BASE, status: "waiting", items, asks };
     const shown: Shown = {
       ...{ state, editor: EDITOR, panel: null, selected: 0, now: NOW, answer: [], pending: pendingItems(state) },
@@ -169,21 +170,22 @@ describe("the live part", () => {
 
   test("a large window shows more of what would be written", () => {
     const content = Array.from({ length: 60 }, (_, i) => `line ${i};`).join("\n");
-    const ask = { call: "c", name: "write", input: { path: "x", content }, summary: "write x", rule: "write(x)" };
+    const ask = asking({ name: "write", input: { path: "x", content }, rule: "write(x)" });
     const panel = panelOf({ ...BASE, status: "waiting", asks: [ask] }, new Set())!;
     const shownIn = (rows: number): number => text(panel.lines(80, rows, NOW)).match(/line \d+;/g)!.length;
-    expect([shownIn(14), shownIn(50), shownIn(200)]).toEqual([7, 21, 60]);
+    expect([shownIn(14), shownIn(50), shownIn(200)]).toEqual([7, 43, 60]);
     for (const rows of [14, 50, 200]) expect(text(panel.lines(80, rows, NOW))).toContain("line 59;");
   });
 
-  test("who is asked about a text with characters that cannot be seen is told so", () => {
+  test("a person sees every character of a command, also those that a terminal would not show", () => {
     const asked = (command: string): string => {
-      const ask = { call: "c", name: "shell", input: { command }, summary: `run ${command}`, rule: "shell" };
+      const ask = asking({ name: "shell", input: { command } });
       return text(panelOf({ ...BASE, status: "waiting", asks: [ask] }, new Set())!.lines(80, 16, NOW));
     };
-    for (const unseen of ["\u001b[8m", "\u202e", "\u0000"])
-      expect(asked(`echo a${unseen}b`)).toContain("control characters");
-    expect(asked("echo a\r\necho 日本 👩‍🚀\tb")).not.toContain("control characters");
+    expect(asked("echo a\u001b[8m; rm x\u202e\u200b\u0000b")).toContain(
+      "command: echo a<U+001B>[8m; rm x<U+202E><U+200B><U+0000>b",
+    );
+    expect(asked("echo a\r\necho 日本\tb ")).toMatch(/│ echo a<U\+000D>↵\n.*│ echo 日本⇥b<U\+0020>$/m);
   });
 
   test.each([
@@ -192,13 +194,20 @@ describe("the live part", () => {
     ["very long", `echo ${"x".repeat(100_000)}; rm -rf precious`],
   ])("a person sees how a command ends, or is told that there is more: %s", (_, command) => {
     const summary = `run ${command.replaceAll("\n", " ").slice(0, 195)}…`;
-    const asked = { call: "c", name: "shell", input: { command }, summary, rule: "shell(…)" };
+    const asked = asking({ name: "shell", input: { command }, summary });
     const panel = panelOf({ ...BASE, status: "waiting", asks: [asked] }, new Set())!;
-    expect(text(panel.lines(78, 16, NOW)).replaceAll(/\n {2}│ /g, "")).toContain("rm -rf precious");
-    for (const rows of [3, 6]) {
-      const seen = panel.lines(38, rows, NOW);
+    expect(text(panel.lines(78, 16, NOW)).replaceAll(/\n {2}(?:│| ) /g, "")).toContain("rm -rf precious");
+    for (const rows of [3, 6, 9]) {
+      const seen = panel.lines(78, rows, NOW);
       expect(seen.length).toBe(rows);
-      expect(lineText(seen.at(-1)!)).toContain("… there is more");
+      const body = seen.slice(1).map(lineText);
+      const [, hidden, lines] = /… v shows (\d+) more characters, on (\d+) lines?/.exec(body.join("\n"))!;
+      const shown = body
+        .filter((row) => !row.includes("… "))
+        .map((row) => row.replace(/^ {2}(?:│| |command:|runs in:) /, ""));
+      const all = asked.parts.reduce((sum, part) => sum + part.text.replaceAll("\n", "").length, 0);
+      expect(shown.map((row) => row.replace(/^ {2}command:$/, "")).join("").length + Number(hidden)).toBe(all);
+      expect(Number(lines)).toBeGreaterThan(0);
     }
     expect(lineText(panel.lines(38, 2, NOW).at(-1)!)).toMatch(/^ {2}run echo x.*…$/);
   });
@@ -212,7 +221,7 @@ describe("the live part", () => {
         status: { frame: 0, elapsedMs: 0, busy: null, hint: "", elsewhere: "" },
       };
       const seen = text(viewOf(shown, { columns: 30, rows }).lines);
-      expect(seen).toContain("write x");
+      expect(seen).toMatch(/write x|real path: \/tmp\/x\/file/);
       if (rows > 5) expect(seen).toContain("▸ y  allow once");
     },
   );
@@ -223,7 +232,7 @@ describe("the live part", () => {
         ?.choices.map(({ key }) => key)
         .join("") ?? "";
     expect(keys(BASE)).toBe("");
-    expect(keys(states[2]!)).toBe("yan");
+    expect(keys(states[2]!)).toBe("yanv");
     expect(keys(states[3]!)).toBe("fkls");
     expect(keys({ ...states[3]!, interruption: { ...states[3]!.interruption!, calls: [] } })).toBe("fls");
     expect(keys({ ...BASE, status: "interrupted", failure: { code: "STORE_FULL", message: "full" } })).toBe("fl");

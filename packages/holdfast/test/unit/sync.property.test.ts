@@ -108,6 +108,8 @@ class Agent {
         return;
       case "compact":
         if (role !== "user" || this.#array.length < 3) return;
+        // A prompt that was asked before in the same words would make it an edit of the first message.
+        if (this.#array.slice(0, -1).some((message) => dialect.same(message, last))) return;
         return this.#rewrite([this.#speaker.user("in short: …"), last]);
       case "rewind": {
         const prompt = this.#array.findLastIndex((message) => dialect.role(message) === "user");
