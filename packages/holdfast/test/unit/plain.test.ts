@@ -2,6 +2,7 @@ import { runInNewContext } from "node:vm";
 import { afterEach, describe, expect, test } from "vitest";
 import { HoldfastError } from "../../src/errors.ts";
 import { Encoder } from "../../src/journal/encode.ts";
+import { snapshotAround } from "../../src/journal/plain.ts";
 import type { NewRecord } from "../../src/journal/record.ts";
 import { AT } from "./journals.ts";
 
@@ -143,4 +144,12 @@ describe("a program that adds to Object.prototype", () => {
     Object.assign(Object.prototype, { extend: () => 1 });
     expect(refusalOf({ kind: "note", a: { b: Number.NaN } }).facts["path"]).toBe("note.a.b");
   });
+});
+
+test("a list with holes is refused at its first one, where a dialect may encode everything else", () => {
+  // biome-ignore lint/suspicious/noSparseArray: the hole is what is tested
+  expect(() => snapshotAround({ parts: [1, , 3] }, "message")).toThrow(
+    /message\.parts\[1\].*undefined|undefined.*message\.parts\[1\]/s,
+  );
+  expect(() => snapshotAround(new Array(1000), "message")).toThrow(/undefined/);
 });

@@ -259,3 +259,11 @@ describe.each([2, 3, 900])("a record inside the payload of another one, with the
 function flip(bytes: Buffer, bit: number): void {
   bytes[bit >> 3] = bytes[bit >> 3]! ^ (1 << (bit & 7));
 }
+
+test("where something begins in the middle of a line is told, so that a cut there ends the line first", () => {
+  const glued = withoutNewline(one);
+  const garbage = Buffer.from("###");
+  const scan = scanOf(glued, garbage, two);
+  expect(seqsOf(scan.records)).toEqual([1, 2]);
+  expect([...scan.inline].sort((a, b) => a - b)).toEqual([glued.length, glued.length + garbage.length]);
+});
