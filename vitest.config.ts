@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
@@ -30,6 +30,8 @@ export default defineConfig({
   ssr: { resolve: { conditions } },
   test: {
     env: { XDG_STATE_HOME: state },
+    // Many tests wait for processes and disks, so that two files at once do well even on two cores, where the default is one.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     projects: [
       layer("unit", 30_000),
       layer("conformance", 60_000),
