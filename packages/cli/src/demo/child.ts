@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { dirname, join } from "node:path";
 import type { ChatEvent } from "../host/host.ts";
 
 /** An agent that says nothing for so long is stuck: generous, for machines that do many things at once. */
@@ -30,7 +31,7 @@ export class Child {
     this.#process = spawn(process.execPath, [...process.execArgv, entry, "--store", store, ...args], {
       cwd,
       stdio: ["ignore", "pipe", "pipe"],
-      env: { ...foreign(process.env), HOLDFAST_CONFIG: "", HOLDFAST_OFFLINE_DELAY_MS: String(delayMs) },
+      env: { ...foreign(process.env, store), HOLDFAST_CONFIG: "", HOLDFAST_OFFLINE_DELAY_MS: String(delayMs) },
     });
     const silence = setTimeout(() => this.kill(), SILENCE_MS);
     let rest = "";
@@ -67,7 +68,9 @@ export class Child {
   }
 }
 
-/** The user's own configuration is not the demo's. */
-function foreign(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("HOLDFAST_")));
+/** The user's own configuration is not the demo's, nor does the agent remember anything of it in the user's own place. */
+function foreign(env: NodeJS.ProcessEnv, store: string): NodeJS.ProcessEnv {
+  const others = Object.entries(env).filter(([name]) => !name.startsWith("HOLDFAST_"));
+  const state = process.platform === "win32" ? "LOCALAPPDATA" : "XDG_STATE_HOME";
+  return { ...Object.fromEntries(others), [state]: join(dirname(store), "state") };
 }
