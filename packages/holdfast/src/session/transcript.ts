@@ -300,11 +300,12 @@ export class Transcript<M> {
   }
 
   #itemOf(entry: Entry<M>, from: Item<M>["from"], flags: { hidden?: true; redacted?: true; carried?: true }): Item<M> {
-    const isToBe = entry.metadata.hiddenFromModel === true && !(flags.carried && this.#isPending);
+    const isToBe = entry.metadata.hiddenFromModel === true;
+    const isAtOnce = isToBe && !(flags.carried && this.#isPending);
     const isMessage = from === "message";
-    const hidden = flags.hidden === true || (isMessage && (isToBe || this.#joinsHidden(entry.step)));
+    const hidden = flags.hidden === true || (isMessage && (isAtOnce || this.#joinsHidden(entry.step)));
     if (hidden && isMessage) this.#hideStep(entry.step);
-    // A result goes together with its call, from the next turn on.
+    // From the next turn on: a result, which goes together with its call, and what an epoch says is still shown.
     if (isToBe && !hidden) this.changed.note();
     const role = this.#dialect.role(entry.message);
     if (this.#isWellFormed) this.#unread.push(entry.message);
