@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { nodeDisk } from "holdfast/disk";
 import { describe, expect, test } from "vitest";
@@ -101,6 +101,21 @@ test("others are known, also when their POSIX lock is lost, until they close", (
   second.close();
   expect(first.use("alone", () => first.isShared())).toBe(false);
   first.close();
+});
+
+test("once closed it makes no file any more, not even for a hard lock that waits for its turn", async () => {
+  using here = place();
+  const folder = locksIn(here.path);
+  const locks = Array.from({ length: 20 }, () => FlagLock.open(nodeDisk, folder));
+  const hardLocks = (): number => readdirSync(folder).filter((name) => name.endsWith(".lock")).length;
+  // By the second one, all of them have asked.
+  await expect.poll(hardLocks, { timeout: 20_000, interval: 1 }).toBeGreaterThan(1);
+  for (const lock of locks) lock.close();
+  const made = hardLocks();
+  // Those that wait are asked for one after another, in the order in which they came: this one is the last.
+  const last = await nodeDisk.hardLock(join(here.path, "last.lock"));
+  last?.release();
+  expect(hardLocks()).toBe(made);
 });
 
 test("a slot that somebody else has by now, and a file that is gone, are noticed", () => {

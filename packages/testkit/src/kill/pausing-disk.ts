@@ -51,7 +51,7 @@ export function pausingDisk(disk: Disk, point: KillPoint): Disk {
     syncFolder: (path) => gate.step("syncFolder", path, () => disk.syncFolder(path)),
     lock: (path) => gate.step("lock", path, () => disk.lock(path)),
     isLocked: (path) => disk.isLocked(path),
-    hardLock: (path) => disk.hardLock(path),
+    hardLock: (path, signal) => disk.hardLock(path, signal),
     isHardLocked: (path) => disk.isHardLocked(path),
     watch: (path, onChange) => disk.watch(path, onChange),
     networkKind: (path) => disk.networkKind(path),

@@ -65,8 +65,9 @@ export class FlagLock {
   #raisedAt = 0;
   readonly #hardening: NodeJS.Timeout;
   #hardLock: DiskLock | null = null;
+  /** Fires when it is closed: a hard lock that is just being asked for would make its file in a folder that may be gone by then. */
+  readonly #closing = new AbortController();
   #blocked: { slot: number; head: number; since: number; looked: number } | null = null;
-  #closed = false;
 
   private constructor(disk: Disk, folder: string, file: DiskFile, claim: Claim) {
     this.#disk = disk;
@@ -132,8 +133,8 @@ export class FlagLock {
   }
 
   close(): void {
-    if (this.#closed) return;
-    this.#closed = true;
+    if (this.#closing.signal.aborted) return;
+    this.#closing.abort();
     try {
       this.#look();
       if (this.#isOwned()) this.#file.writeAt(Buffer.alloc(SLOT_BYTES), this.#slot * SLOT_BYTES);
@@ -150,8 +151,9 @@ export class FlagLock {
 
   async #harden(): Promise<void> {
     try {
-      const lock = await this.#disk.hardLock(hardPath(this.#folder, this.#slot));
-      if (this.#closed) lock?.release();
+      const { signal } = this.#closing;
+      const lock = await this.#disk.hardLock(hardPath(this.#folder, this.#slot), signal);
+      if (signal.aborted) lock?.release();
       else this.#hardLock = lock;
     } catch (error) {
       // Then there is only the other lock.
