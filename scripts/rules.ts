@@ -19,7 +19,7 @@ const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
   ["stores/memory/", ["errors.ts", "journal/", "stores/*.ts"]],
   [
     "stores/open.ts",
-    ["errors.ts", "journal/", "stores/folder/", "stores/memory/", "stores/sqlite/", "stores/shown-address.ts"],
+    ["errors.ts", "journal/", "stores/folder/", "stores/memory/", "stores/sqlite/", "stores/address.ts"],
   ],
   ["stores/", ["errors.ts", "journal/", "disk/"]],
   ["session/store.ts", ["errors.ts", "journal/", "disk/", "dialects/", "session/", "stores/open.ts"]],

@@ -59,8 +59,10 @@ export class Conversation<M> {
     if (this.#dialect) return this.#dialect;
     const name = this.#attributes.dialect ?? "";
     const message =
-      `The session is in the dialect ${JSON.stringify(name)}, which is not known here. Nothing was touched. ` +
-      "Give that dialect to openStore({ dialects }), or to resume.";
+      name === ""
+        ? "The journal does not say which dialect the session is in: the record that says so is lost. Nothing was touched. Give the dialect to resume."
+        : `The session is in the dialect ${JSON.stringify(name)}, which is not known here. Nothing was touched. ` +
+          "Give that dialect to openStore({ dialects }), or to resume.";
     throw new HoldfastError("DIALECT_UNKNOWN", message, { dialect: name });
   }
   get head(): number {

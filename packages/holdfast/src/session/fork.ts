@@ -53,8 +53,9 @@ function upTo<M>(conversation: Conversation<M>, at: string): Item<M>[] {
   const { items, dialect } = conversation;
   const last = conversation.find(at);
   if (!last) {
-    const message = `There is no message ${at} in the conversation to fork at. Nothing was written. Take an id from its \`entries\`: what a replacement dropped is no longer there.`;
-    throw new HoldfastError("MESSAGE_UNKNOWN", message, { id: at });
+    const shown = String(at).slice(0, 80);
+    const message = `There is no message ${shown} in the conversation to fork at. Nothing was written. Take an id from its \`entries\`: what a replacement dropped is no longer there.`;
+    throw new HoldfastError("MESSAGE_UNKNOWN", message, { id: shown });
   }
   const kept = new Set(items.slice(0, items.indexOf(last) + 1).map(({ entry }) => entry.id));
   const steps = stepsOf(items);

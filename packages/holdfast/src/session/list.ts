@@ -51,7 +51,7 @@ export async function* latest(
   query: { readonly cwd?: string; readonly app?: string },
   realPath: (path: string) => string,
 ): AsyncGenerator<string, void, undefined> {
-  const { cwd, app } = query;
+  const { cwd, app } = { ...query };
   const { where, hints } = checkQuery(
     { ...(cwd === undefined ? {} : { cwd }), ...(app === undefined ? {} : { app }) },
     realPath,

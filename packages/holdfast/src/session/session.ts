@@ -11,7 +11,7 @@ import { Followers } from "./followers.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import type { Host } from "./host.ts";
 import { InOrder } from "./in-order.ts";
-import { asMessageError, Intake, unfit } from "./intake.ts";
+import { asMessageError, Intake, reading, unfit } from "./intake.ts";
 import { Log } from "./log.ts";
 import { mergePatch } from "./merge-patch.ts";
 import type { Life } from "./messages.ts";
@@ -232,7 +232,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   }
 
   follow(options: { after?: number; signal?: AbortSignal } = {}): AsyncIterable<JournalRecord> {
-    return this.#followers.follow(options);
+    return this.#followers.follow(reading("options", () => ({ ...options })));
   }
 
   /** Resolves when all that was called before has been written, or refused. Never rejects. */

@@ -98,14 +98,15 @@ class SessionStore implements surface.Store, Guarded {
 
   async resume<M = unknown>(id: string, options: surface.OpenOptions<M> = {}): Promise<surface.Session<M>> {
     this.#assertOpen();
-    const { app = this.#parts.app, intents = false, dialect } = options;
+    const given = reading("options", () => ({ ...options }));
+    const { app = this.#parts.app, intents = false, dialect } = given;
     if (dialect) this.#parts.own.set(dialect.name, dialect);
     const opened = { intents };
     const { journal, records, recovery } = await this.#journals.open(id, { app, opened });
     try {
       this.#assertOpen();
       const conversation = this.#fold<M>(records, dialect);
-      return this.#join(journal, conversation, recovery, opened, options);
+      return this.#join(journal, conversation, recovery, opened, given);
     } catch (error) {
       await journal.close();
       throw error;
@@ -117,7 +118,7 @@ class SessionStore implements surface.Store, Guarded {
     options: surface.OpenOptions<M> & { readonly onPassedOver?: (id: string, error: HoldfastError) => void } = {},
   ): Promise<surface.Session<M> | null> {
     this.#assertOpen();
-    const { onPassedOver = warnOf, ...opening } = options;
+    const { onPassedOver = warnOf, ...opening } = reading("options", () => ({ ...options }));
     const passedOver: { readonly id: string; readonly error: HoldfastError }[] = [];
     for await (const id of latest(this.#journals, query, realPath)) {
       let session: surface.Session<M>;

@@ -160,10 +160,11 @@ export class Leases {
   tidy(nowMs: number): void {
     if (this.#isMissing) return;
     for (const name of this.#disk.list(this.#folder)) {
+      if (!name.endsWith(TEMPORARY)) continue;
       const path = join(this.#folder, name);
-      const isOld = nowMs - (this.#disk.stat(path)?.mtimeMs ?? nowMs) > DAY_MS;
+      const madeMs = timeIn(name) ?? this.#disk.stat(path)?.mtimeMs ?? nowMs;
       // Somebody else may be tidying up too.
-      if (name.endsWith(TEMPORARY) && isOld) this.#removeIfPossible(path);
+      if (nowMs - madeMs > DAY_MS) this.#removeIfPossible(path);
     }
   }
 
@@ -406,8 +407,15 @@ export class Leases {
   }
 }
 
+/** With the time in it: a file that is moved here keeps the time of its content. */
 function temporaryName(path: string): string {
-  return `${path}.${newId().slice(-12)}${TEMPORARY}`;
+  return `${path}.${newId().replaceAll("-", "")}${TEMPORARY}`;
+}
+
+/** Null if the name has none: older versions gave it only random digits. */
+function timeIn(name: string): number | null {
+  const time = /\.([0-9a-f]{12})7[0-9a-f]{19}\.tmp$/.exec(name)?.[1];
+  return time === undefined ? null : Number.parseInt(time, 16);
 }
 
 function closedAtOf(value: object): ClosedAt | null {

@@ -1,9 +1,9 @@
 import { fileURLToPath } from "node:url";
 import { HoldfastError } from "../errors.ts";
 import type { Durability, JournalStore, Summariser } from "../journal/contract.ts";
+import { assertPath, invalidAddress } from "./address.ts";
 import { openFolderStore } from "./folder/store.ts";
 import { openMemoryStore } from "./memory/store.ts";
-import { shownAddress } from "./shown-address.ts";
 import { openSqliteStore } from "./sqlite/store.ts";
 
 export interface JournalStoreOptions {
@@ -33,16 +33,18 @@ export async function openJournalStore(
   const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(text)?.[1]?.toLowerCase();
   switch (scheme) {
     case undefined:
-      if (text === "" || text.includes("\0")) throw invalid(text, "it names no folder");
       if (LIBPQ.test(text))
-        throw invalid(text, 'the keywords of libpq are not taken, and a folder of that name would begin with "./"');
+        throw invalidAddress(
+          text,
+          'the keywords of libpq are not taken, and a folder of that name would begin with "./"',
+        );
       return openFolderStore(text, options);
     case "file":
-      if (!/^file:\/\//i.test(text)) throw invalid(text, 'a file URL begins with "file://"');
+      if (!/^file:\/\//i.test(text)) throw invalidAddress(text, 'a file URL begins with "file://"');
       return openFolderStore(pathOf(text), options);
     case "sqlite": {
       const path = text.slice("sqlite:".length).replace(/^\/\/(?=\/)/, "");
-      if (path === "" || path.includes("\0")) throw invalid(text, "it names no file");
+      assertPath(path, "file", text);
       return openSqliteStore(path, options);
     }
     case "memory":
@@ -51,7 +53,7 @@ export async function openJournalStore(
     case "postgresql":
       return (await postgres()).openPostgresStore(text, options);
     default:
-      throw invalid(text, `no store is known by "${scheme}:"`);
+      throw invalidAddress(text, `no store is known by "${scheme}:"`);
   }
 }
 
@@ -80,12 +82,6 @@ function pathOf(url: string): string {
   try {
     return fileURLToPath(url);
   } catch (error) {
-    throw invalid(url, "it is not a file URL of this machine", error);
+    throw invalidAddress(url, "it is not a file URL of this machine", error);
   }
-}
-
-function invalid(address: string, why: string, cause?: unknown): HoldfastError {
-  const shown = shownAddress(address).slice(0, 80);
-  const message = `${JSON.stringify(shown)} is not the address of a store: ${why}. Nothing was touched. Give a folder, "sqlite:" and a file, "postgres:" and where a database is, or "memory:".`;
-  return new HoldfastError("STORE_URL_INVALID", message, { address: shown }, cause);
 }

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { HoldfastError, newId, openFolderStore, openSqliteStore } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
 import { expect, test } from "vitest";
+import { Leases } from "../../src/stores/lease.ts";
 import { place } from "../place.ts";
 
 const codeOf = async (promise: Promise<unknown>): Promise<string> => {
@@ -65,6 +66,43 @@ test("gc does not fail when another process removes the same leftover first", as
   utimesSync(leftover, old, old);
   expect(await codeOf(store.gc())).toBe("no error");
   expect(existsSync(leftover)).toBe(false);
+});
+
+test("gc leaves a word alone that a writer has just taken, however long ago it was said", async () => {
+  using here = place();
+  const id = newId();
+  const old = Date.now() / 1000 - 48 * 3600;
+  let isTaken = false;
+  const disk: Disk = {
+    ...nodeDisk,
+    rename: (from, to) => {
+      nodeDisk.rename(from, to);
+      if (!from.endsWith(".closed")) return;
+      isTaken = true;
+      new Leases(nodeDisk, join(here.path, "leases")).tidy(Date.now());
+    },
+  };
+  await using store = await openFolderStore(here.path, { disk });
+  await (await store.create(id, [{ kind: "session" }])).close();
+  utimesSync(join(here.path, "leases", `${id}.closed`), old, old);
+  const { journal } = await store.open(id);
+  await journal.append({ kind: "note" });
+  expect(isTaken).toBe(true);
+  await journal.close();
+});
+
+test("gc removes what was left in the middle of a rename, by the time in its name", () => {
+  using here = place();
+  const names = (): string[] => readdirSync(here.path);
+  const dayMs = 24 * 3600 * 1000;
+  const young = `x.closed.${newId().replaceAll("-", "")}.tmp`;
+  const old = `x.closed.${newId(Date.now() - 2 * dayMs).replaceAll("-", "")}.tmp`;
+  for (const name of [young, old]) writeFileSync(join(here.path, name), "");
+  const leases = new Leases(nodeDisk, here.path);
+  leases.tidy(Date.now());
+  expect(names()).toEqual([young]);
+  leases.tidy(Date.now() + 2 * dayMs);
+  expect(names()).toEqual([]);
 });
 
 test.each([

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { isHoldfastError, newId, openJournalStore } from "holdfast";
+import { isHoldfastError, newId, openFolderStore, openJournalStore, openSqliteStore } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { place, treeOf } from "../place.ts";
 
@@ -39,6 +39,20 @@ describe("the address of a store", () => {
       }
     },
   );
+
+  test.each([openFolderStore, openSqliteStore])("%o takes no path that names nothing", async (open) => {
+    using here = place();
+    const before = process.cwd();
+    process.chdir(here.path);
+    try {
+      for (const path of ["", "\0", null, 7]) {
+        await expect(open(path as string)).rejects.toMatchObject({ code: "STORE_URL_INVALID" });
+      }
+      expect(treeOf(here.path).size).toBe(0);
+    } finally {
+      process.chdir(before);
+    }
+  });
 
   test("postgres: without its package says what to install, and shows no password", async () => {
     using here = place();

@@ -71,6 +71,7 @@ describe("C24: names and modes", () => {
 
 describe("a file that is no store of ours", () => {
   test.each([
+    ["one byte", Buffer.from("x")],
     ["some bytes", Buffer.from("not a database")],
     ["a page of text", Buffer.alloc(8192, "text ")],
     ["a page of NULs", Buffer.alloc(8192)],

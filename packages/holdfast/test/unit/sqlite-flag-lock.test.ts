@@ -126,7 +126,9 @@ test("a slot that somebody else has by now, and a file that is gone, are noticed
   writeFileSync(flags, readFileSync(flags, "latin1").replace(/"id":"[^"]*"/, `"id":"${"x".repeat(36)}"`), {
     flag: "r+",
   });
+  const before = readFileSync(flags);
   expect(() => lock.use("write", () => {})).toThrow(expect.objectContaining({ code: "LEASE_LOST" }));
+  expect(readFileSync(flags).equals(before), "the flag of whoever has the slot now").toBe(true);
   lock.assertInPlace();
   rmSync(flags);
   expect(() => lock.assertInPlace()).toThrow(expect.objectContaining({ code: "FILE_REPLACED" }));

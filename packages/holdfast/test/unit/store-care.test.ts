@@ -1,7 +1,7 @@
-import { appendFileSync, readFileSync } from "node:fs";
+import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { openStore, type Store } from "../../src/index.ts";
+import { dialects, openStore, type Store } from "../../src/index.ts";
 import { place } from "../place.ts";
 
 const words = (text: string) => ({ role: "user" as const, content: text });
@@ -26,6 +26,37 @@ test("a torn end is healed without a look at the conversation, and its bytes are
   expect(readFileSync(quarantine!, "utf8")).toBe('{"seq":99,"at":"2026');
   expect((await store.verify(id)).cutBytes).toBe(0);
   expect((await store.heal(id)).cutBytes).toBe(0);
+});
+
+test("null in place of options is as good as none, and an id that is no text is refused in our words", async () => {
+  await using store = await openStore("memory:");
+  const nothing = null as unknown as undefined;
+  const id = await spoken(store);
+  await (await store.resume(id, nothing)).close();
+  const session = (await store.resumeLatest(nothing as unknown as object, nothing))!;
+  expect(session.id).toBe(id);
+  for await (const { seq } of session.follow(nothing)) {
+    expect(seq).toBe(1);
+    break;
+  }
+  const at = Symbol("message") as unknown as string;
+  await expect(store.fork(id, { at })).rejects.toMatchObject({ code: "MESSAGE_UNKNOWN" });
+  expect((await store.fork(id, nothing)).id).not.toBe(id);
+});
+
+test("a session whose dialect is lost says what is missing, and can be resumed in a dialect that is given", async () => {
+  using folder = place();
+  await using store = await openStore(folder.path);
+  const session = await store.create({ dialect: "anthropic" });
+  for (const text of ["in the same unit", "behind it"]) await (await session.startTurn(words(text))).end();
+  await session.close();
+  const file = join(folder.path, "sessions", session.id, "000001.jsonl");
+  const text = readFileSync(file, "utf8").replace(/^.*"dialect".*$/gmu, (line) => "x".repeat(line.length));
+  writeFileSync(file, text);
+  await expect(store.resume(session.id)).rejects.toThrow("does not say which dialect");
+  await expect(store.read(session.id)).rejects.toMatchObject({ code: "DIALECT_UNKNOWN", facts: { dialect: "" } });
+  const again = await store.resume(session.id, { dialect: dialects.anthropic });
+  expect(again.messages).toContainEqual(words("behind it"));
 });
 
 test("history has the records of earlier epochs too, and ends", async () => {

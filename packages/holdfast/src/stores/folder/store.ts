@@ -13,6 +13,7 @@ import { OrderClock } from "../../journal/order.ts";
 import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
 import type { VerbatimLine } from "../../journal/verbatim.ts";
+import { assertPath } from "../address.ts";
 import { type Lease, Leases } from "../lease.ts";
 import { adoptSession } from "./adopt.ts";
 import { giveBirth } from "./birth.ts";
@@ -56,6 +57,7 @@ const SEGMENT_BYTES_LIMIT = 256 * 1024 * 1024;
  * Opens a folder of sessions, and makes it if it is not there. Throws STORE_FORBIDDEN, STORE_FULL, STORE_IO, PATH_UNSAFE.
  */
 export async function openFolderStore(root: string, options: FolderStoreOptions = {}): Promise<contract.JournalStore> {
+  assertPath(root, "folder");
   return new FolderStore(resolve(root), options);
 }
 

@@ -163,6 +163,9 @@ export class FlagLock {
 
   #raise(rank: number): void {
     try {
+      // Somebody who has the slot by now may be using the database: that one's flag must not be overwritten.
+      this.#look();
+      this.#assertOwned();
       this.#head[0] = rank;
       this.#head[1] = (this.#head[1]! + 1) & 0xff;
       this.#file.writeAt(this.#head, this.#slot * SLOT_BYTES);

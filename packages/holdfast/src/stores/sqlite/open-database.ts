@@ -28,6 +28,8 @@ const SQLITE_VERSION_MIN = "3.51.3";
 const WAL_BYTES_KEPT = 16 * 1024 * 1024;
 /** Somebody who only looks at the file for a moment is waited for before it counts as used under another name. */
 const ELSEWHERE_MS = 1000;
+/** The smallest page of an SQLite database: a file is that long, or empty. */
+const PAGE_BYTES_MIN = 512;
 
 /**
  * Opens a database file for reading and writing, or makes it. Throws PATH_UNSAFE, STORE_URL_INVALID, STORE_FORBIDDEN, STORE_FULL, STORE_IO,
@@ -143,6 +145,11 @@ function takeFile(file: string, name: Name, previous: Recorded | null, since: nu
   }
 }
 
+function notADatabase(file: string): HoldfastError {
+  const message = `The store ${file} was not opened: the file is not an SQLite database. Nothing was touched. Name another file.`;
+  return new HoldfastError("STORE_URL_INVALID", message, { path: file });
+}
+
 function noLog(file: string, mode: unknown): HoldfastError {
   const message = `The store ${file} cannot be used: SQLite keeps its journal in the mode "${mode}" there, and not in "wal". Nothing was written. Keep it on a local file system.`;
   return new HoldfastError("NOT_SUPPORTED", message, { path: file, journalMode: String(mode) });
@@ -192,8 +199,10 @@ function makeFile(disk: Disk, file: string): void {
       disk.syncFolder(dirname(file));
     }
     for (const path of [file, `${file}-wal`, `${file}-shm`, `${file}-journal`]) assertRegular(disk, path);
-    const { links } = mustStat(disk, file);
+    const { links, size } = mustStat(disk, file);
     if (links > 1) throw hasSeveralNames(file, links);
+    // SQLite would take it for an empty database. One that was being made when its process was killed has a journal beside it.
+    if (size > 0 && size < PAGE_BYTES_MIN && !disk.stat(`${file}-journal`)) throw notADatabase(file);
   } catch (error) {
     throw diskFailure(error, "make the database file", file, "Nothing was written.");
   }

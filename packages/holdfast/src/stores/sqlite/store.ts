@@ -12,6 +12,7 @@ import { OrderClock } from "../../journal/order.ts";
 import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type NewRecord } from "../../journal/record.ts";
 import { notSupported, sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
 import type { VerbatimLine } from "../../journal/verbatim.ts";
+import { assertPath } from "../address.ts";
 import { type Lease, Leases } from "../lease.ts";
 import { adoptSession } from "./adopt.ts";
 import { damagedPart, damageOf, findSession, isKnown } from "./catalogue.ts";
@@ -52,6 +53,7 @@ const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<contract.JournalStore> {
   const disk = options.disk ?? nodeDisk;
   assertSqliteVersion(process.versions["sqlite"] ?? "none");
+  assertPath(file, "file");
   const path = resolve(file);
   assertStorePlace(path, placeOf(disk, path));
   const forbidden = whyReadOnly(disk, path);
