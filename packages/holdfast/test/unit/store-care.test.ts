@@ -48,15 +48,16 @@ test("a session whose dialect is lost says what is missing, and can be resumed i
   using folder = place();
   await using store = await openStore(folder.path);
   const session = await store.create({ dialect: "anthropic" });
-  for (const text of ["in the same unit", "behind it"]) await (await session.startTurn(words(text))).end();
+  await (await session.startTurn(words("one"))).end();
   await session.close();
   const file = join(folder.path, "sessions", session.id, "000001.jsonl");
-  const text = readFileSync(file, "utf8").replace(/^.*"dialect".*$/gmu, (line) => "x".repeat(line.length));
+  const naming = /^.*"kind":"(?:session|opened)".*$/gmu;
+  const text = readFileSync(file, "utf8").replace(naming, (line) => "x".repeat(line.length));
   writeFileSync(file, text);
   await expect(store.resume(session.id)).rejects.toThrow("does not say which dialect");
   await expect(store.read(session.id)).rejects.toMatchObject({ code: "DIALECT_UNKNOWN", facts: { dialect: "" } });
   const again = await store.resume(session.id, { dialect: dialects.anthropic });
-  expect(again.messages).toContainEqual(words("behind it"));
+  expect(again.messages).toEqual([words("one")]);
 });
 
 test("history has the records of earlier epochs too, and ends", async () => {
