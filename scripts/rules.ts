@@ -9,11 +9,13 @@ export interface Violation {
 const LIBRARY = "packages/holdfast/src/";
 const LINES_MAX = 500;
 
-/** What each room of the library may import from: itself, and the rooms below it. */
+/** What each room of the library may import: itself, and the rooms below it. Data flows down this list: a room knows nothing of those behind it. */
+const BASE = ["errors.ts", "journal/", "dialects/", "text/"];
 const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
   ["journal/", ["errors.ts"]],
+  ["text/", ["journal/texts.ts"]],
   ["disk/", ["errors.ts", "journal/record.ts"]],
-  ["dialects/", ["journal/record.ts"]],
+  ["dialects/", ["journal/record.ts", "text/"]],
   ["stores/folder/", ["errors.ts", "journal/", "disk/", "stores/*.ts"]],
   ["stores/sqlite/", ["errors.ts", "journal/", "disk/", "stores/*.ts"]],
   ["stores/memory/", ["errors.ts", "journal/", "stores/*.ts"]],
@@ -22,10 +24,26 @@ const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
     ["errors.ts", "journal/", "stores/folder/", "stores/memory/", "stores/sqlite/", "stores/address.ts"],
   ],
   ["stores/", ["errors.ts", "journal/", "disk/"]],
-  ["session/store.ts", ["errors.ts", "journal/", "disk/", "dialects/", "session/", "stores/open.ts"]],
-  ["session/search/", ["errors.ts", "journal/", "disk/", "dialects/", "session/"]],
-  ["session/", ["errors.ts", "journal/", "dialects/"]],
+  ["redact/", ["journal/record.ts", "dialects/shape.ts"]],
+  ["conversation/", BASE],
+  ["view/", [...BASE, "conversation/"]],
+  ["admit/", [...BASE, "redact/", "conversation/"]],
+  ["replace/", [...BASE, "conversation/", "view/", "admit/"]],
+  ["sync/", [...BASE, "conversation/", "view/", "admit/", "replace/"]],
+  ["listing/", [...BASE, "conversation/attributes.ts"]],
+  ["search/", [...BASE, "disk/"]],
+  [
+    "session/store.ts",
+    [...BASE, "redact/", "conversation/", "view/", "admit/", "replace/", "sync/", "session/"].concat([
+      "listing/",
+      "search/",
+      "disk/",
+      "stores/open.ts",
+    ]),
+  ],
+  ["session/", [...BASE, "redact/", "conversation/", "view/", "admit/", "replace/", "sync/", "listing/", "search/"]],
   ["guard/", ["session/surface.ts", "session/guarded.ts"]],
+  ["kit.ts", ["journal/", "text/", "stores/*.ts"]],
 ];
 
 const IMPORT = /(?:^|[;\s}])(?:from|import)\s*\(?\s*"([^"]+)"/g;

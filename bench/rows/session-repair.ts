@@ -1,7 +1,7 @@
 import { type AnthropicMessage, dialects, type JournalRecord } from "holdfast";
-import { Conversation } from "../../packages/holdfast/src/session/conversation.ts";
-import { messagesOf } from "../../packages/holdfast/src/session/messages.ts";
-import { interruptionOf, repairForPrompt } from "../../packages/holdfast/src/session/resume.ts";
+import { Conversation } from "../../packages/holdfast/src/conversation/conversation.ts";
+import { messagesOf } from "../../packages/holdfast/src/view/messages.ts";
+import { interruptionOf, repairForPrompt } from "../../packages/holdfast/src/view/repairs.ts";
 import type { Bench } from "../bench.ts";
 import type { Results } from "../figure.ts";
 import { makeConversation } from "../messages.ts";

@@ -67,14 +67,14 @@ export const sabotages: readonly Sabotage[] = [
   },
   {
     name: "search: a message is indexed to its end, however long it is",
-    file: "session/search/texts.ts",
+    file: "search/texts.ts",
     find: "if (text.length <= TEXT_CHARS_MAX) return text;",
     replace: "if (text.length >= 0) return text;",
     look: ["unit/one-bad-session"],
   },
   {
     name: "resumeLatest: what was finished comes before what was interrupted",
-    file: "session/list.ts",
+    file: "listing/list.ts",
     find: '  yield* free(store, { where: mine, hints: unfinished }, ({ state }) => state !== "idle");\n  yield* free(store, { where: mine, hints }, ({ state }) => state === "idle");\n',
     replace: "  void unfinished;\n  yield* free(store, { where: mine, hints }, () => true);\n",
     look: ["unit/list"],

@@ -6,7 +6,6 @@ export type { GeminiContent } from "./dialects/gemini.ts";
 export { type DialectName, dialects } from "./dialects/index.ts";
 export type { OpenAIChatMessage } from "./dialects/openai-chat.ts";
 export type { OpenAIResponsesItem } from "./dialects/openai-responses.ts";
-export { wellFormed } from "./dialects/well-formed.ts";
 export { type ErrorCode, type ErrorKind, errorCodes, errorKind, HoldfastError, isHoldfastError } from "./errors.ts";
 export { type Guard, type GuardOptions, guard } from "./guard/guard.ts";
 export type {
@@ -31,8 +30,8 @@ export type {
 } from "./journal/contract.ts";
 export { newId } from "./journal/id.ts";
 export { cursorOf, type JournalRecord, type Json, type NewRecord, RECORD_BYTES_MAX } from "./journal/record.ts";
+export { credentials } from "./redact/credentials.ts";
 export { defaultAddress } from "./session/address.ts";
-export { credentials } from "./session/redact/credentials.ts";
 export { openStore, openStoreWith } from "./session/store.ts";
 export type {
   AnswerOptions,
@@ -67,3 +66,4 @@ export { type FolderStoreOptions, openFolderStore } from "./stores/folder/store.
 export { Memory, type MemoryStoreOptions, openMemoryStore } from "./stores/memory/store.ts";
 export { type JournalStoreOptions, openJournalStore } from "./stores/open.ts";
 export { openSqliteStore, type SqliteStoreOptions } from "./stores/sqlite/store.ts";
+export { wellFormed } from "./text/well-formed.ts";

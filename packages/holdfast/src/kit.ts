@@ -21,8 +21,8 @@ export {
 } from "./journal/refusals.ts";
 export type { TextBehind, TextChange, TextFound, TextMark, TextQuery, TextTables } from "./journal/texts.ts";
 export { assertFollows, lineOf, nothingToAdopt, segmentAt, type VerbatimLine } from "./journal/verbatim.ts";
-export { phrasesOf, tokensOf, withMarks } from "./session/search/tokens.ts";
-export { searchable, stretchesOf } from "./session/search/words.ts";
 export { tellAll } from "./stores/listeners.ts";
 export { listCursor, newestFirst, parseListCursor } from "./stores/page.ts";
 export { Wake } from "./stores/wake.ts";
+export { searchable, stretchesOf } from "./text/search-words.ts";
+export { phrasesOf, tokensOf, withMarks } from "./text/tokens.ts";

@@ -4,7 +4,7 @@ import type {
   LanguageModelV4Message,
   LanguageModelV4Prompt,
 } from "@ai-sdk/provider";
-import { boundaryWords, closingWords, goOnWords, type How } from "../../../holdfast/src/session/words.ts";
+import { boundaryWords, closingWords, goOnWords, type How } from "../../../holdfast/src/view/model-words.ts";
 import { SUMMARISE } from "../../src/agent/compaction.ts";
 import { type MadeCall, type Reply, replyTo } from "../../src/models/offline/reply.ts";
 

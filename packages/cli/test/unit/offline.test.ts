@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { LanguageModelV4Message, LanguageModelV4Prompt, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { stepCountIs, streamText } from "ai";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { boundaryWords, closingWords } from "../../../holdfast/src/session/words.ts";
+import { boundaryWords, closingWords } from "../../../holdfast/src/view/model-words.ts";
 import { SUMMARISE } from "../../src/agent/compaction.ts";
 import { isWindowError } from "../../src/models/explain.ts";
 import { ABILITIES } from "../../src/models/offline/kinds/words.ts";

@@ -1,3 +1,4 @@
+import { isWellFormed } from "../text/well-formed.ts";
 import { decodeBytes, encodeBytes } from "./bytes.ts";
 import type { Dialect, Entry, View } from "./dialect.ts";
 import { type FoundCall, type FoundResult, standIns } from "./pairing.ts";
@@ -23,7 +24,6 @@ import {
   without,
 } from "./shape.ts";
 import { BEGINNING } from "./turns.ts";
-import { isWellFormed } from "./well-formed.ts";
 
 /** `ModelMessage` of ai 5 to 7 fits. */
 export interface AiSdkMessage {

@@ -1,3 +1,4 @@
+import { beginningOf } from "../text/well-formed.ts";
 import type { Dialect, Entry, View } from "./dialect.ts";
 import { type FoundCall, type FoundResult, standIns } from "./pairing.ts";
 import { phrase } from "./phrase.ts";
@@ -21,7 +22,6 @@ import {
   without,
 } from "./shape.ts";
 import { BEGINNING, Turns } from "./turns.ts";
-import { beginningOf } from "./well-formed.ts";
 
 /** `MessageParam` of @anthropic-ai/sdk fits, and so does a `Message` as it comes from the API. */
 export interface AnthropicMessage {

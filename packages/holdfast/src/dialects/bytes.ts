@@ -1,4 +1,5 @@
 import type { Json } from "../journal/record.ts";
+import { isPlain } from "../text/well-formed.ts";
 
 /**
  * Bytes and URLs in messages, as JSON and back, exactly (R19, C39): `{"$holdfast":"Uint8Array","base64":"…"}`. An object of the caller's own that has a member of that
@@ -88,10 +89,4 @@ function eachMember<C>(value: object, change: (member: unknown, context: C) => u
     Object.defineProperty(copy, name, { value: next, enumerable: true, writable: true, configurable: true });
   }
   return copy ?? value;
-}
-
-/** An object of JSON's: an instance of a class would come back from JSON as something else. */
-export function isPlain(value: object): boolean {
-  const prototype = Object.getPrototypeOf(value) as object | null;
-  return prototype === null || Object.getPrototypeOf(prototype) === null;
 }

@@ -1,3 +1,4 @@
+import { isWellFormed } from "../text/well-formed.ts";
 import { decodeBytes, encodeBytes } from "./bytes.ts";
 import type { Dialect, Entry, View } from "./dialect.ts";
 import { type FoundCall, type FoundResult, standIns } from "./pairing.ts";
@@ -20,7 +21,6 @@ import {
   without,
 } from "./shape.ts";
 import { BEGINNING, Turns } from "./turns.ts";
-import { isWellFormed } from "./well-formed.ts";
 
 /** `Content` of @google/genai fits. */
 export interface GeminiContent {

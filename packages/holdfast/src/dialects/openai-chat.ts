@@ -1,3 +1,4 @@
+import { beginningOf } from "../text/well-formed.ts";
 import type { Dialect, Entry, View } from "./dialect.ts";
 import { type FoundCall, type FoundResult, standIns } from "./pairing.ts";
 import { markedText, phrase } from "./phrase.ts";
@@ -18,7 +19,6 @@ import {
   textOf,
   without,
 } from "./shape.ts";
-import { beginningOf } from "./well-formed.ts";
 
 /** `ChatCompletionMessageParam` of openai fits, and what servers that imitate the API send. */
 export interface OpenAIChatMessage {

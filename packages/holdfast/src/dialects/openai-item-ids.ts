@@ -1,6 +1,6 @@
+import { wellFormedText } from "../text/well-formed.ts";
 import type { Entry } from "./dialect.ts";
 import { type Shape, textOf, without } from "./shape.ts";
-import { wellFormedText } from "./well-formed.ts";
 
 /** The ids of items of OpenAI Responses: an array may hold an item twice, and the API refuses a request that holds an id twice. */
 

@@ -1,3 +1,4 @@
+import { beginningOf } from "../text/well-formed.ts";
 import type { Dialect, Entry, View } from "./dialect.ts";
 import { idOf, repeatedIn, withIdOnce, withoutId } from "./openai-item-ids.ts";
 import { check, isMessage, OUTPUT_OF, OUTPUTS, ROLES } from "./openai-responses-items.ts";
@@ -18,7 +19,6 @@ import {
   textOf,
   without,
 } from "./shape.ts";
-import { beginningOf } from "./well-formed.ts";
 
 /** One item: `ResponseInputItem` of openai fits, and an item of a response's `output`. */
 export interface OpenAIResponsesItem {

@@ -1,6 +1,6 @@
+import { beginningOf, wellFormedText } from "../text/well-formed.ts";
 import type { Entry, View } from "./dialect.ts";
 import { type PairedCall, pair, type Reader, type Section } from "./pairing.ts";
-import { beginningOf, wellFormedText } from "./well-formed.ts";
 
 /**
  * What a view shows, before a dialect puts it into words: which steps, which result for which call, and under which id.

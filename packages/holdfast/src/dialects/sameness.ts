@@ -1,5 +1,5 @@
+import { isWellFormedText, wellFormed, wellFormedText } from "../text/well-formed.ts";
 import { type Shape, shapeOf } from "./shape.ts";
-import { isWellFormedText, wellFormed, wellFormedText } from "./well-formed.ts";
 
 /** Deeper than the journal takes (S5): told apart by identity alone. */
 const DEPTH_MAX = 1000;

@@ -1,4 +1,4 @@
-import { isWellFormed, wellFormed } from "./well-formed.ts";
+import { isWellFormed, wellFormed } from "../text/well-formed.ts";
 
 /** Reading what others wrote: whatever it is, these answer, so that a dialect is total without asking at every step. */
 

@@ -1,7 +1,7 @@
-import type { DraftPart } from "./records.ts";
-import { HeldBack } from "./redact/held-back.ts";
-import type { Redactor } from "./redact/redactor.ts";
-import { draftGone } from "./refusals.ts";
+import { draftGone } from "../admit/refusals.ts";
+import type { DraftPart } from "../conversation/records.ts";
+import { HeldBack } from "../redact/held-back.ts";
+import type { Redactor } from "../redact/redactor.ts";
 import type { AnswerOptions, Appended, Delta, Draft } from "./surface.ts";
 
 /** A record of a draft, without what its turn knows. */

@@ -1,9 +1,9 @@
+import type { Conversation } from "../conversation/conversation.ts";
+import type { SessionRecord } from "../conversation/records.ts";
+import { frozenCopy, frozenInside } from "../conversation/snapshot.ts";
 import type { Appended, Durability, Journal } from "../journal/contract.ts";
 import { assertPlain } from "../journal/plain.ts";
 import type { JournalRecord, Json, NewRecord } from "../journal/record.ts";
-import type { Conversation } from "./conversation.ts";
-import { frozenCopy, frozenInside } from "./plain-copy.ts";
-import type { SessionRecord } from "./records.ts";
 
 /** Records that the journal was given, until it is known whether they stand in it. */
 interface Waiting {

@@ -1,10 +1,10 @@
+import { type StoredMessage, unfit } from "../admit/admit.ts";
+import { messageIdTaken, queueUnknown } from "../admit/refusals.ts";
+import { optionsTaken } from "../admit/to-records.ts";
 import { newId } from "../journal/id.ts";
-import { handedOut } from "./handed-out.ts";
-import type { Host } from "./host.ts";
-import { type StoredMessage, unfit } from "./intake.ts";
-import { messageIdTaken, queueUnknown } from "./refusals.ts";
+import { handedOut } from "../view/handed-out.ts";
+import type { Host } from "./context.ts";
 import type { AppendOptions, Queued } from "./surface.ts";
-import { optionsTaken } from "./unit.ts";
 
 /** Prompts that wait for their turn (R13). Delivery is the turn's own. */
 export class Queue<M> {

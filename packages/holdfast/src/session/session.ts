@@ -1,32 +1,40 @@
+import { asMessageError, Intake, reading, unfit } from "../admit/admit.ts";
+import { titleOf } from "../admit/attributes.ts";
+import {
+  invalid,
+  messageIdTaken,
+  messageUnknown,
+  nothingToResume,
+  sessionClosed,
+  turnOpen,
+} from "../admit/refusals.ts";
+import { assertSize, MESSAGE_BYTES_MAX, METADATA_BYTES_MAX } from "../admit/size.ts";
+import { itemsFrom, optionsTaken, type Taken, takenIn } from "../admit/to-records.ts";
+import type { Conversation } from "../conversation/conversation.ts";
+import { mergePatch } from "../conversation/merge-patch.ts";
+import type { SessionRecord } from "../conversation/records.ts";
 import type { Dialect, Entry, Metadata } from "../dialects/dialect.ts";
 import type { Holder, Journal, JournalStore, Recovery } from "../journal/contract.ts";
 import { newId } from "../journal/id.ts";
 import type { JournalRecord, Json } from "../journal/record.ts";
-import { titleOf } from "./attributes.ts";
-import { asRecorded, type Given, givenTo } from "./carried.ts";
-import type { Conversation } from "./conversation.ts";
-import { editGiven, editRecord } from "./edit.ts";
-import { type ReplaceOptions, reasonGiven, replacement } from "./epoch.ts";
+import type { Redactor } from "../redact/redactor.ts";
+import { editGiven, editRecord } from "../replace/edit.ts";
+import { type ReplaceOptions, reasonGiven, replacement } from "../replace/epoch.ts";
+import { asRecorded, type Given, givenTo } from "../replace/retained.ts";
+import { undoFrom, undone, undoRecords } from "../replace/undo.ts";
+import { Sync, type SyncSession } from "../sync/sync.ts";
+import type { Life } from "../view/messages.ts";
+import { View } from "../view/reading.ts";
+import { leaveTurn, planResume, repairForPrompt } from "../view/repairs.ts";
+import type { Host } from "./context.ts";
 import { Followers } from "./followers.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
-import type { Host } from "./host.ts";
 import { InOrder } from "./in-order.ts";
-import { asMessageError, Intake, reading, unfit } from "./intake.ts";
 import { Log } from "./log.ts";
-import { mergePatch } from "./merge-patch.ts";
-import type { Life } from "./messages.ts";
 import { Queue } from "./queue.ts";
-import { View } from "./reading.ts";
-import type { SessionRecord } from "./records.ts";
-import type { Redactor } from "./redact/redactor.ts";
-import { invalid, messageIdTaken, messageUnknown, nothingToResume, sessionClosed, turnOpen } from "./refusals.ts";
-import { endAnswered, leaveTurn, planResume, repairForPrompt, resumeGiven } from "./resume.ts";
-import { assertSize, MESSAGE_BYTES_MAX, METADATA_BYTES_MAX } from "./size.ts";
+import { endAnswered, resumeGiven } from "./resume-turn.ts";
 import type * as surface from "./surface.ts";
-import { Sync, type SyncSession } from "./sync.ts";
 import { LiveTurn } from "./turn.ts";
-import { undoFrom, undone, undoRecords } from "./undo.ts";
-import { itemsFrom, optionsTaken, type Taken, takenIn } from "./unit.ts";
 
 const DRAFT_MS = 200;
 const DRAFT_BYTES = 8192;
@@ -96,12 +104,16 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     };
     this.#queue = new Queue(this.#host);
     this.#view = new View(conversation, () => this.#life());
-    this.#sync = new Sync(this.#host, {
+    this.#sync = new Sync({
+      ...{ id: journal.id, conversation, intake: this.#intake, assertOpen: this.#host.assertOpen },
       messages: () => this.#view.shown,
       looks: () => this.#looks,
+      since: () => this.#log.since,
+      append: (unit) => this.#log.append(unit),
       turn: () => this.#turn,
-      take: (turn) => {
-        this.#turn = turn;
+      openTurn: (number, unit) => this.#open(number, unit),
+      adoptTurn: (number) => {
+        this.#turn = new LiveTurn(this.#host, number);
       },
       epoch: (build) => this.#beginEpoch(build),
       empty: () => parts.fold(conversation.dialect),

@@ -1,5 +1,8 @@
 import { homedir, hostname } from "node:os";
 import process from "node:process";
+import { reading } from "../admit/admit.ts";
+import { attributesGiven, type Cleaning } from "../admit/attributes.ts";
+import { Conversation } from "../conversation/conversation.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { dialectNamed } from "../dialects/index.ts";
 import { realPath } from "../disk/node-disk.ts";
@@ -8,19 +11,16 @@ import type { Holder, Journal, JournalStore, Recovery, Verification } from "../j
 import { newId } from "../journal/id.ts";
 import type { JournalRecord, NewRecord } from "../journal/record.ts";
 import { storeClosed } from "../journal/refusals.ts";
+import { latest, listSessions } from "../listing/list.ts";
+import { sessionSummariser } from "../listing/summary.ts";
+import { type Redactor, redactorOf } from "../redact/redactor.ts";
+import { forkRecords } from "../replace/fork.ts";
+import { type OnIncomplete, SearchIndex } from "../search/search-index.ts";
 import { type JournalStoreOptions, openJournalStore } from "../stores/open.ts";
+import { readingOf } from "../view/reading.ts";
 import { defaultAddress } from "./address.ts";
-import { attributesGiven, type Cleaning } from "./attributes.ts";
-import { Conversation } from "./conversation.ts";
-import { forkRecords } from "./fork.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
-import { reading } from "./intake.ts";
-import { latest, listSessions } from "./list.ts";
-import { readingOf } from "./reading.ts";
-import { type Redactor, redactorOf } from "./redact/redactor.ts";
-import { type OnIncomplete, SearchIndex } from "./search/search-index.ts";
 import { LiveSession } from "./session.ts";
-import { sessionSummariser } from "./summary.ts";
 import type * as surface from "./surface.ts";
 
 /**

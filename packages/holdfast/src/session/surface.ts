@@ -1,14 +1,32 @@
+import type { Appended, AppendOptions } from "../admit/to-records.ts";
+import type { Link } from "../conversation/attributes.ts";
+import type { Queued } from "../conversation/conversation.ts";
+import type { ToolProcess } from "../conversation/records.ts";
+import type { Usage } from "../conversation/usage.ts";
 import type { Dialect, Entry, Metadata, Outcome } from "../dialects/dialect.ts";
 import type { DialectName } from "../dialects/index.ts";
 import type { HoldfastError } from "../errors.ts";
-import type { Durability, Holder, Recovery, Verification } from "../journal/contract.ts";
+import type { Durability, Recovery, Verification } from "../journal/contract.ts";
 import type { JournalRecord, Json } from "../journal/record.ts";
+import type { ListQuery, Summary } from "../listing/query.ts";
+import type { SearchHit } from "../search/search-index.ts";
+import type { SyncOptions } from "../sync/given-array.ts";
+import type { OpenCall } from "../view/interruption.ts";
+import type { Reading } from "../view/reading.ts";
+import type { ResumeOptions } from "../view/repairs.ts";
 
-/** Another session, and the call in it that began this one. */
-export interface Link {
-  readonly session: string;
-  readonly call?: string;
-}
+export type { Appended, AppendOptions } from "../admit/to-records.ts";
+export type { Attributes, Link } from "../conversation/attributes.ts";
+export type { Queued } from "../conversation/conversation.ts";
+export type { DraftContent } from "../conversation/draft-state.ts";
+export type { ToolProcess } from "../conversation/records.ts";
+export type { Cost, Usage } from "../conversation/usage.ts";
+export type { ListQuery, Summary } from "../listing/query.ts";
+export type { SearchHit } from "../search/search-index.ts";
+export type { SyncOptions } from "../sync/given-array.ts";
+export type { Interruption, OpenCall } from "../view/interruption.ts";
+export type { Reading } from "../view/reading.ts";
+export type { ResumeOptions } from "../view/repairs.ts";
 
 export interface StoreOptions {
   /** What every append waits for. `power` (the default) survives a power cut, `process` survives SIGKILL (P1). */
@@ -122,79 +140,6 @@ export interface CreateOptions<M> extends Omit<OpenOptions<M>, "dialect"> {
   readonly parent?: Link;
 }
 
-export interface ListQuery {
-  readonly cwd?: string;
-  readonly app?: string;
-  readonly parent?: string;
-  readonly status?: Summary["status"];
-  /** All of these must be there, with these values. */
-  readonly labels?: Readonly<Record<string, string>>;
-  /** Last written at this time or later; an ISO 8601 time. */
-  readonly since?: string;
-  /** Last written before this time. */
-  readonly until?: string;
-  /** Also sessions without a turn. */
-  readonly empty?: boolean;
-  /** Only sessions that cannot be read. Else those are listed too, unless `status` or `labels` are asked for. */
-  readonly unreadable?: true;
-  /** Default 100. */
-  readonly limit?: number;
-  /** The `next` of the page before. */
-  readonly after?: string;
-}
-
-export interface Summary {
-  readonly id: string;
-  readonly title: string;
-  readonly cwd?: string;
-  readonly app?: string;
-  /** When it was last written to. */
-  readonly at: string;
-  readonly turns: number;
-  readonly queued: number;
-  /** `interrupted`: the last turn did not end as completed. `waiting`: for a person. */
-  readonly status: "running" | "interrupted" | "waiting" | "idle";
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly parent?: Link;
-  /** Why the session cannot be read now (it belongs to another user, its disk fails). The rest is what was known of it before, if anything was. */
-  readonly unreadable?: { readonly code: string; readonly message: string };
-}
-
-export interface SearchHit {
-  readonly session: string;
-  /** The id of the message; empty if the title was hit. */
-  readonly message: string;
-  /** The words around the hit, on one line. */
-  readonly excerpt: string;
-}
-
-/** What a journal folds into. */
-export interface Reading<M> {
-  readonly id: string;
-  /** For the model: accepted by its provider as it stands, whatever happened (P4), and only growing at its end (R1). Frozen: copy before you change it. */
-  readonly messages: readonly M[];
-  /** For people: one for each recorded message and each recorded result, in order, with what is hidden, replaced, late or made up marked as such. */
-  readonly entries: readonly Entry<M>[];
-  /** What was in flight when the last turn was cut off (P5); null if it completed, or is running. */
-  readonly interruption: Interruption<M> | null;
-  /** Prompts that wait for their turn. */
-  readonly queue: readonly Queued<M>[];
-  /** All turns together. */
-  readonly usage: Usage;
-  /** By the number of the turn: those of the current epoch. */
-  readonly usageByTurn: ReadonlyMap<number, Usage>;
-  /** What was wrong with the journal when it was opened, and what was done about it. */
-  readonly recovery: Recovery;
-  /** Who writes to it now. */
-  readonly holder: Holder | null;
-  readonly attributes: Attributes;
-  /**
-   * What is recorded and in no request, because its provider would refuse it there, in words for a developer: reasoning without its encrypted content or its signature, say. Empty if all is well. Each is
-   * also a warning of Node's (`process.emitWarning`, code `HOLDFAST_UNSENT`), once in a process.
-   */
-  readonly warnings: readonly string[];
-}
-
 /** One conversation, open for writing. Everything that it records is durable when the promise resolves, unless a call says otherwise. */
 export interface Session<M> extends Reading<M>, AsyncDisposable {
   /** The open one; null between turns. */
@@ -250,27 +195,6 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
   close(): Promise<void>;
 }
 
-export interface SyncOptions<M> {
-  /** The last message still grows: it is kept as a draft. */
-  readonly open?: boolean;
-  /**
-   * What to do with an array that no longer begins with what is recorded. By default it becomes a new epoch, but for the first sync of a session that was resumed: an array that shares nothing with it is SYNC_REWRITE, since it was
-   * probably not loaded. "epoch": that too is meant.
-   */
-  readonly rewrite?: "epoch" | "error";
-  /** What tells two messages apart without comparing them byte by byte. */
-  readonly key?: (message: M) => string;
-}
-
-export interface AppendOptions {
-  /** An id seen before is not written twice; MESSAGE_ID_TAKEN if the content differs (R15). */
-  readonly id?: string;
-  readonly metadata?: Metadata;
-  /** Which model made it, or is about to be asked. */
-  readonly model?: string;
-  readonly usage?: Usage;
-}
-
 /** For `turn.append` and `draft.commit`. */
 export interface AnswerOptions extends AppendOptions {
   /**
@@ -278,16 +202,6 @@ export interface AnswerOptions extends AppendOptions {
    * final answer. If the unit finds no space, the turn stays open.
    */
   readonly end?: boolean;
-}
-
-export interface ResumeOptions {
-  /**
-   * What becomes of calls without a result. "close" (default): the model is told how far each came. "rerun": those that are safe to run again (never started, or recorded as `replay: "safe"`) stay open, in `turn.open`.
-   * A function decides for each: close it, keep it open, or give its outcome.
-   */
-  readonly calls?: "close" | "rerun" | ((call: OpenCall) => "close" | "keep" | Outcome);
-  /** The words that had been streamed. "discard" (default): the request is the one that died. "keep": they are shown as an incomplete message; calls before it are closed, since no result can follow it. */
-  readonly draft?: "discard" | "keep";
 }
 
 /** One prompt, and all that the agent does about it. It belongs to its session, whatever the user has switched to meanwhile. */
@@ -345,22 +259,6 @@ export interface ToolOptions {
   readonly input?: unknown;
 }
 
-/** A process that a tool runs in, so that it can be found again when the agent is gone (R7b). */
-export interface ToolProcess {
-  readonly pid: number;
-  /** What tells it apart from a later process of the same pid: its time of start, in whatever form the application compares. */
-  readonly started: string;
-  /** `pid` leads a process group, which can be ended as a whole. */
-  readonly group?: true;
-}
-
-export interface Appended {
-  /** Of the first message. */
-  id: string;
-  ids: string[];
-  seq: number;
-}
-
 export interface Delta {
   /** Which part of the message it belongs to: parallel tool inputs interleave. */
   readonly part?: number;
@@ -380,83 +278,4 @@ export interface Draft<M> {
   commit(message: M | M[], options?: AnswerOptions): Promise<Appended>;
   /** Its words never come back. */
   discard(reason?: string): Promise<void>;
-}
-
-export interface OpenCall {
-  readonly id: string;
-  /** The message that makes it; null if the process died before that was recorded. */
-  readonly message: string | null;
-  readonly name: string;
-  readonly input: unknown;
-  readonly startedAt?: string;
-  readonly replay?: "never" | "safe";
-  readonly child?: string;
-  /** Where it was said to run (`turn.toolProcess`): it may still run there. */
-  readonly process?: ToolProcess;
-  readonly state: "never-started" | "outcome-unknown" | "unrecorded" | "awaiting" | "provider";
-}
-
-export interface Interruption<M> {
-  readonly turn: number;
-  readonly startedAt: string;
-  readonly lastAt: string;
-  /** How often it was resumed already: a supervisor stops at a poisoned turn (R16). */
-  readonly resumes: number;
-  readonly prompt: Entry<M>;
-  /**
-   * The model had answered, no call is open, and the turn neither failed nor waits: only its end is missing. Do not ask the
-   * model again: `session.endTurn()` ends it as completed, and so does the next `startTurn`.
-   */
-  readonly answered: boolean;
-  readonly how:
-    | { readonly kind: "killed" }
-    | { readonly kind: "signal"; readonly signal: string }
-    | { readonly kind: "aborted"; readonly by: string; readonly reason?: string }
-    | { readonly kind: "failed"; readonly error: string }
-    | { readonly kind: "suspended"; readonly reason: string };
-  /** What had been streamed. `gap`: a piece was lost to damage, and the text is cut there. */
-  readonly draft: DraftContent | null;
-  readonly calls: readonly OpenCall[];
-}
-
-export interface DraftContent {
-  readonly id: string;
-  readonly text: string;
-  readonly reasoning: string;
-  readonly calls: { readonly id: string; readonly name: string; readonly input: string }[];
-  readonly gap: boolean;
-}
-
-export interface Queued<M> {
-  readonly id: string;
-  readonly prompt: M;
-  readonly at: string;
-  readonly metadata: Metadata;
-}
-
-export interface Cost {
-  readonly amount: number;
-  readonly currency: string;
-}
-
-export interface Usage {
-  readonly inputTokens?: number;
-  readonly outputTokens?: number;
-  readonly cacheReadTokens?: number;
-  readonly cacheWriteTokens?: number;
-  readonly reasoningTokens?: number;
-  readonly cost?: Cost;
-  /** In a total: what was paid in other currencies than that of `cost`. */
-  readonly otherCosts?: readonly Cost[];
-}
-
-export interface Attributes {
-  readonly title: string;
-  readonly cwd?: string;
-  readonly dialect: string;
-  readonly app?: string;
-  readonly labels: Record<string, string>;
-  readonly parent?: Link;
-  readonly forkedFrom?: { readonly session: string; readonly at: string };
-  readonly notes: Record<string, Json>;
 }

@@ -1,13 +1,13 @@
+import { asMessageError, reading, unfit } from "../admit/admit.ts";
+import { callTaken, callUnknown, invalid } from "../admit/refusals.ts";
+import { assertSize, isTooLarge, MESSAGE_BYTES_MAX } from "../admit/size.ts";
+import type { SectionCall } from "../conversation/exchange.ts";
+import type { ToolEnded, ToolProcessRecord, ToolStarted } from "../conversation/records.ts";
 import type { Outcome } from "../dialects/dialect.ts";
 import { type HoldfastError, isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
 import type { Json } from "../journal/record.ts";
-import type { Host } from "./host.ts";
-import { asMessageError, reading, unfit } from "./intake.ts";
-import type { ToolEnded, ToolProcessRecord, ToolStarted } from "./records.ts";
-import { callTaken, callUnknown, invalid } from "./refusals.ts";
-import type { SectionCall } from "./section.ts";
-import { assertSize, isTooLarge, MESSAGE_BYTES_MAX } from "./size.ts";
+import type { Host } from "./context.ts";
 import type { ToolOptions, ToolProcess } from "./surface.ts";
 
 /** JSON in a text is escaped: a byte of it takes at most so many. */

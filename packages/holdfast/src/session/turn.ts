@@ -1,15 +1,18 @@
+import { asMessageError, reading, textIn, wordsOf } from "../admit/admit.ts";
+import { draftGone, invalid, turnEnded } from "../admit/refusals.ts";
+import { itemsFrom, optionsTaken, type Taken, takenIn, usageTaken } from "../admit/to-records.ts";
+import { isShown } from "../conversation/item.ts";
+import type { RepairEntry, SessionRecord, TurnEnded } from "../conversation/records.ts";
 import type { Entry, Outcome } from "../dialects/dialect.ts";
 import { type ErrorKind, errorKind, isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
+import { handedOut } from "../view/handed-out.ts";
+import { openCalls } from "../view/interruption.ts";
+import { liveClosings } from "../view/messages.ts";
+import { reasonWords } from "../view/model-words.ts";
+import { unsentIn } from "../view/unsent.ts";
+import type { Host } from "./context.ts";
 import { type DraftPiece, LiveDraft } from "./draft.ts";
-import { handedOut } from "./handed-out.ts";
-import type { Host } from "./host.ts";
-import { asMessageError, reading, textIn, wordsOf } from "./intake.ts";
-import { isShown } from "./item.ts";
-import { liveClosings } from "./messages.ts";
-import type { RepairEntry, SessionRecord, TurnEnded } from "./records.ts";
-import { draftGone, invalid, turnEnded } from "./refusals.ts";
-import { openCalls } from "./resume.ts";
 import type {
   AnswerOptions,
   Appended,
@@ -22,9 +25,6 @@ import type {
   Usage,
 } from "./surface.ts";
 import { Tools } from "./tools.ts";
-import { itemsFrom, optionsTaken, type Taken, takenIn, usageTaken } from "./unit.ts";
-import { unsentIn } from "./unsent.ts";
-import { reasonWords } from "./words.ts";
 
 /** Total, as `fail` is: whatever is thrown, the turn failed. */
 function isError(error: unknown): boolean {
@@ -106,7 +106,7 @@ export class LiveTurn<M> implements Turn<M> {
   async appendTaken(
     taken: Taken,
     options: Pick<AnswerOptions, "id" | "end"> = {},
-    draft?: Draft<M>,
+    draft?: { readonly id: string },
   ): Promise<Appended> {
     this.#assertOpen("the message");
     const open = draft === undefined ? null : this.#draft?.id === draft.id ? this.#draft : null;

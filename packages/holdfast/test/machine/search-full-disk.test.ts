@@ -3,7 +3,7 @@ import { Machine, mib, whyNoMounts } from "@holdfast/testkit/machine";
 import { newId, openFolderStore } from "holdfast";
 import { expect, test } from "vitest";
 import { dialectNamed } from "../../src/dialects/index.ts";
-import { SearchIndex } from "../../src/session/search/search-index.ts";
+import { SearchIndex } from "../../src/search/search-index.ts";
 import { needs } from "./allowed.ts";
 import { ballast } from "./ballast.ts";
 

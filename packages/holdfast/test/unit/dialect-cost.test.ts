@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { messagesOf } from "../../src/session/messages.ts";
-import { interruptionOf, planResume, repairForPrompt } from "../../src/session/resume.ts";
+import { messagesOf } from "../../src/view/messages.ts";
+import { interruptionOf, planResume, repairForPrompt } from "../../src/view/repairs.ts";
 import { type MadeCall, type MadeStep, type Voice, voices } from "./dialect-voices.ts";
 import { Book } from "./fold-book.ts";
 import { stepsOf } from "./steps.ts";

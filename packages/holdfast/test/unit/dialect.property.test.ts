@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Entry, View } from "../../src/dialects/dialect.ts";
 import { pair } from "../../src/dialects/pairing.ts";
-import { stepsOfGiven } from "../../src/session/unsent.ts";
+import { stepsOfGiven } from "../../src/view/unsent.ts";
 import { holds, seedOf } from "../seed.ts";
 import { entry, frozen, oddHappenings, spoken, views } from "./dialect-conversations.ts";
 import { modelVoices, type Voice, voices } from "./dialect-voices.ts";

@@ -18,8 +18,8 @@ import { describe, expect, test } from "vitest";
 import type { Dialect, Entry } from "../../src/dialects/dialect.ts";
 import { dialects } from "../../src/dialects/index.ts";
 import { pair } from "../../src/dialects/pairing.ts";
-import { wellFormed } from "../../src/dialects/well-formed.ts";
-import { stepsOfGiven } from "../../src/session/unsent.ts";
+import { wellFormed } from "../../src/text/well-formed.ts";
+import { stepsOfGiven } from "../../src/view/unsent.ts";
 import { entry } from "./dialect-conversations.ts";
 
 /** The examples of the validators: what a provider accepts stays accepted, and what it refuses is mended, wherever an arrangement can do that. */

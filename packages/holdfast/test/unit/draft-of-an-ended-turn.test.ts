@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { openaiChat } from "../../src/dialects/openai-chat.ts";
-import { checkpointOf } from "../../src/session/checkpoint.ts";
+import { checkpointOf } from "../../src/replace/checkpoint.ts";
 import { Book } from "./fold-book.ts";
 
 const draft = { kind: "draft", id: "d1", turn: 1, n: 0, parts: [{ part: 0, text: "half" }] };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { editRecord } from "../../src/session/edit.ts";
-import { messagesOf } from "../../src/session/messages.ts";
+import { editRecord } from "../../src/replace/edit.ts";
+import { messagesOf } from "../../src/view/messages.ts";
 import { modelVoices, type Voice } from "./dialect-voices.ts";
 import { call, codeOf, Life, STILL, step, voiceOf } from "./epoch-lives.ts";
 

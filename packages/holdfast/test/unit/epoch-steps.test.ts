@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
+import type { EpochRecord } from "../../src/conversation/records.ts";
 import { HoldfastError } from "../../src/errors.ts";
-import { checkpointOf } from "../../src/session/checkpoint.ts";
-import { forkRecords } from "../../src/session/fork.ts";
-import type { EpochRecord } from "../../src/session/records.ts";
-import { openCalls } from "../../src/session/resume.ts";
+import { checkpointOf } from "../../src/replace/checkpoint.ts";
+import { forkRecords } from "../../src/replace/fork.ts";
+import { openCalls } from "../../src/view/repairs.ts";
 import { modelVoices } from "./dialect-voices.ts";
 import { call, codeOf, Life, STILL, step, voiceOf } from "./epoch-lives.ts";
 

@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { isShown } from "../../src/conversation/item.ts";
 import { pair } from "../../src/dialects/pairing.ts";
 import { HoldfastError } from "../../src/errors.ts";
-import { editRecord } from "../../src/session/edit.ts";
-import { forkRecords } from "../../src/session/fork.ts";
-import { isShown } from "../../src/session/item.ts";
-import { messagesOf } from "../../src/session/messages.ts";
+import { editRecord } from "../../src/replace/edit.ts";
+import { forkRecords } from "../../src/replace/fork.ts";
+import { messagesOf } from "../../src/view/messages.ts";
 import { holds, seedOf } from "../seed.ts";
 import { type Happening, happenings } from "./dialect-conversations.ts";
 import { modelVoices, voices } from "./dialect-voices.ts";

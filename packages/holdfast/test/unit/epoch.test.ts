@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { checkpointOf } from "../../src/session/checkpoint.ts";
-import { messagesOf } from "../../src/session/messages.ts";
-import type { EpochRecord } from "../../src/session/records.ts";
-import { interruptionOf, openCalls, repairForPrompt } from "../../src/session/resume.ts";
+import type { EpochRecord } from "../../src/conversation/records.ts";
+import { checkpointOf } from "../../src/replace/checkpoint.ts";
+import { messagesOf } from "../../src/view/messages.ts";
+import { interruptionOf, openCalls, repairForPrompt } from "../../src/view/repairs.ts";
 import { call, codeOf, LIVE, Life, STILL, step, voiceOf } from "./epoch-lives.ts";
 
 const anthropic = voiceOf("anthropic");

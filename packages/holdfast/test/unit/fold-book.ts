@@ -1,10 +1,10 @@
+import { Conversation } from "../../src/conversation/conversation.ts";
+import type { RepairEntry } from "../../src/conversation/records.ts";
 import type { Dialect } from "../../src/dialects/dialect.ts";
 import type { JournalRecord } from "../../src/journal/record.ts";
-import { Conversation } from "../../src/session/conversation.ts";
-import { messagesOf } from "../../src/session/messages.ts";
-import type { RepairEntry } from "../../src/session/records.ts";
-import { planResume, repairForPrompt } from "../../src/session/resume.ts";
 import type { ResumeOptions } from "../../src/session/surface.ts";
+import { messagesOf } from "../../src/view/messages.ts";
+import { planResume, repairForPrompt } from "../../src/view/repairs.ts";
 
 /** A record as a test writes it: what it leaves out is filled in, what is wrong with it stays wrong. */
 // biome-ignore lint/suspicious/noExplicitAny: tests also write what no type allows.

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
+import { Conversation } from "../../src/conversation/conversation.ts";
 import type { Dialect } from "../../src/dialects/dialect.ts";
 import { openaiChat } from "../../src/dialects/openai-chat.ts";
-import { Conversation } from "../../src/session/conversation.ts";
-import { messagesOf } from "../../src/session/messages.ts";
-import { interruptionOf, openCalls, planResume, repairForPrompt } from "../../src/session/resume.ts";
+import { messagesOf } from "../../src/view/messages.ts";
+import { interruptionOf, openCalls, planResume, repairForPrompt } from "../../src/view/repairs.ts";
 import { Book } from "./fold-book.ts";
 
 /** How often the functions of a dialect are called, and with how many entries: that grows with the conversation, and not with its square. */

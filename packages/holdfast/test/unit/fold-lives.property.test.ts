@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { isShown } from "../../src/session/item.ts";
-import { liveClosing, messagesOf } from "../../src/session/messages.ts";
-import { closing, interruptionOf, openCalls } from "../../src/session/resume.ts";
+import { isShown } from "../../src/conversation/item.ts";
+import { liveClosing, messagesOf } from "../../src/view/messages.ts";
+import { closing, interruptionOf, openCalls } from "../../src/view/repairs.ts";
 import { holds, seedOf } from "../seed.ts";
 import { type MadeCall, type MadeStep, modelVoices, type Voice } from "./dialect-voices.ts";
 import { Book } from "./fold-book.ts";

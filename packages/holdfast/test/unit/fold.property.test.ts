@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import type { Conversation } from "../../src/conversation/conversation.ts";
+import { isShown } from "../../src/conversation/item.ts";
 import { pair } from "../../src/dialects/pairing.ts";
-import type { Conversation } from "../../src/session/conversation.ts";
-import { isShown } from "../../src/session/item.ts";
-import { messagesOf } from "../../src/session/messages.ts";
-import { interruptionOf, openCalls, planResume, repairForPrompt } from "../../src/session/resume.ts";
+import { messagesOf } from "../../src/view/messages.ts";
+import { interruptionOf, openCalls, planResume, repairForPrompt } from "../../src/view/repairs.ts";
 import { holds, seedOf } from "../seed.ts";
 import { voices } from "./dialect-voices.ts";
 import { call, step } from "./epoch-lives.ts";

@@ -1,12 +1,12 @@
 import { signResponse, validateAiSdk, validateAnthropic } from "@holdfast/testkit";
 import { describe, expect, test } from "vitest";
+import { Conversation } from "../../src/conversation/conversation.ts";
 import { aiSdk } from "../../src/dialects/ai-sdk.ts";
 import { anthropic } from "../../src/dialects/anthropic.ts";
 import { gemini } from "../../src/dialects/gemini.ts";
 import { openaiChat } from "../../src/dialects/openai-chat.ts";
 import { openaiResponses } from "../../src/dialects/openai-responses.ts";
-import { Conversation } from "../../src/session/conversation.ts";
-import { interruptionOf, openCalls } from "../../src/session/resume.ts";
+import { interruptionOf, openCalls } from "../../src/view/repairs.ts";
 import { Book } from "./fold-book.ts";
 
 const user = (content: string) => ({ role: "user", content });

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { JournalRecord, NewRecord } from "../../src/journal/record.ts";
-import { forkRecords } from "../../src/session/fork.ts";
-import { messagesOf } from "../../src/session/messages.ts";
-import { interruptionOf, openCalls } from "../../src/session/resume.ts";
+import { forkRecords } from "../../src/replace/fork.ts";
 import { openJournalStore } from "../../src/stores/open.ts";
+import { messagesOf } from "../../src/view/messages.ts";
+import { interruptionOf, openCalls } from "../../src/view/repairs.ts";
 import { place } from "../place.ts";
 import { modelVoices } from "./dialect-voices.ts";
 import { call, codeOf, Life, STILL, step, voiceOf } from "./epoch-lives.ts";

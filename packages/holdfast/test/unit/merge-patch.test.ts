@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { mergePatch } from "../../src/session/merge-patch.ts";
+import { mergePatch } from "../../src/conversation/merge-patch.ts";
 
 /** The examples of RFC 7396, appendix A, that have objects on both sides. */
 test.each([

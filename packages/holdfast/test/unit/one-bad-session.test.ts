@@ -5,9 +5,9 @@ import { openSqliteStore, openStore, type SearchHit, type Store, type Summary } 
 import { type Disk, nodeDisk } from "holdfast/disk";
 import { describe, expect, test, vi } from "vitest";
 import { dialectNamed } from "../../src/dialects/index.ts";
-import { TEXT_CHARS_MAX } from "../../src/session/search/texts.ts";
+import { sessionSummariser } from "../../src/listing/summary.ts";
+import { TEXT_CHARS_MAX } from "../../src/search/texts.ts";
 import { openStoreWith } from "../../src/session/store.ts";
-import { sessionSummariser } from "../../src/session/summary.ts";
 import { openFolderStore } from "../../src/stores/folder/store.ts";
 import { place } from "../place.ts";
 import { nestedText, putSession, rawLine, turnBodies } from "../raw-session.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { credentials } from "../../src/session/redact/credentials.ts";
-import { HeldBack } from "../../src/session/redact/held-back.ts";
+import { credentials } from "../../src/redact/credentials.ts";
+import { HeldBack } from "../../src/redact/held-back.ts";
 import { LOOKALIKES, SECRETS } from "./redact-realistic.ts";
 
 /** Of 91 secrets 85, and of 82 harmless texts no more than 2: what was asked of the set. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { CALLS, closing, ENDINGS, interruptionOf, openCalls, repairForPrompt } from "../../src/session/resume.ts";
 import type { ResumeOptions } from "../../src/session/surface.ts";
+import { CALLS, closing, ENDINGS, interruptionOf, openCalls, repairForPrompt } from "../../src/view/repairs.ts";
 import { type MadeCall, type MadeStep, modelVoices, type Voice } from "./dialect-voices.ts";
 import { Book } from "./fold-book.ts";
 import { judges, told } from "./provider-judges.ts";

@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import type { JournalStore } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
 import { describe, expect, test } from "vitest";
-import { IndexFailure } from "../../src/session/search/base.ts";
+import { IndexFailure } from "../../src/search/base.ts";
 import { modesOf, treeOf } from "../place.ts";
 import { append, found, hitsOf, Site, said, session } from "./search-stores.ts";
 

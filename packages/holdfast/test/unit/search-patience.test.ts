@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { IndexFailure, patiently } from "../../src/session/search/base.ts";
+import { IndexFailure, patiently } from "../../src/search/base.ts";
 
 const failed = (errcode: number): Error => Object.assign(new Error("SQLite failed"), { errcode });
 const BUSY = 5;

@@ -1,6 +1,6 @@
 import { openFolderStore } from "holdfast";
 import { dialectNamed } from "../../src/dialects/index.ts";
-import { SearchIndex } from "../../src/session/search/search-index.ts";
+import { SearchIndex } from "../../src/search/search-index.ts";
 
 /**
  * Another process that searches a folder store, told by its parent:

@@ -9,7 +9,7 @@ import {
   openSqliteStore,
 } from "holdfast";
 import { dialectNamed } from "../../src/dialects/index.ts";
-import { SearchIndex, type SearchIndexOptions } from "../../src/session/search/search-index.ts";
+import { SearchIndex, type SearchIndexOptions } from "../../src/search/search-index.ts";
 import type { SearchHit } from "../../src/session/surface.ts";
 import { place } from "../place.ts";
 

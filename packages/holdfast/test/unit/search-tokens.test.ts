@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
-import { phrasesOf, tokensOf, withMarks } from "../../src/session/search/tokens.ts";
-import { ftsOf, HIT_BEGINS, HIT_ENDS, searchable, wordsOf } from "../../src/session/search/words.ts";
+import { ftsOf, HIT_BEGINS, HIT_ENDS, searchable, wordsOf } from "../../src/text/search-words.ts";
+import { phrasesOf, tokensOf, withMarks } from "../../src/text/tokens.ts";
 
 /** The index that stores without tables of their own have. */
 function fts(text: string): DatabaseSync {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { excerptOf, ftsOf, searchable, stretchesOf, wordsOf } from "../../src/session/search/words.ts";
+import { excerptOf, ftsOf, searchable, stretchesOf, wordsOf } from "../../src/text/search-words.ts";
 
 const queryOf = (text: string): string | null => {
   const words = wordsOf(text);

@@ -2,7 +2,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { oneLine } from "../../src/session/one-line.ts";
+import { oneLine } from "../../src/text/one-line.ts";
 import { holds, seedOf } from "../seed.ts";
 
 const seed = seedOf(import.meta.url, "unit");

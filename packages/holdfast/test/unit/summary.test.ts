@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
+import type { SessionRecord } from "../../src/conversation/records.ts";
 import type { Dialect } from "../../src/dialects/dialect.ts";
 import { dialectNamed } from "../../src/dialects/index.ts";
 import type { Json, NewRecord } from "../../src/journal/record.ts";
-import type { SessionRecord } from "../../src/session/records.ts";
-import { sessionSummariser } from "../../src/session/summary.ts";
-import { rowOf } from "../../src/session/summary-row.ts";
+import { rowOf } from "../../src/listing/row.ts";
+import { sessionSummariser } from "../../src/listing/summary.ts";
 
 const summariser = sessionSummariser(dialectNamed);
 const AT = "2026-11-15T02:30:00.123Z";

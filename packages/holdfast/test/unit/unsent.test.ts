@@ -1,7 +1,7 @@
 import { openStore, type Session, type Store } from "holdfast";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { openaiResponses } from "../../src/dialects/openai-responses.ts";
-import { stepsOfGiven } from "../../src/session/unsent.ts";
+import { stepsOfGiven } from "../../src/view/unsent.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: items as the API gives them.
 type Item = any;

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { type Entry, openStore, type Session, type Store } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { equal } from "../../src/dialects/sameness.ts";
-import { beginningOf, isWellFormed, wellFormed } from "../../src/dialects/well-formed.ts";
+import { beginningOf, isWellFormed, wellFormed } from "../../src/text/well-formed.ts";
 import { holds, seedOf } from "../seed.ts";
 import { entry } from "./dialect-conversations.ts";
 import { type MadeStep, type Voice, voices } from "./dialect-voices.ts";

@@ -1,6 +1,6 @@
 import { openStore, type Session } from "holdfast";
 import { describe, expect, test } from "vitest";
-import { because, boundaryWords, closingWords, goOnWords, type How, reasonWords } from "../../src/session/words.ts";
+import { because, boundaryWords, closingWords, goOnWords, type How, reasonWords } from "../../src/view/model-words.ts";
 
 const LONG = `long ${"😀".repeat(100_000)}`;
 const HOWS: How[] = [

@@ -2,7 +2,7 @@ import type { JournalStore } from "holdfast";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { dialectNamed } from "../../../holdfast/src/dialects/index.ts";
-import { SearchIndex, type SearchIndexOptions } from "../../../holdfast/src/session/search/search-index.ts";
+import { SearchIndex, type SearchIndexOptions } from "../../../holdfast/src/search/search-index.ts";
 import { describeSearch } from "../../../holdfast/test/unit/search-cases.ts";
 import { clock, found, type SearchSite, said, session } from "../../../holdfast/test/unit/search-stores.ts";
 import { openPostgresStore } from "../../src/index.ts";

@@ -11,7 +11,7 @@ export interface Outcome {
 /** A call that nobody answered: nothing is known of it. */
 export const UNANSWERED: Outcome = { kind: "unknown", text: "" };
 
-/** The words of Holdfast's repair (session/words.ts): they only stand in results that the journal does not have. */
+/** The words of Holdfast's repair (view/model-words.ts): they only stand in results that the journal does not have. */
 const NOT_RUN = /^Not run( yet)?: /;
 const UNKNOWN =
   /^(Started, then .*: outcome unknown|Was running when .*may have taken effect|No result was recorded: .*This call may have run|Still running: there is no result)/s;

@@ -29,7 +29,7 @@ export interface Talk {
   readonly through: Carried["through"];
 }
 
-/** Holdfast's boundaries (session/words.ts), and what a dialect puts before a conversation that begins with the assistant. */
+/** Holdfast's boundaries (view/model-words.ts), and what a dialect puts before a conversation that begins with the assistant. */
 const LEFT = /^\[The turn before this was interrupted: [\s\S]*\]$/;
 const GO_ON = /^\[This turn was interrupted: [\s\S]*Go on with the task from here\.\]$/;
 const BEGINNING = "(The conversation starts here.)";

@@ -1,0 +1,162 @@
+import type { Conversation, Queued } from "../conversation/conversation.ts";
+import type { MessageRecord, SessionRecord } from "../conversation/records.ts";
+import type { Usage } from "../conversation/usage.ts";
+import type { Metadata } from "../dialects/dialect.ts";
+import { newId } from "../journal/id.ts";
+import { snapshot } from "../journal/plain.ts";
+import { found, type Intake, readable, type StoredMessage, unfit } from "./admit.ts";
+import { messageIdTaken, queueUnknown } from "./refusals.ts";
+
+export interface AppendOptions {
+  /** An id seen before is not written twice; MESSAGE_ID_TAKEN if the content differs (R15). */
+  readonly id?: string;
+  readonly metadata?: Metadata;
+  /** Which model made it, or is about to be asked. */
+  readonly model?: string;
+  readonly usage?: Usage;
+}
+
+export interface Appended {
+  /** Of the first message. */
+  id: string;
+  ids: string[];
+  seq: number;
+}
+
+const ID_CHARS_MAX = 512;
+const MODEL_CHARS_MAX = 1024;
+
+/** Messages on their way into one unit. */
+export interface Items {
+  readonly ids: readonly string[];
+  /** Its records, without those of the turn. */
+  readonly records: readonly SessionRecord[];
+  /** All of them are recorded already, as they are (R15). */
+  readonly known: Appended | null;
+}
+
+type Given<M> = M | readonly M[] | Queued<M>;
+
+/** What the application gave, in the form that the journal keeps. */
+export interface Taken {
+  readonly stored: readonly StoredMessage[];
+  /** The id of the prompt in the queue that it is. */
+  readonly queued: string | null;
+  /** One of the messages is the assistant's. */
+  readonly isAnswer: boolean;
+  /** Which of them is the prompt, if they begin a turn: what the system says may stand before it. */
+  readonly prompt: number;
+}
+
+/** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. What the caller changes later changes nothing of it (R19). */
+export function takenIn<M>(intake: Intake<M>, given: Given<M>): Taken {
+  const { messages, queued } = readable("message", undefined, () => listed<M>(given));
+  if (messages.length === 0) throw unfit("there is no message in it");
+  const isAlone = !Array.isArray(given);
+  return taken(
+    messages.map((message, index) => intake.message(message, isAlone ? undefined : index)),
+    queued,
+  );
+}
+
+export function taken(stored: readonly StoredMessage[], queued: string | null = null): Taken {
+  const prompt = stored.length === 1 ? 0 : stored.findIndex(({ role }) => role === "user");
+  return { stored, queued, isAnswer: stored.some(({ role }) => role === "assistant"), prompt: Math.max(0, prompt) };
+}
+
+function listed<M>(given: Given<M>): { messages: readonly M[]; queued: string | null } {
+  if (isQueued<M>(given)) return { messages: [given.prompt], queued: given.id };
+  return { messages: Array.isArray(given) ? [...given] : [given as M], queued: null };
+}
+
+/** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
+export function optionsTaken<M>(intake: Intake<M>, given: AppendOptions | undefined | null): AppendOptions {
+  if (given === undefined || given === null) return NO_OPTIONS;
+  const { id, metadata, model, usage } = readable("options", undefined, () => {
+    const { id, metadata, model, usage } = given;
+    return { id, metadata, model, usage };
+  });
+  if (id !== undefined) assertId(id);
+  if (model !== undefined && (typeof model !== "string" || model.length > MODEL_CHARS_MAX)) {
+    throw unfit(`model is a text of at most ${MODEL_CHARS_MAX} characters, and not ${found(model)}`);
+  }
+  return {
+    ...(id === undefined ? {} : { id }),
+    ...(metadata === undefined || metadata === null ? {} : { metadata: intake.metadata(metadata) }),
+    ...(model === undefined ? {} : { model }),
+    ...(usage === undefined || usage === null ? {} : { usage: usageTaken(usage) }),
+  };
+}
+
+const NO_OPTIONS: AppendOptions = {};
+
+/** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
+export function usageTaken(usage: Usage): Usage {
+  const copy: unknown = readable("usage", undefined, () => snapshot(usage, "usage"));
+  if (typeof copy === "object" && copy !== null && !Array.isArray(copy)) return copy;
+  throw unfit(`usage is an object, and not ${found(usage)}`);
+}
+
+/**
+ * The records of one or several messages, which count together (R3). `options` are taken as well. Throws MESSAGE_UNFIT, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN.
+ */
+export function itemsFrom<M>(
+  conversation: Conversation<M>,
+  intake: Intake<M>,
+  taken: Taken,
+  options: AppendOptions & { readonly turn: number },
+): Items {
+  const { turn, usage } = options;
+  const queued = taken.queued === null ? null : conversation.queued(taken.queued);
+  const stored = queued ? [intake.message(queued.prompt)] : taken.stored;
+  const given = options.id ?? taken.queued;
+  const first = given ?? newId();
+  const ids = stored.length === 1 ? [first] : stored.map((_, index) => (index === 0 ? first : `${first}.${index}`));
+  // Only an id that was given can be one that is known.
+  if (given !== null) {
+    assertId(given);
+    const known = knownOf(conversation, intake, ids, stored);
+    if (known) return { ids, records: [], known };
+    if (taken.queued !== null && !queued) throw queueUnknown(taken.queued);
+    if (!queued && conversation.queued(given)) throw messageIdTaken(given, "a prompt in the queue has this id");
+  }
+
+  const metadata = options.metadata ?? queued?.metadata;
+  const model = options.model ?? queued?.model;
+  const records: SessionRecord[] = [];
+  if (queued) records.push({ kind: "queue.take", id: queued.id });
+  for (let index = 0; index < stored.length; index++) {
+    const { stored: message, redacted } = stored[index]!;
+    const record: MessageRecord = { kind: "message", id: ids[index]!, turn, step: first, message };
+    if (metadata && Object.keys(metadata).length > 0) record.metadata = metadata;
+    if (model !== undefined) record.model = model;
+    if (redacted) record.redacted = true;
+    records.push(record);
+  }
+  if (usage) records.push({ kind: "usage", turn, usage });
+  return { ids, records, known: null };
+}
+
+function isQueued<M>(given: unknown): given is Queued<M> {
+  if (typeof given !== "object" || given === null) return false;
+  return "prompt" in given && "at" in given && "id" in given && typeof given.id === "string";
+}
+
+function knownOf<M>(
+  conversation: Conversation<M>,
+  intake: Intake<M>,
+  ids: readonly string[],
+  stored: readonly StoredMessage[],
+): Appended | null {
+  const found = ids.map((id) => conversation.find(id));
+  if (found.every((item) => item === null)) return null;
+  for (const [index, item] of found.entries()) {
+    if (!item || !intake.same(item.entry.message, stored[index]!)) throw messageIdTaken(ids[index]!);
+  }
+  return { id: ids[0]!, ids: [...ids], seq: found[0]!.entry.seq };
+}
+
+export function assertId(id: unknown): void {
+  if (typeof id === "string" && id !== "" && id.length <= ID_CHARS_MAX) return;
+  throw unfit(`an id is a text of 1 to ${ID_CHARS_MAX} characters`);
+}

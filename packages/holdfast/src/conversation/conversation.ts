@@ -1,0 +1,428 @@
+import type { Dialect, Entry, Metadata } from "../dialects/dialect.ts";
+import { HoldfastError } from "../errors.ts";
+import type { JournalRecord, Json } from "../journal/record.ts";
+import type { Attributes } from "./attributes.ts";
+import { type DraftState, Drafts } from "./draft-state.ts";
+import type { Section } from "./exchange.ts";
+import type { Item } from "./item.ts";
+import type { ChangedPast } from "./pending-edits.ts";
+import { isKnownKind, storedRecord } from "./record-schema.ts";
+import type * as records from "./records.ts";
+import { deepFreeze } from "./snapshot.ts";
+import { Runs, sameCalls } from "./tool-starts.ts";
+import { Transcript } from "./transcript.ts";
+import { endTurn, resumeTurn, type TurnState, turnFrom, type Writer } from "./turn-state.ts";
+import { addUsage, type Usage } from "./usage.ts";
+
+export interface Queued<M> {
+  readonly id: string;
+  readonly prompt: M;
+  readonly at: string;
+  readonly metadata: Metadata;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
+export type DialectLookup = (name: string) => Dialect<any> | null;
+type Stamped<R> = R & { readonly seq: number; readonly at: string };
+type Attribute = Omit<records.SessionAttributes, "kind">;
+type QueuedHere<M> = Queued<M> & { readonly model?: string };
+type TurnRecord = records.TurnResumed | records.TurnSuspended | records.TurnEnded | records.Signalled;
+
+const EMPTY: Metadata = Object.freeze({});
+
+/**
+ * The fold: records in, conversation out. Pure but for its own state, incremental, and total: whatever the records are, it takes them. It holds the current epoch and nothing else,
+ * so that its memory is bounded by the live context. What the model sees of it, view.ts decides; what was in flight, resume.ts.
+ */
+export class Conversation<M> {
+  readonly #lookup: DialectLookup;
+  #dialect: Dialect<M> | null;
+  #attributes: Attribute = {};
+  #transcript: Transcript<M> | null = null;
+  #queue = new Map<string, QueuedHere<M>>();
+  #notes = new Map<string, Json>();
+  #usage: Usage = {};
+  #usageByTurn = new Map<number, Usage>();
+  #runs = new Runs();
+  #turns = 0;
+  #turn: TurnState<M> | null = null;
+  #drafts = new Drafts();
+  #writer: Writer = { intents: false };
+  #checkpoint: Stamped<records.EpochRecord> | null = null;
+  #undo: number | null = null;
+  #epochSeq = 0;
+  #head = 0;
+  #at = "";
+  #version = 0;
+
+  /** `named`: the dialect that the application gave along, whatever the journal says. */
+  constructor(lookup: DialectLookup, named?: Dialect<M>) {
+    this.#lookup = lookup;
+    this.#dialect = named ?? null;
+  }
+
+  get dialect(): Dialect<M> {
+    if (this.#dialect) return this.#dialect;
+    const name = this.#attributes.dialect ?? "";
+    const message =
+      name === ""
+        ? "The journal does not say which dialect the session is in: the record that says so is lost. Nothing was touched. Give the dialect to resume."
+        : `The session is in the dialect ${JSON.stringify(name)}, which is not known here. Nothing was touched. ` +
+          "Give that dialect to openStore({ dialects }), or to resume.";
+    throw new HoldfastError("DIALECT_UNKNOWN", message, { dialect: name });
+  }
+  get head(): number {
+    return this.#head;
+  }
+  /** When the newest record was written. */
+  get at(): string {
+    return this.#at;
+  }
+  /** Grows with every record. */
+  get version(): number {
+    return this.#version;
+  }
+  get items(): readonly Item<M>[] {
+    return this.#said.items;
+  }
+  /** Whether all messages can be sent as they are. */
+  get isWellFormed(): boolean {
+    return this.#said.isWellFormed;
+  }
+  get section(): Section<M> {
+    return this.#said.section;
+  }
+  get runs(): Runs {
+    return this.#runs;
+  }
+  get turns(): number {
+    return this.#turns;
+  }
+  /** The last one, ended or not. */
+  get turn(): TurnState<M> | null {
+    return this.#turn;
+  }
+  get draft(): DraftState | null {
+    return this.#drafts.open;
+  }
+  get usage(): Usage {
+    return this.#usage;
+  }
+  get usageByTurn(): ReadonlyMap<number, Usage> {
+    return this.#usageByTurn;
+  }
+  get queue(): Queued<M>[] {
+    return [...this.#queue.values()];
+  }
+  get writer(): Writer {
+    return this.#writer;
+  }
+  get changed(): ChangedPast<M> {
+    return this.#said.changed;
+  }
+  /** The seq of the first record of the epoch before, if the replacement can still be undone. */
+  get undo(): number | null {
+    return this.#undo;
+  }
+  /** The seq of the first record of this epoch. */
+  get epochSeq(): number {
+    return this.#epochSeq;
+  }
+  get attributes(): Attributes {
+    const {
+      title = "",
+      dialect = this.#dialect?.name ?? "",
+      labels = {},
+      cwd,
+      app,
+      parent,
+      forkedFrom,
+    } = this.#attributes;
+    return {
+      title,
+      dialect,
+      labels: { ...labels },
+      notes: Object.fromEntries(this.#notes),
+      ...(cwd === undefined ? {} : { cwd }),
+      ...(app === undefined ? {} : { app }),
+      ...(parent === undefined ? {} : { parent }),
+      ...(forkedFrom === undefined ? {} : { forkedFrom }),
+    };
+  }
+
+  find(id: string): Item<M> | null {
+    return this.#said.find(id);
+  }
+  queued(id: string): QueuedHere<M> | null {
+    return this.#queue.get(id) ?? null;
+  }
+
+  /** A record that is in the journal, in order. Throws DIALECT_UNKNOWN, and FORMAT_NEWER for a record that must not be passed over. */
+  add(record: JournalRecord | Stamped<records.SessionRecord>): void {
+    const { seq, at } = record;
+    // A record that is missing might have been a start, or the mark of a writer that records none: then "never started" may no longer be said (R5).
+    if (this.#head > 0 && seq !== this.#head + 1) this.#lose();
+    this.#head = seq;
+    this.#at = at;
+    this.#version += 1;
+    if (record.kind === "opened") this.#opened(record as JournalRecord);
+    const known = storedRecord(record) as Stamped<records.SessionRecord> | null;
+    if (known) this.#apply(known);
+    else if ((record as JournalRecord).must === true && !isKnownKind(record.kind)) throw mustKnow(record.kind);
+    const turn = this.#turn;
+    if (turn && !turn.ended && turn.writers.has(this.#writer)) turn.lastAt = at;
+  }
+
+  get #said(): Transcript<M> {
+    this.#transcript ??= new Transcript(this.dialect);
+    return this.#transcript;
+  }
+
+  #apply(record: Stamped<records.SessionRecord>): void {
+    if (this.#checkpoint && record.kind !== "session") this.#begin();
+    switch (record.kind) {
+      case "session":
+        this.#session(record);
+        break;
+      case "epoch":
+        this.#epoch(record);
+        break;
+      case "message":
+        this.#message(record);
+        break;
+      case "draft":
+        if (record.turn >= this.#turns && !this.#said.find(record.id)) this.#drafts.add(record);
+        break;
+      case "tool.started":
+        if (record.intents === true) this.#writer.intents = true;
+        this.#runs.start(record);
+        break;
+      case "tool.process":
+        this.#runsIn(record);
+        break;
+      case "tool.ended":
+        this.#ended(record);
+        break;
+      case "repair":
+        this.#said.repair(record);
+        if (this.draft && this.#said.find(this.draft.id)) this.#drafts.drop();
+        break;
+      case "patch":
+        this.#prompted(this.#said.patch(record));
+        break;
+      case "edit":
+        this.#said.edit(record);
+        if (record.now) this.#moveStarts(record);
+        if (this.#turn) this.#prompted(this.#said.find(this.#turn.prompt.id)?.entry ?? null);
+        break;
+      case "usage":
+        this.#used(record);
+        break;
+      case "queue.put":
+        this.#queue.set(record.id, this.#queuedFrom({ ...record, queuedAt: record.first ?? record.at }));
+        break;
+      case "queue.take":
+        this.#queue.delete(record.id);
+        break;
+      case "note":
+        this.#notes.set(record.name, deepFreeze(record.value));
+        break;
+      case "turn.started":
+        this.#startTurn(record);
+        break;
+      case "turn.prompt":
+        if (this.#turn?.number === record.turn)
+          this.#turn.prompt = this.#promptOf(record.prompt, record.seq, this.#turn.startedAt);
+        break;
+      default:
+        this.#turned(record);
+    }
+  }
+
+  #lose(): void {
+    this.#writer = { intents: false };
+    this.#turn?.writers.add(this.#writer);
+  }
+
+  #opened(record: JournalRecord): void {
+    this.#writer = { intents: record["intents"] === true };
+    if (typeof record["dialect"] === "string") this.#speak(record["dialect"]);
+  }
+
+  #session({ seq: _seq, at: _at, kind: _kind, ...changed }: Stamped<records.SessionAttributes>): void {
+    const { dialect = changed.dialect } = this.#attributes;
+    this.#attributes = { ...this.#attributes, ...changed, ...(dialect === undefined ? {} : { dialect }) };
+    if (changed.dialect !== undefined) this.#speak(changed.dialect);
+    if (this.#checkpoint) this.#begin();
+  }
+
+  /** A session has one dialect, from the beginning on. */
+  #speak(name: string): void {
+    if (this.#attributes.dialect === undefined) this.#attributes = { ...this.#attributes, dialect: name };
+    this.#dialect ??= this.#lookup(name);
+  }
+
+  /** Everything is new. The dialect stands in the record that follows, unless it is known already. */
+  #epoch(record: Stamped<records.EpochRecord>): void {
+    this.#checkpoint = record;
+    this.#epochSeq = record.seq;
+    if (this.#dialect) this.#begin();
+  }
+
+  #begin(): void {
+    const { checkpoint, undo, seq } = this.#checkpoint!;
+    this.#checkpoint = null;
+    if (checkpoint.dialect !== "") this.#speak(checkpoint.dialect);
+    const said = new Transcript(this.dialect, checkpoint);
+    this.#transcript = said;
+    this.#writer = { intents: checkpoint.intents };
+    this.#turns = checkpoint.turns;
+    this.#queue = new Map(checkpoint.queue.map((item) => [item.id, this.#queuedFrom(item)]));
+    this.#notes = new Map(Object.entries(checkpoint.notes) as [string, Json][]);
+    this.#usage = checkpoint.usage;
+    this.#usageByTurn = new Map(checkpoint.usageByTurn);
+    this.#drafts = new Drafts(checkpoint.draft);
+    this.#runs = new Runs();
+    for (const started of checkpoint.started) {
+      this.#runs.start({ ...started, at: started.startedAt, seq: started.startedSeq ?? 0 });
+    }
+    const { turn } = checkpoint;
+    this.#turn = turn ? turnFrom(turn, this.#writer, this.#promptOf(turn.prompt, seq, turn.startedAt)) : null;
+    this.#undo = undo ?? null;
+  }
+
+  #promptOf(prompt: records.TurnCheckpoint["prompt"], seq: number, startedAt: string): Entry<M> {
+    return this.#said.entryOf({ ...prompt, seq, at: prompt.first ?? startedAt });
+  }
+
+  #turned(record: Stamped<TurnRecord>): void {
+    const turn = this.#turn;
+    if (record.kind === "signal") {
+      // Somebody else's process may be told to end while the turn of one that died waits.
+      if (!turn || turn.ended || !turn.writers.has(this.#writer)) return;
+      turn.signal = { signal: record.signal, ...(record.error === undefined ? {} : { error: record.error }) };
+      return;
+    }
+    if (turn?.number !== record.turn) return;
+    switch (record.kind) {
+      case "turn.resumed":
+        resumeTurn(turn, record.n, this.#writer);
+        this.#drafts.drop();
+        this.#runs.forgetStrays();
+        this.#undo = null;
+        return;
+      case "turn.suspended":
+        turn.suspended = { reason: record.reason, ...(record.calls ? { calls: record.calls } : {}) };
+        return;
+      case "turn.ended": {
+        if (!endTurn(turn, record)) return;
+        turn.lastAt = record.at;
+        if (record.outcome === "completed" || record.outcome === "left") this.#drafts.drop();
+      }
+    }
+  }
+
+  #startTurn(record: Stamped<records.TurnStarted>): void {
+    const { turn: number, at } = record;
+    this.#turns = number;
+    this.#turn = {
+      number,
+      startedAt: at,
+      lastAt: at,
+      resumes: 0,
+      writers: new Set([this.#writer]),
+      prompt: this.#lostPrompt(record),
+      ended: null,
+      suspended: null,
+      signal: null,
+    };
+    this.#drafts = new Drafts();
+    this.#runs = new Runs();
+    this.#undo = null;
+    this.#said.settle();
+  }
+
+  #message(record: Stamped<records.MessageRecord>): void {
+    const { seq, at, turn, id: prompt, carried } = record;
+    // The start of the turn was lost to damage.
+    if (!carried && turn > this.#turns) this.#startTurn({ kind: "turn.started", seq, at, turn, prompt });
+    const item = this.#said.message(record);
+    if (!item) return;
+    this.#prompted(item.entry);
+    if (carried) return;
+    this.#turn?.writers.add(this.#writer);
+    if (item.role !== "assistant") return;
+    // An answer takes the place of the draft, whichever it was (R10).
+    this.#drafts.drop();
+    this.#adopt(item.entry);
+  }
+
+  /** The prompt of the turn as it is now. */
+  #prompted(entry: Entry<M> | null): void {
+    const turn = this.#turn;
+    if (entry && turn && entry.id === turn.prompt.id && entry.turn === turn.number) turn.prompt = entry;
+  }
+
+  /** Tools that started while the stream still ran (R9). */
+  #adopt({ id: message, message: said }: Entry<M>): void {
+    if (!this.#runs.hasStrays) return;
+    for (const [index, { id, by }] of this.dialect.calls(said).entries()) {
+      const ended = by === "agent" ? this.#runs.adopt(id, message, index) : null;
+      if (ended) this.#ended({ ...ended, message, index });
+    }
+  }
+
+  /** What was started for a call belongs to the message that makes the same call in the place of the one that made it: it has not run less for that (P5). */
+  #moveStarts({ ids, shown }: records.EditRecord): void {
+    const starts = ids.flatMap((id) => (this.#runs.hasStarts(id) ? (this.#said.find(id)?.entry ?? []) : []));
+    const made = starts.length === 0 ? [] : shown.flatMap(({ id }) => this.#said.find(id)?.entry ?? []);
+    for (const was of starts) {
+      for (const is of made) {
+        for (const [index, place] of sameCalls(this.dialect, was, is)) this.#runs.move(was.id, index, place);
+      }
+    }
+  }
+
+  #runsIn({ call, message = null, index = 0, pid, started, group }: records.ToolProcessRecord): void {
+    const process = { pid, started, ...(group ? { group } : {}) };
+    if (message !== null) this.#runs.runsIn(process, message, index);
+    else if (!this.#runs.strayRunsIn(process, call)) {
+      const open = this.#said.section.open(call);
+      if (open) this.#runs.runsIn(process, open.item.entry.id, open.index);
+    }
+  }
+
+  #ended(record: Stamped<records.ToolEnded>): void {
+    const { message = null, index = 0 } = record;
+    if (message === null && this.#runs.endStray(record)) return;
+    const open = message === null ? this.#said.section.open(record.call) : null;
+    const place =
+      message !== null ? { message, index } : open ? { message: open.item.entry.id, index: open.index } : null;
+    // It ran, whether or not there are words for what it came to.
+    if (this.#said.result(record, place) && place) this.#runs.end(place.message, place.index);
+    else if (place && !this.#said.find(record.id)) this.#runs.startUnlessKnown({ ...record, ...place });
+  }
+
+  #used({ turn, usage }: records.UsageRecord): void {
+    this.#usage = addUsage(this.#usage, usage);
+    this.#usageByTurn.set(turn, addUsage(this.#usageByTurn.get(turn) ?? {}, usage));
+  }
+
+  #queuedFrom({ id, prompt, queuedAt, metadata, model }: records.QueuedItem): QueuedHere<M> {
+    const item = { id, prompt: this.#said.decoded(prompt), at: queuedAt, metadata: deepFreeze(metadata ?? EMPTY) };
+    return Object.freeze(model === undefined ? item : { ...item, model });
+  }
+
+  /** Until the prompt's own record comes, and for good if that was damaged. */
+  #lostPrompt({ seq, at, turn, prompt }: Stamped<records.TurnStarted>): Entry<M> {
+    const message = this.dialect.boundary("(The prompt of this turn was lost to damage.)");
+    return { id: prompt, seq, at, turn, step: prompt, message, metadata: EMPTY, synthetic: "damaged" };
+  }
+}
+
+function mustKnow(kind: string): HoldfastError {
+  const message =
+    `The session holds a record of the kind ${JSON.stringify(kind)}, which this version of Holdfast does not know and must not pass over. ` +
+    "Nothing was touched and nothing is lost. Open it with a newer version of Holdfast.";
+  return new HoldfastError("FORMAT_NEWER", message, { kind });
+}

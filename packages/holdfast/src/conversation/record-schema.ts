@@ -1,0 +1,147 @@
+import type { JournalRecord } from "../journal/record.ts";
+import { type Clean, flag, list, number, object, only, record, shape, some, text } from "./record-shape.ts";
+import type { Checkpoint, SessionRecord } from "./records.ts";
+
+type Kind = SessionRecord["kind"];
+
+const count: Clean = (value) =>
+  typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+const cost = shape({ amount: number, currency: text });
+const usage = shape(
+  {},
+  {
+    inputTokens: number,
+    outputTokens: number,
+    cacheReadTokens: number,
+    cacheWriteTokens: number,
+    reasoningTokens: number,
+    cost,
+    otherCosts: list(cost),
+  },
+);
+const place = shape({ message: text, index: count });
+const parts = list(
+  shape({ part: count }, { text, reasoning: text, call: shape({ id: text, name: text }), input: text }),
+);
+const outcome = { by: text, reason: text, error: text };
+const suspension = { calls: list(text) };
+const pid: Clean = (value) => (value === 0 ? undefined : count(value));
+const process = { message: orNull(text), index: count, group: flag };
+const started = { message: orNull(text), index: count, replay: only("safe"), child: text, intents: flag };
+const message = { id: text, turn: count, step: text, message: some };
+const messageToo = {
+  metadata: object,
+  model: text,
+  redacted: flag,
+  carried: flag,
+  first: text,
+  synthetic: text,
+  incomplete: flag,
+  late: flag,
+  replacedBy: text,
+  hidden: flag,
+  call: place,
+};
+const attributes = {
+  title: text,
+  cwd: text,
+  dialect: text,
+  app: text,
+  labels: record(text),
+  parent: shape({ session: text }, { call: text }),
+  forkedFrom: shape({ session: text, at: text }),
+};
+const checkpoint: Clean = (value) => {
+  const clean = savedCheckpoint(value);
+  return clean && ({ ...NOTHING, ...clean } satisfies Checkpoint);
+};
+const savedCheckpoint = shape(
+  {},
+  {
+    dialect: text,
+    intents: flag,
+    turns: count,
+    turn: shape(
+      { number: count, startedAt: text, lastAt: text, resumes: count, prompt: shape(message, messageToo) },
+      {
+        ended: shape({ outcome: text }, outcome),
+        suspended: shape({ reason: text }, suspension),
+        signal: shape({ signal: text }, { error: text }),
+      },
+    ),
+    started: list(
+      shape(
+        { turn: count, call: text, name: text, startedAt: text },
+        { ...started, startedSeq: count, process: shape({ pid, started: text }, { group: flag }) },
+      ),
+    ),
+    draft: shape({ id: text, turn: count, n: count, parts }, { gap: flag }),
+    queue: list(shape({ id: text, prompt: some, queuedAt: text }, { metadata: object, model: text })),
+    notes: record(some),
+    usage,
+    usageByTurn: list((pair) =>
+      Array.isArray(pair) && count(pair[0]) !== undefined && usage(pair[1]) === pair[1] ? pair : undefined,
+    ),
+    changed: shape({ from: text, until: text }),
+    pending: flag,
+  },
+) as (value: unknown) => Partial<Checkpoint> | undefined;
+const NOTHING: Checkpoint = {
+  dialect: "",
+  intents: false,
+  turns: 0,
+  started: [],
+  queue: [],
+  notes: {},
+  usage: {},
+  usageByTurn: [],
+};
+
+/** What each kind has: the members without which a record means nothing, and those that it may have. */
+const SHAPES: { readonly [K in Kind]: Clean } = {
+  session: shape({}, attributes),
+  "turn.started": shape({ turn: count, prompt: text }),
+  "turn.resumed": shape({ turn: count, n: count }),
+  "turn.suspended": shape({ turn: count, reason: text }, suspension),
+  "turn.ended": shape({ turn: count, outcome: text }, outcome),
+  signal: shape({ signal: text }, { error: text }),
+  message: shape(message, messageToo),
+  draft: shape({ id: text, turn: count, n: count }, { parts, discarded: text }),
+  "tool.started": shape({ turn: count, call: text, name: text }, started),
+  "tool.process": shape({ turn: count, call: text, pid, started: text }, process),
+  "tool.ended": shape(
+    { id: text, turn: count, call: text, name: text },
+    { message: orNull(text), index: count, error: text, redacted: flag },
+  ),
+  patch: shape({ id: text, metadata: object }),
+  edit: shape(
+    { id: text, ids: list(text), shown: list(shape({ id: text, message: some }, { redacted: flag })), reason: text },
+    { now: flag },
+  ),
+  usage: shape({ turn: count, usage }),
+  epoch: shape({ reason: text, checkpoint }, { undo: count }),
+  "turn.prompt": shape({ turn: count, prompt: shape(message, messageToo) }),
+  "queue.put": shape({ id: text, prompt: some }, { metadata: object, model: text, carried: flag, first: text }),
+  "queue.take": shape({ id: text }),
+  repair: shape(
+    {
+      turn: count,
+      entries: list(shape({ id: text, message: some, synthetic: text }, { incomplete: flag, call: place })),
+    },
+    { asked: count },
+  ),
+  note: shape({ name: text, value: some }),
+};
+
+/** The record as one of a session's, without what is not of the type that it should be. Null: it is the journal's own, of a kind that is not known here, or not what its kind says. */
+export function storedRecord(record: JournalRecord | SessionRecord): SessionRecord | null {
+  return isKnownKind(record.kind) ? ((SHAPES[record.kind](record) as SessionRecord | undefined) ?? null) : null;
+}
+
+export function isKnownKind(kind: string): kind is Kind {
+  return Object.hasOwn(SHAPES, kind);
+}
+
+function orNull(clean: Clean): Clean {
+  return (value) => (value === null ? null : clean(value));
+}

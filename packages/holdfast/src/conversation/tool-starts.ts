@@ -1,0 +1,170 @@
+import type { Dialect, Entry } from "../dialects/dialect.ts";
+import type { Json } from "../journal/record.ts";
+import type { StartedCheckpoint, ToolEnded, ToolProcess, ToolStarted } from "./records.ts";
+
+/** A tool that was started. */
+export interface Run {
+  readonly turn: number;
+  readonly call: string;
+  readonly name: string;
+  readonly input: Json | undefined;
+  readonly at: string;
+  /** Of the record of its start: which writer started it. */
+  readonly seq: number;
+  readonly replay?: "safe";
+  readonly child?: string;
+  readonly process?: ToolProcess;
+}
+
+type Stamped<R> = R & { readonly seq: number; readonly at: string };
+
+/** The starts without an end. Those whose call is not recorded yet are strays, until it is (R9). */
+export class Runs {
+  readonly #byPlace = new Map<string, Run>();
+  readonly #strays = new Map<string, { readonly run: Run; ended: Stamped<ToolEnded> | null }>();
+
+  start(record: Stamped<Omit<ToolStarted, "kind"> & Pick<StartedCheckpoint, "process">>): void {
+    const { turn, call, message, index = 0, name, input, at, seq, replay, child, process } = record;
+    const run = {
+      ...{ turn, call, name, input, at, seq },
+      ...(replay ? { replay } : {}),
+      ...(child ? { child } : {}),
+      ...(process ? { process } : {}),
+    };
+    if (message === null || message === undefined) this.#strays.set(call, { run, ended: null });
+    else this.#byPlace.set(`${index} ${message}`, run);
+  }
+
+  /** A tool that ended without words for what it came to: whether or not its start was recorded, it ran. */
+  startUnlessKnown(record: Stamped<Omit<ToolStarted, "kind">> & { message: string; index: number }): void {
+    if (!this.of(record.message, record.index)) this.start(record);
+  }
+
+  /** Where it runs. False if no such tool was started, or it has ended. */
+  runsIn(process: ToolProcess, message: string, index: number): boolean {
+    const run = this.of(message, index);
+    if (run) this.#byPlace.set(`${index} ${message}`, { ...run, process });
+    return run !== null;
+  }
+
+  strayRunsIn(process: ToolProcess, call: string): boolean {
+    const stray = this.#strays.get(call);
+    if (stray) this.#strays.set(call, { ...stray, run: { ...stray.run, process } });
+    return stray !== undefined;
+  }
+
+  of(message: string, index: number): Run | null {
+    return this.#byPlace.get(`${index} ${message}`) ?? null;
+  }
+
+  hasStarts(message: string): boolean {
+    for (const place of this.#byPlace.keys()) if (place.slice(place.indexOf(" ") + 1) === message) return true;
+    return false;
+  }
+
+  /** The call stands elsewhere now. */
+  move(message: string, index: number, to: { readonly message: string; readonly index: number }): void {
+    const run = this.of(message, index);
+    if (!run) return;
+    this.end(message, index);
+    this.#byPlace.set(`${to.index} ${to.message}`, run);
+  }
+
+  end(message: string, index: number): void {
+    this.#byPlace.delete(`${index} ${message}`);
+  }
+
+  stray(call: string): Run | null {
+    return this.#strays.get(call)?.run ?? null;
+  }
+
+  /** False if no such tool was started. */
+  endStray(record: Stamped<ToolEnded>): boolean {
+    const stray = this.#strays.get(record.call);
+    if (!stray) return false;
+    stray.ended = record;
+    return true;
+  }
+
+  get hasStrays(): boolean {
+    return this.#strays.size > 0;
+  }
+
+  /** Those of which neither a call nor an end was recorded. */
+  get strays(): Run[] {
+    return [...this.#strays.values()].filter(({ ended }) => !ended).map(({ run }) => run);
+  }
+
+  /** Those whose call was not recorded, though they ended. */
+  get endedStrays(): Run[] {
+    return [...this.#strays.values()].filter(({ ended }) => ended).map(({ run }) => run);
+  }
+
+  /** Their ends, to be recorded again where an epoch begins: the call may still come. */
+  get strayEnds(): ToolEnded[] {
+    return [...this.#strays.values()].flatMap(({ ended }) => (ended ? [again(ended)] : []));
+  }
+
+  forgetStrays(): void {
+    this.#strays.clear();
+  }
+
+  /** The call has been recorded. Answers the end, if there was one. */
+  adopt(call: string, message: string, index: number): Stamped<ToolEnded> | null {
+    const stray = this.#strays.get(call);
+    if (!stray) return null;
+    this.#strays.delete(call);
+    if (!stray.ended) this.#byPlace.set(`${index} ${message}`, stray.run);
+    return stray.ended;
+  }
+
+  /** For the checkpoint of an epoch. */
+  saved(): StartedCheckpoint[] {
+    const all: StartedCheckpoint[] = [];
+    for (const [place, run] of this.#byPlace) {
+      const [index] = place.split(" ", 1);
+      all.push({ ...saved(run), message: place.slice(index!.length + 1), index: Number(index) });
+    }
+    for (const { run } of this.#strays.values()) all.push({ ...saved(run), message: null });
+    return all;
+  }
+}
+
+/** Without what the journal put there: it writes that anew. */
+function again({ id, turn, call, message, index, name, value, error, ms, shown, redacted }: ToolEnded): ToolEnded {
+  return {
+    ...{ kind: "tool.ended", id, turn, call, message: message ?? null, name },
+    ...(index === undefined ? {} : { index }),
+    ...(value === undefined ? {} : { value }),
+    ...(error === undefined ? {} : { error }),
+    ...(ms === undefined ? {} : { ms }),
+    ...(shown === undefined ? {} : { shown }),
+    ...(redacted ? { redacted } : {}),
+  };
+}
+
+function saved({ at, seq, input, ...run }: Run): Omit<StartedCheckpoint, "message"> {
+  return { ...run, startedAt: at, startedSeq: seq, ...(input === undefined ? {} : { input }) };
+}
+
+/** The how many-eth call of which message. */
+export interface Place {
+  readonly message: string;
+  readonly index: number;
+}
+
+/** The calls of a message that another one makes too, by their index in the first: the same id, and of several with one id the how many-eth (R9). */
+export function sameCalls<M>(dialect: Dialect<M>, was: Entry<M>, is: Entry<M>): Map<number, Place> {
+  const free = new Map<string, number[]>();
+  for (const [index, { id }] of dialect.calls(is.message).entries()) {
+    const list = free.get(id);
+    if (list) list.push(index);
+    else free.set(id, [index]);
+  }
+  const same = new Map<number, Place>();
+  for (const [index, { id }] of dialect.calls(was.message).entries()) {
+    const found = free.get(id)?.shift();
+    if (found !== undefined) same.set(index, { message: is.id, index: found });
+  }
+  return same;
+}

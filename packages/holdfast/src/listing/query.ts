@@ -1,0 +1,148 @@
+import type { Link } from "../conversation/attributes.ts";
+import { HoldfastError } from "../errors.ts";
+import type { ListHints, ListOptions } from "../journal/contract.ts";
+import type { SessionRow } from "./row.ts";
+
+export interface ListQuery {
+  readonly cwd?: string;
+  readonly app?: string;
+  readonly parent?: string;
+  readonly status?: Summary["status"];
+  /** All of these must be there, with these values. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Last written at this time or later; an ISO 8601 time. */
+  readonly since?: string;
+  /** Last written before this time. */
+  readonly until?: string;
+  /** Also sessions without a turn. */
+  readonly empty?: boolean;
+  /** Only sessions that cannot be read. Else those are listed too, unless `status` or `labels` are asked for. */
+  readonly unreadable?: true;
+  /** Default 100. */
+  readonly limit?: number;
+  /** The `next` of the page before. */
+  readonly after?: string;
+}
+
+export interface Summary {
+  readonly id: string;
+  readonly title: string;
+  readonly cwd?: string;
+  readonly app?: string;
+  /** When it was last written to. */
+  readonly at: string;
+  readonly turns: number;
+  readonly queued: number;
+  /** `interrupted`: the last turn did not end as completed. `waiting`: for a person. */
+  readonly status: "running" | "interrupted" | "waiting" | "idle";
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly parent?: Link;
+  /** Why the session cannot be read now (it belongs to another user, its disk fails). The rest is what was known of it before, if anything was. */
+  readonly unreadable?: { readonly code: string; readonly message: string };
+}
+
+const LIMIT = 100;
+/** Before and after any time. */
+const EVER = "";
+const NEVER = "\uffff";
+
+/** A query, checked, in the terms of rows. */
+export interface Wanted {
+  /** What the store filters by. */
+  readonly where: NonNullable<ListOptions["where"]>;
+  /** What it may filter by. */
+  readonly hints: ListHints;
+  readonly status: Summary["status"] | undefined;
+  /** The states of rows that can come to that status. */
+  readonly states: readonly SessionRow["state"][];
+  readonly labels: readonly (readonly [name: string, value: string])[];
+  readonly since: string;
+  readonly until: string;
+  readonly empty: boolean;
+  /** Nothing but what cannot be read. */
+  readonly unreadable: boolean;
+  readonly limit: number;
+}
+
+const STATES: Readonly<Record<Summary["status"], readonly SessionRow["state"][]>> = {
+  running: ["open"],
+  interrupted: ["open", "cut"],
+  waiting: ["waiting"],
+  idle: ["idle"],
+};
+const ALL_STATES: readonly SessionRow["state"][] = ["idle", "open", "cut", "waiting"];
+
+/** Throws QUERY_INVALID { member } for what cannot be meant, instead of showing an empty list. */
+export function checkQuery(query: ListQuery, realPath: (path: string) => string): Wanted {
+  if (typeof query !== "object" || query === null) throw invalid("query", "it is not an object");
+  const { cwd, app, parent, status, labels, since, until, empty = false, limit = LIMIT, after } = query;
+  const { unreadable = false } = query;
+  const where: Record<string, string> = {};
+  if (cwd !== undefined) {
+    if (typeof cwd !== "string" || cwd === "" || cwd.includes("\0")) throw invalid("cwd", "it names no folder");
+    where["cwd"] = realPath(cwd);
+  }
+  if (app !== undefined) where["app"] = text("app", app);
+  if (parent !== undefined) where["parentSession"] = text("parent", parent);
+  if (after !== undefined) text("after", after);
+  if (status !== undefined && !(typeof status === "string" && Object.hasOwn(STATES, status)))
+    throw invalid("status", `it is one of ${Object.keys(STATES).join(", ")}`);
+  if (typeof empty !== "boolean") throw invalid("empty", "it is true or false");
+  if (typeof unreadable !== "boolean") throw invalid("unreadable", "it is true or false");
+  if (!Number.isSafeInteger(limit) || limit < 1) throw invalid("limit", "it is a whole number from 1 on");
+  const states = status === undefined ? ALL_STATES : STATES[status];
+  // Both are rare among many sessions, and the store passes over the others faster.
+  if (status === "running" || status === "waiting") where["state"] = states[0]!;
+  const wanted = {
+    where,
+    status,
+    states,
+    labels: pairs(labels),
+    since: since === undefined ? EVER : time("since", since),
+    until: until === undefined ? NEVER : time("until", until),
+    empty: empty || unreadable,
+    unreadable,
+    limit,
+  };
+  return { ...wanted, hints: hintsOf(wanted) };
+}
+
+/** Something was said in it, or waits to be: one of these says so. */
+const CONTENT = ["turns", "queued", "queue", "filled"];
+
+/** The same in the terms of a store. A row that says a state that is not known here counts as idle: so the other states are what is not wanted. */
+function hintsOf({ states, labels, since, until, empty }: Omit<Wanted, "hints">): ListHints {
+  const others = ALL_STATES.filter((state) => !states.includes(state));
+  return {
+    ...(since === EVER ? {} : { since }),
+    ...(until === NEVER ? {} : { until }),
+    ...(labels.length === 0 ? {} : { within: { labels: Object.fromEntries(labels) } }),
+    ...(others.length === 0 ? {} : { noneOf: { state: others } }),
+    ...(empty ? {} : { anyOf: CONTENT }),
+  };
+}
+
+function text(member: string, value: unknown): string {
+  if (typeof value !== "string") throw invalid(member, "it is not a string");
+  return value;
+}
+
+/** In the form that records have, so that times compare as strings. */
+function time(member: string, value: unknown): string {
+  const date = typeof value === "string" && /^\d{4}-\d\d(?:-\d\d|$)/.test(value) ? new Date(value) : null;
+  if (!date || Number.isNaN(date.getTime()))
+    throw invalid(member, 'it is not a time like "2026-11-15T02:30:00Z" (ISO 8601)');
+  return date.toISOString();
+}
+
+function pairs(labels: unknown): [string, string][] {
+  if (labels === undefined) return [];
+  if (typeof labels !== "object" || labels === null || Array.isArray(labels))
+    throw invalid("labels", "it is not an object of strings");
+  return Object.entries(labels).map(([name, value]) => [name, text(`labels.${name.slice(0, 40)}`, value)]);
+}
+
+function invalid(member: string, why: string): HoldfastError {
+  const message = `Nothing was listed: "${member}" of the query is not valid: ${why}. Nothing was touched. Correct the query.`;
+  return new HoldfastError("QUERY_INVALID", message, { member });
+}

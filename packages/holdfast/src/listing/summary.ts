@@ -1,0 +1,247 @@
+import type { Dialect } from "../dialects/dialect.ts";
+import { type Shape, shapeOf } from "../dialects/shape.ts";
+import type { Summariser } from "../journal/contract.ts";
+import type { Json } from "../journal/record.ts";
+import { oneLine } from "../text/one-line.ts";
+import { beginningOf } from "../text/well-formed.ts";
+import {
+  countIn,
+  isRow,
+  labelsIn,
+  linkIn,
+  PROMPT_CHARS_MAX,
+  QUEUE_ID_CHARS_MAX,
+  QUEUE_IDS_MAX,
+  rowOf,
+  type SessionRow,
+  stringIn,
+  TITLE_CHARS_MAX,
+} from "./row.ts";
+
+/** Strings in a message are cut here before its dialect sees it: images need not be decoded for a title (C28). A multiple of four, as base64 is. */
+const STRING_CHARS_MAX = 4096;
+const DEPTH_MAX = 100;
+
+/**
+ * The records after which the row stands in the journal, besides `segment` and `closed`: where a turn comes to rest, where a dead one goes on, and a rename. Not at the start of a turn: the end of
+ * the one before stands close to it, and carries the same.
+ */
+const CARRIERS = new Set(["turn.ended", "turn.suspended", "turn.resumed", "session"]);
+
+type Dialects = (
+  name: string,
+  // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
+) => Dialect<any> | null;
+
+/**
+ * Folds the records of a session (records.ts) into what a list shows of it (S20). It runs on every append, so what does not matter is passed over at once. Whatever a record holds, it answers.
+ */
+export function sessionSummariser(dialectNamed: Dialects): Summariser {
+  return {
+    add(json, record) {
+      switch (record.kind) {
+        case "message":
+          return isSought(json, record) ? asJson(withMessage(rowOf(json), record, dialectNamed)) : json;
+        case "session":
+          return asJson(withAttributes(rowOf(json), record));
+        case "turn.started":
+        case "turn.resumed":
+        case "turn.suspended":
+        case "turn.ended":
+          return asJson(withTurn(rowOf(json), record));
+        case "queue.put":
+        case "queue.take":
+          return asJson(withQueue(rowOf(json), record));
+        case "epoch":
+          return asJson(withEpoch(rowOf(json), record, dialectNamed));
+        case "turn.prompt":
+          return asJson(withPrompt(rowOf(json), shapeOf(record["prompt"]) ?? {}, dialectNamed));
+        case "opened":
+        case "closed":
+          // A turn is one writer's: what another one finds open, and what one leaves open, was cut off.
+          return shapeOf(json)?.["state"] === "open" ? asJson({ ...rowOf(json), state: "cut" }) : json;
+        default:
+          return json;
+      }
+    },
+    carries: ({ kind }) => CARRIERS.has(kind),
+    read: (json) => (isRow(json) ? asJson(rowOf(json)) : null),
+  };
+}
+
+/** A row has no member that is undefined, and so is what JSON makes of it. */
+function asJson(row: SessionRow): Json {
+  return row as unknown as Json;
+}
+
+function withAttributes(row: SessionRow, record: Shape): SessionRow {
+  const next = { ...row };
+  const title = record["title"];
+  if (typeof title === "string") {
+    const line = oneLine(title, TITLE_CHARS_MAX);
+    next.titled = line !== "";
+    next.title = line || (row.titled ? (row.prompt ?? "") : row.title);
+    if (next.titled) delete next.seeks;
+  }
+  for (const name of ["cwd", "app", "dialect"] as const) {
+    const value = stringIn(record, name);
+    if (value !== undefined) next[name] = value;
+  }
+  if (shapeOf(record["labels"])) {
+    const labels = labelsIn(record);
+    if (labels) next.labels = labels;
+    else delete next.labels;
+  }
+  const parent = linkIn(record);
+  if (parent) {
+    next.parent = parent;
+    next.parentSession = parent.session;
+  }
+  return next;
+}
+
+function withTurn(row: SessionRow, record: Shape): SessionRow {
+  const turn = countIn(record, "turn");
+  // What comes late, for a turn that another has followed, says nothing of how things stand.
+  if (turn !== undefined && turn < row.turns) return row;
+  const { awaits: _, ...rest } = row;
+  const turns = Math.max(turn ?? 0, row.turns);
+  switch (record["kind"]) {
+    case "turn.started": {
+      const prompt = stringIn(record, "prompt");
+      const started: SessionRow = { ...rest, turns: turn ?? row.turns + 1, state: "open" };
+      return prompt === undefined ? started : { ...started, awaits: prompt };
+    }
+    case "turn.resumed":
+      return { ...rest, turns, state: "open" };
+    case "turn.suspended":
+      return { ...rest, turns, state: "waiting" };
+    default:
+      return { ...rest, turns, state: endState(record["outcome"]) };
+  }
+}
+
+function endState(outcome: unknown): SessionRow["state"] {
+  return outcome === "completed" || outcome === "left" ? "idle" : "cut";
+}
+
+function withQueue(row: SessionRow, record: Shape): SessionRow {
+  const id = stringIn(record, "id")?.slice(0, QUEUE_ID_CHARS_MAX);
+  if (id === undefined) return row;
+  const { queue = [] } = row;
+  if (record["kind"] === "queue.put") {
+    if (queue.includes(id)) return row;
+    return queued(row, queue.length < QUEUE_IDS_MAX ? [...queue, id] : queue, row.queued + 1);
+  }
+  if (queue.includes(id)) {
+    const left = queue.filter((other) => other !== id);
+    return queued(row, left, row.queued - 1);
+  }
+  // One of those that are only counted; or one that was taken before, or whose record is lost.
+  return row.queued > queue.length ? queued(row, queue, row.queued - 1) : row;
+}
+
+function queued(row: SessionRow, queue: readonly string[], count: number): SessionRow {
+  const { queue: _, ...rest } = row;
+  return queue.length > 0 ? { ...rest, queue, queued: count } : { ...rest, queued: count };
+}
+
+/** All that is needed stands in the checkpoint (S16): whoever reads from here on comes to the same. */
+function withEpoch(row: SessionRow, record: Shape, dialectNamed: Dialects): SessionRow {
+  const { awaits: _, ...rest } = row;
+  let next: SessionRow = rest;
+  if ((countIn(record, "carried") ?? 0) > 0) next.filled = true;
+  const isCopy = record["reason"] === "fork" || record["reason"] === "import";
+  if (isCopy && next.title === "") next.seeks = true;
+  const checkpoint = shapeOf(record["checkpoint"]);
+  if (!checkpoint) return next;
+
+  next.turns = countIn(checkpoint, "turns") ?? next.turns;
+  const items = checkpoint["queue"];
+  if (Array.isArray(items)) {
+    const ids = items.map((item) => stringIn(shapeOf(item) ?? {}, "id")?.slice(0, QUEUE_ID_CHARS_MAX) ?? "");
+    next = queued(next, ids.slice(0, QUEUE_IDS_MAX), ids.length);
+  }
+  const dialect = stringIn(checkpoint, "dialect");
+  if (dialect !== undefined) next.dialect = dialect;
+
+  const turn = shapeOf(checkpoint["turn"]);
+  const ended = shapeOf(turn?.["ended"]);
+  if (!turn) next.state = "idle";
+  else if (ended) next.state = endState(ended["outcome"]);
+  else if (shapeOf(turn["suspended"])) next.state = "waiting";
+  // A copy of a running turn is a turn that was cut off.
+  else next.state = record["reason"] === "fork" ? "cut" : "open";
+
+  const prompt = shapeOf(turn?.["prompt"]);
+  if (next.prompt !== undefined || !prompt) return next;
+  const id = stringIn(prompt, "id");
+  // It is carried, or stands in a record of its own.
+  return prompt["message"] === null && id !== undefined
+    ? { ...next, awaits: id }
+    : withPrompt(next, prompt, dialectNamed);
+}
+
+/** The prompt of a turn that an epoch brought along. */
+function withPrompt(row: SessionRow, prompt: Shape, dialectNamed: Dialects): SessionRow {
+  const { awaits: _, ...rest } = row;
+  if (row.prompt !== undefined) return rest;
+  const text = textIn(row, prompt, dialectNamed, "anybody");
+  return text === "" ? rest : { ...rest, prompt: text };
+}
+
+/** Is it the prompt of the turn, or may it give its title to a copy? */
+function isSought(row: Json, record: Shape): boolean {
+  const shape = shapeOf(row);
+  if (!shape) return false;
+  if (shape["awaits"] !== undefined && shape["awaits"] === record["id"]) return true;
+  return shape["seeks"] === true && record["carried"] === true && record["synthetic"] === undefined;
+}
+
+function withMessage(row: SessionRow, record: Shape, dialectNamed: Dialects): SessionRow {
+  const isPrompt = row.awaits !== undefined && row.awaits === record["id"];
+  const text = textIn(row, record, dialectNamed, isPrompt ? "anybody" : "user");
+  const { awaits, seeks, ...rest } = row;
+  const next: SessionRow = isPrompt || awaits === undefined ? rest : { ...rest, awaits };
+  if (text === "") return seeks ? { ...next, seeks } : next;
+  if (isPrompt) next.prompt = text;
+  if (next.title === "") next.title = text;
+  return next;
+}
+
+/** What is said in it; empty if that is not for people to see, or cannot be told. */
+function textIn(row: SessionRow, record: Shape, dialectNamed: Dialects, by: "user" | "anybody"): string {
+  const dialect = row.dialect === undefined ? null : dialectNamed(row.dialect);
+  const stored = record["message"] as Json | undefined;
+  if (!dialect || stored === undefined || shapeOf(record["metadata"])?.["hiddenFromUser"] === true) return "";
+  const short = shortened(stored, 0);
+  const text = textOf(dialect, short, by) ?? (short === stored ? null : textOf(dialect, stored, by));
+  return oneLine(text ?? "", PROMPT_CHARS_MAX);
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
+function textOf(dialect: Dialect<any>, stored: Json, by: "user" | "anybody"): string | null {
+  try {
+    const message: unknown = dialect.decode ? dialect.decode(stored) : stored;
+    if (by === "user" && dialect.role(message) !== "user") return "";
+    const text: unknown = dialect.text(message);
+    return typeof text === "string" ? text : null;
+  } catch {
+    // A dialect of the application's own that does not keep to its contract costs a title, and no append.
+    return null;
+  }
+}
+
+/** With the long strings in it cut; the very same value if there are none. */
+function shortened(value: Json, depth: number): Json {
+  if (typeof value === "string") return beginningOf(value, STRING_CHARS_MAX);
+  if (typeof value !== "object" || value === null || depth > DEPTH_MAX) return value;
+  let changed = false;
+  const entries = Object.entries(value).map(([name, member]): [string, Json | undefined] => {
+    const short = member === undefined ? member : shortened(member, depth + 1);
+    if (short !== member) changed = true;
+    return [name, short];
+  });
+  if (!changed) return value;
+  return Array.isArray(value) ? entries.map(([, item]) => item as Json) : Object.fromEntries(entries);
+}

@@ -1,0 +1,168 @@
+import type { Attributes } from "../conversation/attributes.ts";
+import type { Conversation } from "../conversation/conversation.ts";
+import type { Item } from "../conversation/item.ts";
+import type {
+  Checkpoint,
+  QueuedItem,
+  SessionAttributes,
+  SessionRecord,
+  StartedCheckpoint,
+  TurnCheckpoint,
+} from "../conversation/records.ts";
+import type { Place } from "../conversation/tool-starts.ts";
+import { recordsStarts, type TurnState } from "../conversation/turn-state.ts";
+import { weightOf } from "../conversation/weight.ts";
+import type { Dialect, Entry } from "../dialects/dialect.ts";
+import { encoded } from "./retained.ts";
+
+/**
+ * All that lives on besides the messages, so that nothing before the epoch is needed to go on (S16). `kept`: the entries that the epoch has. Starts of calls that
+ * are not among them belong to nothing any more, unless the call has moved to another one (`moved`, by its place).
+ */
+export function checkpointOf<M>(
+  conversation: Conversation<M>,
+  kept: readonly Item<M>[] = conversation.items,
+  moved: ReadonlyMap<string, Place> = new Map(),
+): Checkpoint {
+  const { dialect, attributes, writer, turns, turn, runs, draft, usage } = conversation;
+  const ids = new Set<string | null>(kept.map(({ entry }) => entry.id)).add(null);
+  const keptTurns = new Set(kept.map(({ entry }) => entry.turn)).add(turns);
+  const changed = conversation.changed.saved();
+  return {
+    dialect: attributes.dialect,
+    intents: writer.intents,
+    turns,
+    ...(turn ? { turn: turnCheckpoint(dialect, turn) } : {}),
+    started: runs
+      .saved()
+      .map((one) => ({ ...one, ...moved.get(`${one.index ?? 0} ${one.message}`) }))
+      .filter(({ message }) => ids.has(message)),
+    ...(draft ? { draft: draft.checkpoint() } : {}),
+    queue: conversation.queue.map(({ id }) => queuedItem(conversation, id)),
+    notes: attributes.notes,
+    usage,
+    usageByTurn: [...conversation.usageByTurn].filter(([number]) => keptTurns.has(number)),
+    ...(changed ? { changed } : {}),
+  };
+}
+
+function turnCheckpoint<M>(dialect: Dialect<M>, turn: TurnState<M>): TurnCheckpoint {
+  const { number, startedAt, lastAt, resumes, prompt, ended, suspended, signal } = turn;
+  return {
+    number,
+    startedAt,
+    lastAt,
+    resumes,
+    intents: recordsStarts(turn),
+    prompt: storedPrompt(dialect, prompt),
+    ...(ended ? { ended } : {}),
+    ...(suspended ? { suspended: waiting(suspended) } : {}),
+    ...(signal ? { signal } : {}),
+  };
+}
+
+function waiting<M>({ reason, calls }: NonNullable<TurnState<M>["suspended"]>): { reason: string; calls?: string[] } {
+  return calls ? { reason, calls: [...calls] } : { reason };
+}
+
+function storedPrompt<M>(dialect: Dialect<M>, entry: Entry<M>): TurnCheckpoint["prompt"] {
+  const { id, turn, step, at: first, message, metadata, model, synthetic } = entry;
+  return {
+    id,
+    turn,
+    step,
+    message: encoded(dialect, message),
+    first,
+    ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
+    ...(model === undefined ? {} : { model }),
+    ...(synthetic === undefined ? {} : { synthetic }),
+  };
+}
+
+function queuedItem<M>(conversation: Conversation<M>, of: string): QueuedItem {
+  const { id, prompt, at: queuedAt, metadata, model } = conversation.queued(of)!;
+  return {
+    id,
+    prompt: encoded(conversation.dialect, prompt),
+    queuedAt,
+    ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
+    ...(model === undefined ? {} : { model }),
+  };
+}
+
+/** What one record holds of a checkpoint; what does not fit comes in records behind it. About that many characters. */
+const INLINE_CHARS_MAX = 1024 * 1024;
+/** Nobody streams more than this. */
+const DRAFT_CHARS_MAX = 8 * 1024 * 1024;
+const USAGE_TURNS_MAX = 100_000;
+
+/**
+ * The checkpoint as one record can hold it, and the records behind it that hold the rest: a session whose queue, notes and prompt are large can be compacted and forked like any other. `isCarried`: the prompt is among the messages of the
+ * epoch, as the one of its turn.
+ */
+export function spreadOut(
+  whole: Checkpoint,
+  isCarried: (prompt: TurnCheckpoint["prompt"], turn: number) => boolean,
+): { readonly checkpoint: Checkpoint; readonly behind: SessionRecord[] } {
+  const behind: SessionRecord[] = [];
+  let room = INLINE_CHARS_MAX;
+  const fits = (value: unknown): boolean => {
+    const chars = weightOf(value);
+    if (chars > room) return false;
+    room -= chars;
+    return true;
+  };
+  const { turn, draft, usageByTurn, ...rest } = whole;
+  const checkpoint: Checkpoint = {
+    ...rest,
+    ...(turn ? { turn } : {}),
+    ...(draft ? { draft: cutDraft(draft) } : {}),
+    started: whole.started.map(withSmallInput),
+    usageByTurn: usageByTurn.slice(-USAGE_TURNS_MAX),
+  };
+  if (turn && !fits(turn.prompt)) {
+    checkpoint.turn = { ...turn, prompt: { ...turn.prompt, message: null } };
+    const { number, prompt } = turn;
+    if (!isCarried(prompt, number)) behind.push({ kind: "turn.prompt", must: true, turn: number, prompt });
+  }
+  // They keep their order: once one does not fit, no later one does.
+  const inline = whole.queue.findIndex((item) => !fits(item));
+  checkpoint.queue = inline < 0 ? whole.queue : whole.queue.slice(0, inline);
+  for (const { queuedAt: first, ...item } of whole.queue.slice(checkpoint.queue.length)) {
+    behind.push({ kind: "queue.put", ...item, carried: true, first });
+  }
+  const notes = Object.entries(whole.notes);
+  const small = notes.filter(([, value]) => fits(value));
+  checkpoint.notes = Object.fromEntries(small);
+  const isSmall = new Set(small.map(([name]) => name));
+  for (const [name, value] of notes) if (!isSmall.has(name)) behind.push({ kind: "note", name, value, carried: true });
+  return { checkpoint, behind };
+}
+
+/** Of a call that is recorded the message knows the input. */
+function withSmallInput(started: StartedCheckpoint): StartedCheckpoint {
+  const { input, ...rest } = started;
+  if (input === undefined || (started.message === null && weightOf(input) <= INLINE_CHARS_MAX)) return started;
+  return started.message === null
+    ? { ...rest, input: "(It was too large to be kept here: the journal has it.)" }
+    : rest;
+}
+
+function cutDraft(draft: NonNullable<Checkpoint["draft"]>): NonNullable<Checkpoint["draft"]> {
+  let room = DRAFT_CHARS_MAX;
+  const end = draft.parts.findIndex((part) => {
+    room -= weightOf(part);
+    return room < 0;
+  });
+  return end < 0 ? draft : { ...draft, parts: draft.parts.slice(0, end), gap: true };
+}
+
+/** All attributes, as the record that follows the epoch has them. */
+export function attributesRecord({ notes: _notes, title, labels, ...rest }: Attributes): SessionAttributes {
+  return {
+    kind: "session",
+    ...rest,
+    ...(title === "" ? {} : { title }),
+    ...(Object.keys(labels).length === 0 ? {} : { labels }),
+  };
+}

@@ -1,0 +1,278 @@
+import { reading } from "../admit/admit.ts";
+import { invalid } from "../admit/refusals.ts";
+import type { Conversation } from "../conversation/conversation.ts";
+import type { Item } from "../conversation/item.ts";
+import type { Checkpoint, EpochRecord, SessionAttributes, SessionRecord } from "../conversation/records.ts";
+import { type Place, sameCalls } from "../conversation/tool-starts.ts";
+import { HoldfastError } from "../errors.ts";
+import { type FoundCall, openCalls } from "../view/interruption.ts";
+import { type Life, liveClosing } from "../view/messages.ts";
+import { closing } from "../view/repairs.ts";
+import { attributesRecord, checkpointOf, spreadOut } from "./checkpoint.ts";
+import {
+  type Carried,
+  carriedRecord,
+  carry,
+  changedStretch,
+  type Given,
+  madeUp,
+  settle,
+  taken,
+  unhidden,
+} from "./retained.ts";
+import { around, type Paired, pairsIn, placeOf, requirePairs, requireWholeSteps, stepsOf } from "./step-integrity.ts";
+
+const REASONS = ["compaction", "clear", "rewind", "import"] as const;
+
+/** What was given to `replace` as its reason. Throws RECORD_INVALID, RECORD_NOT_JSON. */
+export function reasonGiven(options: { readonly reason: ReplaceOptions["reason"] }): ReplaceOptions["reason"] {
+  const wanted = reading("options", () => options?.reason);
+  const reason = REASONS.find((one) => one === wanted);
+  if (!reason) throw invalid(`the reason is one of ${REASONS.join(", ")}`);
+  return reason;
+}
+
+export interface ReplaceOptions {
+  readonly reason: (typeof REASONS)[number];
+  /** Whether the turn is at work in this process, and since when: only then can a tool be running. */
+  readonly life: Life;
+  /** The seq of the first record of the epoch that is replaced; without it this cannot be undone. */
+  readonly undo?: number;
+  /** An entry of the conversation behind which signed reasoning saw another past (undo). */
+  readonly changedFrom?: string | null;
+  /** Entries of which another one takes the place, by their ids: what was started for the calls of the one belongs to the same calls of the other. */
+  readonly renewed?: ReadonlyMap<string, string>;
+  /** Whether whoever replaces it records every start of a tool (R5). Default: as the last writer in the conversation does, which is another one if this is the first that is written. */
+  readonly intents?: boolean;
+}
+
+/**
+ * The records of a new epoch that holds this conversation (R11, S15, S16): `epoch`, `session` with all attributes, and a carried `message` for each entry.
+ *
+ * Whole steps, with their results, or it is STEP_SPLIT (R3) – but for the one cut that nobody should have to count for: `entries.slice(-20)`. Where entries at the end of what is given are the
+ * end of the conversation, and begin inside a step, or with results whose calls are not among them, the entries in front that belong to them are carried too: rather a
+ * few more than were asked for than the last results of the running turn lost, or a compaction that fails on some days. Where that would bring back all that was
+ * left out, leaving it out was meant, and is refused.
+ *
+ * CALLS_OPEN if a call would be dropped whose tool is running. MESSAGE_ID_TAKEN. Hiding and editing that were to reach the model at the next turn are in force in the new epoch, unless a turn is open.
+ */
+export function replacement<M>(
+  conversation: Conversation<M>,
+  items: readonly Given<M>[],
+  options: ReplaceOptions,
+  newId: () => string,
+): SessionRecord[] {
+  const { dialect, attributes } = conversation;
+  const all = taken(conversation, items, newId);
+  const near = around(conversation, new Set(all.map(({ entry }) => entry.id)));
+  const before = pairsIn(near, dialect);
+  const whole = pairsIn(unhidden(near, dialect), dialect);
+  const moved = movedCalls(conversation, all, options.renewed);
+  const given = withWholeTail(
+    conversation,
+    near,
+    [...before, ...whole],
+    all.map((one) => atItsPlace(one, moved)),
+  );
+  requireRunningCalls(conversation, before, given, moved, options.life);
+  requireWholeSteps(near, given);
+  requirePairs(whole, unhidden(given, dialect), dialect);
+  const isPending = comeIntoForce(conversation, given);
+  requirePairs(before, given, dialect);
+  const carried = withResults(conversation, near, given, options, newId);
+  const changed = changedStretch(conversation, carried, options.changedFrom);
+  const { changed: _, ...saved } = checkpointOf(conversation, carried, moved);
+  const checkpoint: Checkpoint = {
+    ...leftBehind(conversation, saved, carried, options),
+    intents: options.intents ?? saved.intents,
+    ...(changed ? { changed } : {}),
+    ...(isPending ? { pending: true } : {}),
+  };
+  const { reason, undo } = options;
+  const epoch = { kind: "epoch", reason, carried: carried.length, ...(undo === undefined ? {} : { undo }) } as const;
+  const { started } = checkpoint;
+  const ends = conversation.runs.strayEnds.filter(({ call }) =>
+    started.some((one) => one.message === null && one.call === call),
+  );
+  return [...epochRecords(epoch, checkpoint, attributesRecord(attributes), carried), ...ends];
+}
+
+/** By the places of calls whose message another one has taken the place of, their places in that. */
+type MovedCalls = ReadonlyMap<string, Place>;
+
+/** The same call is the one of the same id; of several with one id in a message, the how many-eth it is (R9). */
+function movedCalls<M>(
+  conversation: Conversation<M>,
+  given: readonly Carried<M>[],
+  renewed: ReadonlyMap<string, string> = new Map(),
+): MovedCalls {
+  const moved = new Map<string, Place>();
+  if (renewed.size === 0) return moved;
+  const entries = new Map(given.map(({ entry }) => [entry.id, entry]));
+  for (const [old, id] of renewed) {
+    const was = conversation.find(old)?.entry;
+    const is = entries.get(id);
+    if (!was || !is) continue;
+    for (const [index, place] of sameCalls(conversation.dialect, was, is)) moved.set(`${index} ${old}`, place);
+  }
+  return moved;
+}
+
+function atItsPlace<M>(carried: Carried<M>, moved: MovedCalls): Carried<M> {
+  const { call } = carried.entry;
+  const place = call && moved.get(`${call.index} ${call.message}`);
+  return place ? { ...carried, entry: { ...carried.entry, call: place } } : carried;
+}
+
+export function epochRecords<M>(
+  epoch: Omit<EpochRecord, "checkpoint">,
+  whole: Checkpoint,
+  attributes: SessionAttributes,
+  carried: readonly Carried<M>[],
+): SessionRecord[] {
+  const { checkpoint, behind } = spreadOut(whole, ({ id }, turn) =>
+    carried.some(({ entry }) => entry.id === id && entry.turn === turn),
+  );
+  return [{ ...epoch, checkpoint }, attributes, ...behind, ...carried.map(carriedRecord)];
+}
+
+/**
+ * Puts in force what was to be hidden, shown or replaced. While a turn is open, it goes on waiting for the next one: else the model could be asked with nothing but its own words at the end (R2).
+ * True if something waits. An edit whose replaced entries are not given has nothing to wait for.
+ */
+function comeIntoForce<M>(conversation: Conversation<M>, given: Carried<M>[]): boolean {
+  const { turn, dialect } = conversation;
+  const before = given.map(({ hidden }) => hidden);
+  settle(given, dialect);
+  if (!turn || turn.ended) return false;
+  const steps = new Map(given.map(({ entry }) => [entry.id, entry.step]));
+  const replacing = new Set(given.map(({ entry }) => steps.get(entry.replacedBy ?? "")));
+  let isPending = false;
+  for (const [at, item] of given.entries()) {
+    const { id, step, synthetic } = item.entry;
+    const isChanged = item.hidden !== before[at] && conversation.find(id) !== null;
+    const isEdit = !item.hidden && synthetic !== undefined;
+    if (!isChanged || (isEdit && !replacing.has(step))) continue;
+    item.hidden = before[at]!;
+    isPending = true;
+  }
+  return isPending;
+}
+
+/** If what is given ends with the end of the conversation: with the whole steps of it, and the calls of the results in it. `near`: the items around those that are given. */
+function withWholeTail<M>(
+  { items, dialect }: Conversation<M>,
+  near: readonly Item<M>[],
+  pairs: readonly Paired<M>[],
+  given: Carried<M>[],
+): Carried<M>[] {
+  let head = given.length;
+  let from = near.length;
+  while (head > 0 && from > 0 && given[head - 1]!.entry.id === near[from - 1]!.entry.id) {
+    head -= 1;
+    from -= 1;
+  }
+  if (head === given.length || from === 0) return given;
+  const places = new Map(near.map(({ entry }, at) => [entry.id, at]));
+  const starts = new Map<string, number>();
+  for (const step of stepsOf(near).values()) for (const id of step) starts.set(id, places.get(step[0]!)!);
+  for (const { item, answer } of pairs) {
+    if (!answer) continue;
+    const { id } = answer.item.entry;
+    starts.set(id, Math.min(starts.get(id)!, places.get(item.entry.id)!));
+  }
+  let start = from;
+  for (let at = near.length - 1; at >= start; at--) start = Math.min(start, starts.get(near[at]!.entry.id)!);
+  const front = near.slice(start, from);
+  const known = new Set(given.map(({ entry }) => entry.id));
+  if (front.some(({ entry }) => known.has(entry.id))) return given;
+  // From the start on, all items are near.
+  const before = items[items.length - near.length + start - 1];
+  const neighbour = given[head - 1];
+  if (neighbour === undefined ? before === undefined : before?.entry.id === neighbour.entry.id) return given;
+  return [...given.slice(0, head), ...front.map((item) => carry(item, dialect)), ...given.slice(head)];
+}
+
+/** Its outcome would belong to nothing, and the model would not know that it ever called it. */
+function requireRunningCalls<M>(
+  { turn, runs }: Conversation<M>,
+  pairs: readonly Paired<M>[],
+  carried: readonly Carried<M>[],
+  moved: MovedCalls,
+  life: Life,
+): void {
+  if (life.kind !== "live" || !turn || turn.ended) return;
+  const kept = new Set<string | null>(carried.map(({ entry }) => entry.id)).add(null);
+  const answers = new Map(pairs.map(({ item, index, answer }) => [placeOf(item, index), answer?.item.entry ?? null]));
+  const dropped: string[] = [];
+  for (const { message, index = 0, call, startedSeq = 0 } of runs.saved()) {
+    if (kept.has(message) || moved.has(`${index} ${message}`)) continue;
+    const answer = answers.get(`${index} ${message}`) ?? null;
+    const isAnswered = answer !== null && answer.synthetic !== "running";
+    if (startedSeq > life.since && !isAnswered) dropped.push(call);
+  }
+  if (dropped.length === 0) return;
+  const message =
+    `The tools of these calls are running, and the calls would be dropped: ${dropped.join(", ")}. Nothing was changed. ` +
+    "Keep the entries that make them, or wait for their results.";
+  throw new HoldfastError("CALLS_OPEN", message, { calls: dropped });
+}
+
+/** With a result for each call that can no longer get one, where the model is shown it for the first time or could still have waited for it. */
+function withResults<M>(
+  conversation: Conversation<M>,
+  items: readonly Item<M>[],
+  carried: Carried<M>[],
+  { life, changedFrom }: ReplaceOptions,
+  newId: () => string,
+): Carried<M>[] {
+  const { dialect } = conversation;
+  // What was left out before stays left out: the view of it does not change.
+  const since = items.findIndex(({ entry }) => entry.id === changedFrom);
+  const before = pairsIn(since < 0 ? items : items.slice(0, since), dialect);
+  const frozen = new Set(before.filter(({ isLast }) => !isLast).map(({ item, index }) => placeOf(item, index)));
+  const open = new Map(openCalls(conversation).map((call) => [`${call.index} ${call.message}`, call]));
+  const made = new Map<string, Carried<M>[]>();
+  const ids = new Set(carried.map(({ entry }) => entry.id));
+  for (const { call, item, index, answer, before: next } of pairsIn(carried, dialect)) {
+    if (answer || !next || call.by === "provider" || frozen.has(placeOf(item, index))) continue;
+    const { id, name, input } = call;
+    const known = open.get(placeOf(item, index));
+    const found: FoundCall = known ?? { id, name, input, message: item.entry.id, index, state: "unrecorded" };
+    const results =
+      known && life.kind === "live"
+        ? liveClosing(conversation, known, life.since)
+        : closing(dialect, found, { kind: "completed" });
+    for (const result of results) {
+      const unique = ids.has(result.id) ? { ...result, id: newId() } : result;
+      const before = made.get(next.entry.id) ?? [];
+      made.set(next.entry.id, [...before, madeUp(conversation, unique, item.entry.turn)]);
+    }
+  }
+  return made.size === 0 ? carried : carried.flatMap((one) => [...(made.get(one.entry.id) ?? []), one]);
+}
+
+/**
+ * A turn that nobody works on, and of which a clear or a rewind keeps nothing, is over: the next prompt is not told of it. What had been streamed behind the last
+ * entry goes with that entry. A compaction keeps both: it changes how much is said, not what happened.
+ */
+function leftBehind<M>(
+  { items, turn }: Conversation<M>,
+  checkpoint: Checkpoint,
+  carried: readonly Carried<M>[],
+  { reason, life }: ReplaceOptions,
+): Checkpoint {
+  if (reason === "compaction" || life.kind === "live" || !turn) return checkpoint;
+  const kept = new Set(carried.map(({ entry }) => entry.id));
+  const ofTurn = items.filter(({ entry }) => entry.turn === turn.number);
+  const isDropped = ofTurn.length > 0 && !ofTurn.some(({ entry }) => kept.has(entry.id));
+  const last = items.at(-1);
+  if (!last || kept.has(last.entry.id)) return checkpoint;
+  const { draft: _draft, turn: saved, ...rest } = checkpoint;
+  const ended = isDropped ? { ended: { outcome: "left" as const } } : {};
+  return {
+    ...rest,
+    started: rest.started.filter(({ message }) => message !== null),
+    ...(saved ? { turn: { ...saved, ...ended } } : {}),
+  };
+}

@@ -1,0 +1,86 @@
+import type { Conversation } from "../conversation/conversation.ts";
+import type { Item } from "../conversation/item.ts";
+import type { Checkpoint, SessionRecord } from "../conversation/records.ts";
+import { HoldfastError } from "../errors.ts";
+import { closed } from "../view/repairs.ts";
+import { attributesRecord } from "./checkpoint.ts";
+import { epochRecords } from "./epoch.ts";
+import { type Carried, carry, changedStretch, madeUp, settle, unhidden } from "./retained.ts";
+import { pairsIn, stepsOf } from "./step-integrity.ts";
+
+export interface ForkOptions {
+  /** The id of the session that is forked. */
+  readonly from: string;
+  /** The last message; without it, all of the conversation. */
+  readonly at?: string;
+  readonly title?: string;
+}
+
+/**
+ * The first records of a session that begins with the conversation of another (C33): an `epoch` of reason "fork", `session`, and the carried messages, up to and with the whole step of `at` and the results of its calls.
+ *
+ * Attributes and notes are those of the source, but not its parent: nobody waits for the fork. Turns are counted on; none is open, whatever the source's turn is doing, and calls that have no
+ * result get one that says so. What was queued is delivered once, in the source, and what was paid was paid there. Throws MESSAGE_UNKNOWN.
+ */
+export function forkRecords<M>(conversation: Conversation<M>, { from, at, title }: ForkOptions): SessionRecord[] {
+  const { dialect } = conversation;
+  const { parent: _parent, ...attributes } = conversation.attributes;
+  const kept = at === undefined ? conversation.items : upTo(conversation, at);
+  const taken = kept.map((item) => carry(item, dialect));
+  settle(taken, dialect);
+  const carried = [...taken, ...unanswered(conversation, taken)];
+  const changed = changedStretch(conversation, carried);
+  const turns = at === undefined ? conversation.turns : Math.max(0, ...kept.map(({ entry }) => entry.turn));
+  const checkpoint: Checkpoint = {
+    dialect: attributes.dialect,
+    intents: false,
+    turns,
+    started: [],
+    queue: [],
+    notes: attributes.notes,
+    usage: {},
+    usageByTurn: [],
+    ...(changed ? { changed } : {}),
+  };
+  const forkedFrom = { session: from, at: at ?? kept.at(-1)?.entry.id ?? "" };
+  const named = { ...attributes, title: title ?? attributes.title, forkedFrom };
+  const epoch = { kind: "epoch", reason: "fork", carried: carried.length } as const;
+  return epochRecords(epoch, checkpoint, attributesRecord(named), carried);
+}
+
+/** Whole steps, and the results of the calls in them: those that came behind other words, too. */
+function upTo<M>(conversation: Conversation<M>, at: string): Item<M>[] {
+  const { items, dialect } = conversation;
+  const last = conversation.find(at);
+  if (!last) {
+    const shown = String(at).slice(0, 80);
+    const message = `There is no message ${shown} in the conversation to fork at. Nothing was written. Take an id from its \`entries\`: what a replacement dropped is no longer there.`;
+    throw new HoldfastError("MESSAGE_UNKNOWN", message, { id: shown });
+  }
+  const kept = new Set(items.slice(0, items.indexOf(last) + 1).map(({ entry }) => entry.id));
+  const steps = stepsOf(items);
+  const pairs = [...pairsIn(items, dialect), ...pairsIn(unhidden(items, dialect), dialect)];
+  for (let before = -1; before !== kept.size; ) {
+    before = kept.size;
+    for (const step of steps.values()) if (step.some((id) => kept.has(id))) for (const id of step) kept.add(id);
+    for (const { item, call, answer } of pairs) {
+      // What the provider still works on may come in a later response, which is not part of this.
+      if (answer && call.by === "agent" && kept.has(item.entry.id)) kept.add(answer.item.entry.id);
+    }
+  }
+  return items.filter(({ entry }) => kept.has(entry.id));
+}
+
+const FORKED =
+  "The conversation was forked here, before there was a result. In the session that it was forked from, this call may have run, or may be running: check before repeating it.";
+
+/** A result for each call that could still have waited for one. */
+function unanswered<M>(conversation: Conversation<M>, carried: readonly Carried<M>[]): Carried<M>[] {
+  const { dialect } = conversation;
+  return pairsIn(carried, dialect).flatMap(({ call, item, index, answer, isLast }) => {
+    if (answer || !isLast || call.by === "provider") return [];
+    const { id, name, input } = call;
+    const found = { id, name, input, message: item.entry.id, index, state: "unrecorded" } as const;
+    return closed(dialect, found, FORKED, "forked").map((made) => madeUp(conversation, made, item.entry.turn));
+  });
+}

@@ -1,0 +1,259 @@
+import { found, type Intake, readable, type StoredMessage, unfit } from "../admit/admit.ts";
+import { assertId } from "../admit/to-records.ts";
+import type { Conversation } from "../conversation/conversation.ts";
+import { type Item, isShown } from "../conversation/item.ts";
+import { ChangedPast } from "../conversation/pending-edits.ts";
+import type { MessageRecord, RepairEntry } from "../conversation/records.ts";
+import type { Dialect, Entry } from "../dialects/dialect.ts";
+import { HoldfastError } from "../errors.ts";
+import { snapshot } from "../journal/plain.ts";
+import type { Json } from "../journal/record.ts";
+import { madeEntry } from "../view/repairs.ts";
+import { stepsOfGiven } from "../view/unsent.ts";
+
+/** One of those that a new epoch is to hold, as it was when it was given (R19). */
+export interface Given<M> {
+  /** Null for a message alone. */
+  readonly entry: Entry<M> | null;
+  /** Null: the message is the one that is recorded for the entry. */
+  readonly stored: StoredMessage | null;
+}
+
+/** An entry of the conversation, with the message that it has there. */
+export function asRecorded<M>(entry: Entry<M>): Given<M> {
+  return { entry, stored: null };
+}
+
+/** What was given to `replace`. Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, each with the place in the list. */
+export function givenTo<M>(
+  conversation: Conversation<M>,
+  items: readonly (M | Entry<M>)[],
+  intake: Pick<Intake<M>, "message" | "metadata">,
+): Given<M>[] {
+  if (!Array.isArray(items)) throw unfit(`a list of messages and entries is wanted, and not ${found(items)}`);
+  const list: readonly (M | Entry<M>)[] = readable("message", undefined, () => [...items]);
+  return list.map((one, index) =>
+    readable("message", index, () => {
+      const entry = entryIn(one);
+      if (!entry) return { entry, stored: intake.message(one as M, index) };
+      const known = conversation.find(entry.id);
+      if (known && known.entry.message === entry.message) return asRecorded(entry);
+      if (!known) assertId(entry.id);
+      const metadata = entry.metadata === undefined ? {} : intake.metadata(entry.metadata);
+      const { message, ...members } = { ...entry, metadata };
+      return { entry: { ...snapshot(members, "entry"), message }, stored: intake.message(message, index) };
+    }),
+  );
+}
+
+/** By its shape, so that a copy counts too. Each member is read once. */
+function entryIn<M>(given: M | Entry<M>): Entry<M> | null {
+  if (typeof given !== "object" || given === null || !("message" in given)) return null;
+  const { id, step, seq, at, turn, message, metadata, synthetic, incomplete, late, replacedBy, model, call, value } =
+    given as Entry<M>;
+  if (typeof id !== "string" || typeof step !== "string" || typeof seq !== "number") return null;
+  return {
+    ...{ id, seq, at, turn, step, message, metadata },
+    ...(model === undefined ? {} : { model }),
+    ...(synthetic === undefined ? {} : { synthetic }),
+    ...(incomplete ? { incomplete } : {}),
+    ...(late ? { late } : {}),
+    ...(replacedBy === undefined ? {} : { replacedBy }),
+    ...(call ? { call } : {}),
+    ...(value === undefined ? {} : { value }),
+  };
+}
+
+/** An entry as it is to stand in a new epoch or a fork. */
+export interface Carried<M> extends Item<M> {
+  readonly stored: Json;
+  /** It was not recorded before, here or elsewhere. */
+  readonly isNew: boolean;
+}
+
+/**
+ * An entry of the conversation counts as it is recorded there, whatever copy of it is given: what was patched or edited meanwhile stays. Entries from elsewhere (an older epoch, another session)
+ * are taken as they are given. Throws MESSAGE_ID_TAKEN for an entry that is given twice, or whose message is not the recorded one.
+ */
+export function taken<M>(conversation: Conversation<M>, given: readonly Given<M>[], newId: () => string): Carried<M>[] {
+  const ids = new Set<string>();
+  const fresh = given.map(({ entry }) => (entry ? "" : newId()));
+  const steps = stepsOfNew(conversation, given, fresh);
+  return given.map(({ entry, stored }, at) => {
+    const carried = entry
+      ? entryTaken(conversation, entry, stored)
+      : messageTaken(conversation, stored!, fresh[at]!, steps[at]!);
+    const { id } = carried.entry;
+    if (ids.has(id)) {
+      const message = `The entry ${id} was given twice, and an id stands for one message. Nothing was changed. Give the message itself where it is to be repeated.`;
+      throw new HoldfastError("MESSAGE_ID_TAKEN", message, { id });
+    }
+    ids.add(id);
+    return carried;
+  });
+}
+
+function entryTaken<M>(conversation: Conversation<M>, given: Entry<M>, stored: StoredMessage | null): Carried<M> {
+  const { dialect, turns } = conversation;
+  const item = conversation.find(given.id);
+  if (item) {
+    if (!stored || dialect.same(decoded(dialect, stored.stored), item.entry.message)) return carry(item, dialect);
+    const message =
+      `The entry ${given.id} was given with another message than the one that is recorded under this id. Nothing was changed. ` +
+      "Give the new message itself, without the entry, or change it with `edit`.";
+    throw new HoldfastError("MESSAGE_ID_TAKEN", message, { id: given.id });
+  }
+  const { stored: message, redacted } = stored ?? { stored: encoded(dialect, given.message), redacted: false };
+  const entry: Entry<M> = {
+    ...given,
+    at: typeof given.at === "string" ? given.at : conversation.at,
+    turn: typeof given.turn === "number" ? given.turn : turns,
+    message: decoded(dialect, message),
+    metadata: given.metadata ?? {},
+  };
+  return { ...itemOf(dialect, entry, "message", redacted), stored: message, isNew: false };
+}
+
+/** For each message that is given as such; an entry has its own. */
+function stepsOfNew<M>(
+  { dialect }: Conversation<M>,
+  given: readonly Given<M>[],
+  ids: readonly string[],
+): readonly string[] {
+  const steps: string[] = [];
+  for (let from = 0, to = 0; from < given.length; from = to) {
+    to += 1;
+    if (given[from]!.entry) steps.push("");
+    else {
+      while (to < given.length && !given[to]!.entry) to += 1;
+      const messages = given.slice(from, to).map(({ stored }) => decoded(dialect, stored!.stored));
+      for (const step of stepsOfGiven(messages, dialect, (at) => ids[from + at]!)) steps.push(step);
+    }
+  }
+  return steps;
+}
+
+function messageTaken<M>(
+  conversation: Conversation<M>,
+  { stored, redacted }: StoredMessage,
+  id: string,
+  step: string,
+): Carried<M> {
+  const { dialect, head: seq, at, turns: turn } = conversation;
+  const entry: Entry<M> = { id, seq, at, turn, step, message: decoded(dialect, stored), metadata: {} };
+  return { ...itemOf(dialect, entry, "message", redacted), stored, isNew: true };
+}
+
+/** A result that is made up for a call of that turn. */
+export function madeUp<M>(conversation: Conversation<M>, made: RepairEntry, turn: number): Carried<M> {
+  const entry = { ...madeEntry(conversation, made), turn };
+  return { ...itemOf(conversation.dialect, entry, "repair", false), stored: made.message, isNew: true };
+}
+
+function itemOf<M>(dialect: Dialect<M>, entry: Entry<M>, from: Item<M>["from"], redacted: boolean): Item<M> {
+  return { entry, from, role: dialect.role(entry.message), hidden: false, redacted };
+}
+
+/** What an edit shows, as it will be: in a step of its own. */
+export function shownItem<M>(conversation: Conversation<M>, id: string, step: string, stored: Json): Item<M> {
+  const { dialect, head: seq, at, turns: turn } = conversation;
+  const entry: Entry<M> = { id, seq, at, turn, step, message: decoded(dialect, stored), metadata: {} };
+  return itemOf(dialect, entry, "edit", false);
+}
+
+/** A copy of an entry that is recorded already: it was checked then. */
+export function carry<M>(item: Item<M>, dialect: Dialect<M>): Carried<M> {
+  return { ...item, stored: encoded(dialect, item.entry.message), isNew: false };
+}
+
+export function encoded<M>(dialect: Dialect<M>, message: M): Json {
+  return dialect.encode ? dialect.encode(message) : (message as Json);
+}
+
+function decoded<M>(dialect: Dialect<M>, stored: Json): M {
+  return dialect.decode ? dialect.decode(stored) : (stored as M);
+}
+
+/** What was to be hidden, shown or replaced from the next turn on, is so from the start of the epoch: there is no past in it that could change later. */
+export function settle<M>(items: Item<M>[], dialect: Dialect<M>): void {
+  const past = new ChangedPast<M>();
+  past.note();
+  past.settle(items, dialect);
+}
+
+/** Copies with all edits in force, and nothing hidden. What is hidden may be shown again, and must be whole then: no call loses its result because nobody sees the two at the moment (R3). */
+export function unhidden<M>(items: readonly Item<M>[], dialect: Dialect<M>): Item<M>[] {
+  const all = items.map((item) => {
+    const { hiddenFromModel: _, ...metadata } = item.entry.metadata;
+    return { ...item, entry: { ...item.entry, metadata } };
+  });
+  settle(all, dialect);
+  return all;
+}
+
+export function carriedRecord<M>({ entry, stored, isNew, hidden, redacted }: Carried<M>): MessageRecord {
+  const { id, turn, step, metadata, model, at, synthetic, incomplete, late, replacedBy, call, value } = entry;
+  return {
+    kind: "message",
+    id,
+    turn,
+    step,
+    message: stored,
+    ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
+    ...(model === undefined ? {} : { model }),
+    ...(redacted ? { redacted } : {}),
+    carried: true,
+    ...(isNew ? {} : { first: at }),
+    ...(synthetic === undefined ? {} : { synthetic }),
+    ...(incomplete ? { incomplete } : {}),
+    ...(late ? { late } : {}),
+    ...(replacedBy === undefined ? {} : { replacedBy }),
+    ...(hidden ? { hidden } : {}),
+    ...(call ? { call } : {}),
+    ...(value === undefined ? {} : { value }),
+  };
+}
+
+/**
+ * Where signed reasoning may no longer be sent (R1). Nothing changed if what the model is shown is the beginning of what it was shown before, or goes on behind it: then the stretch of
+ * an earlier change stays, as far as it is carried. `from`: an entry behind which the past is another in any case.
+ */
+export function changedStretch<M>(
+  { items, changed }: Conversation<M>,
+  carried: readonly Carried<M>[],
+  from: string | null = null,
+): { from: string; until: string } | null {
+  const before = items.filter(isShown);
+  const after = carried.filter(isShown);
+  let same = 0;
+  while (same < after.length && same < before.length && after[same]!.entry.id === before[same]!.entry.id) same += 1;
+  const differs = same < after.length && same < before.length ? after[same]!.entry.id : null;
+
+  const old = stretchIn(items, changed.saved(), new Set(carried.map(({ entry }) => entry.id)));
+  let first = -1;
+  let last = -1;
+  for (const [at, { entry }] of carried.entries()) {
+    const isNewly = entry.id === differs || entry.id === from;
+    if (first < 0 && (isNewly || old.has(entry.id))) first = at;
+    if (isNewly) last = carried.length - 1;
+    else if (old.has(entry.id)) last = Math.max(last, at);
+  }
+  return first < 0 ? null : { from: carried[first]!.entry.id, until: carried[last]!.entry.id };
+}
+
+/** Those of the ids that stand in it. */
+function stretchIn<M>(
+  items: readonly Item<M>[],
+  saved: { readonly from: string; readonly until: string } | null,
+  ids: ReadonlySet<string>,
+): Set<string> {
+  const inside = new Set<string>();
+  if (!saved) return inside;
+  let isInside = false;
+  for (const { entry } of items) {
+    isInside ||= entry.id === saved.from;
+    if (isInside && ids.has(entry.id)) inside.add(entry.id);
+    if (isInside && entry.id === saved.until) break;
+  }
+  return inside;
+}

@@ -1,0 +1,151 @@
+import { type Item, isShown } from "../conversation/item.ts";
+import type { Call, Dialect } from "../dialects/dialect.ts";
+import { pair, type Reader } from "../dialects/pairing.ts";
+import { HoldfastError } from "../errors.ts";
+
+/** A call that the model is shown, and what answers it. */
+export interface Paired<M> {
+  readonly call: Call;
+  readonly item: Item<M>;
+  readonly index: number;
+  readonly answer: { readonly item: Item<M>; readonly index: number } | null;
+  /** It stands in the last section: it may still get its result. */
+  readonly isLast: boolean;
+  /** The first entry of the section behind its own. */
+  readonly before: Item<M> | null;
+}
+
+/**
+ * The items among which calls and results of these entries pair, so that nobody has to look at the rest of a long conversation: the stretches that they stand in, with their whole steps, and the live end. A stretch ends where a section
+ * ends, whatever of it is hidden. All items while changes wait to come into force: what is shown then is another matter.
+ */
+export function around<M>(
+  { items, dialect, changed }: { items: readonly Item<M>[]; dialect: Dialect<M>; changed: { isPending: boolean } },
+  ids: ReadonlySet<string>,
+): readonly Item<M>[] {
+  if (changed.isPending) return items;
+  const steps = new Set<string>();
+  for (const { entry } of items) if (ids.has(entry.id)) steps.add(entry.step);
+  const { interleaved } = dialect as Pick<Reader<M>, "interleaved">;
+  const kept: Item<M>[] = [];
+  let start = 0;
+  let isWanted = false;
+  let isClosed = false;
+  const end = (at: number): void => {
+    if (isWanted) for (let i = start; i < at; i++) kept.push(items[i]!);
+    start = at;
+    isWanted = false;
+  };
+  for (let at = 0; at < items.length; at++) {
+    const item = items[at]!;
+    if (item.role === "assistant") {
+      if (isClosed && isShown(item)) end(at);
+      isClosed = false;
+    } else if (isShown(item)) {
+      isClosed ||= item.role === "tool" ? interleaved !== true : item.role !== "other";
+    }
+    isWanted ||= steps.has(item.entry.step);
+  }
+  isWanted = true;
+  end(items.length);
+  return kept.length === items.length ? items : kept;
+}
+
+export function pairsIn<M>(items: readonly Item<M>[], dialect: Dialect<M>): Paired<M>[] {
+  const shown = items.filter(isShown);
+  const { sections } = pair(
+    shown.map(({ entry }) => entry),
+    dialect,
+  );
+  return sections.flatMap(({ calls }, at) => {
+    const next = sections[at + 1]?.assistant[0];
+    return calls.map(({ call, entry, index, answer }) => ({
+      call,
+      item: shown[entry]!,
+      index,
+      answer: answer && { item: shown[answer.entry]!, index: answer.index },
+      isLast: next === undefined,
+      before: next === undefined ? null : shown[next]!,
+    }));
+  });
+}
+
+export function placeOf<M>({ entry }: Item<M>, index: number): string {
+  return `${index} ${entry.id}`;
+}
+
+/** Throws STEP_SPLIT unless of each step all entries are kept, side by side as they were, or none (R3, C34). */
+export function requireWholeSteps<M>(before: readonly Item<M>[], after: readonly Item<M>[]): void {
+  const places = new Map(after.map(({ entry }, at) => [entry.id, at]));
+  const were = new Map(before.map(({ entry }, at) => [entry.id, at]));
+  for (const step of stepsOf(before).values()) {
+    if (step.length === 1) continue;
+    const missing = step.filter((id) => !places.has(id));
+    if (missing.length === step.length) continue;
+    if (missing.length > 0) {
+      const kept = step.find((id) => places.has(id))!;
+      const why = `${kept} belongs to one response with ${missing.join(", ")}, and a response is kept whole or not at all`;
+      throw stepSplit(why, missing);
+    }
+    for (const [n, id] of step.slice(1).entries()) {
+      const between = after.slice(places.get(step[n]!)! + 1, places.get(id)!);
+      const isApart = between.some(({ entry }) => {
+        const was = were.get(entry.id) ?? -1;
+        return was < were.get(step[n]!)! || was > were.get(id)!;
+      });
+      if (isApart || places.get(id)! < places.get(step[n]!)!) {
+        throw stepSplit(`${step.join(", ")} are one response, and stay together in this order`, step);
+      }
+    }
+  }
+}
+
+/** The ids of the entries of each step. */
+export function stepsOf<M>(items: readonly Item<M>[]): Map<string, string[]> {
+  const steps = new Map<string, string[]>();
+  for (const { entry } of items) {
+    const step = steps.get(entry.step);
+    if (step) step.push(entry.id);
+    else steps.set(entry.step, [entry.id]);
+  }
+  return steps;
+}
+
+/** Throws STEP_SPLIT where a call that had a result is shown without one, or a result that had its call without that one (R3). */
+export function requirePairs<M>(before: readonly Paired<M>[], after: readonly Item<M>[], dialect: Dialect<M>): void {
+  const kept = new Map(after.map((item) => [item.entry.id, item]));
+  const pairs = pairsIn(after, dialect);
+  const calls = new Map(pairs.map((one) => [placeOf(one.item, one.index), one]));
+  const answers = new Map(
+    pairs.flatMap(({ item, index, answer }) =>
+      answer ? [[placeOf(answer.item, answer.index), placeOf(item, index)]] : [],
+    ),
+  );
+  const results: string[] = [];
+  const callers: string[] = [];
+  for (const { item, index, answer } of before) {
+    if (!answer) continue;
+    const place = placeOf(item, index);
+    if (calls.get(place)?.answer === null) results.push(answer.item.entry.id);
+    const result = kept.get(answer.item.entry.id);
+    // A call that is hidden or replaced takes its results along.
+    const isHidden = kept.has(item.entry.id) && !calls.has(place);
+    if (!result || !isShown(result) || isHidden) continue;
+    if (answers.get(placeOf(answer.item, answer.index)) !== place) callers.push(item.entry.id);
+  }
+  if (results.length > 0) {
+    throw stepSplit(`${listed(results)} would be missing behind its call, and a call is kept with its result`, results);
+  }
+  if (callers.length > 0) {
+    throw stepSplit(`a result would stand without its call in ${listed(callers)}, or too far behind it`, callers);
+  }
+}
+
+function listed(ids: readonly string[]): string {
+  return [...new Set(ids)].join(", ");
+}
+
+export function stepSplit(why: string, ids: readonly string[]): HoldfastError {
+  const message = `This would cut a step apart: ${why}. Nothing was changed. Take whole steps with their results; if something was recorded meanwhile, read \`session.entries\` again.`;
+  return new HoldfastError("STEP_SPLIT", message, { ids: [...new Set(ids)] });
+}

@@ -1,0 +1,311 @@
+import { setImmediate as breathe } from "node:timers/promises";
+import { removeDatabase } from "../disk/database-file.ts";
+import type { Disk } from "../disk/disk.ts";
+import { nodeDisk } from "../disk/node-disk.ts";
+import { isHoldfastError } from "../errors.ts";
+import type { JournalStore } from "../journal/contract.ts";
+import { storeClosed } from "../journal/refusals.ts";
+import type { Answer, TextBehind, TextFound, TextTables } from "../journal/texts.ts";
+import { excerptOf, wordsOf } from "../text/search-words.ts";
+import { Base, IndexFailure, patiently } from "./base.ts";
+import { catchUp, isFresh, Unread } from "./catch-up.ts";
+import type { DialectNamed } from "./texts.ts";
+
+export interface SearchHit {
+  readonly session: string;
+  /** The id of the message; empty if the title was hit. */
+  readonly message: string;
+  /** The words around the hit, on one line. */
+  readonly excerpt: string;
+}
+
+export interface SearchIndexOptions {
+  /** Finds a dialect by the name that a session has; null if it is not known here: then only titles are found. */
+  readonly dialectNamed: DialectNamed;
+  /** The disk that the store's `searchFile` is on. SQLite itself is always on the real one. */
+  readonly disk?: Disk;
+  /** How long after the end of a turn it is indexed. */
+  readonly delayMs?: number;
+  /** How long a search waits for another process that is writing to the index. */
+  readonly patienceMs?: number;
+}
+
+const DELAY_MS = 250;
+const PATIENCE_MS = 5000;
+/** Of the time, no more than one part in so many goes into indexing turns: to find what is new, a store may read a whole segment. */
+const REST_FACTOR = 20;
+const HITS_PER_PAGE = 20;
+/** So often an index is made anew before one in memory takes its place. */
+const TRIES_MAX = 2;
+/** Nor is somebody who keeps deleting it followed for ever. */
+const REPLACED_MAX = 50;
+
+/** A session that is not searched to its end: `why` it could not be read; null if only the beginning of a very long message is searched. */
+export type OnIncomplete = (session: string, why: { readonly code: string; readonly message: string } | null) => void;
+
+/**
+ * The full text of a store's sessions (S20). It is filled when turns end and completed by each search, never by a list. It is derived: whatever happens to its file, the answers are the same
+ * (C22). A store may have tables for it. Where neither they nor a file can be kept or written (memory stores, a read-only folder, a full disk, a process that stands still while it writes), an index in memory takes its place until `close`.
+ */
+export class SearchIndex {
+  readonly #store: JournalStore;
+  readonly #dialectNamed: DialectNamed;
+  readonly #disk: Disk;
+  readonly #delayMs: number;
+  readonly #patienceMs: number;
+  /** Null: not in a file. */
+  #path: string | null;
+  /** Null: not in the store. With neither, it is in memory. */
+  #texts: TextTables | null;
+  #base: Base | null = null;
+  #opening: Promise<Base> | null = null;
+  readonly #noted = new Set<string>();
+  #timer: NodeJS.Timeout | null = null;
+  #working: Promise<void> | null = null;
+  #restUntil = 0;
+  #failure: unknown = null;
+  /** The sessions that could not be read when the index was last completed. */
+  readonly #unread = new Map<string, { readonly code: string; readonly message: string }>();
+  #closed = false;
+
+  constructor(store: JournalStore, options: SearchIndexOptions) {
+    this.#store = store;
+    this.#dialectNamed = options.dialectNamed;
+    this.#disk = options.disk ?? nodeDisk;
+    this.#delayMs = options.delayMs ?? DELAY_MS;
+    this.#patienceMs = options.patienceMs ?? PATIENCE_MS;
+    this.#path = store.searchFile;
+    this.#texts = store.texts ?? null;
+  }
+
+  /** Why the last session that was noted could not be indexed; null if it was. It is no one's error: the next search makes up for it. */
+  get failure(): unknown {
+    return this.#failure;
+  }
+
+  /**
+   * A turn of the session has ended, or it was renamed or deleted: what is new of it is indexed soon, in the background. Returns at once and never throws. What goes wrong (the index is busy, the
+   * disk is full, the process ends first) is left to the next search.
+   */
+  note(id: string): void {
+    if (this.#closed || (this.#path === null && !this.#texts)) return;
+    this.#noted.add(id);
+    this.#schedule();
+  }
+
+  /** Resolves when nothing that was noted waits any more. */
+  async settled(): Promise<void> {
+    while (this.#noted.size > 0 || this.#working) await (this.#working ?? breathe());
+  }
+
+  /**
+   * First completes the index, then yields the hits, a few at a time: sessions in the order of a list, in each its title (`message` is empty), then its messages, the newest first. `wanted` is asked once for each
+   * session with a hit. All the words must stand in one message; the last one may be the beginning of a word. Messages that are hidden from the user are not found.
+   * A session that cannot be read (another user's, of a newer format, damaged beyond reading) is found by what was indexed before, and a message of many megabytes by its beginning: `onIncomplete` is told of these sessions before
+   * the first hit. Throws STORE_CLOSED, and what the store throws.
+   */
+  async *search(
+    text: string,
+    wanted: (session: string) => boolean | Promise<boolean> = () => true,
+    onIncomplete?: OnIncomplete,
+  ): AsyncGenerator<SearchHit, void, undefined> {
+    const query = wordsOf(text);
+    if (query === null) return;
+    let complete: Base | null = null;
+    const ask = <T>(question: (tables: TextTables) => Answer<T>): Promise<T> =>
+      this.#using(async (base) => {
+        // Also in the middle of a search: the file may have been deleted since the last page.
+        if (base !== complete) await this.#heal(base);
+        complete = base;
+        // Nothing here waits for anything but itself: without this, a long answer would keep all else from running.
+        await breathe();
+        return patiently(this.#patienceMs, () => question(base.tables));
+      });
+
+    const found = await ask((tables) => tables.sessionsWith(query));
+    if (onIncomplete) {
+      for (const [id, { code, message }] of this.#unread) if (await wanted(id)) onIncomplete(id, { code, message });
+      const cut = await ask((tables) => tables.cut());
+      for (const id of cut) if (await wanted(id)) onIncomplete(id, null);
+    }
+    for (const session of found) {
+      if (!(await wanted(session))) continue;
+      for (let before: number | null = null, more = true; more; ) {
+        const from: number | null = before;
+        const page: TextFound[] = await ask((tables) => tables.hits(session, query, from, HITS_PER_PAGE));
+        for (const { seq, message, marked } of page) {
+          // A long message has several rows.
+          if (seq === before) continue;
+          before = seq;
+          yield { session, message, excerpt: excerptOf(marked) };
+        }
+        more = page.length === HITS_PER_PAGE;
+      }
+    }
+  }
+
+  /** Ends what is under way; nothing that was noted is waited for. To be called before the store is closed. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#noted.clear();
+    await Promise.allSettled([this.#working, this.#opening]);
+    this.#base?.close();
+    this.#base = null;
+  }
+
+  /** Everything that the store has is in the index, and nothing else. */
+  async #heal(base: Base): Promise<void> {
+    this.#unread.clear();
+    if (base.tables.behind) {
+      const { sessions, gone } = await base.tables.behind();
+      for (const one of sessions) await this.#index(base, one.id, this.#patienceMs, one);
+      for (const id of gone) await base.tables.forget(id);
+      while (await base.tables.sweep()) await breathe();
+      return;
+    }
+    // In one piece: a session that is written to moves to the front, and between two pages it would be passed over.
+    const { sessions } = await this.#store.list();
+    const marks = await patiently(this.#patienceMs, () => base.tables.marks());
+    for (const { id, at, stamp = at, head, unreadable } of sessions) {
+      const mark = marks.get(id);
+      marks.delete(id);
+      if (unreadable) {
+        this.#unread.set(id, unreadable);
+        continue;
+      }
+      // Hits come in the order of a list.
+      const listed = { id, at: stamp, head };
+      if (isFresh(mark, listed, this.#dialectNamed)) continue;
+      await this.#index(base, id, this.#patienceMs, listed);
+      await breathe();
+    }
+    for (const id of marks.keys()) {
+      // Not listed, but there: another process has created it since.
+      if (!(await this.#store.has(id))) await patiently(this.#patienceMs, () => base.tables.forget(id));
+    }
+    while (await patiently(this.#patienceMs, () => base.tables.sweep())) await breathe();
+  }
+
+  async #index(base: Base, id: string, patienceMs: number, listed?: TextBehind): Promise<void> {
+    const source = {
+      store: this.#store,
+      dialectNamed: this.#dialectNamed,
+      patienceMs,
+      isOver: () => this.#closed,
+    };
+    try {
+      await catchUp(source, base, id, listed);
+      this.#unread.delete(id);
+    } catch (error) {
+      if (!(error instanceof Unread)) throw error;
+      if (isHoldfastError(error.cause, "SESSION_NOT_FOUND")) await patiently(patienceMs, () => base.tables.forget(id));
+      // One session that cannot be read does not keep the others from being found. Whoever searches is told.
+      else this.#unread.set(id, error.cause);
+    }
+  }
+
+  #schedule(): void {
+    if (this.#timer || this.#working || this.#noted.size === 0) return;
+    const wait = Math.max(this.#delayMs, this.#restUntil - performance.now());
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      this.#working = this.#work().finally(() => {
+        this.#working = null;
+        if (!this.#closed) this.#schedule();
+      });
+    }, wait);
+    // Nobody's process lives on for the sake of an index.
+    this.#timer.unref();
+  }
+
+  /** Never rejects. */
+  async #work(): Promise<void> {
+    const started = performance.now();
+    const ids = [...this.#noted];
+    this.#noted.clear();
+    this.#failure = null;
+    let base: Base | null = null;
+    try {
+      base = await this.#ready();
+      // An index in memory is for those who search: it is filled when they do.
+      if (base.isFile || base.isInStore) for (const id of ids) await this.#index(base, id, 0);
+    } catch (error) {
+      this.#failure = error;
+      if (base && error instanceof IndexFailure && error.why !== "busy") this.#abandon(base, error, 1);
+    }
+    const now = performance.now();
+    this.#restUntil = now + (now - started) * REST_FACTOR;
+  }
+
+  /** Runs `use` on the index, and again on a new one if this one turns out to be unusable. */
+  async #using<T>(use: (base: Base) => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      const base = await this.#ready();
+      try {
+        return await use(base);
+      } catch (error) {
+        if (base.isInStore && isHoldfastError(error, "STORE_FORBIDDEN") && !this.#closed) {
+          // One who may only read: the answers are the same, from memory.
+          this.#texts = null;
+          if (base === this.#base) this.#base = null;
+          continue;
+        }
+        if (!(error instanceof IndexFailure)) throw error;
+        if (!base.isFile && !this.#closed) throw error.cause;
+        this.#abandon(base, error, tries);
+      }
+    }
+  }
+
+  #abandon(base: Base, { why }: IndexFailure, tries: number): void {
+    // Another search has found out first.
+    if (base !== this.#base) return;
+    const mine = base.isInPlace();
+    base.close();
+    this.#base = null;
+    const path = this.#path;
+    // If it was replaced, the new one is to be tried, whatever was wrong with this one.
+    const hopeless = mine ? why !== "content" || tries > TRIES_MAX : tries > REPLACED_MAX;
+    if (hopeless) this.#path = null;
+    // Damaged; or the disk is full, and the space is for journals. Whoever merely waits for somebody else leaves it alone.
+    if (why !== "busy" && mine && path !== null) removeDatabase(this.#disk, path);
+  }
+
+  #ready(): Promise<Base> {
+    this.#opening ??= this.#open().finally(() => {
+      this.#opening = null;
+    });
+    return this.#opening;
+  }
+
+  async #open(): Promise<Base> {
+    if (this.#closed) throw storeClosed(this.#store.url);
+    if (this.#base?.isInPlace()) return this.#base;
+    this.#base?.close();
+    this.#base = null;
+    const base = await this.#make();
+    if (this.#closed) {
+      base.close();
+      throw storeClosed(this.#store.url);
+    }
+    this.#base = base;
+    return base;
+  }
+
+  async #make(): Promise<Base> {
+    if (this.#texts) return Base.inStore(this.#texts);
+    for (let tries = 1; this.#path !== null; tries++) {
+      const path = this.#path;
+      try {
+        return await patiently(this.#patienceMs, () => Base.inFile(this.#disk, path));
+      } catch (error) {
+        if (!(error instanceof IndexFailure)) throw error;
+        if (error.why !== "content" || tries > TRIES_MAX) this.#path = null;
+        else removeDatabase(this.#disk, path);
+      }
+    }
+    return Base.inMemory();
+  }
+}

@@ -1,0 +1,25 @@
+import { reading } from "../admit/admit.ts";
+import { invalid, turnUnanswered } from "../admit/refusals.ts";
+import type { Conversation } from "../conversation/conversation.ts";
+import type { SessionRecord } from "../conversation/records.ts";
+import { interruptionOf } from "../view/interruption.ts";
+import type { ResumeOptions } from "../view/repairs.ts";
+
+/** Completes an interrupted turn that only lacks its end. Throws TURN_UNANSWERED. */
+export function endAnswered<M>(session: string, conversation: Conversation<M>): SessionRecord[] {
+  const { number, resumes, ended } = conversation.turn!;
+  if (!interruptionOf(conversation)?.answered) throw turnUnanswered(session, number);
+  // Of several ends the first counts: an aborted turn goes on before it ends again.
+  const resumed: SessionRecord[] = ended ? [{ kind: "turn.resumed", turn: number, n: resumes + 1 }] : [];
+  return [...resumed, { kind: "turn.ended", turn: number, outcome: "completed" }];
+}
+
+/** What was given to `resumeTurn`, as it was then (R19). Throws RECORD_INVALID, RECORD_NOT_JSON. */
+export function resumeGiven(options: ResumeOptions): ResumeOptions {
+  const { calls = "close", draft = "discard" } = reading("options", () => ({ ...options }));
+  if (typeof calls !== "function" && calls !== "close" && calls !== "rerun") {
+    throw invalid('`calls` is "close", "rerun", or a function');
+  }
+  if (draft !== "discard" && draft !== "keep") throw invalid('`draft` is "discard" or "keep"');
+  return { calls, draft };
+}

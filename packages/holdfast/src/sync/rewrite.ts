@@ -1,0 +1,356 @@
+import type { StoredMessage } from "../admit/admit.ts";
+import { type Item, isShown } from "../conversation/item.ts";
+import type { Dialect, Entry } from "../dialects/dialect.ts";
+import { encoded, type Given } from "../replace/retained.ts";
+import { around, pairsIn, stepsOf } from "../replace/step-integrity.ts";
+import { type Comparison, type Slot, slotOf } from "./comparison.ts";
+import type { GivenArray } from "./given-array.ts";
+import { add, gapsIn, placesOf } from "./match.ts";
+import type { TurnNow } from "./plan.ts";
+
+/** A new epoch that begins as the array does. */
+export interface Rewrite<M> {
+  /** The messages before this one are carried; those from here on come as new ones. */
+  readonly cut: number;
+  readonly reason: "compaction" | "rewind" | "clear";
+  readonly entries: readonly Given<M>[];
+  /** Entries that take the place of others. */
+  readonly renewed: Renewals;
+  /** For each message before the cut, its place among the entries; null where there is not one for it alone. */
+  readonly places: readonly (number | null)[];
+  /** Those messages, with what is recorded of them until now. */
+  readonly slots: readonly Slot<M>[];
+  /** Of messages that were not recorded before. */
+  readonly added: readonly string[];
+}
+
+export interface RewriteParts<M> {
+  /** What the array was, or should have been. */
+  readonly slots: readonly Slot<M>[];
+  readonly matches: readonly (number | null)[];
+  readonly items: readonly Item<M>[];
+  readonly changed: { readonly isPending: boolean };
+  find(id: string): Item<M> | null;
+  readonly dialect: Dialect<M>;
+  readonly comparison: Comparison<M>;
+  /** While a turn is open, the array is what the model sees of it, and no prompt begins in it. */
+  readonly turnNow: TurnNow;
+  /** From here on the assistant's messages still grow. */
+  readonly growing: number;
+  /** Items with a greater seq were recorded beside the array since it was last synced: it has not dropped them. */
+  readonly seenSeq: number;
+  /** A new entry, like another if it takes the place of that one. */
+  fresh(stored: StoredMessage, like?: Entry<M>): Entry<M>;
+}
+
+/** Which entries take the place of which. */
+export class Renewals {
+  readonly #byOld = new Map<string, string>();
+  readonly #origins = new Map<string, string>();
+
+  constructor(before?: Renewals) {
+    if (before) for (const [old, id] of before.#byOld) this.add(old, id);
+  }
+
+  add(old: string, id: string): void {
+    const origin = this.#origins.get(old) ?? old;
+    this.#origins.set(id, origin);
+    this.#byOld.set(origin, id);
+  }
+
+  /** By the id of the recorded entry, that of the entry in its place. */
+  get byOld(): ReadonlyMap<string, string> {
+    return this.#byOld;
+  }
+}
+
+/** Slots and the items that they show. Where the view joins neighbours, several of one stand for several of the other. */
+interface Group<M> {
+  readonly slots: number[];
+  readonly items: Item<M>[];
+}
+
+interface Kept<M> {
+  readonly given: Given<M>;
+  /** The message of the array that it is. */
+  readonly at: number | null;
+}
+
+/**
+ * The array no longer begins with what is recorded (R14 g). Messages that are known keep their entries, with ids, turns, metadata and marks (P3), and so does what was recorded beside the array behind them: outcomes of tools, what is hidden
+ * from the model. Up to the last known message the array becomes the new epoch; what comes after it is new. Where nothing is known, the last prompt and what follows it is new.
+ */
+export function planRewrite<M>(parts: RewriteParts<M>): Rewrite<M> {
+  const plan = new Plan(parts);
+  plan.carry();
+  plan.keepOthers();
+  plan.unsplit();
+  return plan.done();
+}
+
+/** The same with nothing in it but new entries, whatever the array has torn apart: it is what the model sees. */
+export function tornApart<M>(rewrite: Rewrite<M>, parts: RewriteParts<M>): Rewrite<M> {
+  const renewed = new Renewals(rewrite.renewed);
+  return { ...rewrite, renewed, entries: rewrite.entries.map((given) => renewal(given, parts, renewed)) };
+}
+
+function renewal<M>(
+  { entry, stored }: Given<M>,
+  { find, dialect, fresh }: RewriteParts<M>,
+  renewed: Renewals,
+): Given<M> {
+  const { id, message } = entry!;
+  const redacted = find(id)?.redacted ?? false;
+  const form = stored ?? { stored: encoded(dialect, message), redacted, role: dialect.role(message) };
+  const made = fresh(form, entry!);
+  renewed.add(id, made.id);
+  return { entry: made, stored: form };
+}
+
+class Plan<M> {
+  readonly #parts: RewriteParts<M>;
+  readonly #matches: readonly (number | null)[];
+  /** For each message that is not known, the slot whose place it takes. */
+  readonly #changed: readonly (number | null)[];
+  readonly #cut: number;
+  readonly #kept: Kept<M>[] = [];
+  readonly #ids = new Set<string>();
+  readonly #added = new Set<string>();
+  readonly #renewed = new Renewals();
+
+  constructor(parts: RewriteParts<M>) {
+    this.#parts = parts;
+    this.#matches = parts.matches;
+    this.#changed = changedIn(parts);
+    this.#cut = cutOf(parts, this.#changed);
+  }
+
+  carry(): void {
+    const { slots, items } = this.#parts;
+    const groups = groupsOf(slots, items, new Set([...this.#matches, ...this.#changed]));
+    for (let at = 0; at < this.#cut; at++) {
+      const slot = this.#matches[at]!;
+      const changed = this.#changed[at]!;
+      if (slot !== null) this.#carryKnown(groups.get(slot)!, slot, at);
+      else if (changed !== null) this.#carryChanged(groups.get(changed)!, changed, at);
+      else this.#added.add(this.#fresh(at).id);
+    }
+  }
+
+  #carryKnown(group: Group<M>, slot: number, at: number): void {
+    const { slots } = this.#parts;
+    if (isWhole(group, this.#matches, at)) {
+      if (group.slots[0] !== slot) return;
+      for (const item of group.items) this.#keep(item, item.entry.id === slots[slot]!.id ? at : null);
+    } else if (group.items.length > 0) {
+      // Else it was made up for a view, and is made up again where it is needed.
+      const isMade = group.items.every(({ entry }) => entry.synthetic !== undefined);
+      this.#fresh(at, isMade ? group.items[0]!.entry : undefined);
+    }
+  }
+
+  /** What was recorded beside the old one stays behind the new one: its outcomes, say. */
+  #carryChanged(group: Group<M>, slot: number, at: number): void {
+    const { id } = this.#parts.slots[slot]!;
+    const old = group.slots.length === 1 ? group.items.find(({ entry }) => entry.id === id) : undefined;
+    if (!old) {
+      this.#added.add(this.#fresh(at).id);
+      return;
+    }
+    const { synthetic: _synthetic, incomplete: _incomplete, ...like } = old.entry;
+    for (const item of group.items) {
+      if (item !== old) {
+        this.#keep(item, null);
+        continue;
+      }
+      const made = this.#fresh(at, like);
+      this.#added.add(made.id);
+      this.#renewed.add(old.entry.id, made.id);
+    }
+  }
+
+  #keep(item: Item<M>, at: number | null): void {
+    if (item.superseded || this.#ids.has(item.entry.id)) return;
+    this.#ids.add(item.entry.id);
+    this.#kept.push({ given: { entry: item.entry, stored: null }, at });
+  }
+
+  #fresh(at: number, like?: Entry<M>): Entry<M> {
+    const { comparison, fresh } = this.#parts;
+    const { stored } = comparison.array.held(at);
+    const entry = fresh(stored, like);
+    this.#ids.add(entry.id);
+    this.#kept.push({ given: { entry, stored }, at });
+    return entry;
+  }
+
+  /** What the application could not have dropped: others have recorded it since, or it is the outcome of a call that the array still makes, and has no result for. */
+  keepOthers(): void {
+    const { items, seenSeq, dialect } = this.#parts;
+    const others = items.filter(
+      ({ entry, from }) => !this.#ids.has(entry.id) && (from === "result" || entry.seq > seenSeq),
+    );
+    if (others.length === 0) return;
+    const open = this.#openCalls();
+    for (const item of others) {
+      const { message } = item.entry;
+      const answers = item.from === "result" ? dialect.results(message).map(({ call }) => call) : [];
+      if (item.from === "message" ? isShown(item) : answers.some((call) => (open.get(call) ?? 0) > 0))
+        this.#keep(item, null);
+    }
+  }
+
+  /** How many calls of each id have no result. */
+  #openCalls(): Map<string, number> {
+    const { dialect } = this.#parts;
+    const open = new Map<string, number>();
+    const count = (id: string, by: number): unknown => open.set(id, (open.get(id) ?? 0) + by);
+    for (const { given } of this.#kept) {
+      const { message } = given.entry!;
+      for (const { id } of dialect.calls(message)) count(id, 1);
+      for (const { call } of dialect.results(message)) count(call, -1);
+    }
+    return open;
+  }
+
+  /** Responses and pairs that the array has torn apart are recorded anew, as they are: what is left of a step is no step (R3). */
+  unsplit(): void {
+    const { dialect, find } = this.#parts;
+    const items = around(this.#parts, new Set(this.#kept.map(({ given }) => given.entry!.id)));
+    const steps = [...stepsOf(items).values()].filter((step) => step.length > 1);
+    const pairs = pairsIn(items, dialect);
+    for (let isDone = false; !isDone; ) {
+      const places = new Map(this.#kept.map(({ given }, at) => [given.entry!.id, at]));
+      const apart = new Set<string>();
+      for (const step of steps) {
+        const first = places.get(step[0]!);
+        const isTogether = first !== undefined && step.every((id, n) => places.get(id) === first + n);
+        if (!isTogether) for (const id of step) apart.add(id);
+      }
+      const answered = new Set<string>();
+      for (const { given } of this.#kept) {
+        const { id, message } = given.entry!;
+        if (!find(id)) for (const { call } of dialect.results(message)) answered.add(call);
+      }
+      for (const { item, answer, call } of pairs) {
+        if (!answer) continue;
+        const [caller, result] = [item.entry.id, answer.item.entry.id];
+        if (!places.has(caller) || apart.has(caller)) apart.add(result);
+        else if (!places.has(result) && !answered.has(call.id)) apart.add(caller);
+      }
+      isDone = true;
+      for (const id of apart) {
+        const at = places.get(id);
+        if (at === undefined) continue;
+        const { given, at: of } = this.#kept[at]!;
+        this.#kept[at] = { given: renewal(given, this.#parts, this.#renewed), at: of };
+        isDone = false;
+      }
+    }
+  }
+
+  done(): Rewrite<M> {
+    const { slots, comparison } = this.#parts;
+    const cut = this.#cut;
+    const places: (number | null)[] = new Array(cut).fill(null);
+    for (const [n, { at }] of this.#kept.entries()) if (at !== null) places[at] = n;
+    const before = this.#matches.slice(0, cut);
+    const isPrefix = before.every((slot, at) => slot === at);
+    const ids = new Set(this.#kept.map(({ given }) => given.entry!.id));
+    return {
+      cut,
+      reason: cut === 0 ? "clear" : isPrefix ? "rewind" : "compaction",
+      entries: this.#kept.map(({ given }) => given),
+      renewed: this.#renewed,
+      places,
+      slots: before.map((slot, at) => {
+        const given = comparison.array.objects[at]!;
+        return slotOf(given, slot === null ? comparison.stored(at) : slots[slot]!.recorded, null);
+      }),
+      added: [...this.#added].filter((id) => ids.has(id)),
+    };
+  }
+}
+
+/** Those that make the calls, or answer the ones, of a slot that is not known any more: they have been changed, and stand in its place. */
+function changedIn<M>({ slots, matches, dialect, comparison, growing }: RewriteParts<M>): (number | null)[] {
+  const changed: (number | null)[] = new Array(matches.length).fill(null);
+  for (const { messages, slots: gone } of gapsIn(matches, slots.length)) {
+    const named = messages.flatMap((at) => {
+      const places = at < growing ? placesOf(comparison.array.content(at), dialect) : null;
+      return places && places.calls.length + places.results.length > 0 ? [{ at, places: JSON.stringify(places) }] : [];
+    });
+    const free = new Map<string, number[]>();
+    for (const slot of named.length === 0 ? [] : gone.toReversed()) {
+      add(free, JSON.stringify(placesOf(slots[slot]!.recorded, dialect)), slot);
+    }
+    for (const { at, places } of named) changed[at] = free.get(places)?.pop() ?? null;
+  }
+  return changed;
+}
+
+function cutOf<M>(
+  { comparison: { array }, matches, turnNow, growing }: RewriteParts<M>,
+  changed: readonly (number | null)[],
+): number {
+  const last = matches.findLastIndex((slot, at) => slot !== null || changed[at] !== null);
+  if (turnNow === "none") return Math.max(last + 1, beforeAnyPrompt(array, growing));
+  if (last >= 0) return last + 1;
+  if (turnNow !== "over") return growing;
+  let prompt = array.length - 1;
+  while (prompt >= 0 && array.role(prompt) !== "user") prompt -= 1;
+  while (prompt > 0 && array.role(prompt - 1) === "system") prompt -= 1;
+  return Math.max(prompt, 0);
+}
+
+/** What the assistant has said before there was any turn, a greeting say, and what stands before that. */
+function beforeAnyPrompt<M>(array: GivenArray<M>, growing: number): number {
+  let end = 0;
+  while (end < growing && array.role(end) !== "user") end += 1;
+  while (end > 0 && array.role(end - 1) !== "assistant") end -= 1;
+  return end;
+}
+
+/**
+ * The groups of these slots. Items that no slot shows belong to the one before them; those that may have been joined into slots without an entry, to those.
+ */
+function groupsOf<M>(
+  slots: readonly Slot<M>[],
+  items: readonly Item<M>[],
+  wanted: ReadonlySet<number | null>,
+): Map<number, Group<M>> {
+  let places: Map<string, number> | null = null;
+  const placeOf = (id: string, next: number): number => {
+    // Nearly always they stand as the slots do.
+    if (items[next]?.entry.id === id) return next;
+    places ??= new Map(items.map(({ entry }, at) => [entry.id, at]));
+    return places.get(id) ?? -1;
+  };
+  const groups = new Map<number, Group<M>>();
+  let current: Group<M> | null = { slots: [], items: [] };
+  let next = 0;
+  for (let slot = 0; slot < slots.length; slot++) {
+    const { id } = slots[slot]!;
+    const place = id === null ? -1 : placeOf(id, next);
+    if (place >= next) {
+      for (let at = next; current && at < place; at++) current.items.push(items[at]!);
+      // Before the first one there may be items that are kept from the model.
+      const before: Item<M>[] = current?.slots.length === 0 ? current.items : [];
+      current = wanted.has(slot) || before.length > 0 ? { slots: [slot], items: [...before, items[place]!] } : null;
+      next = place + 1;
+    } else if (current && current.slots.length > 0 && slots[current.slots.at(-1)!]!.id === null) {
+      current.slots.push(slot);
+    } else {
+      current = { slots: [slot], items: current?.slots.length === 0 ? current.items : [] };
+    }
+    if (current) groups.set(slot, current);
+  }
+  for (let at = next; current && at < items.length; at++) current.items.push(items[at]!);
+  return groups;
+}
+
+/** All slots of the group stand side by side in the array, as they did; this one of them at `at`. */
+function isWhole<M>({ slots, items }: Group<M>, matches: readonly (number | null)[], at: number): boolean {
+  const first = at - slots.indexOf(matches[at]!);
+  return items.length > 0 && slots.every((slot, n) => matches[first + n] === slot);
+}

@@ -1,0 +1,358 @@
+import { type Intake, reading, type StoredMessage } from "../admit/admit.ts";
+import { invalid } from "../admit/refusals.ts";
+import { type Taken, taken } from "../admit/to-records.ts";
+import type { Conversation } from "../conversation/conversation.ts";
+import type { SessionRecord } from "../conversation/records.ts";
+import type { Entry } from "../dialects/dialect.ts";
+import { isHoldfastError } from "../errors.ts";
+import { newId } from "../journal/id.ts";
+import { asRecorded, type Given } from "../replace/retained.ts";
+import { Comparison, droppedFrom, slotOf } from "./comparison.ts";
+import { planEdits } from "./edits.ts";
+import { epochOfArray, type Replace, storedIn, turnNow, type WrittenEpoch } from "./epoch.ts";
+import { GivenArray, type SyncOptions } from "./given-array.ts";
+import { own, ownerOf, syncForeign, syncRewrite } from "./owners.ts";
+import { planNew, type SyncStep } from "./plan.ts";
+import { type Difference, RecordedArray } from "./recorded-array.ts";
+import { resumeUnit, startUnit } from "./units.ts";
+
+/** What a sync needs of its session, which alone decides what a turn is. */
+export interface SyncSession<M> {
+  readonly id: string;
+  readonly conversation: Conversation<M>;
+  readonly intake: Intake<M>;
+  /** Throws SESSION_CLOSED. */
+  assertOpen(): void;
+  messages(): readonly M[];
+  /** How often the application has looked at them. */
+  looks(): number;
+  /** Every record of this writer has a greater seq. */
+  since(): number;
+  append(unit: readonly SessionRecord[]): Promise<unknown>;
+  turn(): SyncTurn<M> | null;
+  /** Begins or resumes a turn: `unit` records it. */
+  openTurn(number: number, unit: readonly SessionRecord[]): Promise<unknown>;
+  /** A new epoch has begun or resumed this turn. */
+  adoptTurn(number: number): void;
+  /** A new epoch, at one instant: `build` answers what it holds, and what else is to be recorded with it. */
+  epoch(build: (replaced: Replace<M>) => readonly SessionRecord[]): Promise<void>;
+  /** An empty conversation, in the dialect of this one. */
+  empty(): Conversation<M>;
+}
+
+/** What a sync does with an open turn. */
+export interface SyncTurn<M> {
+  readonly number: number;
+  readonly prompt: Entry<M>;
+  readonly isOver: boolean;
+  draft(): SyncDraft;
+  /** `draft`: the one that these messages finish. */
+  appendTaken(
+    taken: Taken,
+    options: { readonly id?: string; readonly end?: boolean },
+    draft?: SyncDraft,
+  ): Promise<{ readonly ids: readonly string[] }>;
+  /** Messages of this turn are recorded as part of something larger. `write` answers whether one of them takes the place of the draft (R10). */
+  recordedBy(write: () => Promise<boolean>): Promise<void>;
+  /** Its end has been recorded as part of something larger. */
+  wasEnded(): void;
+  end(): Promise<void>;
+}
+
+export interface SyncDraft {
+  readonly id: string;
+  push(delta: { readonly text: string }): void;
+  discard(reason: string): Promise<void>;
+}
+
+type Span = { readonly from: number; readonly to: number };
+
+/** An array that was given to `sync`, as it was then. */
+export interface Arrival<M> {
+  readonly array: GivenArray<M>;
+  readonly open: boolean;
+  readonly rewrite: SyncOptions<M>["rewrite"];
+  readonly key: SyncOptions<M>["key"];
+}
+
+/**
+ * Records an array of messages as it grows (R14). The array is the truth of what the model sees: what it holds is recorded once, and nothing is shown later that it did not hold. That is why a prompt that follows an interrupted turn
+ * gets no boundary here: signed reasoning behind it would be bound to a past without one (R1).
+ */
+export class Sync<M> {
+  readonly #session: SyncSession<M>;
+  readonly #recorded: RecordedArray<M>;
+  #draft: { readonly draft: SyncDraft; readonly turn: SyncTurn<M>; pushed: string } | null = null;
+  /** The objects of the array that was given last, synced or not. */
+  #lastGiven: readonly M[] = [];
+
+  constructor(session: SyncSession<M>) {
+    this.#session = session;
+    this.#recorded = new RecordedArray(session.conversation, {
+      messages: () => session.messages(),
+      looks: () => session.looks(),
+      hasOpenTurn: () => this.#openTurn() !== null,
+    });
+  }
+
+  /** Inside the call. `isToWait`: other calls come first, and the application may go on with its messages meanwhile. Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, RECORD_INVALID, RECORD_NOT_JSON. */
+  taken(given: readonly M[], options: SyncOptions<M>, isToWait: boolean): Arrival<M> {
+    const { open, rewrite, key } = reading("options", () => ({ ...options }));
+    if (rewrite !== undefined && rewrite !== "epoch" && rewrite !== "error") {
+      throw invalid('`rewrite` is "epoch" or "error"');
+    }
+    if (key !== undefined && typeof key !== "function") throw invalid("`key` is a function");
+    const array = new GivenArray(given, this.#session.intake, key);
+    if (isToWait) array.holdSince(this.#lastGiven);
+    this.#lastGiven = array.objects;
+    return { array, open: open === true, rewrite, key };
+  }
+
+  async sync({ array, open, rewrite, key }: Arrival<M>): Promise<{ appended: string[]; epoch: boolean }> {
+    this.#session.assertOpen();
+    const { conversation, intake, id } = this.#session;
+    const recorded = this.#recorded;
+    const comparison = new Comparison(intake, array, key);
+    const isFirst = conversation.turn === null && conversation.items.length === 0;
+    const wasKnown = recorded.isKnown;
+    const looks = this.#session.looks();
+    const difference = recorded.recognise(comparison);
+    // What this session handed out is its own; what was found to be the same may be anybody's.
+    if (difference === null && !wasKnown) for (const object of recorded.handedOut()) own(object, id);
+    // All that is not known is looked at before anything is recorded.
+    array.hold((at) => (difference === null ? at >= recorded.length : difference.matches[at] === null));
+    // Examples that an application gives to all its sessions belong to none of them.
+    const shared = isFirst ? array.objects.findLastIndex((_, at) => array.role(at) === "user") : 0;
+    const appended: string[] = [];
+    let epoch = false;
+    if (difference === null) this.#refuseForeign(array, recorded.length);
+    else {
+      if (rewrite === "error") throw syncRewrite(id, difference.index);
+      this.#refuseForeign(array, 0, difference.matches);
+      if (!wasKnown && rewrite !== "epoch") this.#refuseDropping(difference);
+      const done = await this.#change(difference, comparison, open);
+      epoch = done.epoch;
+      appended.push(...done.ids);
+    }
+    const known = recorded.length;
+    const turn = turnNow(conversation, this.#openTurn() !== null);
+    const steps = planNew(array.contents(known), known, { dialect: conversation.dialect, turn, open });
+    await this.#keepDraft(array, steps);
+    for (const step of steps) {
+      const ids = await this.#do(step, array);
+      appended.push(...ids);
+      for (const n of ids.keys()) {
+        const at = (step as Span).from + n;
+        if (at >= shared) own(array.objects[at], id);
+      }
+    }
+    recorded.synced(looks);
+    return { appended, epoch: epoch || steps.some(({ kind }) => kind === "import") };
+  }
+
+  /** One message of the assistant's is enough: prompts and what the system says may be given to many. */
+  #refuseForeign(array: GivenArray<M>, from: number, matches: Difference<M>["matches"] = []): void {
+    const { id } = this.#session;
+    for (let at = from; at < array.length; at++) {
+      const owner = ownerOf(array.objects[at]);
+      if (owner === null || owner === id || typeof matches[at] === "number") continue;
+      if (array.role(at) === "assistant") throw syncForeign(id, owner, at);
+    }
+  }
+
+  /** An agent that forgot to load the conversation, or has loaded an older one, would clear what is recorded by its first sync. */
+  #refuseDropping({ index, slots, matches }: Difference<M>): void {
+    const dropped = droppedFrom(this.#session.conversation.items, slots, matches);
+    if (dropped > 0) throw syncRewrite(this.#session.id, index, dropped);
+  }
+
+  #openTurn(): SyncTurn<M> | null {
+    const turn = this.#session.turn();
+    return turn && !turn.isOver ? turn : null;
+  }
+
+  async #do(step: SyncStep, array: GivenArray<M>): Promise<readonly string[]> {
+    const { conversation, intake } = this.#session;
+    switch (step.kind) {
+      case "start": {
+        const { unit, ids } = startUnit(conversation, intake, storedIn(array, step));
+        await this.#session.openTurn(conversation.turns + 1, unit);
+        return this.#added(step, array, ids);
+      }
+      case "import": {
+        const entries = conversation.items.map(({ entry }) => asRecorded(entry));
+        const added = storedIn(array, step).map((stored): Given<M> => ({ entry: this.#fresh(stored), stored }));
+        await this.#session.epoch((replaced) => replaced([...entries, ...added], { reason: "import" }));
+        const ids = added.map(({ entry }) => entry!.id);
+        return this.#added(step, array, ids);
+      }
+      case "resume":
+        await this.#session.openTurn(conversation.turns, resumeUnit(conversation, this.#recorded.holdsClosings));
+        this.#recorded.holdsClosings = false;
+        return [];
+      case "append":
+        return this.#added(step, array, await this.#append(array, step));
+      case "draft":
+        this.#push(array, step);
+        return [];
+      case "end":
+        await this.#openTurn()?.end();
+        return [];
+    }
+  }
+
+  #added({ from }: Span, array: GivenArray<M>, ids: readonly string[]): readonly string[] {
+    this.#recorded.add(array, from, ids);
+    return ids;
+  }
+
+  async #append(array: GivenArray<M>, span: Span & { readonly end?: true }): Promise<readonly string[]> {
+    const turn = this.#openTurn()!;
+    const draft = this.#draftFor(turn, array, span);
+    const end = span.end === true;
+    const given = taken(storedIn(array, span));
+    if (!draft) {
+      const { ids } = await turn.appendTaken(given, { end });
+      if (given.isAnswer) this.#draft = null;
+      return ids;
+    }
+    try {
+      const { ids } = await turn.appendTaken(given, { end }, draft);
+      this.#draft = null;
+      return ids;
+    } catch (error) {
+      // Its words did not survive an append that failed, or another draft: the message itself is here.
+      if (!isHoldfastError(error, "DRAFT_DISCARDED")) throw error;
+      const { ids } = await turn.appendTaken(given, { id: draft.id, end });
+      this.#draft = null;
+      return ids;
+    }
+  }
+
+  /** The draft that these messages finish. */
+  #draftFor(turn: SyncTurn<M> | null, array: GivenArray<M>, span: Span): SyncDraft | null {
+    const draft = this.#draft;
+    if (!draft || draft.turn !== turn || array.role(span.from) !== "assistant") return null;
+    return this.#textOf(array, span).startsWith(draft.pushed) ? draft.draft : null;
+  }
+
+  #push(array: GivenArray<M>, span: Span): void {
+    const turn = this.#openTurn()!;
+    const text = this.#textOf(array, span);
+    let draft = this.#draft;
+    if (!draft || draft.turn !== turn || !text.startsWith(draft.pushed)) {
+      draft = { draft: turn.draft(), turn, pushed: "" };
+      this.#draft = draft;
+    }
+    if (text.length > draft.pushed.length) draft.draft.push({ text: text.slice(draft.pushed.length) });
+    draft.pushed = text;
+  }
+
+  /** The message that grew is gone from the array: so are its words. */
+  async #keepDraft(array: GivenArray<M>, steps: readonly SyncStep[]): Promise<void> {
+    const draft = this.#draft;
+    if (!draft) return;
+    const at = this.#recorded.length;
+    const first = steps.find((step): step is SyncStep & Span => "from" in step);
+    const isThere = first?.from === at && array.role(at) === "assistant";
+    if (isThere && draft.turn === this.#openTurn()) return;
+    this.#draft = null;
+    await draft.draft.discard("it is no longer in the messages");
+  }
+
+  #textOf(array: GivenArray<M>, { from, to }: Span): string {
+    const { dialect } = this.#session.conversation;
+    const texts = [];
+    for (let at = from; at < to; at++) texts.push(dialect.text(array.content(at)));
+    return texts.filter((text) => text !== "").join("\n");
+  }
+
+  /** Makes what is recorded what the array is: by edits where little has changed, else by a new epoch. Either is one unit: a kill finds the old conversation or the new one. */
+  async #change(
+    difference: Difference<M>,
+    comparison: Comparison<M>,
+    open: boolean,
+  ): Promise<{ ids: readonly string[]; epoch: boolean }> {
+    const { conversation } = this.#session;
+    const { array } = comparison;
+    let growing = array.length;
+    while (open && growing > 0 && array.role(growing - 1) === "assistant") growing -= 1;
+    const edits = planEdits({ ...difference, conversation, comparison, growing, newId });
+    if (edits) {
+      await this.#session.append(edits.records);
+      this.#recorded.take(edits.slots);
+      return { ids: edits.added, epoch: false };
+    }
+    // It is written later, and holds all of the array.
+    array.hold(() => true);
+    const turn = this.#openTurn();
+    let written: WrittenEpoch<M> | null = null;
+    const write = async (): Promise<boolean> => {
+      await this.#session.epoch((replaced) => {
+        written = this.#epoch(difference, comparison, { growing, open, turn }, replaced);
+        return written.records;
+      });
+      return written!.hasAnswer;
+    };
+    await (turn ? turn.recordedBy(write) : write());
+    return { ids: this.#settle(written!, array, turn), epoch: true };
+  }
+
+  #epoch(
+    difference: Difference<M>,
+    comparison: Comparison<M>,
+    { growing, open, turn }: { growing: number; open: boolean; turn: SyncTurn<M> | null },
+    replaced: Replace<M>,
+  ): WrittenEpoch<M> {
+    const { conversation, intake } = this.#session;
+    const { items, dialect, changed } = conversation;
+    return epochOfArray(
+      {
+        ...difference,
+        ...{ conversation, comparison, intake, items, dialect, changed, growing, open },
+        ahead: this.#session.empty(),
+        turn: turn && { number: turn.number, prompt: turn.prompt.id },
+        turnNow: turnNow(conversation, turn !== null),
+        seenSeq: this.#recorded.seenSeq,
+        holdsClosings: this.#recorded.holdsClosings,
+        since: this.#session.since(),
+        find: (id) => conversation.find(id),
+        fresh: (stored, like) => this.#fresh(stored, like),
+        draftFor: (span) => this.#draftFor(turn, comparison.array, span)?.id,
+      },
+      replaced,
+    );
+  }
+
+  #settle(written: WrittenEpoch<M>, array: GivenArray<M>, turn: SyncTurn<M> | null): readonly string[] {
+    const { conversation, id: session } = this.#session;
+    const { plan, ids, opened, isTurnOver, hasAnswer } = written;
+    const slots = plan.slots.map(({ given, recorded }, at) => {
+      const place = plan.places[at] ?? null;
+      const id = place === null ? null : plan.entries[place]!.entry!.id;
+      return slotOf(given, (id === null ? null : conversation.find(id)?.entry.message) ?? recorded, id);
+    });
+    this.#recorded.take(slots);
+    this.#recorded.add(array, plan.cut, ids);
+    this.#recorded.holdsClosings = false;
+    for (const n of ids.keys()) own(array.objects[plan.cut + n], session);
+    if (hasAnswer) this.#draft = null;
+    if (isTurnOver) turn?.wasEnded();
+    if (opened !== null) this.#session.adoptTurn(opened);
+    return [...plan.added, ...ids];
+  }
+
+  #fresh(stored: StoredMessage, like?: Entry<M>): Entry<M> {
+    const { intake, conversation } = this.#session;
+    const { head: seq, turns } = conversation;
+    const id = newId();
+    const { turn = turns, metadata = {}, model, synthetic, incomplete } = like ?? {};
+    const at = like?.at ?? new Date().toISOString();
+    return {
+      ...{ id, seq, at, turn, step: id, message: intake.decoded(stored), metadata },
+      ...(model === undefined ? {} : { model }),
+      ...(synthetic === undefined ? {} : { synthetic }),
+      ...(incomplete ? { incomplete } : {}),
+    };
+  }
+}

@@ -1,0 +1,80 @@
+import type { Intake, StoredMessage } from "../admit/admit.ts";
+import { itemsFrom, taken } from "../admit/to-records.ts";
+import type { Conversation } from "../conversation/conversation.ts";
+import type { SessionRecord } from "../conversation/records.ts";
+import { howOf, openCalls } from "../view/interruption.ts";
+import { liveClosings } from "../view/messages.ts";
+import { CALLS, closing, leaveTurn } from "../view/repairs.ts";
+
+/** Records that count together, and the ids of the messages among them. */
+export interface Unit {
+  readonly unit: readonly SessionRecord[];
+  readonly ids: readonly string[];
+}
+
+/**
+ * The unit of a prompt that an array brings, with what stands before it for it. Calls of the turn before are closed, unless the array holds their results. There is no boundary, and what had been streamed
+ * is kept for people only: the array holds neither, and the model is asked with the array. Shown later, they would stand before reasoning that was signed without them (R1).
+ */
+export function startUnit<M>(conversation: Conversation<M>, intake: Intake<M>, prompt: readonly StoredMessage[]): Unit {
+  const { dialect } = conversation;
+  const number = conversation.turns + 1;
+  const { ids, records } = itemsFrom(conversation, intake, taken(prompt), { turn: number });
+  const asked = prompt.findIndex(({ role }) => role === "user");
+  const results = prompt.flatMap((message) => dialect.results(intake.decoded(message)));
+  const answered = new Set(results.map(({ call }) => call));
+  const unit: SessionRecord[] = leaveTurn(conversation);
+  unit.push(...closings(conversation, answered), ...cutOffWords(conversation));
+  unit.push({ kind: "turn.started", turn: number, prompt: ids[Math.max(asked, 0)]! }, ...records);
+  return { unit, ids };
+}
+
+/**
+ * The last turn goes on, with what the array has behind it. It may have been completed: the items of one response can come one by one. `close`: the array holds the results that the view made up for calls
+ * without one; else those calls stay open for the results that the array is to bring.
+ */
+export function resumeUnit<M>(conversation: Conversation<M>, close: boolean): readonly SessionRecord[] {
+  const turn = conversation.turn!;
+  const { number, resumes } = turn;
+  const n = howOf(turn).kind === "completed" ? resumes : resumes + 1;
+  return [...(close ? closings(conversation, new Set()) : []), { kind: "turn.resumed", turn: number, n }];
+}
+
+/**
+ * Messages of the open turn. Before an answer that is not part of the same response, calls without a result are closed in the words that the model was shown (R1). `since`: what was started after this seq runs now. `id`: that
+ * of the draft that the answer was streamed into.
+ */
+export function appendUnit<M>(
+  conversation: Conversation<M>,
+  intake: Intake<M>,
+  messages: readonly StoredMessage[],
+  { since, id }: { readonly since: number; readonly id?: string | undefined },
+): Unit {
+  const { turns: turn, section } = conversation;
+  const given = taken(messages);
+  const { ids, records } = itemsFrom(conversation, intake, given, { turn, ...(id === undefined ? {} : { id }) });
+  const entries = given.isAnswer && section.isClosed ? liveClosings(conversation, since) : [];
+  return { unit: entries.length > 0 ? [{ kind: "repair", turn, entries }, ...records] : records, ids };
+}
+
+/** In the words that the view of the interrupted turn shows. */
+function closings<M>(conversation: Conversation<M>, answered: ReadonlySet<string>): SessionRecord[] {
+  const { turn, dialect } = conversation;
+  if (!turn) return [];
+  const how = howOf(turn);
+  const entries = openCalls(conversation).flatMap((call) =>
+    CALLS[call.state].close === "close" && !answered.has(call.id) ? closing(dialect, call, how) : [],
+  );
+  return entries.length > 0 ? [{ kind: "repair", turn: turn.number, entries }] : [];
+}
+
+/** What had been streamed of an answer that never came. */
+function cutOffWords<M>({ turn, dialect, draft }: Conversation<M>): SessionRecord[] {
+  const words = draft ? dialect.incomplete(draft.content.text) : null;
+  if (!turn || !draft || words === null || howOf(turn).kind === "completed") return [];
+  const message = dialect.encode ? dialect.encode(words) : (words as never);
+  const { id } = draft;
+  const metadata = { hiddenFromModel: true };
+  const { number } = turn;
+  return [{ kind: "message", id, turn: number, step: id, message, metadata, synthetic: "draft", incomplete: true }];
+}

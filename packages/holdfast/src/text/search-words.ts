@@ -1,0 +1,134 @@
+/**
+ * Text as the index keeps it, queries as FTS5 reads them, and excerpts as people see them. All pure.
+ *
+ * The tokenizer is `unicode61`: words are runs of letters and digits, without regard to case and diacritics. It takes a run of Chinese or Japanese for one
+ * word. The `trigram` tokenizer finds any part of a word, but nothing shorter than three characters (most Chinese words have two), in an index three times as
+ * large, and "cat" would find "concatenate". So in scripts that are written without spaces, and in Korean, whose words carry their particles, each
+ * character is made a word of its own, and a query in them is a phrase: any part of a word is found, from one character on.
+ */
+
+import type { TextQuery } from "../journal/texts.ts";
+
+/** Parts the characters of such scripts. It is no letter, takes no room, and is taken out again from excerpts. */
+const GAP = "\u200B";
+const SCRIPTS = ["Han", "Hiragana", "Katakana", "Hangul", "Thai", "Lao", "Khmer", "Myanmar"];
+/** The long-vowel marks of kana belong to no script. */
+const UNSPACED = `[${SCRIPTS.map((script) => `\\p{sc=${script}}`).join("")}\\u30FC\\uFF70]`;
+const HAS_UNSPACED = new RegExp(UNSPACED, "u");
+const BETWEEN_UNSPACED = new RegExp(`(?<=${UNSPACED})(?=\\S)|(?<=\\S)(?=${UNSPACED})`, "gu");
+
+/** What would move a terminal's cursor, or turn the order of what is shown around it (C25). */
+const HARMFUL = /[\p{Cc}\p{Bidi_Control}]/gu;
+const REPLACEMENT = "\uFFFD";
+
+/** What `unicode61` makes words of. */
+const IN_WORDS = /[\p{L}\p{N}\p{Co}]/u;
+const QUERY_WORDS_MAX = 256;
+
+const STRETCH_CHARS = 32 * 1024;
+/** A word that is longer than this may be cut in two. */
+const OVERLAP_CHARS = 256;
+
+/** Stand around a hit in what SQLite answers: no text in the index has them. */
+export const HIT_BEGINS = "\u0001";
+export const HIT_ENDS = "\u0002";
+const EXCERPT_CHARS = 200;
+const BEFORE_HIT_CHARS = 60;
+
+/** On one line, harmless to show, and with its words apart. */
+export function searchable(text: string): string {
+  const line = text.toWellFormed().normalize("NFC").replace(/\s+/g, " ").trim().replace(HARMFUL, REPLACEMENT);
+  return HAS_UNSPACED.test(line) ? line.replace(BETWEEN_UNSPACED, GAP) : line;
+}
+
+/** The words of a text that is looked for, the last of them perhaps unfinished; null if there is no word in it. Words after the 256th are not looked for. */
+export function wordsOf(text: string): TextQuery | null {
+  const words = searchable(text)
+    .split(" ")
+    .filter((word) => IN_WORDS.test(word))
+    .slice(0, QUERY_WORDS_MAX);
+  const last = words.pop();
+  return last === undefined ? null : [...new Set(words), last];
+}
+
+/**
+ * The same as FTS5 reads it. Each is quoted, so that nothing that a user types is syntax: what stands between the letters of one (`foo_bar`, `src/index.ts`) makes a phrase of it.
+ */
+export function ftsOf(words: TextQuery): string {
+  return `${words.map((word) => `"${word.replaceAll('"', '""')}"`).join(" ")}*`;
+}
+
+/**
+ * The words around a hit, where most of what was looked for stands together; not many of them, however long one is. `marked` is a text of the index with marks around each hit. (FTS5 has
+ * a function for that, whose time grows with the square of the number of hits: seconds, for a common word in a long message.)
+ */
+export function excerptOf(marked: string): string {
+  const { line, hits } = readMarks(marked.replaceAll(GAP, ""));
+  if (line.length <= EXCERPT_CHARS) return line;
+  const first = hits[bestOf(hits)] ?? { from: 0, to: 0 };
+  let from = Math.max(0, Math.min(first.from - BEFORE_HIT_CHARS, line.length - EXCERPT_CHARS));
+  let to = Math.min(line.length, from + EXCERPT_CHARS);
+  // Not in the middle of a word, where that can be helped.
+  const begins = from === 0 ? 0 : line.indexOf(" ", from) + 1;
+  if (begins > 0 && begins <= first.from) from = begins;
+  const ends = line.lastIndexOf(" ", to);
+  if (to < line.length && ends > Math.max(from, first.to)) to = ends;
+  const cut = line.slice(from, to).replace(/^[\uDC00-\uDFFF]|[\uD800-\uDBFF]$/g, "");
+  return `${from > 0 ? "…" : ""}${cut}${to < line.length ? "…" : ""}`;
+}
+
+interface Hit {
+  readonly from: number;
+  readonly to: number;
+  readonly word: string;
+}
+
+function readMarks(marked: string): { readonly line: string; readonly hits: readonly Hit[] } {
+  const hits: Hit[] = [];
+  const parts = marked.split(HIT_BEGINS);
+  const lines = [parts[0] ?? ""];
+  let length = lines[0]!.length;
+  for (const part of parts.slice(1)) {
+    const end = part.indexOf(HIT_ENDS);
+    hits.push({ from: length, to: length + end, word: part.slice(0, end).toLowerCase() });
+    lines.push(part.slice(0, end), part.slice(end + HIT_ENDS.length));
+    length += part.length - HIT_ENDS.length;
+  }
+  return { line: lines.join(""), hits };
+}
+
+/** The hit that has the most different words behind it, itself counted, that still fit into an excerpt. */
+function bestOf(hits: readonly Hit[]): number {
+  const words = new Map<string, number>();
+  const count = (word: string, by: number): void => {
+    const times = (words.get(word) ?? 0) + by;
+    if (times === 0) words.delete(word);
+    else words.set(word, times);
+  };
+  let best = 0;
+  let most = 0;
+  let next = 0;
+  for (const [i, { from, word }] of hits.entries()) {
+    for (; next < hits.length && (next <= i || hits[next]!.to <= from + EXCERPT_CHARS - BEFORE_HIT_CHARS); next++)
+      count(hits[next]!.word, 1);
+    if (words.size > most) [best, most] = [i, words.size];
+    count(word, -1);
+  }
+  return best;
+}
+
+/**
+ * A long text in pieces that cost little each (C28): to index, and to take an excerpt from. All the words of a query must stand in one of them. They are cut
+ * at white space; where there is none, they overlap.
+ */
+export function* stretchesOf(text: string): Generator<string> {
+  let from = 0;
+  while (text.length - from > STRETCH_CHARS) {
+    const end = from + STRETCH_CHARS;
+    const space = text.lastIndexOf(" ", end);
+    const spaced = space > end - OVERLAP_CHARS;
+    yield text.slice(from, spaced ? space : end);
+    from = spaced ? space + 1 : end - OVERLAP_CHARS;
+  }
+  yield text.slice(from);
+}

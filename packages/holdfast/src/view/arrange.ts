@@ -1,0 +1,58 @@
+import type { Conversation } from "../conversation/conversation.ts";
+import { isShown } from "../conversation/item.ts";
+import { deepFreeze } from "../conversation/snapshot.ts";
+import type { Entry } from "../dialects/dialect.ts";
+import { isWellFormed, wellFormed } from "../text/well-formed.ts";
+
+export interface ViewParts<M> {
+  /** What will come behind it. */
+  readonly next: "prompt" | "model";
+  /** Entries that are made up for this view, behind all others. */
+  readonly made: readonly Entry<M>[];
+  /** Steps that cannot be shown. */
+  readonly without: ReadonlySet<string>;
+}
+
+/** The conversation as the model is to see it: what is shown, arranged by the dialect (P4, R1). */
+export function arranged<M>(conversation: Conversation<M>, { next, made, without }: ViewParts<M>): readonly M[] {
+  const { items, dialect, changed } = conversation;
+  const entries: Entry<M>[] = [];
+  for (let i = 0; i < items.length; i++) {
+    const item = items[i]!;
+    if (isShown(item) && (without.size === 0 || !without.has(item.entry.step))) entries.push(item.entry);
+  }
+  for (const entry of made) entries.push(entry);
+  const messages = deepFreeze(dialect.arrange(entries, { ...changed.seen(items), next }));
+  const isFit = conversation.isWellFormed && made.every(({ message }) => isWellFormed(message));
+  return isFit ? messages : Object.freeze(messages.map(sent));
+}
+
+const copies = new WeakMap<object, object>();
+const originals = new WeakMap<object, object>();
+
+/** What a model is given of a message, which is frozen: the message itself, or a copy without half a character, and always the same copy. */
+function sent<M>(message: M): M {
+  if (typeof message !== "object" || message === null) return wellFormed(message);
+  const known = copies.get(message);
+  if (known) return known as M;
+  const copy = deepFreeze(wellFormed(message));
+  copies.set(message, copy);
+  if (copy !== message) originals.set(copy, message);
+  return copy;
+}
+
+/** The message that a view was made of, if it shows a copy of it. */
+export function originalOf<M>(message: M): M {
+  const original = typeof message === "object" && message !== null ? originals.get(message) : undefined;
+  return (original as M | undefined) ?? message;
+}
+
+/** Whether a request with what is shown would end with words of the model's (R2). Looks at no more than it must. */
+export function endsWithAnswer<M>(conversation: Conversation<M>): boolean {
+  const { section, dialect } = conversation;
+  const shown = section.items.filter(isShown).map(({ entry }) => entry);
+  // Where the live end has nothing to send, what is before it is the end.
+  const messages = dialect.arrange(shown, { changedAt: null, next: "model" });
+  const last = messages.at(-1) ?? arranged(conversation, { next: "model", made: [], without: new Set() }).at(-1);
+  return last !== undefined && dialect.role(last) === "assistant";
+}

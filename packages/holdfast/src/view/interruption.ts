@@ -1,0 +1,149 @@
+import type { Conversation } from "../conversation/conversation.ts";
+import type { DraftContent } from "../conversation/draft-state.ts";
+import type { ToolProcess } from "../conversation/records.ts";
+import { recordsStarts, type TurnState } from "../conversation/turn-state.ts";
+import type { Entry } from "../dialects/dialect.ts";
+import { endsWithAnswer } from "./arrange.ts";
+import type { How } from "./model-words.ts";
+
+export interface OpenCall {
+  readonly id: string;
+  /** The message that makes it; null if the process died before that was recorded. */
+  readonly message: string | null;
+  readonly name: string;
+  readonly input: unknown;
+  readonly startedAt?: string;
+  readonly replay?: "never" | "safe";
+  readonly child?: string;
+  /** Where it was said to run (`turn.toolProcess`): it may still run there. */
+  readonly process?: ToolProcess;
+  readonly state: "never-started" | "outcome-unknown" | "unrecorded" | "awaiting" | "provider";
+}
+
+export interface Interruption<M> {
+  readonly turn: number;
+  readonly startedAt: string;
+  readonly lastAt: string;
+  /** How often it was resumed already: a supervisor stops at a poisoned turn (R16). */
+  readonly resumes: number;
+  readonly prompt: Entry<M>;
+  /**
+   * The model had answered, no call is open, and the turn neither failed nor waits: only its end is missing. Do not ask the
+   * model again: `session.endTurn()` ends it as completed, and so does the next `startTurn`.
+   */
+  readonly answered: boolean;
+  readonly how:
+    | { readonly kind: "killed" }
+    | { readonly kind: "signal"; readonly signal: string }
+    | { readonly kind: "aborted"; readonly by: string; readonly reason?: string }
+    | { readonly kind: "failed"; readonly error: string }
+    | { readonly kind: "suspended"; readonly reason: string };
+  /** What had been streamed. `gap`: a piece was lost to damage, and the text is cut there. */
+  readonly draft: DraftContent | null;
+  readonly calls: readonly OpenCall[];
+}
+
+/** A call without a result, and where it stands. */
+export interface FoundCall extends OpenCall {
+  readonly index: number;
+  /** The seq of its start. */
+  readonly startedSeq?: number;
+  /** What a person decided of it; not there if nobody has. */
+  readonly approved?: boolean;
+}
+
+/** How a turn came to its end, or did not. */
+export function howOf<M>({ ended, suspended, signal }: TurnState<M>): How {
+  if (ended?.outcome === "aborted") {
+    const { by = "", reason } = ended;
+    return reason === undefined ? { kind: "aborted", by } : { kind: "aborted", by, reason };
+  }
+  if (ended?.outcome === "failed") return { kind: "failed", error: ended.error ?? "" };
+  if (ended) return { kind: "completed" };
+  if (suspended) return { kind: "suspended", reason: suspended.reason };
+  if (signal?.error !== undefined) return { kind: "failed", error: signal.error };
+  return signal ? { kind: "signal", signal: signal.signal } : { kind: "killed" };
+}
+
+/** The calls at the end of the conversation that have no result, in their order. */
+export function openCalls<M>({ section, runs, turn }: Conversation<M>): FoundCall[] {
+  const isRecorded = turn !== null && recordsStarts(turn);
+  const waiting = new Set(turn?.suspended?.calls);
+  const found: FoundCall[] = [];
+  for (const { item, index, call, answer, approved } of section.calls) {
+    if (answer) continue;
+    const { id, name, input, by, awaiting } = call;
+    const message = item.entry.id;
+    const run = runs.of(message, index);
+    // Nobody has decided, or has decided that it is not to run.
+    const isWaiting = approved === null ? awaiting === true || waiting.has(id) : !approved;
+    // The starts of earlier turns are forgotten: of their calls nothing can be said (R5).
+    const isKnown = isRecorded && item.entry.turn === turn.number;
+    const unstarted = isWaiting ? "awaiting" : isKnown ? "never-started" : "unrecorded";
+    const state = by === "provider" ? "provider" : run ? "outcome-unknown" : unstarted;
+    const started = run ? { startedAt: run.at, startedSeq: run.seq, replay: run.replay ?? ("never" as const) } : {};
+    const child = run?.child ? { child: run.child } : {};
+    const process = run?.process ? { process: run.process } : {};
+    found.push({
+      id,
+      message,
+      index,
+      name,
+      input,
+      state,
+      ...started,
+      ...child,
+      ...process,
+      ...(approved === null ? {} : { approved }),
+    });
+  }
+  return found;
+}
+
+/** Without what only this room knows. */
+export function openCall({ index: _index, startedSeq: _seq, approved: _approved, ...call }: FoundCall): OpenCall {
+  return call;
+}
+
+/** Tools that were started while the call itself was never recorded (R9). */
+function strayCalls<M>({ runs }: Conversation<M>): OpenCall[] {
+  return runs.strays.map(({ call, name, input, at, replay, child, process }) => ({
+    id: call,
+    message: null,
+    name,
+    input,
+    startedAt: at,
+    replay: replay ?? ("never" as const),
+    ...(child ? { child } : {}),
+    ...(process ? { process } : {}),
+    state: "outcome-unknown" as const,
+  }));
+}
+
+/** What was in flight when the last turn was cut off (P5). Null if it completed, or was left for another. */
+export function interruptionOf<M>(conversation: Conversation<M>): Interruption<M> | null {
+  const { turn } = conversation;
+  if (!turn) return null;
+  const how = howOf(turn);
+  if (how.kind === "completed") return null;
+  const { number, startedAt, lastAt, resumes, prompt } = turn;
+  const open = openCalls(conversation);
+  const draft = conversation.draft?.content ?? null;
+  const calls = [...open.map(openCall), ...strayCalls(conversation)];
+  // An application that says that the turn failed, or waits, says that its answer is not the last word.
+  const isOpenEnded = turn.ended?.outcome === "failed" || (turn.suspended !== null && !turn.ended);
+  const answered = !isOpenEnded && calls.length === 0 && endOf(conversation, open, draft) === "answered";
+  return { turn: number, startedAt, lastAt, resumes, prompt, answered, how, draft, calls };
+}
+
+/** What stands at the end of a turn that did not complete: the rows of the table in SESSIONS.md. */
+export type End = "completed" | "answered" | "draft" | "draft behind an answer" | "cut";
+
+export function endOf<M>(conversation: Conversation<M>, open: readonly FoundCall[], draft: DraftContent | null): End {
+  const { turn, dialect } = conversation;
+  if (!turn || howOf(turn).kind === "completed") return "completed";
+  // What counts is how the request would end, not what is recorded (R2).
+  const isAnswered = open.length === 0 && endsWithAnswer(conversation);
+  if (draft && dialect.incomplete(draft.text) !== null) return isAnswered ? "draft behind an answer" : "draft";
+  return isAnswered ? "answered" : "cut";
+}

@@ -1,0 +1,97 @@
+import { oneLine } from "../text/one-line.ts";
+import type { Interruption, OpenCall } from "./interruption.ts";
+
+/**
+ * What is put into words for the model is bounded: an SDK's error may hold pages, and each call that was left open says it again. What is longer is cut between characters and ends with "…"; the whole is in the
+ * journal.
+ */
+const REASON_CHARS = 300;
+/** Of a name: who stopped the turn, a signal, a tool. */
+const NAME_CHARS = 80;
+/** So many tools are named; the others are counted. */
+const NAMES_MAX = 20;
+
+/** Why something happened, as the model is told. */
+export function reasonWords(reason: string): string {
+  return oneLine(reason, REASON_CHARS);
+}
+
+function nameWords(name: string): string {
+  return oneLine(name, NAME_CHARS);
+}
+
+/** What the model is told of an interruption, in words. Recorded with the repair that says them, so that a later release may word it better (R1). */
+export type How = Interruption<unknown>["how"] | { readonly kind: "completed" };
+
+/** What happened to the turn. */
+export function because(how: How): string {
+  switch (how.kind) {
+    case "killed":
+      return "the process died";
+    case "signal":
+      return how.signal.startsWith("SIG")
+        ? `the process was ended by ${nameWords(how.signal)}`
+        : `the process ended (${nameWords(how.signal)})`;
+    case "aborted":
+      return `${nameWords(how.by) || "the application"} stopped it${how.reason ? ` (${reasonWords(how.reason)})` : ""}`;
+    case "failed":
+      return `it failed${how.error ? ` (${reasonWords(how.error)})` : ""}`;
+    case "suspended":
+      return `it waited for a person (${reasonWords(how.reason)})`;
+    case "completed":
+      return "the turn had ended";
+  }
+}
+
+/** The result of a call that has none. */
+export function closingWords(state: OpenCall["state"], how: How): string {
+  switch (state) {
+    case "never-started":
+      return `Not run: ${because(how)} before this call was started. It never started: it is safe to run it.`;
+    case "unrecorded":
+      return `No result was recorded: ${because(how)}. This call may have run: check before repeating it.`;
+    case "awaiting":
+      return "This call was not approved, and did not run.";
+    case "outcome-unknown":
+    case "provider":
+      if (how.kind === "aborted")
+        return `Was running when ${because(how)}: it may have taken effect. Check before repeating it.`;
+      return `Started, then ${because(how)}: outcome unknown. It may have taken effect: check before repeating it.`;
+  }
+}
+
+/** The same while the turn goes on. */
+export function runningWords(isRunning: boolean): string {
+  return isRunning ? "Still running: there is no result yet." : "Not run yet: there is no result.";
+}
+
+/** Before a new prompt. */
+export function boundaryWords(how: How, tools: ToolNames, isCutOff: boolean): string {
+  const cut = isCutOff ? " The last answer was cut off." : "";
+  return `[The turn before this was interrupted: ${because(how)}. It was not completed.${cut}${toolWords(tools)}]`;
+}
+
+/** Before the model is asked to go on with the turn itself. */
+export function goOnWords(how: How, tools: ToolNames, isCutOff: boolean): string {
+  const cut = isCutOff ? " The answer above was cut off." : "";
+  return `[This turn was interrupted: ${because(how)}.${cut}${toolWords(tools)} Go on with the task from here.]`;
+}
+
+/** Tools whose calls were lost. */
+export interface ToolNames {
+  readonly started: readonly string[];
+  readonly ended: readonly string[];
+}
+
+function toolWords({ started, ended }: ToolNames): string {
+  const parts: string[] = [];
+  if (started.length > 0) parts.push(` Started, with an unknown outcome: ${listed(started)}. Check before repeating.`);
+  if (ended.length > 0) parts.push(` Run to its end, but the call is not recorded: ${listed(ended)}.`);
+  return parts.join("");
+}
+
+function listed(names: readonly string[]): string {
+  const shown = names.slice(0, NAMES_MAX).map((name) => nameWords(name) || "a tool without a name");
+  const rest = names.length - shown.length;
+  return rest > 0 ? `${shown.join(", ")}, and ${rest} more` : shown.join(", ");
+}

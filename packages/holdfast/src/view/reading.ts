@@ -1,0 +1,141 @@
+import type { Attributes } from "../conversation/attributes.ts";
+import type { Conversation, Queued } from "../conversation/conversation.ts";
+import { deepFreeze } from "../conversation/snapshot.ts";
+import type { Usage } from "../conversation/usage.ts";
+import type { Entry } from "../dialects/dialect.ts";
+import type { Holder, Recovery } from "../journal/contract.ts";
+import { handedOut } from "./handed-out.ts";
+import { type Interruption, interruptionOf } from "./interruption.ts";
+import { type Life, messagesOf } from "./messages.ts";
+import { unsentIn } from "./unsent.ts";
+
+/** What a journal folds into. */
+export interface Reading<M> {
+  readonly id: string;
+  /** For the model: accepted by its provider as it stands, whatever happened (P4), and only growing at its end (R1). Frozen: copy before you change it. */
+  readonly messages: readonly M[];
+  /** For people: one for each recorded message and each recorded result, in order, with what is hidden, replaced, late or made up marked as such. */
+  readonly entries: readonly Entry<M>[];
+  /** What was in flight when the last turn was cut off (P5); null if it completed, or is running. */
+  readonly interruption: Interruption<M> | null;
+  /** Prompts that wait for their turn. */
+  readonly queue: readonly Queued<M>[];
+  /** All turns together. */
+  readonly usage: Usage;
+  /** By the number of the turn: those of the current epoch. */
+  readonly usageByTurn: ReadonlyMap<number, Usage>;
+  /** What was wrong with the journal when it was opened, and what was done about it. */
+  readonly recovery: Recovery;
+  /** Who writes to it now. */
+  readonly holder: Holder | null;
+  readonly attributes: Attributes;
+  /**
+   * What is recorded and in no request, because its provider would refuse it there, in words for a developer: reasoning without its encrypted content or its signature, say. Empty if all is well. Each is
+   * also a warning of Node's (`process.emitWarning`, code `HOLDFAST_UNSENT`), once in a process.
+   */
+  readonly warnings: readonly string[];
+}
+
+/** What a conversation looks like from outside. Everything is made when it is asked for, and kept until the conversation changes. */
+export class View<M> implements Omit<Reading<M>, "id" | "recovery" | "holder"> {
+  readonly #conversation: Conversation<M>;
+  readonly #life: () => Life;
+  readonly #cache = new Map<string, { readonly version: string; readonly value: unknown }>();
+
+  constructor(conversation: Conversation<M>, life: () => Life) {
+    this.#conversation = conversation;
+    this.#life = life;
+  }
+
+  get messages(): readonly M[] {
+    return this.#handedOut(this.shown);
+  }
+  /** The same as they are here, for comparing. */
+  get shown(): readonly M[] {
+    return this.#kept("messages", () => messagesOf(this.#conversation, this.#life()));
+  }
+  get entries(): readonly Entry<M>[] {
+    return this.#handedOut(
+      this.#kept("entries", () => Object.freeze(this.#conversation.items.map(({ entry }) => entry))),
+    );
+  }
+  get interruption(): Interruption<M> | null {
+    return this.#handedOut(
+      this.#kept("interruption", () =>
+        this.#life().kind === "live" ? null : deepFreeze(interruptionOf(this.#conversation)),
+      ),
+    );
+  }
+  get queue(): readonly Queued<M>[] {
+    return this.#handedOut(this.#kept("queue", () => Object.freeze(this.#conversation.queue)));
+  }
+  get usage(): Usage {
+    return deepFreeze(this.#conversation.usage);
+  }
+  get usageByTurn(): ReadonlyMap<number, Usage> {
+    return this.#kept("usageByTurn", () => new Map(deepFreeze([...this.#conversation.usageByTurn])));
+  }
+  get attributes(): Attributes {
+    return this.#kept("attributes", () => deepFreeze(this.#conversation.attributes));
+  }
+  get warnings(): readonly string[] {
+    const { items, dialect } = this.#conversation;
+    return this.#kept("warnings", () => Object.freeze(unsentIn(items, dialect)));
+  }
+
+  /** Only a dialect that decodes can have made bytes. */
+  #handedOut<T>(value: T): T {
+    return this.#conversation.dialect.decode ? handedOut(value) : value;
+  }
+
+  #kept<T>(name: string, make: () => T): T {
+    const version = `${this.#conversation.version} ${this.#life().kind}`;
+    const kept = this.#cache.get(name);
+    if (kept?.version === version) return kept.value as T;
+    const value = make();
+    this.#cache.set(name, { version, value });
+    return value;
+  }
+}
+
+/** A look at a session from outside. */
+export function readingOf<M>(
+  id: string,
+  conversation: Conversation<M>,
+  found: { readonly recovery: Recovery; readonly holder: Holder | null },
+): Reading<M> {
+  const { turn } = conversation;
+  // Whoever holds it works on the turn that is open: that one is running, not interrupted.
+  const isRunning = found.holder !== null && turn !== null && turn.ended === null && turn.suspended === null;
+  const life: Life = isRunning ? { kind: "live", since: 0 } : { kind: "still" };
+  const view = new View(conversation, () => life);
+  return {
+    id,
+    recovery: found.recovery,
+    holder: found.holder,
+    get messages() {
+      return view.messages;
+    },
+    get entries() {
+      return view.entries;
+    },
+    get interruption() {
+      return view.interruption;
+    },
+    get queue() {
+      return view.queue;
+    },
+    get usage() {
+      return view.usage;
+    },
+    get usageByTurn() {
+      return view.usageByTurn;
+    },
+    get attributes() {
+      return view.attributes;
+    },
+    get warnings() {
+      return view.warnings;
+    },
+  };
+}

@@ -1,0 +1,191 @@
+import type { Conversation } from "../conversation/conversation.ts";
+import type { RepairEntry, SessionRecord } from "../conversation/records.ts";
+import type { Dialect, Entry, Outcome } from "../dialects/dialect.ts";
+import {
+  type End,
+  endOf,
+  type FoundCall,
+  howOf,
+  interruptionOf,
+  type OpenCall,
+  openCall,
+  openCalls,
+} from "./interruption.ts";
+import { boundaryWords, closingWords, goOnWords, type How } from "./model-words.ts";
+
+export interface ResumeOptions {
+  /**
+   * What becomes of calls without a result. "close" (default): the model is told how far each came. "rerun": those that are safe to run again (never started, or recorded as `replay: "safe"`) stay open, in `turn.open`.
+   * A function decides for each: close it, keep it open, or give its outcome.
+   */
+  readonly calls?: "close" | "rerun" | ((call: OpenCall) => "close" | "keep" | Outcome);
+  /** The words that had been streamed. "discard" (default): the request is the one that died. "keep": they are shown as an incomplete message; calls before it are closed, since no result can follow it. */
+  readonly draft?: "discard" | "keep";
+}
+
+/** How a turn that has no end is left behind by another: completed, if only its end is missing. */
+export function leaveTurn<M>(conversation: Conversation<M>): SessionRecord[] {
+  const { turn } = conversation;
+  if (!turn || turn.ended) return [];
+  const outcome = interruptionOf(conversation)?.answered ? "completed" : "left";
+  return [{ kind: "turn.ended", turn: turn.number, outcome }];
+}
+
+interface Ending {
+  /** The streamed text is shown as an incomplete message. */
+  readonly incomplete: boolean;
+  /** A message in the user's role that tells of the interruption. */
+  readonly boundary: boolean;
+}
+
+/** With a new prompt (P), with `resumeTurn` (R), and with `resumeTurn({ draft: "keep" })`. Where tools were started whose calls are lost, there is always a boundary: it names them. */
+export const ENDINGS: { readonly [E in End]: { readonly P: Ending; readonly R: Ending; readonly keep: Ending } } = {
+  completed: {
+    P: { incomplete: false, boundary: false },
+    R: { incomplete: false, boundary: false },
+    keep: { incomplete: false, boundary: false },
+  },
+  answered: {
+    P: { incomplete: false, boundary: false },
+    R: { incomplete: false, boundary: true },
+    keep: { incomplete: false, boundary: true },
+  },
+  draft: {
+    P: { incomplete: true, boundary: true },
+    R: { incomplete: false, boundary: false },
+    keep: { incomplete: true, boundary: true },
+  },
+  "draft behind an answer": {
+    P: { incomplete: true, boundary: true },
+    R: { incomplete: false, boundary: true },
+    keep: { incomplete: true, boundary: true },
+  },
+  cut: {
+    P: { incomplete: false, boundary: true },
+    R: { incomplete: false, boundary: false },
+    keep: { incomplete: false, boundary: false },
+  },
+};
+
+/** What becomes of a call without a result: with a new prompt or "close", and with "rerun". */
+export const CALLS: {
+  readonly [S in OpenCall["state"]]: {
+    readonly close: "close" | "leave";
+    readonly rerun: "close" | "leave" | "keep" | "keep if safe";
+  };
+} = {
+  "never-started": { close: "close", rerun: "keep" },
+  unrecorded: { close: "close", rerun: "close" },
+  "outcome-unknown": { close: "close", rerun: "keep if safe" },
+  awaiting: { close: "close", rerun: "close" },
+  provider: { close: "leave", rerun: "leave" },
+};
+
+/** What is to be recorded before a new prompt. */
+export function repairForPrompt<M>(conversation: Conversation<M>): RepairEntry[] {
+  const { turn } = conversation;
+  const how: How = turn ? howOf(turn) : { kind: "completed" };
+  const open = openCalls(conversation);
+  const closed = open.flatMap((call) =>
+    CALLS[call.state].close === "close" ? closing(conversation.dialect, call, how) : [],
+  );
+  return [...closed, ...endings(conversation, open, "P", how)];
+}
+
+/** What is to be recorded before the turn goes on: what is closed, and what the application says of the outcome of others. */
+export interface ResumePlan {
+  readonly entries: RepairEntry[];
+  readonly outcomes: { readonly call: FoundCall; readonly outcome: Outcome }[];
+}
+
+export function planResume<M>(
+  conversation: Conversation<M>,
+  { calls = "close", draft = "discard" }: ResumeOptions,
+): ResumePlan {
+  const { turn } = conversation;
+  const how: How = turn ? howOf(turn) : { kind: "completed" };
+  const open = openCalls(conversation);
+  const entries: RepairEntry[] = [];
+  const outcomes: { call: FoundCall; outcome: Outcome }[] = [];
+  const ending = endings(conversation, open, draft === "keep" ? "keep" : "R", how);
+  // Behind words of the model's no call can get its result any more (R1): without one, its step would be left out.
+  const isFrozen = ending.some(({ incomplete }) => incomplete);
+  for (const call of open) {
+    const decided = decide(call, calls);
+    if (decided === "close" || (decided === "keep" && isFrozen)) {
+      entries.push(...closing(conversation.dialect, call, how));
+    } else if (typeof decided === "object") outcomes.push({ call, outcome: decided });
+  }
+  entries.push(...ending);
+  return { entries, outcomes };
+}
+
+function decide(call: FoundCall, calls: NonNullable<ResumeOptions["calls"]>): "close" | "keep" | "leave" | Outcome {
+  if (call.state === "provider") return "leave";
+  if (typeof calls === "function") return calls(openCall(call));
+  const row = CALLS[call.state][calls];
+  if (row === "keep if safe") return call.replay === "safe" ? "keep" : "close";
+  return row;
+}
+
+/** The result that says how far a call came. None where it cannot be phrased: then its step is left out (R8). */
+export function closing<M>(dialect: Dialect<M>, call: FoundCall, how: How): RepairEntry[] {
+  return closed(dialect, call, closingWords(call.state, how), call.state);
+}
+
+/** Its id depends on the call alone: the same before and after it is recorded (R1). */
+export function closed<M>(dialect: Dialect<M>, call: FoundCall, words: string, synthetic: string): RepairEntry[] {
+  const denied = call.approved === false ? { denied: true } : {};
+  const message = dialect.result({ id: call.id, name: call.name, ...denied }, { error: words });
+  if (message === null || call.message === null) return [];
+  const stored = dialect.encode ? dialect.encode(message) : (message as RepairEntry["message"]);
+  const place = { message: call.message, index: call.index };
+  return [{ id: `${call.message}~${call.index}`, message: stored, synthetic, call: place }];
+}
+
+function endings<M>(
+  conversation: Conversation<M>,
+  open: readonly FoundCall[],
+  row: "P" | "R" | "keep",
+  how: How,
+): RepairEntry[] {
+  const { dialect, turn, runs } = conversation;
+  const draft = conversation.draft?.content ?? null;
+  const tools = { started: runs.strays.map(({ name }) => name), ended: runs.endedStrays.map(({ name }) => name) };
+  const ending = ENDINGS[endOf(conversation, open, draft)][row];
+  const encoded = (message: M): RepairEntry["message"] =>
+    dialect.encode ? dialect.encode(message) : (message as RepairEntry["message"]);
+  const entries: RepairEntry[] = [];
+  const incomplete = ending.incomplete && draft ? dialect.incomplete(draft.text) : null;
+  if (draft && incomplete !== null) {
+    entries.push({ id: draft.id, message: encoded(incomplete), synthetic: "draft", incomplete: true });
+  }
+  const isNamed = tools.started.length + tools.ended.length > 0;
+  if (turn && (ending.boundary || isNamed)) {
+    const words =
+      row === "P" ? boundaryWords(how, tools, incomplete !== null) : goOnWords(how, tools, incomplete !== null);
+    const id = `${turn.prompt.id}~${row === "P" ? "end" : turn.resumes + 1}`;
+    entries.push({ id, message: encoded(dialect.boundary(words)), synthetic: "boundary" });
+  }
+  return entries;
+}
+
+/** A repair entry as it will look once it is recorded. */
+export function madeEntry<M>(
+  { dialect, head, at, turns }: Conversation<M>,
+  { id, message, synthetic, incomplete, call }: RepairEntry,
+): Entry<M> {
+  const decoded = dialect.decode ? dialect.decode(message) : (message as M);
+  return {
+    id,
+    seq: head,
+    at,
+    turn: turns,
+    step: id,
+    message: decoded,
+    metadata: {},
+    synthetic,
+    ...(incomplete ? { incomplete } : {}),
+    ...(call ? { call } : {}),
+  };
+}
