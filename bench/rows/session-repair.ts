@@ -1,7 +1,8 @@
 import { type AnthropicMessage, dialects, type JournalRecord } from "holdfast";
 import { Conversation } from "../../packages/holdfast/src/conversation/conversation.ts";
+import { interruptionOf } from "../../packages/holdfast/src/view/interruption.ts";
 import { messagesOf } from "../../packages/holdfast/src/view/messages.ts";
-import { interruptionOf, repairForPrompt } from "../../packages/holdfast/src/view/repairs.ts";
+import { repairForPrompt } from "../../packages/holdfast/src/view/repairs.ts";
 import type { Bench } from "../bench.ts";
 import type { Results } from "../figure.ts";
 import { makeConversation } from "../messages.ts";
@@ -60,7 +61,7 @@ function repair({ records, closes }: Cut): number {
   for (const record of parsed) conversation.add(record);
   const interruption = interruptionOf(conversation);
   const repaired = repairForPrompt(conversation);
-  const seen = messagesOf(conversation, { kind: "still" });
+  const seen = messagesOf(conversation, { kind: "idle" });
   const ms = performance.now() - start;
   const closed = repaired.filter(({ call }) => call !== undefined).length;
   if (interruption?.calls.length !== closes || closed !== closes || seen.length === 0) {

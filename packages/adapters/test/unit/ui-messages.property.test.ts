@@ -2,7 +2,7 @@ import { type ModelMessage, readUIMessageStream, type UIMessage, type UIMessageC
 import fc from "fast-check";
 import type { Reading } from "holdfast";
 import { expect, test } from "vitest";
-import { interruptionOf } from "../../../holdfast/src/view/repairs.ts";
+import { interruptionOf } from "../../../holdfast/src/view/interruption.ts";
 import { seedOf } from "../../../holdfast/test/seed.ts";
 import { voices } from "../../../holdfast/test/unit/dialect-voices.ts";
 import { anyRecords } from "../../../holdfast/test/unit/fold-arbitraries.ts";

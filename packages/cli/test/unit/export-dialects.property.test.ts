@@ -32,7 +32,7 @@ const names = Object.keys(dialects) as DialectName[];
 /** As the sessions layer shows it: repaired, and with a prompt behind it, unless it ends with results and the model is asked as it stands. */
 function shown({ dialect }: Voice, entries: readonly Entry<unknown>[], prompted: boolean): readonly unknown[] {
   const repaired = [...entries];
-  for (const { call, answer } of pair(repaired, dialect).sections.at(-1)!.calls) {
+  for (const { call, answer } of pair(repaired, dialect).exchanges.at(-1)!.calls) {
     const message = answer || call.by === "provider" ? null : dialect.result(call, { error: "outcome unknown" });
     if (message) repaired.push(entry(message, repaired.length, { synthetic: "outcome-unknown" }));
   }

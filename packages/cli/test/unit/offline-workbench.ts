@@ -4,7 +4,7 @@ import type {
   LanguageModelV4Message,
   LanguageModelV4Prompt,
 } from "@ai-sdk/provider";
-import { boundaryWords, closingWords, goOnWords, type How } from "../../../holdfast/src/view/model-words.ts";
+import { boundaryWords, goOnWords, type How, resultWords } from "../../../holdfast/src/view/model-words.ts";
 import { SUMMARISE } from "../../src/agent/compaction.ts";
 import { type MadeCall, type Reply, replyTo } from "../../src/models/offline/reply.ts";
 
@@ -200,14 +200,14 @@ function killed(
     const content = reply.calls.map((call) => {
       switch (below(4)) {
         case 0:
-          return result(call, { type: "error-text", value: closingWords("never-started", how) });
+          return result(call, { type: "error-text", value: resultWords("never-started", how) });
         case 1:
-          return result(call, { type: "error-text", value: closingWords("outcome-unknown", how) });
+          return result(call, { type: "error-text", value: resultWords("outcome-unknown", how) });
         case 2:
           outputOf(bench, call);
           return result(call, {
             type: "error-text",
-            value: closingWords(below(2) === 0 ? "outcome-unknown" : "unrecorded", how),
+            value: resultWords(below(2) === 0 ? "outcome-unknown" : "unrecorded", how),
           });
         default:
           return result(call, outputOf(bench, call));

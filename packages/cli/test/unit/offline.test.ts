@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { LanguageModelV4Message, LanguageModelV4Prompt, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { stepCountIs, streamText } from "ai";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { boundaryWords, closingWords } from "../../../holdfast/src/view/model-words.ts";
+import { boundaryWords, resultWords } from "../../../holdfast/src/view/model-words.ts";
 import { SUMMARISE } from "../../src/agent/compaction.ts";
 import { isWindowError } from "../../src/models/explain.ts";
 import { ABILITIES } from "../../src/models/offline/kinds/words.ts";
@@ -139,13 +139,13 @@ describe("after an interruption", () => {
     messages = [...messages, ...answered(look, outputOf(bench, look.calls[0]!))];
     const edit = replyTo(request(messages));
     expect(called(edit)).toEqual(["edit a.txt"]);
-    const doubt = closingWords("outcome-unknown", { kind: "killed" });
+    const doubt = resultWords("outcome-unknown", { kind: "killed" });
     messages = [...messages, ...answered(edit, { type: "error-text", value: doubt })];
     expect(called(replyTo(request(messages)))).toEqual(["read a.txt"]);
   });
 
   test("C4: a command in doubt is not run twice, unless that does no harm", () => {
-    const doubt = { type: "error-text", value: closingWords("outcome-unknown", { kind: "killed" }) } as const;
+    const doubt = { type: "error-text", value: resultWords("outcome-unknown", { kind: "killed" }) } as const;
     for (const [prompt, again] of [
       ["run git push", []],
       ["run echo x >> log", []],
@@ -162,7 +162,7 @@ describe("after an interruption", () => {
 
   test("a call that never started is simply made", () => {
     const messages: LanguageModelV4Prompt = [user("run git push")];
-    const value = closingWords("never-started", { kind: "signal", signal: "SIGHUP" });
+    const value = resultWords("never-started", { kind: "signal", signal: "SIGHUP" });
     const reply = replyTo(
       request([...messages, ...answered(replyTo(request(messages)), { type: "error-text", value })]),
     );
@@ -179,7 +179,7 @@ describe("after an interruption", () => {
     const end = replyTo(
       request([
         ...before,
-        ...answered(next, { type: "error-text", value: closingWords("awaiting", { kind: "killed" }) }),
+        ...answered(next, { type: "error-text", value: resultWords("awaiting", { kind: "killed" }) }),
       ]),
     );
     expect(end.calls).toEqual([]);
@@ -255,7 +255,7 @@ describe("after an interruption", () => {
 
   test("a new prompt leaves the old task; `continue` takes it up", () => {
     const old: LanguageModelV4Prompt = [user("write a.txt: x")];
-    const doubt = closingWords("outcome-unknown", { kind: "killed" });
+    const doubt = resultWords("outcome-unknown", { kind: "killed" });
     const cut = [
       ...old,
       ...answered(replyTo(request(old)), { type: "error-text", value: doubt }),

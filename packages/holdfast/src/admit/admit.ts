@@ -18,7 +18,7 @@ export interface StoredMessage {
 const WORDS_CHARS_MAX = 1024 * 1024;
 
 /** What everything passes on its way into the journal: a snapshot, the dialect's check, its encoding, redaction. */
-export class Intake<M> {
+export class Admission<M> {
   readonly dialect: Dialect<M>;
   readonly redactor: Redactor | null;
 

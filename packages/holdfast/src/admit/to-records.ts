@@ -4,7 +4,7 @@ import type { Usage } from "../conversation/usage.ts";
 import type { Metadata } from "../dialects/dialect.ts";
 import { newId } from "../journal/id.ts";
 import { snapshot } from "../journal/plain.ts";
-import { found, type Intake, readable, type StoredMessage, unfit } from "./admit.ts";
+import { type Admission, found, readable, type StoredMessage, unfit } from "./admit.ts";
 import { messageIdTaken, queueUnknown } from "./refusals.ts";
 
 export interface AppendOptions {
@@ -38,7 +38,7 @@ export interface Items {
 type Given<M> = M | readonly M[] | Queued<M>;
 
 /** What the application gave, in the form that the journal keeps. */
-export interface Taken {
+export interface AdmittedMessages {
   readonly stored: readonly StoredMessage[];
   /** The id of the prompt in the queue that it is. */
   readonly queued: string | null;
@@ -49,17 +49,17 @@ export interface Taken {
 }
 
 /** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. What the caller changes later changes nothing of it (R19). */
-export function takenIn<M>(intake: Intake<M>, given: Given<M>): Taken {
+export function admitMessages<M>(admission: Admission<M>, given: Given<M>): AdmittedMessages {
   const { messages, queued } = readable("message", undefined, () => listed<M>(given));
   if (messages.length === 0) throw unfit("there is no message in it");
   const isAlone = !Array.isArray(given);
-  return taken(
-    messages.map((message, index) => intake.message(message, isAlone ? undefined : index)),
+  return toAdmitted(
+    messages.map((message, index) => admission.message(message, isAlone ? undefined : index)),
     queued,
   );
 }
 
-export function taken(stored: readonly StoredMessage[], queued: string | null = null): Taken {
+export function toAdmitted(stored: readonly StoredMessage[], queued: string | null = null): AdmittedMessages {
   const prompt = stored.length === 1 ? 0 : stored.findIndex(({ role }) => role === "user");
   return { stored, queued, isAnswer: stored.some(({ role }) => role === "assistant"), prompt: Math.max(0, prompt) };
 }
@@ -70,7 +70,7 @@ function listed<M>(given: Given<M>): { messages: readonly M[]; queued: string | 
 }
 
 /** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
-export function optionsTaken<M>(intake: Intake<M>, given: AppendOptions | undefined | null): AppendOptions {
+export function admitOptions<M>(admission: Admission<M>, given: AppendOptions | undefined | null): AppendOptions {
   if (given === undefined || given === null) return NO_OPTIONS;
   const { id, metadata, model, usage } = readable("options", undefined, () => {
     const { id, metadata, model, usage } = given;
@@ -82,16 +82,16 @@ export function optionsTaken<M>(intake: Intake<M>, given: AppendOptions | undefi
   }
   return {
     ...(id === undefined ? {} : { id }),
-    ...(metadata === undefined || metadata === null ? {} : { metadata: intake.metadata(metadata) }),
+    ...(metadata === undefined || metadata === null ? {} : { metadata: admission.metadata(metadata) }),
     ...(model === undefined ? {} : { model }),
-    ...(usage === undefined || usage === null ? {} : { usage: usageTaken(usage) }),
+    ...(usage === undefined || usage === null ? {} : { usage: admitUsage(usage) }),
   };
 }
 
 const NO_OPTIONS: AppendOptions = {};
 
 /** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
-export function usageTaken(usage: Usage): Usage {
+export function admitUsage(usage: Usage): Usage {
   const copy: unknown = readable("usage", undefined, () => snapshot(usage, "usage"));
   if (typeof copy === "object" && copy !== null && !Array.isArray(copy)) return copy;
   throw unfit(`usage is an object, and not ${found(usage)}`);
@@ -100,24 +100,24 @@ export function usageTaken(usage: Usage): Usage {
 /**
  * The records of one or several messages, which count together (R3). `options` are taken as well. Throws MESSAGE_UNFIT, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN.
  */
-export function itemsFrom<M>(
+export function toRecords<M>(
   conversation: Conversation<M>,
-  intake: Intake<M>,
-  taken: Taken,
+  admission: Admission<M>,
+  admitted: AdmittedMessages,
   options: AppendOptions & { readonly turn: number },
 ): Items {
   const { turn, usage } = options;
-  const queued = taken.queued === null ? null : conversation.queued(taken.queued);
-  const stored = queued ? [intake.message(queued.prompt)] : taken.stored;
-  const given = options.id ?? taken.queued;
+  const queued = admitted.queued === null ? null : conversation.queued(admitted.queued);
+  const stored = queued ? [admission.message(queued.prompt)] : admitted.stored;
+  const given = options.id ?? admitted.queued;
   const first = given ?? newId();
   const ids = stored.length === 1 ? [first] : stored.map((_, index) => (index === 0 ? first : `${first}.${index}`));
   // Only an id that was given can be one that is known.
   if (given !== null) {
     assertId(given);
-    const known = knownOf(conversation, intake, ids, stored);
+    const known = knownOf(conversation, admission, ids, stored);
     if (known) return { ids, records: [], known };
-    if (taken.queued !== null && !queued) throw queueUnknown(taken.queued);
+    if (admitted.queued !== null && !queued) throw queueUnknown(admitted.queued);
     if (!queued && conversation.queued(given)) throw messageIdTaken(given, "a prompt in the queue has this id");
   }
 
@@ -144,14 +144,14 @@ function isQueued<M>(given: unknown): given is Queued<M> {
 
 function knownOf<M>(
   conversation: Conversation<M>,
-  intake: Intake<M>,
+  admission: Admission<M>,
   ids: readonly string[],
   stored: readonly StoredMessage[],
 ): Appended | null {
   const found = ids.map((id) => conversation.find(id));
   if (found.every((item) => item === null)) return null;
   for (const [index, item] of found.entries()) {
-    if (!item || !intake.same(item.entry.message, stored[index]!)) throw messageIdTaken(ids[index]!);
+    if (!item || !admission.same(item.entry.message, stored[index]!)) throw messageIdTaken(ids[index]!);
   }
   return { id: ids[0]!, ids: [...ids], seq: found[0]!.entry.seq };
 }

@@ -3,13 +3,13 @@ import { HoldfastError } from "../errors.ts";
 import type { JournalRecord, Json } from "../journal/record.ts";
 import type { Attributes } from "./attributes.ts";
 import { type DraftState, Drafts } from "./draft-state.ts";
-import type { Section } from "./exchange.ts";
+import type { Exchange } from "./exchange.ts";
 import type { Item } from "./item.ts";
-import type { ChangedPast } from "./pending-edits.ts";
+import type { PendingEdits } from "./pending-edits.ts";
 import { isKnownKind, storedRecord } from "./record-schema.ts";
 import type * as records from "./records.ts";
 import { deepFreeze } from "./snapshot.ts";
-import { Runs, sameCalls } from "./tool-starts.ts";
+import { sameCalls, ToolStarts } from "./tool-starts.ts";
 import { Transcript } from "./transcript.ts";
 import { endTurn, resumeTurn, type TurnState, turnFrom, type Writer } from "./turn-state.ts";
 import { addUsage, type Usage } from "./usage.ts";
@@ -43,7 +43,7 @@ export class Conversation<M> {
   #notes = new Map<string, Json>();
   #usage: Usage = {};
   #usageByTurn = new Map<number, Usage>();
-  #runs = new Runs();
+  #toolStarts = new ToolStarts();
   #turns = 0;
   #turn: TurnState<M> | null = null;
   #drafts = new Drafts();
@@ -89,11 +89,11 @@ export class Conversation<M> {
   get isWellFormed(): boolean {
     return this.#said.isWellFormed;
   }
-  get section(): Section<M> {
-    return this.#said.section;
+  get exchange(): Exchange<M> {
+    return this.#said.exchange;
   }
-  get runs(): Runs {
-    return this.#runs;
+  get toolStarts(): ToolStarts {
+    return this.#toolStarts;
   }
   get turns(): number {
     return this.#turns;
@@ -117,7 +117,7 @@ export class Conversation<M> {
   get writer(): Writer {
     return this.#writer;
   }
-  get changed(): ChangedPast<M> {
+  get changed(): PendingEdits<M> {
     return this.#said.changed;
   }
   /** The seq of the first record of the epoch before, if the replacement can still be undone. */
@@ -195,7 +195,7 @@ export class Conversation<M> {
         break;
       case "tool.started":
         if (record.intents === true) this.#writer.intents = true;
-        this.#runs.start(record);
+        this.#toolStarts.start(record);
         break;
       case "tool.process":
         this.#runsIn(record);
@@ -282,9 +282,9 @@ export class Conversation<M> {
     this.#usage = checkpoint.usage;
     this.#usageByTurn = new Map(checkpoint.usageByTurn);
     this.#drafts = new Drafts(checkpoint.draft);
-    this.#runs = new Runs();
+    this.#toolStarts = new ToolStarts();
     for (const started of checkpoint.started) {
-      this.#runs.start({ ...started, at: started.startedAt, seq: started.startedSeq ?? 0 });
+      this.#toolStarts.start({ ...started, at: started.startedAt, seq: started.startedSeq ?? 0 });
     }
     const { turn } = checkpoint;
     this.#turn = turn ? turnFrom(turn, this.#writer, this.#promptOf(turn.prompt, seq, turn.startedAt)) : null;
@@ -308,7 +308,7 @@ export class Conversation<M> {
       case "turn.resumed":
         resumeTurn(turn, record.n, this.#writer);
         this.#drafts.drop();
-        this.#runs.forgetStrays();
+        this.#toolStarts.forgetEarlyStarts();
         this.#undo = null;
         return;
       case "turn.suspended":
@@ -337,7 +337,7 @@ export class Conversation<M> {
       signal: null,
     };
     this.#drafts = new Drafts();
-    this.#runs = new Runs();
+    this.#toolStarts = new ToolStarts();
     this.#undo = null;
     this.#said.settle();
   }
@@ -365,42 +365,42 @@ export class Conversation<M> {
 
   /** Tools that started while the stream still ran (R9). */
   #adopt({ id: message, message: said }: Entry<M>): void {
-    if (!this.#runs.hasStrays) return;
+    if (!this.#toolStarts.hasEarlyStarts) return;
     for (const [index, { id, by }] of this.dialect.calls(said).entries()) {
-      const ended = by === "agent" ? this.#runs.adopt(id, message, index) : null;
+      const ended = by === "agent" ? this.#toolStarts.adopt(id, message, index) : null;
       if (ended) this.#ended({ ...ended, message, index });
     }
   }
 
   /** What was started for a call belongs to the message that makes the same call in the place of the one that made it: it has not run less for that (P5). */
   #moveStarts({ ids, shown }: records.EditRecord): void {
-    const starts = ids.flatMap((id) => (this.#runs.hasStarts(id) ? (this.#said.find(id)?.entry ?? []) : []));
+    const starts = ids.flatMap((id) => (this.#toolStarts.hasStarts(id) ? (this.#said.find(id)?.entry ?? []) : []));
     const made = starts.length === 0 ? [] : shown.flatMap(({ id }) => this.#said.find(id)?.entry ?? []);
     for (const was of starts) {
       for (const is of made) {
-        for (const [index, place] of sameCalls(this.dialect, was, is)) this.#runs.move(was.id, index, place);
+        for (const [index, place] of sameCalls(this.dialect, was, is)) this.#toolStarts.move(was.id, index, place);
       }
     }
   }
 
   #runsIn({ call, message = null, index = 0, pid, started, group }: records.ToolProcessRecord): void {
     const process = { pid, started, ...(group ? { group } : {}) };
-    if (message !== null) this.#runs.runsIn(process, message, index);
-    else if (!this.#runs.strayRunsIn(process, call)) {
-      const open = this.#said.section.open(call);
-      if (open) this.#runs.runsIn(process, open.item.entry.id, open.index);
+    if (message !== null) this.#toolStarts.runsIn(process, message, index);
+    else if (!this.#toolStarts.earlyStartRunsIn(process, call)) {
+      const open = this.#said.exchange.open(call);
+      if (open) this.#toolStarts.runsIn(process, open.item.entry.id, open.index);
     }
   }
 
   #ended(record: Stamped<records.ToolEnded>): void {
     const { message = null, index = 0 } = record;
-    if (message === null && this.#runs.endStray(record)) return;
-    const open = message === null ? this.#said.section.open(record.call) : null;
+    if (message === null && this.#toolStarts.endEarlyStart(record)) return;
+    const open = message === null ? this.#said.exchange.open(record.call) : null;
     const place =
       message !== null ? { message, index } : open ? { message: open.item.entry.id, index: open.index } : null;
     // It ran, whether or not there are words for what it came to.
-    if (this.#said.result(record, place) && place) this.#runs.end(place.message, place.index);
-    else if (place && !this.#said.find(record.id)) this.#runs.startUnlessKnown({ ...record, ...place });
+    if (this.#said.result(record, place) && place) this.#toolStarts.end(place.message, place.index);
+    else if (place && !this.#said.find(record.id)) this.#toolStarts.startUnlessKnown({ ...record, ...place });
   }
 
   #used({ turn, usage }: records.UsageRecord): void {

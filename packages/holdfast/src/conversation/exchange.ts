@@ -8,10 +8,10 @@ const NONE: readonly never[] = [];
 /** Up to here, looking through them is faster than an index. */
 const FEW = 8;
 
-/** A call of the section. */
-export interface SectionCall<M> {
+/** A call of the exchange. */
+export interface ExchangeCall<M> {
   readonly item: Item<M>;
-  /** Which of the section's messages makes it, and as its how many-eth call. */
+  /** Which of the exchange's messages makes it, and as its how many-eth call. */
   readonly entry: number;
   readonly index: number;
   readonly call: FoundCall;
@@ -25,7 +25,7 @@ export interface SectionCall<M> {
  * The live end of a conversation: the assistant's last messages in a row, and what came behind them. Only here may a result still be placed: once the assistant has spoken again, the past
  * is frozen (R1). Kept up as records come, so that an append costs the same whatever the length. It pairs as `pair` does for the view, message by message.
  */
-export class Section<M> {
+export class Exchange<M> {
   #items: readonly Item<M>[] = NONE;
   readonly #dialect: Dialect<M> & Pick<Reader<M>, "interleaved">;
   /** The ids of all calls of the agent's that were made before. */
@@ -33,14 +33,14 @@ export class Section<M> {
   /** Withdrawn items that still stand in the list: taken out when somebody looks. */
   readonly #withdrawn = new Set<Item<M>>();
   #count = 0;
-  readonly #open = new OpenCalls<SectionCall<M>>();
-  readonly #provider = new OpenCalls<SectionCall<M>>();
-  #calls: readonly SectionCall<M>[] = NONE;
-  /** Made when they are needed: nearly every section has few calls, and is soon over. */
-  #byId: Map<string, SectionCall<M>[]> | null = null;
-  #byMessage: Map<string, SectionCall<M>[]> | null = null;
-  #byApproval: Map<string, SectionCall<M>> | null = null;
-  #unheld: OpenCalls<SectionCall<M>> | null = null;
+  readonly #open = new OpenCalls<ExchangeCall<M>>();
+  readonly #provider = new OpenCalls<ExchangeCall<M>>();
+  #calls: readonly ExchangeCall<M>[] = NONE;
+  /** Made when they are needed: nearly every exchange has few calls, and is soon over. */
+  #byId: Map<string, ExchangeCall<M>[]> | null = null;
+  #byMessage: Map<string, ExchangeCall<M>[]> | null = null;
+  #byApproval: Map<string, ExchangeCall<M>> | null = null;
+  #unheld: OpenCalls<ExchangeCall<M>> | null = null;
   #closed = false;
 
   constructor(dialect: Dialect<M>) {
@@ -55,13 +55,13 @@ export class Section<M> {
     return this.#items;
   }
 
-  /** The next message of the assistant's begins another section. */
+  /** The next message of the assistant's begins another exchange. */
   get isClosed(): boolean {
     return this.#closed;
   }
 
   /** In their order. */
-  get calls(): readonly SectionCall<M>[] {
+  get calls(): readonly ExchangeCall<M>[] {
     return this.#calls;
   }
 
@@ -100,25 +100,25 @@ export class Section<M> {
   }
 
   /** The call that an id means: the newest that has no result (R9). */
-  open(id: string): SectionCall<M> | null {
+  open(id: string): ExchangeCall<M> | null {
     return this.#open.take(id) ?? this.#provider.take(id);
   }
 
   /** The newest whose result no message holds. */
-  unheld(id: string): SectionCall<M> | null {
+  unheld(id: string): ExchangeCall<M> | null {
     return this.#unheldCalls().take(id);
   }
 
-  /** A call of this section has the id. */
+  /** A call of this exchange has the id. */
   knows(id: string): boolean {
     return this.#with(id).length > 0;
   }
 
-  at(message: string, index: number): SectionCall<M> | null {
+  at(message: string, index: number): ExchangeCall<M> | null {
     return this.#placed().get(message)?.[index] ?? null;
   }
 
-  /** All calls that these results answer were made before this section, or have been closed by a repair: the model may have seen that. */
+  /** All calls that these results answer were made before this exchange, or have been closed by a repair: the model may have seen that. */
   isLate(results: readonly { readonly call: string }[]): boolean {
     if (results.length === 0) return false;
     for (let i = 0; i < results.length; i++) if (!this.#isOver(results[i]!.call)) return false;
@@ -146,7 +146,7 @@ export class Section<M> {
     this.clear();
   }
 
-  /** As if nothing of this section had been said; what was before it stays known. */
+  /** As if nothing of this exchange had been said; what was before it stays known. */
   clear(): void {
     this.#items = NONE;
     this.#withdrawn.clear();
@@ -167,7 +167,7 @@ export class Section<M> {
     this.#byMessage?.set(item.entry.id, []);
     for (let index = 0; index < calls.length; index++) {
       const call = calls[index]!;
-      const found: SectionCall<M> = { item, entry, index, call, answer: null, approved: null };
+      const found: ExchangeCall<M> = { item, entry, index, call, answer: null, approved: null };
       this.#calls = grown(this.#calls, found);
       (call.by === "provider" ? this.#provider : this.#open).add(found);
       this.#unheld?.add(found);
@@ -188,7 +188,7 @@ export class Section<M> {
     }
   }
 
-  #with(id: string): readonly SectionCall<M>[] {
+  #with(id: string): readonly ExchangeCall<M>[] {
     if (this.#calls.length <= FEW) return this.#calls.filter(({ call }) => call.id === id);
     if (!this.#byId) {
       this.#byId = new Map();
@@ -197,7 +197,7 @@ export class Section<M> {
     return this.#byId.get(id) ?? NONE;
   }
 
-  #placed(): ReadonlyMap<string, readonly SectionCall<M>[]> {
+  #placed(): ReadonlyMap<string, readonly ExchangeCall<M>[]> {
     if (!this.#byMessage) {
       this.#byMessage = new Map();
       for (const item of this.items) {
@@ -208,26 +208,26 @@ export class Section<M> {
     return this.#byMessage;
   }
 
-  #unheldBy({ call, name, idless }: FoundResult): SectionCall<M> | null {
+  #unheldBy({ call, name, idless }: FoundResult): ExchangeCall<M> | null {
     return idless ? this.#unheldCalls().first(name) : this.unheld(call);
   }
 
   /** Those whose result no message holds. */
-  #unheldCalls(): OpenCalls<SectionCall<M>> {
+  #unheldCalls(): OpenCalls<ExchangeCall<M>> {
     if (!this.#unheld) {
-      this.#unheld = new OpenCalls<SectionCall<M>>(UNHELD);
+      this.#unheld = new OpenCalls<ExchangeCall<M>>(UNHELD);
       for (const found of this.#calls) this.#unheld.add(found);
     }
     return this.#unheld;
   }
 }
 
-const UNHELD: Wanted<SectionCall<unknown>> = {
+const UNHELD: Wanted<ExchangeCall<unknown>> = {
   is: ({ answer }) => answer?.from === "result",
   isOver: ({ answer }) => answer !== null && answer.from !== "result",
 };
 
-function addTo<M>(map: Map<string, SectionCall<M>[]>, key: string, call: SectionCall<M>): void {
+function addTo<M>(map: Map<string, ExchangeCall<M>[]>, key: string, call: ExchangeCall<M>): void {
   const calls = map.get(key);
   if (calls) calls.push(call);
   else map.set(key, [call]);

@@ -7,7 +7,7 @@ import type { Checkpoint } from "./records.ts";
  * Changes of the past that the application asked for: hiding, editing, another model. Hiding and editing come into force all at once, at the start of a turn. Signed reasoning between the first place that changed
  * and what was the end then is no longer sent (R1): what came later was signed over the changed past.
  */
-export class ChangedPast<M> {
+export class PendingEdits<M> {
   #from: string | null;
   #until: string | null;
   #isPending: boolean;

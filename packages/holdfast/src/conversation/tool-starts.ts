@@ -3,7 +3,7 @@ import type { Json } from "../journal/record.ts";
 import type { StartedCheckpoint, ToolEnded, ToolProcess, ToolStarted } from "./records.ts";
 
 /** A tool that was started. */
-export interface Run {
+export interface ToolStart {
   readonly turn: number;
   readonly call: string;
   readonly name: string;
@@ -19,9 +19,9 @@ export interface Run {
 type Stamped<R> = R & { readonly seq: number; readonly at: string };
 
 /** The starts without an end. Those whose call is not recorded yet are strays, until it is (R9). */
-export class Runs {
-  readonly #byPlace = new Map<string, Run>();
-  readonly #strays = new Map<string, { readonly run: Run; ended: Stamped<ToolEnded> | null }>();
+export class ToolStarts {
+  readonly #byPlace = new Map<string, ToolStart>();
+  readonly #earlyStarts = new Map<string, { readonly run: ToolStart; ended: Stamped<ToolEnded> | null }>();
 
   start(record: Stamped<Omit<ToolStarted, "kind"> & Pick<StartedCheckpoint, "process">>): void {
     const { turn, call, message, index = 0, name, input, at, seq, replay, child, process } = record;
@@ -31,7 +31,7 @@ export class Runs {
       ...(child ? { child } : {}),
       ...(process ? { process } : {}),
     };
-    if (message === null || message === undefined) this.#strays.set(call, { run, ended: null });
+    if (message === null || message === undefined) this.#earlyStarts.set(call, { run, ended: null });
     else this.#byPlace.set(`${index} ${message}`, run);
   }
 
@@ -47,13 +47,13 @@ export class Runs {
     return run !== null;
   }
 
-  strayRunsIn(process: ToolProcess, call: string): boolean {
-    const stray = this.#strays.get(call);
-    if (stray) this.#strays.set(call, { ...stray, run: { ...stray.run, process } });
+  earlyStartRunsIn(process: ToolProcess, call: string): boolean {
+    const stray = this.#earlyStarts.get(call);
+    if (stray) this.#earlyStarts.set(call, { ...stray, run: { ...stray.run, process } });
     return stray !== undefined;
   }
 
-  of(message: string, index: number): Run | null {
+  of(message: string, index: number): ToolStart | null {
     return this.#byPlace.get(`${index} ${message}`) ?? null;
   }
 
@@ -74,46 +74,46 @@ export class Runs {
     this.#byPlace.delete(`${index} ${message}`);
   }
 
-  stray(call: string): Run | null {
-    return this.#strays.get(call)?.run ?? null;
+  stray(call: string): ToolStart | null {
+    return this.#earlyStarts.get(call)?.run ?? null;
   }
 
   /** False if no such tool was started. */
-  endStray(record: Stamped<ToolEnded>): boolean {
-    const stray = this.#strays.get(record.call);
+  endEarlyStart(record: Stamped<ToolEnded>): boolean {
+    const stray = this.#earlyStarts.get(record.call);
     if (!stray) return false;
     stray.ended = record;
     return true;
   }
 
-  get hasStrays(): boolean {
-    return this.#strays.size > 0;
+  get hasEarlyStarts(): boolean {
+    return this.#earlyStarts.size > 0;
   }
 
   /** Those of which neither a call nor an end was recorded. */
-  get strays(): Run[] {
-    return [...this.#strays.values()].filter(({ ended }) => !ended).map(({ run }) => run);
+  get earlyStarts(): ToolStart[] {
+    return [...this.#earlyStarts.values()].filter(({ ended }) => !ended).map(({ run }) => run);
   }
 
   /** Those whose call was not recorded, though they ended. */
-  get endedStrays(): Run[] {
-    return [...this.#strays.values()].filter(({ ended }) => ended).map(({ run }) => run);
+  get endedEarlyStarts(): ToolStart[] {
+    return [...this.#earlyStarts.values()].filter(({ ended }) => ended).map(({ run }) => run);
   }
 
   /** Their ends, to be recorded again where an epoch begins: the call may still come. */
-  get strayEnds(): ToolEnded[] {
-    return [...this.#strays.values()].flatMap(({ ended }) => (ended ? [again(ended)] : []));
+  get earlyEnds(): ToolEnded[] {
+    return [...this.#earlyStarts.values()].flatMap(({ ended }) => (ended ? [again(ended)] : []));
   }
 
-  forgetStrays(): void {
-    this.#strays.clear();
+  forgetEarlyStarts(): void {
+    this.#earlyStarts.clear();
   }
 
   /** The call has been recorded. Answers the end, if there was one. */
   adopt(call: string, message: string, index: number): Stamped<ToolEnded> | null {
-    const stray = this.#strays.get(call);
+    const stray = this.#earlyStarts.get(call);
     if (!stray) return null;
-    this.#strays.delete(call);
+    this.#earlyStarts.delete(call);
     if (!stray.ended) this.#byPlace.set(`${index} ${message}`, stray.run);
     return stray.ended;
   }
@@ -125,7 +125,7 @@ export class Runs {
       const [index] = place.split(" ", 1);
       all.push({ ...saved(run), message: place.slice(index!.length + 1), index: Number(index) });
     }
-    for (const { run } of this.#strays.values()) all.push({ ...saved(run), message: null });
+    for (const { run } of this.#earlyStarts.values()) all.push({ ...saved(run), message: null });
     return all;
   }
 }
@@ -143,7 +143,7 @@ function again({ id, turn, call, message, index, name, value, error, ms, shown, 
   };
 }
 
-function saved({ at, seq, input, ...run }: Run): Omit<StartedCheckpoint, "message"> {
+function saved({ at, seq, input, ...run }: ToolStart): Omit<StartedCheckpoint, "message"> {
   return { ...run, startedAt: at, startedSeq: seq, ...(input === undefined ? {} : { input }) };
 }
 

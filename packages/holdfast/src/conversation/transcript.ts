@@ -1,11 +1,11 @@
 import type { Dialect, Entry, Metadata, Outcome } from "../dialects/dialect.ts";
 import type { Json } from "../journal/record.ts";
 import { isWellFormed } from "../text/well-formed.ts";
-import { Section } from "./exchange.ts";
+import { Exchange } from "./exchange.ts";
 import type { Item } from "./item.ts";
 import { remembering } from "./memoized-dialect.ts";
 import { mergePatch } from "./merge-patch.ts";
-import { ChangedPast } from "./pending-edits.ts";
+import { PendingEdits } from "./pending-edits.ts";
 import type * as records from "./records.ts";
 import { SYNCED } from "./records.ts";
 import { deepFreeze } from "./snapshot.ts";
@@ -17,7 +17,7 @@ const EMPTY: Metadata = Object.freeze({});
 
 /** What was said in this epoch, in order, and the live end of it. */
 export class Transcript<M> {
-  readonly changed: ChangedPast<M>;
+  readonly changed: PendingEdits<M>;
   readonly #dialect: Dialect<M>;
   readonly #items: Item<M>[] = [];
   /** Items whose place another has taken, and that still stand in the list: taken out when somebody looks. */
@@ -31,7 +31,7 @@ export class Transcript<M> {
   readonly #isPending: boolean;
   /** For what goes through everything again; null until something has changed the past. */
   #again: Dialect<M> | null = null;
-  #section: Section<M>;
+  #exchange: Exchange<M>;
   /** From this place on the live end is to be found again, when somebody asks for it. */
   #staleFrom = Number.POSITIVE_INFINITY;
   /** Where the next answer is to stand, if not at the end; which step that is, its first message says. */
@@ -39,9 +39,9 @@ export class Transcript<M> {
 
   constructor(dialect: Dialect<M>, saved: Pick<records.Checkpoint, "changed" | "pending"> = {}) {
     this.#dialect = dialect;
-    this.changed = new ChangedPast(saved);
+    this.changed = new PendingEdits(saved);
     this.#isPending = saved.pending === true;
-    this.#section = new Section(dialect);
+    this.#exchange = new Exchange(dialect);
   }
 
   get items(): Item<M>[] {
@@ -49,9 +49,9 @@ export class Transcript<M> {
     return this.#items;
   }
 
-  get section(): Section<M> {
-    if (this.#staleFrom < Number.POSITIVE_INFINITY) this.#findSection();
-    return this.#section;
+  get exchange(): Exchange<M> {
+    if (this.#staleFrom < Number.POSITIVE_INFINITY) this.#findExchange();
+    return this.#exchange;
   }
 
   /** Whether all of it can be sent as it is. Each message is looked at once, and not before somebody asks. */
@@ -96,7 +96,7 @@ export class Transcript<M> {
   /** The result of a tool that no message holds. False if it cannot be phrased (R8), or is there already. */
   result(record: Stamped<records.ToolEnded>, place: { message: string; index: number } | null): boolean {
     if (this.#byId.has(record.id)) return false;
-    const at = place && this.section.at(place.message, place.index);
+    const at = place && this.exchange.at(place.message, place.index);
     // The provider's calls are not ours to answer (R8).
     const found = at?.call.by === "agent" ? at : null;
     const message = this.#resultOf(record, found?.call);
@@ -155,7 +155,7 @@ export class Transcript<M> {
     for (let item = this.#byId.get(id); item; item = this.#byId.get(id)) {
       const { synthetic, call: known } = item.entry;
       const isSame = known?.message === call?.message && known?.index === call?.index;
-      const isOpen = call !== undefined && this.section.at(call.message, call.index)?.answer === null;
+      const isOpen = call !== undefined && this.exchange.at(call.message, call.index)?.answer === null;
       if (synthetic !== undefined && isSame && !isOpen) return null;
       id += "~";
     }
@@ -232,7 +232,7 @@ export class Transcript<M> {
 
   /** A result that comes too late is kept from the model. What somebody says beside it is not. */
   #isLate({ entry: { message }, role }: Item<M>): boolean {
-    if (role !== "tool" || !this.section.isLate(this.#dialect.results(message))) return false;
+    if (role !== "tool" || !this.exchange.isLate(this.#dialect.results(message))) return false;
     return this.#dialect.text(message).trim() === "";
   }
 
@@ -244,10 +244,10 @@ export class Transcript<M> {
 
   #push(item: Item<M>): void {
     this.#answer = null;
-    const { section } = this;
+    const { exchange } = this;
     this.#items.push(item);
     this.#byId.set(item.entry.id, item);
-    const replaced = section.add(item);
+    const replaced = exchange.add(item);
     for (let i = 0; i < replaced.length; i++) this.#remove(replaced[i]!);
   }
 
@@ -272,15 +272,15 @@ export class Transcript<M> {
   }
 
   /** The live end is found again: from its own beginning, if nothing has changed before that. */
-  #findSection(): void {
+  #findExchange(): void {
     const { items } = this;
-    const [first] = this.#section.items;
+    const [first] = this.#exchange.items;
     const begins = first === undefined ? -1 : items.lastIndexOf(first);
     const isKept = begins >= 0 && begins < this.#staleFrom;
     this.#staleFrom = Number.POSITIVE_INFINITY;
-    if (isKept) this.#section.clear();
-    else this.#section = new Section(this.#again ?? this.#dialect);
-    for (let at = isKept ? begins : 0; at < items.length; at++) this.#section.add(items[at]!);
+    if (isKept) this.#exchange.clear();
+    else this.#exchange = new Exchange(this.#again ?? this.#dialect);
+    for (let at = isKept ? begins : 0; at < items.length; at++) this.#exchange.add(items[at]!);
   }
 
   #resultOf(record: records.ToolEnded, call: { id: string; name: string } | undefined): M | null {

@@ -188,9 +188,9 @@ function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMess
   let made: Shape[] = [];
   const resultsAt = atOnce((at) => resultParts(entries[at]!.message));
   let hasBegun = false;
-  const { sections } = plan;
-  for (let section = 0; section < sections.length; section++) {
-    const { assistant, others, calls } = sections[section]!;
+  const { exchanges } = plan;
+  for (let exchange = 0; exchange < exchanges.length; exchange++) {
+    const { assistant, others, calls } = exchanges[exchange]!;
     let approvals: Map<unknown, Found> | null = null;
     let next = 0;
     for (let i = 0; i < assistant.length; i++) {
@@ -212,7 +212,7 @@ function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMess
         if (approval) found = grown(found, approval);
       }
       const isApproved = found.length > 0;
-      // The calls of a section are in the order of its messages.
+      // The calls of a exchange are in the order of its messages.
       for (; next < calls.length && calls[next]!.entry === at; next++) {
         const call = calls[next]!;
         if (call.answer === null || !isInToolMessage(entries, call) || isAnothers(call, plan)) continue;

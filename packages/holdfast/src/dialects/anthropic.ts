@@ -177,9 +177,9 @@ function arrange(entries: readonly Entry<AnthropicMessage>[], view: View): Anthr
     }
     held = [];
   };
-  const { sections } = plan;
-  for (let section = 0; section < sections.length; section++) {
-    const { assistant, others, calls } = sections[section]!;
+  const { exchanges } = plan;
+  for (let exchange = 0; exchange < exchanges.length; exchange++) {
+    const { assistant, others, calls } = exchanges[exchange]!;
     for (let i = 0; i < assistant.length; i++) {
       const at = assistant[i]!;
       const message = entries[at]!.message;
@@ -203,7 +203,7 @@ function arrange(entries: readonly Entry<AnthropicMessage>[], view: View): Anthr
     }
   }
   // While results are to come, the user's turn is not over.
-  if (sections.at(-1)!.calls.every(({ answer }) => answer !== null)) release();
+  if (exchanges.at(-1)!.calls.every(({ answer }) => answer !== null)) release();
   const make = (role: string, blocks: readonly Shape[], rest: Shape): AnthropicMessage => {
     const content = role === "assistant" ? callsLast(blocks) : blocks;
     return { ...rest, role, content } as unknown as AnthropicMessage;

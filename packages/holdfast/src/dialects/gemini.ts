@@ -157,7 +157,7 @@ function arrange(entries: readonly Entry<GeminiContent>[], view: View): GeminiCo
   const plan = planned(entries, view, gemini, MANNER);
   const turns = new Turns<GeminiContent>();
   const resultsAt = atOnce((at) => partsOf(entries[at]!.message).filter(isResult));
-  for (const { assistant, others, calls } of plan.sections) {
+  for (const { assistant, others, calls } of plan.exchanges) {
     for (const at of assistant) {
       const content = entries[at]!.message;
       const parts = modelParts(content, at, plan);

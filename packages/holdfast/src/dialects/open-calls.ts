@@ -40,7 +40,7 @@ export function answeredBy<T extends Answerable>(
   return isGuessed ? open.guess(result) : null;
 }
 
-/** Most sections have few calls: up to here, looking through them is faster than an index. */
+/** Most exchanges have few calls: up to here, looking through them is faster than an index. */
 const FEW = 8;
 
 /** Which calls are looked for. */

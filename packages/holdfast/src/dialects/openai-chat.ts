@@ -155,7 +155,7 @@ function withoutParsed(call: Shape): Shape {
 function arrange(entries: readonly Entry<OpenAIChatMessage>[], view: View): OpenAIChatMessage[] {
   const plan = planned(entries, view, openaiChat, MANNER);
   const out: OpenAIChatMessage[] = [];
-  for (const { assistant, others, calls } of plan.sections) {
+  for (const { assistant, others, calls } of plan.exchanges) {
     const answers = Map.groupBy(calls, ({ entry }) => entry);
     for (const at of assistant) {
       const message = sentAssistant(entries[at]!.message, at, plan);

@@ -210,7 +210,7 @@ function arrange(entries: readonly Entry<OpenAIResponsesItem>[], view: View): Op
     step: null,
     isWhole: true,
   };
-  for (const { assistant, others, calls } of plan.sections) {
+  for (const { assistant, others, calls } of plan.exchanges) {
     const outputs = Map.groupBy(calls.filter(isOurs), ({ entry }) => entry);
     const provided = Map.groupBy(others.filter(isProvided(entries, plan)), (at) => plan.answered(at, 0)!.entry);
     for (const group of groupsOf(entries, assistant, MANNER)) {

@@ -7,19 +7,19 @@ export type { FoundCall, FoundResult };
 /**
  * Which result answers which call: the one place where that is decided, for `arrange` and for whoever asks what is still open.
  *
- * A conversation falls into sections: one or more messages of the assistant's in a row, and what others said behind them. The result of a call
- * counts if it stands in the call's own section, and the first one that there is counts: once the assistant has spoken again, the past is
- * frozen, and what comes then is late (R1). Results of the provider's own calls may come in a later section (R8).
+ * A conversation falls into exchanges: one or more messages of the assistant's in a row, and what others said behind them. The result of a call
+ * counts if it stands in the call's own exchange, and the first one that there is counts: once the assistant has spoken again, the past is
+ * frozen, and what comes then is late (R1). Results of the provider's own calls may come in a later exchange (R8).
  */
 export interface Pairing {
-  readonly sections: readonly Section[];
+  readonly exchanges: readonly Exchange[];
   /** By entry and index. */
   readonly calls: readonly (readonly PairedCall[] | undefined)[];
   /** By entry and index, the call that a result answers. A result that has none is an orphan, a second one, or late. */
   readonly answers: readonly (readonly (PairedCall | undefined)[] | undefined)[];
 }
 
-export interface Section {
+export interface Exchange {
   /** Places in the list of entries. */
   readonly assistant: readonly number[];
   readonly others: readonly number[];
@@ -30,7 +30,7 @@ type Made<T> = { -readonly [K in keyof T]: T[K] };
 
 export interface PairedCall {
   readonly call: FoundCall;
-  readonly section: number;
+  readonly exchange: number;
   /** Which entry makes the call, and as its how many-eth. */
   readonly entry: number;
   readonly index: number;
@@ -63,21 +63,21 @@ export function standIns(): (name: string) => string {
 }
 
 export interface Reader<M> extends Pick<Dialect<M>, "role" | "calls" | "results"> {
-  /** The assistant speaks while its tools run: a result does not end its part of the section. */
+  /** The assistant speaks while its tools run: a result does not end its part of the exchange. */
   readonly interleaved?: boolean;
 }
 
 /** Works for every dialect, one's own too, and in time that grows with the conversation, not with its square. */
 export function pair<M>(entries: readonly Entry<M>[], dialect: Reader<M>): Pairing {
-  const sections: Section[] = [];
+  const exchanges: Exchange[] = [];
   const called: (PairedCall[] | undefined)[] = new Array(entries.length);
   const answers: ((PairedCall | undefined)[] | undefined)[] = new Array(entries.length);
   const provider = new OpenCalls<PairedCall>();
   const open = new OpenCalls<PairedCall>();
-  let current: Made<Section> = { assistant: NONE, others: NONE, calls: NONE };
+  let current: Made<Exchange> = { assistant: NONE, others: NONE, calls: NONE };
   const places = new Places(entries, current);
   let closed = false;
-  sections.push(current);
+  exchanges.push(current);
 
   for (let at = 0; at < entries.length; at++) {
     const entry = entries[at]!;
@@ -93,7 +93,7 @@ export function pair<M>(entries: readonly Entry<M>[], dialect: Reader<M>): Pairi
       if (closed) {
         current = { assistant: NONE, others: NONE, calls: NONE };
         closed = false;
-        sections.push(current);
+        exchanges.push(current);
         open.clear();
         places.begin(current);
       }
@@ -101,10 +101,10 @@ export function pair<M>(entries: readonly Entry<M>[], dialect: Reader<M>): Pairi
       places.add(at);
       const calls = dialect.calls(entry.message);
       if (calls.length > 0) {
-        const section = sections.length - 1;
+        const exchange = exchanges.length - 1;
         const found: PairedCall[] = new Array(calls.length);
         for (let index = 0; index < calls.length; index++) {
-          const one = { call: calls[index]!, section, entry: at, index, answer: null, id: null };
+          const one = { call: calls[index]!, exchange, entry: at, index, answer: null, id: null };
           (one.call.by === "agent" ? open : provider).add(one);
           found[index] = one;
           current.calls = grown(current.calls, one);
@@ -127,7 +127,7 @@ export function pair<M>(entries: readonly Entry<M>[], dialect: Reader<M>): Pairi
       answers[at] = of;
     }
   }
-  return { sections, calls: called, answers };
+  return { exchanges, calls: called, answers };
 }
 
 function openAt(
@@ -141,29 +141,29 @@ function openAt(
   return call && !call.answer ? call : null;
 }
 
-/** Where the messages of a section stand, by their ids. Nearly no section needs to know. */
+/** Where the messages of a exchange stand, by their ids. Nearly no exchange needs to know. */
 class Places {
   readonly #entries: readonly Entry<unknown>[];
-  #section: Section;
+  #exchange: Exchange;
   #byId: Map<string, number> | null = null;
 
-  constructor(entries: readonly Entry<unknown>[], section: Section) {
+  constructor(entries: readonly Entry<unknown>[], exchange: Exchange) {
     this.#entries = entries;
-    this.#section = section;
+    this.#exchange = exchange;
   }
 
   add(at: number): void {
     this.#byId?.set(this.#entries[at]!.id, at);
   }
 
-  begin(section: Section): void {
-    this.#section = section;
+  begin(exchange: Exchange): void {
+    this.#exchange = exchange;
     this.#byId = null;
   }
 
-  /** -1 if it is not in this section. */
+  /** -1 if it is not in this exchange. */
   of(id: string): number {
-    this.#byId ??= new Map(this.#section.assistant.map((at) => [this.#entries[at]!.id, at]));
+    this.#byId ??= new Map(this.#exchange.assistant.map((at) => [this.#entries[at]!.id, at]));
     return this.#byId.get(id) ?? -1;
   }
 }

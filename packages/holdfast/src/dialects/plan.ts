@@ -1,6 +1,6 @@
 import { beginningOf, wellFormedText } from "../text/well-formed.ts";
 import type { Entry, View } from "./dialect.ts";
-import { type PairedCall, pair, type Reader, type Section } from "./pairing.ts";
+import { type Exchange, type PairedCall, pair, type Reader } from "./pairing.ts";
 
 /**
  * What a view shows, before a dialect puts it into words: which steps, which result for which call, and under which id.
@@ -8,11 +8,11 @@ import { type PairedCall, pair, type Reader, type Section } from "./pairing.ts";
  * What "prefix" means (R1). Call a list of entries settled if no call in it waits for a result. Then the view of a settled list is the beginning of the view
  * of every longer one, message by message; in the dialects that join neighbours of one role (anthropic, gemini; ai-sdk the assistant's) its last message may go on with more blocks of the same
  * role behind its own, and content that is a text counts as the list of that one text. Cache marks are not compared.
- * Of a list that is not settled, this holds for the messages before the section (pairing.ts) of the first call that waits: whether its step is shown
+ * Of a list that is not settled, this holds for the messages before the exchange (pairing.ts) of the first call that waits: whether its step is shown
  * in the end, and with which results, is known only when they are there, or when the assistant has spoken again without them.
  */
 export interface Plan {
-  readonly sections: readonly PlannedSection[];
+  readonly exchanges: readonly PlannedSection[];
   /** The how many-eth call of an entry, as it is to be shown. */
   called(entry: number, index: number): ShownCall | null;
   /** The call that a result answers, if it is to be shown. */
@@ -51,26 +51,26 @@ export interface Manner<M> {
 }
 
 export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Reader<M>, manner: Manner<M>): Plan {
-  const { sections, calls: called, answers } = pair(entries, dialect);
-  const last = sections.length - 1;
+  const { exchanges, calls: called, answers } = pair(entries, dialect);
+  const last = exchanges.length - 1;
   // Where a prompt follows, in the entries or behind them, nothing may stay open.
-  const endsOpen = view.next === "model" && !sections[last]!.others.some((at) => manner.speaks(entries[at]!.message));
-  const sectionOf = sectionsOf(sections);
+  const endsOpen = view.next === "model" && !exchanges[last]!.others.some((at) => manner.speaks(entries[at]!.message));
+  const sectionOf = sectionsOf(exchanges);
   const leftOut = new Set<string>();
   const stepOf = (at: number): string => `${sectionOf(at)} ${entries[at]!.step}`;
   const isLeftOut = (at: number): boolean => leftOut.size > 0 && leftOut.has(stepOf(at));
-  const end = endOf(entries, sections[last]!.assistant, manner);
-  const isAtEnd = ({ section, entry }: PairedCall): boolean => section === last && entry >= end;
+  const end = endOf(entries, exchanges[last]!.assistant, manner);
+  const isAtEnd = ({ exchange, entry }: PairedCall): boolean => exchange === last && entry >= end;
   const mayStayOpen = (call: PairedCall): boolean =>
     endsOpen &&
     (call.call.by === "agent" || (manner.pauses !== false && !call.call.atOnce)) &&
-    (isAtEnd(call) || (call.call.by === "provider" && isCalledFrom(call.call.id, call.section + 1)));
-  const isCalledFrom = callersOf(sections);
+    (isAtEnd(call) || (call.call.by === "provider" && isCalledFrom(call.call.id, call.exchange + 1)));
+  const isCalledFrom = callersOf(exchanges);
   // Backwards, since a result of the provider's may stand in a later step that is left out itself; and until nothing changes any more.
   for (let before = -1; before !== leftOut.size; ) {
     before = leftOut.size;
-    for (let section = last; section >= 0; section--) {
-      const { calls } = sections[section]!;
+    for (let exchange = last; exchange >= 0; exchange--) {
+      const { calls } = exchanges[exchange]!;
       for (let i = calls.length - 1; i >= 0; i--) {
         const call = calls[i]!;
         const isAnswered = call.answer !== null && !isLeftOut(call.answer.entry);
@@ -80,24 +80,24 @@ export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Re
   }
 
   let names = new Names(manner);
-  const plannedSections = sections.map((section): PlannedSection => {
+  const plannedSections = exchanges.map((exchange): PlannedSection => {
     if (manner.idsUniqueIn === "section") names = new Names(manner);
     const isWhole = leftOut.size === 0;
-    const shown = isWhole ? section.calls : section.calls.filter(({ entry }) => !isLeftOut(entry));
+    const shown = isWhole ? exchange.calls : exchange.calls.filter(({ entry }) => !isLeftOut(entry));
     for (let i = 0; i < shown.length; i++) {
       const call = shown[i]!;
       call.id = names.of(call);
       if (call.answer && isLeftOut(call.answer.entry)) call.answer = null;
     }
-    if (isWhole) return section as PlannedSection;
-    const assistant = section.assistant.filter((at) => !isLeftOut(at));
-    return { assistant, others: section.others, calls: shown as ShownCall[] };
+    if (isWhole) return exchange as PlannedSection;
+    const assistant = exchange.assistant.filter((at) => !isLeftOut(at));
+    return { assistant, others: exchange.others, calls: shown as ShownCall[] };
   });
 
   const changed = changedIn(entries, view);
   const redacted = redactedIn(entries, view);
   return {
-    sections: plannedSections,
+    exchanges: plannedSections,
     called: (entry, index) => ifShown(called[entry]?.[index]),
     answered: (entry, index) => ifShown(answers[entry]?.[index]),
     stale: (at) => (at >= changed.from && at <= changed.until) || at >= redacted || isForeign(entries[at]!, view),
@@ -106,32 +106,32 @@ export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Re
 }
 
 /**
- * The provider's call may go on while calls that are made in its course are answered: whether each section from this one on makes such calls. Found once, from the end, when somebody asks.
+ * The provider's call may go on while calls that are made in its course are answered: whether each exchange from this one on makes such calls. Found once, from the end, when somebody asks.
  */
-function callersOf(sections: readonly Section[]): (id: string, from: number) => boolean {
+function callersOf(exchanges: readonly Exchange[]): (id: string, from: number) => boolean {
   let since: Map<string, number> | null = null;
   return (id, from) => {
     if (!since) {
       since = new Map();
-      for (let at = sections.length - 1; at >= 0; at--) {
-        for (const { call } of sections[at]!.calls) {
+      for (let at = exchanges.length - 1; at >= 0; at--) {
+        for (const { call } of exchanges[at]!.calls) {
           const { caller } = call;
-          const isUnbroken = at === sections.length - 1 || since.get(caller ?? "") === at + 1;
+          const isUnbroken = at === exchanges.length - 1 || since.get(caller ?? "") === at + 1;
           if (caller !== undefined && isUnbroken) since.set(caller, at);
         }
       }
     }
-    return from < sections.length && (since.get(id) ?? sections.length) <= from;
+    return from < exchanges.length && (since.get(id) ?? exchanges.length) <= from;
   };
 }
 
 /** By entry, looked up only where a step is left out. */
-function sectionsOf(sections: readonly Section[]): (at: number) => number {
+function sectionsOf(exchanges: readonly Exchange[]): (at: number) => number {
   let numbers: number[] | null = null;
   return (at) => {
     if (!numbers) {
       numbers = [];
-      for (let n = 0; n < sections.length; n++) for (const entry of sections[n]!.assistant) numbers[entry] = n;
+      for (let n = 0; n < exchanges.length; n++) for (const entry of exchanges[n]!.assistant) numbers[entry] = n;
     }
     return numbers[at]!;
   };
@@ -211,7 +211,7 @@ class Names {
     this.#manner = manner;
   }
 
-  of({ call, section, index }: PairedCall): string {
+  of({ call, exchange, index }: PairedCall): string {
     if (call.by === "provider") {
       // The provider's own ids are never touched: it may know them.
       this.#used.add(call.id);
@@ -220,7 +220,7 @@ class Names {
     const { needsIds, fit } = this.#manner;
     if (call.idless && !needsIds) return "";
     // Here and not when all is arranged: two ids may differ in nothing but halves of characters.
-    const given = call.idless ? `call_${section}_${index}` : wellFormedText(call.id);
+    const given = call.idless ? `call_${exchange}_${index}` : wellFormedText(call.id);
     const wanted = fit ? fit(given) : given;
     if (!this.#used.has(wanted)) {
       this.#used.add(wanted);

@@ -24,7 +24,7 @@ export function checkpointOf<M>(
   kept: readonly Item<M>[] = conversation.items,
   moved: ReadonlyMap<string, Place> = new Map(),
 ): Checkpoint {
-  const { dialect, attributes, writer, turns, turn, runs, draft, usage } = conversation;
+  const { dialect, attributes, writer, turns, turn, toolStarts, draft, usage } = conversation;
   const ids = new Set<string | null>(kept.map(({ entry }) => entry.id)).add(null);
   const keptTurns = new Set(kept.map(({ entry }) => entry.turn)).add(turns);
   const changed = conversation.changed.saved();
@@ -33,7 +33,7 @@ export function checkpointOf<M>(
     intents: writer.intents,
     turns,
     ...(turn ? { turn: turnCheckpoint(dialect, turn) } : {}),
-    started: runs
+    started: toolStarts
       .saved()
       .map((one) => ({ ...one, ...moved.get(`${one.index ?? 0} ${one.message}`) }))
       .filter(({ message }) => ids.has(message)),

@@ -1,4 +1,4 @@
-import { type Intake, readable } from "../admit/admit.ts";
+import { type Admission, readable } from "../admit/admit.ts";
 import { invalid } from "../admit/refusals.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import type { Item } from "../conversation/item.ts";
@@ -14,7 +14,7 @@ export function editGiven<M>(
   ids: readonly string[],
   shown: readonly M[],
   options: { readonly reason: string; readonly now?: boolean },
-  intake: Intake<M>,
+  admission: Admission<M>,
 ): { ids: string[]; shown: Json[]; options: { reason: string; now: boolean } } {
   const given = readable("shown", undefined, () => {
     if (!Array.isArray(ids) || !Array.isArray(shown)) throw invalid("an edit has a list of ids and a list of messages");
@@ -23,8 +23,8 @@ export function editGiven<M>(
   if (typeof given.reason !== "string" || given.reason.length > REASON_CHARS_MAX) {
     throw invalid(`an edit has a reason, in words, of at most ${REASON_CHARS_MAX} characters`);
   }
-  const reason = intake.text(given.reason);
-  const messages = given.shown.map((message, index) => intake.message(message, index).stored);
+  const reason = admission.text(given.reason);
+  const messages = given.shown.map((message, index) => admission.message(message, index).stored);
   return { ids: given.ids, shown: messages, options: { reason, now: given.now } };
 }
 

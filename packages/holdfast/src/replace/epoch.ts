@@ -6,18 +6,18 @@ import type { Checkpoint, EpochRecord, SessionAttributes, SessionRecord } from "
 import { type Place, sameCalls } from "../conversation/tool-starts.ts";
 import { HoldfastError } from "../errors.ts";
 import { type FoundCall, openCalls } from "../view/interruption.ts";
-import { type Life, liveClosing } from "../view/messages.ts";
-import { closing } from "../view/repairs.ts";
+import { liveRepair, type TurnActivity } from "../view/messages.ts";
+import { synthesizeResult } from "../view/repairs.ts";
 import { attributesRecord, checkpointOf, spreadOut } from "./checkpoint.ts";
 import {
-  type Carried,
-  carriedRecord,
-  carry,
   changedStretch,
   type Given,
   madeUp,
+  type Retained,
+  retain,
+  retainedRecord,
+  retainGiven,
   settle,
-  taken,
   unhidden,
 } from "./retained.ts";
 import { around, type Paired, pairsIn, placeOf, requirePairs, requireWholeSteps, stepsOf } from "./step-integrity.ts";
@@ -35,7 +35,7 @@ export function reasonGiven(options: { readonly reason: ReplaceOptions["reason"]
 export interface ReplaceOptions {
   readonly reason: (typeof REASONS)[number];
   /** Whether the turn is at work in this process, and since when: only then can a tool be running. */
-  readonly life: Life;
+  readonly activity: TurnActivity;
   /** The seq of the first record of the epoch that is replaced; without it this cannot be undone. */
   readonly undo?: number;
   /** An entry of the conversation behind which signed reasoning saw another past (undo). */
@@ -63,7 +63,7 @@ export function replacement<M>(
   newId: () => string,
 ): SessionRecord[] {
   const { dialect, attributes } = conversation;
-  const all = taken(conversation, items, newId);
+  const all = retainGiven(conversation, items, newId);
   const near = around(conversation, new Set(all.map(({ entry }) => entry.id)));
   const before = pairsIn(near, dialect);
   const whole = pairsIn(unhidden(near, dialect), dialect);
@@ -74,7 +74,7 @@ export function replacement<M>(
     [...before, ...whole],
     all.map((one) => atItsPlace(one, moved)),
   );
-  requireRunningCalls(conversation, before, given, moved, options.life);
+  requireRunningCalls(conversation, before, given, moved, options.activity);
   requireWholeSteps(near, given);
   requirePairs(whole, unhidden(given, dialect), dialect);
   const isPending = comeIntoForce(conversation, given);
@@ -91,7 +91,7 @@ export function replacement<M>(
   const { reason, undo } = options;
   const epoch = { kind: "epoch", reason, carried: carried.length, ...(undo === undefined ? {} : { undo }) } as const;
   const { started } = checkpoint;
-  const ends = conversation.runs.strayEnds.filter(({ call }) =>
+  const ends = conversation.toolStarts.earlyEnds.filter(({ call }) =>
     started.some((one) => one.message === null && one.call === call),
   );
   return [...epochRecords(epoch, checkpoint, attributesRecord(attributes), carried), ...ends];
@@ -103,7 +103,7 @@ type MovedCalls = ReadonlyMap<string, Place>;
 /** The same call is the one of the same id; of several with one id in a message, the how many-eth it is (R9). */
 function movedCalls<M>(
   conversation: Conversation<M>,
-  given: readonly Carried<M>[],
+  given: readonly Retained<M>[],
   renewed: ReadonlyMap<string, string> = new Map(),
 ): MovedCalls {
   const moved = new Map<string, Place>();
@@ -118,7 +118,7 @@ function movedCalls<M>(
   return moved;
 }
 
-function atItsPlace<M>(carried: Carried<M>, moved: MovedCalls): Carried<M> {
+function atItsPlace<M>(carried: Retained<M>, moved: MovedCalls): Retained<M> {
   const { call } = carried.entry;
   const place = call && moved.get(`${call.index} ${call.message}`);
   return place ? { ...carried, entry: { ...carried.entry, call: place } } : carried;
@@ -128,19 +128,19 @@ export function epochRecords<M>(
   epoch: Omit<EpochRecord, "checkpoint">,
   whole: Checkpoint,
   attributes: SessionAttributes,
-  carried: readonly Carried<M>[],
+  carried: readonly Retained<M>[],
 ): SessionRecord[] {
   const { checkpoint, behind } = spreadOut(whole, ({ id }, turn) =>
     carried.some(({ entry }) => entry.id === id && entry.turn === turn),
   );
-  return [{ ...epoch, checkpoint }, attributes, ...behind, ...carried.map(carriedRecord)];
+  return [{ ...epoch, checkpoint }, attributes, ...behind, ...carried.map(retainedRecord)];
 }
 
 /**
  * Puts in force what was to be hidden, shown or replaced. While a turn is open, it goes on waiting for the next one: else the model could be asked with nothing but its own words at the end (R2).
  * True if something waits. An edit whose replaced entries are not given has nothing to wait for.
  */
-function comeIntoForce<M>(conversation: Conversation<M>, given: Carried<M>[]): boolean {
+function comeIntoForce<M>(conversation: Conversation<M>, given: Retained<M>[]): boolean {
   const { turn, dialect } = conversation;
   const before = given.map(({ hidden }) => hidden);
   settle(given, dialect);
@@ -164,8 +164,8 @@ function withWholeTail<M>(
   { items, dialect }: Conversation<M>,
   near: readonly Item<M>[],
   pairs: readonly Paired<M>[],
-  given: Carried<M>[],
-): Carried<M>[] {
+  given: Retained<M>[],
+): Retained<M>[] {
   let head = given.length;
   let from = near.length;
   while (head > 0 && from > 0 && given[head - 1]!.entry.id === near[from - 1]!.entry.id) {
@@ -190,26 +190,26 @@ function withWholeTail<M>(
   const before = items[items.length - near.length + start - 1];
   const neighbour = given[head - 1];
   if (neighbour === undefined ? before === undefined : before?.entry.id === neighbour.entry.id) return given;
-  return [...given.slice(0, head), ...front.map((item) => carry(item, dialect)), ...given.slice(head)];
+  return [...given.slice(0, head), ...front.map((item) => retain(item, dialect)), ...given.slice(head)];
 }
 
 /** Its outcome would belong to nothing, and the model would not know that it ever called it. */
 function requireRunningCalls<M>(
-  { turn, runs }: Conversation<M>,
+  { turn, toolStarts }: Conversation<M>,
   pairs: readonly Paired<M>[],
-  carried: readonly Carried<M>[],
+  carried: readonly Retained<M>[],
   moved: MovedCalls,
-  life: Life,
+  activity: TurnActivity,
 ): void {
-  if (life.kind !== "live" || !turn || turn.ended) return;
+  if (activity.kind !== "active" || !turn || turn.ended) return;
   const kept = new Set<string | null>(carried.map(({ entry }) => entry.id)).add(null);
   const answers = new Map(pairs.map(({ item, index, answer }) => [placeOf(item, index), answer?.item.entry ?? null]));
   const dropped: string[] = [];
-  for (const { message, index = 0, call, startedSeq = 0 } of runs.saved()) {
+  for (const { message, index = 0, call, startedSeq = 0 } of toolStarts.saved()) {
     if (kept.has(message) || moved.has(`${index} ${message}`)) continue;
     const answer = answers.get(`${index} ${message}`) ?? null;
     const isAnswered = answer !== null && answer.synthetic !== "running";
-    if (startedSeq > life.since && !isAnswered) dropped.push(call);
+    if (startedSeq > activity.since && !isAnswered) dropped.push(call);
   }
   if (dropped.length === 0) return;
   const message =
@@ -222,17 +222,17 @@ function requireRunningCalls<M>(
 function withResults<M>(
   conversation: Conversation<M>,
   items: readonly Item<M>[],
-  carried: Carried<M>[],
-  { life, changedFrom }: ReplaceOptions,
+  carried: Retained<M>[],
+  { activity, changedFrom }: ReplaceOptions,
   newId: () => string,
-): Carried<M>[] {
+): Retained<M>[] {
   const { dialect } = conversation;
   // What was left out before stays left out: the view of it does not change.
   const since = items.findIndex(({ entry }) => entry.id === changedFrom);
   const before = pairsIn(since < 0 ? items : items.slice(0, since), dialect);
   const frozen = new Set(before.filter(({ isLast }) => !isLast).map(({ item, index }) => placeOf(item, index)));
   const open = new Map(openCalls(conversation).map((call) => [`${call.index} ${call.message}`, call]));
-  const made = new Map<string, Carried<M>[]>();
+  const made = new Map<string, Retained<M>[]>();
   const ids = new Set(carried.map(({ entry }) => entry.id));
   for (const { call, item, index, answer, before: next } of pairsIn(carried, dialect)) {
     if (answer || !next || call.by === "provider" || frozen.has(placeOf(item, index))) continue;
@@ -240,9 +240,9 @@ function withResults<M>(
     const known = open.get(placeOf(item, index));
     const found: FoundCall = known ?? { id, name, input, message: item.entry.id, index, state: "unrecorded" };
     const results =
-      known && life.kind === "live"
-        ? liveClosing(conversation, known, life.since)
-        : closing(dialect, found, { kind: "completed" });
+      known && activity.kind === "active"
+        ? liveRepair(conversation, known, activity.since)
+        : synthesizeResult(dialect, found, { kind: "completed" });
     for (const result of results) {
       const unique = ids.has(result.id) ? { ...result, id: newId() } : result;
       const before = made.get(next.entry.id) ?? [];
@@ -259,10 +259,10 @@ function withResults<M>(
 function leftBehind<M>(
   { items, turn }: Conversation<M>,
   checkpoint: Checkpoint,
-  carried: readonly Carried<M>[],
-  { reason, life }: ReplaceOptions,
+  carried: readonly Retained<M>[],
+  { reason, activity }: ReplaceOptions,
 ): Checkpoint {
-  if (reason === "compaction" || life.kind === "live" || !turn) return checkpoint;
+  if (reason === "compaction" || activity.kind === "active" || !turn) return checkpoint;
   const kept = new Set(carried.map(({ entry }) => entry.id));
   const ofTurn = items.filter(({ entry }) => entry.turn === turn.number);
   const isDropped = ofTurn.length > 0 && !ofTurn.some(({ entry }) => kept.has(entry.id));

@@ -2,10 +2,10 @@ import type { Conversation } from "../conversation/conversation.ts";
 import type { Item } from "../conversation/item.ts";
 import type { Checkpoint, SessionRecord } from "../conversation/records.ts";
 import { HoldfastError } from "../errors.ts";
-import { closed } from "../view/repairs.ts";
+import { synthesizeResultSaying } from "../view/repairs.ts";
 import { attributesRecord } from "./checkpoint.ts";
 import { epochRecords } from "./epoch.ts";
-import { type Carried, carry, changedStretch, madeUp, settle, unhidden } from "./retained.ts";
+import { changedStretch, madeUp, type Retained, retain, settle, unhidden } from "./retained.ts";
 import { pairsIn, stepsOf } from "./step-integrity.ts";
 
 export interface ForkOptions {
@@ -26,9 +26,9 @@ export function forkRecords<M>(conversation: Conversation<M>, { from, at, title 
   const { dialect } = conversation;
   const { parent: _parent, ...attributes } = conversation.attributes;
   const kept = at === undefined ? conversation.items : upTo(conversation, at);
-  const taken = kept.map((item) => carry(item, dialect));
-  settle(taken, dialect);
-  const carried = [...taken, ...unanswered(conversation, taken)];
+  const retained = kept.map((item) => retain(item, dialect));
+  settle(retained, dialect);
+  const carried = [...retained, ...unanswered(conversation, retained)];
   const changed = changedStretch(conversation, carried);
   const turns = at === undefined ? conversation.turns : Math.max(0, ...kept.map(({ entry }) => entry.turn));
   const checkpoint: Checkpoint = {
@@ -75,12 +75,14 @@ const FORKED =
   "The conversation was forked here, before there was a result. In the session that it was forked from, this call may have run, or may be running: check before repeating it.";
 
 /** A result for each call that could still have waited for one. */
-function unanswered<M>(conversation: Conversation<M>, carried: readonly Carried<M>[]): Carried<M>[] {
+function unanswered<M>(conversation: Conversation<M>, carried: readonly Retained<M>[]): Retained<M>[] {
   const { dialect } = conversation;
   return pairsIn(carried, dialect).flatMap(({ call, item, index, answer, isLast }) => {
     if (answer || !isLast || call.by === "provider") return [];
     const { id, name, input } = call;
     const found = { id, name, input, message: item.entry.id, index, state: "unrecorded" } as const;
-    return closed(dialect, found, FORKED, "forked").map((made) => madeUp(conversation, made, item.entry.turn));
+    return synthesizeResultSaying(dialect, found, FORKED, "forked").map((made) =>
+      madeUp(conversation, made, item.entry.turn),
+    );
   });
 }

@@ -1,14 +1,14 @@
-import { found, type Intake, readable, type StoredMessage, unfit } from "../admit/admit.ts";
+import { type Admission, found, readable, type StoredMessage, unfit } from "../admit/admit.ts";
 import { assertId } from "../admit/to-records.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import { type Item, isShown } from "../conversation/item.ts";
-import { ChangedPast } from "../conversation/pending-edits.ts";
+import { PendingEdits } from "../conversation/pending-edits.ts";
 import type { MessageRecord, RepairEntry } from "../conversation/records.ts";
 import type { Dialect, Entry } from "../dialects/dialect.ts";
 import { HoldfastError } from "../errors.ts";
 import { snapshot } from "../journal/plain.ts";
 import type { Json } from "../journal/record.ts";
-import { madeEntry } from "../view/repairs.ts";
+import { repairedEntry } from "../view/repairs.ts";
 import { stepsOfGiven } from "../view/unsent.ts";
 
 /** One of those that a new epoch is to hold, as it was when it was given (R19). */
@@ -25,23 +25,23 @@ export function asRecorded<M>(entry: Entry<M>): Given<M> {
 }
 
 /** What was given to `replace`. Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, each with the place in the list. */
-export function givenTo<M>(
+export function admitReplacement<M>(
   conversation: Conversation<M>,
   items: readonly (M | Entry<M>)[],
-  intake: Pick<Intake<M>, "message" | "metadata">,
+  admission: Pick<Admission<M>, "message" | "metadata">,
 ): Given<M>[] {
   if (!Array.isArray(items)) throw unfit(`a list of messages and entries is wanted, and not ${found(items)}`);
   const list: readonly (M | Entry<M>)[] = readable("message", undefined, () => [...items]);
   return list.map((one, index) =>
     readable("message", index, () => {
       const entry = entryIn(one);
-      if (!entry) return { entry, stored: intake.message(one as M, index) };
+      if (!entry) return { entry, stored: admission.message(one as M, index) };
       const known = conversation.find(entry.id);
       if (known && known.entry.message === entry.message) return asRecorded(entry);
       if (!known) assertId(entry.id);
-      const metadata = entry.metadata === undefined ? {} : intake.metadata(entry.metadata);
+      const metadata = entry.metadata === undefined ? {} : admission.metadata(entry.metadata);
       const { message, ...members } = { ...entry, metadata };
-      return { entry: { ...snapshot(members, "entry"), message }, stored: intake.message(message, index) };
+      return { entry: { ...snapshot(members, "entry"), message }, stored: admission.message(message, index) };
     }),
   );
 }
@@ -65,7 +65,7 @@ function entryIn<M>(given: M | Entry<M>): Entry<M> | null {
 }
 
 /** An entry as it is to stand in a new epoch or a fork. */
-export interface Carried<M> extends Item<M> {
+export interface Retained<M> extends Item<M> {
   readonly stored: Json;
   /** It was not recorded before, here or elsewhere. */
   readonly isNew: boolean;
@@ -75,14 +75,18 @@ export interface Carried<M> extends Item<M> {
  * An entry of the conversation counts as it is recorded there, whatever copy of it is given: what was patched or edited meanwhile stays. Entries from elsewhere (an older epoch, another session)
  * are taken as they are given. Throws MESSAGE_ID_TAKEN for an entry that is given twice, or whose message is not the recorded one.
  */
-export function taken<M>(conversation: Conversation<M>, given: readonly Given<M>[], newId: () => string): Carried<M>[] {
+export function retainGiven<M>(
+  conversation: Conversation<M>,
+  given: readonly Given<M>[],
+  newId: () => string,
+): Retained<M>[] {
   const ids = new Set<string>();
   const fresh = given.map(({ entry }) => (entry ? "" : newId()));
   const steps = stepsOfNew(conversation, given, fresh);
   return given.map(({ entry, stored }, at) => {
     const carried = entry
-      ? entryTaken(conversation, entry, stored)
-      : messageTaken(conversation, stored!, fresh[at]!, steps[at]!);
+      ? retainEntry(conversation, entry, stored)
+      : retainMessage(conversation, stored!, fresh[at]!, steps[at]!);
     const { id } = carried.entry;
     if (ids.has(id)) {
       const message = `The entry ${id} was given twice, and an id stands for one message. Nothing was changed. Give the message itself where it is to be repeated.`;
@@ -93,11 +97,11 @@ export function taken<M>(conversation: Conversation<M>, given: readonly Given<M>
   });
 }
 
-function entryTaken<M>(conversation: Conversation<M>, given: Entry<M>, stored: StoredMessage | null): Carried<M> {
+function retainEntry<M>(conversation: Conversation<M>, given: Entry<M>, stored: StoredMessage | null): Retained<M> {
   const { dialect, turns } = conversation;
   const item = conversation.find(given.id);
   if (item) {
-    if (!stored || dialect.same(decoded(dialect, stored.stored), item.entry.message)) return carry(item, dialect);
+    if (!stored || dialect.same(decoded(dialect, stored.stored), item.entry.message)) return retain(item, dialect);
     const message =
       `The entry ${given.id} was given with another message than the one that is recorded under this id. Nothing was changed. ` +
       "Give the new message itself, without the entry, or change it with `edit`.";
@@ -133,20 +137,20 @@ function stepsOfNew<M>(
   return steps;
 }
 
-function messageTaken<M>(
+function retainMessage<M>(
   conversation: Conversation<M>,
   { stored, redacted }: StoredMessage,
   id: string,
   step: string,
-): Carried<M> {
+): Retained<M> {
   const { dialect, head: seq, at, turns: turn } = conversation;
   const entry: Entry<M> = { id, seq, at, turn, step, message: decoded(dialect, stored), metadata: {} };
   return { ...itemOf(dialect, entry, "message", redacted), stored, isNew: true };
 }
 
 /** A result that is made up for a call of that turn. */
-export function madeUp<M>(conversation: Conversation<M>, made: RepairEntry, turn: number): Carried<M> {
-  const entry = { ...madeEntry(conversation, made), turn };
+export function madeUp<M>(conversation: Conversation<M>, made: RepairEntry, turn: number): Retained<M> {
+  const entry = { ...repairedEntry(conversation, made), turn };
   return { ...itemOf(conversation.dialect, entry, "repair", false), stored: made.message, isNew: true };
 }
 
@@ -162,7 +166,7 @@ export function shownItem<M>(conversation: Conversation<M>, id: string, step: st
 }
 
 /** A copy of an entry that is recorded already: it was checked then. */
-export function carry<M>(item: Item<M>, dialect: Dialect<M>): Carried<M> {
+export function retain<M>(item: Item<M>, dialect: Dialect<M>): Retained<M> {
   return { ...item, stored: encoded(dialect, item.entry.message), isNew: false };
 }
 
@@ -176,7 +180,7 @@ function decoded<M>(dialect: Dialect<M>, stored: Json): M {
 
 /** What was to be hidden, shown or replaced from the next turn on, is so from the start of the epoch: there is no past in it that could change later. */
 export function settle<M>(items: Item<M>[], dialect: Dialect<M>): void {
-  const past = new ChangedPast<M>();
+  const past = new PendingEdits<M>();
   past.note();
   past.settle(items, dialect);
 }
@@ -191,7 +195,7 @@ export function unhidden<M>(items: readonly Item<M>[], dialect: Dialect<M>): Ite
   return all;
 }
 
-export function carriedRecord<M>({ entry, stored, isNew, hidden, redacted }: Carried<M>): MessageRecord {
+export function retainedRecord<M>({ entry, stored, isNew, hidden, redacted }: Retained<M>): MessageRecord {
   const { id, turn, step, metadata, model, at, synthetic, incomplete, late, replacedBy, call, value } = entry;
   return {
     kind: "message",
@@ -220,7 +224,7 @@ export function carriedRecord<M>({ entry, stored, isNew, hidden, redacted }: Car
  */
 export function changedStretch<M>(
   { items, changed }: Conversation<M>,
-  carried: readonly Carried<M>[],
+  carried: readonly Retained<M>[],
   from: string | null = null,
 ): { from: string; until: string } | null {
   const before = items.filter(isShown);

@@ -9,14 +9,14 @@ export interface Paired<M> {
   readonly item: Item<M>;
   readonly index: number;
   readonly answer: { readonly item: Item<M>; readonly index: number } | null;
-  /** It stands in the last section: it may still get its result. */
+  /** It stands in the last exchange: it may still get its result. */
   readonly isLast: boolean;
-  /** The first entry of the section behind its own. */
+  /** The first entry of the exchange behind its own. */
   readonly before: Item<M> | null;
 }
 
 /**
- * The items among which calls and results of these entries pair, so that nobody has to look at the rest of a long conversation: the stretches that they stand in, with their whole steps, and the live end. A stretch ends where a section
+ * The items among which calls and results of these entries pair, so that nobody has to look at the rest of a long conversation: the stretches that they stand in, with their whole steps, and the live end. A stretch ends where a exchange
  * ends, whatever of it is hidden. All items while changes wait to come into force: what is shown then is another matter.
  */
 export function around<M>(
@@ -53,12 +53,12 @@ export function around<M>(
 
 export function pairsIn<M>(items: readonly Item<M>[], dialect: Dialect<M>): Paired<M>[] {
   const shown = items.filter(isShown);
-  const { sections } = pair(
+  const { exchanges } = pair(
     shown.map(({ entry }) => entry),
     dialect,
   );
-  return sections.flatMap(({ calls }, at) => {
-    const next = sections[at + 1]?.assistant[0];
+  return exchanges.flatMap(({ calls }, at) => {
+    const next = exchanges[at + 1]?.assistant[0];
     return calls.map(({ call, entry, index, answer }) => ({
       call,
       item: shown[entry]!,

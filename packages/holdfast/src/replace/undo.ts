@@ -48,7 +48,7 @@ const PASSED_OVER = "passed-over";
 /** The records of the epoch that brings it back. What the model signed since, it signed over another past (R1). */
 export function undoRecords<M>(
   { conversation, before }: Undone<M>,
-  by: Pick<ReplaceOptions, "life" | "intents">,
+  by: Pick<ReplaceOptions, "activity" | "intents">,
   newId: () => string,
 ): SessionRecord[] {
   const since = conversation.items.find(({ entry }) => !before.has(entry.id));

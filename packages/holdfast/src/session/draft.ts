@@ -13,7 +13,7 @@ export interface DraftPiece {
 }
 
 /** What a draft needs of its turn. */
-export interface DraftHost<M> {
+export interface DraftContext<M> {
   readonly draftMs: number;
   readonly draftBytes: number;
   readonly redactor: Redactor | null;
@@ -27,7 +27,7 @@ export interface DraftHost<M> {
  */
 export class LiveDraft<M> implements Draft<M> {
   readonly id: string;
-  readonly #host: DraftHost<M>;
+  readonly #context: DraftContext<M>;
   #parts: DraftPart[] = [];
   #chars = 0;
   #n = 0;
@@ -37,9 +37,9 @@ export class LiveDraft<M> implements Draft<M> {
   /** Messages under way that are to take its place: nothing is written until it is known whether they could. */
   #successors = 0;
 
-  constructor(id: string, host: DraftHost<M>) {
+  constructor(id: string, host: DraftContext<M>) {
     this.id = id;
-    this.#host = host;
+    this.#context = host;
     this.#heldBack = host.redactor ? new Map() : null;
   }
 
@@ -67,19 +67,19 @@ export class LiveDraft<M> implements Draft<M> {
       const text = given[member];
       if (typeof text === "string" && text !== "") this.#add(part, member, this.#clean(part, member, text));
     }
-    if (this.#chars >= this.#host.draftBytes) void this.flush();
+    if (this.#chars >= this.#context.draftBytes) void this.flush();
     else this.#schedule();
   }
 
   commit(message: M | M[], options: AnswerOptions = {}): Promise<Appended> {
     if (this.#state === "gone") return Promise.reject(draftGone());
-    return this.#host.commit(this, message, options);
+    return this.#context.commit(this, message, options);
   }
 
   async discard(reason = "discarded"): Promise<void> {
     if (!this.isOpen) return;
     this.stop();
-    if (this.#n > 0) await this.#host.write({ id: this.id, n: this.#n, discarded: reason });
+    if (this.#n > 0) await this.#context.write({ id: this.id, n: this.#n, discarded: reason });
   }
 
   /**
@@ -88,7 +88,7 @@ export class LiveDraft<M> implements Draft<M> {
   async flush(): Promise<unknown> {
     const piece = this.#take();
     if (!piece) return null;
-    const error = await this.#host.write(piece);
+    const error = await this.#context.write(piece);
     if (error !== null) this.#putBack(piece);
     return error;
   }
@@ -160,7 +160,7 @@ export class LiveDraft<M> implements Draft<M> {
   #clean(part: number, member: Member, text: string): string {
     if (!this.#heldBack) return text;
     const key = `${part} ${member}`;
-    const of = this.#heldBack.get(key) ?? { part, member, held: new HeldBack(this.#host.redactor!) };
+    const of = this.#heldBack.get(key) ?? { part, member, held: new HeldBack(this.#context.redactor!) };
     this.#heldBack.set(key, of);
     return of.held.push(text);
   }
@@ -184,7 +184,7 @@ export class LiveDraft<M> implements Draft<M> {
 
   #schedule(): void {
     if (this.#parts.length === 0 || this.#successors > 0) return;
-    this.#timer ??= setTimeout(() => void this.flush(), this.#host.draftMs);
+    this.#timer ??= setTimeout(() => void this.flush(), this.#context.draftMs);
   }
 
   #drop(): void {

@@ -1,35 +1,35 @@
 import { type StoredMessage, unfit } from "../admit/admit.ts";
 import { messageIdTaken, queueUnknown } from "../admit/refusals.ts";
-import { optionsTaken } from "../admit/to-records.ts";
+import { admitOptions } from "../admit/to-records.ts";
 import { newId } from "../journal/id.ts";
 import { handedOut } from "../view/handed-out.ts";
-import type { Host } from "./context.ts";
+import type { SessionContext } from "./context.ts";
 import type { AppendOptions, Queued } from "./surface.ts";
 
 /** Prompts that wait for their turn (R13). Delivery is the turn's own. */
 export class Queue<M> {
-  readonly #host: Host<M>;
+  readonly #context: SessionContext<M>;
 
-  constructor(host: Host<M>) {
-    this.#host = host;
+  constructor(host: SessionContext<M>) {
+    this.#context = host;
   }
 
   async put(prompt: M, options: AppendOptions): Promise<Queued<M>> {
-    const { log, intake } = this.#host;
-    const given = optionsTaken(intake, options);
+    const { log, admission } = this.#context;
+    const given = admitOptions(admission, options);
     const { id = newId() } = given;
-    const message = intake.message(prompt);
+    const message = admission.message(prompt);
     // No turn could begin with it, and it would stay in the queue.
     if (message.role === "assistant") throw unfit("a message of the assistant's is no prompt");
     return log.inLine(() => this.#put(id, message, given));
   }
 
   async #put(id: string, message: StoredMessage, { metadata, model }: AppendOptions): Promise<Queued<M>> {
-    const { log, intake, conversation } = this.#host;
-    this.#host.assertOpen();
+    const { log, admission, conversation } = this.#context;
+    this.#context.assertOpen();
     const known = conversation.queued(id) ?? this.#delivered(id);
     if (known) {
-      if (!intake.same(known.prompt, message)) throw messageIdTaken(id);
+      if (!admission.same(known.prompt, message)) throw messageIdTaken(id);
       await log.journal.flush();
       return handedOut(known);
     }
@@ -45,7 +45,7 @@ export class Queue<M> {
   }
 
   async withdraw(id: string): Promise<void> {
-    const { log, conversation } = this.#host;
+    const { log, conversation } = this.#context;
     await log.inLine(() => {
       if (!conversation.queued(id)) throw queueUnknown(id);
       return log.append([{ kind: "queue.take", id, withdrawn: true }]);
@@ -54,7 +54,7 @@ export class Queue<M> {
 
   /** What had been queued, and is part of the conversation now. */
   #delivered(id: string): Queued<M> | null {
-    const entry = this.#host.conversation.find(id)?.entry;
+    const entry = this.#context.conversation.find(id)?.entry;
     return entry ? Object.freeze({ id, prompt: entry.message, at: entry.at, metadata: entry.metadata }) : null;
   }
 }

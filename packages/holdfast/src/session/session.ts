@@ -1,4 +1,4 @@
-import { asMessageError, Intake, reading, unfit } from "../admit/admit.ts";
+import { Admission, asMessageError, reading, unfit } from "../admit/admit.ts";
 import { titleOf } from "../admit/attributes.ts";
 import {
   invalid,
@@ -9,7 +9,7 @@ import {
   turnOpen,
 } from "../admit/refusals.ts";
 import { assertSize, MESSAGE_BYTES_MAX, METADATA_BYTES_MAX } from "../admit/size.ts";
-import { itemsFrom, optionsTaken, type Taken, takenIn } from "../admit/to-records.ts";
+import { type AdmittedMessages, admitMessages, admitOptions, toRecords } from "../admit/to-records.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import { mergePatch } from "../conversation/merge-patch.ts";
 import type { SessionRecord } from "../conversation/records.ts";
@@ -20,13 +20,13 @@ import type { JournalRecord, Json } from "../journal/record.ts";
 import type { Redactor } from "../redact/redactor.ts";
 import { editGiven, editRecord } from "../replace/edit.ts";
 import { type ReplaceOptions, reasonGiven, replacement } from "../replace/epoch.ts";
-import { asRecorded, type Given, givenTo } from "../replace/retained.ts";
+import { admitReplacement, asRecorded, type Given } from "../replace/retained.ts";
 import { undoFrom, undone, undoRecords } from "../replace/undo.ts";
 import { Sync, type SyncSession } from "../sync/sync.ts";
-import type { Life } from "../view/messages.ts";
+import type { TurnActivity } from "../view/messages.ts";
 import { View } from "../view/reading.ts";
 import { leaveTurn, planResume, repairForPrompt } from "../view/repairs.ts";
-import type { Host } from "./context.ts";
+import type { SessionContext } from "./context.ts";
 import { Followers } from "./followers.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import { InOrder } from "./in-order.ts";
@@ -64,8 +64,8 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   readonly #conversation: Conversation<M>;
   readonly #log: Log<M>;
   readonly #followers: Followers;
-  readonly #intake: Intake<M>;
-  readonly #host: Host<M>;
+  readonly #admission: Admission<M>;
+  readonly #context: SessionContext<M>;
   readonly #view: View<M>;
   readonly #sync: Sync<M>;
   readonly #queue: Queue<M>;
@@ -88,12 +88,12 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     this.#conversation = conversation;
     this.#log = new Log(journal, conversation, opened);
     this.#followers = new Followers(journal);
-    this.#intake = new Intake(conversation.dialect, redactor);
-    this.#host = {
+    this.#admission = new Admission(conversation.dialect, redactor);
+    this.#context = {
       id: journal.id,
       log: this.#log,
       conversation,
-      intake: this.#intake,
+      admission: this.#admission,
       draftMs: options.draftMs ?? DRAFT_MS,
       draftBytes: options.draftBytes ?? DRAFT_BYTES,
       askedAt: () => this.#askedAt,
@@ -102,10 +102,10 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
       },
       turnOver: (turn) => this.#turnOver(turn),
     };
-    this.#queue = new Queue(this.#host);
-    this.#view = new View(conversation, () => this.#life());
+    this.#queue = new Queue(this.#context);
+    this.#view = new View(conversation, () => this.#activity());
     this.#sync = new Sync({
-      ...{ id: journal.id, conversation, intake: this.#intake, assertOpen: this.#host.assertOpen },
+      ...{ id: journal.id, conversation, admission: this.#admission, assertOpen: this.#context.assertOpen },
       messages: () => this.#view.shown,
       looks: () => this.#looks,
       since: () => this.#log.since,
@@ -113,7 +113,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
       turn: () => this.#turn,
       openTurn: (number, unit) => this.#open(number, unit),
       adoptTurn: (number) => {
-        this.#turn = new LiveTurn(this.#host, number);
+        this.#turn = new LiveTurn(this.#context, number);
       },
       epoch: (build) => this.#beginEpoch(build),
       empty: () => parts.fold(conversation.dialect),
@@ -154,9 +154,9 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   async startTurn(prompt: M | M[] | surface.Queued<M>, options: surface.AppendOptions = {}): Promise<surface.Turn<M>> {
     this.#assertOpen();
-    const taken = takenIn(this.#intake, prompt);
-    const given = optionsTaken(this.#intake, options);
-    return this.#inOrder(() => this.#start(taken, given));
+    const admitted = admitMessages(this.#admission, prompt);
+    const given = admitOptions(this.#admission, options);
+    return this.#inOrder(() => this.#start(admitted, given));
   }
 
   async resumeTurn(options: surface.ResumeOptions = {}): Promise<surface.Turn<M>> {
@@ -167,7 +167,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   endTurn(): Promise<void> {
     return this.#inOrder(async () => {
-      this.#host.assertOpen();
+      this.#context.assertOpen();
       if (this.turn) throw turnOpen(this.id, this.turn.number, "end it with turn.end");
       if (!this.interruption) throw nothingToResume(this.id, this.#conversation.turns);
       await this.#append(endAnswered(this.id, this.#conversation));
@@ -180,13 +180,13 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     options: surface.SyncOptions<M> = {},
   ): Promise<{ appended: string[]; epoch: boolean }> {
     this.#assertOpen();
-    const given = this.#sync.taken(messages, options, this.#order.isBusy || this.#log.isBehind);
+    const given = this.#sync.admit(messages, options, this.#order.isBusy || this.#log.isBehind);
     return this.#inOrder(() => this.#sync.sync(given));
   }
 
   async patch(id: string, metadata: Metadata): Promise<void> {
     this.#assertOpen();
-    const given = this.#intake.metadata(metadata);
+    const given = this.#admission.metadata(metadata);
     await this.#log.inLine(() => {
       const item = this.#conversation.find(id);
       if (!item) throw messageUnknown(this.id, id);
@@ -198,7 +198,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   async edit(ids: string[], shown: M[], options: { reason: string; now?: boolean }): Promise<void> {
     this.#assertOpen();
-    const given = editGiven(ids, shown, options, this.#intake);
+    const given = editGiven(ids, shown, options, this.#admission);
     await this.#inOrder(() =>
       this.#append([editRecord(this.#conversation, given.ids, given.shown, given.options, newId)]),
     );
@@ -211,7 +211,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     this.#assertOpen();
     const { head, epochSeq } = this.#conversation;
     const reason = reasonGiven(options);
-    const given = givenTo(this.#conversation, items, this.#intake);
+    const given = admitReplacement(this.#conversation, items, this.#admission);
     await this.#inOrder(() => this.#replace(given, reason, { head, epochSeq }));
   }
 
@@ -232,14 +232,14 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   async note(name: string, value: Json): Promise<void> {
     this.#assertOpen();
     if (typeof name !== "string" || value === undefined) throw invalid("a note has a name and a value");
-    const given = this.#intake.json(value, "value");
+    const given = this.#admission.json(value, "value");
     assertSize("the note", "note", { name, value: given }, MESSAGE_BYTES_MAX);
     await this.#log.append([{ kind: "note", name, value: given }]);
   }
 
   async rename(title: string): Promise<void> {
     this.#assertOpen();
-    await this.#log.append([{ kind: "session", title: this.#intake.text(titleOf(title)) }]);
+    await this.#log.append([{ kind: "session", title: this.#admission.text(titleOf(title)) }]);
     this.#parts.onTurnEnd(this.id);
   }
 
@@ -279,7 +279,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     if (this.#closing || this.#told === ending) return;
     this.#told = ending;
     const { signal, error } = ending;
-    const why = error === undefined ? {} : { error: this.#intake.words(error) };
+    const why = error === undefined ? {} : { error: this.#admission.words(error) };
     const record: SessionRecord = { kind: "signal", signal, ...why };
     const { journal } = this.#log;
     const isOpen = this.#turn !== null && !this.#turn.isOver;
@@ -304,13 +304,13 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     return () => this.#closed.delete(listener);
   }
 
-  async #start(prompt: Taken, options: surface.AppendOptions): Promise<LiveTurn<M>> {
-    this.#host.assertOpen();
+  async #start(prompt: AdmittedMessages, options: surface.AppendOptions): Promise<LiveTurn<M>> {
+    this.#context.assertOpen();
     const conversation = this.#conversation;
     const open = this.turn;
     if (open) return this.#again(prompt, options, open);
     const number = conversation.turns + 1;
-    const items = itemsFrom(conversation, this.#intake, prompt, { ...options, turn: number });
+    const items = toRecords(conversation, this.#admission, prompt, { ...options, turn: number });
     if (items.known) return this.#startAgain(items.known.id);
     if (prompt.isAnswer) throw unfit("a turn does not begin with a message of the assistant's");
     const entries = repairForPrompt(conversation);
@@ -322,7 +322,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   async #open(number: number, unit: readonly SessionRecord[]): Promise<LiveTurn<M>> {
     const appended = this.#append(unit);
-    const turn = new LiveTurn(this.#host, number);
+    const turn = new LiveTurn(this.#context, number);
     this.#turn = turn;
     try {
       await appended;
@@ -335,10 +335,10 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   }
 
   /** The same prompt once more, by its id: a retry of whoever could not know that it had been recorded (R15). */
-  async #again(prompt: Taken, options: surface.AppendOptions, open: LiveTurn<M>): Promise<LiveTurn<M>> {
+  async #again(prompt: AdmittedMessages, options: surface.AppendOptions, open: LiveTurn<M>): Promise<LiveTurn<M>> {
     const id = options.id ?? prompt.queued;
     if (id === null || this.#stepOf(id) !== open.prompt.step) throw turnOpen(this.id, open.number);
-    const { known } = itemsFrom(this.#conversation, this.#intake, prompt, { ...options, turn: open.number });
+    const { known } = toRecords(this.#conversation, this.#admission, prompt, { ...options, turn: open.number });
     if (!known) throw turnOpen(this.id, open.number);
     await this.#log.journal.flush();
     return open;
@@ -355,13 +355,13 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   }
 
   async #resume(options: surface.ResumeOptions): Promise<LiveTurn<M>> {
-    this.#host.assertOpen();
+    this.#context.assertOpen();
     if (this.turn) throw turnOpen(this.id, this.turn.number);
     if (!this.interruption) throw nothingToResume(this.id, this.#conversation.turns);
     const { number, resumes } = this.#conversation.turn!;
     const { entries, outcomes } = planResume(this.#conversation, options);
     const unit: SessionRecord[] = outcomes.map(({ call, outcome }) => {
-      const result = this.#intake.outcome(outcome);
+      const result = this.#admission.outcome(outcome);
       const { id, message, index, name } = call;
       return { kind: "tool.ended", id: newId(), turn: number, call: id, message, index, name, ...result };
     });
@@ -379,7 +379,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   }
 
   async #beginEpoch(build: Parameters<SyncSession<M>["epoch"]>[0]): Promise<void> {
-    this.#host.assertOpen();
+    this.#context.assertOpen();
     const undo = this.#conversation.epochSeq || 1;
     await this.#log.epoch(() =>
       build((items, given) => replacement(this.#conversation, items, { ...given, ...this.#replacer(), undo }, newId)),
@@ -395,7 +395,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   }
 
   async #undo(): Promise<void> {
-    this.#host.assertOpen();
+    this.#context.assertOpen();
     const { epochSeq, dialect } = this.#conversation;
     const from = undoFrom(this.#conversation);
     await this.#log.journal.flush();
@@ -414,12 +414,12 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     }
   }
 
-  #life(): Life {
-    return this.turn ? { kind: "live", since: this.#log.since } : { kind: "still" };
+  #activity(): TurnActivity {
+    return this.turn ? { kind: "active", since: this.#log.since } : { kind: "idle" };
   }
 
-  #replacer(): Pick<ReplaceOptions, "life" | "intents"> {
-    return { life: this.#life(), intents: this.#log.intents };
+  #replacer(): Pick<ReplaceOptions, "activity" | "intents"> {
+    return { activity: this.#activity(), intents: this.#log.intents };
   }
 
   async #append(unit: readonly SessionRecord[]): Promise<void> {

@@ -1,13 +1,13 @@
 import { asMessageError, reading, unfit } from "../admit/admit.ts";
 import { callTaken, callUnknown, invalid } from "../admit/refusals.ts";
 import { assertSize, isTooLarge, MESSAGE_BYTES_MAX } from "../admit/size.ts";
-import type { SectionCall } from "../conversation/exchange.ts";
+import type { ExchangeCall } from "../conversation/exchange.ts";
 import type { ToolEnded, ToolProcessRecord, ToolStarted } from "../conversation/records.ts";
 import type { Outcome } from "../dialects/dialect.ts";
 import { type HoldfastError, isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
 import type { Json } from "../journal/record.ts";
-import type { Host } from "./context.ts";
+import type { SessionContext } from "./context.ts";
 import type { ToolOptions, ToolProcess } from "./surface.ts";
 
 /** JSON in a text is escaped: a byte of it takes at most so many. */
@@ -34,23 +34,23 @@ export interface Running {
 
 /** The tools of one turn: which of them run, and the records of their starts and ends (R5, R6). */
 export class Tools<M> {
-  readonly #host: Host<M>;
+  readonly #context: SessionContext<M>;
   readonly #turn: number;
   readonly #running = new Set<Running>();
 
-  constructor(host: Host<M>, turn: number) {
-    this.#host = host;
+  constructor(host: SessionContext<M>, turn: number) {
+    this.#context = host;
     this.#turn = turn;
   }
 
   /** `isStreaming`: a message is under way, which may make the call. Throws CALL_UNKNOWN, CALL_TAKEN, and what the store says. */
   async start(callId: string, given: ToolOptions, flags: { intents: boolean; isStreaming: boolean }): Promise<Running> {
-    const { log, intake } = this.#host;
+    const { log, admission } = this.#context;
     const options = reading("options", () => ({ ...given }));
-    const input = options.input === undefined ? undefined : intake.value(options.input).value;
+    const input = options.input === undefined ? undefined : admission.value(options.input).value;
     // The message that makes the call may be on its way to a store that answers later.
     if (log.isBehind) await log.caughtUp();
-    this.#host.assertOpen();
+    this.#context.assertOpen();
     const call = this.#callToStart(callId, options, flags.isStreaming);
     const place = call ? { message: call.item.entry.id, index: call.index } : null;
     const name = call?.call.name ?? options.name!;
@@ -80,7 +80,7 @@ export class Tools<M> {
 
   /** Throws CALL_UNKNOWN, and what the store says. */
   async runsIn(callId: string, given: ToolProcess): Promise<void> {
-    this.#host.assertOpen();
+    this.#context.assertOpen();
     const { pid, started, group } = reading("process", () => ({ ...given }));
     if (!Number.isSafeInteger(pid) || pid < 1 || typeof started !== "string") {
       throw invalid("a process has a pid and a text that tells it apart from a later one (`started`)");
@@ -99,12 +99,12 @@ export class Tools<M> {
       ...(group ? { group } : {}),
     };
     running.hasProcess = true;
-    await this.#host.log.append([record]);
+    await this.#context.log.append([record]);
   }
 
   /** `which`: the tool, if several run that were called by the same id. Throws CALL_UNKNOWN, MESSAGE_UNFIT, and what the store says: then it can be tried again. */
   async end(callId: string, outcome: Outcome, shown?: M, which?: Running): Promise<void> {
-    this.#host.assertOpen();
+    this.#context.assertOpen();
     const running = which ?? this.#runningOf(callId);
     const place = this.#placeOf(callId, running);
     if (!running && !place) throw callUnknown(callId);
@@ -135,16 +135,16 @@ export class Tools<M> {
     outcome: Outcome,
     shown: M | undefined,
   ): Pick<ToolEnded, "value" | "error" | "shown" | "redacted"> {
-    const { intake } = this.#host;
-    const ended = intake.outcome(outcome);
+    const { admission } = this.#context;
+    const ended = admission.outcome(outcome);
     try {
       if (shown === undefined) {
         this.#assertPhrased(call, ended);
         return ended;
       }
-      const { stored, redacted } = intake.message(shown);
+      const { stored, redacted } = admission.message(shown);
       // Else the call would stay open, and read as if it had never run.
-      if (intake.dialect.results(intake.decoded({ stored, redacted, role: "tool" })).length === 0) {
+      if (admission.dialect.results(admission.decoded({ stored, redacted, role: "tool" })).length === 0) {
         throw unfit("what is shown of a tool's outcome is a message that holds its result");
       }
       return { ...ended, shown: stored, ...(redacted ? { redacted } : {}) };
@@ -156,7 +156,7 @@ export class Tools<M> {
 
   /** As the dialect puts it into a message, it may take more than the value itself, and an epoch has to bring that along. Throws RECORD_TOO_LARGE. */
   #assertPhrased(call: { readonly id: string; readonly name: string }, ended: { value?: Json; error?: string }): void {
-    const { dialect } = this.#host.intake;
+    const { dialect } = this.#context.admission;
     if (!isTooLarge(ended, MESSAGE_BYTES_MAX / BYTES_PHRASED_MAX)) return;
     const message = dialect.result(call, ended.error === undefined ? { value: ended.value } : { error: ended.error });
     if (message === null) return;
@@ -166,7 +166,7 @@ export class Tools<M> {
 
   /** The tool has run: that it did must be recorded, if not what it returned. */
   async #append(record: ToolEnded): Promise<void> {
-    const { log } = this.#host;
+    const { log } = this.#context;
     try {
       await log.append([record]);
     } catch (error) {
@@ -179,9 +179,9 @@ export class Tools<M> {
   }
 
   /** Null: it is not recorded yet, and the application has said what it is (R9). */
-  #callToStart(callId: string, options: ToolOptions, isStreaming: boolean): SectionCall<M> | null {
-    const { section } = this.#host.conversation;
-    const open = section.open(callId);
+  #callToStart(callId: string, options: ToolOptions, isStreaming: boolean): ExchangeCall<M> | null {
+    const { exchange } = this.#context.conversation;
+    const open = exchange.open(callId);
     // Servers repeat their ids, also within one message: each start means another call.
     const call = open && this.#isRunning(open) ? this.#nextOf(open) : open;
     if (call) {
@@ -192,24 +192,24 @@ export class Tools<M> {
     const isStray = [...this.#running].some((one) => one.call === callId && one.place === null);
     if (open || isStray) throw callTaken(callId, "is running already");
     // The message that is being streamed may use an id of the step before it again.
-    const mayBeNew = options.name !== undefined && isStreaming && section.isClosed;
-    if (section.knows(callId) && !mayBeNew) throw callTaken(callId, "has its result already");
+    const mayBeNew = options.name !== undefined && isStreaming && exchange.isClosed;
+    if (exchange.knows(callId) && !mayBeNew) throw callTaken(callId, "has its result already");
     if (options.name === undefined) throw callUnknown(callId);
     return null;
   }
 
-  #nextOf({ call: { id }, item }: SectionCall<M>): SectionCall<M> | null {
-    const { calls } = this.#host.conversation.section;
+  #nextOf({ call: { id }, item }: ExchangeCall<M>): ExchangeCall<M> | null {
+    const { calls } = this.#context.conversation.exchange;
     return calls.find((one) => one.item === item && one.call.id === id && !one.answer && !this.#isRunning(one)) ?? null;
   }
 
-  #isRunning({ call: { id }, item, index }: SectionCall<M>): boolean {
+  #isRunning({ call: { id }, item, index }: ExchangeCall<M>): boolean {
     for (const { call, place } of this.#running) {
       if (call !== id) continue;
       if (place === null || (place.message === item.entry.id && place.index === index)) return true;
       // Its start has moved along with the call.
       const isMoved = !this.#isThere(place.message);
-      if (isMoved && this.#host.conversation.runs.of(item.entry.id, index)) return true;
+      if (isMoved && this.#context.conversation.toolStarts.of(item.entry.id, index)) return true;
     }
     return false;
   }
@@ -223,16 +223,16 @@ export class Tools<M> {
 
   /** Where the call of a result stands: where it stood when the tool started, or where it has come to stand since. */
   #placeOf(callId: string, running: Running | null): { message: string; index: number; name: string } | null {
-    const { section } = this.#host.conversation;
+    const { exchange } = this.#context.conversation;
     if (running?.place && this.#isThere(running.place.message)) return { ...running.place, name: running.name };
-    const call = section.open(callId) ?? section.unheld(callId);
+    const call = exchange.open(callId) ?? exchange.unheld(callId);
     if (call) return { message: call.item.entry.id, index: call.index, name: call.call.name };
     return running?.place ? { ...running.place, name: running.name } : null;
   }
 
   /** Another message may have taken its place, and make the same call. */
   #isThere(message: string): boolean {
-    const entry = this.#host.conversation.find(message)?.entry;
+    const entry = this.#context.conversation.find(message)?.entry;
     return entry !== undefined && entry.replacedBy === undefined;
   }
 }

@@ -1,6 +1,6 @@
 import { asMessageError, reading, textIn, wordsOf } from "../admit/admit.ts";
 import { draftGone, invalid, turnEnded } from "../admit/refusals.ts";
-import { itemsFrom, optionsTaken, type Taken, takenIn, usageTaken } from "../admit/to-records.ts";
+import { type AdmittedMessages, admitMessages, admitOptions, admitUsage, toRecords } from "../admit/to-records.ts";
 import { isShown } from "../conversation/item.ts";
 import type { RepairEntry, SessionRecord, TurnEnded } from "../conversation/records.ts";
 import type { Entry, Outcome } from "../dialects/dialect.ts";
@@ -8,10 +8,10 @@ import { type ErrorKind, errorKind, isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
 import { handedOut } from "../view/handed-out.ts";
 import { openCalls } from "../view/interruption.ts";
-import { liveClosings } from "../view/messages.ts";
+import { liveRepairs } from "../view/messages.ts";
 import { reasonWords } from "../view/model-words.ts";
 import { unsentIn } from "../view/unsent.ts";
-import type { Host } from "./context.ts";
+import type { SessionContext } from "./context.ts";
 import { type DraftPiece, LiveDraft } from "./draft.ts";
 import type {
   AnswerOptions,
@@ -47,7 +47,7 @@ function warnOnce(text: string): void {
 /** A turn that this process works on. */
 export class LiveTurn<M> implements Turn<M> {
   readonly number: number;
-  readonly #host: Host<M>;
+  readonly #context: SessionContext<M>;
   readonly #controller = new AbortController();
   readonly #tools: Tools<M>;
   #draft: LiveDraft<M> | null = null;
@@ -56,8 +56,8 @@ export class LiveTurn<M> implements Turn<M> {
   #over: Promise<void> | null = null;
   #wasAborted = false;
 
-  constructor(host: Host<M>, number: number) {
-    this.#host = host;
+  constructor(host: SessionContext<M>, number: number) {
+    this.#context = host;
     this.number = number;
     this.#tools = new Tools(host, number);
   }
@@ -70,13 +70,13 @@ export class LiveTurn<M> implements Turn<M> {
 
   /** It is recorded. Its prompt is kept here: the conversation knows that of the last turn alone. */
   begun(): void {
-    const { turn } = this.#host.conversation;
+    const { turn } = this.#context.conversation;
     if (turn?.number === this.number) this.#prompt = turn.prompt;
   }
 
   get open(): readonly OpenCall[] {
     if (this.#over) return [];
-    const { conversation, log } = this.#host;
+    const { conversation, log } = this.#context;
     return openCalls(conversation)
       .filter(({ state, startedSeq }) => state !== "provider" && !(startedSeq !== undefined && startedSeq > log.since))
       .map(({ index: _index, startedSeq: _seq, approved: _approved, ...call }) => ({
@@ -91,7 +91,7 @@ export class LiveTurn<M> implements Turn<M> {
 
   /** Its start is in the conversation: where a store answers later, it is not at once. */
   get isRecorded(): boolean {
-    return this.#host.conversation.turns >= this.number;
+    return this.#context.conversation.turns >= this.number;
   }
 
   get isOver(): boolean {
@@ -103,8 +103,8 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   /** The same of messages that were taken before (sync). `draft`: the one that they finish. */
-  async appendTaken(
-    taken: Taken,
+  async appendAdmitted(
+    admitted: AdmittedMessages,
     options: Pick<AnswerOptions, "id" | "end"> = {},
     draft?: { readonly id: string },
   ): Promise<Appended> {
@@ -112,7 +112,7 @@ export class LiveTurn<M> implements Turn<M> {
     const open = draft === undefined ? null : this.#draft?.id === draft.id ? this.#draft : null;
     if (draft !== undefined && !open?.isOpen) throw draftGone();
     const chosen = open ? { id: open.id, ...options } : options;
-    const appended = this.#host.log.inLine(() => this.#append(taken, chosen, open));
+    const appended = this.#context.log.inLine(() => this.#append(admitted, chosen, open));
     return options.end ? this.#endWith(appended) : appended;
   }
 
@@ -134,18 +134,18 @@ export class LiveTurn<M> implements Turn<M> {
   wasEnded(): void {
     this.#over ??= Promise.resolve();
     this.#draft?.stop();
-    this.#host.turnOver(this);
+    this.#context.turnOver(this);
   }
 
   draft(): Draft<M> {
     this.#assertOpen("the draft");
     // A retry sends the same request once more; whoever makes another one looks at the messages again.
     const { head } = this.#asked ?? { head: -1 };
-    const isRetry = this.#isAskedSinceAnswer() && this.#host.askedAt() <= head;
+    const isRetry = this.#isAskedSinceAnswer() && this.#context.askedAt() <= head;
     if (!isRetry) this.#ask();
     void this.#draft?.discard("another draft took its place");
-    const { draftMs, draftBytes, intake } = this.#host;
-    const { redactor } = intake;
+    const { draftMs, draftBytes, admission } = this.#context;
+    const { redactor } = admission;
     const draft = new LiveDraft<M>(newId(), {
       draftMs,
       draftBytes,
@@ -162,7 +162,7 @@ export class LiveTurn<M> implements Turn<M> {
     run: (signal: AbortSignal) => T | Promise<T>,
     options: ToolOptions = {},
   ): Promise<Outcome<T>> {
-    const { journal } = this.#host.log;
+    const { journal } = this.#context.log;
     // Stopped in the middle of a batch: what has not started does not start, and the model will be told so.
     if (this.#wasAborted && !journal.failure) return { error: this.signal.reason };
     const running = await this.#start(callId, options, true);
@@ -210,8 +210,8 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   async usage(usage: Usage): Promise<void> {
-    this.#host.assertOpen();
-    await this.#host.log.append([{ kind: "usage", turn: this.number, usage: usageTaken(usage) }]);
+    this.#context.assertOpen();
+    await this.#context.log.append([{ kind: "usage", turn: this.number, usage: admitUsage(usage) }]);
   }
 
   async suspend(why: { reason: string; calls?: string[] }): Promise<void> {
@@ -222,7 +222,7 @@ export class LiveTurn<M> implements Turn<M> {
     }));
     if (calls && !calls.every((id) => typeof id === "string"))
       throw invalid("the calls that wait are named by their ids");
-    const words = this.#host.intake.words(reason);
+    const words = this.#context.admission.words(reason);
     await this.#finish({ kind: "turn.suspended", turn: this.number, reason: words, ...(calls ? { calls } : {}) }, null);
   }
 
@@ -231,17 +231,17 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   abort(why: { by: string; reason?: string }): Promise<void> {
-    const { intake } = this.#host;
-    const by = intake.words(textIn(why, "by") ?? "the application");
+    const { admission } = this.#context;
+    const by = admission.words(textIn(why, "by") ?? "the application");
     const given = textIn(why, "reason");
-    const reason = given === undefined ? undefined : intake.words(given);
+    const reason = given === undefined ? undefined : admission.words(given);
     const words = reason === undefined ? `stopped by ${by}` : `stopped by ${by}: ${reason}`;
     const aborted = new DOMException(words, "AbortError");
     return this.#finish(this.#ended({ outcome: "aborted", by, ...(reason === undefined ? {} : { reason }) }), aborted);
   }
 
   fail(error: unknown): Promise<void> {
-    const words = this.#host.intake.words(wordsOf(error));
+    const words = this.#context.admission.words(wordsOf(error));
     return this.#finish(this.#ended({ outcome: "failed", error: words }), isError(error) ? error : new Error(words));
   }
 
@@ -273,20 +273,24 @@ export class LiveTurn<M> implements Turn<M> {
 
   /** The same inside the call. */
   flushDraftSync(): void {
-    this.#draft?.flushSync((piece) => this.#host.log.appendSync([this.#draftRecord(piece)]));
+    this.#draft?.flushSync((piece) => this.#context.log.appendSync([this.#draftRecord(piece)]));
   }
 
   /** Inside the call, if nothing waits: every step in between would be felt. */
   #take(given: M | M[] | Queued<M>, options: AnswerOptions, draft: LiveDraft<M> | null): Promise<Appended> {
     try {
       this.#assertOpen("the message");
-      const { intake, log } = this.#host;
-      const taken = takenIn(intake, given);
+      const { admission, log } = this.#context;
+      const admitted = admitMessages(admission, given);
       const end = reading("options", () => options?.end === true);
-      const chosen = { ...(draft ? { id: draft.id } : {}), ...optionsTaken(intake, options), ...(end ? { end } : {}) };
+      const chosen = {
+        ...(draft ? { id: draft.id } : {}),
+        ...admitOptions(admission, options),
+        ...(end ? { end } : {}),
+      };
       const appended = log.isBehind
-        ? log.inLine(() => this.#append(taken, chosen, draft))
-        : this.#append(taken, chosen, draft);
+        ? log.inLine(() => this.#append(admitted, chosen, draft))
+        : this.#append(admitted, chosen, draft);
       return end ? this.#endWith(appended) : appended;
     } catch (error) {
       return Promise.reject(error);
@@ -296,7 +300,7 @@ export class LiveTurn<M> implements Turn<M> {
   /** The unit on its way ends the turn: from now on the turn takes nothing more, unless the unit cannot be written. */
   #endWith(appended: Promise<Appended>): Promise<Appended> {
     const over = appended.then(
-      () => this.#host.turnOver(this),
+      () => this.#context.turnOver(this),
       (error) => {
         this.#over = null;
         throw error;
@@ -306,19 +310,19 @@ export class LiveTurn<M> implements Turn<M> {
     return over.then(() => appended);
   }
 
-  async #append(taken: Taken, options: AnswerOptions, draft: LiveDraft<M> | null): Promise<Appended> {
-    const { conversation, intake, log } = this.#host;
+  async #append(admitted: AdmittedMessages, options: AnswerOptions, draft: LiveDraft<M> | null): Promise<Appended> {
+    const { conversation, admission, log } = this.#context;
     const { end = false } = options;
-    this.#host.assertOpen();
-    const items = itemsFrom(conversation, intake, taken, { ...options, turn: this.number });
+    this.#context.assertOpen();
+    const items = toRecords(conversation, admission, admitted, { ...options, turn: this.number });
     const ended = end ? [this.#ended({ outcome: "completed" })] : [];
     if (items.known && !end) {
       await log.journal.flush();
       return items.known;
     }
-    const closed = taken.isAnswer && !items.known ? this.#closed(draft !== null) : [];
-    const unit = [...closed, ...items.records, ...ended];
-    const other = (taken.isAnswer || end) && this.#draft !== draft ? this.#draft : null;
+    const repairs = admitted.isAnswer && !items.known ? this.#repairs(draft !== null) : [];
+    const unit = [...repairs, ...items.records, ...ended];
+    const other = (admitted.isAnswer || end) && this.#draft !== draft ? this.#draft : null;
     const appended = log.append(unit);
     // An answer takes the place of the draft, whichever it was (R10).
     draft?.hold();
@@ -329,7 +333,7 @@ export class LiveTurn<M> implements Turn<M> {
       other?.release("another");
       if (this.#draft === draft || this.#draft === other) this.#draft = null;
       if (items.known) return items.known;
-      if (taken.isAnswer) this.#warn(items.ids);
+      if (admitted.isAnswer) this.#warn(items.ids);
       const after = (options.usage ? 1 : 0) + ended.length;
       return { id: items.ids[0]!, ids: [...items.ids], seq: last - after - items.ids.length + 1 };
     } catch (error) {
@@ -343,37 +347,37 @@ export class LiveTurn<M> implements Turn<M> {
    * The model has gone on without the results of some calls: from here on the past is frozen, with the words that it saw. Of an answer that was streamed, the draft tells when it was asked for: what came since is
    * not what it saw (R1).
    */
-  #closed(isStreamed: boolean): SessionRecord[] {
-    const { items, epochSeq } = this.#host.conversation;
+  #repairs(isStreamed: boolean): SessionRecord[] {
+    const { items, epochSeq } = this.#context.conversation;
     const asked = isStreamed && this.#asked && this.#asked.head >= epochSeq ? this.#asked : null;
     const last = items.at(-1);
     if (asked && last && last.entry.seq > asked.head && last.role !== "assistant") {
       return [{ kind: "repair", turn: this.number, asked: asked.head, entries: [...asked.entries] }];
     }
     // Items of one response may come one by one, while tools run already. What comes after the model was asked is another response.
-    const isAnother = this.#host.conversation.section.isClosed || this.#isAskedSinceAnswer();
-    const entries = isAnother ? this.#closings() : [];
+    const isAnother = this.#context.conversation.exchange.isClosed || this.#isAskedSinceAnswer();
+    const entries = isAnother ? this.#repairsForOpenCalls() : [];
     return entries.length > 0 ? [{ kind: "repair", turn: this.number, entries }] : [];
   }
 
   #ask(): void {
-    this.#asked = { head: this.#host.conversation.head, entries: this.#closings() };
+    this.#asked = { head: this.#context.conversation.head, entries: this.#repairsForOpenCalls() };
   }
 
   /** What `messages` shows of calls without a result. */
-  #closings(): RepairEntry[] {
-    const { conversation, log } = this.#host;
-    return liveClosings(conversation, log.since);
+  #repairsForOpenCalls(): RepairEntry[] {
+    const { conversation, log } = this.#context;
+    return liveRepairs(conversation, log.since);
   }
 
   #isAskedSinceAnswer(): boolean {
-    const last = this.#host.conversation.items.findLast((item) => item.role === "assistant" && isShown(item));
-    return this.#host.askedAt() >= Math.max(last?.entry.seq ?? 0, this.prompt.seq);
+    const last = this.#context.conversation.items.findLast((item) => item.role === "assistant" && isShown(item));
+    return this.#context.askedAt() >= Math.max(last?.entry.seq ?? 0, this.prompt.seq);
   }
 
   /** Of what was recorded and will not be sent. */
   #warn(ids: readonly string[]): void {
-    const { conversation } = this.#host;
+    const { conversation } = this.#context;
     if (!conversation.dialect.unsent) return;
     const recorded = ids.flatMap((id) => conversation.find(id) ?? []);
     for (const why of unsentIn(recorded, conversation.dialect)) warnOnce(why);
@@ -381,13 +385,13 @@ export class LiveTurn<M> implements Turn<M> {
 
   #draftRecord(piece: DraftPiece): SessionRecord {
     const { discarded } = piece;
-    const why = discarded === undefined ? {} : { discarded: this.#host.intake.text(discarded) };
+    const why = discarded === undefined ? {} : { discarded: this.#context.admission.text(discarded) };
     return { kind: "draft", turn: this.number, ...piece, ...why };
   }
 
   async #writeDraft(piece: DraftPiece): Promise<unknown> {
     try {
-      await this.#host.log.append([this.#draftRecord(piece)], "process");
+      await this.#context.log.append([this.#draftRecord(piece)], "process");
       return null;
     } catch (error) {
       // Nobody awaits a push: whoever reads the signal stops.
@@ -416,8 +420,8 @@ export class LiveTurn<M> implements Turn<M> {
 
   /** What was produced, then the marker, then the signal: nothing that reacts to it comes before the marker. */
   async #close(record: SessionRecord, aborted: unknown): Promise<void> {
-    const { log } = this.#host;
-    this.#host.assertOpen();
+    const { log } = this.#context;
+    this.#context.assertOpen();
     const draft = this.#draft;
     if (record.kind === "turn.ended" && record.outcome === "completed") void draft?.discard("the turn was completed");
     else void draft?.flushLast();
@@ -434,11 +438,11 @@ export class LiveTurn<M> implements Turn<M> {
       draft?.release(null);
       throw error;
     }
-    this.#host.turnOver(this);
+    this.#context.turnOver(this);
   }
 
   #assertOpen(what: string): void {
-    this.#host.assertOpen();
-    if (this.#over) throw turnEnded(this.#host.id, this.number, what);
+    this.#context.assertOpen();
+    if (this.#over) throw turnEnded(this.#context.id, this.number, what);
   }
 }

@@ -1,4 +1,4 @@
-import type { Intake } from "../admit/admit.ts";
+import type { Admission } from "../admit/admit.ts";
 import { type Item, isShown } from "../conversation/item.ts";
 import { SYNCED } from "../conversation/records.ts";
 import type { Dialect, Entry } from "../dialects/dialect.ts";
@@ -25,11 +25,11 @@ export function slotOf<M>(given: M, recorded: M, id: string | null): Slot<M> {
 /** Compares what is recorded with what an array holds (R14 b, c). */
 export class Comparison<M> {
   readonly array: GivenArray<M>;
-  readonly #intake: Intake<M>;
+  readonly #admission: Admission<M>;
   readonly #key: ((message: M) => unknown) | undefined;
 
-  constructor(intake: Intake<M>, array: GivenArray<M>, key?: (message: M) => unknown) {
-    this.#intake = intake;
+  constructor(admission: Admission<M>, array: GivenArray<M>, key?: (message: M) => unknown) {
+    this.#admission = admission;
     this.array = array;
     this.#key = key;
   }
@@ -40,14 +40,14 @@ export class Comparison<M> {
   }
 
   sameAs(recorded: M, { content, stored }: Held<M>): boolean {
-    const { dialect, redactor } = this.#intake;
-    return dialect.same(recorded, content) || (redactor !== null && this.#intake.same(recorded, stored));
+    const { dialect, redactor } = this.#admission;
+    return dialect.same(recorded, content) || (redactor !== null && this.#admission.same(recorded, stored));
   }
 
   /** As it would come back from the journal. */
   stored(at: number): M {
     const { content, stored } = this.array.held(at);
-    return this.#intake.redactor ? this.#intake.decoded(stored) : content;
+    return this.#admission.redactor ? this.#admission.decoded(stored) : content;
   }
 
   fits(slot: Slot<M>, at: number): boolean {
@@ -88,7 +88,7 @@ export class Comparison<M> {
 
   /** Objects that were written into after they were recorded, from the assistant's last message on. */
   #firstWrittenInto(slots: readonly Slot<M>[], end: number): number {
-    const { dialect } = this.#intake;
+    const { dialect } = this.#admission;
     let first = end;
     for (let at = end - 1; at >= Math.max(0, end - TAIL_MAX); at--) {
       const { recorded } = slots[at]!;

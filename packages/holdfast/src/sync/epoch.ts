@@ -1,4 +1,4 @@
-import type { Intake, StoredMessage } from "../admit/admit.ts";
+import type { Admission, StoredMessage } from "../admit/admit.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import { isShown } from "../conversation/item.ts";
 import type { SessionRecord } from "../conversation/records.ts";
@@ -21,13 +21,13 @@ export interface EpochParts<M> extends RewriteParts<M> {
   readonly conversation: Conversation<M>;
   /** An empty one, in the same dialect. */
   readonly ahead: Conversation<M>;
-  readonly intake: Intake<M>;
+  readonly admission: Admission<M>;
   /** The turn that is open, and the id of its prompt. */
   readonly turn: { readonly number: number; readonly prompt: string } | null;
   /** The last message still grows. */
   readonly open: boolean;
   /** The array holds results that were made up, and are not recorded yet. */
-  readonly holdsClosings: boolean;
+  readonly holdsRepairs: boolean;
   /** What was started after this seq runs now. */
   readonly since: number;
   /** The id of the draft that these messages finish. */
@@ -109,13 +109,13 @@ class Sequel<M> {
   }
 
   #step(step: Exclude<SyncStep, { kind: "draft" | "import" }>): void {
-    const { intake, holdsClosings } = this.#parts;
+    const { admission, holdsRepairs } = this.#parts;
     if (step.kind === "end") this.#end();
     else if (step.kind === "resume") {
-      this.#write(resumeUnit(this.#ahead, holdsClosings));
+      this.#write(resumeUnit(this.#ahead, holdsRepairs));
       this.#open();
     } else if (step.kind === "start") {
-      this.#said(startUnit(this.#ahead, intake, storedIn(this.#parts.comparison.array, step)));
+      this.#said(startUnit(this.#ahead, admission, storedIn(this.#parts.comparison.array, step)));
       this.#open();
     } else {
       this.#append(step);
@@ -124,11 +124,11 @@ class Sequel<M> {
   }
 
   #append(span: Span): void {
-    const { intake, since, comparison, draftFor } = this.#parts;
+    const { admission, since, comparison, draftFor } = this.#parts;
     const messages = storedIn(comparison.array, span);
     const isAnswers = messages.some(({ role }) => role === "assistant");
     const id = isAnswers && !this.#hasAnswer && this.#opened === null ? draftFor(span) : undefined;
-    this.#said(appendUnit(this.#ahead, intake, messages, { since, id }));
+    this.#said(appendUnit(this.#ahead, admission, messages, { since, id }));
     this.#hasAnswer ||= isAnswers;
   }
 

@@ -1,4 +1,4 @@
-import { found, type Intake, readable, type StoredMessage, unfit } from "../admit/admit.ts";
+import { type Admission, found, readable, type StoredMessage, unfit } from "../admit/admit.ts";
 
 export interface SyncOptions<M> {
   /** The last message still grows: it is kept as a draft. */
@@ -31,14 +31,14 @@ export class GivenArray<M> {
   readonly objects: readonly M[];
   readonly #held: (Held<M> | undefined)[] = [];
   readonly #keys: (string | undefined)[] = [];
-  readonly #intake: Intake<M>;
+  readonly #admission: Admission<M>;
   readonly #key: SyncOptions<M>["key"];
 
   /** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
-  constructor(given: readonly M[], intake: Intake<M>, key: SyncOptions<M>["key"]) {
+  constructor(given: readonly M[], admission: Admission<M>, key: SyncOptions<M>["key"]) {
     if (!Array.isArray(given)) throw unfit(`sync wants a list of messages, and not ${found(given)}`);
     this.objects = readable("messages", undefined, () => [...given]);
-    this.#intake = intake;
+    this.#admission = admission;
     this.#key = key;
   }
 
@@ -50,7 +50,7 @@ export class GivenArray<M> {
   held(at: number): Held<M> {
     const known = this.#held[at];
     if (known) return known;
-    const held = this.#intake.held(this.objects[at]!, at);
+    const held = this.#admission.held(this.objects[at]!, at);
     this.#held[at] = held;
     return held;
   }

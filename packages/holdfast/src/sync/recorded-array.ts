@@ -55,7 +55,7 @@ export class RecordedArray<M> {
   }
 
   /** The array holds results that the view made up, and that are not recorded yet. */
-  holdsClosings = false;
+  holdsRepairs = false;
 
   /** False until the first sync. */
   get isKnown(): boolean {
@@ -188,8 +188,8 @@ export class RecordedArray<M> {
     const { items, dialect } = this.#conversation;
     const view = this.#around.messages();
     const isCut = openCalls(this.#conversation).length > 0;
-    const bare = isCut ? this.#withoutClosings() : null;
-    const ways: Record<typeof how, [holdsClosings: boolean, find: () => Slot<M>[] | null][]> = {
+    const bare = isCut ? this.#withoutRepairs() : null;
+    const ways: Record<typeof how, [holdsRepairs: boolean, find: () => Slot<M>[] | null][]> = {
       "as shown": [
         [isCut, () => slotsOfView(view, items, comparison)],
         [false, () => bare && slotsOfView(bare, items, comparison)],
@@ -200,10 +200,10 @@ export class RecordedArray<M> {
         [false, () => bare && slotsOfArranged(bare, items, comparison, dialect)],
       ],
     };
-    for (const [holdsClosings, find] of ways[how]) {
+    for (const [holdsRepairs, find] of ways[how]) {
       const slots = find();
       if (!slots) continue;
-      this.holdsClosings = holdsClosings;
+      this.holdsRepairs = holdsRepairs;
       return slots;
     }
     return null;
@@ -214,18 +214,18 @@ export class RecordedArray<M> {
     const { array } = comparison;
     const isPossible = this.#around.looks() !== this.#looks && !this.#around.hasOpenTurn() && known < array.length;
     if (!isPossible || array.role(known) !== "tool" || openCalls(this.#conversation).length === 0) return [];
-    const made = messagesOf(this.#conversation, { kind: "still" }).slice(this.#withoutClosings().length);
+    const made = messagesOf(this.#conversation, { kind: "idle" }).slice(this.#withoutRepairs().length);
     const slots: Slot<M>[] = [];
     for (const message of made) {
       const at = known + slots.length;
       if (at >= array.length || !comparison.same(message, at)) return [];
       slots.push(slotOf(array.objects[at]!, message, null));
     }
-    this.holdsClosings = slots.length > 0;
+    this.holdsRepairs = slots.length > 0;
     return slots;
   }
 
-  #withoutClosings(): readonly M[] {
+  #withoutRepairs(): readonly M[] {
     return arranged(this.#conversation, { next: "model", made: [], without: new Set() });
   }
 

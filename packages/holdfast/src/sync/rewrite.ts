@@ -82,7 +82,7 @@ interface Kept<M> {
  */
 export function planRewrite<M>(parts: RewriteParts<M>): Rewrite<M> {
   const plan = new Plan(parts);
-  plan.carry();
+  plan.retain();
   plan.keepOthers();
   plan.unsplit();
   return plan.done();
@@ -125,7 +125,7 @@ class Plan<M> {
     this.#cut = cutOf(parts, this.#changed);
   }
 
-  carry(): void {
+  retain(): void {
     const { slots, items } = this.#parts;
     const groups = groupsOf(slots, items, new Set([...this.#matches, ...this.#changed]));
     for (let at = 0; at < this.#cut; at++) {

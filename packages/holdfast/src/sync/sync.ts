@@ -1,6 +1,6 @@
-import { type Intake, reading, type StoredMessage } from "../admit/admit.ts";
+import { type Admission, reading, type StoredMessage } from "../admit/admit.ts";
 import { invalid } from "../admit/refusals.ts";
-import { type Taken, taken } from "../admit/to-records.ts";
+import { type AdmittedMessages, toAdmitted } from "../admit/to-records.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import type { SessionRecord } from "../conversation/records.ts";
 import type { Entry } from "../dialects/dialect.ts";
@@ -20,7 +20,7 @@ import { resumeUnit, startUnit } from "./units.ts";
 export interface SyncSession<M> {
   readonly id: string;
   readonly conversation: Conversation<M>;
-  readonly intake: Intake<M>;
+  readonly admission: Admission<M>;
   /** Throws SESSION_CLOSED. */
   assertOpen(): void;
   messages(): readonly M[];
@@ -47,8 +47,8 @@ export interface SyncTurn<M> {
   readonly isOver: boolean;
   draft(): SyncDraft;
   /** `draft`: the one that these messages finish. */
-  appendTaken(
-    taken: Taken,
+  appendAdmitted(
+    messages: AdmittedMessages,
     options: { readonly id?: string; readonly end?: boolean },
     draft?: SyncDraft,
   ): Promise<{ readonly ids: readonly string[] }>;
@@ -96,13 +96,13 @@ export class Sync<M> {
   }
 
   /** Inside the call. `isToWait`: other calls come first, and the application may go on with its messages meanwhile. Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, RECORD_INVALID, RECORD_NOT_JSON. */
-  taken(given: readonly M[], options: SyncOptions<M>, isToWait: boolean): Arrival<M> {
+  admit(given: readonly M[], options: SyncOptions<M>, isToWait: boolean): Arrival<M> {
     const { open, rewrite, key } = reading("options", () => ({ ...options }));
     if (rewrite !== undefined && rewrite !== "epoch" && rewrite !== "error") {
       throw invalid('`rewrite` is "epoch" or "error"');
     }
     if (key !== undefined && typeof key !== "function") throw invalid("`key` is a function");
-    const array = new GivenArray(given, this.#session.intake, key);
+    const array = new GivenArray(given, this.#session.admission, key);
     if (isToWait) array.holdSince(this.#lastGiven);
     this.#lastGiven = array.objects;
     return { array, open: open === true, rewrite, key };
@@ -110,9 +110,9 @@ export class Sync<M> {
 
   async sync({ array, open, rewrite, key }: Arrival<M>): Promise<{ appended: string[]; epoch: boolean }> {
     this.#session.assertOpen();
-    const { conversation, intake, id } = this.#session;
+    const { conversation, admission, id } = this.#session;
     const recorded = this.#recorded;
-    const comparison = new Comparison(intake, array, key);
+    const comparison = new Comparison(admission, array, key);
     const isFirst = conversation.turn === null && conversation.items.length === 0;
     const wasKnown = recorded.isKnown;
     const looks = this.#session.looks();
@@ -172,10 +172,10 @@ export class Sync<M> {
   }
 
   async #do(step: SyncStep, array: GivenArray<M>): Promise<readonly string[]> {
-    const { conversation, intake } = this.#session;
+    const { conversation, admission } = this.#session;
     switch (step.kind) {
       case "start": {
-        const { unit, ids } = startUnit(conversation, intake, storedIn(array, step));
+        const { unit, ids } = startUnit(conversation, admission, storedIn(array, step));
         await this.#session.openTurn(conversation.turns + 1, unit);
         return this.#added(step, array, ids);
       }
@@ -187,8 +187,8 @@ export class Sync<M> {
         return this.#added(step, array, ids);
       }
       case "resume":
-        await this.#session.openTurn(conversation.turns, resumeUnit(conversation, this.#recorded.holdsClosings));
-        this.#recorded.holdsClosings = false;
+        await this.#session.openTurn(conversation.turns, resumeUnit(conversation, this.#recorded.holdsRepairs));
+        this.#recorded.holdsRepairs = false;
         return [];
       case "append":
         return this.#added(step, array, await this.#append(array, step));
@@ -210,20 +210,20 @@ export class Sync<M> {
     const turn = this.#openTurn()!;
     const draft = this.#draftFor(turn, array, span);
     const end = span.end === true;
-    const given = taken(storedIn(array, span));
+    const given = toAdmitted(storedIn(array, span));
     if (!draft) {
-      const { ids } = await turn.appendTaken(given, { end });
+      const { ids } = await turn.appendAdmitted(given, { end });
       if (given.isAnswer) this.#draft = null;
       return ids;
     }
     try {
-      const { ids } = await turn.appendTaken(given, { end }, draft);
+      const { ids } = await turn.appendAdmitted(given, { end }, draft);
       this.#draft = null;
       return ids;
     } catch (error) {
       // Its words did not survive an append that failed, or another draft: the message itself is here.
       if (!isHoldfastError(error, "DRAFT_DISCARDED")) throw error;
-      const { ids } = await turn.appendTaken(given, { id: draft.id, end });
+      const { ids } = await turn.appendAdmitted(given, { id: draft.id, end });
       this.#draft = null;
       return ids;
     }
@@ -304,17 +304,17 @@ export class Sync<M> {
     { growing, open, turn }: { growing: number; open: boolean; turn: SyncTurn<M> | null },
     replaced: Replace<M>,
   ): WrittenEpoch<M> {
-    const { conversation, intake } = this.#session;
+    const { conversation, admission } = this.#session;
     const { items, dialect, changed } = conversation;
     return epochOfArray(
       {
         ...difference,
-        ...{ conversation, comparison, intake, items, dialect, changed, growing, open },
+        ...{ conversation, comparison, admission, items, dialect, changed, growing, open },
         ahead: this.#session.empty(),
         turn: turn && { number: turn.number, prompt: turn.prompt.id },
         turnNow: turnNow(conversation, turn !== null),
         seenSeq: this.#recorded.seenSeq,
-        holdsClosings: this.#recorded.holdsClosings,
+        holdsRepairs: this.#recorded.holdsRepairs,
         since: this.#session.since(),
         find: (id) => conversation.find(id),
         fresh: (stored, like) => this.#fresh(stored, like),
@@ -334,7 +334,7 @@ export class Sync<M> {
     });
     this.#recorded.take(slots);
     this.#recorded.add(array, plan.cut, ids);
-    this.#recorded.holdsClosings = false;
+    this.#recorded.holdsRepairs = false;
     for (const n of ids.keys()) own(array.objects[plan.cut + n], session);
     if (hasAnswer) this.#draft = null;
     if (isTurnOver) turn?.wasEnded();
@@ -343,13 +343,13 @@ export class Sync<M> {
   }
 
   #fresh(stored: StoredMessage, like?: Entry<M>): Entry<M> {
-    const { intake, conversation } = this.#session;
+    const { admission, conversation } = this.#session;
     const { head: seq, turns } = conversation;
     const id = newId();
     const { turn = turns, metadata = {}, model, synthetic, incomplete } = like ?? {};
     const at = like?.at ?? new Date().toISOString();
     return {
-      ...{ id, seq, at, turn, step: id, message: intake.decoded(stored), metadata },
+      ...{ id, seq, at, turn, step: id, message: admission.decoded(stored), metadata },
       ...(model === undefined ? {} : { model }),
       ...(synthetic === undefined ? {} : { synthetic }),
       ...(incomplete ? { incomplete } : {}),

@@ -1,10 +1,10 @@
-import type { Intake, StoredMessage } from "../admit/admit.ts";
-import { itemsFrom, taken } from "../admit/to-records.ts";
+import type { Admission, StoredMessage } from "../admit/admit.ts";
+import { toAdmitted, toRecords } from "../admit/to-records.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import type { SessionRecord } from "../conversation/records.ts";
 import { howOf, openCalls } from "../view/interruption.ts";
-import { liveClosings } from "../view/messages.ts";
-import { CALLS, closing, leaveTurn } from "../view/repairs.ts";
+import { liveRepairs } from "../view/messages.ts";
+import { CALL_REPAIRS, leaveTurn, synthesizeResult } from "../view/repairs.ts";
 
 /** Records that count together, and the ids of the messages among them. */
 export interface Unit {
@@ -16,15 +16,19 @@ export interface Unit {
  * The unit of a prompt that an array brings, with what stands before it for it. Calls of the turn before are closed, unless the array holds their results. There is no boundary, and what had been streamed
  * is kept for people only: the array holds neither, and the model is asked with the array. Shown later, they would stand before reasoning that was signed without them (R1).
  */
-export function startUnit<M>(conversation: Conversation<M>, intake: Intake<M>, prompt: readonly StoredMessage[]): Unit {
+export function startUnit<M>(
+  conversation: Conversation<M>,
+  admission: Admission<M>,
+  prompt: readonly StoredMessage[],
+): Unit {
   const { dialect } = conversation;
   const number = conversation.turns + 1;
-  const { ids, records } = itemsFrom(conversation, intake, taken(prompt), { turn: number });
+  const { ids, records } = toRecords(conversation, admission, toAdmitted(prompt), { turn: number });
   const asked = prompt.findIndex(({ role }) => role === "user");
-  const results = prompt.flatMap((message) => dialect.results(intake.decoded(message)));
+  const results = prompt.flatMap((message) => dialect.results(admission.decoded(message)));
   const answered = new Set(results.map(({ call }) => call));
   const unit: SessionRecord[] = leaveTurn(conversation);
-  unit.push(...closings(conversation, answered), ...cutOffWords(conversation));
+  unit.push(...repairsForOpenCalls(conversation, answered), ...cutOffWords(conversation));
   unit.push({ kind: "turn.started", turn: number, prompt: ids[Math.max(asked, 0)]! }, ...records);
   return { unit, ids };
 }
@@ -37,7 +41,7 @@ export function resumeUnit<M>(conversation: Conversation<M>, close: boolean): re
   const turn = conversation.turn!;
   const { number, resumes } = turn;
   const n = howOf(turn).kind === "completed" ? resumes : resumes + 1;
-  return [...(close ? closings(conversation, new Set()) : []), { kind: "turn.resumed", turn: number, n }];
+  return [...(close ? repairsForOpenCalls(conversation, new Set()) : []), { kind: "turn.resumed", turn: number, n }];
 }
 
 /**
@@ -46,24 +50,24 @@ export function resumeUnit<M>(conversation: Conversation<M>, close: boolean): re
  */
 export function appendUnit<M>(
   conversation: Conversation<M>,
-  intake: Intake<M>,
+  admission: Admission<M>,
   messages: readonly StoredMessage[],
   { since, id }: { readonly since: number; readonly id?: string | undefined },
 ): Unit {
-  const { turns: turn, section } = conversation;
-  const given = taken(messages);
-  const { ids, records } = itemsFrom(conversation, intake, given, { turn, ...(id === undefined ? {} : { id }) });
-  const entries = given.isAnswer && section.isClosed ? liveClosings(conversation, since) : [];
+  const { turns: turn, exchange } = conversation;
+  const given = toAdmitted(messages);
+  const { ids, records } = toRecords(conversation, admission, given, { turn, ...(id === undefined ? {} : { id }) });
+  const entries = given.isAnswer && exchange.isClosed ? liveRepairs(conversation, since) : [];
   return { unit: entries.length > 0 ? [{ kind: "repair", turn, entries }, ...records] : records, ids };
 }
 
 /** In the words that the view of the interrupted turn shows. */
-function closings<M>(conversation: Conversation<M>, answered: ReadonlySet<string>): SessionRecord[] {
+function repairsForOpenCalls<M>(conversation: Conversation<M>, answered: ReadonlySet<string>): SessionRecord[] {
   const { turn, dialect } = conversation;
   if (!turn) return [];
   const how = howOf(turn);
   const entries = openCalls(conversation).flatMap((call) =>
-    CALLS[call.state].close === "close" && !answered.has(call.id) ? closing(dialect, call, how) : [],
+    CALL_REPAIRS[call.state].close === "close" && !answered.has(call.id) ? synthesizeResult(dialect, call, how) : [],
   );
   return entries.length > 0 ? [{ kind: "repair", turn: turn.number, entries }] : [];
 }

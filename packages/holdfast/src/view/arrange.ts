@@ -49,8 +49,8 @@ export function originalOf<M>(message: M): M {
 
 /** Whether a request with what is shown would end with words of the model's (R2). Looks at no more than it must. */
 export function endsWithAnswer<M>(conversation: Conversation<M>): boolean {
-  const { section, dialect } = conversation;
-  const shown = section.items.filter(isShown).map(({ entry }) => entry);
+  const { exchange, dialect } = conversation;
+  const shown = exchange.items.filter(isShown).map(({ entry }) => entry);
   // Where the live end has nothing to send, what is before it is the end.
   const messages = dialect.arrange(shown, { changedAt: null, next: "model" });
   const last = messages.at(-1) ?? arranged(conversation, { next: "model", made: [], without: new Set() }).at(-1);

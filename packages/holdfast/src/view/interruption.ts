@@ -66,15 +66,15 @@ export function howOf<M>({ ended, suspended, signal }: TurnState<M>): How {
 }
 
 /** The calls at the end of the conversation that have no result, in their order. */
-export function openCalls<M>({ section, runs, turn }: Conversation<M>): FoundCall[] {
+export function openCalls<M>({ exchange, toolStarts, turn }: Conversation<M>): FoundCall[] {
   const isRecorded = turn !== null && recordsStarts(turn);
   const waiting = new Set(turn?.suspended?.calls);
   const found: FoundCall[] = [];
-  for (const { item, index, call, answer, approved } of section.calls) {
+  for (const { item, index, call, answer, approved } of exchange.calls) {
     if (answer) continue;
     const { id, name, input, by, awaiting } = call;
     const message = item.entry.id;
-    const run = runs.of(message, index);
+    const run = toolStarts.of(message, index);
     // Nobody has decided, or has decided that it is not to run.
     const isWaiting = approved === null ? awaiting === true || waiting.has(id) : !approved;
     // The starts of earlier turns are forgotten: of their calls nothing can be said (R5).
@@ -106,8 +106,8 @@ export function openCall({ index: _index, startedSeq: _seq, approved: _approved,
 }
 
 /** Tools that were started while the call itself was never recorded (R9). */
-function strayCalls<M>({ runs }: Conversation<M>): OpenCall[] {
-  return runs.strays.map(({ call, name, input, at, replay, child, process }) => ({
+function callsStartedEarly<M>({ toolStarts }: Conversation<M>): OpenCall[] {
+  return toolStarts.earlyStarts.map(({ call, name, input, at, replay, child, process }) => ({
     id: call,
     message: null,
     name,
@@ -129,7 +129,7 @@ export function interruptionOf<M>(conversation: Conversation<M>): Interruption<M
   const { number, startedAt, lastAt, resumes, prompt } = turn;
   const open = openCalls(conversation);
   const draft = conversation.draft?.content ?? null;
-  const calls = [...open.map(openCall), ...strayCalls(conversation)];
+  const calls = [...open.map(openCall), ...callsStartedEarly(conversation)];
   // An application that says that the turn failed, or waits, says that its answer is not the last word.
   const isOpenEnded = turn.ended?.outcome === "failed" || (turn.suspended !== null && !turn.ended);
   const answered = !isOpenEnded && calls.length === 0 && endOf(conversation, open, draft) === "answered";

@@ -44,7 +44,7 @@ export function because(how: How): string {
 }
 
 /** The result of a call that has none. */
-export function closingWords(state: OpenCall["state"], how: How): string {
+export function resultWords(state: OpenCall["state"], how: How): string {
   switch (state) {
     case "never-started":
       return `Not run: ${because(how)} before this call was started. It never started: it is safe to run it.`;

@@ -6,7 +6,7 @@ import type { Entry } from "../dialects/dialect.ts";
 import type { Holder, Recovery } from "../journal/contract.ts";
 import { handedOut } from "./handed-out.ts";
 import { type Interruption, interruptionOf } from "./interruption.ts";
-import { type Life, messagesOf } from "./messages.ts";
+import { messagesOf, type TurnActivity } from "./messages.ts";
 import { unsentIn } from "./unsent.ts";
 
 /** What a journal folds into. */
@@ -39,12 +39,12 @@ export interface Reading<M> {
 /** What a conversation looks like from outside. Everything is made when it is asked for, and kept until the conversation changes. */
 export class View<M> implements Omit<Reading<M>, "id" | "recovery" | "holder"> {
   readonly #conversation: Conversation<M>;
-  readonly #life: () => Life;
+  readonly #activity: () => TurnActivity;
   readonly #cache = new Map<string, { readonly version: string; readonly value: unknown }>();
 
-  constructor(conversation: Conversation<M>, life: () => Life) {
+  constructor(conversation: Conversation<M>, activity: () => TurnActivity) {
     this.#conversation = conversation;
-    this.#life = life;
+    this.#activity = activity;
   }
 
   get messages(): readonly M[] {
@@ -52,7 +52,7 @@ export class View<M> implements Omit<Reading<M>, "id" | "recovery" | "holder"> {
   }
   /** The same as they are here, for comparing. */
   get shown(): readonly M[] {
-    return this.#kept("messages", () => messagesOf(this.#conversation, this.#life()));
+    return this.#kept("messages", () => messagesOf(this.#conversation, this.#activity()));
   }
   get entries(): readonly Entry<M>[] {
     return this.#handedOut(
@@ -62,7 +62,7 @@ export class View<M> implements Omit<Reading<M>, "id" | "recovery" | "holder"> {
   get interruption(): Interruption<M> | null {
     return this.#handedOut(
       this.#kept("interruption", () =>
-        this.#life().kind === "live" ? null : deepFreeze(interruptionOf(this.#conversation)),
+        this.#activity().kind === "active" ? null : deepFreeze(interruptionOf(this.#conversation)),
       ),
     );
   }
@@ -89,7 +89,7 @@ export class View<M> implements Omit<Reading<M>, "id" | "recovery" | "holder"> {
   }
 
   #kept<T>(name: string, make: () => T): T {
-    const version = `${this.#conversation.version} ${this.#life().kind}`;
+    const version = `${this.#conversation.version} ${this.#activity().kind}`;
     const kept = this.#cache.get(name);
     if (kept?.version === version) return kept.value as T;
     const value = make();
@@ -107,8 +107,8 @@ export function readingOf<M>(
   const { turn } = conversation;
   // Whoever holds it works on the turn that is open: that one is running, not interrupted.
   const isRunning = found.holder !== null && turn !== null && turn.ended === null && turn.suspended === null;
-  const life: Life = isRunning ? { kind: "live", since: 0 } : { kind: "still" };
-  const view = new View(conversation, () => life);
+  const activity: TurnActivity = isRunning ? { kind: "active", since: 0 } : { kind: "idle" };
+  const view = new View(conversation, () => activity);
   return {
     id,
     recovery: found.recovery,

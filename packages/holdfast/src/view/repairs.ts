@@ -11,7 +11,7 @@ import {
   openCall,
   openCalls,
 } from "./interruption.ts";
-import { boundaryWords, closingWords, goOnWords, type How } from "./model-words.ts";
+import { boundaryWords, goOnWords, type How, resultWords } from "./model-words.ts";
 
 export interface ResumeOptions {
   /**
@@ -39,7 +39,7 @@ interface Ending {
 }
 
 /** With a new prompt (P), with `resumeTurn` (R), and with `resumeTurn({ draft: "keep" })`. Where tools were started whose calls are lost, there is always a boundary: it names them. */
-export const ENDINGS: { readonly [E in End]: { readonly P: Ending; readonly R: Ending; readonly keep: Ending } } = {
+export const END_REPAIRS: { readonly [E in End]: { readonly P: Ending; readonly R: Ending; readonly keep: Ending } } = {
   completed: {
     P: { incomplete: false, boundary: false },
     R: { incomplete: false, boundary: false },
@@ -68,7 +68,7 @@ export const ENDINGS: { readonly [E in End]: { readonly P: Ending; readonly R: E
 };
 
 /** What becomes of a call without a result: with a new prompt or "close", and with "rerun". */
-export const CALLS: {
+export const CALL_REPAIRS: {
   readonly [S in OpenCall["state"]]: {
     readonly close: "close" | "leave";
     readonly rerun: "close" | "leave" | "keep" | "keep if safe";
@@ -86,10 +86,10 @@ export function repairForPrompt<M>(conversation: Conversation<M>): RepairEntry[]
   const { turn } = conversation;
   const how: How = turn ? howOf(turn) : { kind: "completed" };
   const open = openCalls(conversation);
-  const closed = open.flatMap((call) =>
-    CALLS[call.state].close === "close" ? closing(conversation.dialect, call, how) : [],
+  const results = open.flatMap((call) =>
+    CALL_REPAIRS[call.state].close === "close" ? synthesizeResult(conversation.dialect, call, how) : [],
   );
-  return [...closed, ...endings(conversation, open, "P", how)];
+  return [...results, ...repairsForEnd(conversation, open, "P", how)];
 }
 
 /** What is to be recorded before the turn goes on: what is closed, and what the application says of the outcome of others. */
@@ -107,13 +107,13 @@ export function planResume<M>(
   const open = openCalls(conversation);
   const entries: RepairEntry[] = [];
   const outcomes: { call: FoundCall; outcome: Outcome }[] = [];
-  const ending = endings(conversation, open, draft === "keep" ? "keep" : "R", how);
+  const ending = repairsForEnd(conversation, open, draft === "keep" ? "keep" : "R", how);
   // Behind words of the model's no call can get its result any more (R1): without one, its step would be left out.
   const isFrozen = ending.some(({ incomplete }) => incomplete);
   for (const call of open) {
     const decided = decide(call, calls);
     if (decided === "close" || (decided === "keep" && isFrozen)) {
-      entries.push(...closing(conversation.dialect, call, how));
+      entries.push(...synthesizeResult(conversation.dialect, call, how));
     } else if (typeof decided === "object") outcomes.push({ call, outcome: decided });
   }
   entries.push(...ending);
@@ -123,18 +123,23 @@ export function planResume<M>(
 function decide(call: FoundCall, calls: NonNullable<ResumeOptions["calls"]>): "close" | "keep" | "leave" | Outcome {
   if (call.state === "provider") return "leave";
   if (typeof calls === "function") return calls(openCall(call));
-  const row = CALLS[call.state][calls];
+  const row = CALL_REPAIRS[call.state][calls];
   if (row === "keep if safe") return call.replay === "safe" ? "keep" : "close";
   return row;
 }
 
 /** The result that says how far a call came. None where it cannot be phrased: then its step is left out (R8). */
-export function closing<M>(dialect: Dialect<M>, call: FoundCall, how: How): RepairEntry[] {
-  return closed(dialect, call, closingWords(call.state, how), call.state);
+export function synthesizeResult<M>(dialect: Dialect<M>, call: FoundCall, how: How): RepairEntry[] {
+  return synthesizeResultSaying(dialect, call, resultWords(call.state, how), call.state);
 }
 
 /** Its id depends on the call alone: the same before and after it is recorded (R1). */
-export function closed<M>(dialect: Dialect<M>, call: FoundCall, words: string, synthetic: string): RepairEntry[] {
+export function synthesizeResultSaying<M>(
+  dialect: Dialect<M>,
+  call: FoundCall,
+  words: string,
+  synthetic: string,
+): RepairEntry[] {
   const denied = call.approved === false ? { denied: true } : {};
   const message = dialect.result({ id: call.id, name: call.name, ...denied }, { error: words });
   if (message === null || call.message === null) return [];
@@ -143,16 +148,19 @@ export function closed<M>(dialect: Dialect<M>, call: FoundCall, words: string, s
   return [{ id: `${call.message}~${call.index}`, message: stored, synthetic, call: place }];
 }
 
-function endings<M>(
+function repairsForEnd<M>(
   conversation: Conversation<M>,
   open: readonly FoundCall[],
   row: "P" | "R" | "keep",
   how: How,
 ): RepairEntry[] {
-  const { dialect, turn, runs } = conversation;
+  const { dialect, turn, toolStarts } = conversation;
   const draft = conversation.draft?.content ?? null;
-  const tools = { started: runs.strays.map(({ name }) => name), ended: runs.endedStrays.map(({ name }) => name) };
-  const ending = ENDINGS[endOf(conversation, open, draft)][row];
+  const tools = {
+    started: toolStarts.earlyStarts.map(({ name }) => name),
+    ended: toolStarts.endedEarlyStarts.map(({ name }) => name),
+  };
+  const ending = END_REPAIRS[endOf(conversation, open, draft)][row];
   const encoded = (message: M): RepairEntry["message"] =>
     dialect.encode ? dialect.encode(message) : (message as RepairEntry["message"]);
   const entries: RepairEntry[] = [];
@@ -171,7 +179,7 @@ function endings<M>(
 }
 
 /** A repair entry as it will look once it is recorded. */
-export function madeEntry<M>(
+export function repairedEntry<M>(
   { dialect, head, at, turns }: Conversation<M>,
   { id, message, synthetic, incomplete, call }: RepairEntry,
 ): Entry<M> {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { interruptionOf } from "../../src/view/interruption.ts";
 import { messagesOf } from "../../src/view/messages.ts";
-import { interruptionOf, planResume, repairForPrompt } from "../../src/view/repairs.ts";
+import { planResume, repairForPrompt } from "../../src/view/repairs.ts";
 import { type MadeCall, type MadeStep, type Voice, voices } from "./dialect-voices.ts";
 import { Book } from "./fold-book.ts";
 import { stepsOf } from "./steps.ts";
@@ -253,8 +254,8 @@ async function cost(voice: Voice, scene: Scene, n: number): Promise<{ fold: numb
   });
   const entries = conversation.items.map(({ entry: one }) => one);
   const read = await stepsOf(() => {
-    messagesOf(conversation, { kind: "still" });
-    messagesOf(conversation, { kind: "live", since: 3 });
+    messagesOf(conversation, { kind: "idle" });
+    messagesOf(conversation, { kind: "active", since: 3 });
     interruptionOf(conversation);
     repairForPrompt(conversation);
     planResume(conversation, { calls: "rerun" });

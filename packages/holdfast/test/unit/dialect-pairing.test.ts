@@ -30,7 +30,7 @@ function answers(...messages: string[]): string[] {
   const entries = messages.map((message, at) =>
     entry(message, at, message.startsWith("late") ? { late: true } : {}),
   ) as Entry<string>[];
-  return pair(entries, own).sections.flatMap(({ calls }) =>
+  return pair(entries, own).exchanges.flatMap(({ calls }) =>
     calls.map(({ call, answer }) => `${call.id}:${answer ? answer.entry : "open"}`),
   );
 }

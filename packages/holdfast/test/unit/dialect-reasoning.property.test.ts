@@ -171,7 +171,7 @@ function lived(made: readonly Response[]): Lived {
 function repaired(entries: readonly Entry<Item>[]): Entry<Item>[] {
   const out = [...entries];
   const without = new Set<string>();
-  for (const { call, answer, entry: at } of pair(entries, openaiResponses).sections.at(-1)!.calls) {
+  for (const { call, answer, entry: at } of pair(entries, openaiResponses).exchanges.at(-1)!.calls) {
     if (answer || call.by === "provider") continue;
     const message = openaiResponses.result(call, { error: "unknown" });
     if (message) out.push(entry(message, out.length) as Entry<Item>);
@@ -230,7 +230,7 @@ describe("openai-responses: reasoning and what it led to", () => {
         for (let end = 1; end <= entries.length; end++) {
           const isHalf = entries[end]?.step.startsWith("response") && entries[end]!.step === entries[end - 1]!.step;
           const some = entries.slice(0, end);
-          const isOpen = pair(some, openaiResponses).sections.some(({ calls }) =>
+          const isOpen = pair(some, openaiResponses).exchanges.some(({ calls }) =>
             calls.some(({ answer }) => answer === null),
           );
           if (isHalf || isOpen) continue;

@@ -123,10 +123,10 @@ describe.each(named(voices))("%s", (_, voice) => {
 });
 
 function waits({ dialect }: Voice, entries: readonly Entry<unknown>[]): boolean {
-  const { sections } = pair(entries, dialect);
-  const isOpen = ({ call, answer, section }: (typeof sections)[number]["calls"][number]): boolean =>
-    answer === null && (call.by === "provider" || section === sections.length - 1);
-  return sections.some(({ calls }) => calls.some(isOpen));
+  const { exchanges } = pair(entries, dialect);
+  const isOpen = ({ call, answer, exchange }: (typeof exchanges)[number]["calls"][number]): boolean =>
+    answer === null && (call.by === "provider" || exchange === exchanges.length - 1);
+  return exchanges.some(({ calls }) => calls.some(isOpen));
 }
 
 describe.each(named(modelVoices))("%s", (_, voice) => {

@@ -34,7 +34,7 @@ interface Life {
 /** As the session does it before it goes on: every open call gets a result. */
 function repaired(entries: readonly Entry<Made>[]): Entry<Made>[] {
   const out = [...entries];
-  for (const { call, answer } of pair(entries, aiSdk).sections.at(-1)!.calls) {
+  for (const { call, answer } of pair(entries, aiSdk).exchanges.at(-1)!.calls) {
     if (answer || call.by === "provider") continue;
     const message = aiSdk.result(call, { error: "started, then the process died: outcome unknown" });
     out.push(entry(message, out.length, { synthetic: "repair" }));
@@ -46,7 +46,7 @@ function repaired(entries: readonly Entry<Made>[]): Entry<Made>[] {
 function askable(entries: readonly Entry<Made>[]): Entry<Made>[] {
   const out = repaired(entries);
   const isOpen = pair(out, aiSdk)
-    .sections.at(-1)!
+    .exchanges.at(-1)!
     .calls.some(({ answer }) => answer === null);
   const last = aiSdk.arrange(out, { changedAt: null, next: "model" }).at(-1);
   if (isOpen || aiSdk.role(last!) === "assistant") out.push(entry(aiSdk.boundary("go on"), out.length));

@@ -123,7 +123,7 @@ function entriesOf({ dialect, list }: Bench, request: unknown): Entry<unknown>[]
 
 function repaired(dialect: Bench["dialect"], entries: readonly Entry<unknown>[]): Entry<unknown>[] {
   const out = [...entries];
-  for (const { call, answer } of pair(entries, dialect).sections.at(-1)!.calls) {
+  for (const { call, answer } of pair(entries, dialect).exchanges.at(-1)!.calls) {
     const message = answer || call.by === "provider" ? null : dialect.result(call, { error: "outcome unknown" });
     if (message) out.push(entry(message, out.length));
   }

@@ -14,9 +14,9 @@ import { judges, type ProviderJudge, told } from "./provider-judges.ts";
  */
 const seed = seedOf(import.meta.url, "unit");
 
-/** As the sessions layer does it before it goes on: every open call of the last section gets a result. */
+/** As the sessions layer does it before it goes on: every open call of the last exchange gets a result. */
 function repair({ dialect }: Voice, entries: Entry<unknown>[]): void {
-  for (const { call, answer } of pair(entries, dialect).sections.at(-1)!.calls) {
+  for (const { call, answer } of pair(entries, dialect).exchanges.at(-1)!.calls) {
     if (answer || call.by === "provider") continue;
     const message = dialect.result(call, { error: "started, then the process died: outcome unknown" });
     if (message) entries.push(entry(message, entries.length, { synthetic: "repair" }));
@@ -54,7 +54,7 @@ function lived(
     repair(voice, entries);
     // What the provider has not finished, it would finish now, if nobody else had spoken.
     const isOpen = pair(entries, dialect)
-      .sections.at(-1)!
+      .exchanges.at(-1)!
       .calls.some(({ answer }) => answer === null);
     if (isOpen || dialect.role(entries.at(-1)!.message) === "assistant") {
       entries.push(entry(dialect.boundary("go on"), entries.length));

@@ -1,4 +1,4 @@
-import { Intake } from "../../src/admit/admit.ts";
+import { Admission } from "../../src/admit/admit.ts";
 import { Conversation } from "../../src/conversation/conversation.ts";
 import { isShown } from "../../src/conversation/item.ts";
 import type { SessionRecord } from "../../src/conversation/records.ts";
@@ -7,10 +7,11 @@ import { dialectNamed } from "../../src/dialects/index.ts";
 import { HoldfastError } from "../../src/errors.ts";
 import type { JournalRecord, Json } from "../../src/journal/record.ts";
 import { replacement } from "../../src/replace/epoch.ts";
-import { givenTo } from "../../src/replace/retained.ts";
+import { admitReplacement } from "../../src/replace/retained.ts";
 import { undoFrom, undone, undoRecords } from "../../src/replace/undo.ts";
-import { messagesOf, type Life as View } from "../../src/view/messages.ts";
-import { closing, howOf, openCalls, repairForPrompt } from "../../src/view/repairs.ts";
+import { howOf, openCalls } from "../../src/view/interruption.ts";
+import { messagesOf, type TurnActivity as View } from "../../src/view/messages.ts";
+import { repairForPrompt, synthesizeResult } from "../../src/view/repairs.ts";
 import type { Happening } from "./dialect-conversations.ts";
 import { type MadeCall, type MadeStep, type Voice, voices } from "./dialect-voices.ts";
 import { judges, type ProviderJudge } from "./provider-judges.ts";
@@ -19,8 +20,8 @@ export function voiceOf(name: string): Voice {
   return voices.find(({ dialect }) => dialect.name === name)!;
 }
 
-export const LIVE: View = { kind: "live", since: 0 };
-export const STILL: View = { kind: "still" };
+export const LIVE: View = { kind: "active", since: 0 };
+export const STILL: View = { kind: "idle" };
 
 export const step = (rest: Partial<MadeStep> = {}): MadeStep => ({
   reasoning: "none",
@@ -61,7 +62,7 @@ export class Life {
     this.voice = voice;
     this.#name = name;
     this.#judge = judges[voice.dialect.name]!;
-    this.#intake = new Intake<unknown>(voice.dialect as Dialect<unknown>, null);
+    this.#admission = new Admission<unknown>(voice.dialect as Dialect<unknown>, null);
     this.conversation = this.empty();
     if (begun) this.write({ kind: "session", dialect: voice.dialect.name, title: "a life", cwd: "/work" });
   }
@@ -70,10 +71,10 @@ export class Life {
     return new Conversation<unknown>(dialectNamed as never);
   }
 
-  readonly #intake: Intake<unknown>;
+  readonly #admission: Admission<unknown>;
 
   stored(message: unknown): Json {
-    return this.#intake.message(message).stored;
+    return this.#admission.message(message).stored;
   }
 
   newId(): string {
@@ -99,8 +100,8 @@ export class Life {
   replace(items: readonly unknown[], options: Partial<Parameters<typeof replacement>[2]> = {}): SessionRecord[] {
     const records = replacement(
       this.conversation,
-      givenTo(this.conversation, items, this.#intake),
-      { reason: "compaction", life: LIVE, undo: this.conversation.epochSeq || 1, ...options },
+      admitReplacement(this.conversation, items, this.#admission),
+      { reason: "compaction", activity: LIVE, undo: this.conversation.epochSeq || 1, ...options },
       () => this.newId(),
     );
     this.begin(records);
@@ -110,7 +111,7 @@ export class Life {
   undo(view: View = LIVE): void {
     const from = undoFrom(this.conversation);
     const old = undone(this.records.slice(from - 1), this.conversation.epochSeq, this.empty());
-    this.begin(undoRecords(old, { life: view }, () => this.newId()));
+    this.begin(undoRecords(old, { activity: view }, () => this.newId()));
   }
 
   /** As a process finds it that knows only the current epoch. */
@@ -154,7 +155,7 @@ export class Life {
     const { turn, turns } = this.conversation;
     const entries = openCalls(this.conversation)
       .filter(({ state }) => state !== "provider")
-      .flatMap((one) => closing(dialect, one, howOf(turn!)));
+      .flatMap((one) => synthesizeResult(dialect, one, howOf(turn!)));
     if (entries.length > 0) this.write({ kind: "repair", turn: turns, entries });
     const isOpen = openCalls(this.conversation).length > 0;
     const last = this.conversation.items.filter(isShown).at(-1);

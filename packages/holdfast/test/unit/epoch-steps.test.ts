@@ -3,7 +3,7 @@ import type { EpochRecord } from "../../src/conversation/records.ts";
 import { HoldfastError } from "../../src/errors.ts";
 import { checkpointOf } from "../../src/replace/checkpoint.ts";
 import { forkRecords } from "../../src/replace/fork.ts";
-import { openCalls } from "../../src/view/repairs.ts";
+import { openCalls } from "../../src/view/interruption.ts";
 import { modelVoices } from "./dialect-voices.ts";
 import { call, codeOf, Life, STILL, step, voiceOf } from "./epoch-lives.ts";
 
@@ -124,7 +124,7 @@ describe("whole steps (R3, C34)", () => {
     const ids = life.step(step({ reasoning: "signed", calls: [call("a"), call("b")] }));
     const results = [life.result("text of b"), life.result("text of a", { back: 1 })];
     for (const count of [1, 2, 3, 4]) {
-      const records = life.replace([responses.user("summary"), ...life.entries.slice(-count)], { life: STILL });
+      const records = life.replace([responses.user("summary"), ...life.entries.slice(-count)], { activity: STILL });
       expect(records.length).toBe(2 + 1 + 5);
       expect(life.entries.slice(1).map(({ id }) => id)).toEqual([...ids, ...results]);
       life.undo();
@@ -160,13 +160,13 @@ describe("calls", () => {
       "also after an epoch",
     ).toMatchObject({ code: "CALLS_OPEN" });
     expect(
-      codeOf(() => life.replace([summary], { life: STILL })),
+      codeOf(() => life.replace([summary], { activity: STILL })),
       "of a process that died",
     ).toBe("nothing");
     life.undo();
-    const later = { kind: "live", since: life.records.length } as const;
+    const later = { kind: "active", since: life.records.length } as const;
     expect(
-      codeOf(() => life.replace([summary], { life: later })),
+      codeOf(() => life.replace([summary], { activity: later })),
       "of the process before this one",
     ).toBe("nothing");
     life.undo();
@@ -228,7 +228,7 @@ describe("calls", () => {
       anthropic.user("stop"),
       ...anthropic.step(step({ text: "two", calls: [call("b")] }), 2),
     ];
-    life.replace(messages, { reason: "import", life: STILL });
+    life.replace(messages, { reason: "import", activity: STILL });
     expect(life.entries.map(({ synthetic }) => synthetic)).toEqual([
       undefined,
       undefined,

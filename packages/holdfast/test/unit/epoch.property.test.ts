@@ -58,7 +58,7 @@ function change(life: Life, one: Change): Life {
   const { entries, voice, conversation } = life;
   switch (one.kind) {
     case "rewind":
-      life.replace(entries.slice(0, one.where), { reason: "rewind", life: one.now ? LIVE : STILL });
+      life.replace(entries.slice(0, one.where), { reason: "rewind", activity: one.now ? LIVE : STILL });
       return life;
     case "tail":
       life.replace([voice.user("summary"), ...entries.slice(-one.where)]);
@@ -146,7 +146,7 @@ describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s",
         const life = lived(voice, conversation);
         const prefixes = wholePrefixes(life);
         const kept = life.entries.slice(0, prefixes[where % prefixes.length]!);
-        life.replace(kept, { reason: "rewind", life: STILL });
+        life.replace(kept, { reason: "rewind", activity: STILL });
         expect(life.entries.map(({ id }) => id)).toEqual(kept.map(({ id }) => id));
         expect(life.conversation.changed.saved(), "nothing of what is left was signed over another past").toBeNull();
         expect(messagesOf(life.reopened(), STILL)).toEqual(life.view(STILL));

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { EpochRecord } from "../../src/conversation/records.ts";
 import { checkpointOf } from "../../src/replace/checkpoint.ts";
+import { interruptionOf, openCalls } from "../../src/view/interruption.ts";
 import { messagesOf } from "../../src/view/messages.ts";
-import { interruptionOf, openCalls, repairForPrompt } from "../../src/view/repairs.ts";
+import { repairForPrompt } from "../../src/view/repairs.ts";
 import { call, codeOf, LIVE, Life, STILL, step, voiceOf } from "./epoch-lives.ts";
 
 const anthropic = voiceOf("anthropic");
@@ -36,9 +37,9 @@ describe("what an entry keeps", () => {
     life.step(step({ text: "done" }));
     const old = life.entries;
     life.end();
-    life.replace([], { reason: "clear", life: STILL });
+    life.replace([], { reason: "clear", activity: STILL });
     expect(life.entries).toEqual([]);
-    life.replace(old, { reason: "rewind", life: STILL });
+    life.replace(old, { reason: "rewind", activity: STILL });
     const plain = ({ seq: _, ...entry }: (typeof old)[number]) => entry;
     expect(life.entries.map(plain)).toEqual(old.map(plain));
     expect(life.accepted()).toBe("");
@@ -224,7 +225,7 @@ describe("what lives on (S16, C38)", () => {
     life.replace([anthropic.user("summary")]);
     expect(interruptionOf(life.reopened())!.calls).toMatchObject([{ id: "x", message: null, name: "early" }]);
     life.write({ kind: "turn.ended", turn: 1, outcome: "aborted", by: "user" });
-    life.replace([], { reason: "clear", life: STILL });
+    life.replace([], { reason: "clear", activity: STILL });
     expect(repairForPrompt(life.reopened())).toEqual([]);
   });
 
@@ -241,7 +242,7 @@ describe("what lives on (S16, C38)", () => {
     const [first] = life.replace(life.entries) as EpochRecord[];
     expect(first).toMatchObject({ kind: "epoch", undo: 1, carried: 4, reason: "compaction" });
     const { epochSeq } = life.conversation;
-    const [second] = life.replace(life.entries.slice(0, 2), { reason: "rewind", life: STILL }) as EpochRecord[];
+    const [second] = life.replace(life.entries.slice(0, 2), { reason: "rewind", activity: STILL }) as EpochRecord[];
     expect(second).toMatchObject({ undo: epochSeq, carried: 2, reason: "rewind" });
   });
 
@@ -255,7 +256,7 @@ describe("what lives on (S16, C38)", () => {
       const life = busy();
       life.write({ kind: "turn.ended", turn: 2, outcome: "aborted", by: "user" });
       const had = interruptionOf(life.conversation);
-      life.replace(life.entries.slice(0, keep), { reason, life: STILL });
+      life.replace(life.entries.slice(0, keep), { reason, activity: STILL });
       const left = interruptionOf(life.reopened());
       expect(left?.how.kind ?? null, reason).toBe(how);
       expect(left?.draft?.text, "what was streamed belongs behind the last message").toBe(
@@ -266,7 +267,7 @@ describe("what lives on (S16, C38)", () => {
     }
     const life = busy();
     life.result("a", { back: 1, asMessage: false });
-    life.replace([], { reason: "clear", life: LIVE });
+    life.replace([], { reason: "clear", activity: LIVE });
     expect(interruptionOf(life.reopened())?.how.kind, "the turn that is at work goes on").toBe("killed");
   });
 });

@@ -152,12 +152,12 @@ export class Book {
 
   /** For the model, in a turn that is at work. */
   live(since = this.#seq): readonly unknown[] {
-    return messagesOf(this.conversation, { kind: "live", since });
+    return messagesOf(this.conversation, { kind: "active", since });
   }
 
   /** For whoever looks. */
   still(): readonly unknown[] {
-    return messagesOf(this.conversation, { kind: "still" });
+    return messagesOf(this.conversation, { kind: "idle" });
   }
 
   /** The same records, folded anew. */

@@ -2,8 +2,9 @@ import { describe, expect, test } from "vitest";
 import { Conversation } from "../../src/conversation/conversation.ts";
 import type { Dialect } from "../../src/dialects/dialect.ts";
 import { openaiChat } from "../../src/dialects/openai-chat.ts";
+import { interruptionOf, openCalls } from "../../src/view/interruption.ts";
 import { messagesOf } from "../../src/view/messages.ts";
-import { interruptionOf, openCalls, planResume, repairForPrompt } from "../../src/view/repairs.ts";
+import { planResume, repairForPrompt } from "../../src/view/repairs.ts";
 import { Book } from "./fold-book.ts";
 
 /** How often the functions of a dialect are called, and with how many entries: that grows with the conversation, and not with its square. */
@@ -100,7 +101,7 @@ describe("10,000 messages, of which 1,000 wait for a result in one section", () 
   });
 
   test("a view arranges each entry once; a plan costs its open calls", () => {
-    const view = meter.of(() => messagesOf(conversation, { kind: "still" }));
+    const view = meter.of(() => messagesOf(conversation, { kind: "idle" }));
     expect(view.entries).toBe(length + 500);
     expect(view.calls).toBeLessThan(1000);
     for (const plan of [() => repairForPrompt(conversation), () => planResume(conversation, { calls: "rerun" })]) {

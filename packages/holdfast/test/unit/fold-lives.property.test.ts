@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isShown } from "../../src/conversation/item.ts";
-import { liveClosing, messagesOf } from "../../src/view/messages.ts";
-import { closing, interruptionOf, openCalls } from "../../src/view/repairs.ts";
+import { interruptionOf, openCalls } from "../../src/view/interruption.ts";
+import { liveRepair, messagesOf } from "../../src/view/messages.ts";
+import { synthesizeResult } from "../../src/view/repairs.ts";
 import { holds, seedOf } from "../seed.ts";
 import { type MadeCall, type MadeStep, modelVoices, type Voice } from "./dialect-voices.ts";
 import { Book } from "./fold-book.ts";
@@ -124,7 +125,7 @@ class Life {
   }
 
   request(): readonly unknown[] {
-    return messagesOf(this.book.conversation, { kind: "live", since: this.#since });
+    return messagesOf(this.book.conversation, { kind: "active", since: this.#since });
   }
 
   live(event: Event): void {
@@ -190,7 +191,7 @@ class Life {
     if (!this.isOpen) return;
     const open = openCalls(conversation).filter(({ state }) => state !== "provider");
     // An agent waits for its tools, or tells the model that some still run; it does not go on behind its own words.
-    if (open.length > 0 && !conversation.section.isClosed) return;
+    if (open.length > 0 && !conversation.exchange.isClosed) return;
     const view = this.request();
     if (view.length === 0 || voice.dialect.role(view.at(-1)) === "assistant") return;
     this.judge(view);
@@ -200,8 +201,8 @@ class Life {
     const messages = judges[voice.dialect.name]!.signed(voice.step(of, this.#serial++), asSent);
     const entries = open.flatMap((call) =>
       call.state === "awaiting"
-        ? closing(voice.dialect, call, { kind: "completed" })
-        : liveClosing(conversation, call, this.#since),
+        ? synthesizeResult(voice.dialect, call, { kind: "completed" })
+        : liveRepair(conversation, call, this.#since),
     );
     const members = model === null ? {} : { model };
     const recorded = oneByOne === null ? messages : messages.slice(0, 1 + (oneByOne % messages.length));
@@ -243,7 +244,7 @@ class Life {
     if (!made || isOpen) return;
     if (how === "ended") book.ended(made.message, made.index, made.id, made.name, { value: "late" });
     // By its id alone, a message cannot be told from one for a newer call.
-    else if (!book.conversation.section.knows(made.id)) book.say([voice.result(made.call, "late", false)]);
+    else if (!book.conversation.exchange.knows(made.id)) book.say([voice.result(made.call, "late", false)]);
   }
 
   #change(kind: "hide" | "edit" | "edit now"): void {
@@ -309,7 +310,7 @@ function judgeEveryCut({ voice, book, steps }: Life): void {
     asked.open({ intents: true });
     asked.prompt(voice.user("and now?"));
     expect(told(judge.judge(asked.live(), steps))).toBe("");
-    expect(messagesOf(asked.again(), { kind: "still" })).toEqual(asked.still());
+    expect(messagesOf(asked.again(), { kind: "idle" })).toEqual(asked.still());
     if (interruptionOf(found.conversation) === null) continue;
     for (const options of [{}, { draft: "keep" as const }]) {
       const resumed = book.cut(end);
@@ -330,7 +331,7 @@ describe.each(modelVoices.map((voice) => [voice.dialect.name, voice] as const))(
         if (life.isOpen) life.live({ kind: "crash", resume: "prompt", intents: true });
         else life.live({ kind: "prompt", model: null });
         life.judge(life.request());
-        expect(messagesOf(life.book.again(), { kind: "still" })).toEqual(life.book.still());
+        expect(messagesOf(life.book.again(), { kind: "idle" })).toEqual(life.book.still());
       }),
       seed,
       300,

@@ -3,8 +3,9 @@ import { describe, expect, test } from "vitest";
 import type { Conversation } from "../../src/conversation/conversation.ts";
 import { isShown } from "../../src/conversation/item.ts";
 import { pair } from "../../src/dialects/pairing.ts";
+import { interruptionOf, openCalls } from "../../src/view/interruption.ts";
 import { messagesOf } from "../../src/view/messages.ts";
-import { interruptionOf, openCalls, planResume, repairForPrompt } from "../../src/view/repairs.ts";
+import { planResume, repairForPrompt } from "../../src/view/repairs.ts";
 import { holds, seedOf } from "../seed.ts";
 import { voices } from "./dialect-voices.ts";
 import { call, step } from "./epoch-lives.ts";
@@ -32,11 +33,11 @@ function asked(conversation: Conversation<unknown>): unknown {
     draft: draft?.content,
     turn: turn && { ...turn, writers: [...turn.writers] },
     saved: draft?.checkpoint(),
-    runs: conversation.runs.saved(),
+    runs: conversation.toolStarts.saved(),
     changed: conversation.changed.saved(),
     interruption: interruptionOf(conversation),
-    still: messagesOf(conversation, { kind: "still" }),
-    live: messagesOf(conversation, { kind: "live", since: 3 }),
+    still: messagesOf(conversation, { kind: "idle" }),
+    live: messagesOf(conversation, { kind: "active", since: 3 }),
     repair: repairForPrompt(conversation),
     plans: [
       planResume(conversation, {}),
@@ -117,7 +118,7 @@ describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s",
         const last = pair(
           shown.map(({ entry }) => entry),
           dialect,
-        ).sections.at(-1)!;
+        ).exchanges.at(-1)!;
         const expected = last.calls
           .filter(({ answer }) => !answer)
           .map(({ entry, index, call }) => [shown[entry]!.entry.id, index, call.id]);
@@ -133,7 +134,7 @@ describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s",
       fc.property(anyRecords(voice), (records) => {
         const given = JSON.stringify(records);
         const { conversation } = writtenTo(new Book(dialect), records);
-        for (const message of messagesOf(conversation, { kind: "still" })) expect(isDeepFrozen(message)).toBe(true);
+        for (const message of messagesOf(conversation, { kind: "idle" })) expect(isDeepFrozen(message)).toBe(true);
         for (const { entry } of conversation.items) expect(isDeepFrozen(entry)).toBe(true);
         expect(JSON.stringify(records)).toBe(given);
       }),

@@ -6,7 +6,7 @@ import { anthropic } from "../../src/dialects/anthropic.ts";
 import { gemini } from "../../src/dialects/gemini.ts";
 import { openaiChat } from "../../src/dialects/openai-chat.ts";
 import { openaiResponses } from "../../src/dialects/openai-responses.ts";
-import { interruptionOf, openCalls } from "../../src/view/repairs.ts";
+import { interruptionOf, openCalls } from "../../src/view/interruption.ts";
 import { Book } from "./fold-book.ts";
 
 const user = (content: string) => ({ role: "user", content });

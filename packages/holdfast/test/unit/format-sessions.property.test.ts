@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isShown } from "../../src/conversation/item.ts";
-import { howOf, interruptionOf, openCalls } from "../../src/view/repairs.ts";
+import { howOf, interruptionOf, openCalls } from "../../src/view/interruption.ts";
 import { SessionReader } from "../corpus/independent-sessions.ts";
 import { holds, seedOf } from "../seed.ts";
 import { voices } from "./dialect-voices.ts";

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { ResumeOptions } from "../../src/session/surface.ts";
-import { CALLS, closing, ENDINGS, interruptionOf, openCalls, repairForPrompt } from "../../src/view/repairs.ts";
+import { interruptionOf, openCalls } from "../../src/view/interruption.ts";
+import { CALL_REPAIRS, END_REPAIRS, repairForPrompt, synthesizeResult } from "../../src/view/repairs.ts";
 import { type MadeCall, type MadeStep, modelVoices, type Voice } from "./dialect-voices.ts";
 import { Book } from "./fold-book.ts";
 import { judges, told } from "./provider-judges.ts";
@@ -275,7 +276,7 @@ const rows: readonly Row[] = [
         kind: "repair",
         turn: 1,
         entries: openCalls(book.conversation).flatMap((call) =>
-          closing(book.conversation.dialect, call, { kind: "completed" }),
+          synthesizeResult(book.conversation.dialect, call, { kind: "completed" }),
         ),
       });
       step({ text: "I went on.", calls: [callOf("call_9")] });
@@ -451,14 +452,14 @@ test("the tables of the code are those of SESSIONS.md", () => {
   const no = { incomplete: false, boundary: false };
   const boundary = { incomplete: false, boundary: true };
   const both = { incomplete: true, boundary: true };
-  expect(ENDINGS).toEqual({
+  expect(END_REPAIRS).toEqual({
     completed: { P: no, R: no, keep: no },
     answered: { P: no, R: boundary, keep: boundary },
     draft: { P: both, R: no, keep: both },
     "draft behind an answer": { P: both, R: boundary, keep: both },
     cut: { P: boundary, R: no, keep: no },
   });
-  expect(CALLS).toEqual({
+  expect(CALL_REPAIRS).toEqual({
     "never-started": { close: "close", rerun: "keep" },
     unrecorded: { close: "close", rerun: "close" },
     "outcome-unknown": { close: "close", rerun: "keep if safe" },

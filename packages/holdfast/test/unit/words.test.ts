@@ -1,6 +1,6 @@
 import { openStore, type Session } from "holdfast";
 import { describe, expect, test } from "vitest";
-import { because, boundaryWords, closingWords, goOnWords, type How, reasonWords } from "../../src/view/model-words.ts";
+import { because, boundaryWords, goOnWords, type How, reasonWords, resultWords } from "../../src/view/model-words.ts";
 
 const LONG = `long ${"😀".repeat(100_000)}`;
 const HOWS: How[] = [
@@ -18,7 +18,7 @@ describe("what is put into words for the model is bounded, cut between character
     const words = [
       because(how),
       ...(["never-started", "unrecorded", "awaiting", "outcome-unknown", "provider"] as const).map((state) =>
-        closingWords(state, how),
+        resultWords(state, how),
       ),
     ];
     for (const text of words) {
