@@ -44,7 +44,7 @@ ${Object.entries(OPERATORS)
 Examples:
   npm run mutate -- --rooms stores/folder:40,session:30
   npm run mutate -- --changed --count 10
-  npm run mutate -- --file packages/holdfast/src/journal/scan.ts --count all
+  npm run mutate -- --file packages/holdfast/src/journal/lines/scan.ts --count all
   npm run mutate -- --mutant 1a2b3c4d5e --all-tests
   npm run mutate -- --mutant 1a2b3c4d5e --record harmless --reason "Only the size of a batch changes."
 `;

@@ -93,7 +93,7 @@ function mayImport(here: string, target: string): boolean {
   });
 }
 
-/** `../errors.ts`, seen from `journal/encode.ts`, is `errors.ts`. */
+/** `../errors.ts`, seen from `journal/lines/encode.ts`, is `errors.ts`. */
 function resolve(here: string, target: string): string {
   const parts = here.split("/").slice(0, -1);
   for (const part of target.split("/")) {

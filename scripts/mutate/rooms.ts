@@ -24,7 +24,7 @@ export function roomNamed(root: string, name: string, count: number): Room {
 export function roomOfFile(root: string, file: string, count: number): Room {
   const path = relative(root, join(root, file)).split(sep).join("/");
   if (!/^packages\/[^/]+\/src\/.*\.ts$/.test(path) || !existsSync(join(root, path)))
-    throw new Error(`"${file}" is not a source file: it should be like packages/holdfast/src/journal/scan.ts.`);
+    throw new Error(`"${file}" is not a source file: it should be like packages/holdfast/src/journal/lines/scan.ts.`);
   return { name: path.replace(/^packages\/holdfast\/src\//, ""), path, count };
 }
 

@@ -35,9 +35,9 @@ export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "session: the end of a turn is a write of its own, behind its answer",
     file: "session/turn.ts",
-    find: "const unit = [...closed, ...items.records, ...ended];\n    const other = (taken.isAnswer || end) && this.#draft !== draft ? this.#draft : null;\n    const appended = log.append(unit);",
+    find: "const unit = [...repairs, ...items.records, ...ended];\n    const other = (admitted.isAnswer || end) && this.#draft !== draft ? this.#draft : null;\n    const appended = log.append(unit);",
     replace:
-      "const other = (taken.isAnswer || end) && this.#draft !== draft ? this.#draft : null;\n    const first = log.append([...closed, ...items.records]);\n    const appended = end ? log.append(ended) : first;",
+      "const other = (admitted.isAnswer || end) && this.#draft !== draft ? this.#draft : null;\n    const first = log.append([...repairs, ...items.records]);\n    const appended = end ? log.append(ended) : first;",
     look: SESSIONS,
   },
   {
@@ -57,7 +57,7 @@ export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "session: the model goes on, and what it saw of running tools is not kept",
     file: "session/turn.ts",
-    find: "const entries = isAnother ? this.#closings() : [];",
+    find: "const entries = isAnother ? this.#liveRepairs() : [];",
     replace: "const entries: RepairEntry[] = isAnother ? [] : [];",
     look: SESSIONS,
   },
@@ -134,7 +134,7 @@ export const sessionSabotages: readonly Sabotage[] = [
   },
   {
     name: "session: messages are read later than inside the call",
-    file: "journal/plain.ts",
+    file: "journal/lines/plain.ts",
     find: "isSnapshot(value) ? { copy: value, isPlain: true } : copied(value, path, leave);",
     replace: "({ copy: value, isPlain: false });",
     look: ["unit/session-snapshot"],

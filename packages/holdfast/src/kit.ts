@@ -2,12 +2,14 @@
  * For authors of stores (`holdfast/kit`): the parts of a journal that are the same wherever its lines are kept. What a store promises is in `JournalStore`; the conformance suite of `@holdfast/testkit` shows whether it does.
  * Unlike the rest of the library, these may change with a minor version.
  */
-export { Account, type Line, recordOf, type Segment } from "./journal/account.ts";
+
 export { rowIn } from "./journal/contract.ts";
-export { decodeLine, TRAILER_BYTES, TRAILER_START } from "./journal/decode.ts";
 export { assertId } from "./journal/id.ts";
 export { Ledger, type Prepared } from "./journal/ledger.ts";
 export { assertFormat, closedRecord, openedRecord, segmentRecord } from "./journal/lifecycle.ts";
+export { Account, type Line, recordOf, type Segment } from "./journal/lines/account.ts";
+export { decodeLine, TRAILER_BYTES, TRAILER_START } from "./journal/lines/decode.ts";
+export { assertFollows, lineOf, nothingToAdopt, segmentAt, type VerbatimLine } from "./journal/lines/verbatim.ts";
 export { aheadAfter, aheadOf, OrderClock, stampOf } from "./journal/order.ts";
 export { FORMAT_MAJOR, FORMAT_MINOR } from "./journal/record.ts";
 export {
@@ -20,7 +22,6 @@ export {
   storeClosed,
 } from "./journal/refusals.ts";
 export type { TextBehind, TextChange, TextFound, TextMark, TextQuery, TextTables } from "./journal/texts.ts";
-export { assertFollows, lineOf, nothingToAdopt, segmentAt, type VerbatimLine } from "./journal/verbatim.ts";
 export { tellAll } from "./stores/listeners.ts";
 export { listCursor, newestFirst, parseListCursor } from "./stores/page.ts";
 export { Wake } from "./stores/wake.ts";

@@ -10,7 +10,7 @@ import {
 import fc from "fast-check";
 import { type DialectName, dialects, type Entry } from "holdfast";
 import { describe, expect, test } from "vitest";
-import { pair } from "../../../holdfast/src/dialects/pairing.ts";
+import { pair } from "../../../holdfast/src/dialects/order/pairing.ts";
 import { holds, seedOf } from "../../../holdfast/test/seed.ts";
 import {
   entry,

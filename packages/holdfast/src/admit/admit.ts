@@ -1,7 +1,7 @@
 import type { Dialect, Metadata, Outcome } from "../dialects/dialect.ts";
 import { quoted } from "../dialects/shape.ts";
 import { HoldfastError, isHoldfastError } from "../errors.ts";
-import { snapshot, snapshotAround } from "../journal/plain.ts";
+import { snapshot, snapshotAround } from "../journal/lines/plain.ts";
 import type { Json } from "../journal/record.ts";
 import { redactJson, redactMessage } from "../redact/message.ts";
 import type { Redactor } from "../redact/redactor.ts";

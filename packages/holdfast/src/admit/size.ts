@@ -1,6 +1,6 @@
-import { weightOf } from "../conversation/weight.ts";
 import { HoldfastError } from "../errors.ts";
 import { type Json, RECORD_BYTES_MAX } from "../journal/record.ts";
+import { weightOf } from "./weight.ts";
 
 const MIB = 1024 * 1024;
 /** What a message may take, encoded: so much less than a record that an epoch can bring it along, with its metadata and with all that it says of it. */

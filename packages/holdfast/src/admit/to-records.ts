@@ -3,7 +3,7 @@ import type { MessageRecord, SessionRecord } from "../conversation/records.ts";
 import type { Usage } from "../conversation/usage.ts";
 import type { Metadata } from "../dialects/dialect.ts";
 import { newId } from "../journal/id.ts";
-import { snapshot } from "../journal/plain.ts";
+import { snapshot } from "../journal/lines/plain.ts";
 import { type Admission, found, readable, type StoredMessage, unfit } from "./admit.ts";
 import { messageIdTaken, queueUnknown } from "./refusals.ts";
 

@@ -1,6 +1,6 @@
 import type { Dialect } from "../dialects/dialect.ts";
-import { answeredBy, type FoundCall, type FoundResult, OpenCalls, type Wanted } from "../dialects/open-calls.ts";
-import type { Reader } from "../dialects/pairing.ts";
+import { answeredBy, type FoundCall, type FoundResult, OpenCalls, type Wanted } from "../dialects/order/open-calls.ts";
+import type { Reader } from "../dialects/order/pairing.ts";
 import { grown } from "../dialects/shape.ts";
 import { type Item, isShown } from "./item.ts";
 

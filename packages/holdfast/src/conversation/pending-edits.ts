@@ -1,5 +1,5 @@
 import type { Dialect, View } from "../dialects/dialect.ts";
-import { pair } from "../dialects/pairing.ts";
+import { pair } from "../dialects/order/pairing.ts";
 import { type Item, isShown } from "./item.ts";
 import type { Checkpoint } from "./records.ts";
 

@@ -1,4 +1,4 @@
-import { isSnapshot } from "../journal/plain.ts";
+import { isSnapshot } from "../journal/lines/plain.ts";
 
 /** A deep, frozen copy of plain JSON, as it would come back from the journal: members that are undefined are not there. A snapshot is such a copy already. */
 export function frozenCopy<T>(value: T): T {

@@ -1,10 +1,10 @@
 import { wellFormedText } from "../text/well-formed.ts";
 import type { Dialect, Entry } from "./dialect.ts";
-import type { FoundCall, FoundResult, Reader } from "./pairing.ts";
-import { phrase } from "./phrase.ts";
-import { equal } from "./sameness.ts";
+import { BEGINNING } from "./order/merge-roles.ts";
+import type { FoundCall, FoundResult, Reader } from "./order/pairing.ts";
+import { phrase } from "./order/phrase.ts";
+import { equal } from "./order/sameness.ts";
 import { isBlank, joinedText, mapped, type Shape, shapeOf, shapesOf, textOf, without } from "./shape.ts";
-import { BEGINNING } from "./turns.ts";
 
 /**
  * What an ACP agent and its client say to each other: the parameters of a `session/prompt`, of a `session/update` (or its `update` alone), or of a

@@ -1,10 +1,11 @@
 import { isWellFormed } from "../text/well-formed.ts";
 import { decodeBytes, encodeBytes } from "./bytes.ts";
 import type { Dialect, Entry, View } from "./dialect.ts";
-import { type FoundCall, type FoundResult, standIns } from "./pairing.ts";
-import { phrase } from "./phrase.ts";
-import { NAMELESS, type Plan, planned, type ShownCall } from "./plan.ts";
-import { equal, unmarked } from "./sameness.ts";
+import { BEGINNING } from "./order/merge-roles.ts";
+import { type FoundCall, type FoundResult, standIns } from "./order/pairing.ts";
+import { phrase } from "./order/phrase.ts";
+import { NAMELESS, type Plan, planned, type ShownCall } from "./order/plan.ts";
+import { equal, unmarked } from "./order/sameness.ts";
 import {
   atOnce,
   grown,
@@ -23,7 +24,6 @@ import {
   textOf,
   without,
 } from "./shape.ts";
-import { BEGINNING } from "./turns.ts";
 
 /** `ModelMessage` of ai 5 to 7 fits. */
 export interface AiSdkMessage {

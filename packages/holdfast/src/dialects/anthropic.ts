@@ -1,9 +1,10 @@
 import { beginningOf } from "../text/well-formed.ts";
 import type { Dialect, Entry, View } from "./dialect.ts";
-import { type FoundCall, type FoundResult, standIns } from "./pairing.ts";
-import { phrase } from "./phrase.ts";
-import { NAMELESS, type Plan, planned, type ShownCall } from "./plan.ts";
-import { equal, unmarked } from "./sameness.ts";
+import { BEGINNING, MergedRoles } from "./order/merge-roles.ts";
+import { type FoundCall, type FoundResult, standIns } from "./order/pairing.ts";
+import { phrase } from "./order/phrase.ts";
+import { NAMELESS, type Plan, planned, type ShownCall } from "./order/plan.ts";
+import { equal, unmarked } from "./order/sameness.ts";
 import {
   atOnce,
   inputObject,
@@ -21,7 +22,6 @@ import {
   textOf,
   without,
 } from "./shape.ts";
-import { BEGINNING, Turns } from "./turns.ts";
 
 /** `MessageParam` of @anthropic-ai/sdk fits, and so does a `Message` as it comes from the API. */
 export interface AnthropicMessage {
@@ -165,7 +165,7 @@ function withoutMarks(part: Shape): Shape {
  */
 function arrange(entries: readonly Entry<AnthropicMessage>[], view: View): AnthropicMessage[] {
   const plan = planned(entries, view, anthropic, MANNER);
-  const turns = new Turns<AnthropicMessage>();
+  const turns = new MergedRoles<AnthropicMessage>();
   const callers = new Set<string>();
   const resultsAt = atOnce((at) => resultBlocks(entries[at]!.message));
   let held: AnthropicMessage[] = [];

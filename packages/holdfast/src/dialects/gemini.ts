@@ -1,10 +1,11 @@
 import { isWellFormed } from "../text/well-formed.ts";
 import { decodeBytes, encodeBytes } from "./bytes.ts";
 import type { Dialect, Entry, View } from "./dialect.ts";
-import { type FoundCall, type FoundResult, standIns } from "./pairing.ts";
-import { phrase } from "./phrase.ts";
-import { NAMELESS, type Plan, planned, type ShownCall } from "./plan.ts";
-import { equal } from "./sameness.ts";
+import { BEGINNING, MergedRoles } from "./order/merge-roles.ts";
+import { type FoundCall, type FoundResult, standIns } from "./order/pairing.ts";
+import { phrase } from "./order/phrase.ts";
+import { NAMELESS, type Plan, planned, type ShownCall } from "./order/plan.ts";
+import { equal } from "./order/sameness.ts";
 import {
   atOnce,
   inputObject,
@@ -20,7 +21,6 @@ import {
   textOf,
   without,
 } from "./shape.ts";
-import { BEGINNING, Turns } from "./turns.ts";
 
 /** `Content` of @google/genai fits. */
 export interface GeminiContent {
@@ -155,7 +155,7 @@ function resultsOf(content: unknown): FoundResult[] {
  */
 function arrange(entries: readonly Entry<GeminiContent>[], view: View): GeminiContent[] {
   const plan = planned(entries, view, gemini, MANNER);
-  const turns = new Turns<GeminiContent>();
+  const turns = new MergedRoles<GeminiContent>();
   const resultsAt = atOnce((at) => partsOf(entries[at]!.message).filter(isResult));
   for (const { assistant, others, calls } of plan.exchanges) {
     for (const at of assistant) {

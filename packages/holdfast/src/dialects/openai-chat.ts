@@ -1,9 +1,9 @@
 import { beginningOf } from "../text/well-formed.ts";
 import type { Dialect, Entry, View } from "./dialect.ts";
-import { type FoundCall, type FoundResult, standIns } from "./pairing.ts";
-import { markedText, phrase } from "./phrase.ts";
-import { ID_LENGTH_MAX, openaiName, type Plan, planned, type ShownCall } from "./plan.ts";
-import { equalButForNulls, unmarked } from "./sameness.ts";
+import { type FoundCall, type FoundResult, standIns } from "./order/pairing.ts";
+import { markedText, phrase } from "./order/phrase.ts";
+import { ID_LENGTH_MAX, openaiName, type Plan, planned, type ShownCall } from "./order/plan.ts";
+import { equalButForNulls, unmarked } from "./order/sameness.ts";
 import {
   inputText,
   isBlank,

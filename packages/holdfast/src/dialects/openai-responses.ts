@@ -2,10 +2,10 @@ import { beginningOf } from "../text/well-formed.ts";
 import type { Dialect, Entry, View } from "./dialect.ts";
 import { idOf, repeatedIn, withIdOnce, withoutId } from "./openai-item-ids.ts";
 import { check, isMessage, OUTPUT_OF, OUTPUTS, ROLES } from "./openai-responses-items.ts";
-import { type FoundCall, type FoundResult, standIn } from "./pairing.ts";
-import { markedText, phrase } from "./phrase.ts";
-import { groupsOf, ID_LENGTH_MAX, openaiName, type Plan, planned, type ShownCall } from "./plan.ts";
-import { equalButForNulls } from "./sameness.ts";
+import { type FoundCall, type FoundResult, standIn } from "./order/pairing.ts";
+import { markedText, phrase } from "./order/phrase.ts";
+import { groupsOf, ID_LENGTH_MAX, openaiName, type Plan, planned, type ShownCall } from "./order/plan.ts";
+import { equalButForNulls } from "./order/sameness.ts";
 import {
   inputText,
   isBlank,

@@ -1,7 +1,7 @@
 import type { ErrorCode, HoldfastError } from "../errors.ts";
+import type { VerbatimLine } from "./lines/verbatim.ts";
 import type { JournalRecord, Json, NewRecord } from "./record.ts";
 import type { TextTables } from "./texts.ts";
-import type { VerbatimLine } from "./verbatim.ts";
 
 /**
  * What a store promises, and all that the layers above may know of one. A store keeps records, in order, safely; it knows

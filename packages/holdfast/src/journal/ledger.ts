@@ -1,8 +1,8 @@
 import { HoldfastError } from "../errors.ts";
 import { type Appended, rowIn, type Summariser } from "./contract.ts";
-import { Encoder } from "./encode.ts";
+import { Encoder } from "./lines/encode.ts";
+import { assertPlain } from "./lines/plain.ts";
 import { aheadAfter, OrderClock, stampOf } from "./order.ts";
-import { assertPlain } from "./plain.ts";
 import type { JournalRecord, Json, NewRecord } from "./record.ts";
 
 /** How many keys outlive the epoch that they were used in. */

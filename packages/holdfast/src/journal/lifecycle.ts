@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { HoldfastError } from "../errors.ts";
-import { isCount } from "./decode.ts";
+import { isCount } from "./lines/decode.ts";
 import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type Json, type NewRecord } from "./record.ts";
 
 /** The version of this library, as journals name their writer. A test keeps it equal to package.json. */

@@ -1,3 +1,4 @@
+import { weightOf } from "../admit/weight.ts";
 import type { Attributes } from "../conversation/attributes.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import type { Item } from "../conversation/item.ts";
@@ -11,7 +12,6 @@ import type {
 } from "../conversation/records.ts";
 import type { Place } from "../conversation/tool-starts.ts";
 import { recordsStarts, type TurnState } from "../conversation/turn-state.ts";
-import { weightOf } from "../conversation/weight.ts";
 import type { Dialect, Entry } from "../dialects/dialect.ts";
 import { encoded } from "./retained.ts";
 

@@ -6,7 +6,7 @@ import { PendingEdits } from "../conversation/pending-edits.ts";
 import type { MessageRecord, RepairEntry } from "../conversation/records.ts";
 import type { Dialect, Entry } from "../dialects/dialect.ts";
 import { HoldfastError } from "../errors.ts";
-import { snapshot } from "../journal/plain.ts";
+import { snapshot } from "../journal/lines/plain.ts";
 import type { Json } from "../journal/record.ts";
 import { repairedEntry } from "../view/repairs.ts";
 import { stepsOfGiven } from "../view/unsent.ts";

@@ -1,6 +1,6 @@
 import { type Item, isShown } from "../conversation/item.ts";
 import type { Call, Dialect } from "../dialects/dialect.ts";
-import { pair, type Reader } from "../dialects/pairing.ts";
+import { pair, type Reader } from "../dialects/order/pairing.ts";
 import { HoldfastError } from "../errors.ts";
 
 /** A call that the model is shown, and what answers it. */

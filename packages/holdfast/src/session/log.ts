@@ -2,7 +2,7 @@ import type { Conversation } from "../conversation/conversation.ts";
 import type { SessionRecord } from "../conversation/records.ts";
 import { frozenCopy, frozenInside } from "../conversation/snapshot.ts";
 import type { Appended, Durability, Journal } from "../journal/contract.ts";
-import { assertPlain } from "../journal/plain.ts";
+import { assertPlain } from "../journal/lines/plain.ts";
 import type { JournalRecord, Json, NewRecord } from "../journal/record.ts";
 
 /** Records that the journal was given, until it is known whether they stand in it. */

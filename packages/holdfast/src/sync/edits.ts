@@ -1,7 +1,7 @@
+import { weightOf } from "../admit/weight.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import { type Item, isShown } from "../conversation/item.ts";
 import { type EditRecord, SYNCED } from "../conversation/records.ts";
-import { weightOf } from "../conversation/weight.ts";
 import type { Comparison, Slot } from "./comparison.ts";
 import { placesOf } from "./match.ts";
 

@@ -17,7 +17,7 @@ import {
 import { basename, dirname, join } from "node:path";
 import { constants, crc32, zstdCompressSync } from "node:zlib";
 import { newId, openStore, type Store } from "holdfast";
-import { encodeFrameTable } from "../../src/stores/folder/frames.ts";
+import { encodeFrameTable } from "../../src/stores/folder/files/frames.ts";
 
 /**
  * Stores that somebody hostile, or an accident, has been at: each file of a session, and of the store, in turn replaced by each thing that can be in its place. Seeded, so that a failure can be repeated.

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Account } from "../../src/journal/account.ts";
+import { Account } from "../../src/journal/lines/account.ts";
 
 test("P9: where no segment is known, damage is reported in the first", () => {
   const account = new Account([], { keep: true });

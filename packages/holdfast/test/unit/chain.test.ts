@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { decideTail } from "../../src/journal/tail.ts";
+import { decideTail } from "../../src/journal/lines/tail.ts";
 import { holds, seedOf } from "../seed.ts";
 import { bytesOf, line, rotten, scanOf, seqsOf, withoutNewline } from "./journals.ts";
 

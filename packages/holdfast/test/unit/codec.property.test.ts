@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { decodeLine } from "../../src/journal/decode.ts";
-import { Encoder } from "../../src/journal/encode.ts";
-import { scanBytes } from "../../src/journal/scan.ts";
+import { decodeLine } from "../../src/journal/lines/decode.ts";
+import { Encoder } from "../../src/journal/lines/encode.ts";
+import { scanBytes } from "../../src/journal/lines/scan.ts";
 import { holds, seedOf } from "../seed.ts";
 import { json, newRecord } from "./arbitraries.ts";
 import { AT } from "./journals.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { decodeBytes, encodeBytes } from "../../src/dialects/bytes.ts";
-import { phrase } from "../../src/dialects/phrase.ts";
+import { phrase } from "../../src/dialects/order/phrase.ts";
 import { holds, seedOf } from "../seed.ts";
 import { plainName } from "./arbitraries.ts";
 

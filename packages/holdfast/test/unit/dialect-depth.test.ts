@@ -1,7 +1,7 @@
 import { openStore, type Session } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { deepFreeze } from "../../src/conversation/snapshot.ts";
-import { equal } from "../../src/dialects/sameness.ts";
+import { equal } from "../../src/dialects/order/sameness.ts";
 import { inputObject, inputText, parsedJson } from "../../src/dialects/shape.ts";
 import { isWellFormed, wellFormed } from "../../src/text/well-formed.ts";
 import { type MadeStep, type Voice, voices } from "./dialect-voices.ts";

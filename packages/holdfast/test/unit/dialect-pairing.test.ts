@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Entry } from "../../src/dialects/dialect.ts";
 import { dialectNamed, dialects } from "../../src/dialects/index.ts";
-import { pair } from "../../src/dialects/pairing.ts";
+import { pair } from "../../src/dialects/order/pairing.ts";
 import { entry } from "./dialect-conversations.ts";
 
 /** A dialect of one's own: `calls a b`, `answers a`, and anything else is said. */

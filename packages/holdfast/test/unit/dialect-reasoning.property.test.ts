@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Entry, View } from "../../src/dialects/dialect.ts";
 import { openaiResponses } from "../../src/dialects/openai-responses.ts";
-import { pair } from "../../src/dialects/pairing.ts";
+import { pair } from "../../src/dialects/order/pairing.ts";
 import { holds, seedOf } from "../seed.ts";
 import { entry } from "./dialect-conversations.ts";
 import { told } from "./provider-judges.ts";

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Entry, View } from "../../src/dialects/dialect.ts";
-import { pair } from "../../src/dialects/pairing.ts";
+import { pair } from "../../src/dialects/order/pairing.ts";
 import { stepsOfGiven } from "../../src/view/unsent.ts";
 import { holds, seedOf } from "../seed.ts";
 import { entry, frozen, oddHappenings, spoken, views } from "./dialect-conversations.ts";

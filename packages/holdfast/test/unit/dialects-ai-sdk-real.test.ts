@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { aiSdk } from "../../src/dialects/ai-sdk.ts";
 import type { Entry, View } from "../../src/dialects/dialect.ts";
-import { pair } from "../../src/dialects/pairing.ts";
+import { pair } from "../../src/dialects/order/pairing.ts";
 import { seedOf } from "../seed.ts";
 import { bodyOf, type Known, type Provider, providers, response } from "./dialect-ai-sdk-providers.ts";
 import { entry, type Happening, happenings, spoken } from "./dialect-conversations.ts";

@@ -17,7 +17,7 @@ import {
 import { describe, expect, test } from "vitest";
 import type { Dialect, Entry } from "../../src/dialects/dialect.ts";
 import { dialects } from "../../src/dialects/index.ts";
-import { pair } from "../../src/dialects/pairing.ts";
+import { pair } from "../../src/dialects/order/pairing.ts";
 import { wellFormed } from "../../src/text/well-formed.ts";
 import { stepsOfGiven } from "../../src/view/unsent.ts";
 import { entry } from "./dialect-conversations.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Entry, View } from "../../src/dialects/dialect.ts";
-import { pair } from "../../src/dialects/pairing.ts";
+import { pair } from "../../src/dialects/order/pairing.ts";
 import { wellFormed } from "../../src/text/well-formed.ts";
 import { holds, seedOf } from "../seed.ts";
 import { entry, type Happening, oddHappenings, spoken } from "./dialect-conversations.ts";

@@ -1,10 +1,10 @@
 import { crc32 } from "node:zlib";
 import { describe, expect, test, vi } from "vitest";
 import { HoldfastError } from "../../src/errors.ts";
-import { decodeLine } from "../../src/journal/decode.ts";
-import { Encoder, type Envelope } from "../../src/journal/encode.ts";
+import { decodeLine } from "../../src/journal/lines/decode.ts";
+import { Encoder, type Envelope } from "../../src/journal/lines/encode.ts";
+import { scanBytes } from "../../src/journal/lines/scan.ts";
 import { type NewRecord, RECORD_BYTES_MAX } from "../../src/journal/record.ts";
-import { scanBytes } from "../../src/journal/scan.ts";
 import { AT } from "./journals.ts";
 
 const encoder = new Encoder();

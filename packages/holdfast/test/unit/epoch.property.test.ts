@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isShown } from "../../src/conversation/item.ts";
-import { pair } from "../../src/dialects/pairing.ts";
+import { pair } from "../../src/dialects/order/pairing.ts";
 import { HoldfastError } from "../../src/errors.ts";
 import { editRecord } from "../../src/replace/edit.ts";
 import { forkRecords } from "../../src/replace/fork.ts";

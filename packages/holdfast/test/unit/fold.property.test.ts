@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Conversation } from "../../src/conversation/conversation.ts";
 import { isShown } from "../../src/conversation/item.ts";
-import { pair } from "../../src/dialects/pairing.ts";
+import { pair } from "../../src/dialects/order/pairing.ts";
 import { interruptionOf, openCalls } from "../../src/view/interruption.ts";
 import { messagesOf } from "../../src/view/messages.ts";
 import { planResume, repairForPrompt } from "../../src/view/repairs.ts";

@@ -20,7 +20,7 @@ import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
 import { describe, expect, test } from "vitest";
 import { Ledger } from "../../src/journal/ledger.ts";
 import { RECORD_LEVELS_MAX, SEGMENT_BYTES_MAX } from "../../src/journal/record.ts";
-import { listSegments, SEGMENT_NUMBER_MAX } from "../../src/stores/folder/segment.ts";
+import { listSegments, SEGMENT_NUMBER_MAX } from "../../src/stores/folder/files/segment.ts";
 import { SegmentWriter } from "../../src/stores/folder/writer.ts";
 import { CountingDisk } from "../counting-disk.ts";
 import { sealed } from "../hostile/hostile-store.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { zstdCompressSync } from "node:zlib";
 import { nodeDisk } from "holdfast/disk";
 import { expect, test } from "vitest";
-import { readFrames } from "../../src/stores/folder/frames.ts";
+import { readFrames } from "../../src/stores/folder/files/frames.ts";
 import { place } from "../place.ts";
 
 const MAGIC = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);

@@ -2,8 +2,8 @@ import { constants, crc32, zstdCompressSync } from "node:zlib";
 import type { DiskFile } from "holdfast/disk";
 import { describe, expect, test } from "vitest";
 import { RECORD_BYTES_MAX, SEGMENT_BYTES_MAX } from "../../src/journal/record.ts";
-import { encodeFrameTable, plainSizeOf, readFrames } from "../../src/stores/folder/frames.ts";
-import { frameEnd, frameHeader } from "../../src/stores/folder/zstd.ts";
+import { encodeFrameTable, plainSizeOf, readFrames } from "../../src/stores/folder/files/frames.ts";
+import { frameEnd, frameHeader } from "../../src/stores/folder/files/zstd.ts";
 import { randomOf } from "../hostile/hostile-store.ts";
 
 const MIB = 1024 * 1024;

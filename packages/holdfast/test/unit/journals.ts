@@ -1,6 +1,6 @@
 import { crc32 } from "node:zlib";
+import { type Scan, scanBytes } from "../../src/journal/lines/scan.ts";
 import type { JournalRecord } from "../../src/journal/record.ts";
-import { type Scan, scanBytes } from "../../src/journal/scan.ts";
 
 /** Lines made here, not by the encoder: what scan and tail are tested with does not rest on the code that it is to be read back from. */
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { decodeLine, isForeign } from "../../src/journal/decode.ts";
-import { isJson, isNestedTooDeep } from "../../src/journal/json-text.ts";
+import { decodeLine, isForeign } from "../../src/journal/lines/decode.ts";
+import { isJson, isNestedTooDeep } from "../../src/journal/lines/json-text.ts";
 import { RECORD_BYTES_MAX, RECORD_LEVELS_MAX } from "../../src/journal/record.ts";
 import { holds, seedOf } from "../seed.ts";
 import { sealedLine, withoutNewline } from "./journals.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { Summariser } from "../../src/journal/contract.ts";
 import { Ledger, type Prepared } from "../../src/journal/ledger.ts";
+import { scanBytes } from "../../src/journal/lines/scan.ts";
 import type { JournalRecord, Json, NewRecord } from "../../src/journal/record.ts";
-import { scanBytes } from "../../src/journal/scan.ts";
 import { line, seqsOf } from "./journals.ts";
 
 const NOON = Date.UTC(2026, 10, 15, 12);

@@ -1,8 +1,8 @@
 import { runInNewContext } from "node:vm";
 import { afterEach, describe, expect, test } from "vitest";
 import { HoldfastError } from "../../src/errors.ts";
-import { Encoder } from "../../src/journal/encode.ts";
-import { snapshotAround } from "../../src/journal/plain.ts";
+import { Encoder } from "../../src/journal/lines/encode.ts";
+import { snapshotAround } from "../../src/journal/lines/plain.ts";
 import type { NewRecord } from "../../src/journal/record.ts";
 import { AT } from "./journals.ts";
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { Scan, scanBytes } from "../../src/journal/scan.ts";
-import { decideTail } from "../../src/journal/tail.ts";
+import { Scan, scanBytes } from "../../src/journal/lines/scan.ts";
+import { decideTail } from "../../src/journal/lines/tail.ts";
 import { bytesOf, line, nuls, withoutNewline } from "./journals.ts";
 
 /**

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { decideTail } from "../../src/journal/lines/tail.ts";
 import {
   RECORD_BYTES_MAX,
   SEGMENT_BYTES_MAX,
   SEGMENT_START_BYTES_MAX,
   UNIT_BYTES_MAX,
 } from "../../src/journal/record.ts";
-import { decideTail } from "../../src/journal/tail.ts";
-import { type SegmentBytes, scanPlain } from "../../src/stores/folder/scan-file.ts";
+import { type SegmentBytes, scanPlain } from "../../src/stores/folder/files/scan-file.ts";
 import { bytesOf, line, withoutNewline } from "./journals.ts";
 
 /**

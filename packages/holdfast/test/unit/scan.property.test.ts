@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { Scan, scanBytes } from "../../src/journal/lines/scan.ts";
+import { decideTail } from "../../src/journal/lines/tail.ts";
 import { type JournalRecord, RECORD_BYTES_MAX } from "../../src/journal/record.ts";
-import { Scan, scanBytes } from "../../src/journal/scan.ts";
-import { decideTail } from "../../src/journal/tail.ts";
 import { holds, seedOf } from "../seed.ts";
 import { type Journal, journal, written } from "./arbitraries.ts";
 import { bytesOf, line, seqsOf } from "./journals.ts";

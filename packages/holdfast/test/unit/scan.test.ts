@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { decodeLine } from "../../src/journal/decode.ts";
-import { scanBytes } from "../../src/journal/scan.ts";
+import { decodeLine } from "../../src/journal/lines/decode.ts";
+import { scanBytes } from "../../src/journal/lines/scan.ts";
 import {
   bytesOf,
   line,

@@ -4,7 +4,7 @@ import { Worker } from "node:worker_threads";
 import { newId, openSqliteStore } from "holdfast";
 import { nodeDisk } from "holdfast/disk";
 import { expect, test } from "vitest";
-import { FlagLock } from "../../src/stores/sqlite/flag-lock.ts";
+import { FlagLock } from "../../src/stores/sqlite/database/flag-lock.ts";
 import { place } from "../place.ts";
 
 /** A thread that opens a store, writes to a session, and never closes either. */

@@ -5,8 +5,8 @@ import { DatabaseSync } from "node:sqlite";
 import { HoldfastError, newId, openSqliteStore } from "holdfast";
 import { nodeDisk } from "holdfast/disk";
 import { describe, expect, test } from "vitest";
-import { assertSqliteVersion } from "../../src/stores/sqlite/open-database.ts";
-import { ReadOnlyDatabase } from "../../src/stores/sqlite/read-only.ts";
+import { assertSqliteVersion } from "../../src/stores/sqlite/database/open-database.ts";
+import { ReadOnlyDatabase } from "../../src/stores/sqlite/database/read-only.ts";
 import { modesOf, place, treeOf } from "../place.ts";
 
 async function refusalOf(promise: Promise<unknown>): Promise<HoldfastError> {

@@ -4,8 +4,8 @@ import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, stat
 import { join } from "node:path";
 import { nodeDisk } from "holdfast/disk";
 import { describe, expect, test } from "vitest";
-import { isBusy } from "../../src/stores/sqlite/failure.ts";
-import { FlagLock, type Use } from "../../src/stores/sqlite/flag-lock.ts";
+import { isBusy } from "../../src/stores/sqlite/database/failure.ts";
+import { FlagLock, type Use } from "../../src/stores/sqlite/database/flag-lock.ts";
 import { place } from "../place.ts";
 
 const USER = join(import.meta.dirname, "sqlite-flag-user.ts");

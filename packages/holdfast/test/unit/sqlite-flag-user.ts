@@ -1,8 +1,8 @@
 import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { nodeDisk } from "holdfast/disk";
-import { isBusy } from "../../src/stores/sqlite/failure.ts";
-import { FlagLock } from "../../src/stores/sqlite/flag-lock.ts";
+import { isBusy } from "../../src/stores/sqlite/database/failure.ts";
+import { FlagLock } from "../../src/stores/sqlite/database/flag-lock.ts";
 
 /**
  * Another process that uses a FlagLock:

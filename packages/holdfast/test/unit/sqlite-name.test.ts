@@ -14,7 +14,13 @@ import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type JournalRecord, newId, openSqliteStore } from "holdfast";
 import { describe, expect, test } from "vitest";
-import { judgeName, type Name, type Recorded, type Sight, type Verdict } from "../../src/stores/sqlite/name.ts";
+import {
+  judgeName,
+  type Name,
+  type Recorded,
+  type Sight,
+  type Verdict,
+} from "../../src/stores/sqlite/database/name.ts";
 import { place } from "../place.ts";
 
 const WRITER = join(import.meta.dirname, "sqlite-writer.ts");

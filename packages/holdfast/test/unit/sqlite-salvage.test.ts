@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import type { Reads } from "../../src/stores/sqlite/database.ts";
-import { sqliteFailure } from "../../src/stores/sqlite/failure.ts";
-import { readChunks } from "../../src/stores/sqlite/reader.ts";
-import type { Rows } from "../../src/stores/sqlite/rows.ts";
+import type { Reads } from "../../src/stores/sqlite/database/database.ts";
+import { sqliteFailure } from "../../src/stores/sqlite/database/failure.ts";
+import { readChunks } from "../../src/stores/sqlite/rows/reader.ts";
+import type { Rows } from "../../src/stores/sqlite/rows/rows.ts";
 
 const failed = (errcode: number): Error => Object.assign(new Error("SQLite failed"), { errcode });
 const IOERR = 10;

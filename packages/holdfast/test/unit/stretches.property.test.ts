@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { lineContentEnd, type Stretch, StretchSearch } from "../../src/journal/stretches.ts";
+import { lineContentEnd, type Stretch, StretchSearch } from "../../src/journal/lines/stretches.ts";
 import { holds, seedOf } from "../seed.ts";
 import { bytesOf, line, nuls, withoutNewline } from "./journals.ts";
 

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { decodeLine } from "../../src/journal/decode.ts";
-import { type Scan, scanBytes } from "../../src/journal/scan.ts";
-import { decideTail, type Tail } from "../../src/journal/tail.ts";
+import { decodeLine } from "../../src/journal/lines/decode.ts";
+import { type Scan, scanBytes } from "../../src/journal/lines/scan.ts";
+import { decideTail, type Tail } from "../../src/journal/lines/tail.ts";
 import { holds, seedOf } from "../seed.ts";
 import { harmed } from "./damage.ts";
 import { bytesOf, line } from "./journals.ts";

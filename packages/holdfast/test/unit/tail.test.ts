@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { decideTail, type Tail, type TailContext } from "../../src/journal/tail.ts";
+import { decideTail, type Tail, type TailContext } from "../../src/journal/lines/tail.ts";
 import { bytesOf, line, nuls, rotten, scanOf, split, withoutNewline } from "./journals.ts";
 
 /** S3, S6, S7, S15: what the bytes of a segment mean. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Ledger } from "../../src/journal/ledger.ts";
 import { assertFormat } from "../../src/journal/lifecycle.ts";
-import { decideTail } from "../../src/journal/tail.ts";
+import { decideTail } from "../../src/journal/lines/tail.ts";
 import { AT, line, scanOf, sealedLine, seqsOf } from "./journals.ts";
 
 /** C21, the journal's part: what is not known is kept and passed over, and the next seq is still right. */

@@ -2,7 +2,7 @@ import { signPart } from "@holdfast/testkit";
 import fc from "fast-check";
 import { type Entry, openStore, type Session, type Store } from "holdfast";
 import { describe, expect, test } from "vitest";
-import { equal } from "../../src/dialects/sameness.ts";
+import { equal } from "../../src/dialects/order/sameness.ts";
 import { beginningOf, isWellFormed, wellFormed } from "../../src/text/well-formed.ts";
 import { holds, seedOf } from "../seed.ts";
 import { entry } from "./dialect-conversations.ts";

@@ -36,7 +36,7 @@ export interface Voice {
   said(serial: string, text: string): Message;
   /** What the provider says of a request; `steps` are the responses that it gave. */
   judge(view: readonly Message[], steps: readonly (readonly Message[])[]): Violation[];
-  /** What of a view has to stay when the conversation goes on (the top of dialects/plan.ts): its messages, or the blocks that are joined in them. */
+  /** What of a view has to stay when the conversation goes on (the top of dialects/order/plan.ts): its messages, or the blocks that are joined in them. */
   atoms(view: readonly Message[]): unknown[];
 }
 

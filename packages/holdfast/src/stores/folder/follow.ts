@@ -3,13 +3,21 @@ import type { Disk } from "../../disk/disk.ts";
 import { errnoOf } from "../../errors.ts";
 import type { FollowOptions } from "../../journal/contract.ts";
 import { assertFormat } from "../../journal/lifecycle.ts";
+import type { Scan } from "../../journal/lines/scan.ts";
+import { decideTail, type TailContext } from "../../journal/lines/tail.ts";
 import { cursorOf, type JournalRecord } from "../../journal/record.ts";
 import { cursorStale } from "../../journal/refusals.ts";
-import type { Scan } from "../../journal/scan.ts";
-import { decideTail, type TailContext } from "../../journal/tail.ts";
 import { Wake, watchOrPoll } from "../wake.ts";
-import { beginsAtOrBefore, readHistory } from "./history.ts";
-import { chainSegments, contextOf, type Link, listSegments, readHeader, type Segment, scanSegment } from "./segment.ts";
+import { beginsAtOrBefore, readHistory } from "./files/history.ts";
+import {
+  chainSegments,
+  contextOf,
+  type Link,
+  listSegments,
+  readHeader,
+  type Segment,
+  scanSegment,
+} from "./files/segment.ts";
 
 /** A watch can miss changes, so followers look this often as well (S19). */
 const POLL_MS = 250;

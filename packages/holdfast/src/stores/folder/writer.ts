@@ -6,10 +6,10 @@ import type { Ledger, Prepared } from "../../journal/ledger.ts";
 import { type Place as SegmentPlace, segmentRecord } from "../../journal/lifecycle.ts";
 import { type NewRecord, SEGMENT_BYTES_MAX } from "../../journal/record.ts";
 import type { Lease } from "../lease.ts";
-import { giveBirth } from "./birth.ts";
-import { claim, isClaimed, replaced, unclaim } from "./claim.ts";
-import { setTailsAside } from "./heal.ts";
-import { segmentName } from "./segment.ts";
+import { setTailsAside } from "./care/heal.ts";
+import { claim, isClaimed, replaced, unclaim } from "./files/claim.ts";
+import { createAtomically } from "./files/create-atomically.ts";
+import { segmentName } from "./files/segment.ts";
 
 /** Where a writer goes on. */
 export interface Place {
@@ -152,7 +152,9 @@ export class SegmentWriter {
     });
     const prepared = this.#ledger.prepareSegment([header, ...(records ?? [])]);
     setTailsAside(this.#disk, this.#folder, number);
-    giveBirth(this.#disk, this.#folder, segmentName(number), (put) => put(prepared.bytes), { unlessThere: true });
+    createAtomically(this.#disk, this.#folder, segmentName(number), (put) => put(prepared.bytes), {
+      unlessThere: true,
+    });
     if (!this.#after) unclaim(this.#disk, this.#folder, number);
     this.#ledger.commit(prepared);
     this.#ledger.setDurable(prepared.last);

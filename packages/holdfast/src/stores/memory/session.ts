@@ -1,9 +1,9 @@
-import type { Segment } from "../../journal/account.ts";
 import type { Damage, FollowOptions, Recovery } from "../../journal/contract.ts";
-import { decodeLine } from "../../journal/decode.ts";
+import type { Segment } from "../../journal/lines/account.ts";
+import { decodeLine } from "../../journal/lines/decode.ts";
+import { segmentAt, type VerbatimLine } from "../../journal/lines/verbatim.ts";
 import { cursorOf, type JournalRecord } from "../../journal/record.ts";
 import { cursorStale } from "../../journal/refusals.ts";
-import { segmentAt, type VerbatimLine } from "../../journal/verbatim.ts";
 
 const NEWLINE = 0x0a;
 

@@ -17,10 +17,10 @@ import type {
 import { assertId } from "../../journal/id.ts";
 import { Ledger } from "../../journal/ledger.ts";
 import { assertFormat, openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
+import { assertFollows, nothingToAdopt, type VerbatimLine } from "../../journal/lines/verbatim.ts";
 import { OrderClock } from "../../journal/order.ts";
 import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { notSupported, sessionBusy, sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
-import { assertFollows, nothingToAdopt, type VerbatimLine } from "../../journal/verbatim.ts";
 import { MemoryJournal } from "./journal.ts";
 import { listSessions, placeOf } from "./list.ts";
 import { Memory } from "./memory.ts";

@@ -1,12 +1,12 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import { HoldfastError } from "../../errors.ts";
-import type { Segment } from "../../journal/account.ts";
 import type { Ledger } from "../../journal/ledger.ts";
+import type { Segment } from "../../journal/lines/account.ts";
+import { assertFollows, nothingToAdopt, segmentAt, type VerbatimLine } from "../../journal/lines/verbatim.ts";
 import { sessionExists } from "../../journal/refusals.ts";
-import { assertFollows, nothingToAdopt, segmentAt, type VerbatimLine } from "../../journal/verbatim.ts";
-import { isKnown } from "./catalogue.ts";
-import type { Database } from "./database.ts";
-import type { Wal } from "./wal.ts";
+import type { Database } from "./database/database.ts";
+import type { Wal } from "./database/wal.ts";
+import { isKnown } from "./rows/catalogue.ts";
 
 /** One transaction takes no more than about this much, so that no writer has to wait long. */
 const BATCH_BYTES = 1024 * 1024;

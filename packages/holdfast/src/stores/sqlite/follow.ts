@@ -1,15 +1,15 @@
 import { dirname } from "node:path";
 import type { Disk } from "../../disk/disk.ts";
 import { isHoldfastError } from "../../errors.ts";
-import { recordOf } from "../../journal/account.ts";
 import type { FollowOptions } from "../../journal/contract.ts";
-import { TRAILER_BYTES, TRAILER_START } from "../../journal/decode.ts";
+import { recordOf } from "../../journal/lines/account.ts";
+import { TRAILER_BYTES, TRAILER_START } from "../../journal/lines/decode.ts";
 import type { JournalRecord } from "../../journal/record.ts";
 import { cursorStale, sessionNotFound } from "../../journal/refusals.ts";
 import { Wake, watchOrPoll } from "../wake.ts";
-import { findSession } from "./catalogue.ts";
-import type { Reads } from "./database.ts";
-import { newestSeq, readChunks } from "./reader.ts";
+import type { Reads } from "./database/database.ts";
+import { findSession } from "./rows/catalogue.ts";
+import { newestSeq, readChunks } from "./rows/reader.ts";
 
 /** A watch can miss changes, so followers look this often as well (S19). */
 const POLL_MS = 250;

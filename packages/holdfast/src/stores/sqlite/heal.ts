@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Disk, DiskFile } from "../../disk/disk.ts";
 import { isFull } from "../../disk/failure.ts";
 import { errnoOf, HoldfastError } from "../../errors.ts";
-import { busyPauseMs, type Database } from "./database.ts";
-import { isBusy, isIoError } from "./failure.ts";
+import { busyPauseMs, type Database } from "./database/database.ts";
+import { isBusy, isIoError } from "./database/failure.ts";
 
 const CHUNK_BYTES = 1024 * 1024;
 /** How long readers of other processes are given to leave the log. */

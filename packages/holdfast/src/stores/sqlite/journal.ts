@@ -7,10 +7,10 @@ import { journalClosed } from "../../journal/refusals.ts";
 import { flushAtExit } from "../exit.ts";
 import type { Lease } from "../lease.ts";
 import { tellAll } from "../listeners.ts";
-import { isBusy, isRefusal, isSqliteError, syncFailed, writeFailure } from "./failure.ts";
-import type { Turns } from "./turns.ts";
+import { isBusy, isRefusal, isSqliteError, syncFailed, writeFailure } from "./database/failure.ts";
+import type { Wal } from "./database/wal.ts";
 import { Waiters } from "./waiters.ts";
-import type { Wal } from "./wal.ts";
+import type { WriteQueue } from "./write-queue.ts";
 import type { SessionWriter } from "./writer.ts";
 
 /** Unsynced bytes, and a row of the catalogue that is behind, wait less than a second (S10). */
@@ -20,7 +20,7 @@ export interface JournalParts {
   readonly id: string;
   readonly ledger: Ledger;
   readonly writer: SessionWriter;
-  readonly turns: Turns;
+  readonly writeQueue: WriteQueue;
   readonly wal: Wal;
   readonly lease: Lease;
   readonly durability: Durability;
@@ -101,27 +101,27 @@ export class SqliteJournal implements Journal {
 
   appendSync(records: NewRecord | readonly NewRecord[], options?: AppendOptions): Appended {
     // What waits for its turn goes first, and with it a key that may be the same.
-    this.#parts.turns.runNow(() => null);
+    this.#parts.writeQueue.runNow(() => null);
     this.#assertOpen();
     const key = options?.key;
     const unit = unitOf(records);
     const appended =
       (key === undefined ? undefined : this.#ledger.find(key)) ??
-      this.#parts.turns.runNow(() => this.#writeUnit(unit, key));
+      this.#parts.writeQueue.runNow(() => this.#writeUnit(unit, key));
     if ((options?.durability ?? this.#parts.durability) !== "process" || this.#isOverdue()) this.flushSync();
     else this.#committed();
     return appended;
   }
 
   async flush(): Promise<void> {
-    await this.#parts.turns.idle();
+    await this.#parts.writeQueue.idle();
     if (this.#failure) throw this.#tell(this.#failure);
     await this.#durableAt(this.#ledger.head);
   }
 
   flushSync(): void {
     if (this.#ended) return;
-    this.#parts.turns.runNow(() => null);
+    this.#parts.writeQueue.runNow(() => null);
     if (this.#failure) throw this.#tell(this.#failure);
     if (this.#ledger.durable >= this.#ledger.head) return;
     try {
@@ -137,7 +137,7 @@ export class SqliteJournal implements Journal {
   async epoch(build: () => readonly NewRecord[]): Promise<Appended> {
     this.#assertOpen();
     let records: readonly NewRecord[] | undefined;
-    const appended = this.#parts.turns.run(
+    const appended = this.#parts.writeQueue.run(
       () => {
         this.#assertWritable();
         // Asked for once, at the instant when nothing can come before it any more: the first try, since later appends stay behind.
@@ -185,9 +185,9 @@ export class SqliteJournal implements Journal {
   }
 
   async #close(): Promise<void> {
-    const { turns, lease } = this.#parts;
+    const { writeQueue, lease } = this.#parts;
     try {
-      await turns.idle();
+      await writeQueue.idle();
       if (!this.#failure) await this.#durableAt(this.#ledger.head);
       if (!this.#failure && this.#wrote) await this.#writeClosed();
     } finally {
@@ -205,10 +205,10 @@ export class SqliteJournal implements Journal {
 
   /** Everything is synced: then the record that says so, then that synced too (S7). */
   async #writeClosed(): Promise<void> {
-    const { turns, writer } = this.#parts;
+    const { writeQueue, writer } = this.#parts;
     try {
-      await turns.run(() => this.#put(() => writer.put(this.#ledger.prepare([closedRecord()]))));
-      await turns.run(() => this.#put(() => writer.saveRow(true)));
+      await writeQueue.run(() => this.#put(() => writer.put(this.#ledger.prepare([closedRecord()]))));
+      await writeQueue.run(() => this.#put(() => writer.saveRow(true)));
     } catch (error) {
       // A full disk keeps the mark out, not the records: the next writer finds an unclean end, and all of it.
       if (!isHoldfastError(error, "STORE_FULL", "STORE_IO")) throw error;
@@ -224,7 +224,7 @@ export class SqliteJournal implements Journal {
       if (known) return known;
     }
     let unit = unitOf(records);
-    const appended = this.#parts.turns.run(
+    const appended = this.#parts.writeQueue.run(
       () => this.#writeUnit(unit, key),
       () => {
         this.#ledger.prepare(unit);

@@ -3,31 +3,31 @@ import type { Disk, DiskStat } from "../../disk/disk.ts";
 import { diskFailure } from "../../disk/failure.ts";
 import { assertStorePlace } from "../../disk/file-rules.ts";
 import { nodeDisk, whyNotWritable } from "../../disk/node-disk.ts";
-import { Account, recordOf } from "../../journal/account.ts";
 import type * as contract from "../../journal/contract.ts";
 import { assertId } from "../../journal/id.ts";
 import { Ledger } from "../../journal/ledger.ts";
 import { assertFormat, openedRecord } from "../../journal/lifecycle.ts";
+import { Account, recordOf } from "../../journal/lines/account.ts";
+import type { VerbatimLine } from "../../journal/lines/verbatim.ts";
 import { OrderClock } from "../../journal/order.ts";
 import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type NewRecord } from "../../journal/record.ts";
 import { notSupported, sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
-import type { VerbatimLine } from "../../journal/verbatim.ts";
 import { assertPath } from "../address.ts";
 import { type Lease, Leases } from "../lease.ts";
 import { adoptSession } from "./adopt.ts";
-import { damagedPart, damageOf, findSession, isKnown } from "./catalogue.ts";
-import type { Database } from "./database.ts";
-import { orNull, sqliteFailure } from "./failure.ts";
+import type { Database } from "./database/database.ts";
+import { orNull, sqliteFailure } from "./database/failure.ts";
+import { assertSqliteVersion, openDatabase } from "./database/open-database.ts";
+import { ReadOnlyDatabase, withoutWriting } from "./database/read-only.ts";
+import { Wal } from "./database/wal.ts";
 import { Followers, followSession } from "./follow.ts";
 import { SqliteJournal } from "./journal.ts";
-import { listSessions, type Soundness } from "./list.ts";
-import { assertSqliteVersion, openDatabase } from "./open-database.ts";
-import { ReadOnlyDatabase, withoutWriting } from "./read-only.ts";
-import { type Found, findJournal, hasUnknownHeader, readChunks } from "./reader.ts";
-import type { Rows } from "./rows.ts";
+import { damagedPart, damageOf, findSession, isKnown } from "./rows/catalogue.ts";
+import { listSessions, type Soundness } from "./rows/list.ts";
+import { type Found, findJournal, hasUnknownHeader, readChunks } from "./rows/reader.ts";
+import type { Rows } from "./rows/rows.ts";
 import { collectGarbage } from "./trash.ts";
-import { Turns } from "./turns.ts";
-import { Wal } from "./wal.ts";
+import { WriteQueue } from "./write-queue.ts";
 import { SessionWriter } from "./writer.ts";
 
 export interface SqliteStoreOptions {
@@ -331,7 +331,7 @@ class SqliteStore implements contract.JournalStore {
       id,
       ledger,
       writer,
-      turns: new Turns(writes.database),
+      writeQueue: new WriteQueue(writes.database),
       wal: writes.wal,
       lease,
       durability: this.#options.durability ?? "power",

@@ -2,10 +2,10 @@ import { setImmediate as breathe } from "node:timers/promises";
 import { diskFailure } from "../../disk/failure.ts";
 import type { HoldfastError } from "../../errors.ts";
 import type { Leases } from "../lease.ts";
-import { findSession, ownerOf } from "./catalogue.ts";
-import type { Database } from "./database.ts";
-import type { Rows } from "./rows.ts";
-import type { Wal } from "./wal.ts";
+import type { Database } from "./database/database.ts";
+import type { Wal } from "./database/wal.ts";
+import { findSession, ownerOf } from "./rows/catalogue.ts";
+import type { Rows } from "./rows/rows.ts";
 
 const WHAT = "collect garbage";
 const WEEK_MS = 7 * 24 * 3600 * 1000;

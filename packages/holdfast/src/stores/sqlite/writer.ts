@@ -1,11 +1,11 @@
-import type { Segment } from "../../journal/account.ts";
 import type { Ledger, Prepared } from "../../journal/ledger.ts";
 import { segmentRecord } from "../../journal/lifecycle.ts";
+import type { Segment } from "../../journal/lines/account.ts";
 import type { NewRecord } from "../../journal/record.ts";
-import type { Database } from "./database.ts";
-import { corrupt } from "./failure.ts";
-import { KEY_MAX, type Neighbours, type Rows } from "./rows.ts";
-import type { SessionRow } from "./session-row.ts";
+import type { Database } from "./database/database.ts";
+import { corrupt } from "./database/failure.ts";
+import { KEY_MAX, type Neighbours, type Rows } from "./rows/rows.ts";
+import type { SessionRow } from "./rows/session-row.ts";
 
 const NEWLINE = 0x0a;
 

@@ -1,0 +1,76 @@
+import type { Json } from "../../journal/record.ts";
+import type { Outcome } from "../dialect.ts";
+import { shapeOf } from "../shape.ts";
+
+/** What a tool came to, in words and as JSON. */
+export interface Phrase {
+  readonly failed: boolean;
+  /** Strings as they are, anything else as JSON; of an error its message. */
+  readonly text: string;
+  /** The value as JSON carries it, a copy; null if it cannot. */
+  readonly json: Json;
+}
+
+/** Total: a tool may return, or throw, anything at all. */
+export function phrase(outcome: Outcome): Phrase {
+  const shape = shapeOf(outcome);
+  const error = shape?.["error"];
+  if (error !== undefined) {
+    const text = errorText(error);
+    return { failed: true, text, json: text };
+  }
+  const value = shape?.["value"];
+  if (typeof value === "string") return { failed: false, text: value, json: value };
+  const json = jsonText(value);
+  if (json !== null) return { failed: false, text: json, json: JSON.parse(json) as Json };
+  const text = value === undefined ? "" : printed(value);
+  return { failed: false, text, json: value === undefined ? null : text };
+}
+
+/** For dialects that have no mark for an error. */
+export function markedText({ failed, text }: Phrase): string {
+  return failed && !text.startsWith("Error") ? `Error: ${text}` : text;
+}
+
+function errorText(error: unknown): string {
+  const message = typeof error === "string" ? error : messageOf(error);
+  if (message !== null && message.trim() !== "") return message;
+  return "failed without a message";
+}
+
+function messageOf(error: unknown): string | null {
+  const shape = shapeOf(error);
+  if (!shape) return jsonText(error) ?? printed(error);
+  const { message, name } = read(shape);
+  if (typeof message === "string" && message !== "") return message;
+  if (error instanceof Error && typeof name === "string") return name;
+  return jsonText(error) ?? printed(error);
+}
+
+/** An error of one's own may have a getter that throws. */
+function read(shape: { readonly [member: string]: unknown }): { message: unknown; name: unknown } {
+  try {
+    return { message: shape["message"], name: shape["name"] };
+  } catch {
+    return { message: undefined, name: undefined };
+  }
+}
+
+/** Null if JSON has no word for it (undefined, functions), or gives up (cycles, BigInt). */
+function jsonText(value: unknown): string | null {
+  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return null;
+  try {
+    return JSON.stringify(value) ?? null;
+  } catch {
+    return null;
+  }
+}
+
+function printed(value: unknown): string {
+  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return `(${value.byteLength} bytes)`;
+  try {
+    return String(value);
+  } catch {
+    return "(a value that cannot be printed)";
+  }
+}

@@ -1,0 +1,239 @@
+import { beginningOf, wellFormedText } from "../../text/well-formed.ts";
+import type { Entry, View } from "../dialect.ts";
+import { type Exchange, type PairedCall, pair, type Reader } from "./pairing.ts";
+
+/**
+ * What a view shows, before a dialect puts it into words: which steps, which result for which call, and under which id.
+ *
+ * What "prefix" means (R1). Call a list of entries settled if no call in it waits for a result. Then the view of a settled list is the beginning of the view
+ * of every longer one, message by message; in the dialects that join neighbours of one role (anthropic, gemini; ai-sdk the assistant's) its last message may go on with more blocks of the same
+ * role behind its own, and content that is a text counts as the list of that one text. Cache marks are not compared.
+ * Of a list that is not settled, this holds for the messages before the exchange (pairing.ts) of the first call that waits: whether its step is shown
+ * in the end, and with which results, is known only when they are there, or when the assistant has spoken again without them.
+ */
+export interface Plan {
+  readonly exchanges: readonly PlannedSection[];
+  /** The how many-eth call of an entry, as it is to be shown. */
+  called(entry: number, index: number): ShownCall | null;
+  /** The call that a result answers, if it is to be shown. */
+  answered(entry: number, index: number): ShownCall | null;
+  /** Signed reasoning of this entry may no longer be sent: the past before it was changed, or another model signed it (R1, R4). */
+  stale(entry: number): boolean;
+  foreign(entry: number): boolean;
+}
+
+export interface PlannedSection {
+  /** Without the steps that are left out. */
+  readonly assistant: readonly number[];
+  readonly others: readonly number[];
+  /** The calls of those, in order. */
+  readonly calls: readonly ShownCall[];
+}
+
+export interface ShownCall extends PairedCall {
+  /** Renamed if it was used before. Empty if it came without one and needs none. */
+  id: string;
+}
+
+export interface Manner<M> {
+  /** Whether a message that is not the assistant's says anything besides results. */
+  speaks(message: M): boolean;
+  /** Whether a call that came without an id is given one. */
+  readonly needsIds: boolean;
+  /** An id as the provider takes it: what came from another server may have other characters, or more. */
+  readonly fit?: (id: string) => string;
+  /** Where an id may stand for one call only. */
+  readonly idsUniqueIn: "conversation" | "section";
+  /** False: the provider never leaves a call of its own for the next request to finish. */
+  readonly pauses?: boolean;
+  /** Whether the results of two neighbouring messages of the assistant's stand together behind the second. */
+  together(entries: readonly Entry<M>[], at: number, next: number): boolean;
+}
+
+export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Reader<M>, manner: Manner<M>): Plan {
+  const { exchanges, calls: called, answers } = pair(entries, dialect);
+  const last = exchanges.length - 1;
+  // Where a prompt follows, in the entries or behind them, nothing may stay open.
+  const endsOpen = view.next === "model" && !exchanges[last]!.others.some((at) => manner.speaks(entries[at]!.message));
+  const sectionOf = sectionsOf(exchanges);
+  const leftOut = new Set<string>();
+  const stepOf = (at: number): string => `${sectionOf(at)} ${entries[at]!.step}`;
+  const isLeftOut = (at: number): boolean => leftOut.size > 0 && leftOut.has(stepOf(at));
+  const end = endOf(entries, exchanges[last]!.assistant, manner);
+  const isAtEnd = ({ exchange, entry }: PairedCall): boolean => exchange === last && entry >= end;
+  const mayStayOpen = (call: PairedCall): boolean =>
+    endsOpen &&
+    (call.call.by === "agent" || (manner.pauses !== false && !call.call.atOnce)) &&
+    (isAtEnd(call) || (call.call.by === "provider" && isCalledFrom(call.call.id, call.exchange + 1)));
+  const isCalledFrom = callersOf(exchanges);
+  // Backwards, since a result of the provider's may stand in a later step that is left out itself; and until nothing changes any more.
+  for (let before = -1; before !== leftOut.size; ) {
+    before = leftOut.size;
+    for (let exchange = last; exchange >= 0; exchange--) {
+      const { calls } = exchanges[exchange]!;
+      for (let i = calls.length - 1; i >= 0; i--) {
+        const call = calls[i]!;
+        const isAnswered = call.answer !== null && !isLeftOut(call.answer.entry);
+        if (!isAnswered && !mayStayOpen(call)) leftOut.add(stepOf(call.entry));
+      }
+    }
+  }
+
+  let names = new Names(manner);
+  const plannedSections = exchanges.map((exchange): PlannedSection => {
+    if (manner.idsUniqueIn === "section") names = new Names(manner);
+    const isWhole = leftOut.size === 0;
+    const shown = isWhole ? exchange.calls : exchange.calls.filter(({ entry }) => !isLeftOut(entry));
+    for (let i = 0; i < shown.length; i++) {
+      const call = shown[i]!;
+      call.id = names.of(call);
+      if (call.answer && isLeftOut(call.answer.entry)) call.answer = null;
+    }
+    if (isWhole) return exchange as PlannedSection;
+    const assistant = exchange.assistant.filter((at) => !isLeftOut(at));
+    return { assistant, others: exchange.others, calls: shown as ShownCall[] };
+  });
+
+  const changed = changedIn(entries, view);
+  const redacted = redactedIn(entries, view);
+  return {
+    exchanges: plannedSections,
+    called: (entry, index) => ifShown(called[entry]?.[index]),
+    answered: (entry, index) => ifShown(answers[entry]?.[index]),
+    stale: (at) => (at >= changed.from && at <= changed.until) || at >= redacted || isForeign(entries[at]!, view),
+    foreign: (at) => isForeign(entries[at]!, view),
+  };
+}
+
+/**
+ * The provider's call may go on while calls that are made in its course are answered: whether each exchange from this one on makes such calls. Found once, from the end, when somebody asks.
+ */
+function callersOf(exchanges: readonly Exchange[]): (id: string, from: number) => boolean {
+  let since: Map<string, number> | null = null;
+  return (id, from) => {
+    if (!since) {
+      since = new Map();
+      for (let at = exchanges.length - 1; at >= 0; at--) {
+        for (const { call } of exchanges[at]!.calls) {
+          const { caller } = call;
+          const isUnbroken = at === exchanges.length - 1 || since.get(caller ?? "") === at + 1;
+          if (caller !== undefined && isUnbroken) since.set(caller, at);
+        }
+      }
+    }
+    return from < exchanges.length && (since.get(id) ?? exchanges.length) <= from;
+  };
+}
+
+/** By entry, looked up only where a step is left out. */
+function sectionsOf(exchanges: readonly Exchange[]): (at: number) => number {
+  let numbers: number[] | null = null;
+  return (at) => {
+    if (!numbers) {
+      numbers = [];
+      for (let n = 0; n < exchanges.length; n++) for (const entry of exchanges[n]!.assistant) numbers[entry] = n;
+    }
+    return numbers[at]!;
+  };
+}
+
+/** The first of the messages behind which the last results stand. */
+function endOf<M>(entries: readonly Entry<M>[], assistant: readonly number[], { together }: Manner<M>): number {
+  let first = assistant.length - 1;
+  while (first > 0 && together(entries, assistant[first - 1]!, assistant[first]!)) first -= 1;
+  return assistant[first] ?? 0;
+}
+
+/** The messages of the assistant's in a row, in the groups behind which their results stand. */
+export function groupsOf<M>(
+  entries: readonly Entry<M>[],
+  assistant: readonly number[],
+  { together }: Manner<M>,
+): number[][] {
+  const groups: number[][] = [];
+  for (const at of assistant) {
+    const last = groups.at(-1);
+    if (last && together(entries, last.at(-1)!, at)) last.push(at);
+    else groups.push([at]);
+  }
+  return groups;
+}
+
+function ifShown(call: PairedCall | undefined): ShownCall | null {
+  return call && call.id !== null ? (call as ShownCall) : null;
+}
+
+/** A step is whole in this, too. A place that is not among the entries may be anywhere before them; an end that is not, anywhere behind. */
+function changedIn<M>(
+  entries: readonly Entry<M>[],
+  { changedAt, changedUntil }: View,
+): { from: number; until: number } {
+  const last = entries.length - 1;
+  if (changedAt === null) return { from: entries.length, until: last };
+  let from = entries.findIndex(({ id }) => id === changedAt);
+  while (from > 0 && entries[from - 1]!.step === entries[from]!.step) from -= 1;
+  let until = typeof changedUntil === "string" ? entries.findIndex(({ id }) => id === changedUntil) : last;
+  // An end before its beginning is a mistake: rather too little reasoning than some that is refused.
+  if (until < Math.max(from, 0)) until = last;
+  while (until < last && entries[until + 1]!.step === entries[until]!.step) until += 1;
+  return { from, until };
+}
+
+/** As above: its step is whole, and a place that is not among the entries may be anywhere before them. */
+function redactedIn<M>(entries: readonly Entry<M>[], { redactedAt }: View): number {
+  if (typeof redactedAt !== "string") return entries.length;
+  return changedIn(entries, { changedAt: redactedAt, next: "model" }).from;
+}
+
+function isForeign<M>(entry: Entry<M>, view: View): boolean {
+  return view.model !== undefined && entry.model !== undefined && entry.model !== view.model;
+}
+
+/** OpenAI takes ids of at most 64 characters. */
+export const ID_LENGTH_MAX = 64;
+
+/** For a call that came without a name: no provider takes one. */
+export const NAMELESS = "unnamed";
+
+/** The name of a tool as OpenAI takes it. A model may make up another, and a request that tells of that call would be refused. */
+export function openaiName(name: unknown, lengthMax: number): string {
+  if (typeof name !== "string" || name === "") return NAMELESS;
+  return (/[^a-zA-Z0-9_-]/.test(name) ? name.replaceAll(/[^a-zA-Z0-9_-]/gu, "_") : name).slice(0, lengthMax);
+}
+
+/** Ids that do not repeat. Each depends on the calls before it alone, so that a longer conversation has the same names at its beginning (R1, R9). */
+class Names {
+  readonly #manner: Pick<Manner<never>, "needsIds" | "fit">;
+  readonly #used = new Set<string>();
+  readonly #repeats = new Map<string, number>();
+
+  constructor(manner: Pick<Manner<never>, "needsIds" | "fit">) {
+    this.#manner = manner;
+  }
+
+  of({ call, exchange, index }: PairedCall): string {
+    if (call.by === "provider") {
+      // The provider's own ids are never touched: it may know them.
+      this.#used.add(call.id);
+      return call.id;
+    }
+    const { needsIds, fit } = this.#manner;
+    if (call.idless && !needsIds) return "";
+    // Here and not when all is arranged: two ids may differ in nothing but halves of characters.
+    const given = call.idless ? `call_${exchange}_${index}` : wellFormedText(call.id);
+    const wanted = fit ? fit(given) : given;
+    if (!this.#used.has(wanted)) {
+      this.#used.add(wanted);
+      return wanted;
+    }
+    for (;;) {
+      const count = (this.#repeats.get(wanted) ?? 1) + 1;
+      this.#repeats.set(wanted, count);
+      const suffix = `_${count}`;
+      const id = beginningOf(wanted, ID_LENGTH_MAX - suffix.length) + suffix;
+      if (this.#used.has(id)) continue;
+      this.#used.add(id);
+      return id;
+    }
+  }
+}

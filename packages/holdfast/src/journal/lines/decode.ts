@@ -1,0 +1,102 @@
+import { isUtf8 } from "node:buffer";
+import { crc32 } from "node:zlib";
+import { type JournalRecord, RECORD_BYTES_MAX, RECORD_LEVELS_MAX } from "../record.ts";
+import { isJson, isNestedTooDeep } from "./json-text.ts";
+
+/** How every line begins (S1). */
+export const LINE_START = Buffer.from('{"seq":');
+export const TRAILER_START = Buffer.from(',"crc":"');
+/** `,"crc":"` + 8 digits + `"}`, without the newline. */
+export const TRAILER_BYTES = 18;
+const CR = 0x0d;
+/** A shorter line cannot be nested too deep: each level takes a byte to begin and one to end. */
+const DEEP_BYTES_MIN = 2 * RECORD_LEVELS_MAX;
+/** From this size on a line is looked at before it is parsed: what parsing takes depends on what is in the line, and can be fifty times its size. */
+const CAREFUL_BYTES_MIN = 1024 * 1024;
+
+/**
+ * The record in `bytes[start, end)`, a line without its newline; null if it is not whole: it does not begin or end as a line does, it is too long, its
+ * checksum is wrong, or it is not the JSON of a record, or nested too deep. Never throws. `text`: the same line, if it is at hand as such.
+ */
+export function decodeLine(bytes: Buffer, start: number, end: number, text?: string): JournalRecord | null {
+  const last = end > start && bytes[end - 1] === CR ? end - 1 : end;
+  const covered = last - TRAILER_BYTES;
+  // A record's size includes its newline.
+  if (covered - start < LINE_START.length || last - start >= RECORD_BYTES_MAX) return null;
+  if (!startsWith(bytes, LINE_START, start)) return null;
+  const crc = trailerAt(bytes, covered);
+  // A plain view is made faster than a Buffer, and every line that is read passes here.
+  if (crc < 0 || crc32(new Uint8Array(bytes.buffer, bytes.byteOffset + start, covered - start)) !== crc) return null;
+  const isLong = last - start >= CAREFUL_BYTES_MIN;
+  if (isLong && !isJson(bytes, start, last)) return null;
+  const value = parsed(text !== undefined && last === end ? text : bytes.toString("utf8", start, last));
+  if (!isLong && last - start >= DEEP_BYTES_MIN && isNestedTooDeep(value)) return null;
+  return isRecord(value) ? withoutMalformed(value) : null;
+}
+
+/** Undefined if it is no JSON. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    // Some runtimes give up on deep nesting.
+    if (error instanceof SyntaxError || error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+/** Is the line valid JSON, no longer and no deeper than a record may be, but not one of ours (S2)? */
+export function isForeign(bytes: Buffer, start: number, end: number): boolean {
+  if (startsWith(bytes, LINE_START, start) || end - start >= RECORD_BYTES_MAX) return false;
+  return isJson(bytes, start, end) && isUtf8(bytes.subarray(start, end));
+}
+
+/** Do exactly a comma, `"crc"`, 8 lower-case hex digits and a brace stand at `at`? */
+export function isTrailer(bytes: Buffer, at: number): boolean {
+  return trailerAt(bytes, at) >= 0;
+}
+
+/** The checksum in the trailer at `at`; -1 if none stands there. */
+function trailerAt(bytes: Buffer, at: number): number {
+  if (at + TRAILER_BYTES > bytes.length || !startsWith(bytes, TRAILER_START, at)) return -1;
+  if (bytes[at + TRAILER_BYTES - 2] !== 0x22 || bytes[at + TRAILER_BYTES - 1] !== 0x7d) return -1;
+  return hexAt(bytes, at + TRAILER_START.length);
+}
+
+function startsWith(bytes: Buffer, prefix: Buffer, at: number): boolean {
+  for (let i = 0; i < prefix.length; i++) if (bytes[at + i] !== prefix[i]) return false;
+  return true;
+}
+
+/** 8 lower-case hex digits as a number, or -1. */
+function hexAt(bytes: Buffer, at: number): number {
+  let value = 0;
+  for (let i = at; i < at + 8; i++) {
+    const byte = bytes[i]!;
+    const digit = byte >= 0x30 && byte <= 0x39 ? byte - 0x30 : byte >= 0x61 && byte <= 0x66 ? byte - 0x57 : -1;
+    if (digit < 0) return -1;
+    value = value * 16 + digit;
+  }
+  return value;
+}
+
+function isRecord(value: unknown): value is JournalRecord {
+  if (typeof value !== "object" || value === null) return false;
+  const { seq, at, kind } = value as Partial<JournalRecord>;
+  return isCount(seq, 1) && typeof at === "string" && typeof kind === "string";
+}
+
+/** Members of the envelope that are not of their type are taken as absent (FORMAT.md, section 3): no reader has to look twice. */
+function withoutMalformed(record: JournalRecord): JournalRecord {
+  const { unit, synced, ahead, key, must } = record as Record<string, unknown>;
+  if (unit !== undefined && !isCount(unit, 2)) Reflect.deleteProperty(record, "unit");
+  if (synced !== undefined && !isCount(synced, 0)) Reflect.deleteProperty(record, "synced");
+  if (ahead !== undefined && !isCount(ahead, 0)) Reflect.deleteProperty(record, "ahead");
+  if (key !== undefined && typeof key !== "string") Reflect.deleteProperty(record, "key");
+  if (must !== undefined && must !== true) Reflect.deleteProperty(record, "must");
+  return record;
+}
+
+export function isCount(value: unknown, min: number): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= min;
+}

@@ -1,0 +1,183 @@
+import { crc32 } from "node:zlib";
+import { HoldfastError } from "../../errors.ts";
+import { type Json, type NewRecord, RECORD_BYTES_MAX, SEGMENT_START_BYTES_MAX, UNIT_BYTES_MAX } from "../record.ts";
+import { assertPlain } from "./plain.ts";
+
+/** What the journal adds to the records of one append. */
+export interface Envelope {
+  /** Of the first record. */
+  readonly seq: number;
+  readonly at: string;
+  /** The mark (S7), if it is to be written: on the first record. */
+  readonly synced?: number | undefined;
+  /** The mark stands on the last record too. */
+  readonly syncedLast?: boolean | undefined;
+  /** By how much the order of lists is ahead of `at` (order.ts). It stands on records that carry a row, unless it is 0 … */
+  readonly ahead?: number | undefined;
+  /** … and on the first record in any case. */
+  readonly aheadFirst?: boolean | undefined;
+  /** On the first record. */
+  readonly key?: string | undefined;
+  /** JSON text of the row that record `i` is to carry, or undefined. */
+  readonly summary?: ((i: number) => string | undefined) | undefined;
+  /** Several records make a unit (S6). False for the first records of a segment, which are whole by its rename (S15). */
+  readonly unit?: boolean | undefined;
+}
+
+const RESERVED = new Set(["seq", "unit", "synced", "ahead", "at", "key", "summary", "crc"]);
+/** `,"crc":"` + 8 digits + `"}` + newline */
+const TRAILER_BYTES = 19;
+/** The newest keys stand together in one record when an epoch begins. */
+const KEY_CHARS_MAX = 1024;
+const SCRATCH_BYTES = 256 * 1024;
+const KIND_FIRST = '{"kind":';
+const HEX = Buffer.from("0123456789abcdef");
+const SEQ = '{"seq":';
+const AT = ',"at":"';
+
+/** Encoding and writing are one synchronous step (S10), so all writers of a process can share it. */
+const scratch = Buffer.allocUnsafe(SCRATCH_BYTES);
+
+/** Lines out of records (FORMAT.md, "Lines"). What it returns is good until anything else is encoded in this process. */
+export class Encoder {
+  #buffer = scratch;
+
+  /** The bytes of the records, in order. Throws RECORD_INVALID, RECORD_NOT_JSON or RECORD_TOO_LARGE, and then nothing has happened. */
+  encode(records: readonly NewRecord[], envelope: Envelope): Buffer {
+    if (records.length === 0) throw invalid("Nothing was written: a unit has at least one record.", {});
+    if (envelope.key !== undefined && (typeof envelope.key !== "string" || envelope.key.length > KEY_CHARS_MAX)) {
+      const message = `The record was not written: its key is not a string of at most ${KEY_CHARS_MAX} characters.`;
+      throw invalid(message, { member: "key" });
+    }
+    const bytesMax = envelope.unit === false ? SEGMENT_START_BYTES_MAX : UNIT_BYTES_MAX;
+    try {
+      let end = 0;
+      for (let i = 0; i < records.length; i++) {
+        end = this.#line(records, i, envelope, end);
+        if (end > bytesMax) throw unitTooLarge(records.length, bytesMax);
+      }
+      return this.#buffer.subarray(0, end);
+    } finally {
+      // Also after a refusal, a buffer that was made for one unit is not kept.
+      this.#buffer = scratch;
+    }
+  }
+
+  #line(records: readonly NewRecord[], i: number, envelope: Envelope, start: number): number {
+    const record = records[i]!;
+    const body = bodyOf(record);
+    let marks = "";
+    let tail = "";
+    if (i === 0) {
+      if (records.length > 1 && envelope.unit !== false) marks = `,"unit":${records.length}`;
+      if (envelope.key !== undefined) tail = `,"key":${JSON.stringify(envelope.key)}`;
+    }
+    if (envelope.synced !== undefined && (i === 0 || (envelope.syncedLast === true && i === records.length - 1))) {
+      marks += `,"synced":${envelope.synced}`;
+    }
+    const summary = envelope.summary?.(i);
+    if (summary !== undefined) tail = `,"summary":${summary}${tail}`;
+    if ((summary !== undefined && envelope.ahead) || (i === 0 && envelope.aheadFirst)) {
+      marks += `,"ahead":${envelope.ahead}`;
+    }
+
+    const seq = String(envelope.seq + i);
+    const headBytes = SEQ.length + seq.length + marks.length + AT.length + envelope.at.length + 1;
+    const bytesMax = headBytes + bytesAtMost(body) + bytesAtMost(tail) + TRAILER_BYTES;
+    if (bytesMax > RECORD_BYTES_MAX) assertSize(record.kind, headBytes, body, tail);
+    if (start + bytesMax > this.#buffer.length) this.#grow(start, start + bytesMax);
+    const buffer = this.#buffer;
+
+    // The body is `{"kind":…}`: its first brace becomes the comma after the head, its last one is written over.
+    let bodyAt = putAscii(buffer, start, SEQ);
+    bodyAt = putAscii(buffer, bodyAt, seq);
+    if (marks !== "") bodyAt = putAscii(buffer, bodyAt, marks);
+    bodyAt = putAscii(buffer, bodyAt, AT);
+    bodyAt = putAscii(buffer, bodyAt, envelope.at);
+    buffer[bodyAt++] = 0x22;
+    let at = bodyAt + buffer.write(body, bodyAt, "utf8") - 1;
+    buffer[bodyAt] = 0x2c;
+    if (tail !== "") at += buffer.write(tail, at, "utf8");
+    const crc = crc32(buffer.subarray(start, at));
+    at = putAscii(buffer, at, ',"crc":"');
+    for (let shift = 28; shift >= 0; shift -= 4) buffer[at++] = HEX[(crc >>> shift) & 15]!;
+    return putAscii(buffer, at, '"}\n');
+  }
+
+  /** A unit larger than the scratch buffer gets one of its own, which is not kept. */
+  #grow(used: number, bytes: number): void {
+    const larger = Buffer.allocUnsafe(Math.max(bytes, this.#buffer.length * 2));
+    this.#buffer.copy(larger, 0, 0, used);
+    this.#buffer = larger;
+  }
+}
+
+/** `{"kind":…,…}` with the kind first, whatever order the caller's members have. */
+function bodyOf(record: NewRecord): string {
+  if (typeof record !== "object" || record === null || typeof record.kind !== "string" || record.kind === "") {
+    throw invalid("The record was not written: it has no kind. Nothing before it is affected.", {});
+  }
+  const { kind, must } = record;
+  if (Array.isArray(record)) throw invalid("The record was not written: it is an array, not a record.", { kind });
+  for (const member in record) {
+    if (RESERVED.has(member) && Object.hasOwn(record, member)) {
+      const message = `The record was not written: "${member}" is a name of the journal's own. Put the value under another name.`;
+      throw invalid(message, { member, kind });
+    }
+  }
+  if (must !== undefined && must !== true) {
+    throw invalid('The record was not written: "must" is true, or is not there.', { member: "must", kind });
+  }
+  assertPlain(record, kind);
+  try {
+    if (must === undefined) {
+      const body = JSON.stringify(record);
+      if (body.startsWith(KIND_FIRST)) return body;
+    }
+    // Only text can put the kind before members that look like integers.
+    const { kind: _kind, must: _must, ...rest } = record;
+    const start = `{"kind":${JSON.stringify(kind)}${must === undefined ? "" : ',"must":true'}`;
+    const others = JSON.stringify(rest);
+    return others === "{}" ? `${start}}` : `${start},${others.slice(1)}`;
+  } catch (error) {
+    // Beyond V8's longest string (about 512 MB) JSON.stringify throws a RangeError.
+    if (error instanceof RangeError) throw tooLarge(kind, undefined);
+    throw error;
+  }
+}
+
+function invalid(message: string, facts: Record<string, Json>): HoldfastError {
+  return new HoldfastError("RECORD_INVALID", message, facts);
+}
+
+/** Before memory is taken for it. */
+function assertSize(kind: string, headBytes: number, body: string, tail: string): void {
+  // One brace of the body is written over.
+  const bytes = headBytes + Buffer.byteLength(body) - 1 + Buffer.byteLength(tail) + TRAILER_BYTES;
+  if (bytes > RECORD_BYTES_MAX) throw tooLarge(kind, bytes);
+}
+
+/** For a few dozen bytes a loop costs less than a call out of JavaScript, and needs no string to be put together first. */
+function putAscii(buffer: Buffer, at: number, text: string): number {
+  for (let i = 0; i < text.length; i++) buffer[at + i] = text.charCodeAt(i);
+  return at + text.length;
+}
+
+function bytesAtMost(text: string): number {
+  return text.length < SCRATCH_BYTES ? text.length * 3 : Buffer.byteLength(text);
+}
+
+function unitTooLarge(records: number, limitBytes: number): HoldfastError {
+  const message =
+    `Nothing was written: encoded, these ${records} records together take more than ${limitBytes} bytes (${limitBytes / 1024 / 1024} MiB). ` +
+    "Nothing before them is affected. Append them in several steps, or keep large content in files of its own.";
+  return new HoldfastError("RECORD_TOO_LARGE", message, { records, limitBytes, bytes: null });
+}
+
+function tooLarge(kind: string, bytes: number | undefined): HoldfastError {
+  const size = bytes === undefined ? "more than 512 MB" : `${bytes} bytes`;
+  const message =
+    `The record was not written: encoded, this "${kind}" takes ${size}, and the limit is ${RECORD_BYTES_MAX} bytes (64 MiB). ` +
+    "Nothing before it is affected. Keep large content in a file of its own, and append a reference to it.";
+  return new HoldfastError("RECORD_TOO_LARGE", message, { kind, limitBytes: RECORD_BYTES_MAX, bytes: bytes ?? null });
+}

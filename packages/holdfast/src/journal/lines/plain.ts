@@ -1,0 +1,262 @@
+import { HoldfastError } from "../../errors.ts";
+
+/** Deeper than this, JSON.parse and JSON.stringify of some runtimes give up. Readers allow a little more (RECORD_LEVELS_MAX). */
+const DEPTH_MAX = 1000;
+/** A snapshot becomes a member of a record, and later a member of a member of an epoch's: what was accepted once must fit there, too. */
+const RECORD_DEPTH_MAX = DEPTH_MAX + 8;
+
+/** Copies that `snapshot` made: plain all through, frozen, and in nobody else's hands. */
+const snapshots = new WeakSet<object>();
+
+export function isSnapshot(value: unknown): boolean {
+  return typeof value === "object" && value !== null && snapshots.has(value);
+}
+
+/**
+ * A deep, frozen copy of plain JSON, made inside the call: each member is read once, so that neither a later change nor a getter with several answers makes what is
+ * stored differ from what is shown (R19). Throws RECORD_NOT_JSON for what JSON would change, and for what cannot be read at all.
+ */
+export function snapshot<T>(value: T, path: string): T {
+  return isSnapshot(value) ? value : copied(value, path, refuse).copy;
+}
+
+/** The same, but what is not plain (bytes, a URL, an instance of a class) is left where it is, for a dialect to encode. `isPlain`: there was nothing of that kind. */
+export function snapshotAround<T>(value: T, path: string): { readonly copy: T; readonly isPlain: boolean } {
+  return isSnapshot(value) ? { copy: value, isPlain: true } : copied(value, path, leave);
+}
+
+/** What is to happen with a value that JSON would change. */
+type OnFlaw = (why: string) => void;
+const leave: OnFlaw = () => undefined;
+const refuse: OnFlaw = (why) => {
+  throw new Flaw(why);
+};
+
+/** On its way up, every level puts its name in front of the path. */
+class Flaw extends Error {
+  readonly why: string;
+  path = "";
+  isDeep = false;
+
+  constructor(why: string, cause?: unknown) {
+    super(why, { cause });
+    this.why = why;
+  }
+}
+
+function copied<T>(value: T, path: string, onFlaw: OnFlaw): { copy: T; isPlain: boolean } {
+  let isPlain = true;
+  const found: OnFlaw = (why) => {
+    isPlain = false;
+    onFlaw(why);
+  };
+  try {
+    const copy = copyOf(value, 1, found) as T;
+    if (isPlain && typeof copy === "object" && copy !== null) snapshots.add(copy);
+    return { copy, isPlain };
+  } catch (error) {
+    const flaw = unreadable(error);
+    throw (flaw.isDeep ? placeOf(value, path) : null) ?? notJson(path + flaw.path, flaw.why, flaw.cause);
+  }
+}
+
+/** Where it begins to contain itself; null if that cannot be told. */
+function placeOf(value: unknown, path: string): HoldfastError | null {
+  try {
+    return refusal(value, path);
+  } catch {
+    // It could be read the first time, and cannot be now.
+    return null;
+  }
+}
+
+function copyOf(value: unknown, depth: number, found: OnFlaw): unknown {
+  if (typeof value === "string" || typeof value === "boolean" || value === null) return value;
+  if (typeof value === "object" && depth > DEPTH_MAX) throw tooDeep();
+  const why = flawOf(value);
+  if (why !== null) found(why);
+  if (why !== null || typeof value !== "object") return value;
+  if (!Array.isArray(value)) return membersOf(value as Record<string, unknown>, depth, found);
+  const copy: unknown[] = new Array(value.length);
+  let i = 0;
+  try {
+    for (; i < copy.length; i++) {
+      const item = value[i];
+      // No dialect can encode a hole, and a list may consist of billions of them.
+      if (item === undefined) refuse("undefined is not JSON");
+      copy[i] = copyOf(item, depth + 1, found);
+    }
+  } catch (error) {
+    throw under(`[${i}]`, error);
+  }
+  return Object.freeze(copy);
+}
+
+function membersOf(value: Record<string, unknown>, depth: number, found: OnFlaw): object {
+  const copy: Record<string, unknown> = {};
+  let at = "";
+  try {
+    for (const name of Object.keys(value)) {
+      at = name;
+      const member = value[name];
+      if (member === undefined) continue;
+      const kept = copyOf(member, depth + 1, found);
+      // The one name that an assignment would take for something else.
+      if (name === "__proto__") Object.defineProperty(copy, name, { value: kept, enumerable: true });
+      else copy[name] = kept;
+    }
+  } catch (error) {
+    throw at === "" ? error : under(`.${at}`, error);
+  }
+  return Object.freeze(copy);
+}
+
+function under(name: string, error: unknown): Flaw {
+  const flaw = unreadable(error);
+  if (!flaw.isDeep) flaw.path = name + flaw.path;
+  return flaw;
+}
+
+function tooDeep(): Flaw {
+  const flaw = new Flaw(`it contains itself, or is nested deeper than ${DEPTH_MAX} levels`);
+  flaw.isDeep = true;
+  return flaw;
+}
+
+/** A getter that throws, a proxy that has been revoked. */
+function unreadable(error: unknown): Flaw {
+  if (error instanceof Flaw) return error;
+  let words = "";
+  try {
+    words = error instanceof Error ? error.message : String(error);
+  } catch {
+    words = "an error that cannot be printed";
+  }
+  return new Flaw(`it cannot be read (${words.slice(0, 200)})`, error);
+}
+
+/** Why JSON would change it, whatever it holds; null if it would not. */
+function flawOf(value: unknown): string | null {
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+      return null;
+    case "number":
+      return Number.isFinite(value) ? null : `${value} is not a JSON number`;
+    case "bigint":
+      return "a BigInt is not JSON";
+    case "undefined":
+      return "undefined is not JSON";
+    case "function":
+    case "symbol":
+      return `a ${typeof value} is not JSON`;
+  }
+  if (typeof value !== "object" || value === null) return null;
+  if (hasToJson(value)) return `${nameOf(value)} has a toJSON, and would not come back as it was`;
+  if (Array.isArray(value) ? isPlainArray(value) : isPlainObject(value)) return null;
+  return `${nameOf(value)} would not come back from JSON as it was`;
+}
+
+/**
+ * Refuses what JSON would change (S5): NaN and infinities, BigInt, functions, symbols, holes and undefined in arrays, objects with a
+ * prototype of their own (Map, Date, Uint8Array, class instances) or a `toJSON`, cycles. Undefined members are dropped, as JSON does.
+ */
+export function assertPlain(value: unknown, path: string): void {
+  if (isPlain(value, 0)) return;
+  const error = refusal(value, path);
+  if (error) throw error;
+}
+
+/**
+ * The fast answer, without a path: this runs on every append. `for in` is faster than any list of names, but sees inherited members too,
+ * which JSON does not: a no is looked into once more.
+ */
+function isPlain(value: unknown, depth: number): boolean {
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+      return true;
+    case "number":
+      return Number.isFinite(value);
+    case "object":
+      break;
+    default:
+      return false;
+  }
+  if (value === null) return true;
+  if (depth > RECORD_DEPTH_MAX) return false;
+  // As a member of a record: further down, looking for it would cost more than it saves.
+  if (depth === 1 && snapshots.has(value)) return true;
+  if (Array.isArray(value)) {
+    if (hasToJson(value) || !isPlainArray(value)) return false;
+    for (let i = 0; i < value.length; i++) if (!isPlain(value[i], depth + 1)) return false;
+    return true;
+  }
+  if (hasToJson(value) || !isPlainObject(value)) return false;
+  for (const name in value) {
+    const member = (value as Record<string, unknown>)[name];
+    if (member !== undefined && !isPlain(member, depth + 1)) return false;
+  }
+  return true;
+}
+
+/** A prototype whose own prototype is null is the Object.prototype of some realm. */
+function isPlainObject(value: object): boolean {
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
+/** The same for the Array.prototype of some realm: an instance of a class of arrays is one step further away from null. */
+function isPlainArray(value: readonly unknown[]): boolean {
+  const prototype = Object.getPrototypeOf(value);
+  const base = prototype === null ? null : Object.getPrototypeOf(prototype);
+  return base !== null && Object.getPrototypeOf(base) === null;
+}
+
+function hasToJson(value: object): boolean {
+  return typeof (value as { toJSON?: unknown }).toJSON === "function";
+}
+
+/** The slow answer: which place it is, and why. Null if only inherited members were in the way. */
+function refusal(root: unknown, rootPath: string): HoldfastError | null {
+  const ancestors: object[] = [];
+  const visit = (value: unknown, path: string): [path: string, why: string] | null => {
+    if (typeof value === "object" && value !== null) {
+      if (ancestors.includes(value)) return [path, "it contains itself"];
+      if (ancestors.length > RECORD_DEPTH_MAX) return [path, `it is nested deeper than ${RECORD_DEPTH_MAX} levels`];
+    }
+    const why = flawOf(value);
+    if (why !== null) return [path, why];
+    if (typeof value !== "object" || value === null) return null;
+    ancestors.push(value);
+    try {
+      if (Array.isArray(value)) {
+        for (let i = 0; i < value.length; i++) {
+          const found = visit(value[i], `${path}[${i}]`);
+          if (found) return found;
+        }
+        return null;
+      }
+      for (const [name, member] of Object.entries(value)) {
+        const found = member === undefined ? null : visit(member, `${path}.${name}`);
+        if (found) return found;
+      }
+      return null;
+    } finally {
+      ancestors.pop();
+    }
+  };
+  const found = visit(root, rootPath);
+  if (!found) return null;
+  return notJson(...found);
+}
+
+function notJson(path: string, why: string, cause?: unknown): HoldfastError {
+  const message = `The record was not written: at ${path}, ${why}. Nothing before it is affected. Convert the value, and append again.`;
+  return new HoldfastError("RECORD_NOT_JSON", message, { path, why }, cause);
+}
+
+function nameOf(value: object): string {
+  const name: unknown = value.constructor?.name;
+  return typeof name === "string" && name !== "" ? `a value of class ${name}` : "a value of a class of its own";
+}

@@ -1,0 +1,133 @@
+import { join } from "node:path";
+import type { Disk, DiskFile } from "../../../disk/disk.ts";
+import { errnoOf, HoldfastError } from "../../../errors.ts";
+import type { Segment } from "../../../journal/lines/account.ts";
+import { assertFollows, nothingToAdopt, segmentAt, type VerbatimLine } from "../../../journal/lines/verbatim.ts";
+import { SEGMENT_BYTES_MAX } from "../../../journal/record.ts";
+import { sessionExists } from "../../../journal/refusals.ts";
+import { putAll } from "../files/create-atomically.ts";
+import { segmentName } from "../files/segment.ts";
+import { NOT_EMPTY, removeTree, removeUnborn } from "./trash.ts";
+
+const NEWLINE = Buffer.from("\n");
+/** Lines are handed to the kernel in pieces of about this size. */
+const PIECE_BYTES = 1024 * 1024;
+
+/**
+ * A session with exactly these lines, each segment in a file of its own. It is made in `incoming`, synced, and gets its place by one rename: it is there as a whole or not at all. Under the lease; what an
+ * earlier one left in `incoming` is replaced. Throws what the disk throws.
+ */
+export async function adoptSession(
+  place: { readonly disk: Disk; readonly incoming: string; readonly sessions: string; readonly id: string },
+  lines: AsyncIterable<readonly VerbatimLine[]>,
+): Promise<void> {
+  const { disk, incoming, sessions, id } = place;
+  const folder = join(incoming, id);
+  disk.makeFolder(incoming);
+  if (disk.stat(folder)) removeTree(disk, folder);
+  disk.makeFolder(folder);
+  const files = new SegmentFiles(disk, folder);
+  try {
+    let last = 0;
+    for await (const some of lines) {
+      for (const line of some) {
+        assertFollows(line, id, last);
+        last = line.record.seq;
+        files.put(line);
+      }
+    }
+    if (last === 0) throw nothingToAdopt(id);
+    files.end();
+    disk.syncFolder(folder);
+    disk.syncFolder(incoming);
+    const target = join(sessions, id);
+    // A folder without a segment is no session: somebody was killed while creating one.
+    if (disk.stat(target) && !removeUnborn(disk, target)) throw sessionExists(id);
+    giveName(disk, folder, target, id);
+  } catch (error) {
+    files.abandon();
+    tidy(disk, folder);
+    throw error;
+  }
+  // The new place before the old one: after a power cut between the two it may be in both, never in neither.
+  disk.syncFolder(sessions);
+  disk.syncFolder(incoming);
+}
+
+/** A rename replaces no folder that holds something, so whoever has created the session meanwhile keeps it. */
+function giveName(disk: Disk, folder: string, target: string, id: string): void {
+  try {
+    disk.rename(folder, target);
+  } catch (error) {
+    if (NOT_EMPTY.has(errnoOf(error) ?? "")) throw sessionExists(id);
+    throw error;
+  }
+}
+
+class SegmentFiles {
+  readonly #disk: Disk;
+  readonly #folder: string;
+  #segment: Segment | null = null;
+  #file: DiskFile | null = null;
+  #pieces: Buffer[] = [];
+  #bytes = 0;
+  /** Of the segment. */
+  #size = 0;
+
+  constructor(disk: Disk, folder: string) {
+    this.#disk = disk;
+    this.#folder = folder;
+  }
+
+  put({ record, bytes }: VerbatimLine): void {
+    const begins = segmentAt(record, this.#segment);
+    if (begins) {
+      this.end();
+      this.#segment = begins;
+      this.#size = 0;
+      this.#file = this.#disk.open(join(this.#folder, segmentName(begins.number)), "create");
+    }
+    this.#size += bytes.length + 1;
+    // A store that is no folder has no limit of size for what it calls a segment.
+    if (this.#size > SEGMENT_BYTES_MAX) throw tooLarge(this.#segment!.number);
+    this.#pieces.push(bytes, NEWLINE);
+    this.#bytes += bytes.length + 1;
+    if (this.#bytes >= PIECE_BYTES) this.#flush();
+  }
+
+  /** The file is whole, and durable. */
+  end(): void {
+    if (!this.#file) return;
+    this.#flush();
+    this.#file.syncNow();
+    this.abandon();
+  }
+
+  abandon(): void {
+    this.#file?.close();
+    this.#file = null;
+  }
+
+  #flush(): void {
+    const file = this.#file!;
+    putAll(Buffer.concat(this.#pieces), (rest) => file.write(rest));
+    this.#pieces = [];
+    this.#bytes = 0;
+  }
+}
+
+function tooLarge(segment: number): HoldfastError {
+  const message =
+    `The session was not taken over: its segment ${segment} is larger than ${SEGMENT_BYTES_MAX} bytes (2 GiB), and no more than that is read of a file. ` +
+    "Nothing was written. Begin a new epoch where it is (compact it), and copy it again.";
+  return new HoldfastError("RECORD_TOO_LARGE", message, { segment, limitBytes: SEGMENT_BYTES_MAX, bytes: null });
+}
+
+/** On the way out of a failure, which is what the caller must hear of: what stays is replaced by the next one, or collected. */
+function tidy(disk: Disk, folder: string): void {
+  try {
+    if (disk.stat(folder)) removeTree(disk, folder);
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error;
+  }
+}

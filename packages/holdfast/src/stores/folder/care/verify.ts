@@ -1,0 +1,36 @@
+import type { Disk } from "../../../disk/disk.ts";
+import type { Verification } from "../../../journal/contract.ts";
+import { assertFormat } from "../../../journal/lifecycle.ts";
+import { Account } from "../files/epoch.ts";
+import { chainSegments, readSegment } from "../files/segment.ts";
+
+/** Reads every byte of a session and heals nothing. Null if it is no session. */
+export async function verifySession(
+  disk: Disk,
+  folder: string,
+  id: string,
+  isHeld: () => boolean,
+): Promise<Verification | null> {
+  const chain = await chainSegments(disk, folder);
+  if (chain.length === 0) return null;
+  const account = new Account();
+  let records = 0;
+  let bytes = 0;
+  let closed = false;
+  let cutBytes = 0;
+  let previous: number | undefined;
+  for (const [i, { name, header }] of chain.entries()) {
+    if (header) assertFormat(header);
+    const { scan, tail } = await readSegment(disk, folder, chain, i, previous);
+    account.add(name, tail);
+    records += tail.keep;
+    bytes += scan.end;
+    previous = tail.next - 1;
+    if (i < chain.length - 1) continue;
+    closed = tail.cut === null && scan.records[tail.keep - 1]?.kind === "closed";
+    cutBytes = tail.cut === null ? 0 : scan.end - tail.cut;
+  }
+  const beingWritten = !closed && isHeld();
+  const recovery = account.recovery(!closed && !beingWritten, beingWritten ? 0 : cutBytes);
+  return { id, records, bytes, segments: chain.length, beingWritten, ...recovery };
+}

@@ -1,0 +1,131 @@
+import type { Disk } from "../../../disk/disk.ts";
+import { HoldfastError } from "../../../errors.ts";
+import type { Damage, Recovery } from "../../../journal/contract.ts";
+import { assertFormat } from "../../../journal/lifecycle.ts";
+import { STRAYS_MAX } from "../../../journal/lines/chain.ts";
+import type { Scan } from "../../../journal/lines/scan.ts";
+import type { Tail } from "../../../journal/lines/tail.ts";
+import type { JournalRecord } from "../../../journal/record.ts";
+import { chainSegments, type Link, readSegment, type Segment } from "./segment.ts";
+
+/** The current epoch of a journal as the files have it, and what its tail means. */
+export interface EpochFiles {
+  readonly records: JournalRecord[];
+  /** The segment that begins the epoch. */
+  readonly first: number;
+  readonly last: Segment;
+  readonly tail: Tail;
+  /** Where the newest segment ends, cut or not. */
+  readonly size: number;
+  /** The format of the newest segment; null if its header is damaged. */
+  readonly format: string | null;
+  readonly recovery: Recovery;
+}
+
+/** Reads the current epoch; null if there is no segment. Reads nothing older (P7), writes nothing. Throws FORMAT_NEWER. */
+export async function readEpoch(disk: Disk, folder: string): Promise<EpochFiles | null> {
+  const chain = await chainSegments(disk, folder, epochFinder());
+  const last = chain.at(-1);
+  if (!last) return null;
+  if (last.header) assertFormat(last.header);
+  const first = await epochStart(disk, folder, chain);
+
+  const account = new Account();
+  let records: JournalRecord[] = [];
+  let tail: Tail | undefined;
+  let size = 0;
+  let closed = false;
+  let previous: number | undefined;
+  for (const [i, segment] of chain.entries()) {
+    if (segment.number < first) continue;
+    if (segment.header) assertFormat(segment.header);
+    const read = await readSegment(disk, folder, chain, i, previous);
+    tail = read.tail;
+    const kept = keep(read.scan, tail);
+    // The usual epoch is one segment: its records are handed on without a copy.
+    records = records.length === 0 ? kept : records.concat(kept);
+    account.add(segment.name, tail);
+    size = read.scan.end;
+    closed = kept.at(-1)?.kind === "closed" && tail.cut === null;
+    previous = tail.next - 1;
+  }
+  const format = typeof last.header?.["format"] === "string" ? last.header["format"] : null;
+  const cutBytes = tail!.cut === null ? 0 : size - tail!.cut;
+  return { records, first, last, tail: tail!, size, format, recovery: account.recovery(!closed, cutBytes) };
+}
+
+/** Throws FORMAT_NEWER, JOURNAL_UNREADABLE if a segment of the current epoch is of a format that this version cannot read. */
+export async function assertEpochFormat(disk: Disk, folder: string): Promise<void> {
+  for (const { header } of await chainSegments(disk, folder, epochFinder())) if (header) assertFormat(header);
+}
+
+/** The records of a scan that count. */
+export function keep(scan: Scan, tail: Tail): JournalRecord[] {
+  if (tail.keep < scan.records.length) scan.records.length = tail.keep;
+  return scan.records;
+}
+
+/** Says of the segment that begins the current epoch that it is the first: a whole header names it, for its own segment and for those after it that begin none. */
+function epochFinder(): (link: Link) => boolean {
+  let epoch: number | null = null;
+  return (link) => {
+    epoch ??= epochIn(link);
+    return epoch !== null && link.number <= epoch;
+  };
+}
+
+/** The epoch that the header of a segment names; null if the header is damaged, or names what cannot be. */
+function epochIn({ number, header }: Link): number | null {
+  const epoch = header?.["epoch"];
+  return Number.isSafeInteger(epoch) && (epoch as number) >= 1 && (epoch as number) <= number
+    ? (epoch as number)
+    : null;
+}
+
+/** If a header is damaged, walk back to the nearest segment that begins an epoch (S16). */
+async function epochStart(disk: Disk, folder: string, chain: readonly Link[]): Promise<number> {
+  for (let i = chain.length - 1; i > 0; i--) {
+    const epoch = epochIn(chain[i]!);
+    if (epoch !== null) return epoch;
+    const { scan, tail } = await readSegment(disk, folder, chain, i);
+    const first = scan.records[0]?.kind === "segment" ? 1 : 0;
+    // An epoch that is torn has not begun.
+    if (tail.keep > first && scan.records[first]!.kind === "epoch") return chain[i]!.number;
+  }
+  return chain[0]!.number;
+}
+
+/** Each damage takes memory, over all segments. */
+const DAMAGES_MAX = STRAYS_MAX;
+
+function tooDamaged(segment: string): HoldfastError {
+  const message =
+    `The journal cannot be read: up to segment ${segment} more than ${DAMAGES_MAX} places are damaged. Nothing was touched. ` +
+    "Look at the files, and put them back from a backup.";
+  return new HoldfastError("JOURNAL_UNREADABLE", message, { segment, strays: DAMAGES_MAX });
+}
+
+/** Damage and gaps, over several segments. */
+export class Account {
+  readonly #damaged: Damage[] = [];
+  readonly #missing: { from: number; to: number }[] = [];
+
+  add(segment: string, tail: Tail): void {
+    for (const { offset, end, why, seq } of tail.damaged) {
+      this.#damaged.push({ segment, offset, bytes: end - offset, why, ...(seq === undefined ? {} : { seq }) });
+    }
+    // One at a time: as the parameters of one call they would overflow the stack.
+    for (const gap of tail.missing) this.#missing.push(gap);
+    if (this.#damaged.length > DAMAGES_MAX) throw tooDamaged(segment);
+  }
+
+  recovery(unclean: boolean, cutBytes: number, quarantine?: string): Recovery {
+    return {
+      unclean,
+      cutBytes,
+      damaged: this.#damaged,
+      missing: this.#missing,
+      ...(quarantine === undefined ? {} : { quarantine }),
+    };
+  }
+}

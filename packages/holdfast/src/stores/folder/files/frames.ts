@@ -1,0 +1,194 @@
+import { zstdDecompressSync } from "node:zlib";
+import type { DiskFile } from "../../../disk/disk.ts";
+import { RECORD_BYTES_MAX, SEGMENT_BYTES_MAX } from "../../../journal/record.ts";
+import { FRAME_MAGIC, frameEnd, frameHeader } from "./zstd.ts";
+
+/** One frame of a packed segment, unpacked: which bytes of the segment it holds. Null bytes: it is damaged, or no frame at all. */
+export interface Frame {
+  readonly offset: number;
+  readonly size: number;
+  readonly bytes: Buffer | null;
+}
+
+interface TableEntry {
+  readonly packedSize: number;
+  readonly size: number;
+}
+
+/** The magic number of a skippable frame, which zstdcat passes over. */
+const SKIPPABLE = 0x184d2a5e;
+const SKIPPABLE_MAGIC = Buffer.from([0x5e, 0x2a, 0x4d, 0x18]);
+const TABLE_MAGIC = Buffer.from("hfst");
+const ENTRY_BYTES = 8;
+const HEADER_BYTES = 8;
+/** Entry count and magic, at the very end of the file. */
+const FOOTER_BYTES = 8;
+/** A table of more frames than this is none of ours: a segment of the largest size, in frames of a thousand bytes, has fewer. */
+const FRAMES_MAX = 1024 * 1024;
+/** What cannot be compressed gets a little longer. */
+const PACKED_BYTES_MAX = RECORD_BYTES_MAX + RECORD_BYTES_MAX / 256 + 1024;
+/** Without a table, so many places that only look like the beginning of a frame are passed over, and so many blocks are looked at. */
+const FALSE_STARTS_MAX = 1024;
+const BLOCKS_MAX = 256 * 1024;
+const CHUNK_BYTES = 1024 * 1024;
+/** Node unpacks into no smaller buffer. */
+const MIN_CHUNK_BYTES = 64;
+
+/** The skippable frame at the end of a packed segment: for each frame its packed and its plain size, then their number. */
+export function encodeFrameTable(frames: readonly TableEntry[]): Buffer {
+  const content = frames.length * ENTRY_BYTES + FOOTER_BYTES;
+  const bytes = Buffer.allocUnsafe(HEADER_BYTES + content);
+  bytes.writeUInt32LE(SKIPPABLE, 0);
+  bytes.writeUInt32LE(content, 4);
+  let at = HEADER_BYTES;
+  for (const frame of frames) {
+    bytes.writeUInt32LE(frame.packedSize, at);
+    bytes.writeUInt32LE(frame.size, at + 4);
+    at += ENTRY_BYTES;
+  }
+  bytes.writeUInt32LE(frames.length, at);
+  TABLE_MAGIC.copy(bytes, at + 4);
+  return bytes;
+}
+
+/**
+ * The frames of a packed segment that reach beyond the plain byte `from`, one in memory at a time. A damaged table costs nothing: the frames are then found by their beginnings. No
+ * frame is unpacked beyond what it declares, and none that declares more than a record can be, or nothing: a hundred kilobytes of zstd can hold gigabytes.
+ * Together they hold no more than a segment may.
+ */
+export function* readFrames(file: DiskFile, from = 0): Generator<Frame> {
+  let offset = 0;
+  for (const { size, unpack } of findFrames(file)) {
+    const isTooFar = offset + size > SEGMENT_BYTES_MAX;
+    if (offset + size > from || isTooFar) yield { offset, size, bytes: isTooFar ? null : unpack() };
+    if (isTooFar) return;
+    offset += size;
+  }
+}
+
+/** The plain size of a packed segment, by its table; 0 if that is damaged. */
+export function plainSizeOf(file: DiskFile): number {
+  const table = readTable(file, file.stat().size);
+  return table ? table.reduce((sum, { size }) => sum + size, 0) : 0;
+}
+
+interface PackedFrame {
+  readonly size: number;
+  readonly unpack: () => Buffer | null;
+}
+
+function* findFrames(file: DiskFile): Generator<PackedFrame> {
+  const { size: fileSize } = file.stat();
+  const table = readTable(file, fileSize);
+  if (!table) return yield* searchFrames(file, fileSize);
+  let position = 0;
+  for (const { packedSize, size } of table) {
+    const at = position;
+    yield { size, unpack: () => unpack(file, at, packedSize, size) };
+    position += packedSize;
+  }
+}
+
+/** Null if the table does not fit the file. */
+function readTable(file: DiskFile, size: number): TableEntry[] | null {
+  if (size < HEADER_BYTES + FOOTER_BYTES) return null;
+  const footer = readAt(file, size - FOOTER_BYTES, FOOTER_BYTES);
+  const count = footer.readUInt32LE(0);
+  const tableBytes = count * ENTRY_BYTES;
+  const tableAt = size - FOOTER_BYTES - tableBytes;
+  if (!footer.subarray(4).equals(TABLE_MAGIC) || count > FRAMES_MAX || tableAt < HEADER_BYTES) return null;
+  const table = readAt(file, tableAt, tableBytes);
+  const entries: TableEntry[] = [];
+  let packed = 0;
+  for (let at = 0; at < tableBytes; at += ENTRY_BYTES) {
+    const entry = { packedSize: table.readUInt32LE(at), size: table.readUInt32LE(at + 4) };
+    packed += entry.packedSize;
+    entries.push(entry);
+  }
+  return packed === tableAt - HEADER_BYTES ? entries : null;
+}
+
+/**
+ * Without the table: the blocks of a frame tell where it ends. One that is not followed by another frame, or by the table, has a wrong end, unless it can be unpacked. Where a frame is
+ * damaged the next one is looked for by its magic number: what stands before it is one stray, of one byte since nobody knows how long its lines were.
+ */
+function* searchFrames(file: DiskFile, fileSize: number): Generator<PackedFrame> {
+  const end = Math.min(fileSize, SEGMENT_BYTES_MAX);
+  const budget = { blocks: BLOCKS_MAX };
+  let isDamaged = false;
+  for (let at = 0, falseStarts = 0; at < end && falseStarts < FALSE_STARTS_MAX; ) {
+    if (isAt(file, at, SKIPPABLE_MAGIC)) return;
+    const frame = frameAt(file, at, end, budget);
+    if (frame) {
+      yield frame;
+      at = frame.end;
+    } else {
+      if (!isDamaged) yield { size: 1, unpack: () => null };
+      falseStarts++;
+      at = nextMagic(file, at + 1, end);
+    }
+    isDamaged = frame === null;
+  }
+}
+
+function frameAt(
+  file: DiskFile,
+  at: number,
+  fileEnd: number,
+  budget: { blocks: number },
+): (PackedFrame & { readonly end: number }) | null {
+  const end = frameEnd(file, at, fileEnd, budget);
+  const size = frameHeader(file, at)?.size ?? null;
+  if (end === null || size === null || size > RECORD_BYTES_MAX) return null;
+  if (end === fileEnd || isAt(file, end, FRAME_MAGIC) || isAt(file, end, SKIPPABLE_MAGIC)) {
+    return { size, end, unpack: () => unpack(file, at, end - at, size) };
+  }
+  const bytes = unpack(file, at, end - at, size);
+  return bytes && { size, end, unpack: () => bytes };
+}
+
+function isAt(file: DiskFile, position: number, magic: Buffer): boolean {
+  const bytes = Buffer.alloc(magic.length);
+  return file.read(bytes, 0, bytes.length, position) === bytes.length && bytes.equals(magic);
+}
+
+/** Where the next frame may begin, or the table; `end` if nowhere. */
+function nextMagic(file: DiskFile, from: number, end: number): number {
+  const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
+  for (let position = from; position < end; ) {
+    const read = file.read(buffer, 0, Math.min(buffer.length, end - position), position);
+    if (read < FRAME_MAGIC.length) return end;
+    const found = [FRAME_MAGIC, SKIPPABLE_MAGIC]
+      .map((magic) => buffer.subarray(0, read).indexOf(magic))
+      .filter((i) => i !== -1);
+    if (found.length > 0) return position + Math.min(...found);
+    position += read - (FRAME_MAGIC.length - 1);
+  }
+  return end;
+}
+
+/** Null if the frame is damaged, declares another size, or is larger than any that a writer makes. */
+function unpack(file: DiskFile, position: number, packedSize: number, size: number): Buffer | null {
+  if (size > RECORD_BYTES_MAX || packedSize > PACKED_BYTES_MAX || frameHeader(file, position)?.size !== size)
+    return null;
+  try {
+    const room = Math.max(MIN_CHUNK_BYTES, size);
+    const bytes = zstdDecompressSync(readAt(file, position, packedSize), { maxOutputLength: room, chunkSize: room });
+    return bytes.length === size ? bytes : null;
+  } catch (error) {
+    // The frame's own checksum or structure is broken: its lines are lost, those of the other frames are not (P9).
+    if (error instanceof Error && "code" in error) return null;
+    throw error;
+  }
+}
+
+/** Exactly these bytes of a file. */
+export function readAt(file: Pick<DiskFile, "read">, position: number, length: number): Buffer {
+  const bytes = Buffer.allocUnsafe(length);
+  for (let done = 0; done < length; ) {
+    const read = file.read(bytes, done, length - done, position + done);
+    if (read === 0) throw Object.assign(new Error("the file ended early"), { code: "EIO" });
+    done += read;
+  }
+  return bytes;
+}

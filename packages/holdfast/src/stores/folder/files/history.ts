@@ -1,0 +1,22 @@
+import type { Disk } from "../../../disk/disk.ts";
+import { assertFormat } from "../../../journal/lifecycle.ts";
+import type { JournalRecord } from "../../../journal/record.ts";
+import { keep } from "./epoch.ts";
+import { chainSegments, type Link, readSegment } from "./segment.ts";
+
+/** All records from seq `from` on, one segment in memory at a time. Writes nothing. */
+export async function* readHistory(disk: Disk, folder: string, from: number): AsyncGenerator<JournalRecord> {
+  const chain = await chainSegments(disk, folder, beginsAtOrBefore(from));
+  let previous: number | undefined;
+  for (const [i, { header }] of chain.entries()) {
+    if (header) assertFormat(header);
+    const { scan, tail } = await readSegment(disk, folder, chain, i, previous);
+    for (const record of keep(scan, tail)) if (record.seq >= from) yield record;
+    previous = tail.next - 1;
+  }
+}
+
+/** For the last segment that begins at or before `seq`. A damaged header is passed over, towards the beginning. */
+export function beginsAtOrBefore(seq: number): (link: Link) => boolean {
+  return ({ header }) => header !== null && header.seq <= seq;
+}

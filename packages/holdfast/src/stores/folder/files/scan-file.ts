@@ -1,0 +1,71 @@
+import { setImmediate as nextTick } from "node:timers/promises";
+import type { DiskFile } from "../../../disk/disk.ts";
+import { Scan } from "../../../journal/lines/scan.ts";
+import { RECORD_BYTES_MAX, SEGMENT_BYTES_MAX } from "../../../journal/record.ts";
+import { type Frame, readFrames } from "./frames.ts";
+
+const CHUNK_BYTES = 1024 * 1024;
+/** Where lines end, no more than this is in memory; a line that does not end is looked at in parts of this size. */
+const WINDOW_BYTES_MAX = 2 * RECORD_BYTES_MAX;
+
+/** The bytes of a plain segment. */
+export interface SegmentBytes extends Pick<DiskFile, "read"> {
+  size(): number;
+}
+
+/**
+ * Scans a plain segment from `from`, which is the beginning of a line. Gives way to others now and then. What stands behind the largest size that a segment may have is not
+ * read: it is one stray, however large the file says that it is.
+ */
+export async function scanPlain(
+  file: SegmentBytes,
+  from: number,
+  segmentBytesMax: number = SEGMENT_BYTES_MAX,
+): Promise<Scan> {
+  const scan = new Scan();
+  const size = file.size();
+  let buffer = Buffer.allocUnsafe(Math.max(1, Math.min(CHUNK_BYTES, size - from)));
+  let filled = 0;
+  let offset = from;
+  for (let chunks = 1; ; chunks++) {
+    const room = Math.min(buffer.length - filled, segmentBytesMax - offset - filled);
+    const read = room <= 0 ? 0 : file.read(buffer, filled, room, offset + filled);
+    if (read === 0) break;
+    filled += read;
+    let rest = scan.feed(buffer, 0, filled, offset);
+    if (rest === 0 && filled === WINDOW_BYTES_MAX) rest = scan.feedLong(buffer, 0, filled, offset);
+    offset += rest;
+    buffer.copy(buffer, 0, rest, filled);
+    filled -= rest;
+    if (filled === buffer.length) {
+      const larger = Buffer.allocUnsafe(Math.min(WINDOW_BYTES_MAX, buffer.length * 2));
+      buffer.copy(larger, 0, 0, filled);
+      buffer = larger;
+    }
+    if (chunks % 8 === 0) await nextTick();
+  }
+  scan.finish(buffer, 0, filled, offset);
+  if (size > segmentBytesMax) scan.oversize(Math.max(from, segmentBytesMax), size);
+  return scan;
+}
+
+/** The same for a packed one. */
+export async function scanPacked(file: DiskFile, from: number): Promise<Scan> {
+  const scan = new Scan();
+  for (const frame of readFrames(file, from)) {
+    feedFrame(scan, frame, from);
+    await nextTick();
+  }
+  return scan;
+}
+
+/** Takes a frame, from the plain byte `from` on. */
+export function feedFrame(scan: Scan, { offset, size, bytes }: Frame, from: number): void {
+  if (!bytes) {
+    scan.oversize(offset, offset + size);
+    return;
+  }
+  const start = Math.max(0, from - offset);
+  const rest = scan.feed(bytes, start, bytes.length, offset + start);
+  if (rest < bytes.length) scan.finish(bytes, rest, bytes.length, offset + rest);
+}

@@ -1,0 +1,277 @@
+import { join } from "node:path";
+import type { Disk, DiskFile } from "../../../disk/disk.ts";
+import { errnoOf } from "../../../errors.ts";
+import { type Place, placeBefore } from "../../../journal/lifecycle.ts";
+import { decodeLine } from "../../../journal/lines/decode.ts";
+import type { Scan } from "../../../journal/lines/scan.ts";
+import { decideTail, type TailContext, type Tail as Verdict } from "../../../journal/lines/tail.ts";
+import { type JournalRecord, RECORD_BYTES_MAX } from "../../../journal/record.ts";
+import { readFrames } from "./frames.ts";
+import { type SegmentBytes, scanPacked, scanPlain } from "./scan-file.ts";
+
+/** One file of a journal. */
+export interface Segment {
+  readonly number: number;
+  readonly name: string;
+  readonly packed: boolean;
+  /** Left by a writer that did not close it: the segment ends at that offset, and there the bytes of this file follow, if there is one. */
+  readonly tail?: Tail;
+}
+
+interface Tail {
+  readonly name: string | null;
+  readonly offset: number;
+}
+
+/** How a segment begins. */
+export interface Head {
+  /** Its first record; null if that is no header. */
+  readonly header: JournalRecord | null;
+  /** The number that it begins with; null if it holds no record. */
+  readonly begins: number | null;
+  /** It holds something, though no record. */
+  readonly isLost: boolean;
+}
+
+/** A segment that counts. */
+export interface Link extends Segment, Head {}
+
+/** From 1 on, of at most 15 digits: larger numbers are not exact. */
+const NUMBER = String.raw`(?!000000)(\d{6}|[1-9]\d{6,14})`;
+const NAME = new RegExp(String.raw`^${NUMBER}\.jsonl(\.zst)?$`);
+const TAIL_NAME = new RegExp(String.raw`^${NUMBER}\.jsonl\.tail-(0|[1-9]\d{0,14})$`);
+const CLAIM_NAME = new RegExp(String.raw`^${NUMBER}\.claim$`);
+/** The largest number that a segment's name can have. */
+export const SEGMENT_NUMBER_MAX = 999_999_999_999_999;
+const NEWLINE = 0x0a;
+
+const FIRST = "000001.jsonl";
+
+export function segmentName(number: number): string {
+  if (number === 1) return FIRST;
+  return `${String(number).padStart(6, "0")}.jsonl`;
+}
+
+/** The number in the name of a segment, packed or not; null if it is none. */
+export function segmentNumber(name: string): number | null {
+  const match = NAME.exec(name);
+  return match ? Number(match[1]) : null;
+}
+
+/** The name of the file that claims a segment (claim.ts). */
+export function claimName(number: number): string {
+  return `${String(number).padStart(6, "0")}.claim`;
+}
+
+export function claimedNumber(name: string): number | null {
+  const match = CLAIM_NAME.exec(name);
+  return match ? Number(match[1]) : null;
+}
+
+export function tailName(segment: string, offset: number): string {
+  return `${segment}.tail-${offset}`;
+}
+
+/** The names of the tails of this number, whether its segment is there or not. */
+export function tailsOf(disk: Disk, folder: string, number: number): string[] {
+  return disk.list(folder).filter((name) => Number(TAIL_NAME.exec(name)?.[1]) === number);
+}
+
+/** The segments of a session, in the order of their numbers. Where a plain and a packed one of one number are both present, the plain one counts (S17). */
+export function listSegments(disk: Disk, folder: string): Segment[] {
+  const found = new Map<number, Segment>();
+  const tails: [number: number, tail: Tail][] = [];
+  for (const name of disk.list(folder)) {
+    const match = NAME.exec(name);
+    if (match) {
+      const segment = { number: Number(match[1]), name, packed: match[2] !== undefined };
+      if (!segment.packed || !found.has(segment.number)) found.set(segment.number, segment);
+      continue;
+    }
+    const tail = TAIL_NAME.exec(name);
+    if (tail) tails.push([Number(tail[1]), { name, offset: Number(tail[2]) }]);
+  }
+  for (const [number, tail] of tails) {
+    const segment = found.get(number);
+    // Of several, the one that was made last knew of more that was durable.
+    const isNewer = tail.offset > (segment?.tail?.offset ?? -1);
+    if (segment && !segment.packed && isNewer) found.set(number, { ...segment, tail });
+  }
+  return [...found.values()].sort((a, b) => a.number - b.number);
+}
+
+/**
+ * The segments that count, in order, with their headers. A segment goes on from the one before it, or from the place that its header names: what lies between, or behind that place, was written by
+ * a writer that had been replaced. Goes back from the newest to the first, or until `isFirst` says that it is enough.
+ */
+export async function chainSegments(
+  disk: Disk,
+  folder: string,
+  isFirst: (link: Link) => boolean = () => false,
+): Promise<Link[]> {
+  const chain: Link[] = [];
+  let place: Place | null = null;
+  for (const segment of listSegments(disk, folder).reverse()) {
+    if (place && segment.number > place.segment) continue;
+    const isNamed = place?.segment === segment.number && !segment.packed;
+    const ended = isNamed ? endedAt(disk, folder, segment, place!.bytes) : segment;
+    const link: Link = { ...ended, ...(await readHead(disk, folder, ended)) };
+    chain.push(link);
+    if (isFirst(link)) break;
+    place = link.header && placeBefore(link.header, link.number);
+  }
+  return chain.reverse();
+}
+
+function endedAt(disk: Disk, folder: string, segment: Segment, offset: number): Segment {
+  if (segment.tail?.offset === offset) return segment;
+  const name = tailName(segment.name, offset);
+  return { ...segment, tail: { name: disk.stat(join(folder, name)) ? name : null, offset } };
+}
+
+/** Opens a segment for reading. One that was packed since it was listed is found under its new name (S17). */
+function openSegment(disk: Disk, folder: string, segment: Segment): { file: DiskFile; packed: boolean } {
+  const path = join(folder, segment.name);
+  if (segment.packed) return { file: disk.open(path, "read"), packed: true };
+  try {
+    return { file: disk.open(path, "read"), packed: false };
+  } catch (error) {
+    if (errnoOf(error) !== "ENOENT") throw error;
+    return { file: disk.open(`${path}.zst`, "read"), packed: true };
+  }
+}
+
+/** Scans a segment from `from`, which is the beginning of a line. Gives way to others now and then. */
+export async function scanSegment(disk: Disk, folder: string, segment: Segment, from = 0): Promise<Scan> {
+  const source = openSource(disk, folder, segment);
+  try {
+    return source.packed ? await scanPacked(source.packed, from) : await scanPlain(source, from);
+  } finally {
+    source.close();
+  }
+}
+
+/** What of the i-th segment of a chain counts, and what its end means. `previous` is the last seq of the segment before, if that was read. */
+export async function readSegment(
+  disk: Disk,
+  folder: string,
+  chain: readonly Link[],
+  i: number,
+  previous?: number,
+): Promise<{ readonly scan: Scan; readonly tail: Verdict }> {
+  const context = contextOf(chain, i);
+  const scan = await scanSegment(disk, folder, chain[i]!);
+  return { scan, tail: decideTail(scan, { ...context, previous }) };
+}
+
+/** What the rest of the chain says of a segment. */
+export function contextOf(chain: readonly Link[], i: number): TailContext {
+  const { packed, tail } = chain[i]!;
+  const sealed = i < chain.length - 1 || packed || tail !== undefined;
+  const before = beginningsOf(chain)[i + 1]!;
+  return Number.isFinite(before) ? { sealed, before } : { sealed };
+}
+
+const beginnings = new WeakMap<readonly Link[], readonly number[]>();
+
+/** For each segment of a chain, and for what would come next: the number that it begins with, at the most. A journal may have many segments, so it is worked out once. */
+function beginningsOf(chain: readonly Link[]): readonly number[] {
+  let found = beginnings.get(chain);
+  if (found) return found;
+  const numbers = new Array<number>(chain.length + 1).fill(Number.POSITIVE_INFINITY);
+  for (let i = chain.length - 1; i >= 0; i--) {
+    const { begins, isLost } = chain[i]!;
+    const next = numbers[i + 1]!;
+    // The lowest of all: one further behind may be lower than that of the next, and no number is given out twice.
+    numbers[i] = Math.max(1, Math.min(begins ?? next - (isLost ? 1 : 0), next));
+  }
+  found = numbers;
+  beginnings.set(chain, found);
+  return found;
+}
+
+/** The bytes of a segment: a plain file, one whose end stands in another, or a packed one. */
+export interface Source extends SegmentBytes {
+  readonly packed: DiskFile | null;
+  close(): void;
+}
+
+export function openSource(disk: Disk, folder: string, segment: Segment): Source {
+  const { file, packed } = openSegment(disk, folder, segment);
+  const whole: Source = {
+    packed: packed ? file : null,
+    size: () => file.stat().size,
+    read: (into, offset, length, position) => file.read(into, offset, length, position),
+    close: () => file.close(),
+  };
+  const { tail } = segment;
+  if (!tail || packed) return whole;
+  let end: DiskFile | null;
+  try {
+    end = tail.name === null ? null : disk.open(join(folder, tail.name), "read");
+  } catch (error) {
+    file.close();
+    // Who packs removes the segment first, and then its tail.
+    const wasPacked = errnoOf(error) === "ENOENT" && disk.stat(join(folder, segment.name)) === null;
+    if (wasPacked) return openSource(disk, folder, { ...segment, name: `${segment.name}.zst`, packed: true });
+    throw error;
+  }
+  // Somebody may have cut the segment short: then the tail follows where it ends now.
+  const own = Math.min(tail.offset, file.stat().size);
+  return {
+    packed: null,
+    size: () => own + (end?.stat().size ?? 0),
+    read(into, offset, length, position) {
+      const room = Math.max(0, own - position);
+      const read = room === 0 ? 0 : file.read(into, offset, Math.min(length, room), position);
+      if (read < room || !end) return read;
+      return read + end.read(into, offset + read, length - read, position + read - own);
+    },
+    close() {
+      file.close();
+      end?.close();
+    },
+  };
+}
+
+/** Reads one line, unless that is damaged: then all of the segment, since something may stand before its header. */
+async function readHead(disk: Disk, folder: string, segment: Segment): Promise<Head> {
+  const first = readHeader(disk, folder, segment);
+  if (first) return { header: first, begins: first.seq, isLost: false };
+  const { records, strays } = await scanSegment(disk, folder, segment);
+  const record = records[0] ?? null;
+  if (record?.kind === "segment") return { header: record, begins: record.seq, isLost: false };
+  // Its header, which is one record: more lines than one may be its pieces. Were they all counted, records of the segment before would not count.
+  const isDamaged = strays.some(({ after, line }) => after === 0 && line);
+  return { header: null, begins: record && record.seq - (isDamaged ? 1 : 0), isLost: !record && isDamaged };
+}
+
+/** The header, if it is the first line of the segment. */
+export function readHeader(disk: Disk, folder: string, segment: Segment): JournalRecord | null {
+  const { file, packed } = openSegment(disk, folder, segment);
+  try {
+    const bytes = packed ? firstFrame(file) : firstLine(file);
+    const newline = bytes.indexOf(NEWLINE);
+    const end = newline === -1 ? bytes.length : newline;
+    // Some of this line is in the tail, or does not count.
+    if (segment.tail && !packed && (newline === -1 || segment.tail.offset <= newline)) return null;
+    const record = decodeLine(bytes, 0, end);
+    return record?.kind === "segment" ? record : null;
+  } finally {
+    file.close();
+  }
+}
+
+function firstLine(file: DiskFile): Buffer {
+  for (let size = 16 * 1024; ; size *= 4) {
+    const buffer = Buffer.allocUnsafe(size);
+    const read = file.read(buffer, 0, size, 0);
+    const bytes = buffer.subarray(0, read);
+    if (read < size || bytes.includes(NEWLINE) || size >= RECORD_BYTES_MAX) return bytes;
+  }
+}
+
+function firstFrame(file: DiskFile): Buffer {
+  for (const { bytes } of readFrames(file)) return bytes ?? Buffer.alloc(0);
+  return Buffer.alloc(0);
+}

@@ -1,0 +1,184 @@
+import { join, sep } from "node:path";
+import type { Disk, DiskFile } from "../../../disk/disk.ts";
+import { hasOtherNames, notAFolder } from "../../../disk/file-rules.ts";
+import { errnoOf, HoldfastError } from "../../../errors.ts";
+import { type Listed, rowIn, type Summariser } from "../../../journal/contract.ts";
+import { decodeLine } from "../../../journal/lines/decode.ts";
+import { Scan } from "../../../journal/lines/scan.ts";
+import { decideTail } from "../../../journal/lines/tail.ts";
+import { aheadAfter, stampOf } from "../../../journal/order.ts";
+import { type JournalRecord, type Json, RECORD_BYTES_MAX } from "../../../journal/record.ts";
+import { isClaimed } from "../files/claim.ts";
+import { plainSizeOf, readFrames } from "../files/frames.ts";
+import { feedFrame, type SegmentBytes } from "../files/scan-file.ts";
+import { listSegments, openSource, segmentName, tailsOf } from "../files/segment.ts";
+
+/** A session in the catalogue: what a list shows, and the state of the files that it was taken from. */
+export interface Row {
+  readonly id: string;
+  readonly segment: number;
+  readonly size: number;
+  readonly mtimeMs: number;
+  readonly at: string;
+  /** What lists are ordered by. */
+  readonly stamp: string;
+  readonly head: number;
+  readonly closed: boolean;
+  readonly summary: Json;
+  /** It is about to change in a way that `isFresh` does not see. Never in the catalogue. */
+  readonly isPassing?: true;
+  /** It could not be looked at: the rest is what was known before. Never in the catalogue. */
+  readonly unreadable?: NonNullable<Listed["unreadable"]>;
+}
+
+/** Enough for the last line of a session that was closed in order: all that most lists need. */
+const GLANCE_BYTES = 4 * 1024;
+const TAIL_BYTES = 64 * 1024;
+/** Rows stand in a journal every 32 KiB, and a record can be 64 MiB long: who finds none within this is not in a journal of ours, or in the middle of a giant unit. */
+const LOOK_BACK_BYTES_MAX = RECORD_BYTES_MAX + 16 * 1024 * 1024;
+const LOOK_BACK_RECORDS_MAX = 64 * 1024;
+const PACKED_LOOK_BACK_BYTES = 1024 * 1024;
+/** What was listed can have another name by now, so often at most. */
+const LOOKS_MAX = 4;
+const NO_RECORD =
+  "no whole record was found at the end of any of its segments. Nothing was touched. Verify it to see what is damaged.";
+const TOO_FAR_BACK =
+  "its summary stands further back in the journal than a list reads. Nothing was touched. Open it and close it, and it is written again.";
+/** Rows are made one at a time, inside one call, and keep no bytes: a buffer for each would be the collector's main work. */
+const shared = Buffer.allocUnsafe(TAIL_BYTES);
+const NEWLINE = 0x0a;
+
+/**
+ * Is the row still what the files say? A closed session can only change through a writer, whose first record (`opened`) goes to the
+ * segment that is newest now: one look at that tells. One that was not closed may have gone on in a newer segment. So may one whose segment has other names: writers do not
+ * change that.
+ */
+export function isFresh(disk: Disk, folder: string, row: Row): boolean {
+  const found = disk.stat(folder + sep + segmentName(row.segment));
+  if (!found || found.size !== row.size || found.mtimeMs !== row.mtimeMs || hasOtherNames(found)) return false;
+  return row.closed || !hasGoneOn(disk, folder, row.segment);
+}
+
+/** Is there a newer segment? It has the next number, unless somebody has claimed that one and not written: then it can have any. */
+function hasGoneOn(disk: Disk, folder: string, segment: number): boolean {
+  if (disk.stat(folder + sep + segmentName(segment + 1))) return true;
+  return isClaimed(disk, folder, segment + 1) && listSegments(disk, folder).at(-1)?.number !== segment;
+}
+
+/**
+ * Makes a row out of the files: reads backwards from the end to the newest summary, and on from there (S20). Null if it is no session. Throws what keeps it from being read: no more than
+ * LOOK_BACK_BYTES_MAX of it are.
+ */
+export function readRow(disk: Disk, folder: string, id: string, summariser: Summariser | undefined): Row | null {
+  for (let looks = 1; ; looks++) {
+    try {
+      return lookAt(disk, folder, id, summariser);
+    } catch (error) {
+      // Deleted, packed or put in order between the list and the look.
+      if (errnoOf(error) !== "ENOENT" || looks === LOOKS_MAX) throw error;
+    }
+  }
+}
+
+function lookAt(disk: Disk, folder: string, id: string, summariser: Summariser | undefined): Row | null {
+  const found = disk.stat(folder);
+  if (!found) return null;
+  if (found.kind !== "folder") throw notAFolder(folder, found.kind);
+  const segments = listSegments(disk, folder);
+  const newest = segments.at(-1);
+  if (!newest) return null;
+  // Before it is read: a row that is older than it says is never put right.
+  const state = disk.stat(join(folder, newest.name));
+  if (!state) throw Object.assign(new Error(`${newest.name} is gone`), { code: "ENOENT" });
+  const { size, mtimeMs } = state;
+  // After that look: whoever takes a closed session over makes its tail, then changes its size, and then begins a new segment, which changes nothing that `isFresh` looks at.
+  const isTakenOver = tailsOf(disk, folder, newest.number).length > 0;
+  // A segment may hold no whole record (its header rotted): then the one before it tells.
+  for (const segment of segments.reverse()) {
+    const source = openSource(disk, folder, segment);
+    try {
+      const { records, isAll } = source.packed
+        ? packedEnd(source.packed, summariser)
+        : recordsSinceSummary(source, source.size(), summariser);
+      const last = records.at(-1);
+      if (!last) continue;
+      const closed = last.kind === "closed" && segment === newest;
+      if (!isAll) throw withoutRow(folder, TOO_FAR_BACK);
+      return {
+        id,
+        segment: newest.number,
+        size,
+        mtimeMs,
+        at: last.at,
+        stamp: stampOf(last.at, records.reduce(aheadAfter, 0)),
+        head: last.seq,
+        closed,
+        summary: summarise(records, summariser),
+        ...(closed && isTakenOver ? { isPassing: true } : {}),
+      };
+    } finally {
+      source.close();
+    }
+  }
+  throw withoutRow(folder, NO_RECORD);
+}
+
+function withoutRow(folder: string, why: string): HoldfastError {
+  return new HoldfastError("JOURNAL_UNREADABLE", `The session in ${folder} cannot be listed: ${why}`, { path: folder });
+}
+
+function summarise(records: readonly JournalRecord[], summariser: Summariser | undefined): Json {
+  let row: Json = null;
+  for (const record of records) {
+    const carried = rowIn(record, summariser);
+    if (carried !== undefined) row = carried;
+    else if (summariser) row = summariser.add(row, record);
+  }
+  return row;
+}
+
+/** The newest records of a segment: from the one that carries a summary on, or all of them. Not `isAll`: that one stands further back than a list looks. */
+interface End {
+  readonly records: readonly JournalRecord[];
+  readonly isAll: boolean;
+}
+
+function recordsSinceSummary(file: SegmentBytes, size: number, summariser: Summariser | undefined): End {
+  const carries = (record: JournalRecord): boolean => rowIn(record, summariser) !== undefined;
+  for (let length = Math.min(GLANCE_BYTES, size); ; length = Math.min(length * 16, size, LOOK_BACK_BYTES_MAX)) {
+    const start = size - length;
+    const bytes = length <= shared.length ? shared : Buffer.allocUnsafe(length);
+    const read = file.read(bytes, 0, length, start);
+    const tail = bytes.subarray(0, read);
+    const closing = lastLine(tail);
+    if (closing && carries(closing)) return { records: [closing], isAll: true };
+
+    const from = start === 0 ? 0 : tail.indexOf(NEWLINE) + 1;
+    const scan = new Scan();
+    const rest = scan.feed(tail, from, tail.length, start + from);
+    scan.finish(tail, rest, tail.length, start + rest);
+    const { keep } = decideTail(scan, { sealed: false });
+    const records = scan.records.slice(0, keep);
+    const newest = records.findLastIndex(carries);
+    if (newest !== -1) return { records: records.slice(newest), isAll: true };
+    if (start === 0) return { records, isAll: true };
+    if (length === LOOK_BACK_BYTES_MAX || records.length > LOOK_BACK_RECORDS_MAX) return { records, isAll: false };
+  }
+}
+
+/** The same of a packed segment, which is the newest only where the plain one was lost. */
+function packedEnd(file: DiskFile, summariser: Summariser | undefined): End {
+  const size = plainSizeOf(file);
+  const from = Math.max(0, size - PACKED_LOOK_BACK_BYTES);
+  const scan = new Scan();
+  if (size > 0) for (const frame of readFrames(file, from)) feedFrame(scan, frame, 0);
+  const newest = scan.records.findLastIndex((record) => rowIn(record, summariser) !== undefined);
+  return { records: scan.records.slice(Math.max(0, newest)), isAll: newest !== -1 || from === 0 };
+}
+
+/** The usual end: a whole line with its newline. */
+function lastLine(bytes: Buffer): JournalRecord | null {
+  if (bytes.length < 2 || bytes[bytes.length - 1] !== NEWLINE) return null;
+  const start = bytes.lastIndexOf(NEWLINE, bytes.length - 2) + 1;
+  return decodeLine(bytes, start, bytes.length - 1);
+}

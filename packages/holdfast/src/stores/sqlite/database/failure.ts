@@ -1,0 +1,178 @@
+import { diskFailure } from "../../../disk/failure.ts";
+import { sqliteCode } from "../../../disk/node-disk.ts";
+import { type ErrorCode, errnoOf, HoldfastError } from "../../../errors.ts";
+import type { Ledger } from "../../../journal/ledger.ts";
+
+const ERROR = 1;
+const PERM = 3;
+const BUSY = 5;
+const READONLY = 8;
+const IOERR = 10;
+const CORRUPT = 11;
+const FULL = 13;
+const CANTOPEN = 14;
+const PROTOCOL = 15;
+const TOOBIG = 18;
+const CONSTRAINT = 19;
+const AUTH = 23;
+const NOTADB = 26;
+
+/**
+ * I/O errors after which no commit can be in the file: SQLite writes the frame that commits last, and none of these comes after it.
+ * READ, SHORT_READ, WRITE, NOMEM, RDLOCK, LOCK, SHMOPEN, SHMSIZE, SHMLOCK, SHMMAP.
+ */
+const NOTHING_WRITTEN = new Set([2, 1, 3, 12, 9, 15, 18, 19, 20, 21].map((detail) => IOERR | (detail << 8)));
+
+const REFUSALS: ReadonlySet<ErrorCode> = new Set(["STORE_FORBIDDEN", "STORE_FULL", "STORE_IO"]);
+
+/** Somebody else is writing, or is just recovering or closing the database: it passes. */
+export function isBusy(error: unknown): boolean {
+  const code = sqliteCode(error);
+  return code === BUSY || code === PROTOCOL;
+}
+
+/** What `isBusy` knows, from somebody who is no SQLite. */
+export function busy(message: string): Error {
+  return Object.assign(new Error(message), { errcode: BUSY });
+}
+
+export function isIoError(error: unknown): boolean {
+  return sqliteCode(error) === IOERR;
+}
+
+/** Something in the database file is not as SQLite wrote it. */
+export function isCorrupt(error: unknown): boolean {
+  const code = sqliteCode(error);
+  return code === CORRUPT || code === TOOBIG;
+}
+
+/** What is read, or null where the page that has it is damaged. */
+export function orNull<T>(read: () => T): T | null {
+  try {
+    return read();
+  } catch (error) {
+    if (!isCorrupt(error)) throw error;
+    return null;
+  }
+}
+
+/** Takes what there is up to a damaged page; returns the error that ended it there. */
+export function asFarAsPossible<T>(items: Iterable<T>, take: (item: T) => void): unknown {
+  try {
+    for (const item of items) take(item);
+    return undefined;
+  } catch (error) {
+    if (!isCorrupt(error)) throw error;
+    return error;
+  }
+}
+
+/** What `isCorrupt` knows, from somebody who is no SQLite. */
+export function corrupt(message: string): Error {
+  return Object.assign(new Error(message), { errcode: CORRUPT });
+}
+
+/** A file that SQLite needs is not there, or may not be opened. */
+export function isCantOpen(error: unknown): boolean {
+  return sqliteCode(error) === CANTOPEN;
+}
+
+/** After such an error of an append the journal is as it was before, and goes on. */
+export function isRefusal(failure: HoldfastError): boolean {
+  return REFUSALS.has(failure.code);
+}
+
+/** An error of SQLite, or of the system, in our words: `what` was being done, `safety` says what is and is not affected. Anything else stays what it is. */
+export function sqliteFailure(error: unknown, what: string, path: string, safety: string): unknown {
+  return isSqliteError(error) ? inWords(error, what, path, safety) : diskFailure(error, what, path, safety);
+}
+
+export interface SqliteError extends Error {
+  readonly errcode: number;
+}
+
+export function isSqliteError(error: unknown): error is SqliteError {
+  return sqliteCode(error) !== undefined;
+}
+
+function inWords(error: SqliteError, what: string, path: string, safety: string): HoldfastError {
+  const { errcode, message } = error;
+  const fail = (ours: ErrorCode, why: string, advice: string): HoldfastError =>
+    new HoldfastError(
+      ours,
+      `Could not ${what}: ${why} (SQLite ${errcode}: ${message}; ${path}). ${safety} ${advice}`,
+      { path, sqlite: errcode },
+      error,
+    );
+  switch (sqliteCode(error)) {
+    case FULL:
+      return fail("STORE_FULL", "there is no space left", "Free some space, and try again.");
+    case PERM:
+    case READONLY:
+    case CANTOPEN:
+    case AUTH:
+      return fail(
+        "STORE_FORBIDDEN",
+        "it is not allowed",
+        "Check the owner and the mode of the file, and of the folder that it is in.",
+      );
+    case NOTADB:
+      return fail("STORE_URL_INVALID", "the file is not an SQLite database", "Name another file.");
+    case ERROR:
+    case CORRUPT:
+    case TOOBIG:
+      return fail(
+        "JOURNAL_UNREADABLE",
+        "the database file is damaged",
+        "Make a copy of the file first; then `sqlite3 <file> .recover` saves what can be saved.",
+      );
+    case IOERR:
+      if (NOTHING_WRITTEN.has(errcode)) return fail("STORE_IO", "the disk reported an error", "Check the disk.");
+      return fail(
+        "SYNC_FAILED",
+        "the disk did not confirm that it wrote, so it is in doubt",
+        "Check the disk, and look again.",
+      );
+    case BUSY:
+    case PROTOCOL:
+      return fail("STORE_IO", "another process keeps the database busy", "Try again, or end that process.");
+    default:
+      return fail("STORE_IO", "SQLite reported an error", "Check the disk, and open the session again.");
+  }
+}
+
+/** An error of an append, or of a new epoch. What is not known to have left nothing behind counts as a failed sync (S9). */
+export function writeFailure(error: SqliteError, session: string, ledger: Ledger, path: string): HoldfastError {
+  const code = sqliteCode(error);
+  if (code === CONSTRAINT) return seqTaken(session, ledger, error);
+  if (code === IOERR && !NOTHING_WRITTEN.has(error.errcode)) return syncFailed(session, ledger, error);
+  return inWords(
+    error,
+    "append to the journal",
+    path,
+    "Nothing of this append was written, and nothing before it is affected.",
+  );
+}
+
+/** The disk did not confirm a sync: what was not durable before is in doubt. */
+export function syncFailed(session: string, ledger: Ledger, cause: unknown): HoldfastError {
+  const { durable, head } = ledger;
+  const doubt =
+    head > durable
+      ? `Records ${durable + 1} to ${head} of session ${session} are in doubt, and a power cut could take them; everything up to ${durable} is safe.`
+      : `Everything of session ${session} up to ${durable} is safe; an append that was just under way is in doubt.`;
+  return new HoldfastError(
+    "SYNC_FAILED",
+    `The disk did not confirm that it wrote. ${doubt} Open the session again: that writes the log once more, and shows what is there.`,
+    { session, durable, from: durable + 1, to: head, errno: errnoOf(cause) ?? null },
+    cause,
+  );
+}
+
+/** A row with our next seq is there already, and we have not written it. */
+function seqTaken(session: string, ledger: Ledger, cause: unknown): HoldfastError {
+  const message =
+    `Somebody else has written record ${ledger.head + 1} of session ${session}, although this process holds its lease. ` +
+    "What was acknowledged is safe; this append was not written. Open the session again.";
+  return new HoldfastError("LEASE_LOST", message, { session, seq: ledger.head + 1 }, cause);
+}

@@ -1,0 +1,154 @@
+import type { Damage } from "../../../journal/contract.ts";
+import { recordOf } from "../../../journal/lines/account.ts";
+import { stampOf } from "../../../journal/order.ts";
+import { asFarAsPossible, orNull } from "../database/failure.ts";
+import type { IndexEntry, Rows } from "./rows.ts";
+import { type SessionRow, sessionOf, type TableRow } from "./session-row.ts";
+
+/**
+ * Which sessions there are. Three places say so: the table, the index by id and the index by time; and a journal says itself whose it is, under its
+ * checksum. One damaged bit makes one of them wrong. Nearly always all agree, and no more is read than is asked for.
+ */
+
+/** A session, by its id. Null if it is not there, or in the trash. Throws what SQLite throws. */
+export function findSession(rows: Rows, id: string): SessionRow | null {
+  return quickly(rows, id) ?? carefully(rows, id);
+}
+
+/** The same by the index alone: for somebody who is about to make the session, where the index would refuse a second one. */
+export function isKnown(rows: Rows, id: string): boolean {
+  return rows.keyOf(id) !== null;
+}
+
+/** Every session, also where table and indexes say different things; in no order. */
+export function allSessions(rows: Rows): SessionRow[] {
+  const testimonies = hear(rows);
+  const sessions: SessionRow[] = [];
+  for (const testimony of testimonies.values()) {
+    const id = idOf(rows, testimony);
+    if (id !== null && isLive(testimony)) sessions.push(rowOf(rows, testimony, id));
+  }
+  return sessions;
+}
+
+/** Where the catalogue does not say what the journal says, or not everywhere. */
+export function damageOf(rows: Rows, { key, id }: SessionRow): Damage[] {
+  const wrong: string[] = [];
+  const row = orNull(() => rows.tableRow(key));
+  if (row?.id !== id || row.isTrashed || row.at === null || row.head === null || !isTimeOf(rows, row))
+    wrong.push("sessions");
+  if (orNull(() => rows.keyOf(id)) !== key) wrong.push("sessions_by_id");
+  if (row && orNull(() => rows.isTimed(key, row.at ?? "", id)) !== true) wrong.push("sessions_by_time");
+  if (row && orNull(() => rows.isOpen(key)) !== !row.closed) wrong.push("sessions_open");
+  return wrong.map(damagedPart);
+}
+
+/** The time of a row is that of the record that it is true for. A record that is damaged says nothing against it. */
+function isTimeOf(rows: Rows, { key, at, written, head }: TableRow): boolean {
+  const record = recordAt(rows, key, head ?? 0);
+  return !record || record.at === (written ?? at);
+}
+
+function recordAt(rows: Rows, key: number, seq: number): ReturnType<typeof recordOf> {
+  const bytes = orNull(() => rows.readLine(key, seq));
+  return bytes && recordOf({ seq, bytes });
+}
+
+/** A table or an index, in place of a segment. */
+export function damagedPart(name: string): Damage {
+  return { segment: name, offset: 0, bytes: 0, why: "corrupt" };
+}
+
+/** Whose journal it is, by its own word; null if no header is there, or none that is whole. */
+export function ownerOf(rows: Rows, key: number): string | null {
+  for (const { first } of [{ first: 1 }, ...(orNull(() => rows.readSegments(key)) ?? [])]) {
+    const record = recordAt(rows, key, first);
+    if (record?.kind === "segment" && typeof record["session"] === "string") return record["session"];
+  }
+  return null;
+}
+
+function quickly(rows: Rows, id: string): SessionRow | null {
+  const key = orNull(() => rows.keyOf(id));
+  const row = key ? orNull(() => rows.tableRow(key)) : null;
+  return row?.id === id && !row.isTrashed ? sessionOf(row) : null;
+}
+
+/** For an id that is not there this costs a walk through the catalogue, and nothing else. */
+function carefully(rows: Rows, id: string): SessionRow | null {
+  const byId = orNull(() => rows.keyOf(id));
+  let unread: unknown;
+  const heard = (keys: Iterable<number>): number[] => {
+    const found: number[] = [];
+    const error = asFarAsPossible(keys, (key) => found.push(key));
+    unread ??= error;
+    return found;
+  };
+  const [table, time] = [heard(rows.keysInTable(id)), heard(rows.keysByTime(id))];
+  for (const key of new Set([byId ?? 0, ...table, ...time])) {
+    if (key === 0) continue;
+    const row = orNull(() => rows.tableRow(key));
+    const testimony: Testimony = {
+      key,
+      row,
+      byId: byId === key ? { key, id, at: null } : null,
+      byTime: time.includes(key) ? { key, id, at: null } : null,
+    };
+    if (idOf(rows, testimony) === id && isLive(testimony)) return rowOf(rows, testimony, id);
+  }
+  // Nobody can say that it is not there.
+  if (unread !== undefined) throw unread;
+  return null;
+}
+
+/** What each of the three says of one key. */
+interface Testimony {
+  readonly key: number;
+  row: TableRow | null;
+  byId: IndexEntry | null;
+  byTime: IndexEntry | null;
+}
+
+function hear(rows: Rows): Map<number, Testimony> {
+  const heard = new Map<number, Testimony>();
+  const of = (key: number): Testimony => {
+    const known = heard.get(key) ?? { key, row: null, byId: null, byTime: null };
+    if (key > 0) heard.set(key, known);
+    return known;
+  };
+  asFarAsPossible(rows.entriesById(), (entry) => {
+    of(entry.key).byId = entry;
+  });
+  asFarAsPossible(rows.entriesByTime(), (entry) => {
+    of(entry.key).byTime = entry;
+  });
+  asFarAsPossible(rows.tableRows(), (row) => {
+    of(row.key).row = row;
+  });
+  // What a walk that came to a damaged page has not seen.
+  for (const testimony of heard.values()) testimony.row ??= orNull(() => rows.tableRow(testimony.key));
+  return heard;
+}
+
+/** The journal itself, or else what two of the three say. */
+function idOf(rows: Rows, { key, row, byId, byTime }: Testimony): string | null {
+  const owner = ownerOf(rows, key);
+  if (owner !== null) return owner;
+  const said = [byId?.id, byTime?.id, row?.id].filter((id) => typeof id === "string");
+  return said.find((id, i) => said.indexOf(id) !== i) ?? said[0] ?? null;
+}
+
+/** A session that is deleted leaves both indexes, and its row says so: two of the three decide. */
+function isLive({ row, byId, byTime }: Testimony): boolean {
+  const says = [row !== null && !row.isTrashed, byId !== null, byTime !== null];
+  return says.filter(Boolean).length >= 2;
+}
+
+/** The time is that of the record, which has a checksum. */
+function rowOf(rows: Rows, { key, row, byTime }: Testimony, id: string): SessionRow {
+  const head = row?.head ?? orNull(() => rows.newestSeq(key)) ?? 0;
+  const said = row?.at ?? byTime?.at;
+  const at = recordAt(rows, key, head)?.at ?? row?.written ?? said ?? "";
+  const stamp = said === undefined || said === null || byTime?.at === at ? stampOf(at, 0) : said;
+  return { key, id, at, stamp, head, closed: row?.closed ?? false, summary: row?.summary };
+}

@@ -1,0 +1,156 @@
+import { type Listed, type ListOptions, rowIn, type Summariser } from "../../../journal/contract.ts";
+import { isId } from "../../../journal/id.ts";
+import { recordOf } from "../../../journal/lines/account.ts";
+import { aheadAfter, aheadOf, stampOf } from "../../../journal/order.ts";
+import type { Json } from "../../../journal/record.ts";
+import { listCursor, newestFirst, type Place, parseListCursor } from "../../page.ts";
+import { isIoError, orNull } from "../database/failure.ts";
+import { allSessions } from "./catalogue.ts";
+import { newestSeq, readSome } from "./reader.ts";
+import type { Rows } from "./rows.ts";
+import { type SessionRow, sessionOf, type TableRow } from "./session-row.ts";
+
+/** Later than any time. */
+const START: Place = { at: "\uffff", id: "" };
+
+export interface Page {
+  readonly sessions: readonly Listed[];
+  readonly next?: string;
+}
+
+/** What is looked at once for each store that is opened. */
+export interface Soundness {
+  /** The table of sessions and its indexes have the same ones. */
+  isSound?: boolean;
+  /** SQLite finds nothing wrong with the file. */
+  isWhole?: boolean;
+}
+
+/** A row as it is listed. */
+interface Row extends SessionRow {
+  readonly summary: Json;
+  readonly unreadable?: NonNullable<Listed["unreadable"]>;
+}
+
+/**
+ * Newest first. Rows that are behind their journals are carried on over the lines that came later: less than a second's worth, of sessions that are being written or were left by a
+ * writer that died (S20). Where table and indexes say different things, all of them are asked, and the journals themselves (P9).
+ */
+export function listSessions(
+  rows: Rows,
+  summariser: Summariser | undefined,
+  options: ListOptions,
+  soundness: Soundness,
+): Page {
+  const after = options.after === undefined ? START : parseListCursor(options.after);
+  const limit = options.limit ?? Number.POSITIVE_INFINITY;
+  const fits = (row: Row): boolean => newestFirst(row, after) > 0 && matches(row.summary, options.where);
+
+  soundness.isSound ??= orNull(() => rows.isSound()) ?? false;
+  const quick = soundness.isSound ? orNull(() => quickPage(rows, summariser, after, fits, limit)) : null;
+  const page = quick ?? carefulPage(rows, summariser, fits);
+  const sessions = page
+    .slice(0, limit)
+    .map(({ key: _, stamp, ...listed }) => (stamp === listed.at ? listed : { ...listed, stamp }));
+  const last = sessions.at(-1);
+  return last && page.length > sessions.length ? { sessions, next: listCursor(last) } : { sessions };
+}
+
+/** One more than `limit`, if there are as many. Null if the table says other things than its index. */
+function quickPage(
+  rows: Rows,
+  summariser: Summariser | undefined,
+  after: Place,
+  fits: (row: Row) => boolean,
+  limit: number,
+): Row[] | null {
+  const stale = unsettled(rows).map(sessionOf);
+  const moved: Row[] = [];
+  for (const row of stale) {
+    if (!row) return null;
+    const carried = current(rows, row, summariser);
+    if (fits(carried)) moved.push(carried);
+  }
+  moved.sort(newestFirst);
+  const skip = new Set(stale.map((row) => row?.key));
+
+  const page: Row[] = [];
+  for (const found of rows.listed(after.at, after.id)) {
+    if (!found || !isId(found.id)) return null;
+    if (skip.has(found.key)) continue;
+    const row = isUsable(found) ? found : current(rows, found, summariser);
+    if (!fits(row)) continue;
+    while (moved[0] && newestFirst(moved[0], row) < 0) page.push(moved.shift()!);
+    page.push(row);
+    if (page.length > limit) break;
+  }
+  page.push(...moved);
+  return page;
+}
+
+function carefulPage(rows: Rows, summariser: Summariser | undefined, fits: (row: Row) => boolean): Row[] {
+  const page = allSessions(rows).map((row) => current(rows, row, summariser));
+  return page.filter((row) => isId(row.id) && fits(row)).sort(newestFirst);
+}
+
+/** A disk that cannot read one page must not keep the others from being listed: then each of them is looked at by itself. */
+function unsettled(rows: Rows): TableRow[] {
+  try {
+    return rows.unsettled();
+  } catch (error) {
+    if (!isIoError(error)) throw error;
+    return rows.open();
+  }
+}
+
+function isUsable(row: SessionRow): row is Row {
+  return row.summary !== undefined;
+}
+
+/**
+ * The row as it would be if its writer had saved it just now, made of the lines that are whole. A spoiled one is made of all of them. Where the disk does
+ * not read them, that is said of this session alone (P9).
+ */
+function current(rows: Rows, row: SessionRow, summariser: Summariser | undefined): Row {
+  try {
+    return isUsable(row)
+      ? carryOn(rows, row, summariser)
+      : { ...carryOn(rows, { ...row, head: 0, summary: null }, summariser), stamp: row.stamp };
+  } catch (error) {
+    if (!isIoError(error)) throw error;
+    const message = `Session ${row.id} cannot be read: ${(error as Error).message}. Nothing was touched, and other sessions are not affected. Check the disk, and restore the session from a backup.`;
+    return { ...row, summary: row.summary ?? null, unreadable: { code: "STORE_IO", message } };
+  }
+}
+
+function carryOn(rows: Rows, row: Row, summariser: Summariser | undefined): Row {
+  let { at, head, closed, summary } = row;
+  let ahead = aheadOf(row.stamp, at);
+  const last = newestSeq(rows, row.key);
+  for (let from = head + 1; from <= last; ) {
+    const { lines, next } = readSome(rows, row.key, from, last);
+    for (const line of lines) {
+      head = line.seq;
+      const record = recordOf(line);
+      if (!record) continue;
+      at = record.at;
+      ahead = aheadAfter(ahead, record);
+      closed = record.kind === "closed";
+      const carried = rowIn(record, summariser);
+      if (carried !== undefined) summary = carried;
+      else if (summariser) summary = summariser.add(summary, record);
+    }
+    from = next;
+  }
+  return { ...row, at, stamp: head === row.head ? row.stamp : stampOf(at, ahead), head, closed, summary };
+}
+
+/** A missing member counts as null. */
+function matches(summary: Json, where: ListOptions["where"]): boolean {
+  return Object.entries(where ?? {}).every(([name, value]) => (memberOf(summary, name) ?? null) === value);
+}
+
+function memberOf(summary: Json, name: string): unknown {
+  if (typeof summary !== "object" || summary === null || !Object.hasOwn(summary, name)) return null;
+  return (summary as Readonly<Record<string, unknown>>)[name];
+}

@@ -1,0 +1,446 @@
+import { createHash } from "node:crypto";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { HoldfastError } from "../../../errors.ts";
+import type { Line, Segment } from "../../../journal/lines/account.ts";
+import { type Json, RECORD_BYTES_MAX } from "../../../journal/record.ts";
+import { asFarAsPossible, corrupt } from "../database/failure.ts";
+import { hasWritten } from "../database/schema.ts";
+import { differs, type Newest, type SessionRow, sessionOf, type TableRow, toTableRow } from "./session-row.ts";
+
+/** The lower half of a key of `lines`: a journal holds fewer records than this. */
+export const SEQ_MAX = 0xffff_ffff;
+/** The upper half of it, which has a sign. */
+export const KEY_MAX = 0x7fff_ffff;
+/** What is read from the database in one go, by whichever limit is met first. */
+const CHUNK_BYTES = 1024 * 1024;
+const CHUNK_ROWS = 512;
+/** Rows are small; one that is not is somebody else's, or is damaged. */
+const SUMMARY_BYTES_MAX = 1024 * 1024;
+/** So many rows that do not belong there are passed over. */
+const STRAYS = 8;
+/** A line has no fewer bytes than this many lines would leave room for on a page. */
+const NEIGHBOURS = 48;
+const PAGE_BYTES = 4096;
+
+/** Lines with consecutive places; `end` if there are no more of them now. */
+export interface Chunk {
+  readonly lines: readonly Line[];
+  readonly end: boolean;
+}
+
+/** What an index says of a session: nothing of this was read from the table. */
+export interface IndexEntry {
+  readonly key: number;
+  readonly id: string | null;
+  readonly at: string | null;
+}
+
+/** What lies around a place among the lines: how many were read, and what they are. */
+export interface Neighbours {
+  readonly preceding: number;
+  readonly following: number;
+  readonly digest: string;
+}
+
+/**
+ * The columns of `sessions`, each only if it is of the type that was written: STRICT tables look at what is written, not at what is read, and a flipped
+ * bit can make a number of a text, or a number that JavaScript does not have.
+ */
+const guarded = (s: string, written: string): string => `
+  ${keyOf(s)} AS key, ${textOf(`${s}.id`, 36)} AS id, ${textOf(`${s}.at`, 64)} AS at, ${textOf(written, 64)} AS written,
+  CASE WHEN typeof(${s}.head) = 'integer' AND ${s}.head BETWEEN 0 AND ${SEQ_MAX} THEN ${s}.head END AS head,
+  ${s}.closed IS 1 AS closed, ${textOf(`${s}.summary`, SUMMARY_BYTES_MAX)} AS summary, ${s}.trashed IS NOT NULL AS trashed`;
+
+function keyOf(s: string): string {
+  return `CASE WHEN ${s}.key BETWEEN 1 AND ${KEY_MAX} THEN ${s}.key ELSE 0 END`;
+}
+
+function textOf(column: string, bytesMax: number): string {
+  return `CASE WHEN typeof(${column}) = 'text' AND octet_length(${column}) <= ${bytesMax} THEN ${column} END`;
+}
+
+const LINE = `CASE WHEN typeof(line) = 'blob' AND octet_length(line) < ${RECORD_BYTES_MAX} THEN line END AS line`;
+const NUMBER = (column: string): string =>
+  `CASE WHEN typeof(${column}) = 'integer' AND ${column} BETWEEN 1 AND ${SEQ_MAX} THEN ${column} ELSE 0 END AS ${column}`;
+
+/** Every statement of the store, prepared once. Each call is one statement: transactions are the caller's. */
+export class Rows {
+  readonly #sqlite: DatabaseSync;
+  /** Prepared when they are needed: an older database that is only read does not have their columns. */
+  #insertSession: StatementSync | undefined;
+  #updateSession: StatementSync | undefined;
+  readonly #insertLine: StatementSync;
+  readonly #readLines: StatementSync;
+  readonly #readLine: StatementSync;
+  readonly #newestSeq: StatementSync;
+  readonly #seqsAfter: StatementSync;
+  readonly #keyOf: StatementSync;
+  readonly #tableRow: StatementSync;
+  readonly #isTimed: StatementSync;
+  readonly #isOpen: StatementSync;
+  readonly #keysInTable: StatementSync;
+  readonly #keysByTime: StatementSync;
+  readonly #tableRows: StatementSync;
+  readonly #entriesById: StatementSync;
+  readonly #entriesByTime: StatementSync;
+  readonly #counts: StatementSync;
+  readonly #disagreement: StatementSync;
+  readonly #onwards: StatementSync;
+  readonly #backwards: StatementSync;
+  readonly #before: StatementSync;
+  readonly #after: StatementSync;
+  readonly #structure: StatementSync;
+  readonly #insertTrashed: StatementSync;
+  readonly #untrash: StatementSync;
+  readonly #countLines: StatementSync;
+  readonly #reopenSession: StatementSync;
+  readonly #unsettled: StatementSync;
+  readonly #open: StatementSync;
+  readonly #listed: StatementSync;
+  readonly #newestStamp: StatementSync;
+  readonly #insertSegment: StatementSync;
+  readonly #readSegments: StatementSync;
+  readonly #trash: StatementSync;
+  readonly #trashed: StatementSync;
+  readonly #removeLines: StatementSync;
+  readonly #removeSegments: StatementSync;
+  readonly #removeSession: StatementSync;
+
+  constructor(sqlite: DatabaseSync) {
+    this.#sqlite = sqlite;
+    const prepare = (sql: string): StatementSync => sqlite.prepare(sql);
+    this.#insertLine = prepare("INSERT INTO lines (place, line) VALUES ((?1 << 32) + ?2, ?3)");
+    this.#readLines = prepare(
+      `SELECT place & ${SEQ_MAX}, ${LINE} FROM lines WHERE place BETWEEN (?1 << 32) + ?2 AND (?1 << 32) + ?3 ORDER BY place`,
+    );
+    this.#readLines.setReturnArrays(true);
+    this.#readLine = prepare(`SELECT ${LINE} FROM lines WHERE place = (?1 << 32) + ?2`);
+    this.#newestSeq = prepare(
+      `SELECT place & ${SEQ_MAX} AS seq FROM lines WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + ${SEQ_MAX} ORDER BY place DESC LIMIT 1`,
+    );
+    this.#seqsAfter = prepare(
+      `SELECT place & ${SEQ_MAX} AS seq FROM lines WHERE place BETWEEN (?1 << 32) + ?2 + 1 AND (?1 << 32) + ${SEQ_MAX} ORDER BY place`,
+    );
+    const columns = guarded("s", hasWritten(sqlite) ? "s.written" : "NULL");
+    // Of what stands in an index, SQLite reads nothing from the table: so these tell what the index alone says.
+    const byId = "FROM sessions AS i INDEXED BY sessions_by_id WHERE i.trashed IS NULL";
+    const byTime = "FROM sessions AS i INDEXED BY sessions_by_time WHERE i.trashed IS NULL";
+    const table = "FROM sessions AS s NOT INDEXED";
+    this.#keyOf = prepare(`SELECT ${keyOf("i")} AS key ${byId} AND i.id = ?`);
+    this.#tableRow = prepare(`SELECT ${columns} ${table} WHERE s.key = ?`);
+    this.#isTimed = prepare(`SELECT 1 ${byTime} AND i.at = ?2 AND i.id = ?3 AND i.key = ?1`);
+    this.#isOpen = prepare(
+      "SELECT 1 FROM sessions AS i INDEXED BY sessions_open WHERE i.closed = 0 AND i.trashed IS NULL AND i.key = ?",
+    );
+    this.#keysInTable = prepare(`SELECT ${keyOf("s")} AS key ${table} WHERE s.id = ?`);
+    this.#keysByTime = prepare(`SELECT ${keyOf("i")} AS key ${byTime} AND i.id = ?`);
+    this.#tableRows = prepare(`SELECT ${columns} ${table}`);
+    this.#entriesById = prepare(`SELECT ${keyOf("i")} AS key, ${textOf("i.id", 36)} AS id, NULL AS at ${byId}`);
+    this.#entriesByTime = prepare(
+      `SELECT ${keyOf("i")} AS key, ${textOf("i.id", 36)} AS id, ${textOf("i.at", 64)} AS at ${byTime}`,
+    );
+    this.#counts = prepare(
+      `SELECT (SELECT count(*) ${table} WHERE s.trashed IS NULL) AS rows, (SELECT count(*) ${byId}) AS ids, (SELECT count(*) ${byTime}) AS times`,
+    );
+    const agrees = "i.id IS s.id AND i.at IS s.at AND s.trashed IS NULL";
+    const both = "FROM sessions AS i INDEXED BY sessions_by_time LEFT JOIN sessions AS s NOT INDEXED ON s.key = i.key";
+    this.#disagreement = prepare(`SELECT 1 ${both} WHERE i.trashed IS NULL AND (${agrees}) IS NOT 1 LIMIT 1`);
+    // Without an end, so that a place that is damaged does not end it; but no bytes of others are read.
+    const anyway = `SELECT place >> 32, place & ${SEQ_MAX}, CASE WHEN place >> 32 = ?1 THEN (SELECT ${LINE}) END FROM lines`;
+    this.#onwards = prepare(`${anyway} WHERE place >= (?1 << 32) + ?2 ORDER BY place LIMIT ?3`);
+    this.#backwards = prepare(`${anyway} WHERE place <= (?1 << 32) + ?2 ORDER BY place DESC LIMIT ?3`);
+    // Of a long line only its beginning lies on the page of its neighbours.
+    const glance = `SELECT place >> 32, place & ${SEQ_MAX}, octet_length(line), substr(line, 1, ${PAGE_BYTES}) FROM lines`;
+    this.#before = prepare(`${glance} WHERE place < (?1 << 32) + ?2 ORDER BY place DESC LIMIT ?3`);
+    this.#after = prepare(`${glance} WHERE place > (?1 << 32) + ?2 ORDER BY place LIMIT ?3`);
+    this.#structure = prepare("PRAGMA main.quick_check(1)");
+    for (const statement of [this.#before, this.#after]) statement.setReturnArrays(true);
+    for (const statement of [this.#onwards, this.#backwards]) statement.setReturnArrays(true);
+    this.#insertTrashed = prepare(
+      "INSERT INTO sessions (id, at, head, closed, summary, trashed) VALUES (?, '', 0, 0, 'null', ?)",
+    );
+    this.#untrash = prepare("UPDATE sessions SET trashed = NULL WHERE key = ?");
+    this.#countLines = prepare(
+      `SELECT count(*) AS lines FROM lines WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + ${SEQ_MAX}`,
+    );
+    this.#reopenSession = prepare("UPDATE sessions SET closed = 0 WHERE key = ?");
+    this.#unsettled = prepare(
+      `SELECT ${columns} FROM sessions AS s INDEXED BY sessions_open WHERE s.closed = 0 AND s.trashed IS NULL AND EXISTS ` +
+        `(SELECT 1 FROM lines WHERE place BETWEEN (s.key << 32) + s.head + 1 AND (s.key << 32) + ${SEQ_MAX})`,
+    );
+    this.#open = prepare(
+      `SELECT ${columns} FROM sessions AS s INDEXED BY sessions_open WHERE s.closed = 0 AND s.trashed IS NULL`,
+    );
+    this.#listed = prepare(
+      `SELECT ${columns}, ${keyOf("i")} AS indexed, ${agrees} AS agrees ${both} ` +
+        "WHERE i.trashed IS NULL AND (i.at, i.id) < (?1, ?2) ORDER BY i.at DESC, i.id DESC",
+    );
+    // The numbers of a journal's segments come from the journal; a row that is in the way is damaged.
+    this.#insertSegment = prepare(
+      "INSERT OR REPLACE INTO segments (session, number, epoch, first) VALUES (?, ?, ?, ?)",
+    );
+    this.#readSegments = prepare(
+      `SELECT ${NUMBER("number")}, ${NUMBER("epoch")}, ${NUMBER("first")} FROM segments WHERE session = ? ORDER BY segments.number`,
+    );
+    this.#newestStamp = prepare(`SELECT ${textOf("i.at", 64)} AS newest ${byTime} ORDER BY i.at DESC LIMIT 1`);
+    this.#trash = prepare("UPDATE sessions SET trashed = ?2 WHERE key = ?1");
+    this.#trashed = prepare(
+      `SELECT ${keyOf("s")} AS key, ${textOf("s.id", 36)} AS id ${table} WHERE s.trashed <= ? ORDER BY s.key`,
+    );
+    this.#removeLines = prepare(
+      "DELETE FROM lines WHERE place IN " +
+        `(SELECT place FROM lines WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + ${SEQ_MAX} LIMIT ?2)`,
+    );
+    this.#removeSegments = prepare("DELETE FROM segments WHERE session = ?");
+    this.#removeSession = prepare("DELETE FROM sessions WHERE key = ?");
+  }
+
+  insertLine(key: number, seq: number, line: Uint8Array): void {
+    if (seq > SEQ_MAX) throw tooMany(key);
+    this.#insertLine.run(key, seq, line);
+  }
+
+  /** Some of the lines from seq `from` to seq `to`. Rows that are out of order are an error of SQLite's kind: the page is damaged. */
+  readLines(key: number, from: number, to: number = SEQ_MAX): Chunk {
+    const lines: Line[] = [];
+    let bytes = 0;
+    let last = from - 1;
+    for (const row of walk(this.#readLines, key, from, to)) {
+      const [seq, line] = row as unknown as [number, Uint8Array | null];
+      if (seq <= last) throw corrupt("rows are out of order");
+      last = seq;
+      const found = bytesOf(line);
+      lines.push({ seq, bytes: found });
+      bytes += found.length;
+      if (lines.length >= CHUNK_ROWS || bytes >= CHUNK_BYTES) return { lines, end: false };
+    }
+    return { lines, end: true };
+  }
+
+  /**
+   * The lines of a few seqs, in whatever order their rows lie, from the first one on and from the last one back: a place that is damaged hides those behind it from
+   * everybody who looks for them in order. `isLinked`: it lies beside the line before or after it. To be read inside one call.
+   */
+  *linesAround(key: number, from: number, to: number): Generator<Line & { readonly isLinked: boolean }> {
+    const limit = to - from + 1 + STRAYS;
+    for (const [statement, start, step] of [
+      [this.#onwards, from, 1],
+      [this.#backwards, to, -1],
+    ] as const) {
+      const rows: Placed[] = [];
+      asFarAsPossible(walk(statement, key, start, limit), (row) => rows.push(row as unknown as Placed));
+      const isAt = (i: number, seq: number): boolean => rows[i]?.[0] === key && rows[i][1] === seq;
+      for (const [i, [of, seq, line]] of rows.entries()) {
+        if (of !== key || seq < from || seq > to) continue;
+        yield { seq, bytes: bytesOf(line), isLinked: isAt(i - 1, seq - step) || isAt(i + 1, seq + step) };
+      }
+    }
+  }
+
+  /**
+   * What lies around some lines, on the same page of the database and on those beside it, up to a page that cannot be read: to be compared before and
+   * after they are written. What was read `before` is read again, and no more: SQLite does not write in a transaction that has met a damaged page.
+   */
+  neighbours(key: number, first: number, last: number, before?: Neighbours): Neighbours {
+    const hash = createHash("sha256");
+    const read = (statement: StatementSync, seq: number, limit: number): number => {
+      let count = 0;
+      asFarAsPossible(walk(statement, key, seq, limit), (row) => {
+        const [of, at, length, line] = row as unknown as [number, number, number | null, Uint8Array | string | null];
+        hash.update(`${of} ${at} ${length} `).update(line ?? "");
+        count++;
+      });
+      return count;
+    };
+    const preceding = read(this.#before, first, before?.preceding ?? NEIGHBOURS);
+    const following = read(this.#after, last, before?.following ?? NEIGHBOURS);
+    return { preceding, following, digest: hash.digest("hex") };
+  }
+
+  /** Is every page of the database as SQLite makes them? All of them are looked at. */
+  isWhole(): boolean {
+    return this.#structure.get()?.["quick_check"] === "ok";
+  }
+
+  /** Null if there is none. One that is no line is empty. */
+  readLine(key: number, seq: number): Buffer | null {
+    const row = this.#readLine.get(key, seq);
+    return row ? bytesOf(row["line"] as Uint8Array | null) : null;
+  }
+
+  /**
+   * The highest seq that a line is there for; 0 if there is none. Looked for from behind, and then on from there: a damaged page above the lines can lead
+   * the one astray, not both.
+   */
+  newestSeq(key: number): number {
+    let newest = (this.#newestSeq.get(key)?.["seq"] as number | undefined) ?? 0;
+    for (const row of walk(this.#seqsAfter, key, newest)) newest = Math.max(newest, row["seq"] as number);
+    return newest;
+  }
+
+  /** The key of a session that is not in the trash, as the index has it; null if it has none, 0 if it has one that cannot be. */
+  keyOf(id: string): number | null {
+    return (this.#keyOf.get(id)?.["key"] as number | undefined) ?? null;
+  }
+
+  tableRow(key: number): TableRow | null {
+    const row = this.#tableRow.get(key);
+    return row ? toTableRow(row) : null;
+  }
+
+  /** Is the session in the index by time, with just these values? */
+  isTimed(key: number, at: string, id: string): boolean {
+    return this.#isTimed.get(key, at, id) !== undefined;
+  }
+
+  isOpen(key: number): boolean {
+    return this.#isOpen.get(key) !== undefined;
+  }
+
+  /** The keys of the rows with this id, in the trash or not: the table is searched from end to end. To be read inside one call, like the next ones. */
+  *keysInTable(id: string): Generator<number> {
+    for (const row of walk(this.#keysInTable, id)) yield row["key"] as number;
+  }
+  /** The same in the index by time. */
+  *keysByTime(id: string): Generator<number> {
+    for (const row of walk(this.#keysByTime, id)) yield row["key"] as number;
+  }
+
+  /** Every row of the table. */
+  *tableRows(): Generator<TableRow> {
+    for (const row of walk(this.#tableRows)) yield toTableRow(row);
+  }
+  *entriesById(): Generator<IndexEntry> {
+    for (const row of walk(this.#entriesById)) yield { ...row } as unknown as IndexEntry;
+  }
+  *entriesByTime(): Generator<IndexEntry> {
+    for (const row of walk(this.#entriesByTime)) yield { ...row } as unknown as IndexEntry;
+  }
+
+  /** Do the table and its indexes have the same sessions? All of them are looked at. */
+  isSound(): boolean {
+    const { rows, ids, times } = this.#counts.get()!;
+    return rows === ids && rows === times && this.#disagreement.get() === undefined;
+  }
+
+  insertSession(id: string, { at, stamp, head }: Newest, summary: Json): number {
+    this.#insertSession ??= this.#sqlite.prepare(
+      "INSERT INTO sessions (id, at, written, head, closed, summary) VALUES (?, ?, ?, ?, 0, ?)",
+    );
+    const { lastInsertRowid } = this.#insertSession.run(id, stamp, differs(at, stamp), head, JSON.stringify(summary));
+    return checkedKey(lastInsertRowid);
+  }
+
+  /** A session that nobody sees. */
+  insertTrashed(id: string, nowMs: number): number {
+    return checkedKey(this.#insertTrashed.run(id, nowMs).lastInsertRowid);
+  }
+
+  untrash(key: number): void {
+    this.#untrash.run(key);
+  }
+
+  countLines(key: number): number {
+    return Number(this.#countLines.get(key)?.["lines"]);
+  }
+
+  updateSession(key: number, { at, stamp, head }: Newest, closed: boolean, summary: Json): void {
+    this.#updateSession ??= this.#sqlite.prepare(
+      "UPDATE sessions SET at = ?2, written = ?3, head = ?4, closed = ?5, summary = ?6 WHERE key = ?1",
+    );
+    this.#updateSession.run(key, stamp, differs(at, stamp), head, closed ? 1 : 0, JSON.stringify(summary));
+  }
+
+  /** A writer has begun: the row may be older than the journal from now on. */
+  reopenSession(key: number): void {
+    this.#reopenSession.run(key);
+  }
+
+  /** The sessions whose rows are older than their newest lines. */
+  unsettled(): TableRow[] {
+    return this.#unsettled.all().map(toTableRow);
+  }
+
+  /** Those that no writer has closed: the ones above are among them. No line is looked at. */
+  open(): TableRow[] {
+    return this.#open.all().map(toTableRow);
+  }
+
+  /**
+   * Newest first, from after this place on, as the index has them; null for one of which the table says something else. To be read to its end, or left,
+   * inside one call.
+   */
+  *listed(stamp: string, id: string): Generator<SessionRow | null> {
+    for (const row of walk(this.#listed, stamp, id))
+      yield row["agrees"] === 1 && row["key"] === row["indexed"] ? sessionOf(toTableRow(row)) : null;
+  }
+
+  /** Undefined if there is no session. */
+  newestStamp(): string | undefined {
+    return (this.#newestStamp.get()?.["newest"] as string | null | undefined) ?? undefined;
+  }
+
+  insertSegment(key: number, segment: Segment): void {
+    this.#insertSegment.run(key, segment.number, segment.epoch, segment.first);
+  }
+
+  /** All of them, in order. A number that cannot be is 0. */
+  readSegments(key: number): Segment[] {
+    return this.#readSegments.all(key) as unknown as Segment[];
+  }
+
+  trash(key: number, nowMs: number): void {
+    this.#trash.run(key, nowMs);
+  }
+
+  trashed(untilMs: number): { readonly key: number; readonly id: string | null }[] {
+    return this.#trashed.all(untilMs) as { key: number; id: string | null }[];
+  }
+
+  /** Up to `count` of them; returns how many. */
+  removeLines(key: number, count: number): number {
+    return Number(this.#removeLines.run(key, count).changes);
+  }
+
+  removeSession(key: number): void {
+    this.#removeSegments.run(key);
+    this.#removeSession.run(key);
+  }
+}
+
+/** The rows of a statement. */
+function* walk(statement: StatementSync, ...values: (string | number)[]): Generator<Record<string, unknown>> {
+  try {
+    yield* statement.iterate(...values);
+  } catch (error) {
+    // Node leaves the statement in the middle of its work, in everybody's way; the next use ends that, and is told of the error once more.
+    try {
+      statement.iterate(...values);
+    } catch {
+      throw error;
+    }
+    throw error;
+  }
+}
+
+/** The upper and the lower half of a place, and what lies there. */
+type Placed = [key: number, seq: number, line: Uint8Array | null];
+
+function bytesOf(line: Uint8Array | null): Buffer {
+  return line ? Buffer.from(line.buffer, line.byteOffset, line.byteLength) : Buffer.alloc(0);
+}
+
+/** SQLite counts the keys in a table of its own, which can be damaged, too. */
+function checkedKey(key: number | bigint): number {
+  if (key > 0 && key <= KEY_MAX) return Number(key);
+  const message =
+    "The session was not created: the database file has no number left for it, or the place where it counts them is damaged. Nothing was written. " +
+    "Copy the sessions to a new store.";
+  throw new HoldfastError("JOURNAL_UNREADABLE", message, { key: String(key) });
+}
+
+/** The next number would belong to another session. */
+function tooMany(key: number): HoldfastError {
+  const message = `The record was not written: a journal in an SQLite store holds at most ${SEQ_MAX} records. Nothing before it is affected. Go on in a new session.`;
+  return new HoldfastError("STORE_FULL", message, { key, limit: SEQ_MAX });
+}
