@@ -57,7 +57,7 @@ export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "session: the model goes on, and what it saw of running tools is not kept",
     file: "session/turn.ts",
-    find: "const entries = isAnother ? this.#liveRepairs() : [];",
+    find: "const entries = isAnother ? this.#repairsForOpenCalls() : [];",
     replace: "const entries: RepairEntry[] = isAnother ? [] : [];",
     look: SESSIONS,
   },
