@@ -1,11 +1,15 @@
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
+import { cycleIn, drawGraphs, graphOf, roomOf } from "./graph.ts";
 import { checkFile, checkLockFile, checkManifest, type Violation } from "./rules.ts";
+
+/** `npm run check`: the rules of the layers. `-- --graph` also draws the rooms of each package into docs/graph.svg. */
 
 const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
   encoding: "utf8",
 }).split("\n");
 const found: Violation[] = [];
+const sources: { path: string; text: string }[] = [];
 let checked = 0;
 for (const path of new Set(files)) {
   const check = path.endsWith("package.json")
@@ -17,8 +21,21 @@ for (const path of new Set(files)) {
         : null;
   if (!check) continue;
   checked++;
-  found.push(...check(path, readFileSync(path, "utf8")));
+  const text = readFileSync(path, "utf8");
+  if (roomOf(path)) sources.push({ path, text });
+  found.push(...check(path, text));
+}
+const packages = [...new Set(sources.map(({ path }) => path.split("/")[1]!))];
+const graphs = packages.map((name) => [name, graphOf(sources, name)] as const);
+for (const [name, graph] of graphs) {
+  const cycle = cycleIn(graph);
+  const rule = `its rooms import each other in a circle: ${cycle?.map((room) => room.split("/").at(-1)).join(" → ")}`;
+  if (cycle) found.push({ path: `packages/${name}/src`, line: 1, rule });
 }
 for (const { path, line, rule } of found) console.error(`${path}:${line}: ${rule}`);
 if (found.length > 0) process.exit(1);
+if (process.argv.includes("--graph")) {
+  writeFileSync("docs/graph.svg", drawGraphs(graphs));
+  console.log("docs/graph.svg is drawn");
+}
 console.log(`${checked} files keep the rules of the layers`);

@@ -120,7 +120,8 @@ async function killWriters(
 ): Promise<Sums | null> {
   const share = Math.ceil(kills / stores);
   if (share === 0 || shared.signal.aborted) return null;
-  const { runCampaign, verdictLines } = await import("@holdfast/testkit/kill");
+  const { runCampaign } = await import("@holdfast/testkit/kill");
+  const { verdictLines } = await import("@holdfast/testkit/torture");
   const progress = progressOn(process.stderr, share);
   const onKill = ({ kills: done, torn, faults }: Receipt): void =>
     progress.show(done, `kills on ${module}, torn ${torn}, faults ${faults.length}`);
@@ -146,7 +147,7 @@ async function killAgents(
   // Agents open their store by its address, which a module has none of.
   if (share === 0 || shared.signal.aborted || (module !== "folder" && module !== "sqlite")) return null;
   const { runConversations } = await import("@holdfast/testkit/conversations");
-  const { conversationLines } = await import("@holdfast/testkit/kill");
+  const { conversationLines } = await import("@holdfast/testkit/torture");
   const progress = progressOn(process.stderr, share);
   const onKill = ({ kills: done, faults }: ConversationReceipt): void =>
     progress.show(done, `kills of agents on ${module}, faults ${faults.length}`);

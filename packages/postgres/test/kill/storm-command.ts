@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
-import { newSeed, runCommand, wholeNumber } from "../../../testkit/src/kill/command-line.ts";
-import { Progress } from "../../../testkit/src/kill/progress.ts";
+import { newSeed, runCommand, wholeNumber } from "../../../testkit/src/torture/command-line.ts";
+import { Progress } from "../../../testkit/src/torture/progress.ts";
 import { startServer } from "../server/server.ts";
 import { storm } from "./storm.ts";
 

@@ -22,7 +22,6 @@ export {
 export type { Command, Refusal } from "./puppet.ts";
 export { openSpec, type StoreModule, type StoreSpec } from "./stores.ts";
 export { type Findings, Trial } from "./trial.ts";
-export { conversationLines, powerCutLines, verdictLines } from "./verdict.ts";
 export { type Death, programBeside, type SpawnOptions, Victim } from "./victim.ts";
 export type { WorkerJob } from "./worker.ts";
 export { type Profile, profiles, type Step, type WorkloadOptions, workload } from "./workload.ts";

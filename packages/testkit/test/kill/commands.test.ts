@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 
 const programs = {
-  torture: fileURLToPath(new URL("../../src/kill/torture.ts", import.meta.url)),
+  torture: fileURLToPath(new URL("../../src/torture/torture.ts", import.meta.url)),
 };
 const dropsOne = new URL("./stores/drops-one.ts", import.meta.url).href;
 

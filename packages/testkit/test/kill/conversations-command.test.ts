@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 
-const torture = fileURLToPath(new URL("../../src/kill/torture.ts", import.meta.url));
+const torture = fileURLToPath(new URL("../../src/torture/torture.ts", import.meta.url));
 
 test("npm run torture -- --conversations kills agents, and says what came back and how to repeat it", () => {
   const asked = ["--kills", "0", "--conversations", "3", "--store", "folder", "--seed", "3"];

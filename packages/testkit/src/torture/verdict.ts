@@ -1,6 +1,6 @@
 import type { ConversationReceipt } from "../conversations/campaign.ts";
+import type { Receipt } from "../kill/campaign.ts";
 import type { PowerReceipt } from "../machine/power-cut.ts";
-import type { Receipt } from "./campaign.ts";
 
 /** The sums of a campaign in words, for a terminal or a log. Pure. */
 export function verdictLines(title: string, receipt: Receipt): string[] {

@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { type ConversationReceipt, runConversations } from "../conversations/campaign.ts";
+import { type Receipt, runCampaign } from "../kill/campaign.ts";
+import type { StoreSpec } from "../kill/stores.ts";
 import { type PowerReceipt, runPowerCuts } from "../machine/power-cut.ts";
 import { whyNoPowerCuts } from "../machine/probe.ts";
-import { type Receipt, runCampaign } from "./campaign.ts";
 import { newSeed, oneOf, runCommand, UsageError, wholeNumber } from "./command-line.ts";
 import { Progress } from "./progress.ts";
-import type { StoreSpec } from "./stores.ts";
 import { conversationLines, count, powerCutLines, verdictLines } from "./verdict.ts";
 
 const HELP = `Kills the writers of a store with SIGKILL, again and again, and checks after
