@@ -113,7 +113,7 @@ async function killWriters(store: StoreSpec, kills: number, options: Options): P
   return receipt.faults.length === 0;
 }
 
-/** The same for agents in conversation. Only stores that have an address can be opened by one. */
+/** The same for agents in conversation. An agent can only open stores that have an address. */
 async function killAgents({ module, place, durability }: StoreSpec, kills: number, options: Options): Promise<boolean> {
   if (module !== "folder" && module !== "sqlite") {
     process.stdout.write(`not run: conversations (${module} has no address)\n`);
@@ -130,7 +130,10 @@ async function killAgents({ module, place, durability }: StoreSpec, kills: numbe
   return receipt.faults.length === 0;
 }
 
-/** False if something was lost. Where the machine does not allow it, that is said; it is no verdict on the store. */
+/**
+ * False if something was lost. If the machine does not allow the test, that is reported; it is not a verdict on the
+ * store.
+ */
 async function cutPower(module: string, cuts: number, seed: number, signal: AbortSignal): Promise<boolean> {
   const why = whyNoPowerCuts();
   if (why !== null) {

@@ -2,7 +2,7 @@ import type { ConversationReceipt } from "../conversations/campaign.ts";
 import type { PowerReceipt } from "../machine/power-cut.ts";
 import type { Receipt } from "./campaign.ts";
 
-/** The sums of a campaign in words, for a terminal or a log. Pure. */
+/** The totals of a campaign as text, for a terminal or a log. Pure. */
 export function verdictLines(title: string, receipt: Receipt): string[] {
   const { kills, sessions, attempted, acknowledged, recovered, lost, torn, tornByKernel, cutBytes, points, faults } =
     receipt;

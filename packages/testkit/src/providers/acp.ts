@@ -42,7 +42,8 @@ const BLOCKS: Record<string, readonly string[]> = {
 };
 
 /**
- * Judges a transcript: prompts (`{ sessionId, prompt }`) and updates (`{ sessionId, update }`, or the update alone), in order.
+ * Judges a transcript: prompts (`{ sessionId, prompt }`) and updates (`{ sessionId, update }`, or the update alone), in
+ * order.
  *
  * That calls end with their turn is not written in the protocol; a client that loads such a session would show them as
  * running for ever.

@@ -2,8 +2,8 @@ import type { AiSdkRule, SdkMessage } from "./ai-sdk-parts.ts";
 import { type Add, isObject } from "./violation.ts";
 
 /**
- * Rule 3. The SDK raises InvalidToolApprovalError and ToolCallNotFoundForApprovalError for the last message only; a pair that
- * does not fit is wrong in every place, and so are answers that contradict each other.
+ * Rule 3. The SDK raises InvalidToolApprovalError and ToolCallNotFoundForApprovalError for the last message only; a
+ * pair that does not fit is wrong in every place, and so are answers that contradict each other.
  */
 export function checkApprovals(messages: readonly SdkMessage[], add: Add<AiSdkRule>): void {
   const calls = new Set<unknown>();

@@ -23,8 +23,8 @@ export interface AiSdkOptions {
 }
 
 /**
- * Judges messages as `generateText({ messages })` does, and by what the providers behind it would say of them.
- * Tried against ai 7.0.169: `ai-sdk-1` is `MissingToolResultsError`. It spares the provider's own calls, and approvals whose
+ * Judges messages as `generateText({ messages })` does, and by what the providers behind it would say of them. Tried
+ * against ai 7.0.169: `ai-sdk-1` is `MissingToolResultsError`. It spares the provider's own calls, and approvals whose
  * answer stands in the last message, but not an approval that still waits. Nothing of `ai-sdk-2` is refused by the SDK.
  */
 export function validateAiSdk(request: unknown, options: AiSdkOptions = {}): Violation[] {

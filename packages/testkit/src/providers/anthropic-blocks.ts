@@ -51,7 +51,10 @@ export function isThinking(type: string): boolean {
   return type === "thinking" || type === "redacted_thinking";
 }
 
-/** Results of server tools stand in the assistant's content: `web_search_tool_result`, `mcp_tool_result`, not `tool_result`. */
+/**
+ * Results of server tools stand in the assistant's content: `web_search_tool_result`, `mcp_tool_result`, not
+ * `tool_result`.
+ */
 export function isServerResult(type: string): boolean {
   return type.endsWith("_tool_result");
 }

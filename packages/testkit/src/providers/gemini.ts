@@ -18,8 +18,8 @@ export const geminiRules: Record<Rule, string> = {
 
 export interface GeminiOptions {
   /**
-   * `bound`: every signature must be the one that {@link signPart} gives to its part. `opaque`: signatures of other makers,
-   * only their presence is judged. `optional`: models before Gemini 3, which ask for none.
+   * `bound`: every signature must be the one that {@link signPart} gives to its part. `opaque`: signatures of other
+   * makers, only their presence is judged. `optional`: models before Gemini 3, which ask for none.
    */
   readonly signatures?: "bound" | "opaque" | "optional";
 }

@@ -35,7 +35,9 @@ export interface OpenaiResponsesOptions {
    * a reasoning item led to. Whole items are also compared: reasoning goes back as it came.
    */
   readonly responses?: readonly (readonly RespondedItem[])[];
-  /** Judged as `false` where neither the request nor this says otherwise: what must survive cannot refer to a server. */
+  /**
+   * Judged as `false` where neither the request nor this says otherwise: what must survive cannot refer to a server.
+   */
   readonly store?: boolean;
 }
 

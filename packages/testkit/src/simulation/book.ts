@@ -4,7 +4,9 @@ import { padding } from "./workload.ts";
 
 export type Ledgers = ReadonlyMap<number, Ledger>;
 
-/** `none`: nothing may fail. `once`: what failed is tried again, and must then succeed. `for ever`: what fails is left. */
+/**
+ * `none`: nothing may fail. `once`: what failed is tried again, and must then succeed. `for ever`: what fails is left.
+ */
 export type FaultMode = "none" | "once" | "for ever";
 
 /** What the store has promised about each session, and every answer that broke the contract. */
@@ -46,7 +48,9 @@ export class Book {
     return ledger;
   }
 
-  /** Memory pressure took what failed syncs had left in the cache: what was never durable may be gone, in every session. */
+  /**
+   * Memory pressure took what failed syncs had left in the cache: what was never durable may be gone, in every session.
+   */
   cacheDropped(): void {
     for (const session of this.#ledgers.keys()) this.update(session, (ledger) => afterCrash(ledger, "power"));
   }

@@ -17,7 +17,10 @@ export interface Moment {
   readonly content: Uint8Array | null;
 }
 
-/** Which of the states that a crash can leave: a named extreme or a seed for power cuts, the bytes written of a write in flight for kills. */
+/**
+ * Which of the states that a crash can leave: a named extreme or a seed for power cuts, the bytes written of a write in
+ * flight for kills.
+ */
 export type Choice = ExtremeName | number;
 
 export interface CrashPoint {
@@ -27,7 +30,10 @@ export interface CrashPoint {
   readonly choice: Choice;
 }
 
-/** Runs to the end and keeps the moments before steps that change something; a crash in between would find the same disk. */
+/**
+ * Runs to the end and keeps the moments before steps that change something; a crash in between would find the same
+ * disk.
+ */
 export async function recordMoments(
   disk: SimulatedDisk,
   runner: Runner,
@@ -68,7 +74,10 @@ export function ledgersAfter(moment: Moment, crash: Crash): Ledgers {
   return new Map([...moment.ledgers].map(([session, ledger]) => [session, afterCrash(ledger, crash)]));
 }
 
-/** The states worth trying at a moment: `wanted` of them, the extremes in turn and then seeds; all the same if nothing is unsynced. */
+/**
+ * The states worth trying at a moment: `wanted` of them, the extremes in turn and then seeds; all the same if nothing
+ * is unsynced.
+ */
 export function choicesFor(moment: Moment, crash: Crash, wanted: number, salt: number): readonly Choice[] {
   const random = seededRandom(mixSeeds(salt, moment.step?.index ?? 0x7fff_ffff));
   if (crash === "kill") {
@@ -84,7 +93,10 @@ export function choicesFor(moment: Moment, crash: Crash, wanted: number, salt: n
   return [...named, ...seeds];
 }
 
-/** What a program does after a crash: open everything, retry what has a key, append, close; then all of it again with a new store. */
+/**
+ * What a program does after a crash: open everything, retry what has a key, append, close; then all of it again with a
+ * new store.
+ */
 export function recoveryWorkload(workload: Workload, ledgers: Ledgers, depth: number): Workload {
   const tasks: Task[] = [{ task: "list" }];
   let made = 0;
@@ -116,7 +128,9 @@ export function recoveryWorkload(workload: Workload, ledgers: Ledgers, depth: nu
   return { ...workload, tasks };
 }
 
-/** Recovers from a crash and goes on. Returns what was wrong, and if `record` is set the moments of the recovery itself. */
+/**
+ * Recovers from a crash and goes on. Returns what was wrong, and if `record` is set the moments of the recovery itself.
+ */
 export async function recover(
   open: StoreFactory,
   workload: Workload,

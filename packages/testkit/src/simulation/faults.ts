@@ -80,8 +80,8 @@ export interface FaultOutcome {
 }
 
 /**
- * Runs the workload with a fault from a step on, takes the fault away, goes on, closes, opens again and compares. Then cuts the power at
- * moments of that same run: what was acknowledged on a failing disk is acknowledged.
+ * Runs the workload with a fault from a step on, takes the fault away, goes on, closes, opens again and compares. Then
+ * cuts the power at moments of that same run: what was acknowledged on a failing disk is acknowledged.
  */
 export async function runWithFault(
   open: StoreFactory,
@@ -101,7 +101,8 @@ export async function runWithFault(
     let made = 0;
     await runner.goOn((session) => ({ n: `f.${session}.${++made}`, bytes: 100 }));
   };
-  // Copies of the disk cost more than the run: of the moments after the fault only some are kept, by chance but always the same.
+  // Copies of the disk cost more than the run: of the moments after the fault only some are kept, by chance but always
+  // the same.
   const isWanted = (step: Step): boolean => step.index > point.step && mixSeeds(point.step, step.index) % 8 === 0;
   const moments = await recordMoments(disk, runner, run, isWanted);
   if (runner.problems.length > 0) return { problems: runner.problems, states: 1, afterwards: null };

@@ -13,7 +13,10 @@ interface Page {
   readonly dirty: readonly Uint8Array[];
   /** What a failed fsync left in the cache: it is read, nothing will write it, and it is not on the disk. */
   readonly lost: Uint8Array | null;
-  /** Its block had never been written when a fsync failed on it: what is written to it in place is lost again, also when fsync confirms it. */
+  /**
+   * Its block had never been written when a fsync failed on it: what is written to it in place is lost again, also when
+   * fsync confirms it.
+   */
   readonly stuck: boolean;
 }
 
@@ -120,7 +123,9 @@ export class FileContent {
     this.#sizesBefore += dropped;
   }
 
-  /** The fsync failed: the kernel calls the pages clean all the same (S9). The size stays to be written by the next one. */
+  /**
+   * The fsync failed: the kernel calls the pages clean all the same (S9). The size stays to be written by the next one.
+   */
   lose(capture: Capture): void {
     for (const [index, version] of capture.pages) {
       const page = this.#pages[index]!;

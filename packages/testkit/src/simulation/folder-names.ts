@@ -1,7 +1,9 @@
 import type { Inode } from "./inode.ts";
 import type { NameChange, Survival } from "./survival.ts";
 
-/** One entry that was made, removed or moved, and is not known to be durable. A move between folders is pending in both. */
+/**
+ * One entry that was made, removed or moved, and is not known to be durable. A move between folders is pending in both.
+ */
 interface Change extends NameChange {
   readonly inode: Inode;
   readonly from: FolderNames | null;
@@ -63,7 +65,10 @@ export class FolderNames {
     this.#durable = new Map(this.#current);
   }
 
-  /** The names after a power cut, with the inodes of before it. `fates` is shared by all folders, so that a move has one fate. */
+  /**
+   * The names after a power cut, with the inodes of before it. `fates` is shared by all folders, so that a move has one
+   * fate.
+   */
   afterCrash(survival: Survival, fates: Map<object, Fate>): ReadonlyMap<string, Inode> {
     const names = new Map(this.#durable);
     for (const pending of this.#pending) {
@@ -137,7 +142,8 @@ function decide(pending: Change, survival: Survival): Fate {
   // The removal is durable, so the arrival is: the file cannot be nowhere.
   if (from !== null && from !== to && syncedIn.has(from)) return "whole";
   if (to !== null && from !== to && syncedIn.has(to)) {
-    // The arrival is durable. A file may still have its old name as well until that folder is synced; a folder has one name at all times.
+    // The arrival is durable. A file may still have its old name as well until that folder is synced; a folder has one
+    // name at all times.
     return pending.inode.kind === "folder" || survival.name(pending) ? "whole" : "arrived";
   }
   return survival.name(pending) ? "whole" : "undone";

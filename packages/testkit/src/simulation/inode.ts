@@ -76,7 +76,8 @@ export function copyTree(root: FolderInode): FolderInode {
   };
   const twins: NameTwins = {
     folder(names) {
-      // A folder that no name leads to any more still has a part in a pending move: it needs an identity, and no content.
+      // A folder that no name leads to any more still has a part in a pending move: it needs an identity, and no
+      // content.
       const known = folders.get(names) ?? new FolderNames();
       folders.set(names, known);
       return known;

@@ -18,7 +18,10 @@ export interface Entry {
   readonly kind: "first" | "unit" | "epoch";
   readonly key?: string;
   readonly state: State;
-  /** There are faults: while it is open, it can have been refused with its promise yet to say so, and be missing before others. */
+  /**
+   * There are faults: while it is open, it can have been refused with its promise yet to say so, and be missing before
+   * others.
+   */
   readonly mayBeRefused?: boolean;
   /** The seq that the store answered. */
   readonly seq?: number;
@@ -43,7 +46,10 @@ export const emptyLedger: Ledger = { entries: [], existence: "no", deleting: fal
 
 export type Crash = "power" | "kill";
 
-/** What is still expected after the machine, or the process, has died. What only SIGKILL was survived by stays at risk until it is opened (S10). */
+/**
+ * What is still expected after the machine, or the process, has died. What only SIGKILL was survived by stays at risk
+ * until it is opened (S10).
+ */
 export function afterCrash(ledger: Ledger, crash: Crash): Ledger {
   if (crash === "kill") return ledger;
   const entries = ledger.entries.map(
@@ -69,7 +75,10 @@ export interface FoundSession {
   readonly head: number;
 }
 
-/** The oracle: `acknowledged ⊆ recovered ⊆ attempted`, in order, units whole, nothing twice. Says what is wrong, and what is known now. */
+/**
+ * The oracle: `acknowledged ⊆ recovered ⊆ attempted`, in order, units whole, nothing twice. Says what is wrong, and
+ * what is known now.
+ */
 export function compare(
   ledger: Ledger,
   found: FoundSession | null,

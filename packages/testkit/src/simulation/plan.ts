@@ -1,4 +1,7 @@
-/** The calls of the Disk interface, told apart where a fault or a crash would be; `synced` is the end of an asynchronous `sync`. */
+/**
+ * The calls of the Disk interface, told apart where a fault or a crash would be; `synced` is the end of an asynchronous
+ * `sync`.
+ */
 export type Operation =
   | "open"
   | "create"
@@ -66,7 +69,10 @@ export type Action =
 /** Asked at every step. */
 export type Plan = (step: Step) => Action | null;
 
-/** Calls after which the disk, or what of it is durable, is another than before: the only ones before which a crash makes a difference. */
+/**
+ * Calls after which the disk, or what of it is durable, is another than before: the only ones before which a crash
+ * makes a difference.
+ */
 export const changing: ReadonlySet<Operation> = new Set<Operation>([
   "create",
   "makeFolder",
@@ -87,7 +93,10 @@ export const writing: ReadonlySet<Operation> = new Set<Operation>(["write", "wri
 export const syncing: ReadonlySet<Operation> = new Set<Operation>(["sync", "syncNow", "syncFolder"]);
 /** Calls that need space on the disk. */
 export const allocating: ReadonlySet<Operation> = new Set<Operation>(["write", "writeAt", "create", "makeFolder"]);
-/** Calls that an I/O error can meet. The end of a sync is told by its beginning; a close, a release and a watch touch no disk. */
+/**
+ * Calls that an I/O error can meet. The end of a sync is told by its beginning; a close, a release and a watch touch no
+ * disk.
+ */
 export const faulty: ReadonlySet<Operation> = new Set<Operation>([
   "open",
   "create",

@@ -1,4 +1,7 @@
-/** Seeded randomness: the same seed gives the same answers on every machine, so that a failure can be repeated by its seed. */
+/**
+ * Seeded randomness: the same seed gives the same answers on every machine, so that a failure can be repeated by its
+ * seed.
+ */
 export interface Random {
   /** In [0, 1). */
   next(): number;

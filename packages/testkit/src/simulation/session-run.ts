@@ -81,7 +81,8 @@ export class SessionRun {
     }
     const failed = await running;
     if (failed.length === 0 || this.#book.faults !== "once") return;
-    // The fault is over: what was refused is written once; what was in doubt and turns out to be there is not written again.
+    // The fault is over: what was refused is written once; what was in doubt and turns out to be there is not written
+    // again.
     const reopened = await this.open();
     for (const one of failed) {
       if (reopened === null || this.#standing(entryOf(one)) !== undefined) continue;
@@ -280,7 +281,10 @@ export class SessionRun {
     return { history: found(records), head: records.at(-1)?.seq ?? 0 };
   }
 
-  /** Starts the appends one after another without a wait in between, then waits for all of them. Returns those that failed. */
+  /**
+   * Starts the appends one after another without a wait in between, then waits for all of them. Returns those that
+   * failed.
+   */
   async #appends(journal: Journal, appends: readonly PlannedAppend[]): Promise<readonly PlannedAppend[]> {
     const outcomes = await Promise.all(appends.map((append) => this.#append(journal, append)));
     return appends.filter((_, at) => !outcomes[at]);

@@ -26,28 +26,32 @@ export interface SimulatedDiskOptions extends MachineOptions {
  *
  * The model (STORAGE.md, S22):
  * - A file has durable pages of 4 KiB, dirty pages, and a size. Reads see the newest bytes.
- * - A power cut keeps, for each dirty page by itself, the durable bytes (zeros beyond the durable size), the newest bytes, any
- *   content that the page had in between (the kernel writes back when it likes), or a mix of these by sectors of 512 bytes.
- * - The size is anything between the smallest and the largest since the durable one: so an unsynced ftruncate may come undone, and
- *   a file may have its newest size over zeros.
- * - fsync makes durable what was written when it was issued. A write during a running fsync may or may not be in. A crash before
- *   its end promises nothing.
- * - A failed fsync leaves its pages readable and clean: the next fsync succeeds and writes nothing of them (but the size), and a
- *   crash, or memory pressure (`dropCache`), takes them. A page that is written to again is dirty again, as a whole; but if it was all beyond
- *   the durable size, writing in place does not help: fsync confirms it and zeros come back (measured on ext4, Linux 6.18). Only what is
- *   cut off and grows again has new blocks.
- * - fsync of a file says nothing of its name. Unsynced creations, links, renames and removals in a folder are kept as any subset. A rename
- *   is one of them, and can be durable before the data of its file; it never loses the file. Between two folders, each
- *   folder's sync makes its own half durable: until the old one is synced a file can be in both (a folder cannot).
+ * - A power cut keeps, for each dirty page by itself, the durable bytes (zeros beyond the durable size), the newest
+ *   bytes, any content that the page had in between (the kernel writes back when it likes), or a mix of these by
+ *   sectors of 512 bytes.
+ * - The size is anything between the smallest and the largest since the durable one: so an unsynced ftruncate may come
+ *   undone, and a file may have its newest size over zeros.
+ * - fsync makes durable what was written when it was issued. A write during a running fsync may or may not be in. A
+ *   crash before its end promises nothing.
+ * - A failed fsync leaves its pages readable and clean: the next fsync succeeds and writes nothing of them (but the
+ *   size), and a crash, or memory pressure (`dropCache`), takes them. A page that is written to again is dirty again,
+ *   as a whole; but if it was all beyond the durable size, writing in place does not help: fsync confirms it and zeros
+ *   come back (measured on ext4, Linux 6.18). Only what is cut off and grows again has new blocks.
+ * - fsync of a file says nothing of its name. Unsynced creations, links, renames and removals in a folder are kept as
+ *   any subset. A rename is one of them, and can be durable before the data of its file; it never loses the file.
+ *   Between two folders, each folder's sync makes its own half durable: until the old one is synced a file can be in
+ *   both (a folder cannot).
  * - A failed sync of a folder leaves its changes pending: there are no pages to forget, and the next one can succeed.
  * - SIGKILL keeps all finished writes, in the cache, and a byte prefix of the one in flight.
- * - An inode keeps its number over renames and crashes. An open file works on after its name has gone or means another file.
- * - Locks belong to an inode and a process, die with either, and are freed in silence when the process closes any descriptor of
- *   that file (S13). There are no hard locks, so that everything rests on the fence (stores/lease.ts).
+ * - An inode keeps its number over renames and crashes. An open file works on after its name has gone or means another
+ *   file.
+ * - Locks belong to an inode and a process, die with either, and are freed in silence when the process closes any
+ *   descriptor of that file (S13). There are no hard locks, so that everything rests on the fence (stores/lease.ts).
  * - A positional write to an `append` handle appends (Linux), and an `append` handle cannot truncate (Windows).
  *
- * Every call is a numbered step, asked of the plan before it happens. There is no clock: a modification time is a step number.
- * Not in the model: stale blocks in place of zeros, bits that rot, a disk that lies about a flush, inode numbers used again.
+ * Every call is a numbered step, asked of the plan before it happens. There is no clock: a modification time is a step
+ * number. Not in the model: stale blocks in place of zeros, bits that rot, a disk that lies about a flush, inode
+ * numbers used again.
  */
 export class SimulatedDisk implements Disk {
   readonly #machine: Machine;
@@ -335,7 +339,9 @@ export class SimulatedDisk implements Disk {
     return null;
   }
 
-  /** Counts the call, and lets the plan fail it or end the process. Returns what is left to the call itself to act on. */
+  /**
+   * Counts the call, and lets the plan fail it or end the process. Returns what is left to the call itself to act on.
+   */
   #step(call: Omit<Step, "index" | "process">): Action | null {
     if (this.#diedAt !== null) throw new Crashed(this.#diedAt);
     const machine = this.#machine;

@@ -5,7 +5,10 @@ export interface DirtyPage {
   /** Which of the file's dirty pages this is, counted from 0, and how many there are. */
   readonly ordinal: number;
   readonly count: number;
-  /** How many contents the page has had since it was durable, that one included: version 0 is durable, the last is the newest. */
+  /**
+   * How many contents the page has had since it was durable, that one included: version 0 is durable, the last is the
+   * newest.
+   */
   readonly versions: number;
 }
 
@@ -18,7 +21,10 @@ export interface NameChange {
   readonly name: string;
 }
 
-/** What a power cut leaves of everything that was not durable. Each question is about one thing, and the answers are independent (S22). */
+/**
+ * What a power cut leaves of everything that was not durable. Each question is about one thing, and the answers are
+ * independent (S22).
+ */
 export interface Survival {
   /** For each 512-byte sector of the page, the version that is on the disk. */
   page(page: DirtyPage): (sector: number) => number;
@@ -102,9 +108,9 @@ export function seededSurvival(seed: number): Survival {
 }
 
 /**
- * Every combination of old and new: pages, sizes and names. There are two to the power of the dirty things, so this is for small
- * numbers of them; it ends after `limit` states. Each state must be used for one crash before the next one is asked for: the
- * questions that the crash asks are what is counted through.
+ * Every combination of old and new: pages, sizes and names. There are two to the power of the dirty things, so this is
+ * for small numbers of them; it ends after `limit` states. Each state must be used for one crash before the next one is
+ * asked for: the questions that the crash asks are what is counted through.
  */
 export function* everySurvival(limit: number): Generator<Survival, void, undefined> {
   let digits: number[] = [];

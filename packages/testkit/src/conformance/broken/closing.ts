@@ -1,6 +1,6 @@
 import { type BrokenStore, journals, over, stores } from "./wrap.ts";
 
-/** Closing goes wrong. */
+/** Faults in closing. */
 export const brokenClosing: readonly BrokenStore[] = [
   {
     name: "writes no `closed`",

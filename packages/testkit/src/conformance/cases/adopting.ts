@@ -5,14 +5,14 @@ import { type Case, conformanceCase } from "../case.ts";
 import { epoch, note, noteSummariser, notes, textsOf, title } from "../notes.ts";
 import { all, refusal } from "../trial.ts";
 
-/** A store that has no `adopt` is not asked. */
+/** Skips a store without `adopt`. */
 type Adopt = NonNullable<JournalStore["adopt"]>;
 
 function adopterOf(store: JournalStore): Adopt | null {
   return store.adopt ? (id, lines) => store.adopt!(id, lines) : null;
 }
 
-/** A journal of another store: two epochs, units and keys; `closed` or not. */
+/** A journal from another store, with two epochs, units and keys; `closed` or not. */
 async function elsewhere(id: string, closed = true): Promise<JournalRecord[]> {
   const clock = () => Date.parse("2029-05-05T05:05:05.005Z");
   const store = await openMemoryStore({ summariser: noteSummariser, clock });
@@ -28,7 +28,7 @@ function linesOf(records: readonly JournalRecord[]): VerbatimLine[] {
   return records.map((record) => lineOf(record)!);
 }
 
-/** A few at a time. */
+/** In small chunks. */
 async function* some(lines: readonly VerbatimLine[]): AsyncGenerator<readonly VerbatimLine[]> {
   for (let at = 0; at < lines.length; at += 7) yield lines.slice(at, at + 7);
 }

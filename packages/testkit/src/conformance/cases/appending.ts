@@ -4,7 +4,7 @@ import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, note, only, seqsOf, textsOf } from "../notes.ts";
 import { all, later, steppingClock } from "../trial.ts";
 
-/** What JSON keeps, but careless stores do not. */
+/** Values that JSON preserves, but careless stores do not. */
 const AWKWARD: NewRecord = {
   kind: "awkward",
   empty: "",
@@ -55,7 +55,7 @@ export const appending: readonly Case[] = [
       assert.deepEqual(textsOf(records), ["created", "a", "b", "c"]);
       assert.deepEqual(records.slice(0, before.length), before);
       assert.equal(reopened.head, records.at(-1)!.seq);
-      // Of the last word of the writer before, `closed`, nothing depends.
+      // Nothing depends on the last record of the previous writer, `closed`.
       assert.ok(reopened.durable >= before.at(-1)!.seq);
       assert.deepEqual(recovery, { unclean: false, cutBytes: 0, damaged: [], missing: [] });
       await reopened.append(note("d"));

@@ -41,7 +41,10 @@ const INVALID: Record<string, unknown> = {
   ),
 };
 
-/** Refused alone and inside a unit; nothing of it is written, not even by a writer that has written nothing before; and the journal goes on. */
+/**
+ * The store rejects it alone and inside a unit, and writes nothing, not even if the writer has written nothing before.
+ * The journal then continues.
+ */
 async function refuses(trial: Trial, bad: Record<string, unknown>, code: ErrorCode): Promise<void> {
   const store = await trial.open();
   const id = newId();

@@ -4,10 +4,10 @@ import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, epoch, note, notes, seqsOf, textsOf } from "../notes.ts";
 import { all, refusal } from "../trial.ts";
 
-/** How many keys outlive the epoch that they were used in (AppendOptions). */
+/** How many keys survive an epoch (AppendOptions). */
 const KEYS_BEYOND = 256;
 
-/** A store may say when it wrote as well. */
+/** A store may also add when it wrote. */
 const numbersOf = ({ seq, last }: JournalAppended): JournalAppended => ({ seq, last });
 
 export const keys: readonly Case[] = [

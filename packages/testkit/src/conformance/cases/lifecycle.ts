@@ -105,7 +105,7 @@ export const lifecycle: readonly Case[] = [
       await journal.append(note("c"));
       await journal.close();
       const history = await all(store.history(id));
-      // A store may begin a segment where a writer was killed.
+      // A store may start a segment where a writer was killed.
       const kinds = kindsOf(history).filter((kind, i) => i === 0 || kind !== "segment");
       assert.deepEqual(kinds, [
         "segment",

@@ -4,7 +4,7 @@ import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, epoch, note, noteSummariser, notes, title } from "../notes.ts";
 import { steppingClock, type Trial } from "../trial.ts";
 
-/** All pages, one after the other. */
+/** All pages, in order. */
 async function pages(store: JournalStore, options: ListOptions = {}): Promise<Listed[]> {
   const found: Listed[] = [];
   for (let after: string | undefined; ; ) {
@@ -28,7 +28,7 @@ async function row(store: JournalStore, id: string): Promise<Listed> {
   return listed;
 }
 
-/** Sessions that were written one after the other, oldest first. */
+/** Sessions written one after the other, oldest first. */
 async function makeSessions(store: JournalStore, count: number): Promise<string[]> {
   const ids = countFrom(1, count).map(() => newId());
   for (const [i, id] of ids.entries()) {
@@ -38,12 +38,12 @@ async function makeSessions(store: JournalStore, count: number): Promise<string[
   return ids;
 }
 
-/** A second store on the same place, that has seen nothing yet. */
+/** A second store at the same place, which has seen nothing yet. */
 function cold(trial: Trial): Promise<JournalStore> {
   return trial.open({ summariser: noteSummariser });
 }
 
-/** A row with a member that has members: each note is one, of the value "there". */
+/** A row with a nested object: each note is a member with the value "there". */
 const tagSummariser: Summariser = {
   add(row, record) {
     const before = (row ?? { title: "", tags: {}, notes: 0 }) as {
@@ -105,7 +105,7 @@ export const listing: readonly Case[] = [
     const listed = await row(right, third!);
     assert.equal(listed.at, (await right.read(third!)).records.at(-1)!.at, "the time is the clock's all the same");
     assert.ok(Date.parse(listed.at) < today + HOUR_MS);
-    // Written to, and still open; a row whose journal goes on; closed.
+    // Written to and still open; a row whose journal has continued; closed.
     const { journal } = await right.open(first!);
     await check(third, second, first);
     await journal.append(note("a"));
@@ -116,7 +116,7 @@ export const listing: readonly Case[] = [
     await check(first, third, second);
     const [fourth] = await makeSessions(right, 1);
     await check(fourth, first, third, second);
-    // Once the clock has gone past all of that, it is right again.
+    // Correct again once the clock has passed all of that.
     clock.set(today + 24 * HOUR_MS);
     const later = await trial.open({ clock, summariser: noteSummariser });
     const [fifth] = await makeSessions(later, 1);

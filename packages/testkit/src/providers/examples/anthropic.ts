@@ -47,7 +47,9 @@ const third = answered(
   user({ ...result("toolu_3", "no such file"), is_error: true }),
 );
 
-/** Parallel calls, an image, steering, a server tool, redacted and interleaved thinking, an error, an answer, a prompt. */
+/**
+ * Parallel calls, an image, steering, a server tool, redacted and interleaved thinking, an error, an answer, a prompt.
+ */
 export const anthropicConversation: Request = answered(
   third,
   [{ type: "thinking", thinking: "Enough." }, text("The file is gone.")],
