@@ -3,7 +3,7 @@ import { type Add, isNonEmpty, isObject, type Json, judge, rowOf, type Violation
 
 type Rule = "acp-1" | "acp-2" | "acp-3" | "acp-4" | "acp-shape" | "acp-unicode";
 
-/** Agent Client Protocol, version 1: what makes the transcript of a session consistent. */
+/** Agent Client Protocol, version 1: the rules of a consistent session transcript. */
 export const acpRules: Record<Rule, string> = {
   "acp-1": "a tool call is opened once, and updates refer to one that was opened",
   "acp-2": "a call that is completed or failed stays so, and every call is at the end of its turn",
@@ -14,7 +14,7 @@ export const acpRules: Record<Rule, string> = {
 };
 
 export interface AcpOptions {
-  /** The transcript is cut where a turn still runs: its calls may be open. */
+  /** The transcript ends inside a running turn: its calls may be open. */
   readonly running?: boolean;
 }
 
@@ -42,11 +42,11 @@ const BLOCKS: Record<string, readonly string[]> = {
 };
 
 /**
- * Judges a transcript: prompts (`{ sessionId, prompt }`) and updates (`{ sessionId, update }`, or the update alone), in
+ * Checks a transcript: prompts (`{ sessionId, prompt }`) and updates (`{ sessionId, update }`, or the update alone), in
  * order.
  *
- * That calls end with their turn is not written in the protocol; a client that loads such a session would show them as
- * running for ever.
+ * The protocol does not say that calls end with their turn, but a client that loads such a session would show them as
+ * running forever.
  */
 export function validateAcp(transcript: unknown, options: AcpOptions = {}): Violation[] {
   return judge<Rule>((add) => {

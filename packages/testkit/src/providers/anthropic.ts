@@ -26,23 +26,23 @@ export const anthropicRules: Record<AnthropicRule, string> = {
 };
 
 export interface AnthropicOptions {
-  /** Models before Claude 4.6 continue an assistant message at the end. */
+  /** Models before Claude 4.6 continue a final assistant message. */
   readonly prefill?: boolean;
-  /** The last response had stop_reason `pause_turn`: it goes back as it is. */
+  /** The last response had stop_reason `pause_turn`: it goes back unchanged. */
   readonly paused?: boolean;
-  /** `present` for models that bind no signature to its prefix, or for signatures that this kit did not make. */
+  /** `present` for models that do not bind a signature to its prefix, or for signatures that this kit did not make. */
   readonly signatures?: "bound" | "present";
-  /** Claude Opus 4.8 and later take a message of role `system` directly after a user message. */
+  /** Claude Opus 4.8 and later accept a message of role `system` directly after a user message. */
   readonly systemMessages?: boolean;
-  /** The content of each response as it came: a running tool loop must send its thinking back complete. */
+  /** The original content of each response: a running tool loop must send its thinking back complete. */
   readonly responses?: readonly (readonly unknown[])[];
 }
 
 /**
- * Judges the messages of a request to the Messages API. `request` is the body, or its list of messages alone.
+ * Checks the messages of a request to the Messages API. `request` is the body, or just its list of messages.
  *
- * Stricter than the documentation in one place: it says that neighbours of one role are combined, but results that are
- * spread over two user messages, or a call whose result comes behind a second assistant message, are refused here.
+ * Stricter than the documentation in one point: it says that adjacent messages of one role are combined, but this
+ * rejects results spread over two user messages, and a call whose result comes after a second assistant message.
  */
 export function validateAnthropic(request: unknown, options: AnthropicOptions = {}): Violation[] {
   return judge<AnthropicRule>((add) => {
@@ -165,7 +165,7 @@ function checkServerCalls(placed: readonly PlacedMessage[], add: Add<AnthropicRu
   }
   const last = placed.findLastIndex(({ role }) => role === "assistant");
   for (const [id, { at, i, result }] of open) {
-    // A paused turn ends with its open call; one that waits for our tools is continued by their results.
+    // A paused turn ends with its open call; a turn that waits for our tools continues with their results.
     const resumes = i === last && (last === placed.length - 1 || hasClientCall(placed[last]));
     if (!resumes) add("anthropic-9", at, `${id} was found without a corresponding ${result} block`);
   }

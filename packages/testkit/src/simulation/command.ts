@@ -32,7 +32,7 @@ const { values } = parseArgs({
   },
 });
 
-/** A whole number of at least 1; anything else ends the command with 2. */
+/** A whole number of at least 1; anything else ends the command with code 2. */
 function wholeNumber(name: "states" | "seed" | "length"): number {
   const given = values[name];
   if (/^[1-9]\d{0,14}$/u.test(given)) return Number(given);

@@ -7,7 +7,7 @@ import type { SimulatedDisk } from "./simulated-disk.ts";
 import { type ExtremeName, extremeNames, extremes } from "./survival.ts";
 import type { PlannedAppend, PlannedRecord, Task, Workload } from "./workload.ts";
 
-/** The disk and what was promised, just before a step: everything that a crash there is judged by. */
+/** The disk and what was promised just before a step: everything needed to check a crash there. */
 export interface Moment {
   readonly step: Step | null;
   readonly label: string;
@@ -18,8 +18,8 @@ export interface Moment {
 }
 
 /**
- * Which of the states that a crash can leave: a named extreme or a seed for power cuts, the bytes written of a write in
- * flight for kills.
+ * Which of the states a crash can leave: for power cuts a named extreme or a seed, for kills the bytes written by a
+ * write in flight.
  */
 export type Choice = ExtremeName | number;
 
@@ -48,7 +48,7 @@ export async function recordMoments(
       label: step === null ? "the end" : `step ${step.index}: ${disk.label(step)}`,
       disk: disk.afterKill(),
       ledgers: runner.ledgers(),
-      // A copy, which `slice` of a Buffer is not: the writer uses its buffer again.
+      // A copy, unlike `slice` of a Buffer: the writer reuses its buffer.
       content: step?.content === undefined || !writing.has(step.operation) ? null : new Uint8Array(step.content),
     });
   };
@@ -75,8 +75,8 @@ export function ledgersAfter(moment: Moment, crash: Crash): Ledgers {
 }
 
 /**
- * The states worth trying at a moment: `wanted` of them, the extremes in turn and then seeds; all the same if nothing
- * is unsynced.
+ * The states worth trying at a moment: `wanted` of them, first the extremes, then seeds; just one if nothing is
+ * unsynced.
  */
 export function choicesFor(moment: Moment, crash: Crash, wanted: number, salt: number): readonly Choice[] {
   const random = seededRandom(mixSeeds(salt, moment.step?.index ?? 0x7fff_ffff));
@@ -129,7 +129,8 @@ export function recoveryWorkload(workload: Workload, ledgers: Ledgers, depth: nu
 }
 
 /**
- * Recovers from a crash and goes on. Returns what was wrong, and if `record` is set the moments of the recovery itself.
+ * Recovers from a crash and continues. Returns what was wrong, and, if `record` is set, the moments of the recovery
+ * itself.
  */
 export async function recover(
   open: StoreFactory,
@@ -145,7 +146,7 @@ export async function recover(
   return { problems: runner.problems, moments };
 }
 
-/** The run that all crashes of a seed are cut out of. */
+/** The run from which all crashes of a seed are taken. */
 export async function recordRun(
   open: StoreFactory,
   disk: SimulatedDisk,

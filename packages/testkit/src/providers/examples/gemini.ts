@@ -15,7 +15,7 @@ const response = (name: string, id?: string) => ({
 });
 
 /**
- * Parallel calls without ids, an image, steering as a turn of its own, a thought, calls with ids, an answer, a prompt.
+ * Parallel calls without ids, an image, steering as a separate turn, a thought, calls with ids, an answer, a prompt.
  */
 export const geminiConversation = {
   contents: [
