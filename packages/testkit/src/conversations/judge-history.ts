@@ -95,7 +95,7 @@ function queueFaults({ log, history, reading }: Evidence): Fault[] {
   for (const [id, records] of takes) {
     if (records.length > 1) faults.push(fault(`prompt ${id} was taken ${records.length} times`));
     const isWithdrawn = records[0]!["withdrawn"] === true;
-    if (!isWithdrawn && !messages.has(id)) faults.push(fault(`prompt ${id} was taken, and not delivered`));
+    if (!isWithdrawn && !messages.has(id)) faults.push(fault(`prompt ${id} was taken, but not delivered`));
     if (isWithdrawn && messages.has(id)) faults.push(fault(`prompt ${id} was withdrawn, and delivered`));
   }
   for (const { op } of log.ok("dequeue"))

@@ -40,7 +40,7 @@ function entryFaults({ log, history, reading }: Evidence): Fault[] {
       faults.push({ what: "lost", message: `message ${id} is in the journal, and not among the entries` });
       continue;
     }
-    if (at < before) faults.push({ what: "order", message: `entry ${id} stands too far in front` });
+    if (at < before) faults.push({ what: "order", message: `entry ${id} comes too early` });
     before = Math.max(before, at);
   }
   const known = new Set([...history.map(({ id }) => id), ...tried]);

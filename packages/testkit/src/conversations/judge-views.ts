@@ -45,7 +45,7 @@ function nextFaults({ log, voice, reading }: Evidence): Fault[] {
   const steps = stepsBefore(log, Number.POSITIVE_INFINITY);
   const faults: Fault[] = [];
   const prompted = voice.judge([...messages, voice.user("and now?")], steps);
-  if (prompted.length > 0) faults.push({ what: "refused", message: `with a prompt behind it: ${told(prompted)}` });
+  if (prompted.length > 0) faults.push({ what: "refused", message: `with a prompt after it: ${told(prompted)}` });
   // If text was streamed after an answer, or the application said that the answer was not final, `resumeTurn` asks the
   // model to continue, as it does after an answer alone.
   const isOpenEnded =

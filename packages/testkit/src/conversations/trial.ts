@@ -102,7 +102,7 @@ export class ConversationTrial {
     if (event.e === "opened") {
       this.#session = event.session;
       if (this.#shown !== null && event.shown !== this.#shown)
-        this.#fault("conduct", `a reader was shown ${this.#shown}, and the next writer ${event.shown}`);
+        this.#fault("conduct", `a reader saw ${this.#shown}, but the next writer ${event.shown}`);
       this.#shown = null;
     }
     if (event.e !== "no") return;

@@ -110,7 +110,7 @@ export class Trial {
     this.#healed(first.recovery);
     this.#undamaged(first.recovery);
     await this.#judge(await viewOf(this.#store.history(this.#session)));
-    if (this.#settled.found.length !== before) this.#fault("conduct", "healing showed more than reading did");
+    if (this.#settled.found.length !== before) this.#fault("conduct", "repair showed more than reading did");
     this.log.nextLife();
     const attempt: Attempt = { id: this.log.nextId, kind: "append", parts: 2, chars: 400 };
     const answer = await attemptAppend(first.journal, attempt, (event) => this.log.hear(event));

@@ -113,8 +113,8 @@ export class Victim<E extends { readonly e: string } = LabEvent> implements Asyn
       if (wanted(event)) resolve(event);
     });
     const what = kinds.join(" or ");
-    const silence = setTimeout(() => reject(this.#complaint(`said no ${what} in ${SILENCE_MS} ms`)), SILENCE_MS);
-    this.died.then(() => reject(this.#complaint(`died before it said ${what}`)), reject);
+    const silence = setTimeout(() => reject(this.#complaint(`reported no ${what} in ${SILENCE_MS} ms`)), SILENCE_MS);
+    this.died.then(() => reject(this.#complaint(`died before it reported ${what}`)), reject);
     try {
       return await promise;
     } finally {

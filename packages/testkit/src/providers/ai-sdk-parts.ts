@@ -71,7 +71,7 @@ export function checkMessages(messages: readonly SdkMessage[], systemMessages: b
     }
     const allowed = rowOf(PARTS, role);
     if (allowed === undefined) {
-      add("ai-sdk-shape", `${at}.role`, `${JSON.stringify(message["role"])} is no role`);
+      add("ai-sdk-shape", `${at}.role`, `${JSON.stringify(message["role"])} is not a role`);
       continue;
     }
     if (!Array.isArray(content) && (role === "tool" || typeof content !== "string")) {
@@ -87,7 +87,7 @@ export function checkMessages(messages: readonly SdkMessage[], systemMessages: b
 function checkPart({ at, type, part }: SdkPart, add: Add<AiSdkRule>): void {
   if (type === "text") {
     if (typeof part["text"] !== "string") add("ai-sdk-shape", `${at}.text`, "a string");
-    else if (part["text"].trim() === "") add("ai-sdk-2", at, "text is empty or white space only");
+    else if (part["text"].trim() === "") add("ai-sdk-2", at, "text is empty or only white space");
   } else if (type === "reasoning" && typeof part["text"] !== "string") add("ai-sdk-shape", `${at}.text`, "a string");
   else if (type === "tool-call" || type === "tool-result") {
     if (!isNonEmpty(part["toolCallId"])) add("ai-sdk-shape", `${at}.toolCallId`, "a string");

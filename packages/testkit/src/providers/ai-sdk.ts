@@ -7,7 +7,7 @@ import { type Add, type Json, judge, listOf, type Violation } from "./violation.
 export const aiSdkRules: Record<AiSdkRule, string> = {
   "ai-sdk-1": "a call has its result before the next user message and before the end (MissingToolResultsError)",
   "ai-sdk-2":
-    "what the SDK lets pass and a provider refuses: orphans, doubles, wrong places, repeated ids, empties, ends",
+    "what the SDK accepts and a provider rejects: orphans, duplicates, wrong positions, repeated ids, empty parts, ends",
   "ai-sdk-3": "an approval response has its request, and the request has its call",
   "ai-sdk-shape": "messages and parts are those of modelMessageSchema",
   "ai-sdk-unicode": "well-formed Unicode without NUL, in texts and in names of members",
@@ -100,7 +100,7 @@ function checkCalls(messages: readonly SdkMessage[], options: AiSdkOptions, add:
       } else if (role === "tool" && type === "tool-result") {
         const call = open.get(id);
         if (call === undefined) add("ai-sdk-2", place, `no open call ${id}: the result is orphaned or a second one`);
-        else if (call.between) add("ai-sdk-2", place, `${call.between} stands between the call and its result`);
+        else if (call.between) add("ai-sdk-2", place, `${call.between} comes between the call and its result`);
         if (call && call.name !== part["toolName"]) add("ai-sdk-2", place, `the call's tool is ${call.name}`);
         open.delete(id);
       }
@@ -132,7 +132,7 @@ function checkProviderCalls(messages: readonly SdkMessage[], add: Add<AiSdkRule>
   const goesOn = messages.slice(last + 1).some(({ role }) => role === "user" || role === "system");
   for (const [id, { at, i }] of open) {
     if (i !== last || goesOn)
-      add("ai-sdk-2", at, `the provider's call ${id} has no result, and the conversation goes on`);
+      add("ai-sdk-2", at, `the provider's call ${id} has no result, and the conversation continues`);
   }
 }
 

@@ -214,7 +214,7 @@ function checkToolResult(block: Json, at: string, add: Add<AnthropicRule>): void
   for (const [k, value] of content.entries()) {
     const inner = placeBlock(value, `${at}.content.${k}`);
     if (!RESULT_BLOCKS.includes(inner.type)) {
-      add("anthropic-shape", inner.at, `a tool_result holds no block of type ${JSON.stringify(inner.block["type"])}`);
+      add("anthropic-shape", inner.at, `a tool_result has no block of type ${JSON.stringify(inner.block["type"])}`);
     } else if (failed === true && inner.type !== "text") {
       add("anthropic-shape", inner.at, "all content must be type text if is_error is true");
     } else checkBlock(inner, "user", add);

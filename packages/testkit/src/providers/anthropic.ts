@@ -16,11 +16,11 @@ export const anthropicRules: Record<AnthropicRule, string> = {
   "anthropic-2": "in that message the results come first",
   "anthropic-3": "a tool_result answers a tool_use of the message before it, and each is answered once",
   "anthropic-4": "call ids are unique in the conversation",
-  "anthropic-5": "text is neither empty nor white space only, and no content is empty",
+  "anthropic-5": "text is neither empty nor only white space, and no content is empty",
   "anthropic-6": "the first message is the user's",
   "anthropic-7": "thinking goes back unmodified, with a signature that fits everything before it",
   "anthropic-8": "the conversation ends with a user message",
-  "anthropic-9": "a server tool's call has its result before the conversation goes on, and it is not ours to answer",
+  "anthropic-9": "a server tool's call has its result before the conversation continues, and is not ours to answer",
   "anthropic-shape": "roles, block types and fields are those of the API",
   "anthropic-unicode": "well-formed Unicode without NUL, in texts and in names of members",
 };
@@ -71,7 +71,7 @@ function checkEnds(placed: readonly PlacedMessage[], options: AnthropicOptions, 
   if (first && first.role !== "user") add("anthropic-6", first.at, "first message must use the user role");
   for (const [i, { at, role }] of placed.entries()) {
     if (role === "system" && placed[i - 1]?.role !== "user") {
-      add("anthropic-shape", at, "a system message stands directly after a user message");
+      add("anthropic-shape", at, "a system message must come directly after a user message");
     }
   }
   const last = placed.at(-1);
@@ -128,7 +128,7 @@ function checkResults(
       continue;
     }
     const id = block["tool_use_id"];
-    if (other) add("anthropic-2", at, "a tool_result stands behind other content of its message");
+    if (other) add("anthropic-2", at, "a tool_result comes after other content of its message");
     if (servers.has(id)) add("anthropic-9", at, `${id} is a server tool's call: not ours to answer`);
     else if (!calls.has(id)) add("anthropic-3", at, `unexpected tool_use_id ${id}: no such call in the message before`);
     else if (answered.has(id)) add("anthropic-3", at, `${id} has more than one result`);

@@ -11,7 +11,7 @@ export const geminiRules: Record<Rule, string> = {
   "gemini-3":
     "thought signatures go back in the part they came in; each step of the current turn has one on its first call",
   "gemini-4": "the conversation ends with a user turn or a function response turn",
-  "gemini-5": "a response has its call's id; where there are no ids, responses stand in the order of the calls",
+  "gemini-5": "a response has its call's id; where there are no ids, responses come in the order of the calls",
   "gemini-shape": "roles and parts are those of the API, and none is empty",
   "gemini-unicode": "well-formed Unicode without NUL, in texts and in names of members",
 };

@@ -146,11 +146,7 @@ function checkContent(message: Json, at: string, add: Add<Rule>): void {
     for (const [j, part] of content.entries()) {
       const type = isObject(part) ? part["type"] : undefined;
       if (!allowed.includes(String(type))) {
-        add(
-          "openai-chat-shape",
-          `${at}.content.${j}`,
-          `a ${role} message holds no part of type ${JSON.stringify(type)}`,
-        );
+        add("openai-chat-shape", `${at}.content.${j}`, `a ${role} message has no part of type ${JSON.stringify(type)}`);
       } else if (type === "text" && isObject(part) && typeof part["text"] !== "string") {
         add("openai-chat-shape", `${at}.content.${j}.text`, "text is a string");
       }

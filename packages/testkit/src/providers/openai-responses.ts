@@ -15,13 +15,13 @@ type Rule =
 
 /** Responses, `POST /v1/responses`. Numbers as in the project's list of provider rules. */
 export const openaiResponsesRules: Record<Rule, string> = {
-  "openai-responses-1": "a function or custom call has its output behind it, an output has its call, each once",
+  "openai-responses-1": "a function or custom call has its output after it, an output has its call, each once",
   "openai-responses-2": "reasoning is followed by the item that it led to, and that item is preceded by its reasoning",
   "openai-responses-3":
     "with store: false there are full items only, and reasoning carries its encrypted content unchanged",
   "openai-responses-4": "computer, shell and patch calls have outputs of their own kind, and approvals their requests",
   "openai-responses-ids": "item ids are unique and of their type's prefix; call ids are unique and not too long",
-  "openai-responses-order": "nothing stands between the items of one response, or between its calls and their outputs",
+  "openai-responses-order": "nothing comes between the items of one response, or between its calls and their outputs",
   "openai-responses-shape": "items, roles, content and names are those of the API",
   "openai-responses-unicode": "well-formed Unicode without NUL, in texts and in names of members",
 };
@@ -164,7 +164,7 @@ function isInputPart(part: unknown): boolean {
 function checkMessage(item: Json, at: string, add: Add<Rule>): void {
   const role = item["role"];
   if (!["user", "assistant", "system", "developer"].includes(String(role))) {
-    add("openai-responses-shape", `${at}.role`, `${JSON.stringify(role)} is no role`);
+    add("openai-responses-shape", `${at}.role`, `${JSON.stringify(role)} is not a role`);
   }
   const content = item["content"];
   if (typeof content === "string") return;
@@ -176,7 +176,7 @@ function checkMessage(item: Json, at: string, add: Add<Rule>): void {
     const type = isObject(part) ? part["type"] : undefined;
     const fits = role === "assistant" ? type === "output_text" || type === "refusal" : isInputPart(part);
     if (!fits)
-      add("openai-responses-shape", `${at}.content.${j}`, `${JSON.stringify(type)} is no part of a ${role} message`);
+      add("openai-responses-shape", `${at}.content.${j}`, `${JSON.stringify(type)} is not a part of a ${role} message`);
   }
 }
 
@@ -202,8 +202,7 @@ function checkPairs(items: readonly Json[], add: Add<Rule>): void {
     if (kind) {
       const call = open.get(`${type} ${id}`);
       if (call === undefined) add(kind.rule, at, `no open tool call found for ${type} with call_id ${id}`);
-      else if (call.message)
-        add("openai-responses-order", at, `${call.message} stands between the call and its output`);
+      else if (call.message) add("openai-responses-order", at, `${call.message} comes between the call and its output`);
       open.delete(`${type} ${id}`);
     } else if (type === "message" && item["role"] !== "assistant") {
       for (const call of open.values()) call.message ??= at;
@@ -309,7 +308,7 @@ function checkTogether(items: readonly Json[], places: ReadonlyMap<unknown, Plac
     if (type.endsWith("_output")) open.delete(item["call_id"]);
     if (place) {
       if (place.response === current && message) {
-        add("openai-responses-order", at, `${message} stands between the items of one response`);
+        add("openai-responses-order", at, `${message} comes between the items of one response`);
       }
       for (const [callId, response] of open) {
         if (response === place.response) continue;

@@ -58,12 +58,12 @@ export class Book {
   failed(what: string, error: unknown, expected = false): void {
     if (!isHoldfastError(error)) {
       const words = error instanceof Error ? (error.stack ?? error.message) : String(error);
-      this.problems.push(`${what} failed with no HoldfastError: ${words}`);
+      this.problems.push(`${what} failed with an error that is not a HoldfastError: ${words}`);
       return;
     }
     // Nobody else is there, and each call knows whether its session exists: only the disk can have failed.
     const lie = (["SESSION_BUSY", "SESSION_NOT_FOUND", "SESSION_EXISTS"] as const).some((code) => code === error.code);
-    if (lie) this.problems.push(`${what} failed with the wrong words: ${error.code}: ${error.message}`);
+    if (lie) this.problems.push(`${what} failed with the wrong error: ${error.code}: ${error.message}`);
     else if (this.faults === "none" && !expected) {
       this.problems.push(`${what} failed without a fault: ${error.code}: ${error.message}`);
     }
