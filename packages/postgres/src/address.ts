@@ -46,14 +46,14 @@ export async function resolveAddress(
 async function addService(url: URL, name: string, env: Readonly<Record<string, string | undefined>>): Promise<void> {
   const settings = await readService(name, env);
   if (!settings) throw invalid(`service "${name.slice(0, 80)}" not found in ${serviceFiles(env).join(", ")}`);
-  const stands: Readonly<Record<string, boolean>> = {
+  const isInAddress: Readonly<Record<string, boolean>> = {
     host: url.hostname !== "",
     port: url.port !== "",
     user: url.username !== "",
     password: url.password !== "",
   };
   for (const [key, value] of settings) {
-    if (OF_SERVICE.has(key) || stands[key] || url.searchParams.has(key)) continue;
+    if (OF_SERVICE.has(key) || isInAddress[key] || url.searchParams.has(key)) continue;
     url.searchParams.set(key, value);
   }
   const database = settings.get("dbname");

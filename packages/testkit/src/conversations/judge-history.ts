@@ -35,7 +35,7 @@ export function historyFaults(evidence: Evidence): Fault[] {
   for (const { op } of said) for (const [id, message] of messagesOf(op)) known.set(id, message);
   for (const [id, records] of byId) {
     if (records.some(({ seq }, n) => n > 0 && !isDropped(history, id, seq)))
-      faults.push({ what: "twice", message: `message ${id} stands at ${records.map(({ seq }) => seq)}` });
+      faults.push({ what: "twice", message: `message ${id} is at ${records.map(({ seq }) => seq)}` });
     const message = known.get(id);
     if (!message) faults.push({ what: "invented", message: `nobody recorded message ${id}` });
     else if (canonical(message) !== canonical(records[0]!["message"]))
@@ -62,7 +62,7 @@ function orderFaults(said: readonly Tried<Said>[], byId: ReadonlyMap<string, rea
     const seq = seqOf(later);
     if (seq === undefined || said.some((one) => one !== later && one.op.id === later.op.id)) continue;
     const before = said.find((one) => one.answer === "ok" && one.answeredAt < later.at && (seqOf(one) ?? 0) > seq);
-    if (before) faults.push({ what: "order", message: `message ${later.op.id} stands before ${before.op.id}` });
+    if (before) faults.push({ what: "order", message: `message ${later.op.id} is before ${before.op.id}` });
   }
   return faults;
 }

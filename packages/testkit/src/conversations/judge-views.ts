@@ -53,7 +53,7 @@ function nextFaults({ log, voice, reading }: Evidence): Fault[] {
   const isAnswered = interruption?.answered || (isOpenEnded && isModels(messages.at(-1)));
   if (interruption && !isAnswered && messages.length > 0) {
     const asIs = voice.judge(messages, steps);
-    if (asIs.length > 0) faults.push({ what: "refused", message: `as it stands: ${told(asIs)}` });
+    if (asIs.length > 0) faults.push({ what: "refused", message: `as it is: ${told(asIs)}` });
   }
   return faults;
 }

@@ -95,7 +95,7 @@ async function takeDown(path: string): Promise<void> {
   mounted.splice(mounted.indexOf(path), 1);
 }
 
-/** Lazily: whoever still uses it keeps it until they end. The loop device goes with the mount. */
+/** Lazily: processes that still use it keep it until they end. The loop device goes with the mount. */
 function forceDown(path: string): void {
   execFileSync("umount", ["-l", path], { stdio: "ignore" });
 }

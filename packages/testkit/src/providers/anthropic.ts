@@ -158,7 +158,7 @@ function checkServerCalls(placed: readonly PlacedMessage[], add: Add<AnthropicRu
         const call = open.get(block["tool_use_id"]);
         if (call === undefined)
           add("anthropic-9", at, `no open server call ${block["tool_use_id"]} before this result`);
-        else if (call.result !== type) add("anthropic-9", at, `the call before wants a ${call.result}, found ${type}`);
+        else if (call.result !== type) add("anthropic-9", at, `the call before needs a ${call.result}, found ${type}`);
         open.delete(block["tool_use_id"]);
       }
     }

@@ -203,7 +203,7 @@ function checkMatch(calls: readonly Json[], responses: readonly Json[], at: stri
     if (call === undefined)
       add("gemini-5", at, `the response of ${response["name"]} matches no call by its id (${id})`);
     else if (call["name"] !== response["name"]) {
-      add("gemini-5", at, `the response of ${response["name"]} stands for a call of ${call["name"]}`);
+      add("gemini-5", at, `the response of ${response["name"]} answers a call of ${call["name"]}`);
     }
   }
 }

@@ -39,7 +39,7 @@ export const brokenDeleting: readonly BrokenStore[] = [
     })),
   },
   {
-    name: "deletes what is not there without a word",
+    name: "deletes a missing session silently",
     open: stores((store) => ({
       async delete(id) {
         if (await store.has(id)) await store.delete(id);

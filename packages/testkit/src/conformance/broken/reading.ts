@@ -30,7 +30,7 @@ export const brokenReading: readonly BrokenStore[] = [
     })),
   },
   {
-    name: "creates a session anew where there is one",
+    name: "creates a session again where there is one",
     open: stores((store, memory) => ({
       async create(id, ...rest) {
         memory.leases.delete(id);
@@ -100,7 +100,7 @@ export const brokenReading: readonly BrokenStore[] = [
     open: stores((store) => ({ history: (id) => store.history(id) })),
   },
   {
-    name: "goes on with the history for ever",
+    name: "never ends the history",
     open: stores((store) => ({ history: (id, from = 1) => store.follow(id, { after: from - 1 }) })),
   },
   {
