@@ -181,6 +181,8 @@ function inOrder(wanted: Words, words: Words, places: Places): Match {
     strict = step(wanted, strict, word, isOption || isBehindOption, places);
     loose = step(wanted, loose, word, hadOption, places);
     isBehindOption = isOption;
+    // No way to read it is left; `loose` has all that `strict` has.
+    if (loose.size === 0) break;
   }
   if (strict.has(wanted.length)) return "yes";
   return loose.has(wanted.length) || isRenamed ? "maybe" : "no";
