@@ -1,3 +1,4 @@
+import { lstatSync } from "node:fs";
 import { resolve } from "node:path";
 import { homeFolder } from "../home.ts";
 import { onDisk } from "../store/address.ts";
@@ -51,6 +52,8 @@ export interface Circumstances {
   readonly home?: string;
   /** Of this machine, unless told. */
   readonly platform?: string;
+  /** Whether a file has a second name elsewhere (a hard link); by the file system, unless told. */
+  readonly hasOtherName?: (path: string) => boolean;
   /** Where a path leads; that of the file system, unless told. */
   readonly realPath?: (cwd: string, path: string) => string;
 }
@@ -162,7 +165,12 @@ class Judged {
     this.path = leadsTo(real, cwd, path);
     const printed = outputs === undefined ? null : leadsTo(real, cwd, outputs);
     const isReading = name === "read" || name === "search" || name === "list";
-    this.isOwnOutput = isReading && printed !== null && this.path !== null && isInside(printed, this.path);
+    this.isOwnOutput =
+      isReading &&
+      printed !== null &&
+      this.path !== null &&
+      isInside(printed, this.path) &&
+      !(options.hasOtherName ?? hasOtherName)(this.path);
     if (this.isOwnOutput) return;
     const isWriting = name === "write" || name === "edit";
     const place = placeOf(store);
@@ -171,14 +179,27 @@ class Judged {
       own === null ? [] : [own, leadsTo(real, cwd, own) ?? own],
     );
     const guarded = (one: string): boolean => {
+      if (isSecret(one) || (isWriting && isRunLater(one))) return true;
       const names = foldedNames(one);
-      return isSecret(one) || stores.some((place) => isOfStore(names, place)) || (isWriting && isRunLater(one));
+      return stores.some((place) => isOfStore(names, place));
     };
     this.isGuarded = [this.given, ...(this.path === null ? [] : [this.path])].some(guarded);
   }
 
   get isInside(): boolean {
     return this.path !== null && isInside(this.places.cwd, this.path);
+  }
+}
+
+/** Somebody who prepares a store can put a second name of another file of this user among the outputs. */
+function hasOtherName(path: string): boolean {
+  try {
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    return found?.isFile() === true && found.nlink > 1;
+  } catch (error) {
+    // Nobody can look at it: then it is not known to be an output.
+    if (error instanceof Error) return true;
+    throw error;
   }
 }
 

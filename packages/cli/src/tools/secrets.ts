@@ -35,9 +35,12 @@ const OF_GIT: ReadonlySet<string> = new Set(["config", "config.worktree", "crede
 
 /** No file system has a longer name, and to look for copies in it would cost more than its length. */
 const NAME_CHARS_MAX = 1000;
+/** Nor does any system take a longer path. */
+const PATH_CHARS_MAX = 40_000;
 
 /** Whether a file or a folder, by its name alone, is likely to hold what is nobody else's business, or a copy of it. Asking once too often does less harm than once too little. */
 export function isSecret(path: string): boolean {
+  if (path.length > PATH_CHARS_MAX) return true;
   const names = foldedNames(path);
   const last = names.at(-1) ?? "";
   // Where processes show what they have, their variables among it.
