@@ -12,9 +12,9 @@ export interface Failure {
 
 export function failureIn(prompt: string): { readonly failure: Failure; readonly task: string } | null {
   const { said, task } = partsOf(prompt);
-  const found = /^(?:fail\s*:\s*([^,\n]+)|(hang(?:\s+after\s+\d+\s+words?)?))$/i.exec(said);
+  const found = /^(?:fail\s*:([^,\n]+)|(hang(?:\s+after\s+\d+\s+words?)?))$/i.exec(said);
   if (!found) return null;
-  const what = (found[1] ?? found[2]!).toLowerCase();
+  const what = (found[1] ?? found[2]!).trim().toLowerCase();
   const kind = kindOf(what);
   if (!kind) return null;
   const words = Number(/after\s+(\d+)/.exec(what)?.[1] ?? (kind === "cut" || kind === "error" ? 3 : 0));
