@@ -23,7 +23,11 @@ const judge = (name: string, input: unknown): string =>
       cwd: "/work",
       home: "/home/me",
       store: "/home/me/store",
-      policy: { allow: ["read(src/**)", "shell(git *)", "shell"], ask: [], deny: ["shell(git push)", "read(**/zz/**)"] },
+      policy: {
+        allow: ["read(src/**)", "shell(git *)", "shell"],
+        ask: [],
+        deny: ["shell(git push)", "read(**/zz/**)"],
+      },
       platform: "linux",
     },
   ).verdict;

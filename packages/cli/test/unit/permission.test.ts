@@ -39,22 +39,17 @@ const verdict = (...of: Parameters<typeof judge>): string => judge(...of).verdic
 const shell = (command: string, policy: Partial<Policy>): string => verdict("shell", { command }, policy);
 
 describe("white space that sh does not skip is part of a word", () => {
-  test.each([
-    "\u00a0./run",
-    "./run\u00a0",
-    "./run\u2028",
-    "\ufeff./run",
-    "./run\r",
-    "\f./run",
-    "./run\\ ",
-  ])("%j is not the allowed command", (command) => {
-    expect(shell(command, { allow: ["shell(./run)"] })).toBe("ask");
-    expect(shell(command, { allow: ["shell(=./run)"] })).toBe("ask");
-    expect(shell(command, { allow: [judge("shell", { command }).suggestion] }), "but its own rule allows it").toBe(
-      "allow",
-    );
-    expect(shell("./run", { allow: [judge("shell", { command }).suggestion] })).toBe("ask");
-  });
+  test.each(["\u00a0./run", "./run\u00a0", "./run\u2028", "\ufeff./run", "./run\r", "\f./run", "./run\\ "])(
+    "%j is not the allowed command",
+    (command) => {
+      expect(shell(command, { allow: ["shell(./run)"] })).toBe("ask");
+      expect(shell(command, { allow: ["shell(=./run)"] })).toBe("ask");
+      expect(shell(command, { allow: [judge("shell", { command }).suggestion] }), "but its own rule allows it").toBe(
+        "allow",
+      );
+      expect(shell("./run", { allow: [judge("shell", { command }).suggestion] })).toBe("ask");
+    },
+  );
 
   test("blanks that it skips are not", () => {
     for (const command of [" ./run", "./run\n", "\t./run \n "])
