@@ -5,6 +5,7 @@ import { CommandError, EXIT } from "../exit.ts";
 import { withFamilies } from "../store/children.ts";
 import { placeOf } from "../store/session-id.ts";
 import { forEach, idsFor } from "../store/several.ts";
+import { jsonText } from "../terminal/json.ts";
 import { progressOn } from "../terminal/progress.ts";
 
 interface Options {
@@ -71,7 +72,7 @@ async function copy(from: string, to: string, given: readonly string[], options:
         onProgress: (records) => progress.show(done + records, words),
       });
       progress.clear();
-      process.stdout.write(options.json ? `${JSON.stringify(found)}\n` : `${wordsOf(found).join("\n")}\n`);
+      process.stdout.write(options.json ? `${jsonText(found)}\n` : `${wordsOf(found).join("\n")}\n`);
       if (found.kept) process.exitCode = found.kept === "damaged" ? EXIT.failed : EXIT.busy;
     } finally {
       progress.clear();

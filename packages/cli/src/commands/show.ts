@@ -5,6 +5,7 @@ import { interruptionLines } from "../store/interruption-words.ts";
 import { withStore } from "../store/open.ts";
 import { listedTitle, resolveId } from "../store/session-id.ts";
 import { paintFor } from "../terminal/colour.ts";
+import { jsonText } from "../terminal/json.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { transcriptLines } from "../terminal/transcript.ts";
 import { titleOf } from "../transcript/title.ts";
@@ -43,7 +44,7 @@ export function register(program: Command): void {
         const items = itemsOf(reading, children ? { children } : {});
         const usage = together([usedBy(reading), ...((await readable(usageBelow(store, id)))?.values() ?? [])]);
         if (json) {
-          process.stdout.write(`${JSON.stringify({ ...aboutOf(reading), usage, ownUsage: usedBy(reading), items })}\n`);
+          process.stdout.write(`${jsonText({ ...aboutOf(reading), usage, ownUsage: usedBy(reading), items })}\n`);
           return;
         }
         const paint = paintFor(process.stdout);

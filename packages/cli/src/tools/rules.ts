@@ -1,5 +1,6 @@
 import { sep } from "node:path";
 import { patternCommands } from "./command-rules.ts";
+import { trimmedLine } from "./shell-words.ts";
 import { isJoinedBy } from "./wildcard.ts";
 
 /**
@@ -29,7 +30,8 @@ export function parseRule(text: string): Rule | null {
   if (isLiteral) return { text, tool, pattern: pattern.slice(1), isExact: true, isLiteral, commands };
   if (tool === "shell" && pattern.includes("*") && commands.length !== 1) return null;
   if (PATH_TOOLS.has(tool) && pathPattern(pattern, "/", "/") === null) return null;
-  return { text, tool, pattern: pattern.trim(), isExact: !pattern.includes("*"), commands };
+  const trimmed = tool === "shell" ? trimmedLine(pattern) : pattern.trim();
+  return { text, tool, pattern: trimmed, isExact: !pattern.includes("*"), commands };
 }
 
 export const PATH_TOOLS: ReadonlySet<string> = new Set(["read", "write", "edit", "list", "search"]);

@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { openStore, type Store } from "holdfast";
+import { newId, openStore, type Store } from "holdfast";
 import { expect, test } from "vitest";
 import { place } from "../place.ts";
 import { nestedText, putSession, turnBodies } from "../raw-session.ts";
@@ -40,7 +40,7 @@ for (const [name, addressOf] of Object.entries(addresses)) {
     if (name === "a folder") {
       putSession(join(here.path, "store"), turnBodies({ prompt: nestedText(200_000) }));
       putSession(join(here.path, "store"), turnBodies({ end: ',"summary":5' }));
-      mkdirSync(join(here.path, "store", "sessions", ids[0]!.replace(/.$/, "0"), "000001.jsonl"), { recursive: true });
+      mkdirSync(join(here.path, "store", "sessions", newId(), "000001.jsonl"), { recursive: true });
     }
     const spoil = (i: number): void => {
       if (name !== "a folder" || i % 5 !== 0) return;
