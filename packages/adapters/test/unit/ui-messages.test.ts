@@ -409,3 +409,18 @@ test("parts that are not what they should be are left out, and the rest is shown
     { type: "steering-message", id: expect.any(String), parts: [{ type: "text", text: "Go on." }] },
   ]);
 });
+
+test("a text keeps its citations, and what has none gets none", () => {
+  const citations = [{ type: "url", url: "https://example.com", title: "Example" }];
+  const parts = [
+    { type: "text", text: "It is so.", citations },
+    { type: "text", text: "Plainly." },
+    { type: "reasoning", text: "Hm." },
+  ] as unknown as UIMessage["parts"];
+  const ends = uiChunks({ id: "m", role: "assistant", parts }).filter(({ type }) => type.endsWith("-end"));
+  expect(ends).toEqual([
+    { type: "text-end", id: "m.0", citations },
+    { type: "text-end", id: "m.1" },
+    { type: "reasoning-end", id: "m.2" },
+  ]);
+});

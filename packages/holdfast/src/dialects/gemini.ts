@@ -31,7 +31,7 @@ export interface GeminiContent {
 /** What the API takes in the place of a signature that is not there any more (ai.google.dev, "Thought signatures"). */
 const NO_SIGNATURE = "skip_thought_signature_validator";
 
-const MANNER = { speaks, needsIds: false, idsUniqueIn: "section", together: () => true, pauses: false } as const;
+const MANNER = { speaks, needsIds: false, idsUniqueIn: "exchange", together: () => true, pauses: false } as const;
 
 export const gemini: Dialect<GeminiContent> = {
   name: "gemini",

@@ -66,6 +66,11 @@ describe("openai-responses: arrange", () => {
     expect(validateOpenaiResponses(view)).toEqual([]);
   });
 
+  test("reasoning at the end of a response does not lead to an item of the next one (R4)", () => {
+    const view = shown([user("go"), [said(1), reasoning(1)], call("a"), output("a"), said(2)]);
+    expect(view).toEqual([user("go"), said(1), call("a"), output("a"), said(2)]);
+  });
+
   test("reasoning whose follower is a repeated item is left out: the id that it must be followed by is taken", () => {
     const view = shown([user("go"), said(1), user("on"), [reasoning(1), said(1), said(2)]]);
     expect(view).toEqual([user("go"), said(1), user("on"), loose(said(1)), loose(said(2))]);

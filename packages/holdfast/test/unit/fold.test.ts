@@ -515,3 +515,16 @@ test("a dialect that is not known is named, and one that was given along is used
   expect(given.attributes.dialect).toBe("own");
   expect(given.items).toHaveLength(1);
 });
+
+test("P9: an epoch whose attributes are lost is read in the dialect that its checkpoint names", () => {
+  const conversation = new Conversation((name) => (name === "openai-chat" ? openaiChat : null));
+  const checkpoint = {
+    ...{ dialect: "openai-chat", intents: false, turns: 1, started: [], queue: [], notes: {} },
+    ...{ usage: {}, usageByTurn: [] as [number, object][] },
+  };
+  const at = "2026-11-16T00:00:00.000Z";
+  conversation.add({ kind: "epoch", seq: 2, at, reason: "compaction", carried: 1, checkpoint });
+  conversation.add({ kind: "message", seq: 4, at, id: "m", turn: 1, step: "m", message: user("go"), carried: true });
+  expect(conversation.dialect.name).toBe("openai-chat");
+  expect(conversation.items.map(({ entry }) => entry.id)).toEqual(["m"]);
+});

@@ -460,3 +460,18 @@ test("P9: a damaged catalogue is made again, once, and lists are right meanwhile
     expect(reads, `${name}: and not again`).toBe(name === "a folder" ? 3 : 0);
   }
 });
+
+test("P9: a session that becomes unreadable while the store is open is marked in the next list", async () => {
+  using here = place();
+  await using store = await openStore(here.path);
+  const ids = [await goodSession(store, "one"), await goodSession(store, "two")];
+  for (let look = 0; look < 2; look++) expect(idsOf((await store.list()).sessions)).toEqual([ids[1], ids[0]]);
+  const segment = join(here.path, "sessions", ids[0]!, "000001.jsonl");
+  rmSync(segment);
+  mkdirSync(segment);
+  const { sessions } = await store.list();
+  expect(sessions.map(({ id, unreadable }) => [id, unreadable?.code])).toEqual([
+    [ids[1], undefined],
+    [ids[0], "PATH_UNSAFE"],
+  ]);
+});

@@ -103,6 +103,30 @@ test("others are known, also when their POSIX lock is lost, until they close", (
   first.close();
 });
 
+test("a process of an earlier boot does not live on in one that has its number and its start by chance", (context) => {
+  if (process.platform !== "linux") context.skip("not run: reads /proc");
+  using here = place();
+  const folder = locksIn(here.path);
+  const flags = join(folder, "flags");
+  const boot = readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim();
+  const first = FlagLock.open(nodeDisk, folder);
+  const slot = readFileSync(flags, "latin1");
+  expect(slot).toContain(`"boot":"${boot}"`);
+  first.close();
+  // As it stood when the power was cut, and the parent process of this one had the slot.
+  const start = readFileSync(`/proc/${process.ppid}/stat`, "latin1").split(") ")[1]!.split(" ")[19]!;
+  const ofParent = slot.replace(/"pid":\d+/, `"pid":${process.ppid}`).replace(/"start":"\d+"/, `"start":"${start}"`);
+  const second = (of: string): boolean => {
+    writeFileSync(flags, of, "latin1");
+    const lock = FlagLock.open(nodeDisk, folder);
+    const isShared = lock.use("alone", () => lock.isShared());
+    lock.close();
+    return isShared;
+  };
+  expect(second(ofParent)).toBe(true);
+  expect(second(ofParent.replace(boot, boot.replace(/[0-9a-f]/g, "0")))).toBe(false);
+});
+
 test("once closed it makes no file any more, not even for a hard lock that waits for its turn", async () => {
   using here = place();
   const folder = locksIn(here.path);

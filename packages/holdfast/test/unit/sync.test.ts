@@ -40,6 +40,23 @@ describe.each(spoken)("sync in %s", (_name, voice) => {
     expect(judged(voice, session.messages)).toEqual([]);
   });
 
+  test("R14: a result that only Holdfast has stays with its open call when the array is rewritten", async () => {
+    await using world = new World();
+    const session = await world.create(voice);
+    const answer = calls("a", "b");
+    const before = [user("1"), ...says("one"), user("2"), ...says("two"), user("3"), ...says("three")];
+    await session.sync([...before, user("question"), ...answer]);
+    await session.turn!.toolStarted("a");
+    await session.turn!.toolEnded("a", { value: "recorded by the tool" });
+    const called = ["a", "c"].map((id) => ({ id, name: "read", input: "whole" as const }));
+    const changed = step({ reasoning: "none", text: "said in other words", calls: called });
+    const { epoch } = await session.sync([user("in short"), ...changed], { rewrite: "epoch" });
+    expect(epoch).toBe(true);
+    expect(JSON.stringify(session.messages)).toContain("recorded by the tool");
+    expect(session.turn!.open.map(({ id }) => id)).toEqual(["c"]);
+    expect(judged(voice, session.messages)).toEqual([]);
+  });
+
   test("R14 e: history all at once", async () => {
     await using world = new World();
     const session = await world.create(voice);

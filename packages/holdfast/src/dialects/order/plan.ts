@@ -12,7 +12,7 @@ import { type Exchange, type PairedCall, pair, type Reader } from "./pairing.ts"
  * in the end, and with which results, is known only when they are there, or when the assistant has spoken again without them.
  */
 export interface Plan {
-  readonly exchanges: readonly PlannedSection[];
+  readonly exchanges: readonly PlannedExchange[];
   /** The how many-eth call of an entry, as it is to be shown. */
   called(entry: number, index: number): ShownCall | null;
   /** The call that a result answers, if it is to be shown. */
@@ -22,7 +22,7 @@ export interface Plan {
   foreign(entry: number): boolean;
 }
 
-export interface PlannedSection {
+export interface PlannedExchange {
   /** Without the steps that are left out. */
   readonly assistant: readonly number[];
   readonly others: readonly number[];
@@ -43,7 +43,7 @@ export interface Manner<M> {
   /** An id as the provider takes it: what came from another server may have other characters, or more. */
   readonly fit?: (id: string) => string;
   /** Where an id may stand for one call only. */
-  readonly idsUniqueIn: "conversation" | "section";
+  readonly idsUniqueIn: "conversation" | "exchange";
   /** False: the provider never leaves a call of its own for the next request to finish. */
   readonly pauses?: boolean;
   /** Whether the results of two neighbouring messages of the assistant's stand together behind the second. */
@@ -55,9 +55,9 @@ export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Re
   const last = exchanges.length - 1;
   // Where a prompt follows, in the entries or behind them, nothing may stay open.
   const endsOpen = view.next === "model" && !exchanges[last]!.others.some((at) => manner.speaks(entries[at]!.message));
-  const sectionOf = sectionsOf(exchanges);
+  const exchangeOf = exchangesOf(exchanges);
   const leftOut = new Set<string>();
-  const stepOf = (at: number): string => `${sectionOf(at)} ${entries[at]!.step}`;
+  const stepOf = (at: number): string => `${exchangeOf(at)} ${entries[at]!.step}`;
   const isLeftOut = (at: number): boolean => leftOut.size > 0 && leftOut.has(stepOf(at));
   const end = endOf(entries, exchanges[last]!.assistant, manner);
   const isAtEnd = ({ exchange, entry }: PairedCall): boolean => exchange === last && entry >= end;
@@ -80,8 +80,8 @@ export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Re
   }
 
   let names = new Names(manner);
-  const plannedSections = exchanges.map((exchange): PlannedSection => {
-    if (manner.idsUniqueIn === "section") names = new Names(manner);
+  const plannedExchanges = exchanges.map((exchange): PlannedExchange => {
+    if (manner.idsUniqueIn === "exchange") names = new Names(manner);
     const isWhole = leftOut.size === 0;
     const shown = isWhole ? exchange.calls : exchange.calls.filter(({ entry }) => !isLeftOut(entry));
     for (let i = 0; i < shown.length; i++) {
@@ -89,7 +89,7 @@ export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Re
       call.id = names.of(call);
       if (call.answer && isLeftOut(call.answer.entry)) call.answer = null;
     }
-    if (isWhole) return exchange as PlannedSection;
+    if (isWhole) return exchange as PlannedExchange;
     const assistant = exchange.assistant.filter((at) => !isLeftOut(at));
     return { assistant, others: exchange.others, calls: shown as ShownCall[] };
   });
@@ -97,7 +97,7 @@ export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Re
   const changed = changedIn(entries, view);
   const redacted = redactedIn(entries, view);
   return {
-    exchanges: plannedSections,
+    exchanges: plannedExchanges,
     called: (entry, index) => ifShown(called[entry]?.[index]),
     answered: (entry, index) => ifShown(answers[entry]?.[index]),
     stale: (at) => (at >= changed.from && at <= changed.until) || at >= redacted || isForeign(entries[at]!, view),
@@ -126,7 +126,7 @@ function callersOf(exchanges: readonly Exchange[]): (id: string, from: number) =
 }
 
 /** By entry, looked up only where a step is left out. */
-function sectionsOf(exchanges: readonly Exchange[]): (at: number) => number {
+function exchangesOf(exchanges: readonly Exchange[]): (at: number) => number {
   let numbers: number[] | null = null;
   return (at) => {
     if (!numbers) {
