@@ -17,7 +17,7 @@ const OUTSIDE = [/^node:/, /^commander$/, /^(?:ai|ink|marked|react|zod)(?:\/|$)/
 /** Answers the names of its files. Others that are there stay: somebody may be running them. */
 export async function bundle(): Promise<readonly string[]> {
   const build = await rolldown({
-    input: { bin: join(cli, "src/bin.ts"), "search-worker": join(cli, "src/tools/search-worker.ts") },
+    input: { bin: join(cli, "src/bin.ts"), "search-worker": join(cli, "src/tools/files/search-worker.ts") },
     platform: "node",
     // A module that one command loads late may be loaded early by another: that is as it should be.
     checks: { ineffectiveDynamicImport: false },

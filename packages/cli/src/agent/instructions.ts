@@ -1,9 +1,9 @@
 import { type FileHandle, realpath, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { isOwn, type OwnStore } from "../tools/own-store.ts";
-import { isInside } from "../tools/real-path.ts";
-import { openRegular } from "../tools/regular-file.ts";
-import { isSecret } from "../tools/secrets.ts";
+import { isOwn, type OwnStore } from "../tools/files/own-store.ts";
+import { isInside } from "../tools/files/real-path.ts";
+import { openRegular } from "../tools/files/regular-file.ts";
+import { isSecret } from "../tools/permission/secret-files.ts";
 
 const AGENTS_BYTES_MAX = 32 * 1024;
 

@@ -6,7 +6,7 @@ import { CommandError, EXIT } from "../exit.ts";
 import { isWindowError } from "../models/explain.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { compact, estimateTokens, isNearlyFull } from "./compaction.ts";
-import { RETRIES_MAX, withPatience } from "./patience.ts";
+import { RETRIES_MAX, withPatience } from "./retry-notices.ts";
 
 /** A turn that takes more steps than this is stopped: it is most probably going in circles. */
 const STEPS_MAX = 200;

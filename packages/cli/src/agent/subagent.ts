@@ -1,14 +1,14 @@
 import { type ModelMessage, type ToolSet, tool } from "ai";
 import type { OpenCall, Session, Store, ToolProcess } from "holdfast";
 import { z } from "zod";
-import { APP, type Services } from "../host/services.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { readable } from "../store/usage.ts";
 import { callWords } from "../transcript/words.ts";
 import type { Trust } from "../trust/trust.ts";
-import { Equipment, type Told } from "./equipment.ts";
 import { work } from "./loop.ts";
-import { resume } from "./reopened.ts";
+import { resume } from "./open-calls.ts";
+import { Equipment, type Told } from "./runtime.ts";
+import { APP, type Services } from "./services.ts";
 
 /** The tool's name, as the model knows it. */
 export const DELEGATE = "task";

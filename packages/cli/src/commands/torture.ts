@@ -4,10 +4,10 @@ import { join, resolve } from "node:path";
 import type { ConversationReceipt } from "@holdfast/testkit/conversations";
 import type { Receipt } from "@holdfast/testkit/kill";
 import { type Command, Option } from "commander";
-import { assertNoStore, countOf, countOrNoneOf } from "../arguments.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { paintFor } from "../terminal/colour.ts";
 import { progressOn } from "../terminal/progress.ts";
+import { assertNoStore, countOf, countOrNoneOf } from "./arguments.ts";
 
 /** The sums, and some faults: one is enough to know that a store is broken. */
 const LINES_MAX = 12;

@@ -1,5 +1,5 @@
 import { CommandError, EXIT } from "../exit.ts";
-import { stopGroup } from "../tools/processes.ts";
+import { stopGroup } from "../tools/shell/surviving-commands.ts";
 import { Acknowledged } from "./acknowledged.ts";
 import { Child } from "./child.ts";
 import { argsOf, type Life, live } from "./lives.ts";

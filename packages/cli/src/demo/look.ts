@@ -1,6 +1,6 @@
 import type { ModelMessage } from "ai";
 import { type Interruption, type JournalRecord, openStore, type Store, type ToolProcess } from "holdfast";
-import { damageShown } from "../host/shown.ts";
+import { damageShown } from "../host/chat/describe.ts";
 import { callWords } from "../transcript/words.ts";
 import type { Kill } from "./receipt.ts";
 

@@ -1,7 +1,7 @@
 import { Static, Text, useApp, useCursor, useInput, usePaste, useStdout, useWindowSize } from "ink";
 import { type ReactNode, useEffect, useSyncExternalStore } from "react";
 import type { Controller } from "./controller.ts";
-import { keysOf } from "./keys.ts";
+import { keysOf } from "./input/keys.ts";
 
 /** From the first row to the last. The first one stays empty: see liveRowsMax. */
 const ERASED = "\u001b[H\u001b[J\n";

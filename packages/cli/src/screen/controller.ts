@@ -1,20 +1,20 @@
 import type { Chat, ChatEvent, ChatState, Host } from "../host/host.ts";
-import { allRows } from "./approval-rows.ts";
-import { type Commands, commandsOn } from "./commands.ts";
-import { Desk } from "./desk.ts";
-import { Drawing } from "./drawing.ts";
-import { continued, EDITOR, type Editor, edit, sent, withHistory, withText } from "./editor.ts";
-import { interruptionDetails } from "./interruption.ts";
-import type { Key } from "./keys.ts";
-import { BLANK } from "./line.ts";
-import type { Level } from "./opening.ts";
-import { type Act, APPEARING, type Panel, panelOf, WRITING } from "./panel.ts";
-import { pickKey } from "./picker.ts";
-import { pickerView } from "./picker-view.ts";
-import { Picking } from "./picking.ts";
-import { completed, meant, parse } from "./slash.ts";
-import { editorColumns, liveRowsMax, type Size, textColumns, type View } from "./view.ts";
-import { elapsedWords, errorWords } from "./words.ts";
+import { type Commands, commandsOn } from "./command-actions.ts";
+import { editorColumns, liveRowsMax, type Size, textColumns, type View } from "./drawing/live-area.ts";
+import { Drawing } from "./drawing/renderer.ts";
+import { continued, EDITOR, type Editor, edit, sent, withHistory, withText } from "./input/editor.ts";
+import type { Key } from "./input/keys.ts";
+import { completed, meant, parse } from "./input/slash-commands.ts";
+import { elapsedWords, errorWords } from "./lines/labels.ts";
+import { BLANK } from "./lines/line.ts";
+import type { Level } from "./lines/notices.ts";
+import { Desk } from "./open-chats.ts";
+import { allRows } from "./panels/approval-rows.ts";
+import { interruptionDetails } from "./panels/interruption.ts";
+import { type Act, APPEARING, type Panel, panelOf, WRITING } from "./panels/panel.ts";
+import { pickKey } from "./pickers/picker.ts";
+import { Picking } from "./pickers/picker-controller.ts";
+import { pickerView } from "./pickers/picker-layout.ts";
 
 /** A model thinks for a while before its first word; beyond this, whoever waits wants to know. */
 const SILENT_MS = 20_000;

@@ -1,12 +1,12 @@
 import { type Tool, tool } from "ai";
 import { z } from "zod";
-import type { ToolContext } from "./context.ts";
-import { editFile } from "./edit.ts";
-import { listFolder } from "./list.ts";
-import { readText } from "./read.ts";
-import { search } from "./search.ts";
-import { runShell, TIMEOUT_SECONDS, TIMEOUT_SECONDS_MAX } from "./shell.ts";
-import { writeFile } from "./write.ts";
+import type { ToolContext } from "./files/context.ts";
+import { editFile } from "./files/edit.ts";
+import { listFolder } from "./files/list.ts";
+import { readText } from "./files/read.ts";
+import { search } from "./files/search.ts";
+import { writeFile } from "./files/write.ts";
+import { runShell, TIMEOUT_SECONDS, TIMEOUT_SECONDS_MAX } from "./shell/shell.ts";
 
 export { REPLAY } from "./replay.ts";
 

@@ -5,8 +5,8 @@ import { programBeside, temporaryPlace, Victim } from "@holdfast/testkit/kill";
 import { type AnthropicMessage, type OpenCall, openStore } from "holdfast";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { seedOf } from "../../../holdfast/test/seed.ts";
-import { membersOf } from "../../src/tools/groups.ts";
-import { findAgain, isRunning, stopGroup, waitFor } from "../../src/tools/processes.ts";
+import { membersOf } from "../../src/tools/shell/process-groups.ts";
+import { findAgain, isRunning, stopGroup, waitFor } from "../../src/tools/shell/surviving-commands.ts";
 import type { Job, Said } from "./processes-agent.ts";
 
 /** R7b: an agent is killed with SIGKILL while its tool runs a command. What became of the command is found out, and is true. */

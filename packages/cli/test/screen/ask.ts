@@ -1,6 +1,6 @@
-import { approvalOf, type Question } from "../../src/host/approval.ts";
+import { approvalOf, type Question } from "../../src/host/approval/approval-request.ts";
 import type { PermissionAsk } from "../../src/host/host.ts";
-import { digestOf, type Target } from "../../src/tools/target.ts";
+import { digestOf, type Target } from "../../src/tools/files/call-target.ts";
 
 /** A request for approval of a call in /tmp/x, where this stands at its path. */
 export function asking(

@@ -3,7 +3,7 @@ import { chownSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:f
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { foreignInstructions, instructions, isTrustedOwner } from "../../src/agent/instructions.ts";
-import { fateOf } from "../../src/agent/reopened.ts";
+import { fateOf } from "../../src/agent/open-calls.ts";
 import { Stage, text } from "./host-stage.ts";
 
 test("AGENTS.md is read, from the root of the repository down to the folder, and not beyond it; a long one is cut, and says so", async () => {

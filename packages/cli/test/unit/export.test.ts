@@ -25,7 +25,7 @@ import { fenced, markdownOf } from "../../src/export/markdown.ts";
 import { escapedHtml } from "../../src/export/markdown-html.ts";
 import { writeOutput } from "../../src/export/output-file.ts";
 import { redacted } from "../../src/export/redact.ts";
-import { exportFrom } from "../../src/screen/exporting.ts";
+import { exportFrom } from "../../src/screen/export-file.ts";
 import { titleForFork } from "../../src/store/session-id.ts";
 import type { Item } from "../../src/transcript/item.ts";
 

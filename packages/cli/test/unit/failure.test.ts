@@ -7,7 +7,7 @@ import { loadConfig } from "../../src/config.ts";
 import { CommandError, EXIT, exitCodes } from "../../src/exit.ts";
 import { exitCodeOf, failureOf } from "../../src/failure.ts";
 import { makeProgram } from "../../src/main.ts";
-import { chat } from "../../src/screen/chat.ts";
+import { chat } from "../../src/screen/run-chat.ts";
 
 test("each code of the library has an exit code of the table", () => {
   for (const code of errorCodes) expect(exitCodes.map(([exit]) => exit)).toContain(exitCodeOf(code));

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import { holds, seedOf } from "../../../holdfast/test/seed.ts";
-import { decide, passedOver } from "../../src/tools/permission.ts";
+import { decide, passedOver } from "../../src/tools/permission/decide.ts";
 
 const seed = seedOf(import.meta.url, "unit");
 const here = place();

@@ -16,12 +16,12 @@ import { join } from "node:path";
 import type { ModelMessage } from "ai";
 import type { Store } from "holdfast";
 import { expect, test } from "vitest";
-import { Approved } from "../../src/agent/approved.ts";
-import { Equipment, type Told } from "../../src/agent/equipment.ts";
+import { Approved } from "../../src/agent/approval-guard.ts";
+import { Equipment, type Told } from "../../src/agent/runtime.ts";
+import { APP, type Services } from "../../src/agent/services.ts";
 import type { Config } from "../../src/config.ts";
 import type { Chat, PermissionAsk } from "../../src/host/host.ts";
-import { APP, type Services } from "../../src/host/services.ts";
-import { writeFile } from "../../src/tools/write.ts";
+import { writeFile } from "../../src/tools/files/write.ts";
 import { Trust } from "../../src/trust/trust.ts";
 import { call, config, Stage, text } from "./host-stage.ts";
 

@@ -4,9 +4,9 @@ import { validateAiSdk } from "@holdfast/testkit";
 import type { ModelMessage } from "ai";
 import { type CreateOptions, type ErrorCode, HoldfastError, openStore, type Session } from "holdfast";
 import { expect, test } from "vitest";
-import { Equipment, type Told } from "../../src/agent/equipment.ts";
-import type { Services } from "../../src/host/services.ts";
-import { sessionOutputs } from "../../src/outputs.ts";
+import { Equipment, type Told } from "../../src/agent/runtime.ts";
+import type { Services } from "../../src/agent/services.ts";
+import { sessionOutputs } from "../../src/store/output-folders.ts";
 import { Trust } from "../../src/trust/trust.ts";
 import { call, config, heard, Stage, text } from "./host-stage.ts";
 

@@ -17,12 +17,12 @@ import type { ModelMessage } from "ai";
 import type { Store } from "holdfast";
 import { expect, test } from "vitest";
 import { FailingDisk } from "../../../adapters/test/failing-disk.ts";
+import { APP } from "../../src/agent/services.ts";
 import { exported } from "../../src/export/index.ts";
-import { LocalHost } from "../../src/host/local.ts";
-import { APP } from "../../src/host/services.ts";
+import { LocalHost } from "../../src/host/local-host.ts";
 import { usageBelow } from "../../src/store/usage.ts";
-import { identify } from "../../src/tools/processes.ts";
-import { lookAt } from "../../src/tools/target.ts";
+import { lookAt } from "../../src/tools/files/call-target.ts";
+import { identify } from "../../src/tools/shell/surviving-commands.ts";
 import { Trust } from "../../src/trust/trust.ts";
 import { call, config, heard, Stage, text } from "./host-stage.ts";
 

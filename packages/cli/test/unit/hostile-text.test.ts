@@ -4,16 +4,16 @@ import { answerHtml } from "../../src/export/answer-html.ts";
 import { fenced } from "../../src/export/markdown.ts";
 import { escapedHtml } from "../../src/export/markdown-html.ts";
 import { redacted } from "../../src/export/redact.ts";
-import { EDITOR, edit, rowsOf, withText } from "../../src/screen/editor.ts";
-import { advance, FLOW, finish } from "../../src/screen/flow.ts";
-import { cut, line, untab, wrap } from "../../src/screen/line.ts";
-import { markdownLines } from "../../src/screen/markdown.ts";
-import { parse } from "../../src/screen/slash.ts";
+import { EDITOR, edit, rowsOf, withText } from "../../src/screen/input/editor.ts";
+import { parse } from "../../src/screen/input/slash-commands.ts";
+import { cut, line, untab, wrap } from "../../src/screen/lines/line.ts";
+import { markdownLines } from "../../src/screen/lines/markdown.ts";
+import { advance, FLOW, finish } from "../../src/screen/lines/markdown-stream.ts";
 import { plain, plainLine } from "../../src/terminal/plain.ts";
 import { fit, widthOf } from "../../src/terminal/width.ts";
-import { allowsCommand } from "../../src/tools/command-rules.ts";
-import { namesPath, parseRule } from "../../src/tools/rules.ts";
-import { simpleCommands } from "../../src/tools/shell-words.ts";
+import { allowsCommand } from "../../src/tools/permission/command-rules.ts";
+import { namesPath, parseRule } from "../../src/tools/permission/rules.ts";
+import { simpleCommands } from "../../src/tools/permission/shell-words.ts";
 import { callWords } from "../../src/transcript/words.ts";
 
 /**

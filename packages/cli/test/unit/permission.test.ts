@@ -12,8 +12,8 @@ import {
   type Policy,
   passedOver,
   refusal,
-} from "../../src/tools/permission.ts";
-import { simpleCommands } from "../../src/tools/shell-words.ts";
+} from "../../src/tools/permission/decide.ts";
+import { simpleCommands } from "../../src/tools/permission/shell-words.ts";
 
 const here = place();
 const root = realpathSync(here.path);

@@ -1,9 +1,9 @@
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, test, vi } from "vitest";
-import { whyNoScreen } from "../../src/commands/chat.ts";
+import { whyNoScreen } from "../../src/commands/agent/chat.ts";
 import type { ChatState } from "../../src/host/host.ts";
 import { Controller } from "../../src/screen/controller.ts";
-import type { KeyName } from "../../src/screen/keys.ts";
+import type { KeyName } from "../../src/screen/input/keys.ts";
 import { asking } from "../screen/ask.ts";
 import { ScriptedChat, scriptedHost } from "../screen/scripted-host.ts";
 

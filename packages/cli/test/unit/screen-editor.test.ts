@@ -1,9 +1,18 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { holds, seedOf } from "../../../holdfast/test/seed.ts";
-import { continued, cursorAt, EDITOR, type Editor, edit, rowsOf, sent, withText } from "../../src/screen/editor.ts";
-import { type Key, type KeyName, keysOf } from "../../src/screen/keys.ts";
-import { completed, meant, parse, suggestions } from "../../src/screen/slash.ts";
+import {
+  continued,
+  cursorAt,
+  EDITOR,
+  type Editor,
+  edit,
+  rowsOf,
+  sent,
+  withText,
+} from "../../src/screen/input/editor.ts";
+import { type Key, type KeyName, keysOf } from "../../src/screen/input/keys.ts";
+import { completed, meant, parse, suggestions } from "../../src/screen/input/slash-commands.ts";
 
 const seed = seedOf(import.meta.url, "unit");
 const COLUMNS = 20;

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { holds, seedOf } from "../../../holdfast/test/seed.ts";
-import { advance, FLOW, finish } from "../../src/screen/flow.ts";
-import { type Line, lineText, lineWidth } from "../../src/screen/line.ts";
-import { markdownLines } from "../../src/screen/markdown.ts";
+import { type Line, lineText, lineWidth } from "../../src/screen/lines/line.ts";
+import { markdownLines } from "../../src/screen/lines/markdown.ts";
+import { advance, FLOW, finish } from "../../src/screen/lines/markdown-stream.ts";
 
 const seed = seedOf(import.meta.url, "unit");
 const text = (lines: readonly Line[]): string => lines.map(lineText).join("\n");

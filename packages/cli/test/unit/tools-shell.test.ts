@@ -4,11 +4,18 @@ import { setTimeout as passed } from "node:timers/promises";
 import type { ToolProcess } from "holdfast";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
-import type { ToolContext } from "../../src/tools/context.ts";
-import { membersOf } from "../../src/tools/groups.ts";
-import { safeName } from "../../src/tools/outputs.ts";
-import { endProcesses, findAgain, identify, isRunning, stopGroup, waitFor } from "../../src/tools/processes.ts";
-import { runShell } from "../../src/tools/shell.ts";
+import type { ToolContext } from "../../src/tools/files/context.ts";
+import { safeName } from "../../src/tools/shell/output-files.ts";
+import { membersOf } from "../../src/tools/shell/process-groups.ts";
+import { runShell } from "../../src/tools/shell/shell.ts";
+import {
+  endProcesses,
+  findAgain,
+  identify,
+  isRunning,
+  stopGroup,
+  waitFor,
+} from "../../src/tools/shell/surviving-commands.ts";
 
 let here: ReturnType<typeof place>;
 let cwd: string;
