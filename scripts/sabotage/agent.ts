@@ -56,7 +56,7 @@ export const agentSabotages: readonly Sabotage[] = [
     name: "agent: a question that was open at the end of the last process is not asked again",
     room: cli,
     file: "host/chat/local-chat.ts",
-    find: "if (open.length > 0) this.#askAgain(await this.#seen(open));",
+    find: "if (open.length > 0) this.#askAgain(await describeApprovals(open, this.#agent));",
     replace: "void open;",
     look: AGENT,
   },
@@ -64,8 +64,8 @@ export const agentSabotages: readonly Sabotage[] = [
     name: "agent: a prompt takes the place of a turn that waits for an answer",
     room: cli,
     file: "host/chat/local-chat.ts",
-    find: "return !this.#shift.over && interruption !== null && this.state.interruption !== null && isWaiting(interruption);",
-    replace: "return interruption === null && isWaiting(interruption!);",
+    find: "return !this.#work.finished && interruption !== null && isShown && isAwaitingPerson(interruption);",
+    replace: "return interruption === null && isAwaitingPerson(interruption!);",
     look: AGENT,
   },
   {
@@ -151,7 +151,7 @@ export const agentSabotages: readonly Sabotage[] = [
   {
     name: "tools: a file of the agent's own store is read under another name",
     room: cli,
-    file: "tools/files/own-store.ts",
+    file: "tools/paths/own-store.ts",
     find: "return found !== null && new OwnFiles(own).has(found);",
     replace: "return found === null;",
     look: TOOLS,

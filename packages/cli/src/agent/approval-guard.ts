@@ -3,7 +3,7 @@ import type { ModelMessage } from "ai";
 import type { Session } from "holdfast";
 import { digestOf, lookAt, type Seen, type SeenFile, type Target } from "../tools/files/call-target.ts";
 import type { Watch } from "../tools/files/context.ts";
-import type { OwnStore } from "../tools/files/own-store.ts";
+import type { OwnStore } from "../tools/paths/own-store.ts";
 import type { Decision } from "../tools/permission/decide.ts";
 
 interface Call {
@@ -15,7 +15,7 @@ interface Call {
  * What a person has approved, and whether a call is still that when it runs. Rules judge where a path leads, and a person the file that stands there: both can
  * change while a question stands, so each call is judged again when it starts, and before a file is replaced.
  */
-export class Approved {
+export class ApprovalGuard {
   readonly #session: Session<ModelMessage>;
   readonly #cwd: () => string;
   readonly #own: OwnStore | null;

@@ -3,13 +3,13 @@ import type { Entry, OpenCall, Outcome, Session, Turn } from "holdfast";
 import type { FoundProcess } from "../tools/shell/surviving-commands.ts";
 
 /** What is known of an open call beyond the journal, and what the rules say of running it. */
-export interface Knowledge {
+export interface OpenCallFacts {
   /** Of the command that the call ran (R7b). */
   readonly command?: FoundProcess;
   /** Running it twice does no harm, by its nature: its work can be taken up where it was left (a sub-agent). */
   readonly isResumable?: boolean;
   /** To run it again would undo what somebody has done since. */
-  readonly isOvertaken?: boolean;
+  readonly isStale?: boolean;
   /** The rules allow it now, or a person has approved this very call. */
   readonly isAllowed: boolean;
 }
@@ -17,7 +17,7 @@ export interface Knowledge {
 /**
  * What becomes of a call that an interrupted turn left open. It runs again only if that is safe and allowed; what is in doubt is closed, and the model is told how far it came, so that it can check (C4).
  */
-export function fateOf(call: OpenCall, known: Knowledge): "close" | "keep" | Outcome<string> {
+export function decideOpenCall(call: OpenCall, known: OpenCallFacts): "close" | "keep" | Outcome<string> {
   // Still to be decided on: it has not started (R7).
   if (call.state === "awaiting") return "keep";
   if (call.state === "provider") return "keep";
@@ -27,16 +27,16 @@ export function fateOf(call: OpenCall, known: Knowledge): "close" | "keep" | Out
   if (command && command.kind !== "not-begun") return { error: command.shown };
   if (!known.isAllowed) return "close";
   if (call.state === "never-started" || command?.kind === "not-begun") return "keep";
-  if (known.isOvertaken) return "close";
+  if (known.isStale) return "close";
   return call.replay === "safe" || known.isResumable ? "keep" : "close";
 }
 
 /** Takes the interrupted turn up again. */
-export function resume(
+export function resumeInterrupted(
   session: Session<ModelMessage>,
-  know: (call: OpenCall) => Knowledge,
+  factsOf: (call: OpenCall) => OpenCallFacts,
 ): Promise<Turn<ModelMessage>> {
-  return session.resumeTurn({ calls: (call) => fateOf(call, know(call)) });
+  return session.resumeTurn({ calls: (call) => decideOpenCall(call, factsOf(call)) });
 }
 
 /** Whether a person has approved this very call. By its message: servers repeat the ids of calls (R9), and an approval is for one of them only. */

@@ -7,7 +7,7 @@ export const RETRIES_MAX = 3;
 /**
  * The same model, which tells of each request that is about to be made again: the SDK waits for seconds in between, and says nothing. Where nobody listens at the address, asking again is of no use: that fails at once.
  */
-export function withPatience(model: LanguageModelV4, again: (reason: string) => void): LanguageModelV4 {
+export function withRetryNotices(model: LanguageModelV4, again: (reason: string) => void): LanguageModelV4 {
   let failures = 0;
   return wrapLanguageModel({
     model,

@@ -2,14 +2,13 @@ import { lstatSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type Durable, durable } from "@holdfast/adapters/ai-sdk";
 import type { ModelMessage, ToolSet } from "ai";
-import type { OpenCall, Session, ToolProcess, Turn, Usage } from "holdfast";
+import type { OpenCall, Session, ToolProcess, Turn } from "holdfast";
 import { configPath } from "../config.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { outputsFolder } from "../store/output-folders.ts";
 import { readable } from "../store/usage.ts";
-import type { ToolContext } from "../tools/files/context.ts";
-import { type OwnStore, ownStore } from "../tools/files/own-store.ts";
-import { isOvertaken } from "../tools/files/stale-writes.ts";
+import { isStaleWrite } from "../tools/files/stale-writes.ts";
+import { type OwnStore, ownStore } from "../tools/paths/own-store.ts";
 import { type Circumstances, type Decision, decide, type Policy, passedOver } from "../tools/permission/decide.ts";
 import { commandEnvironment } from "../tools/shell/environment.ts";
 import {
@@ -20,67 +19,57 @@ import {
   stopGroup,
   waitFor,
 } from "../tools/shell/surviving-commands.ts";
-import { makeTools, REPLAY } from "../tools/tools.ts";
+import { makeTools, REPLAY, type ToolContext } from "../tools/tools.ts";
 import { callWords } from "../transcript/words.ts";
 import type { Claims } from "../trust/claims.ts";
 import { stateFolder } from "../trust/state-folder.ts";
 import { canonical, type SessionTrust } from "../trust/trust.ts";
-import { Approved } from "./approval-guard.ts";
-import { instructions } from "./instructions.ts";
-import type { Verdict, Work } from "./loop.ts";
-import { isApproved, type Knowledge } from "./open-calls.ts";
+import { ApprovalGuard } from "./approval-guard.ts";
+import type { AgentEvents } from "./events.ts";
+import { buildInstructions } from "./instructions.ts";
+import type { TurnRun, Verdict } from "./loop.ts";
+import { isApproved, type OpenCallFacts } from "./open-calls.ts";
 import type { Services } from "./services.ts";
-import { DELEGATE, processesBelow, subAgentTool } from "./subagent.ts";
+import { DELEGATE, processesBelow } from "./subagent-sessions.ts";
 
-/** What is told of the work while it goes on. */
-export interface Told {
-  readonly started: (call: string, name: string, input: unknown) => void;
-  readonly ended: (call: string) => void;
-  readonly output: (call: string, text: string) => void;
-  /** A sub-agent works on this call, in this session. */
-  readonly delegated: (call: string, session: string) => void;
-  /** The sub-agent of this call does something, in these words. */
-  readonly startedBelow: (call: string, words: string) => void;
-  /** All that a sub-agent has used by now. */
-  readonly usedBelow: (session: string, usage: Usage) => void;
-  /** `isBelow`: it was a sub-agent's. */
-  readonly denied: (
-    call: { readonly toolName: string; readonly input: unknown },
-    decision: Decision,
-    isBelow?: boolean,
-  ) => void;
-  readonly show: Work["show"];
-  readonly retrying: Work["retrying"];
-  readonly compacting: Work["compacting"];
-  readonly compacted: Work["compacted"];
-  readonly cutOff: Work["cutOff"];
-  readonly used: Work["used"];
+/** What makes an agent a sub-agent, or lets it have some. */
+export interface AgentRole {
+  /** Of a sub-agent: it works in the same folder by the same rules, and has nobody to ask. */
+  readonly parent?: AgentRuntime | null;
+  /** Makes the tool that starts sub-agents. An agent without it has none. */
+  readonly delegateTool?: ((agent: AgentRuntime, model: ResolvedModel) => ToolSet[string]) | null;
 }
 
-/** One agent: a session, with all that is needed to work in it. */
-export class Equipment {
+/** One agent: a session, with everything that is needed to work in it. */
+export class AgentRuntime {
   readonly session: Session<ModelMessage>;
   readonly durable: Durable;
   readonly outputs: string;
-  readonly approved: Approved;
+  readonly approvals: ApprovalGuard;
   readonly #services: Services;
-  readonly #told: Told;
-  /** Of a sub-agent: it works in the same folder by the same rules, and has nobody to ask. */
-  readonly #parent: Equipment | null;
+  readonly #events: AgentEvents;
+  readonly #parent: AgentRuntime | null;
+  readonly #delegateTool: AgentRole["delegateTool"];
   readonly #trust: SessionTrust;
   /** The store that this process has open, if it is on the disk. */
   readonly #own: OwnStore | null;
 
-  constructor(session: Session<ModelMessage>, services: Services, told: Told, parent: Equipment | null = null) {
+  constructor(
+    session: Session<ModelMessage>,
+    services: Services,
+    events: AgentEvents,
+    { parent = null, delegateTool = null }: AgentRole = {},
+  ) {
     this.session = session;
     this.#services = services;
-    this.#told = told;
+    this.#events = events;
     this.#parent = parent;
+    this.#delegateTool = delegateTool;
     this.#trust = services.trust.of(session.id);
     this.outputs = services.outputs(session.id);
     this.#own = ownStore(services.store.url);
     const judge = (name: string, input: unknown): Decision => this.decide(name, input);
-    this.approved = new Approved(session, () => this.cwd, this.#own, judge);
+    this.approvals = new ApprovalGuard(session, () => this.cwd, this.#own, judge);
     this.durable = durable(session, { replay: { ...REPLAY, [DELEGATE]: "safe" } });
   }
 
@@ -100,7 +89,7 @@ export class Equipment {
   }
 
   decide(name: string, input: unknown): Decision {
-    const decision = decide({ name, input }, this.#circumstances);
+    const decision = decide({ name, input }, this.#policyContext);
     // A sub-agent is judged by the same rules, call by call: to begin one gives nothing away.
     const isHarmless = name === DELEGATE && decision.verdict === "ask" && decision.rule === undefined;
     return isHarmless ? { ...decision, verdict: "allow" } : decision;
@@ -137,16 +126,16 @@ export class Equipment {
   }
 
   /** For one turn: what its tools record belongs to it, whatever happens meanwhile (C14). */
-  async work(turn: Turn<ModelMessage>, model: ResolvedModel): Promise<Work> {
+  async prepareTurn(turn: Turn<ModelMessage>, model: ResolvedModel): Promise<TurnRun> {
     const { session, durable } = this;
-    const { show, retrying, compacting, compacted, cutOff, used } = this.#told;
+    const { show, retrying, compacting, compacted, cutOff, used } = this.#events;
     return {
       session,
       durable,
       model,
       signal: AbortSignal.any([turn.signal, this.#services.ending]),
       tools: this.#tools(turn, model),
-      instructions: await instructions(this.cwd, this.#own),
+      instructions: await buildInstructions(this.cwd, this.#own),
       approve: (call) => this.#verdict(call),
       show,
       retrying,
@@ -158,11 +147,11 @@ export class Equipment {
   }
 
   /** What can be found out about the calls that the last process left open. */
-  async know(calls: readonly OpenCall[]): Promise<(call: OpenCall) => Knowledge> {
+  async inspectCalls(calls: readonly OpenCall[]): Promise<(call: OpenCall) => OpenCallFacts> {
     const { entries } = this.session;
-    const commands = await this.commands(calls);
-    const overtaken = new Set<OpenCall>();
-    for (const call of calls) if (await isOvertaken(this.cwd, call, this.#own)) overtaken.add(call);
+    const commands = await this.findCommands(calls);
+    const stale = new Set<OpenCall>();
+    for (const call of calls) if (await isStaleWrite(this.cwd, call, this.#own)) stale.add(call);
     return (call) => {
       const { id, name, input } = call;
       const command = commands.get(id);
@@ -171,7 +160,7 @@ export class Equipment {
       return {
         ...(command ? { command } : {}),
         isResumable: name === DELEGATE,
-        isOvertaken: [...overtaken].some((one) => one.id === id && one.message === call.message),
+        isStale: [...stale].some((one) => one.id === id && one.message === call.message),
         isAllowed:
           verdict === "allow" || (verdict === "ask" && isApproved(entries, call) && this.#trust.hasApproved(call)),
       };
@@ -179,7 +168,7 @@ export class Equipment {
   }
 
   /** What became of the commands of calls that were started: they may have outlived their agent (R7b). */
-  async commands(calls: readonly OpenCall[]): Promise<Map<string, FoundProcess>> {
+  async findCommands(calls: readonly OpenCall[]): Promise<Map<string, FoundProcess>> {
     const found = new Map<string, FoundProcess>();
     for (const { id, name, state, process } of calls) {
       if (name !== "shell" || state !== "outcome-unknown") continue;
@@ -190,10 +179,10 @@ export class Equipment {
   }
 
   /** The same for people, who want to know of a sub-agent too that a command of its still runs. */
-  async found(calls: readonly OpenCall[]): Promise<Map<string, SeenProcess>> {
-    const found: Map<string, SeenProcess> = await this.commands(calls);
+  async findProcesses(calls: readonly OpenCall[]): Promise<Map<string, SeenProcess>> {
+    const found: Map<string, SeenProcess> = await this.findCommands(calls);
     for (const call of calls) {
-      for (const process of (await readable(this.#below(call))) ?? []) {
+      for (const process of (await readable(this.#processesBelow(call))) ?? []) {
         if (await isRunning(process)) found.set(call.id, { kind: "running", running: true, pid: process.pid });
       }
     }
@@ -201,7 +190,7 @@ export class Equipment {
   }
 
   /** Waits for the commands that outlived their agent, or stops them. False if that was stopped: then they go on. */
-  async outlived(
+  async settleCommands(
     calls: readonly OpenCall[],
     {
       processes = "wait",
@@ -213,12 +202,12 @@ export class Equipment {
       readonly waits?: (pid: number) => void;
     },
   ): Promise<boolean> {
-    const commands = await this.commands(calls);
+    const commands = await this.findCommands(calls);
     for (const call of calls) {
       const { id, process } = call;
       if (signal?.aborted) return false;
       // Those of a sub-agent are waited for when it is taken up.
-      if (processes === "stop") for (const one of await this.#below(call)) await stopGroup(one);
+      if (processes === "stop") for (const one of await this.#processesBelow(call)) await stopGroup(one);
       if (!process || !commands.get(id)?.running) continue;
       if (processes === "stop") {
         await stopGroup(process);
@@ -235,12 +224,12 @@ export class Equipment {
     return true;
   }
 
-  #below(call: OpenCall): Promise<ToolProcess[]> {
+  #processesBelow(call: OpenCall): Promise<ToolProcess[]> {
     const { store, trust } = this.#services;
     return processesBelow(store, trust, this.session.id, call);
   }
 
-  get #circumstances(): Circumstances {
+  get #policyContext(): Circumstances {
     const config = configPath();
     const { url } = this.#services.store;
     const allOutputs = outputsFolder(url);
@@ -262,7 +251,7 @@ export class Equipment {
     if (decision.verdict === "allow") return { type: "not-applicable" };
     const canAsk = this.#services.asks === "person" && this.#parent === null;
     if (decision.verdict === "ask" && canAsk) return { type: "user-approval" };
-    this.#told.denied(call, decision);
+    this.#events.denied(call, decision);
     return { type: "denied", reason: decision.denial };
   }
 
@@ -276,17 +265,17 @@ export class Equipment {
         this.#trust.started(process);
         return turn.toolProcess(call, process);
       },
-      output: this.#told.output,
+      output: this.#events.output,
       env: commandEnvironment(process.env, config.passEnv),
-      passOver: passedOver(this.#circumstances),
+      passOver: passedOver(this.#policyContext),
       own: this.#own,
-      watch: (call, name, input) => this.approved.watch(call, { name, input }),
+      watch: (call, name, input) => this.approvals.watch(call, { name, input }),
     };
     const tools: ToolSet = { ...makeTools(context) };
-    if (this.#parent === null) tools[DELEGATE] = subAgentTool(this.#services, this, model, this.#told);
+    if (this.#delegateTool) tools[DELEGATE] = this.#delegateTool(this, model);
     // Now: what is started is no longer open.
     const approved = turn.open.filter((call) => this.#trust.hasApproved(call));
-    for (const [name, tool] of Object.entries(tools)) tools[name] = this.#telling(name, tool, approved);
+    for (const [name, tool] of Object.entries(tools)) tools[name] = this.#reporting(name, tool, approved);
     return tools;
   }
 
@@ -304,20 +293,20 @@ export class Equipment {
   }
 
   /** The adapter has recorded the start before it calls this, and records the outcome behind it. */
-  #telling(name: string, tool: ToolSet[string], approved: readonly OpenCall[]): ToolSet[string] {
+  #reporting(name: string, tool: ToolSet[string], approved: readonly OpenCall[]): ToolSet[string] {
     const { execute } = tool;
     if (!execute) return tool;
-    const told = this.#told;
+    const events = this.#events;
     return {
       ...tool,
       execute: async (input: unknown, options: { toolCallId: string }) => {
         this.#assertMayRun(name, input, approved);
-        told.started(options.toolCallId, name, input);
+        events.started(options.toolCallId, name, input);
         try {
-          await this.approved.watch(options.toolCallId, { name, input }).check();
+          await this.approvals.watch(options.toolCallId, { name, input }).check();
           return await (execute as (input: unknown, options: unknown) => unknown)(input, options);
         } finally {
-          told.ended(options.toolCallId);
+          events.ended(options.toolCallId);
         }
       },
     } as ToolSet[string];

@@ -17,5 +17,3 @@ export interface Services {
   /** What this user has said of the sessions of this store. */
   readonly trust: Trust;
 }
-
-export const APP = "holdfast";

@@ -1,6 +1,6 @@
 import type { ModelMessage } from "ai";
 import { type Interruption, type JournalRecord, openStore, type Store, type ToolProcess } from "holdfast";
-import { damageShown } from "../host/chat/describe.ts";
+import { recoveryLines } from "../store/damage.ts";
 import { callWords } from "../transcript/words.ts";
 import type { Kill } from "./receipt.ts";
 
@@ -48,7 +48,7 @@ export async function look(address: string, session: string): Promise<Look> {
     answered: answeredBeside(interruption, records),
     epochs: records.filter(({ kind }) => kind === "epoch").length,
     // A torn end is no damage: it was never acknowledged.
-    damage: damageShown({ ...verified, cutBytes: 0 }),
+    damage: recoveryLines({ ...verified, cutBytes: 0 }),
     tornBytes: verified.cutBytes,
     requests,
     agents: {

@@ -2,7 +2,7 @@ import { text as allOf } from "node:stream/consumers";
 import type { Config } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { exitCodeOf } from "../failure.ts";
-import { isStoreFailure } from "../host/chat/describe.ts";
+import { isStoreFailure } from "../host/failures.ts";
 import type { Chat, ChatEvent, FailureShown, PermissionAsk } from "../host/host.ts";
 import { type LocalHost, openLocalHost } from "../host/local-host.ts";
 import { assertStore } from "../store/open.ts";

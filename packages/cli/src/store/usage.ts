@@ -1,5 +1,5 @@
 import { type Cost, isHoldfastError, type Reading, type Store, type Usage } from "holdfast";
-import { APP } from "../agent/services.ts";
+import { APP } from "./app.ts";
 import { childrenIn } from "./children.ts";
 
 /** The note in which the agent keeps what it used while no turn was open: for a summary that a person asked for. With the session, since a fork has the notes of its source. */

@@ -1,6 +1,6 @@
 import { CommandError, EXIT } from "../exit.ts";
 import { plainLine } from "../terminal/plain.ts";
-import { realPath } from "../tools/files/real-path.ts";
+import { realPath } from "../tools/paths/real-path.ts";
 
 export interface Folders {
   readonly session: string;

@@ -1,4 +1,4 @@
-import { approvalOf, type Question } from "../../src/host/approval/approval-request.ts";
+import { describeApproval, type Question } from "../../src/host/approval/approval-request.ts";
 import type { PermissionAsk } from "../../src/host/host.ts";
 import { digestOf, type Target } from "../../src/tools/files/call-target.ts";
 
@@ -10,5 +10,10 @@ export function asking(
   const { name, input } = question;
   const whole = { call: "c", summary: name, rule: name, ...question };
   const path = name === "shell" ? "/tmp/x" : "/tmp/x/file";
-  return approvalOf(whole, "/tmp/x", { path, target, digest: digestOf({ name, input }, path, target), bytes: null });
+  return describeApproval(whole, "/tmp/x", {
+    path,
+    target,
+    digest: digestOf({ name, input }, path, target),
+    bytes: null,
+  });
 }

@@ -4,9 +4,9 @@ import { setTimeout as passed } from "node:timers/promises";
 import type { ToolProcess } from "holdfast";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
-import type { ToolContext } from "../../src/tools/files/context.ts";
 import { safeName } from "../../src/tools/shell/output-files.ts";
 import { membersOf } from "../../src/tools/shell/process-groups.ts";
+import type { ShellContext } from "../../src/tools/shell/shell.ts";
 import { runShell } from "../../src/tools/shell/shell.ts";
 import {
   endProcesses,
@@ -35,7 +35,7 @@ interface Seen {
   said: string;
 }
 
-function watched(change: Partial<ToolContext> = {}): ToolContext & Seen {
+function watched(change: Partial<ShellContext> = {}): ShellContext & Seen {
   const recorded: ToolProcess[] = [];
   const context = {
     cwd,
@@ -126,7 +126,7 @@ describe("what the model is answered", () => {
 
 describe("R7b: the gate", () => {
   test("the process is recorded, with the identity of its start, before the command begins", async () => {
-    const context: ToolContext & Seen = watched({
+    const context: ShellContext & Seen = watched({
       process: async (_call, process) => {
         context.recorded.push(process);
         expect(await isRunning(process), "it waits at the gate").toBe(true);
@@ -338,7 +338,7 @@ describe("R7b: a command is found again", () => {
 
   test("an exit file of an earlier process with the same pid says nothing about this one", async () => {
     mkdirSync(outputs, { recursive: true });
-    const context: ToolContext & Seen = watched({
+    const context: ShellContext & Seen = watched({
       process: async (_call, process) => {
         context.recorded.push(process);
         expect(existsSync(join(outputs, `c.${process.pid}.exit`))).toBe(false);

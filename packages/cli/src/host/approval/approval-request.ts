@@ -5,7 +5,7 @@ import { edit } from "../../tools/files/edit.ts";
 import { decodedExactly } from "../../tools/files/text-file.ts";
 import type { PermissionAsk, ShownPart } from "../host.ts";
 
-/** What a person is asked, in the same words on every surface. Pure. */
+/** What a person is asked, in the same words on every surface. */
 
 /** A call that a person has to decide on. */
 export interface Question {
@@ -17,12 +17,23 @@ export interface Question {
 }
 
 /** The request for approval: the whole input, where it leads, and what stands there now. */
-export function approvalOf(question: Question, cwd: string, seen: SeenFile): PermissionAsk {
+export function describeApproval(question: Question, cwd: string, seen: SeenFile): PermissionAsk {
   const { path, target, digest } = seen;
   const facts = factsOf(question, cwd, seen);
   // What matters most comes first: a low window shows little more.
   const parts = question.name === "shell" ? [...inputParts(question), ...facts] : [...facts, ...inputParts(question)];
   return { ...question, cwd, path, target, digest, parts, always: alwaysWords(question) };
+}
+
+/** The same for several calls, with what each would do now. */
+export async function describeApprovals(
+  questions: readonly Question[],
+  agent: { readonly cwd: string; readonly approvals: { look(question: Question): Promise<SeenFile> } },
+): Promise<PermissionAsk[]> {
+  const asks: PermissionAsk[] = [];
+  for (const question of questions)
+    asks.push(describeApproval(question, agent.cwd, await agent.approvals.look(question)));
+  return asks;
 }
 
 /** A long rule would only repeat the call. */

@@ -1,12 +1,12 @@
 /** What a chat is at work on: one thing at a time, which can be stopped at any instant, also before it has a turn. */
-export class Shift {
+export class ActiveWork {
   #now: PromiseWithResolvers<void> | null = null;
   #halt = new AbortController();
   /** Prompts that wait in the queue are not begun by themselves. */
   isPaused = false;
 
   /** Resolves when nothing is at work any more; null if nothing is. */
-  get over(): Promise<void> | null {
+  get finished(): Promise<void> | null {
     return this.#now?.promise ?? null;
   }
 
@@ -20,13 +20,13 @@ export class Shift {
     return this.#halt.signal.aborted ? (this.#halt.signal.reason as Error).message : null;
   }
 
-  begin(): void {
+  start(): void {
     this.#now = Promise.withResolvers();
-    this.next();
+    this.startNext();
   }
 
-  /** Another thing, in the same shift: what was stopped before is not this one. */
-  next(): void {
+  /** Another thing, right behind the last one: what was stopped before is not this one. */
+  startNext(): void {
     this.#halt = new AbortController();
   }
 

@@ -1,14 +1,14 @@
 import type { ModelMessage, TextStreamPart, ToolSet } from "ai";
 import type { Session, Store, Usage } from "holdfast";
-import type { Told } from "../../agent/runtime.ts";
+import type { AgentEvents } from "../../agent/events.ts";
 import { childrenOf } from "../../store/children.ts";
 import { readable, usageBelow } from "../../store/usage.ts";
 import { allowFlag } from "../../tools/permission/decide.ts";
 import type { ChatEvent, ChatState } from "../host.ts";
-import { changedItems, streamed, withOutput, withoutOutput, withRecorded } from "./chat-state.ts";
+import { applyStreamPart, changedItems, withOutput, withoutOutput, withRecorded } from "./chat-state.ts";
 
-/** What is known of a conversation now, and those who want to hear of it. */
-export class Board {
+/** The current state of a conversation, and its subscribers. */
+export class ChatStateStore {
   /** Calls whose tools run. */
   readonly running = new Set<string>();
   /** By call: the session of the sub-agent that works on it, or did. */
@@ -36,7 +36,7 @@ export class Board {
   }
 
   /** What is told of sub-agents that were begun by other processes is in the store. A list of it may fail over another session, which is not in the way of this one. */
-  async know(store: Store): Promise<void> {
+  async loadChildren(store: Store): Promise<void> {
     const { id } = this.#session();
     for (const [call, child] of (await readable(childrenOf(store, id))) ?? []) this.children.set(call, child);
     const found = await readable(usageBelow(store, id, this.#below));
@@ -45,8 +45,8 @@ export class Board {
     this.refresh();
   }
 
-  /** Another turn. */
-  begin(): void {
+  /** Another turn begins. */
+  startTurn(): void {
     this.deniedBelow = 0;
   }
 
@@ -58,17 +58,17 @@ export class Board {
   }
 
   /** What the agent tells while it works. */
-  told(): Told {
+  agentEvents(): AgentEvents {
     return {
       started: (call, name, input) => {
         this.running.add(call);
-        this.record({ type: "tool.started", call, name, input });
+        this.emitRecorded({ type: "tool.started", call, name, input });
       },
       ended: (call) => {
         this.running.delete(call);
-        this.change(withoutOutput(this.state, call));
+        this.update(withoutOutput(this.state, call));
       },
-      output: (call, text) => this.change(withOutput(this.state, call, text), { type: "tool.output", call, text }),
+      output: (call, text) => this.update(withOutput(this.state, call, text), { type: "tool.output", call, text }),
       delegated: (call, session) => {
         this.children.set(call, session);
         this.refresh();
@@ -77,45 +77,45 @@ export class Board {
         if (isBelow) this.deniedBelow++;
         const what = summary || `${toolName} ${JSON.stringify(input)}`;
         const text = `Denied${isBelow ? " to a sub-agent" : ""}: ${what}. To allow it: ${allowFlag(suggestion)}`;
-        this.tell({ type: "notice", level: "warning", text });
+        this.emit({ type: "notice", level: "warning", text });
       },
-      show: (part) => this.show(part),
-      retrying: (reason) => this.change({ live: null }, { type: "retry", reason }),
-      compacting: () => this.change({ isCompacting: true }, { type: "compacting" }),
+      show: (part) => this.showPart(part),
+      retrying: (reason) => this.update({ live: null }, { type: "retry", reason }),
+      compacting: () => this.update({ isCompacting: true }, { type: "compacting" }),
       compacted: ({ after }) => {
-        this.change({ canUndo: false, isCompacting: false });
-        this.record({ type: "replaced", reason: "compaction", items: after });
+        this.update({ canUndo: false, isCompacting: false });
+        this.emitRecorded({ type: "replaced", reason: "compaction", items: after });
       },
       cutOff: () => {
         const text = "The answer was cut off: it is the longest that the model may give at once. Ask it to go on.";
-        this.tell({ type: "notice", level: "warning", text });
+        this.emit({ type: "notice", level: "warning", text });
       },
       used: (usedTokens) => {
-        this.change({ window: { ...this.state.window, usedTokens } });
+        this.update({ window: { ...this.state.window, usedTokens } });
         this.refresh();
-        this.tell({ type: "usage", usage: this.state.usage });
+        this.emit({ type: "usage", usage: this.state.usage });
       },
       // Whoever watches sees that it goes on, and with what. It is no output of the call: nobody is told.
-      startedBelow: (call, words) => this.change(withOutput(this.state, call, `${words}\n`)),
+      startedBelow: (call, words) => this.update(withOutput(this.state, call, `${words}\n`)),
       usedBelow: (session, usage) => {
         this.#below = new Map([...this.#below, [session, usage]]);
         this.refresh();
-        this.tell({ type: "usage", usage: this.state.usage });
+        this.emit({ type: "usage", usage: this.state.usage });
       },
     };
   }
 
   /** A part of the stream, as it comes. */
-  show(part: TextStreamPart<ToolSet>): void {
-    const said = streamed(this.#state, part);
+  showPart(part: TextStreamPart<ToolSet>): void {
+    const said = applyStreamPart(this.#state, part);
     if (said) {
-      this.change(said.state, said.event);
+      this.update(said.state, said.event);
       return;
     }
     switch (part.type) {
       case "tool-call":
       case "finish-step":
-        this.change({ live: null });
+        this.update({ live: null });
         this.refresh();
         return;
       case "tool-result":
@@ -125,7 +125,7 @@ export class Board {
         const { toolCallId: call, toolName: name } = part;
         const item = this.#state.items.findLast((one) => one.kind === "call" && one.call === call);
         const output = item?.kind === "call" ? (item.output ?? "") : "";
-        this.tell({ type: "tool.ended", call, name, failed: part.type === "tool-error", output });
+        this.emit({ type: "tool.ended", call, name, failed: part.type === "tool-error", output });
         return;
       }
       default:
@@ -133,25 +133,25 @@ export class Board {
     }
   }
 
-  /** Shows what is recorded, then tells. */
-  record(event: ChatEvent): void {
+  /** Updates the state from the journal first, so that subscribers see what the event is about. */
+  emitRecorded(event: ChatEvent): void {
     this.refresh();
-    this.tell(event);
+    this.emit(event);
   }
 
   refresh(): void {
     const before = this.#state.items;
     const { running, children } = this;
     this.#state = withRecorded(this.#state, this.#session(), { running, children, below: this.#below });
-    for (const item of changedItems(before, this.#state.items)) this.tell({ type: "item", item });
+    for (const item of changedItems(before, this.#state.items)) this.emit({ type: "item", item });
   }
 
-  change(change: Partial<ChatState>, event?: ChatEvent): void {
+  update(change: Partial<ChatState>, event?: ChatEvent): void {
     this.#state = { ...this.#state, ...change };
-    if (event) this.tell(event);
+    if (event) this.emit(event);
   }
 
-  tell(event: ChatEvent): void {
+  emit(event: ChatEvent): void {
     for (const listener of this.#listeners) {
       try {
         listener(event);

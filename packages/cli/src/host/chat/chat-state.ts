@@ -1,11 +1,12 @@
+import { existsSync } from "node:fs";
 import type { ModelMessage, TextStreamPart, ToolSet } from "ai";
-import type { Session, Usage } from "holdfast";
+import type { Interruption, Session, Usage } from "holdfast";
+import { recoveryLines } from "../../store/damage.ts";
 import { together, usedBy } from "../../store/usage.ts";
+import type { SeenProcess } from "../../tools/shell/surviving-commands.ts";
 import type { Item } from "../../transcript/item.ts";
 import { itemsOf, type Now } from "../../transcript/items.ts";
-import type { ChatEvent, ChatState, LiveAnswer } from "../host.ts";
-import { damageShown, textOf } from "./describe.ts";
-import { folderShown } from "./place.ts";
+import type { ChatEvent, ChatState, InterruptedCall, InterruptionShown, LiveAnswer } from "../host.ts";
 
 /** Only the end of a tool's output is shown while it runs. */
 const OUTPUT_CHARACTERS_MAX = 16_384;
@@ -32,7 +33,7 @@ export function firstState(
     usage: session.usage,
     window: { usedTokens: 0, maxTokens },
     failure: null,
-    damage: [...damageShown(session.recovery), ...folderShown(cwd)],
+    damage: [...recoveryLines(session.recovery), ...missingFolderLines(cwd)],
     canUndo: false,
     isCompacting: false,
   };
@@ -50,7 +51,7 @@ export function withRecorded(
     ...state,
     title: session.attributes.title,
     items: itemsOf(session, { ...now, waiting }),
-    queue: session.queue.map(({ id, prompt }) => ({ id, text: textOf(prompt) })),
+    queue: session.queue.map(({ id, prompt }) => ({ id, text: messageText(prompt) })),
     usage: together([usedBy(session), ...(now.below?.values() ?? [])]),
   };
 }
@@ -65,7 +66,7 @@ export function changedItems(before: readonly Item[], after: readonly Item[]): I
 }
 
 /** What a part of the stream adds to what is being said, and what to tell of it; null if it is not of that kind. */
-export function streamed(
+export function applyStreamPart(
   state: ChatState,
   part: TextStreamPart<ToolSet>,
 ): { readonly state: ChatState; readonly event?: ChatEvent } | null {
@@ -104,4 +105,39 @@ export function withOutput(state: ChatState, call: string, text: string): ChatSt
 export function withoutOutput(state: ChatState, call: string): ChatState {
   const { [call]: _ended, ...outputs } = state.outputs;
   return { ...state, outputs };
+}
+
+/** What the last process left in flight, as plain data. */
+export function describeInterruption(
+  { turn, lastAt, resumes, how, prompt, answered, draft, calls }: Interruption<ModelMessage>,
+  processes: ReadonlyMap<string, SeenProcess>,
+): InterruptionShown {
+  return {
+    turn,
+    at: lastAt,
+    resumes,
+    how,
+    prompt: messageText(prompt.message),
+    answered,
+    text: draft?.text ?? "",
+    calls: calls.map(({ id, name, input, state }): InterruptedCall => {
+      const found = processes.get(id);
+      // The command waits for its process to be recorded: without that it never began.
+      if (found?.kind === "not-begun") return { call: id, name, input, state: "never-started" };
+      if (found?.pid === undefined) return { call: id, name, input, state };
+      const exitCode = found.exitCode === undefined ? {} : { exitCode: found.exitCode };
+      return { call: id, name, input, state, process: { pid: found.pid, running: found.running, ...exitCode } };
+    }),
+  };
+}
+
+/** The folder of a session may have been moved or removed since the session began. */
+function missingFolderLines(cwd: string): string[] {
+  if (existsSync(cwd)) return [];
+  return [`The folder of this session, ${cwd}, is not there: its tools cannot work until it is.`];
+}
+
+export function messageText({ content }: ModelMessage): string {
+  if (typeof content === "string") return content;
+  return content.map((part) => (part.type === "text" ? part.text : "")).join("");
 }

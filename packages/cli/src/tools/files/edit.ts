@@ -1,8 +1,8 @@
 import { Buffer } from "node:buffer";
 import { stat } from "node:fs/promises";
-import type { ToolContext, Watch } from "./context.ts";
-import { assertNotOwn } from "./own-store.ts";
-import { realPath, shownPath } from "./real-path.ts";
+import { assertNotOwn } from "../paths/own-store.ts";
+import { realPath, shownPath } from "../paths/real-path.ts";
+import type { FileContext, Watch } from "./context.ts";
 import { readWhole } from "./regular-file.ts";
 import { inWords } from "./system-errors.ts";
 import { decodedExactly, notText } from "./text-file.ts";
@@ -18,7 +18,7 @@ interface EditInput {
 }
 
 export async function editFile(
-  { cwd, own }: Pick<ToolContext, "cwd" | "own">,
+  { cwd, own }: Pick<FileContext, "cwd" | "own">,
   input: EditInput,
   watch?: Watch,
 ): Promise<string> {

@@ -1,16 +1,16 @@
 import { relative } from "node:path";
-import { isSecret } from "../permission/secret-files.ts";
+import { assertNotOwn } from "../paths/own-store.ts";
+import { realPath, shownPath } from "../paths/real-path.ts";
+import { isSecret } from "../paths/secret-files.ts";
 import { RESULT_CHARS_MAX } from "../result-text.ts";
-import type { ToolContext } from "./context.ts";
-import { assertNotOwn } from "./own-store.ts";
-import { realPath, shownPath } from "./real-path.ts";
+import type { FileContext } from "./context.ts";
 import { inWords } from "./system-errors.ts";
 import { notes, oneLine, walk } from "./walk.ts";
 
 const ENTRIES_MAX = 1000;
 
 export async function listFolder(
-  { cwd, own, passOver = isSecret }: Pick<ToolContext, "cwd" | "own" | "passOver">,
+  { cwd, own, passOver = isSecret }: Pick<FileContext, "cwd" | "own" | "passOver">,
   input: { readonly path?: string | undefined },
   signal?: AbortSignal,
 ): Promise<string> {

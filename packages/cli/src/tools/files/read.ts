@@ -1,9 +1,9 @@
 import type { FileHandle } from "node:fs/promises";
 import { StringDecoder } from "node:string_decoder";
+import { assertNotOwn } from "../paths/own-store.ts";
+import { assertReal, realPath, shownPath } from "../paths/real-path.ts";
 import { plain, RESULT_CHARS_MAX } from "../result-text.ts";
-import type { ToolContext } from "./context.ts";
-import { assertNotOwn } from "./own-store.ts";
-import { assertReal, realPath, shownPath } from "./real-path.ts";
+import type { FileContext } from "./context.ts";
 import { openRegular } from "./regular-file.ts";
 import { inWords } from "./system-errors.ts";
 import { notText } from "./text-file.ts";
@@ -29,7 +29,7 @@ interface ReadInput {
 
 /** The text itself, without line numbers, so that `edit` can be given what stands here. */
 export async function readText(
-  { cwd, own }: Pick<ToolContext, "cwd" | "own">,
+  { cwd, own }: Pick<FileContext, "cwd" | "own">,
   input: ReadInput,
   signal?: AbortSignal,
   limits: Limits = LIMITS,

@@ -1,10 +1,10 @@
 import { stat } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
-import { isSecret } from "../permission/secret-files.ts";
-import type { ToolContext } from "./context.ts";
-import { assertNotOwn } from "./own-store.ts";
-import { realPath, shownPath } from "./real-path.ts";
+import { assertNotOwn } from "../paths/own-store.ts";
+import { realPath, shownPath } from "../paths/real-path.ts";
+import { isSecret } from "../paths/secret-files.ts";
+import type { FileContext } from "./context.ts";
 import type { SearchReport, SearchTask } from "./search-worker.ts";
 import { inWords } from "./system-errors.ts";
 import { notes, oneLine, type Walked, walk } from "./walk.ts";
@@ -19,7 +19,7 @@ interface SearchInput {
 }
 
 export async function search(
-  { cwd, own, passOver = isSecret }: Pick<ToolContext, "cwd" | "own" | "passOver">,
+  { cwd, own, passOver = isSecret }: Pick<FileContext, "cwd" | "own" | "passOver">,
   input: SearchInput,
   signal?: AbortSignal,
   timeoutSeconds: number = TIMEOUT_SECONDS,

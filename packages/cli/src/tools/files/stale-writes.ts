@@ -1,14 +1,14 @@
 import { Buffer } from "node:buffer";
 import { stat } from "node:fs/promises";
 import type { OpenCall } from "holdfast";
-import { isOwn, type OwnStore } from "./own-store.ts";
-import { realPath } from "./real-path.ts";
+import { isOwn, type OwnStore } from "../paths/own-store.ts";
+import { realPath } from "../paths/real-path.ts";
 import { readWhole } from "./regular-file.ts";
 
 /**
  * Whether a write that was started, and of which no end is known, would undo what somebody has made of its file since: it was changed after the start, and to something else. The same bytes once more do no harm; others in the place of a person's would.
  */
-export async function isOvertaken(
+export async function isStaleWrite(
   cwd: string,
   { name, input, state, startedAt }: OpenCall,
   own: OwnStore | null = null,

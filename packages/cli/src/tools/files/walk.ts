@@ -1,7 +1,7 @@
 import type { Dirent } from "node:fs";
 import { opendir } from "node:fs/promises";
 import { join } from "node:path";
-import { isOwnEntry, type OwnStore } from "./own-store.ts";
+import { isOwnEntry, type OwnStore } from "../paths/own-store.ts";
 import { TEMPORARY } from "./temporary-files.ts";
 
 /** In one folder. */

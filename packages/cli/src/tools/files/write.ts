@@ -2,9 +2,9 @@ import { Buffer } from "node:buffer";
 import type { Stats } from "node:fs";
 import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { ToolContext, Watch } from "./context.ts";
-import { assertNotOwn } from "./own-store.ts";
-import { assertReal, realPath, shownPath } from "./real-path.ts";
+import { assertNotOwn } from "../paths/own-store.ts";
+import { assertReal, realPath, shownPath } from "../paths/real-path.ts";
+import type { FileContext, Watch } from "./context.ts";
 import { inWords } from "./system-errors.ts";
 import { sweepTemporary, temporaryFor } from "./temporary-files.ts";
 
@@ -14,7 +14,7 @@ interface WriteInput {
 }
 
 export async function writeFile(
-  { cwd, own }: Pick<ToolContext, "cwd" | "own">,
+  { cwd, own }: Pick<FileContext, "cwd" | "own">,
   input: WriteInput,
   watch?: Watch,
 ): Promise<string> {

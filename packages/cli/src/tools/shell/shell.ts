@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Writable } from "node:stream";
 import { setTimeout as passed } from "node:timers/promises";
 import type { ToolProcess } from "holdfast";
-import type { ToolContext } from "../files/context.ts";
+import type { Environment } from "./environment.ts";
 import { type OutputFiles, outputFiles, outputOf, safeName } from "./output-files.ts";
 import { tail } from "./output-tail.ts";
 import { identify, keepTrack, membersOf, stopGroup } from "./process-groups.ts";
@@ -42,9 +42,23 @@ interface ShellInput {
   readonly timeoutSeconds?: number | undefined;
 }
 
+/** What the shell tool may know of the agent that runs it. */
+export interface ShellContext {
+  /** The folder that the agent works in; an absolute, real path. */
+  readonly cwd: string;
+  /** Where the whole output of a command is kept: `<call>.<pid>.log`, and `.exit` when it has ended. Made with 0700 on demand. */
+  readonly outputs: string;
+  /** Records the process group of a call, durably; the command begins only after it (R7b). */
+  readonly process: (call: string, process: ToolProcess) => Promise<void>;
+  /** What a running command prints, for people. */
+  readonly output: (call: string, text: string) => void;
+  /** The variables of its commands (`commandEnvironment`). */
+  readonly env: Environment;
+}
+
 /** Runs the command to its end. Throws, in words, if it was stopped, took too long, or could not begin. */
 export async function runShell(
-  context: ToolContext,
+  context: ShellContext,
   call: string,
   { command, timeoutSeconds = TIMEOUT_SECONDS }: ShellInput,
   signal?: AbortSignal,
@@ -124,7 +138,7 @@ interface AtGate {
 }
 
 /** Durable first, then the gate: else a command could run that nobody finds again. False if it was stopped meanwhile. Throws what the store says: then the command did not run. */
-async function letBegin(context: ToolContext, call: string, waiting: AtGate, stopping: Stopping): Promise<boolean> {
+async function letBegin(context: ShellContext, call: string, waiting: AtGate, stopping: Stopping): Promise<boolean> {
   const { process: started, gate } = waiting;
   try {
     await context.process(call, started);
@@ -146,7 +160,7 @@ async function letBegin(context: ToolContext, call: string, waiting: AtGate, sto
 }
 
 /** Throws, in words, if there is no such process in the end: then the command did not run. */
-async function spawnAtGate(context: ToolContext, call: string, command: string): Promise<AtGate> {
+async function spawnAtGate(context: ShellContext, call: string, command: string): Promise<AtGate> {
   const unnamed = join(context.outputs, `${safeName(call)}.${randomBytes(6).toString("hex")}.new`);
   let child: ChildProcess | null = null;
   try {
@@ -170,7 +184,7 @@ async function spawnAtGate(context: ToolContext, call: string, command: string):
 /** In a process group of its own, so that it can be ended as a whole and outlives the agent. What it prints goes straight to its log: nothing of that is lost with the agent. */
 function spawnInto(
   file: string,
-  { outputs, cwd, env: given }: ToolContext,
+  { outputs, cwd, env: given }: ShellContext,
   call: string,
   command: string,
 ): ChildProcess {
