@@ -208,7 +208,7 @@ export const agentSabotages: readonly Sabotage[] = [
     name: "rules: * allows guarded files",
     room: cli,
     file: "tools/permission/decide.ts",
-    find: 'if (rule.tool === "*") return !judged.isGuarded;',
+    find: 'if (rule.tool === "*") return !facts.isGuarded;',
     replace: 'if (rule.tool === "*") return true;',
     look: ["packages/cli/test/unit/guarded-files.test"],
   },

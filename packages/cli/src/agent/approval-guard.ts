@@ -1,7 +1,13 @@
 import { Buffer } from "node:buffer";
 import type { ModelMessage } from "ai";
 import type { Session } from "holdfast";
-import { digestOf, lookAt, type Seen, type SeenFile, type Target } from "../tools/files/call-target.ts";
+import {
+  digestOf,
+  type FileSnapshot,
+  inspectTarget,
+  type Target,
+  type TargetSnapshot,
+} from "../tools/files/call-target.ts";
 import type { Watch } from "../tools/files/context.ts";
 import type { OwnStore } from "../tools/paths/own-store.ts";
 import type { Decision } from "../tools/permission/decide.ts";
@@ -35,19 +41,19 @@ export class ApprovalGuard {
     this.#decide = decide;
   }
 
-  look(call: Call): Promise<SeenFile> {
-    return lookAt(this.#cwd(), call, this.#own);
+  look(call: Call): Promise<FileSnapshot> {
+    return inspectTarget(this.#cwd(), call, this.#own);
   }
 
   /** In the journal: the agent may be killed before the call runs, and the next process must not run anything else. */
-  async record(asks: ReadonlyMap<string, Seen>): Promise<void> {
+  async record(asks: ReadonlyMap<string, TargetSnapshot>): Promise<void> {
     if (asks.size === 0) return;
     const kept = [...asks].map(([call, { digest, path, target }]) => [call, { digest, path, target: { ...target } }]);
     await this.#session.note("approved", Object.fromEntries(kept));
   }
 
   watch(id: string, call: Call): Watch {
-    let before: SeenFile | null = null;
+    let before: FileSnapshot | null = null;
     return {
       check: async () => {
         before = await this.#check(id, call);
@@ -58,7 +64,7 @@ export class ApprovalGuard {
     };
   }
 
-  async #check(id: string, call: Call): Promise<SeenFile> {
+  async #check(id: string, call: Call): Promise<FileSnapshot> {
     const seen = await this.look(call);
     const { verdict, denial } = this.#decide(call.name, call.input);
     if (verdict === "allow") return seen;
@@ -70,7 +76,7 @@ export class ApprovalGuard {
   }
 
   /** In what the call differs from the approved one, in words; null if it is the same. */
-  #difference(call: Call, approved: Seen, now: SeenFile): string | null {
+  #difference(call: Call, approved: TargetSnapshot, now: FileSnapshot): string | null {
     if (digestOf(call, approved.path, approved.target) !== approved.digest) return "Its input is not the approved one.";
     if (approved.path !== now.path)
       return `Its path leads to ${now.path ?? "nowhere"} now, and led to ${approved.path ?? "nowhere"} when it was approved.`;
@@ -79,7 +85,7 @@ export class ApprovalGuard {
   }
 
   /** The target as it is; and what it was before this agent's own changes, if nobody else's are among them. */
-  #states({ path, target }: Seen): readonly Target[] {
+  #states({ path, target }: TargetSnapshot): readonly Target[] {
     const made = (path !== null && this.#made.get(path)) || [];
     return isSame(made.at(-1), target) ? made : [target];
   }
@@ -89,10 +95,10 @@ export class ApprovalGuard {
     this.#made.set(path, isSame(made.at(-1), before) ? [...made, after] : [before, after]);
   }
 
-  #recorded(id: string): Seen | null {
+  #recorded(id: string): TargetSnapshot | null {
     const { approved } = this.#session.attributes.notes;
     const found = typeof approved === "object" && approved !== null ? Object.entries(approved) : [];
-    return (found.find(([call]) => call === id)?.[1] as Seen | undefined) ?? null;
+    return (found.find(([call]) => call === id)?.[1] as TargetSnapshot | undefined) ?? null;
   }
 }
 
@@ -103,7 +109,7 @@ function isSame(a: Target | undefined, b: Target): boolean {
 }
 
 /** The file holds what the call would write: a process that was killed had done it, and once more does no harm. */
-function isWritten({ name, input }: Call, { bytes }: SeenFile): boolean {
+function isWritten({ name, input }: Call, { bytes }: FileSnapshot): boolean {
   const { content } = (input ?? {}) as { readonly content?: unknown };
   return name === "write" && typeof content === "string" && bytes?.equals(Buffer.from(content, "utf8")) === true;
 }

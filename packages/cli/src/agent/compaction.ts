@@ -1,7 +1,7 @@
 import { generateText, jsonSchema, type ModelMessage, type ToolSet, tool } from "ai";
 import type { Entry, Json, Session, Usage } from "holdfast";
 import type { ResolvedModel } from "../models/resolve.ts";
-import { BETWEEN_TURNS, together, usedBy } from "../store/usage.ts";
+import { BETWEEN_TURNS, sumUsage, usageOf } from "../store/usage.ts";
 import { SUMMARY_HEAD } from "../transcript/summary.ts";
 
 /** Beyond this part of the window the conversation is summed up before the model is asked again. */
@@ -62,7 +62,7 @@ export async function compact(
 
 async function recordUsage(session: Session<ModelMessage>, usage: Usage): Promise<void> {
   if (session.turn) return session.turn.usage(usage);
-  const all = together([usedBy({ id: session.id, attributes: session.attributes, usage: {} }), usage]);
+  const all = sumUsage([usageOf({ id: session.id, attributes: session.attributes, usage: {} }), usage]);
   await session.note(BETWEEN_TURNS, { session: session.id, usage: all as Json });
 }
 

@@ -1,11 +1,11 @@
 import type { ModelMessage } from "ai";
 import type { Entry, OpenCall, Outcome, Session, Turn } from "holdfast";
-import type { FoundProcess } from "../tools/shell/surviving-commands.ts";
+import type { FoundCommand } from "../tools/shell/surviving-commands.ts";
 
 /** What is known of an open call beyond the journal, and what the rules say of running it. */
 export interface OpenCallFacts {
   /** Of the command that the call ran (R7b). */
-  readonly command?: FoundProcess;
+  readonly command?: FoundCommand;
   /** Running it twice does no harm, by its nature: its work can be taken up where it was left (a sub-agent). */
   readonly isResumable?: boolean;
   /** To run it again would undo what somebody has done since. */

@@ -6,18 +6,24 @@ import type { OpenCall, Session, ToolProcess, Turn } from "holdfast";
 import { configPath } from "../config.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { outputsFolder } from "../store/output-folders.ts";
-import { readable } from "../store/usage.ts";
+import { nullIfUnreadable } from "../store/usage.ts";
 import { isStaleWrite } from "../tools/files/stale-writes.ts";
 import { type OwnStore, ownStore } from "../tools/paths/own-store.ts";
-import { type Circumstances, type Decision, decide, type Policy, passedOver } from "../tools/permission/decide.ts";
+import {
+  type Decision,
+  decide,
+  makeSearchFilter,
+  type Policy,
+  type PolicyContext,
+} from "../tools/permission/decide.ts";
 import { commandEnvironment } from "../tools/shell/environment.ts";
 import {
-  type FoundProcess,
-  findAgain,
+  type FoundCommand,
+  findCommand,
   isRunning,
-  type SeenProcess,
+  type ProcessStatus,
   stopGroup,
-  waitFor,
+  waitForCommand,
 } from "../tools/shell/surviving-commands.ts";
 import { makeTools, REPLAY, type ToolContext } from "../tools/tools.ts";
 import { callWords } from "../transcript/words.ts";
@@ -168,21 +174,21 @@ export class AgentRuntime {
   }
 
   /** What became of the commands of calls that were started: they may have outlived their agent (R7b). */
-  async findCommands(calls: readonly OpenCall[]): Promise<Map<string, FoundProcess>> {
-    const found = new Map<string, FoundProcess>();
+  async findCommands(calls: readonly OpenCall[]): Promise<Map<string, FoundCommand>> {
+    const found = new Map<string, FoundCommand>();
     for (const { id, name, state, process } of calls) {
       if (name !== "shell" || state !== "outcome-unknown") continue;
       const isOurs = process === undefined || this.#trust.hasStarted(process);
-      found.set(id, await findAgain(this.outputs, id, process, { isOurs }));
+      found.set(id, await findCommand(this.outputs, id, process, { isOurs }));
     }
     return found;
   }
 
   /** The same for people, who want to know of a sub-agent too that a command of its still runs. */
-  async findProcesses(calls: readonly OpenCall[]): Promise<Map<string, SeenProcess>> {
-    const found: Map<string, SeenProcess> = await this.findCommands(calls);
+  async findProcesses(calls: readonly OpenCall[]): Promise<Map<string, ProcessStatus>> {
+    const found: Map<string, ProcessStatus> = await this.findCommands(calls);
     for (const call of calls) {
-      for (const process of (await readable(this.#processesBelow(call))) ?? []) {
+      for (const process of (await nullIfUnreadable(this.#processesBelow(call))) ?? []) {
         if (await isRunning(process)) found.set(call.id, { kind: "running", running: true, pid: process.pid });
       }
     }
@@ -215,7 +221,7 @@ export class AgentRuntime {
       }
       waits(process.pid);
       try {
-        await waitFor(this.outputs, id, process, signal ? { signal } : {});
+        await waitForCommand(this.outputs, id, process, signal ? { signal } : {});
       } catch (error) {
         if (signal?.aborted) return false;
         throw error;
@@ -229,7 +235,7 @@ export class AgentRuntime {
     return processesBelow(store, trust, this.session.id, call);
   }
 
-  get #policyContext(): Circumstances {
+  get #policyContext(): PolicyContext {
     const config = configPath();
     const { url } = this.#services.store;
     const allOutputs = outputsFolder(url);
@@ -267,7 +273,7 @@ export class AgentRuntime {
       },
       output: this.#events.output,
       env: commandEnvironment(process.env, config.passEnv),
-      passOver: passedOver(this.#policyContext),
+      passOver: makeSearchFilter(this.#policyContext),
       own: this.#own,
       watch: (call, name, input) => this.approvals.watch(call, { name, input }),
     };

@@ -1,5 +1,5 @@
 import type { OpenCall, Store, ToolProcess } from "holdfast";
-import { readable } from "../store/usage.ts";
+import { nullIfUnreadable } from "../store/usage.ts";
 import type { Trust } from "../trust/trust.ts";
 
 /** The name of the tool that starts a sub-agent, as the model knows it. */
@@ -32,7 +32,7 @@ export async function processesBelow(
   const child = name === DELEGATE ? await findChild(store, parent, id, message ?? undefined) : null;
   if (child === null) return [];
   // One that cannot be read will say so when it is taken up.
-  const reading = await readable(store.read(child));
+  const reading = await nullIfUnreadable(store.read(child));
   const found: ToolProcess[] = [];
   for (const call of reading?.interruption?.calls ?? []) {
     if (call.process && trust.of(child).hasStarted(call.process)) found.push(call.process);

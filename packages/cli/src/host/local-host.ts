@@ -12,7 +12,7 @@ import { APP } from "../store/app.ts";
 import { redaction } from "../store/open.ts";
 import { sessionOutputs } from "../store/output-folders.ts";
 import { titleForFork } from "../store/session-id.ts";
-import { readable } from "../store/usage.ts";
+import { nullIfUnreadable } from "../store/usage.ts";
 import { checkRule } from "../tools/permission/decide.ts";
 import { endProcesses } from "../tools/shell/surviving-commands.ts";
 import type { Item } from "../transcript/item.ts";
@@ -163,7 +163,7 @@ export class LocalHost implements Host {
 
   async fork(id: string, at?: string): Promise<Chat> {
     // A list may fail over another session: this one is forked all the same.
-    const named = await readable(titleForFork(this.#store, id));
+    const named = await nullIfUnreadable(titleForFork(this.#store, id));
     const session = await this.#store.fork<ModelMessage>(id, {
       app: APP,
       intents: true,

@@ -10,15 +10,15 @@ const STOPPED_MS = 100;
 
 /** The controller's pictures on the terminal: what is finished goes above, once, and only the live part is drawn anew. */
 export function App({ controller }: { readonly controller: Controller }): ReactNode {
-  const { drawing } = controller;
-  const { written, live, cursor } = useSyncExternalStore(drawing.subscribe, () => drawing.picture);
+  const { renderer } = controller;
+  const { written, live, cursor } = useSyncExternalStore(renderer.subscribe, () => renderer.picture);
   const { columns, rows } = useWindowSize();
   const { suspendTerminal } = useApp();
   // Always a terminal: see needTerminal.
   const stdout = useStdout().stdout as NodeJS.WriteStream;
   const { setCursorPosition } = useCursor();
 
-  useEffect(() => drawing.resize({ columns, rows }), [drawing, columns, rows]);
+  useEffect(() => renderer.resize({ columns, rows }), [renderer, columns, rows]);
   useInput((input, key) => {
     for (const one of keysOf(input, key)) {
       if (one.name === "suspend") void suspendTerminal(toShell);

@@ -1,19 +1,19 @@
 import type { Chat } from "../host/host.ts";
-import type { Surroundings } from "./controller.ts";
-import type { Drawing } from "./drawing/renderer.ts";
+import type { Renderer } from "./drawing/renderer.ts";
+import type { ScreenEnvironment } from "./environment.ts";
+import { helpLines } from "./help-lines.ts";
 import type { CommandName } from "./input/slash-commands.ts";
 import { chatName } from "./lines/labels.ts";
-import { helpLines } from "./lines/notices.ts";
-import type { Desk } from "./open-chats.ts";
+import type { OpenChats } from "./open-chats.ts";
 import type { Picker } from "./pickers/picker.ts";
-import type { Picking } from "./pickers/picker-controller.ts";
+import type { PickerController } from "./pickers/picker-controller.ts";
 
 /** What the slash commands may do to the screen. */
-export interface Hands {
-  readonly around: Surroundings;
-  readonly desk: Desk;
-  readonly picking: Picking;
-  readonly drawing: Drawing;
+export interface CommandContext {
+  readonly environment: ScreenEnvironment;
+  readonly chats: OpenChats;
+  readonly pickers: PickerController;
+  readonly renderer: Renderer;
   show(chat: Chat, resumed: boolean): void;
   /** Does something that takes its time, with words for the status line. */
   during(words: string, work: () => Promise<unknown>): void;
@@ -28,74 +28,74 @@ export interface Commands {
   chosen(kind: Picker["kind"], id: string): void;
 }
 
-export function commandsOn(hands: Hands): Commands {
-  const { around, desk, picking, drawing } = hands;
-  const here = (): Chat => desk.current!;
+export function bindCommands(context: CommandContext): Commands {
+  const { environment, chats, pickers, renderer } = context;
+  const here = (): Chat => chats.current!;
 
   const open = (id: string): void => {
-    if (id === desk.current?.id) return;
-    hands.during("opening", async () => {
+    if (id === chats.current?.id) return;
+    context.during("opening", async () => {
       try {
-        hands.show(await desk.open(id, desk.current === null ? around.model : undefined), true);
+        context.show(await chats.open(id, chats.current === null ? environment.model : undefined), true);
       } catch (error) {
         // Without a conversation on the screen the list is all there is: it stays, with the reason above it.
-        if (desk.current === null) void picking.sessions(undefined);
+        if (chats.current === null) void pickers.sessions(undefined);
         throw error;
       }
     });
   };
 
   const runs: Record<CommandName, (argument: string) => void> = {
-    help: () => drawing.write(helpLines(drawing.size.columns)),
-    sessions: () => void hands.during("looking", () => picking.sessions(desk.current?.id)),
+    help: () => renderer.write(helpLines(renderer.size.columns)),
+    sessions: () => void context.during("looking", () => pickers.sessions(chats.current?.id)),
     fork: () =>
-      hands.during("forking", async () => {
+      context.during("forking", async () => {
         const from = chatName(here().state, 40);
-        hands.show(await around.host.fork(here().id), true);
-        drawing.notice("info", `A fork of "${from}", which stays as it is: /sessions.`);
+        context.show(await environment.host.fork(here().id), true);
+        renderer.notice("info", `A fork of "${from}", which stays as it is: /sessions.`);
       }),
     rewind: () => {
-      picking.rewind(here().state);
-      if (picking.picker?.rows.length !== 0) return;
-      picking.close();
-      drawing.notice("info", "There is no prompt yet to go back to.");
+      pickers.rewind(here().state);
+      if (pickers.picker?.rows.length !== 0) return;
+      pickers.close();
+      renderer.notice("info", "There is no prompt yet to go back to.");
     },
-    compact: () => hands.during("summing up", () => here().compact()),
-    clear: () => hands.during("clearing", () => here().clear()),
+    compact: () => context.during("summing up", () => here().compact()),
+    clear: () => context.during("clearing", () => here().clear()),
     undo: () => {
-      if (here().state.canUndo) hands.during("undoing", () => here().undo());
-      else drawing.notice("info", "There is nothing to undo: no /compact, /clear or /rewind since the last prompt.");
+      if (here().state.canUndo) context.during("undoing", () => here().undo());
+      else renderer.notice("info", "There is nothing to undo: no /compact, /clear or /rewind since the last prompt.");
     },
     model: (name) => {
       if (name === "") {
-        drawing.notice(
+        renderer.notice(
           "info",
           `The model is ${here().state.model}. Another one: /model provider/name, or /model offline.`,
         );
         return;
       }
-      hands.during("changing the model", async () => {
+      context.during("changing the model", async () => {
         await here().setModel(name);
-        drawing.notice("info", `From now on ${here().state.model} answers.`);
+        renderer.notice("info", `From now on ${here().state.model} answers.`);
       });
     },
     export: (file) =>
-      hands.during("exporting", async () => {
-        const path = await around.exportTo(here().id, file === "" ? undefined : file);
-        drawing.notice("info", `Written to ${path}.`);
+      context.during("exporting", async () => {
+        const path = await environment.exportTo(here().id, file === "" ? undefined : file);
+        renderer.notice("info", `Written to ${path}.`);
       }),
     rename: (title) => {
-      if (title === "") drawing.notice("warning", "What shall it be called? /rename <title>");
-      else hands.during("renaming", () => here().rename(title));
+      if (title === "") renderer.notice("warning", "What shall it be called? /rename <title>");
+      else context.during("renaming", () => here().rename(title));
     },
-    quit: () => hands.leave(),
+    quit: () => context.leave(),
   };
 
   return {
     run: (name, argument) => runs[name](argument),
     chosen: (kind, id) => {
       if (kind === "sessions") open(id);
-      else hands.during("going back", async () => hands.put(await here().rewind(id)));
+      else context.during("going back", async () => context.put(await here().rewind(id)));
     },
   };
 }

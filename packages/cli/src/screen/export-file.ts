@@ -5,7 +5,7 @@ import { exported, formatFor, writeOutput } from "../export/index.ts";
 import { homeFolder } from "../home.ts";
 
 /** `/export`: like the command, but there are no flags here, and it may be asked for again after each turn. Answers the path. */
-export function exportFrom(
+export function makeExporter(
   store: Store,
   home: () => string | null = homeFolder,
 ): (id: string, file: string | undefined) => Promise<string> {

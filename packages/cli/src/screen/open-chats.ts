@@ -2,7 +2,7 @@ import type { Chat, ChatEvent, ChatState, Host } from "../host/host.ts";
 import { chatName } from "./lines/labels.ts";
 
 /** The chats that are open, one of them on the screen. All of them may be at work: each records into its own session. */
-export class Desk {
+export class OpenChats {
   readonly #host: Host;
   readonly #open = new Map<string, { readonly chat: Chat; readonly unsubscribe: () => void }>();
   readonly #closing = new Map<string, Promise<void>>();
@@ -61,7 +61,7 @@ export class Desk {
   }
 
   /** A chat that has nothing to do is given back when another one comes onto the screen: others may want it. */
-  async giveBack(chat: Chat): Promise<void> {
+  async closeIfIdle(chat: Chat): Promise<void> {
     const { status, queue } = chat.state;
     if (chat === this.#current || status === "running" || status === "waiting" || queue.length > 0) return;
     this.#open.get(chat.id)?.unsubscribe();

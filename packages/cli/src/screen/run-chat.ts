@@ -4,7 +4,7 @@ import { type LocalHost, openLocalHost } from "../host/local-host.ts";
 import { assertStore } from "../store/open.ts";
 import { resolveId } from "../store/session-id.ts";
 import { plainLine } from "../terminal/index.ts";
-import { exportFrom } from "./export-file.ts";
+import { makeExporter } from "./export-file.ts";
 import { chatName, shortId } from "./lines/labels.ts";
 import { type Left, runScreen, type ScreenOptions } from "./run-screen.tsx";
 
@@ -18,14 +18,14 @@ export interface ChatCommandOptions {
 }
 
 /** `holdfast chat` and `holdfast resume`. */
-export async function chat(options: ChatCommandOptions, config: Config): Promise<void> {
+export async function runChat(options: ChatCommandOptions, config: Config): Promise<void> {
   if (options.resume !== undefined || options.continue) await assertStore(config);
   const host = await openLocalHost({ config, asks: "person" });
   let words = "";
   try {
     const begin = await beginning(host, options);
     const left = await runScreen({
-      ...{ host, begin, exportTo: exportFrom(host.sessions) },
+      ...{ host, begin, exportTo: makeExporter(host.sessions) },
       ...(options.model === undefined ? {} : { model: options.model }),
     });
     words = leavingWords(left);

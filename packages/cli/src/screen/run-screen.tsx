@@ -3,7 +3,7 @@ import type { Chat, Host } from "../host/host.ts";
 import { outlivePipe } from "../terminal/index.ts";
 import { App } from "./app.tsx";
 import { Controller } from "./controller.ts";
-import { reflows, rowsIn, rowsMore, wiped } from "./drawing/reflow.ts";
+import { countExtraRows, doesReflow, rowsIn, wipeRows } from "./drawing/reflow.ts";
 import { watchHangup } from "./hangup.ts";
 
 export interface ScreenOptions {
@@ -63,22 +63,22 @@ export async function runScreen({ host, begin, model, exportTo }: ScreenOptions)
  */
 function followSize(screen: Instance, controller: Controller): () => void {
   const { stdout } = process;
-  const { drawing } = controller;
+  const { renderer } = controller;
   let width = stdout.columns;
   const resized = (): void => {
     const { columns, rows } = stdout;
     // Ink takes as many rows back as it has drawn; a terminal that is narrower has broken them into more.
-    const more = columns < width && reflows(process.env) ? rowsMore(drawing.picture, columns) : 0;
-    const above = (drawing.picture.cursor?.y ?? 0) + more;
+    const more = columns < width && doesReflow(process.env) ? countExtraRows(renderer.picture, columns) : 0;
+    const above = (renderer.picture.cursor?.y ?? 0) + more;
     // With the row behind it.
-    const reachesTop = rowsIn(drawing.picture.live, columns) + 1 >= rows;
-    if (reachesTop) stdout.write(wiped(above, rows));
+    const reachesTop = rowsIn(renderer.picture.live, columns) + 1 >= rows;
+    if (reachesTop) stdout.write(wipeRows(above, rows));
     if (more > 0) stdout.write(`\u001b[${more}A`);
     width = columns;
     screen.clear();
     // Nothing is to be drawn in the first row: see liveRowsMax.
     if (reachesTop) stdout.write("\n");
-    drawing.resize({ columns, rows });
+    renderer.resize({ columns, rows });
     screen.rerender(<App controller={controller} />);
   };
   stdout.prependListener("resize", resized);

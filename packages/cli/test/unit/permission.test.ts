@@ -5,12 +5,12 @@ import { afterAll, describe, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import {
   allowFlag,
-  type Circumstances,
   checkRule,
   type Decision,
   decide,
+  makeSearchFilter,
   type Policy,
-  passedOver,
+  type PolicyContext,
   refusal,
 } from "../../src/tools/permission/decide.ts";
 import { simpleCommands } from "../../src/tools/permission/shell-words.ts";
@@ -33,7 +33,7 @@ const judge = (
   name: string,
   input: unknown,
   policy: Partial<Policy> = {},
-  more: Partial<Circumstances> = {},
+  more: Partial<PolicyContext> = {},
 ): Decision => decide({ name, input }, { cwd, home, policy: { allow: [], ask: [], deny: [], ...policy }, ...more });
 const verdict = (...of: Parameters<typeof judge>): string => judge(...of).verdict;
 const shell = (command: string, policy: Partial<Policy>): string => verdict("shell", { command }, policy);
@@ -116,12 +116,12 @@ describe("by default", () => {
     for (const store of [join(root, "linked"), `sqlite:${join(root, "linked/s.db")}`]) {
       expect(verdict("write", { path: "state/s.db", content: "" }, { allow: ["write(**)"] }, { store })).toBe("ask");
       expect(verdict("write", { path: "stateless", content: "" }, { allow: ["write(**)"] }, { store })).toBe("allow");
-      const skips = passedOver({ cwd, home, store, policy: { allow: [], ask: [], deny: [] } });
+      const skips = makeSearchFilter({ cwd, home, store, policy: { allow: [], ask: [], deny: [] } });
       expect(skips(join(cwd, "state/s.db"))).toBe(true);
       expect(skips(join(cwd, "stateless"))).toBe(false);
     }
     const config = join(root, "linked/config.json");
-    const skips = passedOver({ cwd, home, config, policy: { allow: [], ask: [], deny: [] } });
+    const skips = makeSearchFilter({ cwd, home, config, policy: { allow: [], ask: [], deny: [] } });
     expect(skips(join(cwd, "state/config.json")), "nor is the configuration searched").toBe(true);
   });
 });
@@ -146,7 +146,7 @@ test("what the commands of other sessions have printed is asked for, also where 
   };
   expect(verdict("read", { path: "s.db.outputs/s1/c.1.log" }, {}, places)).toBe("allow");
   expect(verdict("read", { path: "s.db.outputs/s2/c.1.log" }, { allow: ["read"] }, places)).toBe("ask");
-  const skips = passedOver({ cwd, home, ...places, policy: { allow: [], ask: [], deny: [] } });
+  const skips = makeSearchFilter({ cwd, home, ...places, policy: { allow: [], ask: [], deny: [] } });
   expect(skips(join(cwd, "s.db.outputs/s2/c.1.log"))).toBe(true);
   expect(skips(join(cwd, "s.db.md"))).toBe(false);
 });
@@ -443,7 +443,7 @@ describe("words", () => {
 
 test("a search passes over what would need a word to be read", () => {
   const skips = (path: string, policy: Partial<Policy> = {}): boolean =>
-    passedOver({ cwd, home, policy: { allow: [], ask: [], deny: [], ...policy } })(path);
+    makeSearchFilter({ cwd, home, policy: { allow: [], ask: [], deny: [], ...policy } })(path);
   expect(skips(join(cwd, "src/a.ts"))).toBe(false);
   expect(skips("/etc/passwd"), "somebody has allowed a search there").toBe(false);
   expect(skips(join(cwd, ".env"))).toBe(true);

@@ -49,8 +49,8 @@ In the chat /help shows its commands and keys. Esc stops a turn, Ctrl+D leaves; 
       if (options.here && typeof options.resume !== "string")
         throw new CommandError(EXIT.usage, "USAGE", "--here goes with --resume <id>. Nothing was touched.");
       needTerminal("chat");
-      const { chat } = await loadScreen();
-      await chat(options, loadConfig(command.optsWithGlobals()));
+      const { runChat } = await loadScreen();
+      await runChat(options, loadConfig(command.optsWithGlobals()));
     });
 }
 

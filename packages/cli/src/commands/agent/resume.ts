@@ -24,7 +24,7 @@ export function register(program: Command): void {
       if (options.here && id === undefined)
         throw new CommandError(EXIT.usage, "USAGE", "--here goes with the id of a session. Nothing was touched.");
       needTerminal("resume");
-      const { chat } = await loadScreen();
-      await chat({ ...options, resume: id ?? true }, loadConfig(command.optsWithGlobals()));
+      const { runChat } = await loadScreen();
+      await runChat({ ...options, resume: id ?? true }, loadConfig(command.optsWithGlobals()));
     });
 }

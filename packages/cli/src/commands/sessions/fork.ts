@@ -25,9 +25,9 @@ export function register(program: Command): void {
     .action((given: string, { at, title, json }: Options, command: Command) =>
       withStore(command.optsWithGlobals(), async (store) => {
         const from = await resolveId(store, given);
-        const { readable } = await import("../../store/usage.ts");
+        const { nullIfUnreadable } = await import("../../store/usage.ts");
         // A list may fail over another session: this one is forked all the same.
-        const named = title === undefined ? ((await readable(titleForFork(store, from))) ?? {}) : { title };
+        const named = title === undefined ? ((await nullIfUnreadable(titleForFork(store, from))) ?? {}) : { title };
         const session = await forkAt(store, from, at, named);
         await session.close();
         const { Trust } = await import("../../trust/trust.ts");

@@ -37,17 +37,22 @@ export function register(program: Command): void {
         const reading = await store.read(id);
         const { itemsOf } = await import("../../transcript/items.ts");
         const { childrenOf } = await import("../../store/children.ts");
-        const { readable, together, usageBelow, usedBy } = await import("../../store/usage.ts");
+        const { nullIfUnreadable, sumUsage, usageBelow, usageOf } = await import("../../store/usage.ts");
         // A list may fail over another session: this one is shown all the same.
-        const children = await readable(childrenOf(store, reading.id));
+        const children = await nullIfUnreadable(childrenOf(store, reading.id));
         const items = itemsOf(reading, children ? { children } : {});
-        const usage = together([usedBy(reading), ...((await readable(usageBelow(store, id)))?.values() ?? [])]);
+        const usage = sumUsage([
+          usageOf(reading),
+          ...((await nullIfUnreadable(usageBelow(store, id)))?.values() ?? []),
+        ]);
         if (json) {
-          process.stdout.write(`${JSON.stringify({ ...aboutOf(reading), usage, ownUsage: usedBy(reading), items })}\n`);
+          process.stdout.write(
+            `${JSON.stringify({ ...aboutOf(reading), usage, ownUsage: usageOf(reading), items })}\n`,
+          );
           return;
         }
         const paint = paintFor(process.stdout);
-        const title = reading.attributes.title || ((await readable(listedTitle(store, id))) ?? "");
+        const title = reading.attributes.title || ((await nullIfUnreadable(listedTitle(store, id))) ?? "");
         const { attributes, interruption, queue, recovery, holder } = reading;
         const lines = [paint("heading", titleOf(title, items) || "(no prompt yet)"), paint("faint", `session ${id}`)];
         if (attributes.cwd !== undefined) lines.push(paint("faint", `folder  ${plainLine(attributes.cwd)}`));

@@ -54,9 +54,9 @@ async function copy(from: string, to: string, given: readonly string[], options:
     );
   await using target = await openTarget(to);
   if (await isSameStore(source.journals, target.journals, ids)) throw sameStore();
-  const { readable } = await import("../../store/usage.ts");
+  const { nullIfUnreadable } = await import("../../store/usage.ts");
   // For the progress only: a list may fail over a session that cannot be read, and the others are copied all the same.
-  const listed = await readable(source.journals.list());
+  const listed = await nullIfUnreadable(source.journals.list());
   const heads = new Map(listed?.sessions.map(({ id, head }) => [id, head]));
   const total = ids.reduce((sum, id) => sum + (heads.get(id) ?? 0), 0);
   const progress = progressOn(process.stderr, total);

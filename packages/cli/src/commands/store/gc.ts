@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { withStore } from "../../store/open.ts";
 import { sweepOutputs } from "../../store/output-folders.ts";
-import { readable } from "../../store/usage.ts";
+import { nullIfUnreadable } from "../../store/usage.ts";
 import { bytesWords } from "../../terminal/bytes.ts";
 import { plainLine } from "../../terminal/plain.ts";
 import { Trust } from "../../trust/trust.ts";
@@ -37,7 +37,7 @@ export function register(program: Command): void {
           const trust = new Trust(store.url);
           for (const id of removed) trust.forget(id);
           // One that cannot be looked at is there.
-          const isThere = async (id: string) => (await readable(store.has(id))) ?? true;
+          const isThere = async (id: string) => (await nullIfUnreadable(store.has(id))) ?? true;
           const before = Date.now() - graceMs;
           return { removed, outputs: await sweepOutputs(store.url, { isThere, removed: new Set(removed), before }) };
         },

@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { visible, visibleLine } from "../../terminal/visible.ts";
-import type { SeenFile, Target } from "../../tools/files/call-target.ts";
-import { edit } from "../../tools/files/edit.ts";
+import type { FileSnapshot, Target } from "../../tools/files/call-target.ts";
+import { replaceText } from "../../tools/files/edit.ts";
 import { decodedExactly } from "../../tools/files/text-file.ts";
 import type { PermissionAsk, ShownPart } from "../host.ts";
 
@@ -17,7 +17,7 @@ export interface Question {
 }
 
 /** The request for approval: the whole input, where it leads, and what stands there now. */
-export function describeApproval(question: Question, cwd: string, seen: SeenFile): PermissionAsk {
+export function describeApproval(question: Question, cwd: string, seen: FileSnapshot): PermissionAsk {
   const { path, target, digest } = seen;
   const facts = factsOf(question, cwd, seen);
   // What matters most comes first: a low window shows little more.
@@ -28,7 +28,7 @@ export function describeApproval(question: Question, cwd: string, seen: SeenFile
 /** The same for several calls, with what each would do now. */
 export async function describeApprovals(
   questions: readonly Question[],
-  agent: { readonly cwd: string; readonly approvals: { look(question: Question): Promise<SeenFile> } },
+  agent: { readonly cwd: string; readonly approvals: { look(question: Question): Promise<FileSnapshot> } },
 ): Promise<PermissionAsk[]> {
   const asks: PermissionAsk[] = [];
   for (const question of questions)
@@ -45,7 +45,7 @@ function alwaysWords({ name, rule }: Question): string {
 
 const RULE_CHARS_MAX = 60;
 
-function factsOf({ name, input }: Question, cwd: string, { path, target, bytes }: SeenFile): ShownPart[] {
+function factsOf({ name, input }: Question, cwd: string, { path, target, bytes }: FileSnapshot): ShownPart[] {
   const fact = (label: string, text: string): ShownPart => ({ kind: "fact", label, text: visibleLine(text) });
   if (name === "shell") return [fact("runs in", path ?? cwd)];
   if (path === null) return target.kind === "unknown" ? [fact("unknown path", target.why)] : [];
@@ -85,7 +85,7 @@ function placeWords(target: Target, bytes: Buffer | null, input: unknown): strin
   const text = bytes && decodedExactly(bytes);
   if (text === null) return target.kind === "none" ? "there is no such file: the call would fail" : "not known";
   try {
-    const { line, places } = edit(text, { old, new: fresh, all: all === true }, "the file");
+    const { line, places } = replaceText(text, { old, new: fresh, all: all === true }, "the file");
     return places === 1 ? `line ${line}` : `${places} places, the first on line ${line}`;
   } catch (error) {
     if (error instanceof Error) return `the call would fail: ${error.message}`;

@@ -2,7 +2,7 @@ import type { ModelMessage, TextStreamPart, ToolSet } from "ai";
 import type { Session, Store, Usage } from "holdfast";
 import type { AgentEvents } from "../../agent/events.ts";
 import { childrenOf } from "../../store/children.ts";
-import { readable, usageBelow } from "../../store/usage.ts";
+import { nullIfUnreadable, usageBelow } from "../../store/usage.ts";
 import { allowFlag } from "../../tools/permission/decide.ts";
 import type { ChatEvent, ChatState } from "../host.ts";
 import { applyStreamPart, changedItems, withOutput, withoutOutput, withRecorded } from "./chat-state.ts";
@@ -38,8 +38,8 @@ export class ChatStateStore {
   /** What is told of sub-agents that were begun by other processes is in the store. A list of it may fail over another session, which is not in the way of this one. */
   async loadChildren(store: Store): Promise<void> {
     const { id } = this.#session();
-    for (const [call, child] of (await readable(childrenOf(store, id))) ?? []) this.children.set(call, child);
-    const found = await readable(usageBelow(store, id, this.#below));
+    for (const [call, child] of (await nullIfUnreadable(childrenOf(store, id))) ?? []) this.children.set(call, child);
+    const found = await nullIfUnreadable(usageBelow(store, id, this.#below));
     // What was told meanwhile is newer.
     this.#below = new Map([...(found ?? []), ...this.#below]);
     this.refresh();

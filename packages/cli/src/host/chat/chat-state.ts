@@ -2,8 +2,8 @@ import { existsSync } from "node:fs";
 import type { ModelMessage, TextStreamPart, ToolSet } from "ai";
 import type { Interruption, Session, Usage } from "holdfast";
 import { recoveryLines } from "../../store/damage.ts";
-import { together, usedBy } from "../../store/usage.ts";
-import type { SeenProcess } from "../../tools/shell/surviving-commands.ts";
+import { sumUsage, usageOf } from "../../store/usage.ts";
+import type { ProcessStatus } from "../../tools/shell/surviving-commands.ts";
 import type { Item } from "../../transcript/item.ts";
 import { itemsOf, type Now } from "../../transcript/items.ts";
 import type { ChatEvent, ChatState, InterruptedCall, InterruptionShown, LiveAnswer } from "../host.ts";
@@ -52,7 +52,7 @@ export function withRecorded(
     title: session.attributes.title,
     items: itemsOf(session, { ...now, waiting }),
     queue: session.queue.map(({ id, prompt }) => ({ id, text: messageText(prompt) })),
-    usage: together([usedBy(session), ...(now.below?.values() ?? [])]),
+    usage: sumUsage([usageOf(session), ...(now.below?.values() ?? [])]),
   };
 }
 
@@ -110,7 +110,7 @@ export function withoutOutput(state: ChatState, call: string): ChatState {
 /** What the last process left in flight, as plain data. */
 export function describeInterruption(
   { turn, lastAt, resumes, how, prompt, answered, draft, calls }: Interruption<ModelMessage>,
-  processes: ReadonlyMap<string, SeenProcess>,
+  processes: ReadonlyMap<string, ProcessStatus>,
 ): InterruptionShown {
   return {
     turn,

@@ -21,7 +21,7 @@ export type Change =
   | { readonly kind: "append"; readonly path: string; readonly line: string }
   | { readonly kind: "replace"; readonly path: string; readonly old: string; readonly new: string };
 
-export type Standing =
+export type ChangeStatus =
   /** `changed`: by us. */
   | { readonly state: "reached"; readonly to: number; readonly changed: boolean }
   | { readonly state: "hopeless"; readonly why: string; readonly to: number }
@@ -41,7 +41,7 @@ export interface ChangeOptions {
  * How far a change has come, and what to do next. A change that was tried and whose outcome is not known is made again only after a look at the file has shown that it did not take effect:
  * writing is idempotent, appending and replacing are not.
  */
-export function standingOf(known: Known, change: Change, { from, checks = false, goal }: ChangeOptions): Standing {
+export function checkChange(known: Known, change: Change, { from, checks = false, goal }: ChangeOptions): ChangeStatus {
   const mine = known.calls.slice(from).filter((call) => isChangeOf(call, change.path));
   const refused = mine.find(({ outcome }) => outcome.kind === "denied");
   if (refused) return { state: "hopeless", why: denied(refused.outcome.text), to: known.calls.indexOf(refused) + 1 };
@@ -72,7 +72,7 @@ export function standingOf(known: Known, change: Change, { from, checks = false,
 }
 
 /** The change, given what the file holds now; null: it is not there. */
-function next(known: Known, change: Change, text: string | null, to: number): Standing {
+function next(known: Known, change: Change, text: string | null, to: number): ChangeStatus {
   const { path } = change;
   switch (change.kind) {
     case "write":
@@ -98,7 +98,7 @@ function next(known: Known, change: Change, text: string | null, to: number): St
   }
 }
 
-function withoutLooking(known: Known, change: Change, last: PastCall | undefined, to: number): Standing {
+function withoutLooking(known: Known, change: Change, last: PastCall | undefined, to: number): ChangeStatus {
   if (last && isDone(last)) return { state: "reached", to, changed: true };
   if (last && change.kind !== "write") {
     return { state: "hopeless", why: "its outcome is not known, and I cannot look", to };
@@ -111,7 +111,7 @@ function withoutLooking(known: Known, change: Change, last: PastCall | undefined
     : asked(known, { name: "edit", input: { path, old: change.old, new: change.new, all: true } }, to);
 }
 
-function asked(known: Known, wanted: Wanted, to: number): Standing {
+function asked(known: Known, wanted: Wanted, to: number): ChangeStatus {
   if (!has(known, wanted.name)) return { state: "hopeless", why: `there is no tool "${wanted.name}"`, to };
   return { state: "ask", calls: [wanted] };
 }

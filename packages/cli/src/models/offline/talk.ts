@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from "@ai-sdk/provider";
-import { type Carried, carriedIn } from "./carried.ts";
+import { readProgress, type SavedProgress } from "./carried.ts";
 import { type Outcome, outcomeOf, UNANSWERED } from "./outcome.ts";
 
 /** A call that was made since the task was stated, and what is known of it. */
@@ -18,7 +18,7 @@ export interface Talk {
   /** The calls since the first of those. */
   readonly calls: readonly PastCall[];
   /** What a summary tells of the work before. */
-  readonly carried: Carried | null;
+  readonly carried: SavedProgress | null;
   /** How often the turn at work was interrupted. */
   readonly interruptions: number;
   /** The last message asks for a summary of the conversation. */
@@ -26,7 +26,7 @@ export interface Talk {
   /** The assistant has answered them. */
   readonly isOver: boolean;
   /** Where the messages end: a summary tells of all up to here. */
-  readonly through: Carried["through"];
+  readonly through: SavedProgress["through"];
 }
 
 /** Holdfast's boundaries (session/words.ts), and what a dialect puts before a conversation that begins with the assistant. */
@@ -43,7 +43,7 @@ const OF_THE_TALK = /\b(conversation|context|session|transcript|so far|compact)/
 interface Reading {
   prompts: string[];
   calls: PastCall[];
-  carried: Carried | null;
+  carried: SavedProgress | null;
   interruptions: number;
   /** The assistant answered without calling anything, or the turn was left: the next prompt begins anew. */
   isOver: boolean;
@@ -77,12 +77,12 @@ function withoutCovered(messages: readonly LanguageModelV4Message[]): readonly L
   return [...messages.slice(0, summaryAt + 1), ...behind.slice(end + 1)];
 }
 
-function carriedOf(message: LanguageModelV4Message): Carried | null {
-  return message.role === "user" ? carriedIn(textsOf(message).join("\n")) : null;
+function carriedOf(message: LanguageModelV4Message): SavedProgress | null {
+  return message.role === "user" ? readProgress(textsOf(message).join("\n")) : null;
 }
 
 /** By what nobody shortens: the last call, and how many messages came after it. Without a call among the newest, by the words of the last. */
-function endOf(messages: readonly LanguageModelV4Message[]): Carried["through"] {
+function endOf(messages: readonly LanguageModelV4Message[]): SavedProgress["through"] {
   const at = messages.findLastIndex((message) => idsIn(message).length > 0);
   const call = at < 0 ? "" : idsIn(messages[at]!).at(-1)!;
   const last = messages.length > 0 ? digestOf(messages.at(-1)!) : "";
@@ -118,7 +118,7 @@ function asksForSummary(text: string): boolean {
 function userSaid(reading: Reading, said: string): void {
   const text = said.trim();
   if (text === "" || text === BEGINNING) return;
-  const carried = carriedIn(text);
+  const carried = readProgress(text);
   if (carried) {
     reading.carried = carried;
     reading.prompts = [...carried.tasks.map((task) => task.text)];

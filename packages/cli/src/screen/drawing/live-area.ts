@@ -2,7 +2,7 @@ import type { ChatState } from "../../host/host.ts";
 import { plain, plainLine } from "../../terminal/index.ts";
 import type { CallItem, CallState, Item } from "../../transcript/item.ts";
 import { cursorAt, type Editor, rowsOf } from "../input/editor.ts";
-import { suggestions } from "../input/slash-commands.ts";
+import { matchCommands } from "../input/slash-commands.ts";
 import { callLine, outputTail } from "../lines/item-lines.ts";
 import { callSummary, excerpt } from "../lines/labels.ts";
 import { BLANK, cut, type Line, line, type Span, span, untab, wrap } from "../lines/line.ts";
@@ -15,12 +15,12 @@ export interface Size {
 }
 
 /** The live part of the screen, and where the terminal's cursor stands in it. */
-export interface View {
+export interface LiveArea {
   readonly lines: readonly Line[];
   readonly cursor: { readonly x: number; readonly y: number } | null;
 }
 
-export interface Shown {
+export interface LiveContent {
   readonly state: ChatState;
   /** Rows of the streamed answer that may still change. */
   readonly answer: readonly Line[];
@@ -62,7 +62,7 @@ export function liveRowsMax({ rows }: Size): number {
 }
 
 /** What is less urgent gives way. */
-export function viewOf(shown: Shown, size: Size): View {
+export function layOutLiveArea(shown: LiveContent, size: Size): LiveArea {
   const { columns } = size;
   const height = liveRowsMax(size);
   const status = statusLine(shown.state, shown.status, columns);
@@ -86,7 +86,7 @@ export function viewOf(shown: Shown, size: Size): View {
   return { lines, cursor: { x: editor.cursor.x, y: above.length + 1 + editor.cursor.y - dropped } };
 }
 
-function answerPart({ state, answer }: Shown, columns: number): readonly Line[] {
+function answerPart({ state, answer }: LiveContent, columns: number): readonly Line[] {
   if (answer.length > 0) return answer;
   const thought = state.live?.reasoning ?? "";
   if (thought.trim() === "" || state.live?.text !== "") return [];
@@ -98,7 +98,7 @@ function answerPart({ state, answer }: Shown, columns: number): readonly Line[] 
 }
 
 /** Calls whose input is being streamed, that wait, and that run, with the end of what they say. */
-function workPart({ state, pending, status }: Shown, columns: number): Line[] {
+function workPart({ state, pending, status }: LiveContent, columns: number): Line[] {
   const rows: Line[] = [];
   const recorded = new Set(pending.map((item) => (item.kind === "call" ? item.call : "")));
   for (const { id, name, input } of state.live?.calls ?? []) {
@@ -132,7 +132,7 @@ function stateNow({ call, state }: CallItem, { status, asks }: ChatState): CallS
   return state === "unknown" ? "running" : state;
 }
 
-function panelPart({ panel, selected, now }: Shown, columns: number, rowsMax: number): Line[] {
+function panelPart({ panel, selected, now }: LiveContent, columns: number, rowsMax: number): Line[] {
   if (panel === null) return [];
   const choices = choiceLines(panel, selected, columns);
   if (rowsMax < choices.length + 2) {
@@ -156,7 +156,7 @@ function queuePart({ queue }: ChatState, columns: number, canTakeBack: boolean):
 }
 
 function editorPart(
-  { editor, state }: Shown,
+  { editor, state }: LiveContent,
   columns: number,
   rowsMax: number,
 ): { lines: Line[]; cursor: { x: number; y: number } } {
@@ -178,8 +178,8 @@ function editorPart(
   };
 }
 
-function suggestionPart({ editor }: Shown, columns: number): Line[] {
-  const found = suggestions(editor.text);
+function suggestionPart({ editor }: LiveContent, columns: number): Line[] {
+  const found = matchCommands(editor.text);
   if (found.length === 0 || (found.length === 1 && `/${found[0]!.name}` === editor.text)) return [];
   return found
     .slice(0, 6)

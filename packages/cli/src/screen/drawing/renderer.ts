@@ -1,7 +1,7 @@
 import type { ChatState } from "../../host/host.ts";
 import { ansiOf, type Line } from "../lines/line.ts";
 import { headLines, type Level, noticeLines, ruleLine } from "../lines/notices.ts";
-import { answerRowsMax, type Shown, type Size, textColumns, type View, viewOf } from "./live-area.ts";
+import { answerRowsMax, type LiveArea, type LiveContent, layOutLiveArea, type Size, textColumns } from "./live-area.ts";
 import { pendingItems, Scrollback } from "./scrollback.ts";
 
 /** Deltas come by the thousand: the screen follows at this pace. */
@@ -16,9 +16,9 @@ export interface Picture {
   readonly cursor: { readonly x: number; readonly y: number } | null;
 }
 
-/** Makes pictures, at its own pace, of what `look` says. */
-export class Drawing {
-  readonly #look: (drawing: Drawing) => { readonly view: View; readonly active: boolean };
+/** Makes pictures, at its own pace, of what `content` says. */
+export class Renderer {
+  readonly #content: (renderer: Renderer) => { readonly area: LiveArea; readonly active: boolean };
   readonly #colour: boolean;
   readonly #listeners = new Set<() => void>();
   #picture: Picture = { written: [], live: "", cursor: null };
@@ -29,13 +29,13 @@ export class Drawing {
   #failure: ChatState["failure"] = null;
   #ended = false;
   #frame = 0;
-  #soon: NodeJS.Timeout | null = null;
+  #timer: NodeJS.Timeout | null = null;
   #spinning: NodeJS.Timeout | null = null;
 
-  constructor(size: Size, colour: boolean, look: (drawing: Drawing) => { view: View; active: boolean }) {
+  constructor(size: Size, colour: boolean, content: (renderer: Renderer) => { area: LiveArea; active: boolean }) {
     this.#size = size;
     this.#colour = colour;
-    this.#look = look;
+    this.#content = content;
   }
 
   get picture(): Picture {
@@ -59,7 +59,7 @@ export class Drawing {
   /** Into the scrollback. */
   write(rows: readonly Line[]): void {
     this.#rows.push(...rows);
-    this.soon();
+    this.drawSoon();
   }
 
   notice(level: Level, text: string): void {
@@ -81,11 +81,11 @@ export class Drawing {
   resize(size: Size): void {
     if (size.columns === this.#size.columns && size.rows === this.#size.rows) return;
     this.#size = size;
-    this.now();
+    this.draw();
   }
 
   /** The live part of a conversation; what is finished of it goes into the scrollback. */
-  conversation(shown: Omit<Shown, "answer" | "pending">): View {
+  conversation(shown: Omit<LiveContent, "answer" | "pending">): LiveArea {
     const { state } = shown;
     const { finished, live } = this.#scrollback.step(state, textColumns(this.#size.columns), answerRowsMax(this.#size));
     this.#rows.push(...finished);
@@ -95,26 +95,26 @@ export class Drawing {
       this.#rows.push(...noticeLines("error", failure.message, textColumns(this.#size.columns)));
     }
     this.#failure = failure;
-    return viewOf({ ...shown, answer: live, pending: pendingItems(state) }, this.#size);
+    return layOutLiveArea({ ...shown, answer: live, pending: pendingItems(state) }, this.#size);
   }
 
-  soon(): void {
-    if (!this.#ended) this.#soon ??= setTimeout(() => this.now(), FRAME_MS);
+  drawSoon(): void {
+    if (!this.#ended) this.#timer ??= setTimeout(() => this.draw(), FRAME_MS);
   }
 
-  now(): void {
+  draw(): void {
     if (this.#ended) return;
-    if (this.#soon !== null) clearTimeout(this.#soon);
-    this.#soon = null;
-    const { view, active } = this.#look(this);
-    this.#picture = { written: this.#written(), live: this.#ansi(view.lines), cursor: view.cursor };
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    const { area, active } = this.#content(this);
+    this.#picture = { written: this.#written(), live: this.#ansi(area.lines), cursor: area.cursor };
     this.#spin(active);
     for (const listener of this.#listeners) listener();
   }
 
   /** The live part goes; what was written stays in the terminal, and so do the words of an answer that nobody stays to see the end of. */
   end(state: ChatState | null): void {
-    this.now();
+    this.draw();
     this.#ended = true;
     this.#spin(false);
     if (state !== null) this.#rows.push(...this.#scrollback.breakOff(state, textColumns(this.#size.columns)));
@@ -141,7 +141,7 @@ export class Drawing {
       ? null
       : setInterval(() => {
           this.#frame++;
-          this.now();
+          this.draw();
         }, SPIN_MS);
   }
 }

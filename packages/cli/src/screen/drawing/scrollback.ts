@@ -2,7 +2,7 @@ import type { ChatState } from "../../host/host.ts";
 import type { CallItem, CallState, Item } from "../../transcript/item.ts";
 import { cutOffLine, itemLines, reasoningLines } from "../lines/item-lines.ts";
 import { BLANK, type Line, line } from "../lines/line.ts";
-import { advance, FLOW, type Flow, finish } from "../lines/markdown-stream.ts";
+import { advanceStream, EMPTY_STREAM, finishStream, type MarkdownStream } from "../lines/markdown-stream.ts";
 
 /** So many items of a conversation are written out when it is opened; the rest is a command away. */
 const ITEMS_MAX = 60;
@@ -14,8 +14,8 @@ const ITEMS_MAX = 60;
 export class Scrollback {
   /** By id, with the state that a call was written out in. */
   readonly #written = new Map<string, CallState | null>();
-  #flow: Flow = FLOW;
-  /** The streamed text that `#flow` has seen. */
+  #stream: MarkdownStream = EMPTY_STREAM;
+  /** The streamed text that `#stream` has seen. */
   #streamed = "";
   /** What was told as streamed when an answer was recorded: until the next one begins, that may still be it. */
   #recorded = "";
@@ -41,7 +41,7 @@ export class Scrollback {
       finished.push(...this.#add(item, columns));
       if (item.kind === "answer") this.#recorded = state.live?.text ?? "";
     }
-    const live = this.#stream(state, columns, rowsMax, finished);
+    const live = this.#streamAnswer(state, columns, rowsMax, finished);
     return { finished, live };
   }
 
@@ -49,7 +49,7 @@ export class Scrollback {
   breakOff(state: ChatState, columns: number): Line[] {
     const text = state.live?.text ?? "";
     if (text === "" || text === this.#recorded || !text.startsWith(this.#streamed)) return [];
-    return [...(this.#flow.begun ? [] : [BLANK]), ...finish(this.#flow, text, columns), cutOffLine()];
+    return [...(this.#stream.begun ? [] : [BLANK]), ...finishStream(this.#stream, text, columns), cutOffLine()];
   }
 
   /** A call that was written out before anybody knew its end is written again with it, as after an interruption. */
@@ -63,29 +63,29 @@ export class Scrollback {
     this.#written.set(item.id, stateOf(item));
     if (item.kind === "reasoning" && this.#thought !== "" && this.#thought.includes(item.text.trim())) return [];
     if (item.kind !== "answer") return itemLines(item, columns);
-    const { taken } = this.#flow;
+    const { taken } = this.#stream;
     if (taken > item.text.length && this.#streamed.startsWith(item.text)) {
       // Several texts of one message were streamed as one: this one is written out, and the next goes on behind it.
       this.#streamed = this.#streamed.slice(item.text.length);
-      this.#flow = { ...this.#flow, taken: taken - item.text.length };
+      this.#stream = { ...this.#stream, taken: taken - item.text.length };
       return item.incomplete ? [cutOffLine()] : [];
     }
     if (taken === 0 || !item.text.startsWith(this.#streamed.slice(0, taken))) {
       this.#forget();
       return itemLines(item, columns);
     }
-    const rest = finish(this.#flow, item.text, columns);
-    const head = this.#flow.begun ? [] : [BLANK];
+    const rest = finishStream(this.#stream, item.text, columns);
+    const head = this.#stream.begun ? [] : [BLANK];
     this.#forget();
     return [...head, ...rest, ...(item.incomplete ? [cutOffLine()] : [])];
   }
 
-  #stream(state: ChatState, columns: number, rowsMax: number, finished: Line[]): readonly Line[] {
+  #streamAnswer(state: ChatState, columns: number, rowsMax: number, finished: Line[]): readonly Line[] {
     const text = state.live?.text ?? "";
     if (text === "" || text === this.#recorded) return [];
     if (!text.startsWith(this.#streamed)) {
       // The request is made again: what stands in the scrollback cannot be taken back, but it can be called void.
-      if (this.#flow.begun) finished.push(line("… broken off: the request is made again", { dim: true }));
+      if (this.#stream.begun) finished.push(line("… broken off: the request is made again", { dim: true }));
       this.#forget();
     }
     const thought = state.live?.reasoning ?? "";
@@ -95,15 +95,15 @@ export class Scrollback {
       if (rows.length > 0) finished.push(BLANK, ...rows);
     }
     this.#streamed = text;
-    const begun = this.#flow.begun;
-    const step = advance(this.#flow, text, columns, rowsMax);
-    this.#flow = step.flow;
+    const begun = this.#stream.begun;
+    const step = advanceStream(this.#stream, text, columns, rowsMax);
+    this.#stream = step.stream;
     if (step.finished.length > 0) finished.push(...(begun ? [] : [BLANK]), ...step.finished);
-    return step.flow.begun || step.live.length === 0 ? step.live : [BLANK, ...step.live];
+    return step.stream.begun || step.live.length === 0 ? step.live : [BLANK, ...step.live];
   }
 
   #forget(): void {
-    this.#flow = FLOW;
+    this.#stream = EMPTY_STREAM;
     this.#streamed = "";
     this.#thought = "";
   }

@@ -29,14 +29,14 @@ export function withHistory(editor: Editor, items: readonly Item[]): Editor {
 }
 
 /** Sent: empty again, and remembered. */
-export function sent(editor: Editor): Editor {
+export function markSent(editor: Editor): Editor {
   const last = editor.history.at(-1);
   const history = editor.text === last ? editor.history : [...editor.history, editor.text].slice(-500);
   return { text: "", cursor: 0, history, at: history.length, draft: "" };
 }
 
 /** What a key does to the text; null if it is none of the editor's keys. `columns`: what a row holds, for up and down. */
-export function edit(editor: Editor, key: Key, columns: number): Editor | null {
+export function applyKey(editor: Editor, key: Key, columns: number): Editor | null {
   switch (key.name) {
     case "text":
     case "paste":
@@ -80,7 +80,7 @@ export function edit(editor: Editor, key: Key, columns: number): Editor | null {
 }
 
 /** A backslash before Enter means a new line: answers the text with it, or null. */
-export function continued(editor: Editor): Editor | null {
+export function continueLine(editor: Editor): Editor | null {
   if (editor.text[editor.cursor - 1] !== "\\") return null;
   const text = `${editor.text.slice(0, editor.cursor - 1)}\n${editor.text.slice(editor.cursor)}`;
   return { ...editor, text };

@@ -21,7 +21,7 @@ export type Parsed =
   | { readonly kind: "prompt" };
 
 /** `/name argument` on one line. A path such as `/etc/hosts` is a prompt. */
-export function parse(text: string): Parsed {
+export function parseSlashCommand(text: string): Parsed {
   const match = /^\/([a-z]+)(?:[ \t]+([^\n]*))?$/iu.exec(text.trim());
   if (match === null) return { kind: "prompt" };
   const said = match[1]!.toLowerCase();
@@ -33,7 +33,7 @@ export function parse(text: string): Parsed {
 }
 
 /** The command that was meant, perhaps: a letter more, less, wrong or in the wrong place. */
-export function meant(name: string): CommandName | null {
+export function guessCommand(name: string): CommandName | null {
   return COMMANDS.find((one) => isSlip(name, one.name) || isSlip(one.name, name))?.name ?? null;
 }
 
@@ -47,14 +47,14 @@ function isSlip(a: string, b: string): boolean {
 }
 
 /** Commands that begin like this. */
-export function suggestions(text: string): readonly (typeof COMMANDS)[number][] {
+export function matchCommands(text: string): readonly (typeof COMMANDS)[number][] {
   if (!/^\/[a-z]*$/u.test(text)) return [];
   return COMMANDS.filter(({ name }) => name.startsWith(text.slice(1)));
 }
 
 /** What Tab makes of it: as much as all of them share, and a space behind the only one. */
-export function completed(text: string): string {
-  const found = suggestions(text);
+export function completeCommand(text: string): string {
+  const found = matchCommands(text);
   if (found.length === 0) return text;
   if (found.length === 1) return `/${found[0]!.name}${found[0]!.argument === "" ? "" : " "}`;
   let shared = found[0]!.name as string;

@@ -1,6 +1,6 @@
 import type { Token, Tokens } from "marked";
 import { BLANK, type Line, lineText, type Style } from "./line.ts";
-import { blockLines, blocksOf, readable } from "./markdown.ts";
+import { blockLines, blocksOf, toReadable } from "./markdown.ts";
 
 /** A line that has not ended yet is taken as it stands when it is longer than this. */
 const LINE_CHARS_MAX = 4_000;
@@ -11,7 +11,7 @@ const CODE_LINES_MAX = 8;
  * Markdown that is still being streamed, cut into what is finished and what may still change. Blocks are finished when another one has begun; a block that is long is finished piece by piece, so that the cost of each step does
  * not grow with the length of the answer. A value: each step answers the next one.
  */
-export interface Flow {
+export interface MarkdownStream {
   /** How much of the text has been taken in, in characters. */
   readonly taken: number;
   /** Taken in, made readable, and not finished. */
@@ -24,10 +24,10 @@ export interface Flow {
   readonly begun: boolean;
 }
 
-export const FLOW: Flow = { taken: 0, pending: "", prefix: "", joined: false, begun: false };
+export const EMPTY_STREAM: MarkdownStream = { taken: 0, pending: "", prefix: "", joined: false, begun: false };
 
-export interface FlowStep {
-  readonly flow: Flow;
+export interface StreamStep {
+  readonly stream: MarkdownStream;
   /** Rows that do not change any more. */
   readonly finished: readonly Line[];
   /** Rows of what may still change. */
@@ -35,42 +35,57 @@ export interface FlowStep {
 }
 
 /** `text` is all that was streamed so far, `rowsMax` what may stay unfinished. */
-export function advance(before: Flow, text: string, columns: number, rowsMax: number, style: Style = {}): FlowStep {
+export function advanceStream(
+  before: MarkdownStream,
+  text: string,
+  columns: number,
+  rowsMax: number,
+  style: Style = {},
+): StreamStep {
   const taken = endOfTaken(text, before.taken);
-  let flow: Flow = { ...before, taken, pending: before.pending + readable(text.slice(before.taken, taken)) };
-  const rest = readable(text.slice(taken));
+  let stream: MarkdownStream = {
+    ...before,
+    taken,
+    pending: before.pending + toReadable(text.slice(before.taken, taken)),
+  };
+  const rest = toReadable(text.slice(taken));
   const finished: Line[] = [];
   const emit = (tokens: readonly Token[], joined: boolean): void => {
-    const rows = rowsOf(tokens, flow, columns, style);
+    const rows = rowsOf(tokens, stream, columns, style);
     if (rows.length === 0) return;
     for (const row of rows) finished.push(row);
-    flow = { ...flow, begun: true, joined };
+    stream = { ...stream, begun: true, joined };
   };
 
-  let tokens = blocksOf(flow.prefix + flow.pending + rest);
-  const settled = tokens.slice(0, settledIn(tokens, flow.prefix.length + flow.pending.length));
+  let tokens = blocksOf(stream.prefix + stream.pending + rest);
+  const settled = tokens.slice(0, settledIn(tokens, stream.prefix.length + stream.pending.length));
   if (settled.length > 0) {
     emit(settled, false);
-    flow = { ...flow, ...skip(flow, lengthOf(settled)), prefix: "", joined: false };
+    stream = { ...stream, ...skip(stream, lengthOf(settled)), prefix: "", joined: false };
     tokens = tokens.slice(settled.length);
   }
   const open = tokens.find((token) => token.type !== "space");
-  const lines = flow.pending.split("\n").length - 1;
+  const lines = stream.pending.split("\n").length - 1;
   const linesMax = open?.type === "code" ? CODE_LINES_MAX : Math.max(4, rowsMax);
-  if (open !== undefined && (lines > linesMax || flow.pending.length > LINE_CHARS_MAX)) {
-    const piece = pieceOf(open, flow);
+  if (open !== undefined && (lines > linesMax || stream.pending.length > LINE_CHARS_MAX)) {
+    const piece = pieceOf(open, stream);
     if (piece !== null) {
       emit(blocksOf(piece.text), piece.joined);
-      flow = { ...flow, ...skip(flow, piece.text.length), prefix: piece.prefix, joined: piece.joined };
-      tokens = blocksOf(flow.prefix + flow.pending + rest);
+      stream = { ...stream, ...skip(stream, piece.text.length), prefix: piece.prefix, joined: piece.joined };
+      tokens = blocksOf(stream.prefix + stream.pending + rest);
     }
   }
-  return { flow, finished, live: rowsOf(tokens, flow, columns, style) };
+  return { stream, finished, live: rowsOf(tokens, stream, columns, style) };
 }
 
 /** All that is left, as rows that do not change any more. */
-export function finish(before: Flow, text: string, columns: number, style: Style = {}): readonly Line[] {
-  const all = before.prefix + before.pending + readable(text.slice(before.taken));
+export function finishStream(
+  before: MarkdownStream,
+  text: string,
+  columns: number,
+  style: Style = {},
+): readonly Line[] {
+  const all = before.prefix + before.pending + toReadable(text.slice(before.taken));
   return rowsOf(blocksOf(all.trimEnd()), before, columns, style);
 }
 
@@ -98,18 +113,18 @@ function lengthOf(tokens: readonly { readonly raw: string }[]): number {
 }
 
 /** `length` counts the prefix too, which was never pending. */
-function skip(flow: Flow, length: number): { readonly pending: string } {
-  return { pending: flow.pending.slice(Math.max(0, length - flow.prefix.length)) };
+function skip(stream: MarkdownStream, length: number): { readonly pending: string } {
+  return { pending: stream.pending.slice(Math.max(0, length - stream.prefix.length)) };
 }
 
-function rowsOf(tokens: readonly Token[], flow: Flow, columns: number, style: Style): Line[] {
+function rowsOf(tokens: readonly Token[], stream: MarkdownStream, columns: number, style: Style): Line[] {
   const first = tokens.findIndex((token) => token.type !== "space");
   // Nothing but the end of a block whose code has been written out.
-  const emptied = flow.prefix !== "" && tokens[first]?.type === "code" && (tokens[first] as Tokens.Code).text === "";
+  const emptied = stream.prefix !== "" && tokens[first]?.type === "code" && (tokens[first] as Tokens.Code).text === "";
   const shown = emptied ? tokens.slice(first + 1) : tokens;
   const rows = blockLines(shown, columns, style);
-  const own = flow.prefix === "" || emptied ? rows : rows.slice(prefixRows(shown, rows));
-  const apart = flow.begun && (!flow.joined || emptied);
+  const own = stream.prefix === "" || emptied ? rows : rows.slice(prefixRows(shown, rows));
+  const apart = stream.begun && (!stream.joined || emptied);
   return own.length > 0 && apart ? [BLANK, ...own] : own;
 }
 
@@ -129,8 +144,8 @@ interface Piece {
 }
 
 /** The part of an open block that can be finished now; null if it cannot be cut. */
-function pieceOf(open: Token, flow: Flow): Piece | null {
-  const whole = flow.prefix + flow.pending;
+function pieceOf(open: Token, stream: MarkdownStream): Piece | null {
+  const whole = stream.prefix + stream.pending;
   const lineEnd = whole.lastIndexOf("\n") + 1;
   const upTo = whole.length - lineEnd > LINE_CHARS_MAX / 2 ? whole.length : lineEnd;
   if (open.type === "code") {

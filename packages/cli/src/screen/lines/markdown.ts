@@ -1,9 +1,7 @@
 import type { Token, Tokens } from "marked";
-import { plain } from "../../terminal/index.ts";
+import { plain, widthOf } from "../../terminal/index.ts";
 import { BoundedLexer } from "../../terminal/markdown-lexer.ts";
-import { inlineLines } from "./inline.ts";
-import { BLANK, type Line, line, type Style, span, untab, wrap } from "./line.ts";
-import { tableRows } from "./markdown-table.ts";
+import { BLANK, type Line, line, lineWidth, type Span, type Style, span, untab, wrap } from "./line.ts";
 
 /** Blocks of a text, with the blank lines between them as blocks of their own. The `raw` of all is the text. */
 export function blocksOf(text: string): Token[] {
@@ -11,13 +9,13 @@ export function blocksOf(text: string): Token[] {
 }
 
 /** What `blocksOf` can be given: harmless (C25), and of the same length in `raw` afterwards. */
-export function readable(text: string): string {
+export function toReadable(text: string): string {
   return untab(plain(text));
 }
 
 /** A whole text for the terminal. */
 export function markdownLines(text: string, columns: number, style: Style = {}): Line[] {
-  return blockLines(blocksOf(readable(text).trim()), columns, style);
+  return blockLines(blocksOf(toReadable(text).trim()), columns, style);
 }
 
 /** Blocks with one blank line between them. */
@@ -108,4 +106,106 @@ function itemRows(item: Tokens.ListItem, columns: number, style: Style): Line[] 
     for (const row of rows) out.push(row);
   }
   return out;
+}
+
+/** What stands within a paragraph, as lines: one more for each line break. */
+function inlineLines(tokens: readonly Token[] | undefined, style: Style = {}): Line[] {
+  const lines: Span[][] = [[]];
+  for (const { text, style: own } of (tokens ?? []).flatMap((token) => spansOf(token, style))) {
+    for (const [i, piece] of text.split("\n").entries()) {
+      if (i > 0) lines.push([]);
+      if (piece !== "") lines.at(-1)!.push(span(piece, own));
+    }
+  }
+  return lines;
+}
+
+function spansOf(token: Token, style: Style): Span[] {
+  const inner = (of: Style): Span[] => ((token as Tokens.Strong).tokens ?? []).flatMap((one) => spansOf(one, of));
+  switch (token.type) {
+    case "strong":
+      return inner({ ...style, bold: true });
+    case "em":
+      return inner({ ...style, italic: true });
+    case "del":
+      return inner({ ...style, strike: true });
+    case "codespan":
+      return [span((token as Tokens.Codespan).text, { ...style, colour: "cyan" })];
+    case "br":
+      return [span("\n", style)];
+    case "link": {
+      const { href, text } = token as Tokens.Link;
+      const words = inner({ ...style, underline: true, colour: "blue" });
+      // Where a link leads is never hidden behind its words. `mailto:` of an address that is spelled out says nothing new.
+      const told = text === href || `mailto:${text}` === href || href === "";
+      return told ? words : [...words, span(` (${href})`, { ...style, dim: true })];
+    }
+    case "image": {
+      const { text, href } = token as Tokens.Image;
+      return [span(`[image: ${text || href}]`, { ...style, dim: true })];
+    }
+    case "checkbox":
+      return [span((token as Tokens.Checkbox).checked ? "☑ " : "☐ ", style)];
+    default: {
+      const { tokens, text, raw } = token as Tokens.Text;
+      return tokens !== undefined && tokens.length > 0 ? inner(style) : [span(text ?? raw, style)];
+    }
+  }
+}
+
+const GAP = 3;
+const NARROWEST = 4;
+
+/** A table whose columns give way to each other until it fits; cells wrap. */
+function tableRows(table: Tokens.Table, columns: number, style: Style): Line[] {
+  const cell = (one: Tokens.TableCell, of: Style): Line =>
+    inlineLines(one.tokens, of).flatMap((row, i) => (i > 0 ? [span(" "), ...row] : row));
+  const head = table.header.map((one) => cell(one, { ...style, bold: true }));
+  const body = table.rows.map((row) => row.map((one) => cell(one, style)));
+  const widths = head.map((title, i) =>
+    body.reduce((most, row) => Math.max(most, lineWidth(row[i] ?? BLANK)), Math.max(1, lineWidth(title))),
+  );
+  shrink(widths, columns - GAP * (widths.length - 1));
+  const aligned = (cells: readonly Line[]): Line[] => alignCells(cells, widths, table.align);
+  const rule: Line = [span(widths.map((width) => "─".repeat(width)).join("─┼─"), { dim: true })];
+  return [...aligned(head), rule, ...body.flatMap(aligned)];
+}
+
+function shrink(widths: number[], room: number): void {
+  const sum = (): number => widths.reduce((total, width) => total + width, 0);
+  // The widest give way first, one column at a time and all at once: only how wide the widest may be is looked for.
+  let [low, high] = [NARROWEST, widths.reduce((most, width) => Math.max(most, width), NARROWEST)];
+  if (sum() <= room) return;
+  const cutTo = (most: number): number => widths.reduce((total, width) => total + Math.min(width, most), 0);
+  while (low < high) {
+    const most = Math.ceil((low + high) / 2);
+    if (cutTo(most) <= room) low = most;
+    else high = most - 1;
+  }
+  let left = Math.max(0, room - cutTo(low));
+  for (let i = widths.length - 1; i >= 0; i--) {
+    if (widths[i]! <= low) continue;
+    const more = left > 0 ? 1 : 0;
+    widths[i] = low + more;
+    left -= more;
+  }
+}
+
+function alignCells(cells: readonly Line[], widths: readonly number[], align: Tokens.Table["align"]): Line[] {
+  const wrapped = widths.map((width, i) => wrap(cells[i] ?? BLANK, width));
+  const height = wrapped.reduce((most, rows) => Math.max(most, rows.length), 0);
+  return Array.from({ length: height }, (_, r) =>
+    widths.flatMap((width, i) => {
+      const own = wrapped[i]![r] ?? BLANK;
+      const room = Math.max(0, width - own.reduce((total, { text }) => total + widthOf(text), 0));
+      const left = align[i] === "right" ? room : align[i] === "center" ? Math.floor(room / 2) : 0;
+      const last = i === widths.length - 1;
+      return [
+        span(" ".repeat(left)),
+        ...own,
+        span(last ? "" : " ".repeat(room - left)),
+        span(last ? "" : " │ ", { dim: true }),
+      ];
+    }),
+  );
 }

@@ -1,6 +1,5 @@
 import type { ChatState } from "../../host/host.ts";
 import { plainLine } from "../../terminal/index.ts";
-import { COMMANDS } from "../input/slash-commands.ts";
 import { chatName, folderWords, shortId } from "./labels.ts";
 import { BLANK, cut, type Line, line, type Style, span, wrap } from "./line.ts";
 
@@ -38,26 +37,4 @@ export function headLines(state: ChatState, columns: number, resumed: boolean): 
 /** Between two conversations in one scrollback. */
 export function ruleLine(columns: number): Line {
   return line("━".repeat(Math.min(columns, 60)), { colour: "grey" });
-}
-
-export const KEYS: readonly (readonly [string, string])[] = [
-  ["Enter", "send; while it works: queue"],
-  ["Alt+Enter, \\ Enter", "a new line"],
-  ["Esc, Ctrl+C", "stop the turn; what was produced stays"],
-  ["Ctrl+C again, Ctrl+D", "leave; everything is kept"],
-  ["↑ ↓", "what you sent before; take a queued prompt back"],
-  ["Tab", "complete a command"],
-  ["Ctrl+L", "draw the screen anew"],
-  ["Ctrl+Z", "to the shell; fg comes back"],
-];
-
-export function helpLines(columns: number): Line[] {
-  const row = (name: string, does: string): Line =>
-    cut([span(`  ${name.padEnd(22)}`, { colour: "cyan" }), span(does)], columns);
-  return [
-    BLANK,
-    ...COMMANDS.map(({ name, argument, does }) => row(`/${name}${argument === "" ? "" : ` ${argument}`}`, does)),
-    BLANK,
-    ...KEYS.map(([name, does]) => row(name, does)),
-  ];
 }

@@ -30,7 +30,7 @@ export function howWords(how: InterruptionShown["how"]): string {
 }
 
 /** How far a call came, as a person would say it. */
-export function callWords(call: InterruptedCall): string {
+export function describeCallState(call: InterruptedCall): string {
   const { process } = call;
   if (process?.running) return `still running as process ${process.pid}`;
   if (process?.exitCode !== undefined) return `ended since, with status ${process.exitCode}`;
@@ -49,7 +49,7 @@ export function callWords(call: InterruptedCall): string {
 }
 
 /** In brief: what was asked, what had been said, which tools were in which state. `told`: why it failed stands above already. */
-export function interruptionLines(
+export function summarizeInterruption(
   found: InterruptionShown,
   columns: number,
   rowsMax: number,
@@ -101,7 +101,7 @@ export function interruptionDetails(found: InterruptionShown, columns: number): 
 }
 
 function callRow(call: InterruptedCall, columns: number): Line {
-  const words = `  ${callWords(call)}`;
+  const words = `  ${describeCallState(call)}`;
   const colour = call.state === "never-started" || call.state === "awaiting" ? "grey" : "yellow";
   const head: Span[] = [span("  • ", FAINT), span(plainLine(call.name), { bold: true }), span(` ${callSummary(call)}`)];
   return cut([...cut(head, Math.max(12, columns - words.length)), span(words, { colour })], columns);

@@ -4,7 +4,7 @@ import { visibleLine } from "../../terminal/visible.ts";
 import { excerpt } from "../lines/labels.ts";
 import { cut, type Line, line, span, wrap } from "../lines/line.ts";
 import { excerptRows } from "./approval-rows.ts";
-import { interruptionLines } from "./interruption.ts";
+import { summarizeInterruption } from "./interruption.ts";
 
 /** What a person may decide now. */
 export interface Panel {
@@ -96,7 +96,7 @@ function interruptionPanel(state: ChatState): Panel {
       { key: "s", label: "show it", act: { do: "show" } },
     ],
     lines: (columns, rowsMax, now) => [
-      ...interruptionLines(found, columns, rowsMax - state.queue.length, now, state.failure !== null),
+      ...summarizeInterruption(found, columns, rowsMax - state.queue.length, now, state.failure !== null),
       ...waiting(state.queue, columns),
     ],
   };

@@ -14,7 +14,7 @@ const SESSIONS_MAX = 2_000;
 const PREVIEW_ITEMS = 8;
 
 /** The list that is open, if one is, with what it shows of the selected row. */
-export class Picking {
+export class PickerController {
   readonly #host: Host;
   readonly #now: () => number;
   readonly #changed: () => void;

@@ -6,13 +6,13 @@ import { type Picker, type PickerRow, passing } from "./picker.ts";
 const WIDE_COLUMNS = 120;
 
 /** What the terminal's cursor stands at: the end of the filter. */
-export interface PickerView {
+export interface PickerLayout {
   readonly lines: Line[];
   readonly cursor: { readonly x: number; readonly y: number };
 }
 
 /** `preview`: the end of the selected conversation, laid out for `previewColumns(columns)`. */
-export function pickerView(picker: Picker, preview: readonly Line[], columns: number, rowsMax: number): PickerView {
+export function layOutPicker(picker: Picker, preview: readonly Line[], columns: number, rowsMax: number): PickerLayout {
   const filter = `filter: ${picker.filter}`;
   const head: Line[] = [
     BLANK,

@@ -21,7 +21,7 @@ export type Target =
   | { readonly kind: "unknown"; readonly why: string };
 
 /** What a call is about, at one moment. */
-export interface Seen {
+export interface TargetSnapshot {
   /** Where the path of the call leads, links followed; for a command the working folder. Null: the call has no path, or nobody can say where it leads. */
   readonly path: string | null;
   readonly target: Target;
@@ -29,7 +29,7 @@ export interface Seen {
   readonly digest: string;
 }
 
-export interface SeenFile extends Seen {
+export interface FileSnapshot extends TargetSnapshot {
   /** The bytes of a file that is to be edited. */
   readonly bytes: Buffer | null;
 }
@@ -43,7 +43,7 @@ const BYTES_MAX = 64 * 1024 * 1024;
 const NONE: Target = { kind: "none" };
 
 /** Looks at what a call is about. Never throws for what it finds. */
-export async function lookAt(cwd: string, call: Call, own: OwnStore | null): Promise<SeenFile> {
+export async function inspectTarget(cwd: string, call: Call, own: OwnStore | null): Promise<FileSnapshot> {
   const given = pathOf(call);
   let path: string | null = null;
   let target: Target = NONE;

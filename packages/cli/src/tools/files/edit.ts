@@ -4,7 +4,7 @@ import { assertNotOwn } from "../paths/own-store.ts";
 import { realPath, shownPath } from "../paths/real-path.ts";
 import type { FileContext, Watch } from "./context.ts";
 import { readWhole } from "./regular-file.ts";
-import { inWords } from "./system-errors.ts";
+import { describeSystemError } from "./system-errors.ts";
 import { decodedExactly, notText } from "./text-file.ts";
 import { oneAtATime, replaceFile } from "./write.ts";
 
@@ -36,7 +36,7 @@ export async function editFile(
         );
       const text = notText(bytes.subarray(0, 8192)) ? null : decodedExactly(bytes);
       if (text === null) throw new Error(`${shown} is not a text in UTF-8. Nothing was changed.`);
-      const edited = edit(text, input, shown);
+      const edited = replaceText(text, input, shown);
       await replaceFile(path, Buffer.from(edited.text, "utf8"), async (now) => {
         // Somebody else's change is not to be lost.
         if (now?.ino !== found.ino || now.mtimeMs !== found.mtimeMs || now.size !== found.size)
@@ -47,12 +47,12 @@ export async function editFile(
       return `Changed ${shown}: ${edited.places === 1 ? "1 place" : `${edited.places} places`}, from line ${edited.line} on.`;
     });
   } catch (error) {
-    throw inWords(error, shown);
+    throw describeSystemError(error, shown);
   }
 }
 
 /** Throws in words for the model: then nothing was changed. */
-export function edit(
+export function replaceText(
   text: string,
   { old, new: fresh, all = false }: Omit<EditInput, "path">,
   shown: string,

@@ -4,7 +4,7 @@ import { realPath, shownPath } from "../paths/real-path.ts";
 import { isSecret } from "../paths/secret-files.ts";
 import { RESULT_CHARS_MAX } from "../result-text.ts";
 import type { FileContext } from "./context.ts";
-import { inWords } from "./system-errors.ts";
+import { describeSystemError } from "./system-errors.ts";
 import { notes, oneLine, walk } from "./walk.ts";
 
 const ENTRIES_MAX = 1000;
@@ -31,6 +31,6 @@ export async function listFolder(
     const text = fit.length === 0 ? `[${shown} has nothing to list.]` : fit.join("\n");
     return said.length === 0 ? text : `${text}\n[${said.join("; ")}.]`;
   } catch (error) {
-    throw inWords(error, shown);
+    throw describeSystemError(error, shown);
   }
 }

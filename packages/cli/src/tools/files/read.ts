@@ -2,10 +2,10 @@ import type { FileHandle } from "node:fs/promises";
 import { StringDecoder } from "node:string_decoder";
 import { assertNotOwn } from "../paths/own-store.ts";
 import { assertReal, realPath, shownPath } from "../paths/real-path.ts";
-import { plain, RESULT_CHARS_MAX } from "../result-text.ts";
+import { RESULT_CHARS_MAX, withoutNul } from "../result-text.ts";
 import type { FileContext } from "./context.ts";
 import { openRegular } from "./regular-file.ts";
-import { inWords } from "./system-errors.ts";
+import { describeSystemError } from "./system-errors.ts";
 import { notText } from "./text-file.ts";
 
 const LINES_MAX = 2000;
@@ -45,7 +45,7 @@ export async function readText(
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "EISDIR")
       throw new Error(`${shown} is a folder. Use list to see what is in it.`);
-    throw inWords(error, shown);
+    throw describeSystemError(error, shown);
   } finally {
     await file?.close();
   }
@@ -124,7 +124,7 @@ class Page {
       throw new Error(`${shown} has ${many}: there is no line ${this.#offset}${isCounted ? "" : " among them"}.`);
     }
     const last = this.#offset + this.#lines.length - 1;
-    const text = plain(this.#lines.join("\n"));
+    const text = withoutNul(this.#lines.join("\n"));
     const isWhole = isCounted && this.#offset === 1 && last === count && this.#cut === 0;
     if (isWhole) return this.#endsWithLineEnd ? `${text}\n` : text;
     const cut = this.#cut > 0 ? `; ${lines(this.#cut)} cut at ${LINE_CHARS_MAX} characters` : "";

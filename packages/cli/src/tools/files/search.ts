@@ -6,7 +6,7 @@ import { realPath, shownPath } from "../paths/real-path.ts";
 import { isSecret } from "../paths/secret-files.ts";
 import type { FileContext } from "./context.ts";
 import type { SearchReport, SearchTask } from "./search-worker.ts";
-import { inWords } from "./system-errors.ts";
+import { describeSystemError } from "./system-errors.ts";
 import { notes, oneLine, type Walked, walk } from "./walk.ts";
 
 const FILES_MAX = 50_000;
@@ -40,7 +40,7 @@ export async function search(
     const report = await searched(task, timeoutSeconds, signal);
     return phrased(report, walked, files.length, timeoutSeconds);
   } catch (error) {
-    throw inWords(error, shown);
+    throw describeSystemError(error, shown);
   }
 }
 

@@ -15,7 +15,7 @@ const WORDS: Readonly<Record<string, string>> = {
 };
 
 /** What a system call said, in words for the model. */
-export function inWords(error: unknown, shown: string): Error {
+export function describeSystemError(error: unknown, shown: string): Error {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   const words = WORDS[code];
   if (words !== undefined) return new Error(`${shown} ${words}.`, { cause: error });

@@ -5,7 +5,7 @@ import { dirname } from "node:path";
 import { assertNotOwn } from "../paths/own-store.ts";
 import { assertReal, realPath, shownPath } from "../paths/real-path.ts";
 import type { FileContext, Watch } from "./context.ts";
-import { inWords } from "./system-errors.ts";
+import { describeSystemError } from "./system-errors.ts";
 import { sweepTemporary, temporaryFor } from "./temporary-files.ts";
 
 interface WriteInput {
@@ -30,7 +30,7 @@ export async function writeFile(
       return `${isNew ? "Made" : "Replaced"} ${shown} (${length} bytes).`;
     });
   } catch (error) {
-    throw inWords(error, shown);
+    throw describeSystemError(error, shown);
   }
 }
 

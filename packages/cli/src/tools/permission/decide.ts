@@ -28,12 +28,12 @@ export interface Policy {
   readonly deny: readonly string[];
 }
 
-export interface JudgedCall {
+export interface RequestedCall {
   readonly name: string;
   readonly input: unknown;
 }
 
-export interface Circumstances {
+export interface PolicyContext {
   /** The folder that the agent works in; a real path. */
   readonly cwd: string;
   readonly policy: Policy;
@@ -67,31 +67,31 @@ export interface Decision {
 }
 
 /** Answers for every call, whatever its input; never throws. */
-export function decide(call: JudgedCall, circumstances: Circumstances): Decision {
-  const judged = new Judged(call, circumstances);
-  const { verdict, rule } = verdictOf(judged, circumstances);
-  const suggestion = suggestionFor(judged, circumstances.cwd);
+export function decide(call: RequestedCall, context: PolicyContext): Decision {
+  const facts = new CallFacts(call, context);
+  const { verdict, rule } = verdictOf(facts, context);
+  const suggestion = suggestionFor(facts, context.cwd);
   return {
     verdict,
     ...(rule === undefined ? {} : { rule }),
     suggestion,
-    summary: summaryOf(judged, circumstances.cwd),
+    summary: summaryOf(facts, context.cwd),
     denial: denialOf(verdict, rule, suggestion),
   };
 }
 
 /** What a search or a listing leaves out, by real paths: what a rule forbids or asks for, and what is guarded. */
-export function passedOver(circumstances: Circumstances): (path: string) => boolean {
-  const { policy } = circumstances;
+export function makeSearchFilter(context: PolicyContext): (path: string) => boolean {
+  const { policy } = context;
   const { allow } = policy;
   // Once, and not for each file: where the store and the configuration are in truth.
   const inTruth = (path: string | null): string | null =>
-    path && leadsTo(circumstances.realPath ?? realPath, circumstances.cwd, path);
-  const store = inTruth(placeOf(circumstances.store));
-  const config = inTruth(circumstances.config ?? null);
-  const allOutputs = inTruth(circumstances.allOutputs ?? null);
+    path && leadsTo(context.realPath ?? realPath, context.cwd, path);
+  const store = inTruth(placeOf(context.store));
+  const config = inTruth(context.config ?? null);
+  const allOutputs = inTruth(context.allOutputs ?? null);
   const known = {
-    ...circumstances,
+    ...context,
     ...(store === null ? {} : { store }),
     ...(config === null ? {} : { config }),
     ...(allOutputs === null ? {} : { allOutputs }),
@@ -99,9 +99,9 @@ export function passedOver(circumstances: Circumstances): (path: string) => bool
   };
   return (path) =>
     ["read", "search", "list"].some((name) => {
-      const judged = new Judged({ name, input: { path } }, known);
-      if (forbidding(policy.deny, judged) ?? forbidding(policy.ask, judged)) return true;
-      return judged.isGuarded && !allow.some((text) => allows(parseRule(text), judged));
+      const facts = new CallFacts({ name, input: { path } }, known);
+      if (forbidding(policy.deny, facts) ?? forbidding(policy.ask, facts)) return true;
+      return facts.isGuarded && !allow.some((text) => allows(parseRule(text), facts));
     });
 }
 
@@ -122,8 +122,8 @@ export function allowFlag(suggestion: string): string {
 /** In the place of a home that is not there: no path leads to it, so no rule with ~ means any. */
 const NOWHERE = "/\0";
 
-/** A call, with all that rules look at. */
-class Judged {
+/** A call, with everything that rules look at. */
+class CallFacts {
   readonly name: string;
   readonly input: unknown;
   readonly places: Places;
@@ -140,7 +140,7 @@ class Judged {
   readonly isGuarded: boolean = false;
   readonly isOwnOutput: boolean = false;
 
-  constructor({ name, input }: JudgedCall, options: Circumstances) {
+  constructor({ name, input }: RequestedCall, options: PolicyContext) {
     const { cwd, home = homeFolder() ?? NOWHERE, store, config, state, outputs, allOutputs } = options;
     this.name = name;
     this.input = input;
@@ -207,36 +207,36 @@ function isOfStore(path: string, place: string): boolean {
   return isInside(place, path) || (path.startsWith(`${place}-`) && basename(path).startsWith(basename(place)));
 }
 
-function verdictOf(judged: Judged, { policy }: Circumstances): { verdict: Decision["verdict"]; rule?: string } {
-  const denied = forbidding(policy.deny, judged);
+function verdictOf(facts: CallFacts, { policy }: PolicyContext): { verdict: Decision["verdict"]; rule?: string } {
+  const denied = forbidding(policy.deny, facts);
   if (denied !== null) return { verdict: "deny", rule: denied };
-  const asked = forbidding(policy.ask, judged);
+  const asked = forbidding(policy.ask, facts);
   if (asked !== null) return { verdict: "ask", rule: asked };
-  const allowing = judged.name === "shell" ? allowingCommand(judged, policy) : allowingCall(judged, policy);
+  const allowing = facts.name === "shell" ? allowingCommand(facts, policy) : allowingCall(facts, policy);
   if (allowing !== null) return { verdict: "allow", rule: allowing };
-  const isReading = judged.name === "read" || judged.name === "list" || judged.name === "search";
-  const isFree = judged.isOwnOutput || (isReading && judged.isInside && !judged.isGuarded);
+  const isReading = facts.name === "read" || facts.name === "list" || facts.name === "search";
+  const isFree = facts.isOwnOutput || (isReading && facts.isInside && !facts.isGuarded);
   return { verdict: isFree ? "allow" : "ask" };
 }
 
-function allowingCall(judged: Judged, { allow }: Policy): string | null {
-  return allow.find((text) => allows(parseRule(text), judged)) ?? null;
+function allowingCall(facts: CallFacts, { allow }: Policy): string | null {
+  return allow.find((text) => allows(parseRule(text), facts)) ?? null;
 }
 
 /** The rule that allows a line as a whole, or the rules that allow each of its commands. */
-function allowingCommand(judged: Judged, policy: Policy): string | null {
-  const { command, commands, places } = judged;
+function allowingCommand(facts: CallFacts, policy: Policy): string | null {
+  const { command, commands, places } = facts;
   if (command === null) return null;
   const restricting = [...policy.deny, ...policy.ask].flatMap((text) => parseRule(text) ?? []).filter(isForShell);
   const allow = policy.allow.flatMap((text) => parseRule(text) ?? []).filter(isForShell);
   const isWhole = (rule: Rule): boolean => {
     if (rule.pattern === null) return restricting.length === 0;
-    if (rule.isExact && command.trim() === rule.pattern.trim()) return !judged.isWindows || rule.isLiteral === true;
+    if (rule.isExact && command.trim() === rule.pattern.trim()) return !facts.isWindows || rule.isLiteral === true;
     return restricting.length === 0 && commands !== null && commands.length > 0 && namesEveryCommand(rule);
   };
   const whole = allow.find(isWhole);
   if (whole) return whole.text;
-  if (!judged.isClear || commands === null) return null;
+  if (!facts.isClear || commands === null) return null;
   const mayBeForbidden = (words: readonly string[]): boolean =>
     restricting.some((rule) => forbidsCommand(rule, words, places) !== "no");
   const each = commands.map((words) => {
@@ -254,41 +254,41 @@ function isForShell({ tool }: Rule): boolean {
 }
 
 /** The first rule that names any part of the call. */
-function forbidding(rules: readonly string[], judged: Judged): string | null {
-  return rules.find((text) => forbids(text, judged)) ?? null;
+function forbidding(rules: readonly string[], facts: CallFacts): string | null {
+  return rules.find((text) => forbids(text, facts)) ?? null;
 }
 
-function forbids(text: string, judged: Judged): boolean {
+function forbids(text: string, facts: CallFacts): boolean {
   const rule = parseRule(text);
   // A rule that was meant to forbid, and cannot be read, forbids all that it could have meant.
   if (!rule) {
     const tool = /^\s*([A-Za-z_][\w.:/-]*)\s*\(/u.exec(text)?.[1];
-    return tool === undefined || tool === judged.name;
+    return tool === undefined || tool === facts.name;
   }
   if (rule.tool === "*") return true;
-  if (rule.tool !== judged.name) return false;
+  if (rule.tool !== facts.name) return false;
   if (rule.pattern === null) return true;
-  const { command, commands, path, given, places, name } = judged;
+  const { command, commands, path, given, places, name } = facts;
   // On Windows its words cannot be compared, so any command may be the one.
-  if (name === "shell") return command === null || judged.isWindows || forbidsLine(rule, command, commands, places);
+  if (name === "shell") return command === null || facts.isWindows || forbidsLine(rule, command, commands, places);
   // By the name that was used, and by where that leads.
   return [path, given].some((one) => one !== null && namesPath(rule, name, one, places, true));
 }
 
 /** For all tools but the shell. */
-function allows(rule: Rule | null, judged: Judged): boolean {
+function allows(rule: Rule | null, facts: CallFacts): boolean {
   if (!rule) return false;
-  if (rule.tool === "*") return !judged.isGuarded;
-  if (rule.tool !== judged.name) return false;
-  const { path, places, name, isGuarded } = judged;
+  if (rule.tool === "*") return !facts.isGuarded;
+  if (rule.tool !== facts.name) return false;
+  const { path, places, name, isGuarded } = facts;
   if (!PATH_TOOLS.has(name)) return rule.pattern === null;
   if (path === null) return false;
-  if (rule.pattern === null) return judged.isInside && !isGuarded;
+  if (rule.pattern === null) return facts.isInside && !isGuarded;
   return (rule.isExact || !isGuarded) && namesPath(rule, name, path, places, false);
 }
 
 /** Never the bare name of a tool that looks at paths or commands: that would allow all of them. */
-function suggestionFor({ name, path, given, command, isWindows }: Judged, cwd: string): string {
+function suggestionFor({ name, path, given, command, isWindows }: CallFacts, cwd: string): string {
   const place = path ?? given;
   const text = command === null ? (place === null ? null : ruled(shownPath(cwd, place))) : command.trim();
   if (text === null) return name;
@@ -304,7 +304,7 @@ function ruled(path: string): string {
 
 const SUMMARY_CHARS_MAX = 200;
 
-function summaryOf({ name, path, command, input }: Judged, cwd: string): string {
+function summaryOf({ name, path, command, input }: CallFacts, cwd: string): string {
   const what =
     command !== null
       ? `run ${command}`

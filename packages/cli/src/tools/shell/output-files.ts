@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readSync, type Stats } from "node:fs";
 import { join } from "node:path";
-import { joined, plain, RESULT_CHARS_MAX } from "../result-text.ts";
+import { joinEnds, RESULT_CHARS_MAX, withoutNul } from "../result-text.ts";
 
 /** Where the output of a command is kept, and the status that it ended with. */
 export interface OutputFiles {
@@ -50,12 +50,12 @@ export function exitOf({ exit }: OutputFiles): number | "not-begun" | null {
 /** The beginning and the end of the log: however long it is, only these are read. Empty if there is none. */
 export function outputOf({ log }: OutputFiles, max: number = RESULT_CHARS_MAX): string {
   const text = withFile(log, (fd, size) => {
-    if (size <= max) return plain(textAt(fd, 0, size));
+    if (size <= max) return withoutNul(textAt(fd, 0, size));
     const half = Math.floor(max / 2);
     // Cut where a character begins.
     const head = textAt(fd, 0, half).replace(/(?<!\uFFFD)\uFFFD+$/u, "");
     const tail = textAt(fd, size - half, half).replace(/^\uFFFD+/u, "");
-    return plain(joined(head, tail, size - 2 * half, "bytes", `the whole is in ${log}`));
+    return withoutNul(joinEnds(head, tail, size - 2 * half, "bytes", `the whole is in ${log}`));
   });
   return text ?? "";
 }

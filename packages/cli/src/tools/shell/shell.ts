@@ -10,7 +10,7 @@ import type { Environment } from "./environment.ts";
 import { type OutputFiles, outputFiles, outputOf, safeName } from "./output-files.ts";
 import { tail } from "./output-tail.ts";
 import { identify, keepTrack, membersOf, stopGroup } from "./process-groups.ts";
-import { ended, LEFT, printed } from "./surviving-commands.ts";
+import { endedResult, LEFT, printedResult } from "./surviving-commands.ts";
 
 export const TIMEOUT_SECONDS = 120;
 export const TIMEOUT_SECONDS_MAX = 3600;
@@ -91,10 +91,10 @@ export async function runShell(
     if (!began) throw new Error("The command was stopped before it began: it did not run.");
     if (started.group) background = await membersOf(started.pid);
     const output = outputOf(files);
-    if (stopping.why !== null) throw new Error(`The command ${stopping.why}. ${printed(output)}`);
+    if (stopping.why !== null) throw new Error(`The command ${stopping.why}. ${printedResult(output)}`);
     const left = background.length > 0 ? ` ${LEFT}` : "";
-    if (code === null) throw new Error(`The command was ended from outside, by ${by}.${left} ${printed(output)}`);
-    return ended(output, { exitCode: code, background: background.length > 0 });
+    if (code === null) throw new Error(`The command was ended from outside, by ${by}.${left} ${printedResult(output)}`);
+    return endedResult(output, { exitCode: code, background: background.length > 0 });
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener("abort", abort);

@@ -6,7 +6,7 @@ import { isRunning, membersOf } from "./process-groups.ts";
 export { endProcesses, identify, isRunning, stopGroup } from "./process-groups.ts";
 
 /** A command whose agent died: what is known of it now (R7b). */
-export interface FoundProcess {
+export interface FoundCommand {
   /** `not-begun`: it is known that the command never ran. `unknown`: it was killed too, or its traces are gone: nobody can say how far it came. */
   readonly kind: "running" | "ended" | "not-begun" | "unknown";
   readonly running: boolean;
@@ -20,18 +20,18 @@ export interface FoundProcess {
 }
 
 /** What people are told of it. */
-export type SeenProcess = Pick<FoundProcess, "kind" | "running" | "pid" | "exitCode">;
+export type ProcessStatus = Pick<FoundCommand, "kind" | "running" | "pid" | "exitCode">;
 
 /**
  * Looks for the command of a call by the process that was recorded for it. Without one, the command never began: it waits until its process is recorded (shell.ts). On Windows there is no such gate, so then nothing is known.
  * `isOurs: false`: this user's agent did not start that process, whatever the journal says. Then only what the command left behind is looked at.
  */
-export async function findAgain(
+export async function findCommand(
   outputs: string,
   call: string,
   recorded: ToolProcess | undefined,
   { isOurs = true }: { readonly isOurs?: boolean } = {},
-): Promise<FoundProcess> {
+): Promise<FoundCommand> {
   if (!recorded) {
     return process.platform === "win32"
       ? { kind: "unknown", running: false, output: "", shown: LOST }
@@ -48,13 +48,20 @@ export async function findAgain(
     // The status is there a moment before the wrapper itself has ended: what is in its group then is its own.
     for (let tries = 0; isOurs && tries < 200 && (await isRunning(recorded)); tries++) await passed(5);
     const background = isOurs && (await membersOf(pid)).some((one) => one.pid !== pid);
-    return { kind: "ended", running: false, pid, exitCode, output, shown: ended(output, { exitCode, background }) };
+    return {
+      kind: "ended",
+      running: false,
+      pid,
+      exitCode,
+      output,
+      shown: endedResult(output, { exitCode, background }),
+    };
   }
-  if (!isOurs) return { kind: "unknown", running: false, pid, output, shown: `${FOREIGN} ${printed(output)}` };
+  if (!isOurs) return { kind: "unknown", running: false, pid, output, shown: `${FOREIGN} ${printedResult(output)}` };
   // Its shell alone may have been killed, by the system that was short of memory.
   const isLeft = !running && recorded.group === true && (await membersOf(pid)).length > 0;
   const words = running ? RUNNING : isLeft ? `${LOST} ${LEFT}` : LOST;
-  return { kind: running ? "running" : "unknown", running, pid, output, shown: `${words} ${printed(output)}` };
+  return { kind: running ? "running" : "unknown", running, pid, output, shown: `${words} ${printedResult(output)}` };
 }
 
 const NOT_BEGUN = "The command never began: the agent was gone before it could. It is safe to run it.";
@@ -69,15 +76,15 @@ const FOREIGN =
 export const LEFT = "Processes of its group may still run.";
 
 /** Until the command has ended. Rejects with the signal's reason if that fires first: the command goes on. */
-export async function waitFor(
+export async function waitForCommand(
   outputs: string,
   call: string,
   recorded: ToolProcess,
   { signal, lookMs = 100 }: { readonly signal?: AbortSignal; readonly lookMs?: number } = {},
-): Promise<FoundProcess> {
+): Promise<FoundCommand> {
   for (;;) {
     signal?.throwIfAborted();
-    const found = await findAgain(outputs, call, recorded);
+    const found = await findCommand(outputs, call, recorded);
     if (!found.running) return found;
     await passed(lookMs, undefined, signal ? { signal } : {}).catch((error: unknown) => {
       signal?.throwIfAborted();
@@ -87,7 +94,10 @@ export async function waitFor(
 }
 
 /** A command that has ended by itself. */
-export function ended(output: string, { exitCode, background }: { exitCode: number; background: boolean }): string {
+export function endedResult(
+  output: string,
+  { exitCode, background }: { exitCode: number; background: boolean },
+): string {
   const notes = [
     ...(exitCode === 0 ? [] : [`exit status ${exitCode}`]),
     ...(output === "" ? ["no output"] : []),
@@ -98,6 +108,6 @@ export function ended(output: string, { exitCode, background }: { exitCode: numb
   return `${output}${lineEnd}[${notes.join("; ")}]`;
 }
 
-export function printed(output: string): string {
+export function printedResult(output: string): string {
   return output === "" ? "It had printed nothing." : `What it had printed:\n${output}`;
 }

@@ -1,4 +1,4 @@
-import { type Change, standingOf } from "../change.ts";
+import { type Change, checkChange } from "../change.ts";
 import { batch, type Job, type Step, several } from "../job.ts";
 import { denied, FAILED_MAX, has, type Known, lookAt, oneLine, type Wanted, wasInterruptedTooOften } from "../known.ts";
 import { hasPassed } from "../output.ts";
@@ -145,7 +145,7 @@ function repair(known: Known, changes: readonly Change[], from: number) {
   let to = from;
   let why: string | undefined;
   for (const change of changes) {
-    const standing = standingOf(known, change, { from });
+    const standing = checkChange(known, change, { from });
     if (standing.state === "ask") {
       calls.push(...standing.calls);
       continue;

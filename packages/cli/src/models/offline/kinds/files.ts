@@ -1,4 +1,4 @@
-import { type Change, standingOf } from "../change.ts";
+import { type Change, checkChange } from "../change.ts";
 import { batch, type Job, type Step, several, stringsIn } from "../job.ts";
 import { look, lookAt, oneLine, type Wanted } from "../known.ts";
 import { countOf } from "../output.ts";
@@ -11,7 +11,7 @@ export function changeJob(change: Change): Job {
     next(known, from, before) {
       const goal = typeof before["goal"] === "string" ? before["goal"] : undefined;
       if (before["done"] === true) return { kind: "answer", text: done(change, true), to: from, progress: before };
-      const standing = standingOf(known, change, { from, goal });
+      const standing = checkChange(known, change, { from, goal });
       switch (standing.state) {
         case "ask": {
           const progress = standing.goal === undefined ? {} : { goal: standing.goal };

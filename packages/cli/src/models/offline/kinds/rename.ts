@@ -1,5 +1,5 @@
 import type { Progress } from "../carried.ts";
-import { standingOf } from "../change.ts";
+import { checkChange } from "../change.ts";
 import { batch, type Job, type Step, several, stringsIn } from "../job.ts";
 import {
   type Finding,
@@ -74,7 +74,7 @@ function change(
       continue;
     }
     const aim = { kind: "replace", path, old, new: name } as const;
-    const standing = standingOf(known, aim, { from, checks: true, goal: goals[path] });
+    const standing = checkChange(known, aim, { from, checks: true, goal: goals[path] });
     if (standing.state === "reached") {
       (standing.changed ? changed : untouched).add(path);
       delete goals[path];
