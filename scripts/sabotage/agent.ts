@@ -55,7 +55,7 @@ export const agentSabotages: readonly Sabotage[] = [
   {
     name: "agent: a question that was open at the end of the last process is not asked again",
     room: cli,
-    file: "host/chat/local-chat.ts",
+    file: "host/local/local-chat.ts",
     find: "if (open.length > 0) this.#askAgain(await describeApprovals(open, this.#agent));",
     replace: "void open;",
     look: AGENT,
@@ -63,7 +63,7 @@ export const agentSabotages: readonly Sabotage[] = [
   {
     name: "agent: a prompt takes the place of a turn that waits for an answer",
     room: cli,
-    file: "host/chat/local-chat.ts",
+    file: "host/local/local-chat.ts",
     find: "return !this.#work.finished && interruption !== null && isShown && isAwaitingPerson(interruption);",
     replace: "return interruption === null && isAwaitingPerson(interruption!);",
     look: AGENT,
@@ -135,7 +135,7 @@ export const agentSabotages: readonly Sabotage[] = [
   {
     name: "agent: a new prompt overtakes those that are queued",
     room: cli,
-    file: "host/chat/local-chat.ts",
+    file: "host/local/local-chat.ts",
     find: "this.#session.queue.length > 0 || this.#isUndecided()) {",
     replace: "this.#isUndecided()) {",
     look: AGENT,

@@ -2,10 +2,10 @@ import { type DialectName, dialects, type Entry, type Reading, type Store } from
 import { listedTitle } from "../store/session-id.ts";
 import { nullIfUnreadable, sumUsage, usageBelow, usageOf } from "../store/usage.ts";
 import { shapeOf, shapesOf } from "../transcript/parts/shape.ts";
+import { toDialect } from "./dialects/to-dialect.ts";
 import { documentOf } from "./document.ts";
 import type { Format } from "./format.ts";
 import { redacted } from "./redact.ts";
-import { toDialect } from "./to-dialect.ts";
 
 export interface ExportOptions {
   readonly format: Format;

@@ -4,7 +4,7 @@ import { CommandError, EXIT } from "../exit.ts";
 import { exitCodeOf } from "../failure.ts";
 import { isStoreFailure } from "../host/failures.ts";
 import type { Chat, ChatEvent, FailureShown, PermissionAsk } from "../host/host.ts";
-import { type LocalHost, openLocalHost } from "../host/local-host.ts";
+import { type LocalHost, openLocalHost } from "../host/local/local-host.ts";
 import { assertStore } from "../store/open.ts";
 import { resolveId } from "../store/session-id.ts";
 import { outlivePipe } from "../terminal/pipe.ts";

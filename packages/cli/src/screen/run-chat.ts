@@ -1,6 +1,6 @@
 import type { Config } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
-import { type LocalHost, openLocalHost } from "../host/local-host.ts";
+import { type LocalHost, openLocalHost } from "../host/local/local-host.ts";
 import { assertStore } from "../store/open.ts";
 import { resolveId } from "../store/session-id.ts";
 import { plainLine } from "../terminal/index.ts";

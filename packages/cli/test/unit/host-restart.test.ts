@@ -18,7 +18,7 @@ import type { Store } from "holdfast";
 import { expect, test } from "vitest";
 import { FailingDisk } from "../../../adapters/test/failing-disk.ts";
 import { exported } from "../../src/export/index.ts";
-import { LocalHost } from "../../src/host/local-host.ts";
+import { LocalHost } from "../../src/host/local/local-host.ts";
 import { APP } from "../../src/store/app.ts";
 import { usageBelow } from "../../src/store/usage.ts";
 import { inspectTarget } from "../../src/tools/files/call-target.ts";

@@ -16,7 +16,7 @@ import type { ModelMessage } from "ai";
 import { openStore } from "holdfast";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Services } from "../../src/agent/services.ts";
-import { LocalChat } from "../../src/host/chat/local-chat.ts";
+import { LocalChat } from "../../src/host/local/local-chat.ts";
 import { sessionOutputs } from "../../src/store/output-folders.ts";
 import { decide } from "../../src/tools/permission/decide.ts";
 import { Trust } from "../../src/trust/trust.ts";

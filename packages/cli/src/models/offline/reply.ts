@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import type { LanguageModelV4CallOptions, LanguageModelV4Prompt } from "@ai-sdk/provider";
-import { writeProgress } from "./carried.ts";
+import { type Job, type Step, settled } from "./evidence/job.ts";
+import type { Known, Wanted } from "./evidence/known.ts";
+import { writeProgress } from "./evidence/progress.ts";
+import { readTalk, type Talk } from "./evidence/talk.ts";
 import { type Failure, failureIn } from "./failures.ts";
-import { type Job, type Step, settled } from "./job.ts";
-import type { Known, Wanted } from "./known.ts";
-import { readTalk, type Talk } from "./talk.ts";
 import { jobOf } from "./tasks.ts";
 
 /** What the model answers. */

@@ -2,8 +2,7 @@ import { createHash } from "node:crypto";
 import type { BigIntStats } from "node:fs";
 import { lstat } from "node:fs/promises";
 import { isOwn, type OwnStore } from "../paths/own-store.ts";
-import { realPath } from "../paths/real-path.ts";
-import { PATH_TOOLS } from "../permission/rules.ts";
+import { PATH_TOOLS, realPath } from "../paths/real-path.ts";
 import { readWhole } from "./regular-file.ts";
 
 /** What stood at the real path of a call when somebody looked. `identity` is the file system and the number of the file in it. */

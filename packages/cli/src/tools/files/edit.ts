@@ -2,9 +2,9 @@ import { Buffer } from "node:buffer";
 import { stat } from "node:fs/promises";
 import { assertNotOwn } from "../paths/own-store.ts";
 import { realPath, shownPath } from "../paths/real-path.ts";
+import { describeSystemError } from "../results/system-errors.ts";
 import type { FileContext, Watch } from "./context.ts";
 import { readWhole } from "./regular-file.ts";
-import { describeSystemError } from "./system-errors.ts";
 import { decodedExactly, notText } from "./text-file.ts";
 import { oneAtATime, replaceFile } from "./write.ts";
 

@@ -2,9 +2,9 @@ import { relative } from "node:path";
 import { assertNotOwn } from "../paths/own-store.ts";
 import { realPath, shownPath } from "../paths/real-path.ts";
 import { isSecret } from "../paths/secret-files.ts";
-import { RESULT_CHARS_MAX } from "../result-text.ts";
+import { RESULT_CHARS_MAX } from "../results/result-text.ts";
+import { describeSystemError } from "../results/system-errors.ts";
 import type { FileContext } from "./context.ts";
-import { describeSystemError } from "./system-errors.ts";
 import { notes, oneLine, walk } from "./walk.ts";
 
 const ENTRIES_MAX = 1000;

@@ -2,10 +2,10 @@ import type { FileHandle } from "node:fs/promises";
 import { StringDecoder } from "node:string_decoder";
 import { assertNotOwn } from "../paths/own-store.ts";
 import { assertReal, realPath, shownPath } from "../paths/real-path.ts";
-import { RESULT_CHARS_MAX, withoutNul } from "../result-text.ts";
+import { RESULT_CHARS_MAX, withoutNul } from "../results/result-text.ts";
+import { describeSystemError } from "../results/system-errors.ts";
 import type { FileContext } from "./context.ts";
 import { openRegular } from "./regular-file.ts";
-import { describeSystemError } from "./system-errors.ts";
 import { notText } from "./text-file.ts";
 
 const LINES_MAX = 2000;

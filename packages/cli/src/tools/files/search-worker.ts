@@ -1,7 +1,7 @@
 import type { Stats } from "node:fs";
 import { isMainThread, parentPort, workerData } from "node:worker_threads";
 import { OwnFiles, type OwnStore } from "../paths/own-store.ts";
-import { RESULT_CHARS_MAX } from "../result-text.ts";
+import { RESULT_CHARS_MAX } from "../results/result-text.ts";
 import { readWholeSync } from "./regular-file.ts";
 import { notText } from "./text-file.ts";
 

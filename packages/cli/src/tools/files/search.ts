@@ -4,9 +4,9 @@ import { Worker } from "node:worker_threads";
 import { assertNotOwn } from "../paths/own-store.ts";
 import { realPath, shownPath } from "../paths/real-path.ts";
 import { isSecret } from "../paths/secret-files.ts";
+import { describeSystemError } from "../results/system-errors.ts";
 import type { FileContext } from "./context.ts";
 import type { SearchReport, SearchTask } from "./search-worker.ts";
-import { describeSystemError } from "./system-errors.ts";
 import { notes, oneLine, type Walked, walk } from "./walk.ts";
 
 const FILES_MAX = 50_000;

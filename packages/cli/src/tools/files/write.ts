@@ -4,8 +4,8 @@ import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises
 import { dirname } from "node:path";
 import { assertNotOwn } from "../paths/own-store.ts";
 import { assertReal, realPath, shownPath } from "../paths/real-path.ts";
+import { describeSystemError } from "../results/system-errors.ts";
 import type { FileContext, Watch } from "./context.ts";
-import { describeSystemError } from "./system-errors.ts";
 import { sweepTemporary, temporaryFor } from "./temporary-files.ts";
 
 interface WriteInput {

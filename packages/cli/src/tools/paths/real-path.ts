@@ -1,6 +1,9 @@
 import { lstatSync, readlinkSync } from "node:fs";
 import { isAbsolute, join, parse, relative, resolve, sep } from "node:path";
 
+/** The tools whose input names a path. */
+export const PATH_TOOLS: ReadonlySet<string> = new Set(["read", "write", "edit", "list", "search"]);
+
 const LINKS_MAX = 40;
 
 /**

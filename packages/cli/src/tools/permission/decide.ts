@@ -1,12 +1,12 @@
 import { basename, resolve } from "node:path";
 import { homeFolder } from "../../home.ts";
 import { onDisk } from "../../store/address.ts";
-import { isInside, realPath, shownPath } from "../paths/real-path.ts";
+import { isInside, PATH_TOOLS, realPath, shownPath } from "../paths/real-path.ts";
 import { isRunLater } from "../paths/run-later-files.ts";
 import { isSecret } from "../paths/secret-files.ts";
 import { allowsCommand, changesMeaning, forbidsCommand, forbidsLine, namesEveryCommand } from "./command-rules.ts";
 import { isLeaf } from "./leaf-commands.ts";
-import { namesPath, PATH_TOOLS, type Places, parseRule, type Rule } from "./rules.ts";
+import { namesPath, type Places, parseRule, type Rule } from "./rules.ts";
 import { simpleCommands } from "./shell-words.ts";
 
 export { checkRule } from "./rules.ts";

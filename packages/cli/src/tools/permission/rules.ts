@@ -1,4 +1,5 @@
 import { sep } from "node:path";
+import { PATH_TOOLS } from "../paths/real-path.ts";
 import { patternCommands } from "./command-rules.ts";
 import { isJoinedBy } from "./wildcard.ts";
 
@@ -32,7 +33,6 @@ export function parseRule(text: string): Rule | null {
   return { text, tool, pattern: pattern.trim(), isExact: !pattern.includes("*"), commands };
 }
 
-export const PATH_TOOLS: ReadonlySet<string> = new Set(["read", "write", "edit", "list", "search"]);
 const TOOLS: ReadonlySet<string> = new Set(["*", ...PATH_TOOLS, "shell", "task"]);
 /** These touch what is in a folder, too. */
 const TREE_TOOLS: ReadonlySet<string> = new Set(["list", "search"]);

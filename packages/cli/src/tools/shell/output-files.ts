@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readSync, type Stats } from "node:fs";
 import { join } from "node:path";
-import { joinEnds, RESULT_CHARS_MAX, withoutNul } from "../result-text.ts";
+import { joinEnds, RESULT_CHARS_MAX, withoutNul } from "../results/result-text.ts";
 
 /** Where the output of a command is kept, and the status that it ended with. */
 export interface OutputFiles {

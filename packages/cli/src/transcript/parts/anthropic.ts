@@ -1,4 +1,4 @@
-import type { ShownFile } from "../item.ts";
+import type { ShownFile } from "./file.ts";
 import { fileOf } from "./file.ts";
 import { call, type Ids, type Part, reasoning, result, type Told, text } from "./part.ts";
 import { printed, type Shape, shapeOf, shapesOf, textOf } from "./shape.ts";

@@ -1,4 +1,4 @@
-import type { ShownFile } from "../item.ts";
+import type { ShownFile } from "./file.ts";
 
 /** What a message holds, whatever dialect it is in. */
 export type Part = TextPart | FilePart | CallPart | ResultPart | ProgressPart | ApprovalPart;

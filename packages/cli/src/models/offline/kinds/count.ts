@@ -1,9 +1,9 @@
-import type { Progress } from "../carried.ts";
-import { checkChange } from "../change.ts";
-import { batch, type Job, type Step, several, stringsIn } from "../job.ts";
-import { FORGOTTEN, has, type Known, look, lookAt, type Wanted } from "../known.ts";
-import { countOf, filesListed, isPart } from "../output.ts";
-import { samePath } from "../path.ts";
+import { checkChange } from "../evidence/change.ts";
+import { batch, type Job, type Step, several, stringsIn } from "../evidence/job.ts";
+import { FORGOTTEN, has, type Known, look, lookAt, type Wanted } from "../evidence/known.ts";
+import { countOf, filesListed, isPart } from "../evidence/output.ts";
+import { samePath } from "../evidence/path.ts";
+import type { Progress } from "../evidence/progress.ts";
 import { sameLook } from "./files.ts";
 
 /** What is counted in each file. */

@@ -1,8 +1,8 @@
-import { type Change, checkChange } from "../change.ts";
-import { batch, type Job, type Step, several, stringsIn } from "../job.ts";
-import { look, lookAt, oneLine, type Wanted } from "../known.ts";
-import { countOf } from "../output.ts";
-import { samePath } from "../path.ts";
+import { type Change, checkChange } from "../evidence/change.ts";
+import { batch, type Job, type Step, several, stringsIn } from "../evidence/job.ts";
+import { look, lookAt, oneLine, type Wanted } from "../evidence/known.ts";
+import { countOf } from "../evidence/output.ts";
+import { samePath } from "../evidence/path.ts";
 
 /** "write a.txt: hello", "append log.md: a line", "edit a.txt: replace "x" with "y"". */
 export function changeJob(change: Change): Job {

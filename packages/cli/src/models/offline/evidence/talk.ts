@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from "@ai-sdk/provider";
-import { readProgress, type SavedProgress } from "./carried.ts";
 import { type Outcome, outcomeOf, UNANSWERED } from "./outcome.ts";
+import { readProgress, type SavedProgress } from "./progress.ts";
 
 /** A call that was made since the task was stated, and what is known of it. */
 export interface PastCall {

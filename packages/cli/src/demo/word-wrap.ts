@@ -1,7 +1,7 @@
 import { widthOf } from "../terminal/width.ts";
 
 /** Words that stream in, wrapped; on a terminal each is shown when it comes, elsewhere each line when it is full. */
-export class Flow {
+export class WordWrap {
   readonly #write: (text: string) => void;
   readonly #width: number;
   readonly #isLive: boolean;

@@ -1,12 +1,12 @@
 import { type DialectName, dialects, type Entry, type Reading } from "holdfast";
-import { acpWriter } from "./dialects/acp.ts";
-import { aiSdkWriter } from "./dialects/ai-sdk.ts";
-import { anthropicWriter } from "./dialects/anthropic.ts";
-import { geminiWriter } from "./dialects/gemini.ts";
-import { openaiChatWriter } from "./dialects/openai-chat.ts";
-import { openaiResponsesWriter } from "./dialects/openai-responses.ts";
-import { callsIn, type Writer } from "./dialects/writer.ts";
+import { acpWriter } from "./acp.ts";
+import { aiSdkWriter } from "./ai-sdk.ts";
+import { anthropicWriter } from "./anthropic.ts";
+import { geminiWriter } from "./gemini.ts";
+import { openaiChatWriter } from "./openai-chat.ts";
+import { openaiResponsesWriter } from "./openai-responses.ts";
 import { type Step, stepsOf } from "./steps.ts";
+import { callsIn, type Writer } from "./writer.ts";
 
 const WRITERS: Readonly<Record<DialectName, Writer>> = {
   "ai-sdk": aiSdkWriter,

@@ -3,7 +3,7 @@ import type { Item } from "../transcript/item.ts";
 import { callWords } from "../transcript/words.ts";
 
 /** What the agents said was recorded, life after life: from then on it has to be there. */
-export class Acknowledged {
+export class Acknowledgements {
   /** Messages, or parts of them, by the id of the item: what was last said of it. */
   readonly items = new Map<string, { readonly item: Item; readonly life: number }>();
   /** Starts of tools, by call: how often. */

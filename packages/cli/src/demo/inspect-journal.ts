@@ -5,7 +5,7 @@ import { callWords } from "../transcript/words.ts";
 import type { Kill } from "./receipt.ts";
 
 /** What the journal says when nobody has it open: read as any program could. */
-export interface Look {
+export interface JournalFacts {
   readonly records: readonly JournalRecord[];
   readonly interruption: Interruption<ModelMessage> | null;
   readonly calls: Kill["calls"];
@@ -20,7 +20,7 @@ export interface Look {
   readonly processes: readonly ToolProcess[];
 }
 
-export async function look(address: string, session: string): Promise<Look> {
+export async function inspectJournal(address: string, session: string): Promise<JournalFacts> {
   await using store = await openStore(address, { app: "holdfast demo" });
   const reading = await store.read<ModelMessage>(session);
   const records = await Array.fromAsync(store.history(session));

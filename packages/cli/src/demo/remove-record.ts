@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { JournalRecord } from "holdfast";
 
 /** What was taken away. */
-export interface Taken {
+export interface RemovedRecord {
   readonly seq: number;
   readonly kind: string;
   /** The tool whose result it was. */
@@ -14,7 +14,7 @@ export interface Taken {
  * What a bad store does: takes one record that was acknowledged out of the files of a session, for `--lose-one`. It is the result of a tool that is not safe to repeat, so that nobody can make up for it. Null if there is none
  * yet. Only for a session that nobody has open.
  */
-export function loseOne(store: string, session: string, below: (below: number) => number): Taken | null {
+export function removeRecord(store: string, session: string, below: (below: number) => number): RemovedRecord | null {
   const folder = join(store, "sessions", session);
   const segments = readdirSync(folder).filter((name) => /^\d+\.jsonl$/.test(name));
   const texts = new Map(segments.sort().map((name) => [name, readFileSync(join(folder, name), "utf8")]));

@@ -2,11 +2,11 @@ import { readdirSync, watch } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as passed } from "node:timers/promises";
 import type { ChatEvent } from "../host/host.ts";
-import type { Acknowledged } from "./acknowledged.ts";
-import { aimAt } from "./aim.ts";
+import type { Acknowledgements } from "./acknowledgements.ts";
 import { Child, type Death } from "./child.ts";
-import type { Room } from "./place.ts";
-import type { Aim } from "./plan.ts";
+import type { AgentFolder } from "./demo-folder.ts";
+import type { KillMoment } from "./kill-plan.ts";
+import { watchForMoment } from "./kill-trigger.ts";
 import type { Task } from "./task.ts";
 
 export interface Life {
@@ -24,12 +24,12 @@ export interface Life {
 export interface LifeOptions {
   readonly number: number;
   readonly task: Task;
-  readonly room: Room;
+  readonly room: AgentFolder;
   /** The session to go on with; null: a new one. */
   readonly session: string | null;
   readonly delayMs: number;
-  readonly aim: Aim | null;
-  readonly acknowledged: Acknowledged;
+  readonly aim: KillMoment | null;
+  readonly acknowledged: Acknowledgements;
   readonly started: (child: Child) => void;
   /** Each event up to the kill. */
   readonly onEvent: (event: ChatEvent) => void;
@@ -37,9 +37,9 @@ export interface LifeOptions {
 }
 
 /** One process of the agent, from its start to its end. */
-export async function live(options: LifeOptions): Promise<Life> {
+export async function runLife(options: LifeOptions): Promise<Life> {
   const { number, task, room, session, delayMs, aim, acknowledged } = options;
-  const sight = aim && aimAt(aim);
+  const sight = aim && watchForMoment(aim);
   let id = session;
   let shot: string | null = null;
   let streamed = "";

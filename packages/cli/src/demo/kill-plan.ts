@@ -1,5 +1,5 @@
 /** The moment to kill at. */
-export type Aim =
+export type KillMoment =
   /** While the model's words stream in. */
   | { readonly at: "text" }
   /** While a command runs. */
@@ -12,9 +12,9 @@ export type Aim =
   | { readonly at: "random"; readonly events: number; readonly thenDeltas: number };
 
 /** The named moments first, in the order in which the task comes to them; the other kills at random instants between and behind them. The same for the same seed. Pure. */
-export function planKills(kills: number, seed: number): Aim[] {
+export function planKills(kills: number, seed: number): KillMoment[] {
   const below = chance(seed);
-  const named: Aim[] = [
+  const named: KillMoment[] = [
     { at: "text" },
     { at: "tools" },
     { at: "compaction", part: below(2) === 0 ? "summary" : "switch", thenDeltas: 2 + below(20) },
@@ -22,7 +22,7 @@ export function planKills(kills: number, seed: number): Aim[] {
   ];
   const plan = named.slice(0, kills);
   for (let left = kills - plan.length; left > 0; left--) {
-    const aim: Aim = { at: "random", events: 2 + below(34), thenDeltas: below(3) };
+    const aim: KillMoment = { at: "random", events: 2 + below(34), thenDeltas: below(3) };
     // Not before the command has run: the named moments must not be missed.
     plan.splice(2 + below(plan.length - 1), 0, aim);
   }

@@ -1,5 +1,5 @@
-import type { Progress } from "./carried.ts";
 import type { Known, Wanted } from "./known.ts";
+import type { Progress } from "./progress.ts";
 
 /** A task, understood. What it does next is asked anew for each request, by what is known then. */
 export interface Job {

@@ -15,21 +15,21 @@ import type { Files } from "./receipt.ts";
 import type { Task } from "./task.ts";
 
 /** A folder of the demo's own, with two copies of the project and a store for each: one for the agent that is killed, one for the agent that is left alone. */
-export interface Place {
+export interface DemoFolder {
   readonly path: string;
-  readonly here: Room;
-  readonly undisturbed: Room;
+  readonly here: AgentFolder;
+  readonly undisturbed: AgentFolder;
   remove(): void;
 }
 
-export interface Room {
+export interface AgentFolder {
   readonly work: string;
   readonly store: string;
 }
 
-export function makePlace({ files }: Task): Place {
+export function makeDemoFolder({ files }: Task): DemoFolder {
   const path = temporaryFolder();
-  const room = (name: string): Room => {
+  const room = (name: string): AgentFolder => {
     const work = join(path, name, "project");
     for (const [file, text] of Object.entries(files)) {
       mkdirSync(dirname(join(work, file)), { recursive: true });

@@ -1,7 +1,7 @@
-import type { ShownFile } from "../transcript/item.ts";
-import { saidIn } from "../transcript/parts/index.ts";
-import type { CallPart, Part, ResultPart } from "../transcript/parts/part.ts";
-import { inputObject, type Shape } from "../transcript/parts/shape.ts";
+import type { ShownFile } from "../../transcript/item.ts";
+import { saidIn } from "../../transcript/parts/index.ts";
+import type { CallPart, Part, ResultPart } from "../../transcript/parts/part.ts";
+import { inputObject, type Shape } from "../../transcript/parts/shape.ts";
 
 /** A conversation in no dialect: what a person said, and what the model did about it, each call with its result. */
 export type Step =

@@ -1,8 +1,8 @@
 import type { ChatEvent } from "../host/host.ts";
-import type { Aim } from "./plan.ts";
+import type { KillMoment } from "./kill-plan.ts";
 
 /** What is to happen now. */
-export type Sight =
+export type Trigger =
   /** Kill, perhaps after the time that so many deltas take. */
   | { readonly shoot: string; readonly thenDeltas: number }
   /** Kill when a new file appears among those of the session. */
@@ -12,7 +12,7 @@ export type Sight =
 const WORDS = 14;
 
 /** Follows the events of one life; answers at the moment that it was told to wait for, and not again. */
-export function aimAt(aim: Aim): (event: ChatEvent) => Sight | null {
+export function watchForMoment(aim: KillMoment): (event: ChatEvent) => Trigger | null {
   let count = 0;
   const agents = new Set<string>();
   return (event) => {
