@@ -1,5 +1,6 @@
 import { generateText, jsonSchema, type ModelMessage, type ToolSet, tool } from "ai";
 import type { Entry, Json, Session, Usage } from "holdfast";
+import { defined } from "../defined.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { BETWEEN_TURNS, sumUsage, usageOf } from "../store/usage.ts";
 import { SUMMARY_HEAD } from "../transcript/summary.ts";
@@ -40,14 +41,12 @@ export async function compact(
     messages,
     maxRetries: 3,
     ...declareTools(messages),
-    ...(providerOptions ? { providerOptions } : {}),
-    ...(signal ? { abortSignal: signal } : {}),
+    ...defined({ providerOptions, abortSignal: signal }),
   });
   // It was paid for, whatever becomes of it.
   const { inputTokens, outputTokens } = usage;
   await recordUsage(session, {
-    ...(inputTokens === undefined ? {} : { inputTokens }),
-    ...(outputTokens === undefined ? {} : { outputTokens }),
+    ...defined({ inputTokens, outputTokens }),
   });
   if (text.trim() === "") {
     throw new Error("the model gave a summary with nothing in it, and the conversation was left as it is");

@@ -2,6 +2,7 @@ import { setTimeout as passed } from "node:timers/promises";
 import type { Durable, RunOutcome } from "@holdfast/adapters/ai-sdk";
 import { type ModelMessage, streamText, type TextStreamPart, type ToolSet } from "ai";
 import type { Session } from "holdfast";
+import { defined } from "../defined.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { isWindowError } from "../models/explain.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
@@ -74,7 +75,7 @@ export async function runTurn(run: TurnRun): Promise<TurnResult> {
       toolApproval: ({ toolCall }: { toolCall: Parameters<TurnRun["approve"]>[0] }) => run.approve(toolCall),
       maxRetries: RETRIES_MAX,
       abortSignal: signal,
-      ...(model.providerOptions ? { providerOptions: model.providerOptions } : {}),
+      ...defined({ providerOptions: model.providerOptions }),
       // Failures are told by `outcome`; without this the SDK prints them.
       onError: () => {},
     });

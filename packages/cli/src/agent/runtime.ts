@@ -4,6 +4,7 @@ import { type Durable, durable } from "@holdfast/adapters/ai-sdk";
 import type { ModelMessage, ToolSet } from "ai";
 import type { OpenCall, Session, ToolProcess, Turn } from "holdfast";
 import { configPath } from "../config.ts";
+import { defined } from "../defined.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { outputsFolder } from "../store/output-folders.ts";
 import { nullIfUnreadable } from "../store/usage.ts";
@@ -164,7 +165,7 @@ export class AgentRuntime {
       // A rule that denies it now counts more than the word that was given then.
       const { verdict } = this.decide(name, input);
       return {
-        ...(command ? { command } : {}),
+        ...defined({ command }),
         isResumable: name === DELEGATE,
         isStale: [...stale].some((one) => one.id === id && one.message === call.message),
         isAllowed:
@@ -221,7 +222,7 @@ export class AgentRuntime {
       }
       waits(process.pid);
       try {
-        await waitForCommand(this.outputs, id, process, signal ? { signal } : {});
+        await waitForCommand(this.outputs, id, process, defined({ signal }));
       } catch (error) {
         if (signal?.aborted) return false;
         throw error;

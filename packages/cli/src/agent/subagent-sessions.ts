@@ -1,4 +1,5 @@
 import type { OpenCall, Store, ToolProcess } from "holdfast";
+import { defined } from "../defined.ts";
 import { nullIfUnreadable } from "../store/usage.ts";
 import type { Trust } from "../trust/trust.ts";
 
@@ -12,8 +13,7 @@ export async function findChild(store: Store, parent: string, call: string, mess
     const page = await store.list({
       parent,
       empty: true,
-      ...(message === undefined ? {} : { labels: { message } }),
-      ...(after === undefined ? {} : { after }),
+      ...defined({ labels: message === undefined ? undefined : { message }, after }),
     });
     const found = page.sessions.find((session) => session.parent?.call === call);
     if (found) return found.id;

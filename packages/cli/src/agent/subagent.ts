@@ -1,6 +1,7 @@
 import { type ModelMessage, type ToolSet, tool } from "ai";
 import type { Session, Store } from "holdfast";
 import { z } from "zod";
+import { defined } from "../defined.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { APP } from "../store/app.ts";
 import { callWords } from "../transcript/words.ts";
@@ -126,7 +127,7 @@ async function openChild(
     app: APP,
     intents: true,
     parent: { session: parent.id, call },
-    ...(message === undefined ? {} : { labels: { message } }),
+    ...defined({ labels: message === undefined ? undefined : { message } }),
     cwd,
   });
 }

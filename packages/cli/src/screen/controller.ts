@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import type { Chat, ChatEvent, ChatState } from "../host/host.ts";
 import { bindCommands, type Commands } from "./command-actions.ts";
 import { editorColumns, type LiveArea, liveRowsMax, type Size, textColumns } from "./drawing/live-area.ts";
@@ -188,7 +189,7 @@ export class Controller {
         this.#try(() => chat.answer(act.call, act.word));
         return;
       case "finish":
-        this.#try(() => chat.finish(act.processes === undefined ? {} : { processes: act.processes }));
+        this.#try(() => chat.finish(defined({ processes: act.processes })));
         return;
       case "leave":
         chat.leave();

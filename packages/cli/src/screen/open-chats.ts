@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import type { Chat, ChatEvent, ChatState, Host } from "../host/host.ts";
 import { chatName } from "./lines/labels.ts";
 
@@ -74,7 +75,7 @@ export class OpenChats {
   /** The chat of a session, opened if it is not. */
   async open(id: string, model?: string): Promise<Chat> {
     await this.#closing.get(id);
-    return this.#open.get(id)?.chat ?? (await this.#host.open(id, model === undefined ? {} : { model }));
+    return this.#open.get(id)?.chat ?? (await this.#host.open(id, defined({ model })));
   }
 
   /** Those that work on a turn now. */

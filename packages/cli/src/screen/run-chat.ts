@@ -1,4 +1,5 @@
 import type { Config } from "../config.ts";
+import { defined } from "../defined.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { type LocalHost, openLocalHost } from "../host/local/local-host.ts";
 import { assertStore } from "../store/open.ts";
@@ -26,7 +27,7 @@ export async function runChat(options: ChatCommandOptions, config: Config): Prom
     const begin = await beginning(host, options);
     const left = await runScreen({
       ...{ host, begin, exportTo: makeExporter(host.sessions) },
-      ...(options.model === undefined ? {} : { model: options.model }),
+      ...defined({ model: options.model }),
     });
     words = leavingWords(left);
   } finally {
@@ -49,7 +50,7 @@ function leavingWords({ chat, cutOff }: Left): string {
 }
 
 async function beginning(host: LocalHost, options: ChatCommandOptions): Promise<ScreenOptions["begin"]> {
-  const model = options.model === undefined ? {} : { model: options.model };
+  const model = defined({ model: options.model });
   const cwd = process.cwd();
   if (options.resume === true) return null;
   if (options.resume !== undefined) {
@@ -65,6 +66,6 @@ async function beginning(host: LocalHost, options: ChatCommandOptions): Promise<
       `There is no session of this folder (${plainLine(cwd)}) that is not in use. Leave --continue out to begin one, or choose with "holdfast resume".`,
     );
   }
-  const title = options.title === undefined ? {} : { title: options.title };
+  const title = defined({ title: options.title });
   return { chat: await host.create({ cwd, ...model, ...title }), resumed: false };
 }

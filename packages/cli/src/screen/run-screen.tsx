@@ -1,4 +1,5 @@
 import { type Instance, render } from "ink";
+import { defined } from "../defined.ts";
 import type { Chat, Host } from "../host/host.ts";
 import { outlivePipe } from "../terminal/index.ts";
 import { App } from "./app.tsx";
@@ -31,10 +32,7 @@ export async function runScreen({ host, begin, model, exportTo }: ScreenOptions)
   const unwatch = watchHangup();
   const size = { columns: process.stdout.columns || 80, rows: process.stdout.rows || 24 };
   const colour = (process.env["NO_COLOR"] ?? "") === "";
-  const controller = new Controller(
-    { host, colour, now: Date.now, exportTo, ...(model === undefined ? {} : { model }) },
-    size,
-  );
+  const controller = new Controller({ host, colour, now: Date.now, exportTo, ...defined({ model }) }, size);
   if (begin === null) controller.pick();
   else controller.show(begin.chat, begin.resumed);
   const interrupted = (): void => controller.key({ name: "interrupt" });

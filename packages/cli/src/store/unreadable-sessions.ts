@@ -1,4 +1,5 @@
 import type { Store, Summary } from "holdfast";
+import { defined } from "../defined.ts";
 import { EXIT } from "../exit.ts";
 import { plainLine } from "../terminal/plain.ts";
 
@@ -10,7 +11,7 @@ export async function unreadableIn(store: Store): Promise<Summary[]> {
   const found: Summary[] = [];
   let after: string | undefined;
   do {
-    const page = await store.list({ unreadable: true, limit: 1000, ...(after === undefined ? {} : { after }) });
+    const page = await store.list({ unreadable: true, limit: 1000, ...defined({ after }) });
     found.push(...page.sessions);
     after = page.next;
   } while (after !== undefined);

@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import { loadConfig } from "../../config.ts";
+import { defined } from "../../defined.ts";
 import { CommandError, EXIT } from "../../exit.ts";
 import type { RunOptions } from "../../run/run.ts";
 import { modelOptions } from "./model-options.ts";
@@ -59,6 +60,6 @@ Without a terminal nobody can be asked: a call that no rule allows is denied, an
       if (options.stopProcesses && !options.finish)
         throw new CommandError(EXIT.usage, "USAGE", "--stop-processes goes with --finish. Nothing was touched.");
       const { run } = await import("../../run/run.ts");
-      await run({ ...options, ...(prompt === undefined ? {} : { prompt }) }, loadConfig(command.optsWithGlobals()));
+      await run({ ...options, ...defined({ prompt }) }, loadConfig(command.optsWithGlobals()));
     });
 }

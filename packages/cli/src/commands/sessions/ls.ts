@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import type { ListQuery, Summary } from "holdfast";
+import { defined } from "../../defined.ts";
 import { withStore } from "../../store/open.ts";
 import { placeOf, shortIds } from "../../store/session-id.ts";
 import { tellUnreadable, unreadableIn } from "../../store/unreadable-sessions.ts";
@@ -51,7 +52,7 @@ export function register(program: Command): void {
           do {
             const page = await store.list({
               ...queryOf(options, process.cwd()),
-              ...(after === undefined ? {} : { after }),
+              ...defined({ after }),
             });
             after = page.next;
             for (const session of page.sessions) {
@@ -154,8 +155,7 @@ function listText(
 function queryOf({ here, status, app, since, limit, all }: Options, cwd: string): ListQuery {
   return {
     ...(here ? { cwd } : {}),
-    ...(app === undefined ? {} : { app }),
-    ...(since === undefined ? {} : { since }),
+    ...defined({ app, since }),
     ...(status === undefined || status === "unreadable" ? {} : { status: status === "queued" ? "idle" : status }),
     ...(status === "unreadable" ? { unreadable: true } : {}),
     ...(all ? { empty: true } : {}),

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import type { ListQuery, SearchHit, Store, Summary } from "holdfast";
+import { defined } from "../../defined.ts";
 import { EXIT } from "../../exit.ts";
 import { withStore } from "../../store/open.ts";
 import { allSessions, placeOf } from "../../store/session-id.ts";
@@ -39,8 +40,7 @@ export function register(program: Command): void {
           const { here, app, since, limit } = options;
           const query: ListQuery = {
             ...(here ? { cwd: process.cwd() } : {}),
-            ...(app === undefined ? {} : { app }),
-            ...(since === undefined ? {} : { since }),
+            ...defined({ app, since }),
             // One more than is shown tells whether there are more.
             limit: options.json ? limit : limit + 1,
           };

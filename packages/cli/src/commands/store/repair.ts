@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { defined } from "../../defined.ts";
 import { EXIT } from "../../exit.ts";
 import { damageLines, emptyLines, verifiedHealth } from "../../store/damage.ts";
 import { forEach, idsFor } from "../../store/for-each-session.ts";
@@ -38,7 +39,7 @@ export function register(program: Command): void {
           }
           // Under the lease, with what is true by now.
           const { cutBytes, quarantine } = before.cutBytes > 0 ? await store.heal(id) : before;
-          const found = { ...before, cutBytes, ...(quarantine === undefined ? {} : { quarantine }) };
+          const found = { ...before, cutBytes, ...defined({ quarantine }) };
           if (cutBytes > 0) healed++;
           const isCorrupt = verifiedHealth(before) === "corrupt";
           if (isCorrupt) corrupt++;

@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import type { ShownFile } from "../../transcript/item.ts";
 import { saidIn } from "../../transcript/parts/index.ts";
 import type { CallPart, Part, ResultPart } from "../../transcript/parts/part.ts";
@@ -110,7 +111,7 @@ class Builder {
     if (!open) return;
     // What is said from here on is said knowing it.
     this.#isAnswered = true;
-    open.result = { text, ...(json === undefined ? {} : { json }), failed, ...(denied ? { denied } : {}), files };
+    open.result = { text, ...defined({ json }), failed, ...(denied ? { denied } : {}), files };
   }
 
   /** Of several with one id, the newest step's first. */

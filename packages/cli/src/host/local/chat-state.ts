@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import type { ModelMessage, TextStreamPart, ToolSet } from "ai";
 import type { Interruption, Session, Usage } from "holdfast";
+import { defined } from "../../defined.ts";
 import { recoveryLines } from "../../store/damage.ts";
 import { sumUsage, usageOf } from "../../store/usage.ts";
 import type { ProcessStatus } from "../../tools/shell/surviving-commands.ts";
@@ -125,7 +126,7 @@ export function describeInterruption(
       // The command waits for its process to be recorded: without that it never began.
       if (found?.kind === "not-begun") return { call: id, name, input, state: "never-started" };
       if (found?.pid === undefined) return { call: id, name, input, state };
-      const exitCode = found.exitCode === undefined ? {} : { exitCode: found.exitCode };
+      const exitCode = defined({ exitCode: found.exitCode });
       return { call: id, name, input, state, process: { pid: found.pid, running: found.running, ...exitCode } };
     }),
   };

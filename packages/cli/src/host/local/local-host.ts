@@ -6,6 +6,7 @@ import { guard, type ListQuery, openStore, type Session, type Store, type Summar
 import { foreignInstructions } from "../../agent/instructions.ts";
 import type { Services } from "../../agent/services.ts";
 import type { Config } from "../../config.ts";
+import { defined } from "../../defined.ts";
 import { CommandError, EXIT } from "../../exit.ts";
 import { type ResolvedModel, resolveModel } from "../../models/resolve.ts";
 import { APP } from "../../store/app.ts";
@@ -71,8 +72,7 @@ export class LocalHost implements Host {
         resolveModel(name, {
           env: process.env,
           offlineDelayMs: config.offlineDelayMs,
-          ...(config.baseUrl === undefined ? {} : { baseUrl: config.baseUrl }),
-          ...(config.windowTokens === undefined ? {} : { windowTokens: config.windowTokens }),
+          ...defined({ baseUrl: config.baseUrl, windowTokens: config.windowTokens }),
         }),
       ending: ending.signal,
       outputs: outputsIn(store.url),
@@ -133,8 +133,7 @@ export class LocalHost implements Host {
       app: APP,
       intents: true,
       cwd,
-      ...(title === undefined ? {} : { title }),
-      ...(labels === undefined ? {} : { labels }),
+      ...defined({ title, labels }),
     });
     this.#services.trust.of(session.id).workIn(cwd);
     return this.#keep(session, () => ({ model, isNew: true }));
@@ -168,7 +167,7 @@ export class LocalHost implements Host {
       app: APP,
       intents: true,
       ...named,
-      ...(at === undefined ? {} : { at }),
+      ...defined({ at }),
     });
     // What was allowed in the other one was allowed there; but where this user works, they work in this one too.
     const { folder } = this.#services.trust.of(id);

@@ -1,4 +1,5 @@
 import type { Summary } from "holdfast";
+import { defined } from "../../defined.ts";
 import type { ChatState, Host } from "../../host/host.ts";
 import { ago, plainLine } from "../../terminal/index.ts";
 import type { Item } from "../../transcript/item.ts";
@@ -47,7 +48,7 @@ export class PickerController {
     const found: Summary[] = [];
     let after: string | undefined;
     do {
-      const page = await this.#host.list({ limit: PAGE, ...(after === undefined ? {} : { after }) });
+      const page = await this.#host.list({ limit: PAGE, ...defined({ after }) });
       found.push(...page.sessions);
       after = found.length < SESSIONS_MAX ? page.next : undefined;
       if (this.#picker?.kind !== "sessions") return;

@@ -1,4 +1,5 @@
 import { basename, resolve } from "node:path";
+import { defined } from "../../defined.ts";
 import { homeFolder } from "../../home.ts";
 import { onDisk } from "../../store/address.ts";
 import { isInside, PATH_TOOLS, realPath, shownPath } from "../paths/real-path.ts";
@@ -73,7 +74,7 @@ export function decide(call: RequestedCall, context: PolicyContext): Decision {
   const suggestion = suggestionFor(facts, context.cwd);
   return {
     verdict,
-    ...(rule === undefined ? {} : { rule }),
+    ...defined({ rule }),
     suggestion,
     summary: summaryOf(facts, context.cwd),
     denial: denialOf(verdict, rule, suggestion),

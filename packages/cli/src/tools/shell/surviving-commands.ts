@@ -1,5 +1,6 @@
 import { setTimeout as passed } from "node:timers/promises";
 import type { ToolProcess } from "holdfast";
+import { defined } from "../../defined.ts";
 import { exitOf, filesOfProcess, outputOf } from "./output-files.ts";
 import { isRunning, membersOf } from "./process-groups.ts";
 
@@ -86,7 +87,7 @@ export async function waitForCommand(
     signal?.throwIfAborted();
     const found = await findCommand(outputs, call, recorded);
     if (!found.running) return found;
-    await passed(lookMs, undefined, signal ? { signal } : {}).catch((error: unknown) => {
+    await passed(lookMs, undefined, defined({ signal })).catch((error: unknown) => {
       signal?.throwIfAborted();
       throw error;
     });

@@ -1,3 +1,4 @@
+import { defined } from "../../defined.ts";
 import type { ShownFile } from "./file.ts";
 import { fileOf } from "./file.ts";
 import { call, type Ids, type Part, type ProgressPart, reasoning, result, type Told, text } from "./part.ts";
@@ -25,7 +26,7 @@ function progress(update: Shape): ProgressPart {
     type: "progress",
     call: textOf(update["toolCallId"]),
     ...(name ? { name } : {}),
-    ...(rawInput === undefined ? {} : { input: rawInput }),
+    ...defined({ input: rawInput }),
     text: toldBy(update).text,
     running: update["status"] === "in_progress",
   };

@@ -1,3 +1,4 @@
+import { defined } from "../../../defined.ts";
 import { type Change, checkChange } from "../evidence/change.ts";
 import { batch, type Job, type Step, several, stringsIn } from "../evidence/job.ts";
 import { look, lookAt, oneLine, type Wanted } from "../evidence/known.ts";
@@ -14,7 +15,7 @@ export function changeJob(change: Change): Job {
       const standing = checkChange(known, change, { from, goal });
       switch (standing.state) {
         case "ask": {
-          const progress = standing.goal === undefined ? {} : { goal: standing.goal };
+          const progress = defined({ goal: standing.goal });
           return { kind: "call", calls: standing.calls, thought: thoughtOf(change, standing.calls), progress };
         }
         case "reached":
