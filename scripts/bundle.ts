@@ -12,7 +12,13 @@ const root = join(import.meta.dirname, "..");
 const cli = join(root, "packages/cli");
 export const bundleFolder = join(cli, "bundle");
 
-const OUTSIDE = [/^node:/, /^commander$/, /^(?:ai|ink|marked|react|zod)(?:\/|$)/, /^@ai-sdk\//, /^@holdfast\/testkit/];
+const OUTSIDE = [
+  /^node:/,
+  /^commander$/,
+  /^(?:ai|ink|marked|react|string-width|zod)(?:\/|$)/,
+  /^@ai-sdk\//,
+  /^@holdfast\/testkit/,
+];
 
 /** Answers the names of its files. Others that are there stay: somebody may be running them. */
 export async function bundle(): Promise<readonly string[]> {

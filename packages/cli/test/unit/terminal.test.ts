@@ -1,3 +1,4 @@
+import stringWidth from "string-width";
 import { describe, expect, test } from "vitest";
 import { bytesWords } from "../../src/terminal/bytes.ts";
 import { plain, plainLine } from "../../src/terminal/plain.ts";
@@ -58,6 +59,13 @@ describe("columns of a terminal", () => {
     ["1️⃣", 2],
   ])("%s takes %i", (text, columns) => {
     expect(widthOf(text)).toBe(columns);
+  });
+
+  test("characters that are not looked up take as many as Ink gives them", () => {
+    for (let code = 0x20; code < 0x2600; code++) {
+      const character = String.fromCodePoint(code);
+      expect(widthOf(character), code.toString(16)).toBe(stringWidth(character));
+    }
   });
 
   test("what is cut fits, and never in the middle of a character", () => {
