@@ -160,7 +160,9 @@ class Agent {
     });
     for (let piece = 1; piece <= pieces && text !== null; piece++) {
       const grown = this.#speaker.says(text.slice(0, Math.ceil((text.length * piece) / (pieces + 1))));
-      await this.#session.sync([...this.#array, ...grown], { open: true });
+      // The first sync of a process that drops something has to say that this is meant.
+      const rewrite = this.#rewritten ? "epoch" : "error";
+      await this.#session.sync([...this.#array, ...grown], { open: true, rewrite });
       this.#synced();
       this.check();
     }

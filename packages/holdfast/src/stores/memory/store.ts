@@ -188,8 +188,9 @@ class MemoryStore implements JournalStore {
   async gc(options: { readonly graceMs?: number } = {}): Promise<{ readonly removed: readonly string[] }> {
     this.#assertOpen();
     const before = this.#clock() - (options.graceMs ?? GRACE_MS);
-    const removed = [...this.#memory.trash].filter(([, at]) => at < before).map(([name]) => name);
-    for (const name of removed) this.#memory.trash.delete(name);
+    const old = [...this.#memory.trash.keys()].filter((name) => this.#memory.trash.get(name)! < before);
+    for (const name of old) this.#memory.trash.delete(name);
+    const removed = old.map((name) => name.slice(0, name.lastIndexOf("-")));
     return { removed };
   }
 
