@@ -42,7 +42,7 @@ export const REPLAY: Readonly<Record<string, "safe" | "never">> = {
 const path = (what: string) =>
   z.string().min(1).describe(`${what}; relative to the working folder, or absolute. Outside of it a person is asked.`);
 
-/** The tools of one agent. They do what they are told: whether they may is decided before (permission.ts). */
+/** The tools of one agent. They do what they are told: whether they may is decided before (permission/decide.ts). */
 export function makeTools(context: ToolContext): Tools {
   return {
     read: tool({
