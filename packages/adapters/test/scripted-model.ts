@@ -8,7 +8,7 @@ import type {
 } from "@ai-sdk/provider";
 import { generateText, type ModelMessage } from "ai";
 import { MockLanguageModelV4, simulateReadableStream } from "ai/test";
-import { copied } from "../src/ai-sdk/copied.ts";
+import { mutableCopy } from "../src/ai-sdk/mutable-copy.ts";
 
 export type Content = LanguageModelV4Content;
 
@@ -37,7 +37,7 @@ export const call = (toolCallId: string, toolName: string, input: unknown = {}):
 export function scripted(...steps: Step[]): MockLanguageModelV4 & { readonly prompts: LanguageModelV4Prompt[] } {
   const prompts: LanguageModelV4Prompt[] = [];
   const next = async (options: LanguageModelV4CallOptions): Promise<Exclude<Step, (...all: never[]) => unknown>> => {
-    prompts.push(copied(options.prompt));
+    prompts.push(mutableCopy(options.prompt));
     let step = steps.shift();
     while (typeof step === "function") step = await step(options);
     if (!step) throw new Error("the script is over");
@@ -113,6 +113,6 @@ export function streamed(part: Content, index: number): LanguageModelV4StreamPar
 /** What the SDK would send for these messages. */
 export async function promptOf(messages: readonly ModelMessage[]): Promise<LanguageModelV4Prompt> {
   const model = scripted([text("heard")]);
-  await generateText({ model, messages: messages.map(copied) });
+  await generateText({ model, messages: messages.map(mutableCopy) });
   return model.prompts[0]!;
 }

@@ -18,8 +18,9 @@ const BATCH_ROWS = 1024;
 const REMOVE_ROWS = 5000;
 
 /**
- * A session with exactly these lines. Until all of them are there it is in the trash, with no head, where nobody sees it, and where one that is never finished is collected as any other; one last statement takes it out.
- * Throws SESSION_EXISTS, and what the database says.
+ * Creates a session with exactly these lines. Until it is complete, the session is in the trash with no head: nobody
+ * sees it, and gc collects it if it is never finished. The last statement takes it out of the trash. Throws
+ * SESSION_EXISTS, and database errors.
  */
 export async function adoptSession(
   database: Database,
@@ -28,7 +29,7 @@ export async function adoptSession(
   lines: AsyncIterable<readonly VerbatimLine[]>,
 ): Promise<void> {
   const { schema } = database;
-  const what = "take a session over";
+  const what = "copy a session";
   await assertFree(database, id);
   await removeUnfinished(database, id);
   const attempt = randomUUID();
@@ -43,7 +44,8 @@ export async function adoptSession(
       if (begins) begun.push(begins);
       segment = begins ?? segment;
     }
-    // Sent again without harm, if the answer is lost: the same lines go to the same places. Only while the place is this attempt's: lines in a place that is nobody's, or another's, would be in the way of whoever writes there.
+    // Safe to repeat if the answer is lost: the same lines get the same seq. It writes only while this attempt owns the
+    // place; otherwise its lines would be in the way of the next writer.
     await database.query(
       what,
       `WITH ours AS (
@@ -90,18 +92,18 @@ export async function adoptSession(
 
 async function assertFree(database: Database, id: string): Promise<void> {
   const { rowCount } = await database.query(
-    "take a session over",
+    "copy a session",
     `SELECT 1 FROM ${database.schema}.heads WHERE id = $1 AND trashed IS NULL`,
     [id],
   );
   if (rowCount !== 0) throw sessionExists(id);
 }
 
-/** In the trash from the beginning. Only an id that was used before lives elsewhere than at its own place. */
+/** In the trash from the start. The place is the id, unless that id is already used by a session in the trash. */
 async function begin(database: Database, id: string, attempt: string): Promise<string> {
   const make = async (place: string): Promise<boolean> => {
     const { rowCount } = await database.query(
-      "take a session over",
+      "copy a session",
       `INSERT INTO ${database.schema}.heads (place, id, head, owner, fence, trashed) VALUES ($1, $2, 0, $3, 0, clock_timestamp())
       ON CONFLICT (place) DO UPDATE SET trashed = excluded.trashed WHERE heads.owner = $3`,
       [place, id, attempt],
@@ -114,32 +116,32 @@ async function begin(database: Database, id: string, attempt: string): Promise<s
   return place;
 }
 
-/** What attempts that came to nothing have left. If one is still under way somewhere, it finds its lines gone, and says so. */
+/** Removes what failed attempts left behind. If one of them is still running, it finds its lines gone and fails. */
 async function removeUnfinished(database: Database, id: string): Promise<void> {
   const { schema } = database;
   const { rows } = await database.query(
-    "take a session over",
+    "copy a session",
     `SELECT place FROM ${schema}.heads WHERE id = $1 AND trashed IS NOT NULL AND head = 0`,
     [id],
   );
   for (const { place } of rows) {
-    // From now on it adds nothing. Or it has just been finished.
+    // From now on that attempt can add nothing, unless it has just finished.
     const still = await database.query(
-      "take a session over",
+      "copy a session",
       `UPDATE ${schema}.heads SET owner = NULL WHERE place = $1 AND trashed IS NOT NULL AND head = 0`,
       [place],
     );
     if (still.rowCount === 0) continue;
     for (let count = REMOVE_ROWS; count === REMOVE_ROWS; ) {
       const gone = await database.query(
-        "take a session over",
+        "copy a session",
         `DELETE FROM ${schema}.lines WHERE place = $1 AND seq IN (SELECT seq FROM ${schema}.lines WHERE place = $1 ORDER BY seq LIMIT $2)`,
         [place, REMOVE_ROWS],
       );
       count = gone.rowCount ?? 0;
     }
     await database.query(
-      "take a session over",
+      "copy a session",
       `WITH segments AS (DELETE FROM ${schema}.segments WHERE place = $1)
       DELETE FROM ${schema}.heads WHERE place = $1 AND trashed IS NOT NULL AND head = 0`,
       [place],
@@ -147,7 +149,7 @@ async function removeUnfinished(database: Database, id: string): Promise<void> {
   }
 }
 
-/** Takes it out of the trash, if all of it is there. */
+/** Takes the session out of the trash if it is complete. */
 async function finish(
   database: Database,
   {
@@ -169,7 +171,7 @@ async function finish(
   const { schema } = database;
   let rowCount: number | null = 0;
   try {
-    ({ rowCount } = await database.retry("take a session over", () =>
+    ({ rowCount } = await database.retry("copy a session", () =>
       database.once(
         `WITH ${database.power}, whole AS (
           UPDATE ${schema}.heads SET trashed = NULL, head = $3, owner = NULL FROM power
@@ -186,13 +188,13 @@ async function finish(
     throw isDuplicate(cause) ? sessionExists(id) : error;
   }
   if (rowCount === 1) return;
-  // An attempt whose answer was lost may have done it.
+  // An earlier attempt whose answer was lost may have done it.
   const { rows } = await database.query(
-    "take a session over",
+    "copy a session",
     `SELECT 1 FROM ${schema}.heads WHERE place = $1 AND trashed IS NULL AND head = $2`,
     [place, head],
   );
   if (rows.length === 1) return;
-  const message = `Session ${id} was not taken over: somebody else has begun to do so too, or collected garbage, and took what was there of it. Nothing else is affected. Try again.`;
+  const message = `Session ${id} was not copied: another process started to copy it too, or collected garbage, and removed the unfinished copy. Nothing else is affected. Try again.`;
   throw new HoldfastError("STORE_IO", message, { session: id });
 }

@@ -4,56 +4,59 @@ import type { Database } from "./database.ts";
 import { isPassing } from "./failure.ts";
 import type { Lease } from "./leases.ts";
 
-/** Statements that are under way at the same time; more only wait for the same disk. */
+/** Concurrent statements; more of them only wait for the same disk. */
 const STATEMENTS_MAX = 4;
 const SESSIONS_MAX = 256;
 const BYTES_MAX = 4 * 1024 * 1024;
-/** Of a slow network: what is long is on its way for longer, and no sign of a connection that is lost. */
+/** A slow network: a long statement takes longer, which does not mean that the connection is lost. */
 const BYTES_PER_MS = 256;
 const STEP_MS = 250;
 
-/** Lines of one session that are to be written at one instant, behind its newest one. */
+/** Lines of one session, to append atomically after its newest line. */
 export interface Write {
   readonly lease: Lease;
   /** The newest seq as this worker knows it. */
   readonly head: number;
   readonly count: number;
-  /** The lines, each but the last with its newline. */
+  /** The lines, separated by newlines. */
   readonly lines: Buffer;
   readonly durability: Durability;
-  /** The segments that begin in these lines. */
+  /** Segments that start in these lines. */
   readonly segments: readonly Segment[];
   /** The session is no longer closed. */
   readonly opens: boolean;
 }
 
-/** `moved`: the lease was lost, or the head is not where it was thought to be. */
-export type Written = "written" | "moved";
+/** `moved`: the lease was lost, or the head has changed. */
+export type WriteResult = "written" | "moved";
 
-interface Waiting {
+interface PendingWrite {
   readonly write: Write;
-  readonly resolve: (written: Written) => void;
+  readonly resolve: (written: WriteResult) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** Appends of all sessions of a worker. Those that wait together go in one statement, and one that is refused does not keep the others back. */
-export class Batch {
+/**
+ * Batches the appends of all sessions of a worker. Appends that wait at the same time share one statement. If the
+ * database rejects one of them, the others still succeed.
+ */
+export class Batcher {
   readonly #database: Database;
-  #waiting: Waiting[] = [];
-  #underWay = 0;
+  #pending: PendingWrite[] = [];
+  #inFlight = 0;
   #isScheduled = false;
 
   constructor(database: Database) {
     this.#database = database;
   }
 
-  /** Sent once. Rejects with what the driver throws: then it is not known whether it was written. */
-  put(write: Write): Promise<Written> {
+  /** Sends the write once. If it rejects with a driver error, it is unknown whether the write happened. */
+  put(write: Write): Promise<WriteResult> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ write, resolve, reject });
+      this.#pending.push({ write, resolve, reject });
       if (this.#isScheduled) return;
       this.#isScheduled = true;
-      // A moment later, so that those who are called one after the other go together.
+      // Wait for the end of this task, so that calls made one after the other share a statement.
       queueMicrotask(() => {
         this.#isScheduled = false;
         this.#pump();
@@ -62,44 +65,44 @@ export class Batch {
   }
 
   #pump(): void {
-    while (this.#underWay < STATEMENTS_MAX && this.#waiting.length > 0) {
+    while (this.#inFlight < STATEMENTS_MAX && this.#pending.length > 0) {
       const chosen = this.#choose();
-      this.#underWay++;
+      this.#inFlight++;
       void this.#send(chosen).finally(() => {
-        this.#underWay--;
+        this.#inFlight--;
         this.#pump();
       });
     }
   }
 
-  /** As many as fit; of those that are written in the same way. */
-  #choose(): Waiting[] {
-    const durability = this.#waiting[0]!.write.durability;
-    const chosen: Waiting[] = [];
-    const left: Waiting[] = [];
+  /** As many as fit, all with the same durability. */
+  #choose(): PendingWrite[] {
+    const durability = this.#pending[0]!.write.durability;
+    const chosen: PendingWrite[] = [];
+    const left: PendingWrite[] = [];
     let bytes = 0;
-    for (const one of this.#waiting) {
+    for (const one of this.#pending) {
       const fits = chosen.length === 0 || (chosen.length < SESSIONS_MAX && bytes + one.write.lines.length <= BYTES_MAX);
       if (one.write.durability === durability && fits) {
         chosen.push(one);
         bytes += one.write.lines.length;
       } else left.push(one);
     }
-    this.#waiting = left;
+    this.#pending = left;
     return chosen;
   }
 
-  async #send(chosen: readonly Waiting[]): Promise<void> {
+  async #send(chosen: readonly PendingWrite[]): Promise<void> {
     try {
       const writes = chosen.map(({ write }) => write);
       const { text, values } = statementOf(this.#database, writes);
       const { rows, rowCount, command } = await this.#database.once(text, values, answerMsOf(this.#database, writes));
       const written = new Set(rows.map((row) => row["place"]));
-      // One line is an INSERT that answers nothing but that it was done.
+      // A single line is a plain INSERT, which returns only the row count.
       const isOne = command === "INSERT" && rowCount === 1;
       for (const { write, resolve } of chosen) resolve(isOne || written.has(write.lease.place) ? "written" : "moved");
     } catch (error) {
-      // Whoever of them the database refuses is refused alone.
+      // The database rejected one of them: send each alone to find out which.
       if (chosen.length > 1 && !isPassing(error)) for (const one of chosen) await this.#send([one]);
       else for (const { reject } of chosen) reject(error);
     }
@@ -107,11 +110,12 @@ export class Batch {
 }
 
 /**
- * One statement for all (S24). Each value is a parameter of its own: an array would have to be quoted, which costs more than all the rest where lines are long. Rows are locked in the order of their places, where that is up to
- * us, so that a statement and its own repetition do not lock each other out.
+ * One statement for all writes (S24). Each value is its own parameter: an array would need quoting, which is expensive
+ * for long lines. Rows are locked in order of place where we control it, so that a statement and its retry do not
+ * deadlock.
  */
 export function statementOf(
-  database: Pick<Database, "schema" | "settings" | "settles" | "answerMs">,
+  database: Pick<Database, "schema" | "settings" | "settingsCondition" | "answerMs">,
   writes: readonly Write[],
 ): { readonly text: string; readonly values: unknown[] } {
   const { schema } = database;
@@ -160,23 +164,26 @@ export function statementOf(
   return { text, values };
 }
 
-/** The most frequent one, in as few words as it can be said: to plan a statement costs as much as to run it. It answers by the number of its rows. */
+/**
+ * The most frequent case, kept short because planning a statement costs as much as running it. Its row count tells
+ * whether it wrote.
+ */
 function oneLine(
-  database: Pick<Database, "schema" | "settles" | "answerMs">,
+  database: Pick<Database, "schema" | "settingsCondition" | "answerMs">,
   write: Write,
 ): { readonly text: string; readonly values: unknown[] } {
   const { schema } = database;
   const { lease, head, lines, durability } = write;
   const text = `WITH moved AS (
       UPDATE ${schema}.heads AS h SET head = h.head + 1
-      WHERE h.place = $1 AND h.owner = $2 AND h.fence = $3 AND h.head = $4 AND h.trashed IS NULL AND ${database.settles(durability, answerMsOf(database, [write]))}
+      WHERE h.place = $1 AND h.owner = $2 AND h.fence = $3 AND h.head = $4 AND h.trashed IS NULL AND ${database.settingsCondition(durability, answerMsOf(database, [write]))}
       RETURNING h.place
     )
     INSERT INTO ${schema}.lines (place, seq, line) SELECT place, $4::bigint + 1, $5 FROM moved`;
   return { text, values: [lease.place, lease.owner, lease.fence, head, lines] };
 }
 
-/** Whole quarters of a second, so that statements of about the same size are the same text. */
+/** In steps of 250 ms, so that statements of similar size have the same text. */
 function answerMsOf({ answerMs }: Pick<Database, "answerMs">, writes: readonly Write[]): number {
   const bytes = writes.reduce((sum, { lines }) => sum + lines.length, 0);
   return answerMs + Math.floor(bytes / BYTES_PER_MS / STEP_MS) * STEP_MS;

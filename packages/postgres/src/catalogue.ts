@@ -15,11 +15,11 @@ import type { Database, Row } from "./database.ts";
 import { codeOf } from "./failure.ts";
 import { holderOf, isFree } from "./leases.ts";
 import type { Lines } from "./lines.ts";
-import type { Standing } from "./lot.ts";
+import type { HeadState } from "./write-batch.ts";
 
 const heldOf = (schema: string): string => `NOT (${isFree(schema)}) AS held`;
 
-/** So many rows that were left behind are carried on in one go. */
+/** How many stale rows are brought up to date in one go. */
 const TOGETHER = 256;
 
 interface Found extends Listed {
@@ -27,13 +27,13 @@ interface Found extends Listed {
   readonly stamp: string;
 }
 
-/** The rows that lists show. They are derived, and less than a second behind their journals while these are written (S20). */
+/** The rows for lists. They are derived, and lag less than a second behind a journal that is being written (S20). */
 export class Catalogue {
   readonly #database: Database;
   readonly #lines: Lines;
   readonly #summariser: Summariser | undefined;
   readonly #clock: OrderClock;
-  /** By place: what a row was last saved for, by this worker. */
+  /** By place: the head for which this worker last saved the row. */
   readonly #saved = new Map<string, number>();
   #mayOnlyRead = false;
 
@@ -44,9 +44,9 @@ export class Catalogue {
     this.#clock = clock;
   }
 
-  /** What this worker writes from now on comes before all that others have written, whatever the clocks say. */
+  /** Makes this worker's next writes sort before everything that others have written, even if clocks differ. */
   async comeFirst(): Promise<void> {
-    const { rows } = await this.#database.query("look for the newest session", `SELECT ${this.#newest} AS newest`);
+    const { rows } = await this.#database.query("find the newest session", `SELECT ${this.#newest} AS newest`);
     this.#follow(rows);
   }
 
@@ -62,37 +62,40 @@ export class Catalogue {
     return this.#saved.get(place) !== head;
   }
 
-  /** A writer has begun, or ended. */
+  /** A writer started or ended. */
   forget(place: string): void {
     this.#saved.delete(place);
   }
 
-  async save(place: string, { at, stamp, head, row }: Standing, closed: boolean): Promise<void> {
+  async save(place: string, { at, stamp, head, row }: HeadState, closed: boolean): Promise<void> {
     const { rows } = await this.#database.query(
-      "save the row of the list",
+      "update the list",
       `UPDATE ${this.#database.schema}.catalogue SET at = $2, written = $6, head = $3, closed = $4, summary = $5
       WHERE place = $1 AND head <= $3 RETURNING ${this.#newest} AS newest`,
       [place, stamp, head, closed, jsonb(row), differs(at, stamp)],
     );
-    // Others may be ahead of this worker: what it writes next is newer.
+    // Others may be ahead of this worker: its next write must sort as newer.
     this.#follow(rows);
     this.#saved.set(place, head);
   }
 
-  /** Newest first. Rows that their writers have left behind, because they are at work or have died, are shown as they would be if they had been saved just now. */
+  /**
+   * Lists sessions, newest first. A row that its writer has not updated, because it is busy or dead, appears as if it
+   * had just been saved.
+   */
   async list(options: ListOptions): Promise<{ readonly sessions: readonly Listed[]; readonly next?: string }> {
     const after = options.after === undefined ? null : parseListCursor(options.after);
     const limit = options.limit ?? Number.POSITIVE_INFINITY;
-    const unsaved = await this.#carryOn();
-    const carried = unsaved.filter((row) => fits(row, after, options.where));
+    const unsaved = await this.#refresh();
+    const carried = unsaved.filter((row) => isMatch(row, after, options.where));
     const values: unknown[] = [];
     const value = (given: unknown): string => `$${values.push(given)}`;
     const conditions = ["h.trashed IS NULL", `c.place <> ALL (${value(unsaved.map(({ place }) => place))}::uuid[])`];
     if (after) conditions.push(`(c.at, c.id) < (${value(after.at)}, ${value(after.id)}::uuid)`);
     conditions.push(...whereOf(options.where ?? {}, value), ...hintsOf(options.hints ?? {}, value));
-    // Whether a worker lives is asked for those of the page alone.
+    // Check whether a worker is alive only for rows on this page.
     const { rows } = await this.#database.query(
-      "list the sessions",
+      "list sessions",
       `SELECT page.*, ${heldOf(this.#database.schema)} FROM (
         SELECT c.place, c.id, c.at, c.written, c.head, c.closed, c.summary::text, h.owner, h.holder
         FROM ${this.#database.schema}.catalogue AS c JOIN ${this.#database.schema}.heads AS h USING (place)
@@ -108,17 +111,20 @@ export class Catalogue {
     return last && found.length > sessions.length ? { sessions, next: listCursor(last) } : { sessions };
   }
 
-  /** Saves what it can; what it may not save, as a mere reader, or what another is just saving, is returned. */
-  async #carryOn(): Promise<Found[]> {
+  /**
+   * Brings stale rows up to date and saves them. Returns those it cannot save: a reader may not, or another worker is
+   * saving them.
+   */
+  async #refresh(): Promise<Found[]> {
     const { schema } = this.#database;
     const { rows } = await this.#database.query(
-      "list the sessions",
+      "list sessions",
       `SELECT c.place, c.id, c.at, c.written, c.head, c.closed, c.summary::text, h.holder, ${heldOf(schema)}, h.head AS newest
       FROM ${schema}.catalogue AS c JOIN ${schema}.heads AS h USING (place) WHERE NOT c.closed AND h.head > c.head AND h.trashed IS NULL`,
     );
     const unsaved: Found[] = [];
     for (let first = 0; first < rows.length; first += TOGETHER) {
-      const carried = await this.#carried(rows.slice(first, first + TOGETHER));
+      const carried = await this.#bringUpToDate(rows.slice(first, first + TOGETHER));
       const saved = await this.#saveForOthers(carried.filter(({ closed }) => !closed));
       for (const row of carried)
         if (!(row.closed ? await this.#saveClosed(row) : saved.has(row.place))) unsaved.push(row);
@@ -126,22 +132,23 @@ export class Catalogue {
     return unsaved;
   }
 
-  /** Over all lines that came later. Who is too far behind to be read with the others is read for itself. */
-  async #carried(rows: readonly Row[]): Promise<Found[]> {
+  /** Applies all later lines. A row that is too far behind to be read together with the others is read alone. */
+  async #bringUpToDate(rows: readonly Row[]): Promise<Found[]> {
     const behind = rows.map((row) => ({ row: listedOf(row), newest: Number(row["newest"]) }));
     const stretches = behind.map(({ row: { place, head }, newest }) => ({ place, from: head + 1, to: newest }));
     const together = await this.#lines.together(stretches);
     const carried: Found[] = [];
     for (const { row, newest } of behind) {
-      let found = this.#over(row, together.get(row.place) ?? []);
+      let found = this.#applyLines(row, together.get(row.place) ?? []);
       if (!together.has(row.place))
-        for await (const lines of this.#lines.read(row.place, row.head + 1, newest)) found = this.#over(found, lines);
+        for await (const lines of this.#lines.read(row.place, row.head + 1, newest))
+          found = this.#applyLines(found, lines);
       carried.push(found);
     }
     return carried;
   }
 
-  #over(row: Found, lines: readonly Line[]): Found {
+  #applyLines(row: Found, lines: readonly Line[]): Found {
     let { at, head, closed, summary } = row;
     let ahead = aheadOf(row.stamp, at);
     for (const line of lines) {
@@ -158,7 +165,10 @@ export class Catalogue {
     return { ...row, at, stamp: stampOf(at, ahead), head, closed, summary };
   }
 
-  /** Answers the places that are saved. Not those that another is just saving: two who save the same in another order would wait for each other for ever. */
+  /**
+   * Returns the places that were saved. It skips rows that another worker is saving: saving the same rows in a
+   * different order would deadlock.
+   */
   async #saveForOthers(rows: readonly Found[]): Promise<ReadonlySet<unknown>> {
     const { schema } = this.#database;
     if (rows.length === 0) return new Set();
@@ -178,7 +188,10 @@ export class Catalogue {
     return new Set(saved?.map((row) => row["place"]));
   }
 
-  /** A row that is closed is not carried on: it is only while nobody has written on since, and the lock waits for whoever is about to. */
+  /**
+   * Nobody brings a closed row up to date later, so it may be closed only if nobody has written since. The lock waits
+   * for a writer who is about to.
+   */
   async #saveClosed({ place, at, stamp, head, summary }: Found): Promise<boolean> {
     const { schema } = this.#database;
     const saved = await this.#attempt(
@@ -190,13 +203,13 @@ export class Catalogue {
     return saved !== null;
   }
 
-  /** Null: it may not be saved, or not now. The row stays behind, and is carried on again. */
+  /** Null: this role may not save it, or not now. The row stays stale, and the next list tries again. */
   async #attempt(text: string, values: readonly unknown[]): Promise<readonly Row[] | null> {
     if (this.#mayOnlyRead) return null;
     try {
       return (await this.#database.once(text, values)).rows;
     } catch (error) {
-      // A reader, or a standby.
+      // A reader role, or a standby.
       const code = codeOf(error);
       this.#mayOnlyRead = code === "42501" || code === "25006";
       return null;
@@ -204,17 +217,20 @@ export class Catalogue {
   }
 }
 
-/** Stands before four digits for what JSON can say and `jsonb` cannot: a NUL, and half of a surrogate pair. No character, so nobody else writes it; if somebody does, it stands for itself in the same way. */
+/**
+ * Precedes four hex digits for what JSON can represent and `jsonb` cannot: a NUL, and half of a surrogate pair. It is a
+ * noncharacter, so texts do not contain it; if one does, it is escaped in the same way.
+ */
 const STAND_IN = "\ufdd0";
 
-/** A row, or a part of one, as the database can hold it. */
+/** Escapes a row, or part of one, for `jsonb`. */
 export function jsonb(row: Json): string {
   return JSON.stringify(row)
     .replaceAll(STAND_IN, `${STAND_IN}fdd0`)
     .replace(/(?<!\\)((?:\\\\)*)\\u(0000|d[89a-f][0-9a-f]{2})/g, `$1${STAND_IN}$2`);
 }
 
-/** The same of one text, where there is no JSON around it. */
+/** The same for a plain text. */
 function plain(text: string): string {
   return JSON.parse(jsonb(text)) as string;
 }
@@ -223,7 +239,7 @@ function rowOf(text: string): Json {
   return JSON.parse(text.replace(new RegExp(`${STAND_IN}([0-9a-f]{4})`, "g"), "\\u$1")) as Json;
 }
 
-function fits(
+function isMatch(
   row: Found,
   after: { readonly at: string; readonly id: string } | null,
   where: ListOptions["where"],
@@ -236,12 +252,12 @@ function fits(
   );
 }
 
-/** The stamp of the session that was written to last; null if there is none. */
+/** The newest stamp of all sessions; null if there are none. */
 export function newestStamp(schema: string): string {
   return `(SELECT newest.at FROM ${schema}.catalogue AS newest ORDER BY newest.at DESC LIMIT 1)`;
 }
 
-/** The time, where it is not the stamp. */
+/** The time, if it differs from the stamp. */
 export function differs(at: string, stamp: string): string | null {
   return at === stamp ? null : at;
 }
@@ -256,11 +272,11 @@ function whereOf(where: NonNullable<ListOptions["where"]>, value: (given: unknow
   ];
 }
 
-/** None of these leaves out what fits; the rest is up to whoever asks. */
+/** These conditions never drop a match, but may keep more: the caller checks again. */
 function hintsOf({ since, until, within, noneOf, anyOf }: ListHints, value: (given: unknown) => string): string[] {
   return [
     ...(since === undefined ? [] : [`c.at >= ${value(since)}`]),
-    // Where the two differ, the stamp is the later one.
+    // Where they differ, the stamp is later.
     ...(until === undefined ? [] : [`(c.at < ${value(until)} OR c.written IS NOT NULL)`]),
     ...(within === undefined ? [] : [`c.summary @> ${value(jsonb(within))}::jsonb`]),
     ...Object.entries(noneOf ?? {}).map(
@@ -285,7 +301,7 @@ function listedOf(row: Row): Found {
     stamp,
     head: Number(row["head"]),
     closed: row["closed"] === true,
-    // As text: what JSON is read as is up to an application's own pool.
+    // As text: an application's own pool may parse JSON differently.
     summary: rowOf((row["summary"] as string | null) ?? "null"),
     holder: row["held"] === true ? holderOf(row) : null,
   };

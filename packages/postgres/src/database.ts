@@ -2,47 +2,47 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Durability, HoldfastError } from "holdfast";
 import { storeClosed } from "holdfast/kit";
 import pg, { type Pool, type PoolClient, type QueryConfig, type QueryResult } from "pg";
-import { databaseFailure, haveMet, isPassing, isStarting } from "./failure.ts";
-import { harmless } from "./pools.ts";
+import { databaseFailure, isConflict, isPassing, isStarting } from "./failure.ts";
+import { ignoreErrors } from "./pools.ts";
 
 export type Row = Record<string, unknown>;
-/** `answerMs`: how long its answer is waited for, if that is another time than for others. */
+/** `answerMs`: how long to wait for the answer, if not the default. */
 export type Query = (text: string, values?: readonly unknown[], answerMs?: number) => Promise<QueryResult<Row>>;
 
-/** Between two tries, doubled each time up to the longest. */
+/** Between two tries; doubles up to the maximum. */
 const PAUSE_MS = 20;
 const PAUSE_MS_MAX = 1000;
-/** Whatever reads or removes much gets so many times as long as an append to answer. */
+/** Statements that read or delete a lot get this many times as long as an append. */
 const LONG_STATEMENTS = 6;
 
-/** How often a transaction that has met another one is begun. */
+/** How often a transaction is started again after a conflict. */
 const TRIES = 10;
 
-/** The first version that can end a transaction by time (S25). */
+/** The first version with `transaction_timeout` (S25). */
 const TRANSACTION_TIMEOUT = 170000;
 
 export interface DatabaseOptions {
-  /** The address without its password, for people. */
+  /** The address without its password, for messages. */
   readonly name: string;
-  /** Quoted, as it stands in statements. */
+  /** Quoted for use in statements. */
   readonly schema: string;
-  /** How long a statement is tried again while the server is away. */
+  /** How long to retry a statement while the server is away. */
   readonly patienceMs: number;
-  /** How long a short statement waits for its answer. Then its connection is taken for lost. */
+  /** How long a short statement waits for its answer before its connection counts as lost. */
   readonly answerMs: number;
 }
 
-/** The pool, whoever it belongs to. Every statement is complete in itself, so that any pooler will do (S24). */
+/** A pool, ours or the application's. Every statement is complete in itself, so any pooler works (S24). */
 export class Database {
   readonly name: string;
   readonly schema: string;
   readonly answerMs: number;
   readonly #pool: Pool;
-  /** The pool itself waits for a connection only for so long. An application's own may wait for ever. */
+  /** The pool limits the wait for a connection. An application's own pool may wait forever. */
   readonly #isBounded: boolean;
   readonly #patienceMs: number;
   readonly #closing = new AbortController();
-  /** As the server tells it (`server_version_num`). */
+  /** As the server reports it (`server_version_num`). */
   serverVersion = 0;
 
   constructor(pool: Pool, { name, schema, patienceMs, answerMs }: DatabaseOptions) {
@@ -55,28 +55,30 @@ export class Database {
   }
 
   /**
-   * In a statement, as a CTE that is named in it: it waits for the disk, also where the server, the role or a pooler says `off`. What the operator chose beyond that (`remote_apply`, `local`) stays.
+   * A CTE to name in a statement: the commit waits for the disk, even if the server, the role or a pooler sets `off`.
+   * Stricter or weaker choices of the operator (`remote_apply`, `local`) stay.
    */
   get power(): string {
     return this.settings("power");
   }
 
-  /** The same, without waiting. */
+  /** The same, without waiting for the disk. */
   get noWait(): string {
     return this.settings("process");
   }
 
-  /** Either of them, for a statement that may take longer than others. */
+  /** Either of them, for a statement that may take longer. */
   settings(durability: Durability, answerMs = this.answerMs): string {
     const chosen = "current_setting('synchronous_commit')";
     const wait = durability === "process" ? "'off'" : `CASE ${chosen} WHEN 'off' THEN 'on' ELSE ${chosen} END`;
-    // A worker that stops, or whose network goes, between two packets of a statement would keep its session locked for everybody: the server ends that when nobody waits for the answer any more.
+    // A worker that stops, or loses its network, between two packets of a statement would keep its session locked for
+    // everybody. The server ends the transaction once nobody waits for the answer.
     const ends = this.#endsByTime ? `, ${timeout(answerMs)}` : "";
     return `power AS (SELECT set_config('synchronous_commit', ${wait}, true)${ends})`;
   }
 
-  /** The same as a condition on a row, which always holds: the setting is a side effect. That costs less than a CTE. */
-  settles(durability: Durability, answerMs = this.answerMs): string {
+  /** The same as an always-true condition on a row, with the setting as a side effect. It costs less than a CTE. */
+  settingsCondition(durability: Durability, answerMs = this.answerMs): string {
     const wait =
       durability === "process"
         ? "set_config('synchronous_commit', 'off', true) IS NOT NULL"
@@ -84,18 +86,22 @@ export class Database {
     return this.#endsByTime ? `${wait} AND ${timeout(answerMs)} IS NOT NULL` : wait;
   }
 
-  /** One statement, which may be sent again if the connection is lost: for those that do no harm twice. `what` is being done, for the error. */
+  /**
+   * Runs one statement, and sends it again if the connection is lost: only for statements that are safe to repeat.
+   * `what` describes it in errors.
+   */
   query(what: string, text: string, values: readonly unknown[] = []): Promise<QueryResult<Row>> {
     return this.retry(what, () => this.once(text, values, this.answerMs * LONG_STATEMENTS));
   }
 
-  /** One statement, sent once. Throws what the driver throws. */
+  /** Sends one statement once. Throws the driver's error. */
   async once(text: string, values: readonly unknown[] = [], answerMs = this.answerMs): Promise<QueryResult<Row>> {
-    // A connection that is half open never answers: one that has not for so long is given up, and the pool makes another.
+    // A half-open connection never answers. After this time it is given up, and the pool opens another.
     const statement = { text, values: values as unknown[], query_timeout: answerMs };
     if (this.#isBounded) return this.#pool.query<Row>(statement);
-    // In the line of a pool that waits for ever, it would be sent when nobody waits for it any more: and take a lease that nobody gives back.
-    const client = await this.#connected();
+    // In the queue of a pool without a limit, the statement could run after we gave up waiting, and take a lease that
+    // nobody returns.
+    const client = await this.#connect();
     let broken = true;
     try {
       const answer = await client.query<Row>(statement);
@@ -107,15 +113,17 @@ export class Database {
   }
 
   /**
-   * Statements without parameters, sent once and in one message, which is a transaction of its own. Rows are handed over as they come, each as a list. If nothing comes for long, they are given up with their connection.
-   * Throws what the driver throws, or what `take` does.
+   * Sends statements without parameters once, in one message, which is a transaction. Passes each row to `take` as it
+   * arrives, as an array. After a long silence the connection is given up. Throws the driver's error, or the error of
+   * `take`.
    */
   async rows(text: string, take: (row: readonly unknown[]) => void): Promise<void> {
-    const client = await this.#connected();
-    // Of the driver that made the connection: an application's own may be another release than ours, or the native one.
+    const client = await this.#connect();
+    // From the driver that made the connection: an application may use another release than ours, or the native driver.
     const { Query = pg.Query } = client.constructor as { readonly Query?: typeof pg.Query };
     const query = client.query(new Query<unknown[]>({ text, rowMode: "array" } as QueryConfig));
-    // A pool with a limit for each statement has the driver listen for itself, which then keeps all rows, and tells nobody else of an error. Called, it stops its clock.
+    // In a pool with a statement timeout, the driver attaches its own callback, which collects all rows and swallows
+    // errors. Calling it stops the driver's timer.
     const heard = query as { callback?: (() => void) | undefined };
     heard.callback?.();
     heard.callback = undefined;
@@ -145,14 +153,14 @@ export class Database {
     }
   }
 
-  /** Until it answers, the patience ends, or it fails in a way that does not pass. */
+  /** Retries until it succeeds, patience runs out, or the error is permanent. */
   async retry<T>(what: string, work: () => Promise<T>, patienceMs = this.#patienceMs): Promise<T> {
     const since = performance.now();
     for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX)) {
       try {
         return await work();
       } catch (error) {
-        // One that is just starting is no wrong address.
+        // A server that is just starting does not mean a wrong address.
         const until = since + (isStarting(error) ? this.#patienceMs : patienceMs);
         const isOver = this.#closing.signal.aborted || performance.now() + pauseMs > until;
         if (isOver || !isPassing(error)) throw this.failure(error, what);
@@ -161,7 +169,7 @@ export class Database {
     }
   }
 
-  /** Until the time has passed, or the store is closed. */
+  /** Waits for this time, or until the store closes. */
   async pause(ms: number): Promise<void> {
     const { signal } = this.#closing;
     await sleep(ms, undefined, { signal }).catch((error: unknown) => {
@@ -170,31 +178,34 @@ export class Database {
   }
 
   /**
-   * Several statements that count together or not at all. Begun again if they met others; and also if the connection is lost, if it does no harm to have done them twice (`mayRepeat`).
+   * Runs several statements as one transaction. Starts again after a conflict; also after a lost connection, if the
+   * work is safe to repeat (`mayRepeat`).
    */
   transaction<T>(what: string, work: (query: Query) => Promise<T>, mayRepeat = false): Promise<T> {
-    return this.retry(what, () => this.#transactedAtLast(work), mayRepeat ? this.#patienceMs : 0);
+    return this.retry(what, () => this.#runTransaction(work), mayRepeat ? this.#patienceMs : 0);
   }
 
-  async #transactedAtLast<T>(work: (query: Query) => Promise<T>): Promise<T> {
+  async #runTransaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
       try {
-        return await this.#transacted(work);
+        return await this.#attemptTransaction(work);
       } catch (error) {
-        if (tries === TRIES || !haveMet(error)) throw error;
+        if (tries === TRIES || !isConflict(error)) throw error;
       }
     }
   }
 
-  async #transacted<T>(work: (query: Query) => Promise<T>): Promise<T> {
+  async #attemptTransaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
     let client: PoolClient | null = null;
     let broken = true;
     try {
-      client = await this.#connected();
+      client = await this.#connect();
       const connected = client;
       const query: Query = (text, values = [], answerMs = this.answerMs * LONG_STATEMENTS) =>
         connected.query<Row>({ text, values: values as unknown[], query_timeout: answerMs } as QueryConfig);
-      // What a worker that stops, or whose network goes, between two statements has locked would be locked for hours: the server ends that. Whoever has waited for a lock must see what the other did, whatever the role's own isolation is.
+      // A worker that stops, or loses its network, between two statements would hold its locks for hours: the server
+      // ends such a transaction. After waiting for a lock we must see what its holder did, so the role's own isolation
+      // level must not apply.
       const timeoutMs = this.answerMs * LONG_STATEMENTS;
       await query(`BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = ${timeoutMs}`);
       const result = await work(query);
@@ -202,22 +213,23 @@ export class Database {
       broken = false;
       return result;
     } catch (error) {
-      if (client) broken = !(await rolledBack(client, this.answerMs));
+      if (client) broken = !(await rollBack(client, this.answerMs));
       throw error;
     } finally {
       client?.release(broken);
     }
   }
 
-  async #connected(): Promise<PoolClient> {
+  async #connect(): Promise<PoolClient> {
     const coming = this.#pool.connect();
     try {
-      const client = await (this.#isBounded ? coming : within(coming, this.answerMs));
-      // A connection that is lost says so to its statement, and once more to nobody in particular: that must not end the process, whoever made the pool.
-      harmless(client);
+      const client = await (this.#isBounded ? coming : withTimeout(coming, this.answerMs));
+      // A lost connection reports the error to its statement, and then once more as an unhandled event. That must not
+      // end the process, not even with an application's own pool.
+      ignoreErrors(client);
       return client;
     } catch (error) {
-      // One that comes later is for others.
+      // A connection that arrives too late goes back to the pool.
       coming.then(
         (client) => client.release(),
         () => undefined,
@@ -236,14 +248,14 @@ export class Database {
     return this.serverVersion >= TRANSACTION_TIMEOUT;
   }
 
-  /** Nothing is tried again from now on. */
+  /** Ends all retries. */
   close(): void {
     this.#closing.abort();
   }
 }
 
-/** In the words of a pool that has a limit of its own. */
-function within<T>(work: Promise<T>, ms: number): Promise<T> {
+/** Fails with the same message as a pool that has a limit. */
+function withTimeout<T>(work: Promise<T>, ms: number): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error("timeout exceeded when trying to connect")), ms);
     work.finally(() => clearTimeout(timer)).then(resolve, reject);
@@ -254,12 +266,12 @@ function timeout(ms: number): string {
   return `set_config('transaction_timeout', '${ms}', true)`;
 }
 
-async function rolledBack(client: PoolClient, answerMs: number): Promise<boolean> {
+async function rollBack(client: PoolClient, answerMs: number): Promise<boolean> {
   try {
     await client.query({ text: "ROLLBACK", query_timeout: answerMs } as QueryConfig);
     return true;
   } catch {
-    // The connection is gone, or silent, and the transaction ends with it.
+    // The connection is gone or silent, and the transaction ends with it.
     return false;
   }
 }

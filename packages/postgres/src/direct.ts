@@ -3,50 +3,60 @@ import type { Client, QueryResult } from "pg";
 import type { Row } from "./database.ts";
 import { destroy } from "./pools.ts";
 
-/** One channel for all sessions of a store: the payload says which have grown (S27). */
+/** One channel for all sessions of a store; the payload names those that have grown (S27). */
 const CHANNEL = "holdfast";
-/** What a notification can carry at most, with room to spare. */
+/** The limit of a notification, with some margin. */
 const PAYLOAD_CHARACTERS_MAX = 7000;
-/** News of many appends are one. */
+/** Appends within this time share one notification. */
 const TELL_MS = 20;
-/** Short for the first minute, since a worker whose lock is away while the server is there may lose its leases; longer when the server stays away. */
+/**
+ * Short for the first minute: a worker without its lock may lose its leases while the server is up. Longer if the
+ * server stays away.
+ */
 const RECONNECT_MS = 50;
 const RECONNECT_MS_SOON = 250;
 const RECONNECT_MS_MAX = 2000;
 const SOON_MS = 60_000;
-/** How often it is tried whether the connection still is one: an idle one that is half open looks like any other. */
+/** How often to test the connection: a half-open idle connection looks like any other. */
 const PROBE_MS = 10_000;
 
-/** So that the server, too, finds out within seconds that a worker's machine is gone (ignored on a socket of the same machine), and does not end what is idle on purpose. */
+/**
+ * With keepalives the server notices within seconds that a worker's machine is gone (no effect on a local socket). And
+ * it must not end a connection that is idle on purpose.
+ */
 const KEEPALIVE =
   "SELECT set_config('tcp_keepalives_idle', '5', false), set_config('tcp_keepalives_interval', '2', false), set_config('tcp_keepalives_count', '3', false), set_config('idle_session_timeout', '0', false)";
 
-/** There is a pooler in between: the connection to the server is not this worker's own, and a lock on it would be whoever's uses it next. */
-export class NotDirect extends Error {}
+/**
+ * There is a pooler in between: the server connection is not this worker's own, and its next user would hold the lock.
+ */
+export class PoolerDetected extends Error {}
 
-/** What that means, for a person. */
-export function behindPooler(name: string): string {
-  return `${name} is a pooler, and nothing says where the server itself is: a dead worker's sessions are free only when its time is over, and followers are up to a second late. Add "?direct=host:port" to the address (docs/guides/many-machines.md).`;
+/** The consequence, for people. */
+export function poolerWarning(name: string): string {
+  return `${name} is a pooler, and the address does not say where the server is. A dead worker's sessions are free only after its lease expires, and followers are up to a second late. Add "?direct=host:port" to the address (docs/guides/many-machines.md).`;
 }
 
 export interface DirectOptions {
-  /** Connected, with a time limit. */
+  /** Returns a connected client. Has a time limit. */
   readonly connect: () => Promise<Client>;
   /** The key of this worker's advisory lock. */
   readonly lock: bigint;
   readonly schema: string;
   readonly answerMs: number;
-  /** A session has grown, in whatever worker; null: some may have, while nobody listened. */
+  /** A session has grown, in any worker. Null: any session may have, while we were not listening. */
   readonly onNews: (id: string | null) => void;
-  /** Whether the lock is held. */
+  /** Reports whether the lock is held. */
   readonly onState: (isConnected: boolean) => void;
-  /** Another way to tell, while this one is not there. */
-  readonly tellOtherwise: (channel: string, payload: string) => Promise<void>;
+  /** Sends a notification while this connection is down. */
+  readonly notifyThroughPool: (channel: string, payload: string) => Promise<void>;
 }
 
 /**
- * The connection of a worker that is always idle, so that its end tells at once that the worker is gone: it holds one advisory lock, by which others see that its leases are held (S26), and hears of what others have written. It comes back
- * by itself. Until it is back, leases are held by their time alone, and followers poll.
+ * A worker's direct connection to the server. It is always idle, so when it ends, others know at once that the worker
+ * is gone: it holds one advisory lock, which shows that the worker's leases are held (S26). It also receives
+ * notifications of what others write. It reconnects by itself; meanwhile, leases are held by their expiry time only,
+ * and followers poll.
  */
 export class Direct {
   readonly #options: DirectOptions;
@@ -54,7 +64,7 @@ export class Direct {
   readonly #grown = new Map<string, number>();
   #tellTimer: NodeJS.Timeout | null = null;
   #probeTimer: NodeJS.Timeout | null = null;
-  #asked: Promise<unknown> = Promise.resolve();
+  #lastQuery: Promise<unknown> = Promise.resolve();
   #sending: Promise<void> | null = null;
   #connecting: Promise<void> | null = null;
   readonly #closing = new AbortController();
@@ -63,12 +73,12 @@ export class Direct {
     this.#options = options;
   }
 
-  /** Connected when it resolves. Throws what the driver throws, and `NotDirect`. */
+  /** Connects. Throws driver errors, and `PoolerDetected`. */
   async open(): Promise<void> {
     await this.#connect();
   }
 
-  /** Tells all workers, soon, that a session has grown to this seq. */
+  /** Notifies all workers, soon, that a session has grown to this seq. */
   tell(id: string, head: number): void {
     if (this.#closing.signal.aborted) return;
     this.#grown.set(id, head);
@@ -97,7 +107,7 @@ export class Direct {
     });
   }
 
-  /** Never rejects: whoever follows polls as well, so news that cannot be sent are no loss, only late. */
+  /** Never rejects: followers poll as well, so a lost notification only makes them late. */
   async #send(): Promise<void> {
     while (this.#grown.size > 0) {
       const payloads = payloadsOf(this.#options.schema, this.#grown);
@@ -105,9 +115,9 @@ export class Direct {
       for (const payload of payloads) {
         try {
           if (this.#client) await this.#query(this.#client, "SELECT pg_notify($1, $2)", [CHANNEL, payload]);
-          else await this.#options.tellOtherwise(CHANNEL, payload);
+          else await this.#options.notifyThroughPool(CHANNEL, payload);
         } catch {
-          // The connection is gone; its own listener brings it back.
+          // The connection is gone; its error listener reconnects.
         }
       }
     }
@@ -126,7 +136,7 @@ export class Direct {
       onState(false);
       if (!this.#closing.signal.aborted) this.#reconnect();
     };
-    // It stays: a connection that ends may report that more than once.
+    // The listener stays: a connection can report its end more than once.
     client.on("error", onLost);
     client.on("end", onLost);
     client.on("notification", ({ payload = "" }) => {
@@ -138,7 +148,7 @@ export class Direct {
       await this.#assertDirect(client);
       await this.#query(client, KEEPALIVE);
       await this.#query(client, `LISTEN ${CHANNEL}`);
-      // Waits for whoever is just looking whether this worker lives.
+      // Waits while another worker tests whether this one is alive.
       await this.#query(client, "SELECT pg_advisory_lock($1)", [String(lock)]);
     } catch (error) {
       await this.#end(client);
@@ -150,11 +160,14 @@ export class Direct {
     this.#probe(client, onLost);
   }
 
-  /** Who answers a statement must be who answered the call: a pooler answers that by itself, with a number of its own. */
+  /**
+   * The process that answers a statement must be the one that accepted the connection. A pooler accepts connections
+   * itself, with its own process id.
+   */
   async #assertDirect(client: Client): Promise<void> {
     const { processID } = client as { readonly processID?: number | null };
     const { rows } = await this.#query(client, "SELECT pg_backend_pid() AS pid");
-    if (Number(rows[0]?.["pid"]) !== processID) throw new NotDirect("there is a pooler in between");
+    if (Number(rows[0]?.["pid"]) !== processID) throw new PoolerDetected("the connection goes through a pooler");
   }
 
   #probe(client: Client, onLost: () => void): void {
@@ -164,49 +177,49 @@ export class Direct {
         await this.#query(client, "SELECT 1");
         this.#probe(client, onLost);
       } catch {
-        // It did not answer in time, or is gone: both are the end of it.
+        // No answer in time, or the connection is gone: both mean it is lost.
         onLost();
       }
     }, PROBE_MS);
     this.#probeTimer.unref();
   }
 
-  /** One after the other: the driver has no queue of its own any more. */
+  /** One query at a time: the driver no longer has its own queue. */
   #query(client: Client, text: string, values: unknown[] = []): Promise<QueryResult<Row>> {
     const statement = { text, values, query_timeout: this.#options.answerMs };
-    const answered = this.#asked.then(() => client.query<Row>(statement));
-    this.#asked = answered.catch(() => undefined);
+    const answered = this.#lastQuery.then(() => client.query<Row>(statement));
+    this.#lastQuery = answered.catch(() => undefined);
     return answered;
   }
 
-  /** Never rejects, and does not wait for a server that says nothing. */
+  /** Never rejects, and does not wait for a silent server. */
   async #end(client: Client): Promise<void> {
-    const patience = new AbortController();
-    const { signal } = patience;
-    const tired = sleep(this.#options.answerMs, undefined, { signal }).then(() => destroy(client));
+    const timer = new AbortController();
+    const { signal } = timer;
+    const timeout = sleep(this.#options.answerMs, undefined, { signal }).then(() => destroy(client));
     try {
-      await Promise.race([client.end(), tired]);
+      await Promise.race([client.end(), timeout]);
     } catch {
-      // It was gone before.
+      // It was already gone.
     } finally {
-      tired.catch(() => undefined);
-      patience.abort();
+      timeout.catch(() => undefined);
+      timer.abort();
     }
   }
 
   #reconnect(): void {
-    this.#connecting ??= this.#comeBack().finally(() => {
+    this.#connecting ??= this.#keepReconnecting().finally(() => {
       this.#connecting = null;
     });
   }
 
-  async #comeBack(): Promise<void> {
+  async #keepReconnecting(): Promise<void> {
     const { signal } = this.#closing;
     const since = performance.now();
     const longest = (): number => (performance.now() - since < SOON_MS ? RECONNECT_MS_SOON : RECONNECT_MS_MAX);
     for (let pauseMs = RECONNECT_MS; !signal.aborted; pauseMs = Math.min(pauseMs * 1.5, longest())) {
       try {
-        // A process that has nothing else to do need not live on for this.
+        // A process with nothing else to do may exit during this wait.
         await sleep(pauseMs, undefined, { signal, ref: false });
         await this.#connect();
         this.#options.onNews(null);
@@ -218,7 +231,7 @@ export class Direct {
   }
 }
 
-/** `schema id:head id:head …`, as many in each as fit. A name of a schema may have spaces. */
+/** `schema id:head id:head …`, as many in each payload as fit. The name is encoded, because it may contain spaces. */
 function payloadsOf(schema: string, grown: ReadonlyMap<string, number>): string[] {
   const name = encodeURIComponent(schema);
   const payloads: string[] = [];

@@ -1,6 +1,6 @@
-import { quoted } from "./address.ts";
+import { quoteName } from "./address.ts";
 
-/** What a worker may add to, and change; but for the lines of journals and where segments begin, which nobody changes. Nothing of it can be removed by a worker, but what is derived. */
+/** What a worker may do. Nobody changes journal lines or segment starts, and a worker can delete only derived data. */
 const WORKER: Readonly<Record<string, string>> = {
   holdfast_migrations: "SELECT",
   heads: "SELECT, INSERT, UPDATE",
@@ -15,21 +15,25 @@ const WORKER: Readonly<Record<string, string>> = {
 };
 
 export interface Roles {
-  /** Creates, resumes, deletes (to the trash), lists, searches. Cannot make, change or drop a table, nor change or remove a line. */
+  /**
+   * Creates, resumes, deletes (to the trash), lists and searches. Cannot create, change or drop a table, nor change or
+   * remove a line.
+   */
   readonly worker?: string;
   /** Lists, searches, reads and follows. */
   readonly reader?: string;
 }
 
 /**
- * The statements that give roles no more than they need, for whoever owns the tables to run: `for (const statement of grants("holdfast", { worker: "agents", reader: "dashboard" })) …`. The roles must be there. The owner's role is for the
- * first start after an update, for `gc`, for `dropMonths` and for `holdfast copy`.
+ * Returns the statements that give each role only the rights it needs. Run them as the owner of the tables:
+ * `for (const statement of grants("holdfast", { worker: "agents", reader: "dashboard" })) …`. The roles must exist. Use
+ * the owner's role for the first start after an update, for `gc`, `dropMonths` and `holdfast copy`.
  */
 export function grants(schema: string, roles: Roles): string[] {
-  const name = quoted(schema);
+  const name = quoteName(schema);
   return [
-    ...(roles.worker === undefined ? [] : grantsTo(name, quoted(roles.worker), (table) => WORKER[table]!)),
-    ...(roles.reader === undefined ? [] : grantsTo(name, quoted(roles.reader), () => "SELECT")),
+    ...(roles.worker === undefined ? [] : grantsTo(name, quoteName(roles.worker), (table) => WORKER[table]!)),
+    ...(roles.reader === undefined ? [] : grantsTo(name, quoteName(roles.reader), () => "SELECT")),
   ];
 }
 

@@ -4,61 +4,73 @@ import { sessionBusy, sessionNotFound } from "holdfast/kit";
 import type { Database, Row } from "./database.ts";
 import { leaseLost } from "./failure.ts";
 
-/** A worker that does not say that it lives loses its leases after this time. */
+/** A worker without a heartbeat for this long loses its leases. */
 export const LEASE_MS = 15_000;
-/** A worker whose lock is free gets this time to come back, or to say that it lives all the same, before it counts as gone. */
+/** A worker whose lock is free gets this long to reconnect, or to send a heartbeat, before it counts as gone. */
 const SECOND_LOOK_MS = 400;
-/** The server takes a moment to see that a worker has died: a taker looks again for this long before it gives up (S14). */
+/** The server needs a moment to notice that a worker died: keep trying for this long before giving up (S14). */
 const BUSY_MS = 400;
 const LOOK_AGAIN_MS = 50;
-/** A worker that has lost its direct connection says more often that it lives, so that its sessions do not wait long if it dies just then. */
+/**
+ * A worker without its direct connection sends heartbeats more often, so that its sessions are free sooner if it dies.
+ */
 const UNWATCHED_MS = 3000;
 
-/** All workers that live in this process, so that a session that one of them has is told from another process's. */
-const here = new Set<string>();
+/** All workers of this process, to tell their sessions from those of other processes. */
+const localOwners = new Set<string>();
 
-/** The right to write to one session: compared in every append (S24). */
+/** The right to write to one session; every append checks it (S24). */
 export interface Lease {
   readonly place: string;
   readonly owner: string;
   readonly fence: string;
-  /** The newest seq when it was taken. */
+  /** The newest seq when the lease was taken. */
   readonly head: number;
 }
 
-interface Held {
+interface HeldLease {
   readonly id: string;
   readonly lease: Lease;
   readonly onLost: (error: HoldfastError) => void;
 }
 
-/** Advisory locks have 64 bits: the last of the owner's UUID, which are random. */
+/** Advisory locks have 64 bits: the last 64 of the owner's UUID, which are random. */
 export function lockKey(owner: string): bigint {
   return BigInt.asIntN(64, BigInt(`0x${owner.replaceAll("-", "").slice(16)}`));
 }
 
-/** The same in SQL, of a column. */
+/** The same in SQL, for a column. */
 const LOCK_OF = (column: string): string => `('x' || right(replace(${column}::text, '-', ''), 16))::bit(64)::bigint`;
 
-/** As a condition on a row `h` that has an `owner`. A worker without a direct connection has no lock: only time frees what it had. In this order: a lock is tried only where there is one, and not on a standby, which knows none of the primary's. */
+/**
+ * A condition on a row `h` with an `owner`. A worker without a direct connection has no lock: its leases only expire.
+ * The order matters: a lock is tried only if there is one, and not on a standby, which does not know the primary's
+ * locks.
+ */
 export function isFree(schema: string): string {
   return `CASE WHEN h.owner IS NULL THEN true
     ELSE coalesce((SELECT CASE WHEN w.expires <= now() THEN true WHEN w.watched AND NOT pg_is_in_recovery() THEN pg_try_advisory_xact_lock_shared(${LOCK_OF("w.owner")}) ELSE false END
       FROM ${schema}.workers AS w WHERE w.owner = h.owner), true) END`;
 }
 
-/** The leases of one worker. A lease is free when its owner's time is over, or when its owner's advisory lock can be had, since that one ends with its owner's connection (S26). */
+/**
+ * The leases of one worker. A lease is free when it expires, or when its owner's advisory lock is free, because that
+ * lock ends with the owner's connection (S26).
+ */
 export class Leases {
   readonly owner: string;
   readonly #database: Database;
   readonly #leaseMs: number;
-  /** By id: those that this worker has, is taking or is giving back. Whatever else is in its name is a left-over, whose answer was lost. */
+  /**
+   * By id: sessions that this worker has, is taking or is giving back. Any other lease in its name is left over from a
+   * statement whose answer was lost.
+   */
   readonly #busy = new Set<string>();
   /** By place. */
-  readonly #held = new Map<string, Held>();
-  /** Those that could not be given back because the server was away. */
+  readonly #held = new Map<string, HeldLease>();
+  /** Leases that could not be given back because the server was away. */
   readonly #unreleased: Lease[] = [];
-  /** This worker has a direct connection now, which ends with it; null: it never has one. */
+  /** Whether this worker has its direct connection now; null: it never has one. */
   #isWatched: boolean | null = null;
   #beatAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | null = null;
@@ -69,10 +81,13 @@ export class Leases {
     this.#database = database;
     this.owner = owner;
     this.#leaseMs = leaseMs;
-    here.add(owner);
+    localOwners.add(owner);
   }
 
-  /** Whether the direct connection is there. While it is not, leases are held by their time alone, and others are told so at once. */
+  /**
+   * Reports whether the direct connection is up. While it is down, leases are held by their expiry time only, and
+   * others learn that at once.
+   */
   setWatched(isWatched: boolean): void {
     this.#isWatched = isWatched;
     if (this.#timer) clearTimeout(this.#timer);
@@ -80,14 +95,14 @@ export class Leases {
     if (this.#beatAt !== Number.NEGATIVE_INFINITY) void this.#beatSoon();
   }
 
-  /** The id is this worker's business from now on, until it is released. False: it is so already. */
+  /** Reserves the id for this worker until it is released. False: it already is. */
   async claim(id: string): Promise<boolean> {
     if (this.#busy.has(id)) return false;
     this.#busy.add(id);
     try {
-      // Whoever looks must find that this worker lives.
+      // Others must find that this worker is alive.
       if (performance.now() - this.#beatAt > this.#ms / 2)
-        await this.#database.retry("say that this worker lives", () => this.#beat());
+        await this.#database.retry("send a heartbeat", () => this.#beat());
       return true;
     } catch (error) {
       this.#busy.delete(id);
@@ -99,52 +114,52 @@ export class Leases {
     this.#busy.delete(id);
   }
 
-  /** Of one that is this worker's business already. */
+  /** The error for an id that this worker already has. */
   async busy(id: string): Promise<HoldfastError> {
     const found = await this.#find(id);
-    return sessionBusy(id, found?.holder ?? holderNow(""), true);
+    return sessionBusy(id, found?.holder ?? newHolder(""), true);
   }
 
-  /** Of an id that was claimed. Throws SESSION_BUSY, with who has it, and SESSION_NOT_FOUND. */
+  /** Takes the lease of a claimed id. Throws SESSION_BUSY with the holder, and SESSION_NOT_FOUND. */
   async take(id: string, app: string): Promise<Lease> {
     const until = performance.now() + BUSY_MS;
     for (;;) {
-      const lease = await this.#taken(id, app, null);
+      const lease = await this.#tryTake(id, app, null);
       if (lease) return lease;
       const found = await this.#find(id);
       if (!found) throw sessionNotFound(id);
       if (found.isFree) {
-        // Its worker is gone; or has lost its connection, and is about to come back.
+        // Its worker is gone, or has lost its connection and is about to reconnect.
         await this.#database.pause(SECOND_LOOK_MS);
-        const next = await this.#taken(id, app, found.owner);
+        const next = await this.#tryTake(id, app, found.owner);
         if (next) return next;
       }
-      const isHere = found.owner !== null && here.has(found.owner);
+      const isHere = found.owner !== null && localOwners.has(found.owner);
       if (isHere || performance.now() > until) throw sessionBusy(id, found.holder, isHere);
       await this.#database.pause(LOOK_AGAIN_MS);
     }
   }
 
-  /** Who writes to it now; null if nobody does. */
+  /** Who is writing to it now, or null. */
   async holder(id: string): Promise<Holder | null> {
     const found = await this.#find(id);
     return found && !found.isFree ? found.holder : null;
   }
 
-  /** `onLost` is called if another worker has taken it. */
+  /** Keeps the lease alive. Calls `onLost` if another worker takes it. */
   keep(id: string, lease: Lease, onLost: (error: HoldfastError) => void): void {
     this.#held.set(lease.place, { id, lease, onLost });
     this.#schedule();
   }
 
-  /** `isAway`: the server was away just now, and is not waited for once more. */
+  /** `isAway`: the server was away just now; do not wait for it again. */
   async release(id: string, lease: Lease, isAway = false): Promise<void> {
     this.#held.delete(lease.place);
     try {
       if (isAway) await this.#release(lease);
-      else await this.#database.retry("give the lease back", () => this.#release(lease));
+      else await this.#database.retry("release the lease", () => this.#release(lease));
     } catch (error) {
-      // It goes back with a later heartbeat, or with this worker's end.
+      // A later heartbeat gives it back, or it ends with this worker.
       this.#unreleased.push(lease);
       this.#schedule();
       if (!isAway) throw error;
@@ -153,10 +168,10 @@ export class Leases {
     }
   }
 
-  /** How the session stands: is the lease still ours, and where is its head? Null: it is gone. */
-  async standing(lease: Lease): Promise<{ readonly isOurs: boolean; readonly head: number } | null> {
+  /** Whether the lease is still ours, and the current head. Null: the session is gone. */
+  async inspect(lease: Lease): Promise<{ readonly isOurs: boolean; readonly head: number } | null> {
     const { rows } = await this.#database.query(
-      "look who has the session",
+      "find who has the session",
       `SELECT head, owner IS NOT DISTINCT FROM $2 AND fence = $3 AND trashed IS NULL AS ours FROM ${this.#database.schema}.heads WHERE place = $1`,
       [lease.place, lease.owner, lease.fence],
     );
@@ -164,8 +179,8 @@ export class Leases {
   }
 
   /**
-   * Writes something of no meaning to the log of the database, and waits for the disk (and for a synchronous standby): all that was committed before is durable then. It touches no row, so it needs no right to any, and waits for
-   * nobody. Throws STORE_IO.
+   * Writes an empty message to the WAL and waits for the disk (and for a synchronous standby). Everything committed
+   * before is then durable. It touches no row, so it needs no rights and waits for no lock. Throws STORE_IO.
    */
   async sync(): Promise<void> {
     await this.#database.query(
@@ -180,10 +195,10 @@ export class Leases {
     this.#timer = null;
     this.#held.clear();
     await this.#beating;
-    here.delete(this.owner);
+    localOwners.delete(this.owner);
   }
 
-  /** One after the other, and each only forgotten when it is back. */
+  /** One at a time; each is forgotten only when it is back. */
   async #releaseRest(): Promise<void> {
     for (let lease = this.#unreleased[0]; lease; lease = this.#unreleased[0]) {
       await this.#release(lease);
@@ -199,9 +214,10 @@ export class Leases {
   }
 
   /**
-   * `from`: null, for a session that nobody has; or else only from this owner, if it is gone. What stands in our own name is taken too: an attempt whose answer was lost has taken it, or could not give it back; the new fence ends that.
+   * `from` null: takes only a session without an owner. Otherwise also from this owner, if it is gone. It also takes
+   * leases in our own name, left over from a statement whose answer was lost: the new fence ends them.
    */
-  async #taken(id: string, app: string, from: string | null): Promise<Lease | null> {
+  async #tryTake(id: string, app: string, from: string | null): Promise<Lease | null> {
     const { schema } = this.#database;
     const { rows } = await this.#database.retry("take the lease", () =>
       this.#database.once(
@@ -210,7 +226,7 @@ export class Leases {
           AND (h.owner IS NULL OR h.owner = $2 OR NOT EXISTS (SELECT FROM ${schema}.workers AS w WHERE w.owner = h.owner AND w.expires > now())
             ${from === null ? "" : `OR (h.owner = $4 AND ${isFree(schema)})`})
         RETURNING h.place, h.fence, h.head`,
-        [id, this.owner, JSON.stringify(holderNow(app)), ...(from === null ? [] : [from])],
+        [id, this.owner, JSON.stringify(newHolder(app)), ...(from === null ? [] : [from])],
       ),
     );
     const [row] = rows;
@@ -223,7 +239,7 @@ export class Leases {
   ): Promise<{ readonly owner: string | null; readonly holder: Holder; readonly isFree: boolean } | null> {
     const { schema } = this.#database;
     const { rows } = await this.#database.query(
-      "look who has the session",
+      "find who has the session",
       `SELECT h.owner, h.holder, ${isFree(schema)} AS free FROM ${schema}.heads AS h WHERE h.id = $1 AND h.trashed IS NULL`,
       [id],
     );
@@ -245,7 +261,10 @@ export class Leases {
     return this.#isWatched === false ? Math.min(UNWATCHED_MS, this.#leaseMs) : this.#leaseMs;
   }
 
-  /** Never rejects: while the server is away nobody can take a lease either, and the fence guards what is written, not the clock. */
+  /**
+   * Never rejects: while the server is away, nobody can take a lease either, and writes are guarded by the fence, not
+   * by the clock.
+   */
   #beatSoon(): Promise<void> {
     const before = this.#beating;
     const beating = (async () => {
@@ -265,7 +284,10 @@ export class Leases {
     return beating;
   }
 
-  /** One row says that this worker lives, whatever it holds; and all that it holds is looked at, without a lock. */
+  /**
+   * One row says that this worker is alive, however many leases it has. The statement also checks all its leases,
+   * without a lock.
+   */
   async #beat(): Promise<void> {
     const { schema } = this.#database;
     const held = [...this.#held.values()];
@@ -295,17 +317,17 @@ export class Leases {
   }
 }
 
-export function holderNow(app: string): Holder {
-  return { pid: process.pid, host: hostname(), app: shown(app), since: new Date().toISOString() };
+export function newHolder(app: string): Holder {
+  return { pid: process.pid, host: hostname(), app: displayName(app), since: new Date().toISOString() };
 }
 
-/** A name for people, as the database can hold it. */
-export function shown(app: string): string {
+/** A name for people, without characters that the database cannot store. */
+export function displayName(app: string): string {
   return app.replaceAll("\0", "\ufffd").toWellFormed();
 }
 
 export function holderOf(row: Row): Holder {
-  // An application's own pool may leave JSON as text.
+  // An application's own pool may return JSON as text.
   const found = (
     typeof row["holder"] === "string" ? JSON.parse(row["holder"]) : (row["holder"] ?? {})
   ) as Partial<Holder>;

@@ -2,11 +2,11 @@ import type { Line } from "holdfast/kit";
 import pg from "pg";
 import type { Database } from "./database.ts";
 
-/** What is read in one go, by whichever limit is met first. */
+/** The size of one read; whichever limit is reached first. */
 const CHUNK_ROWS = 1024;
 const CHUNK_BYTES = 4 * 1024 * 1024;
 
-/** Reads the lines of journals. Lines never change, so it does not matter when each of them is read (P6). */
+/** Reads journal lines. Lines never change, so it does not matter when each is read (P6). */
 export class Lines {
   readonly #database: Database;
 
@@ -14,20 +14,23 @@ export class Lines {
     this.#database = database;
   }
 
-  /** From seq `from` to seq `to`, some at a time. While they are looked at, the next ones are on their way. */
+  /** Reads from seq `from` to seq `to` in chunks, and prefetches the next chunk. */
   async *read(place: string, from: number, to: number): AsyncGenerator<readonly Line[]> {
     let next = from;
     for (let coming: Promise<readonly Line[]> | null = this.#some(place, next, to); coming; ) {
       const lines: readonly Line[] = await coming;
       next = lines.length > 0 ? lines.at(-1)!.seq + 1 : next + CHUNK_ROWS;
       coming = next <= to ? this.#some(place, next, to) : null;
-      // If nobody comes back for them, whatever becomes of them is nobody's error.
+      // If the caller stops here, nobody awaits the prefetch: its error must not be unhandled.
       coming?.catch(() => undefined);
       if (lines.length > 0) yield lines;
     }
   }
 
-  /** The same for one who looks at each line as it arrives, and keeps nobody waiting: no more of them are held than the network brings at once. */
+  /**
+   * The same for a caller that handles each line as it arrives, without waiting. Only what the network delivers at once
+   * is in memory.
+   */
   async each(place: string, from: number, to: number, look: (line: Line) => void): Promise<void> {
     const { schema } = this.#database;
     let next = from;
@@ -44,7 +47,8 @@ export class Lines {
     const goOn = async (): Promise<boolean> => {
       const first = next;
       try {
-        // A session that grew since the server last counted looks short to it: it would sort all of it before the first line, though the index has them in order.
+        // A session that has grown since the last ANALYZE looks short to the planner: it would sort everything before
+        // the first row, although the index has the rows in order.
         await this.#database.rows(
           `SET LOCAL enable_sort = off;
           SELECT seq, line FROM ${schema}.lines WHERE place = ${pg.escapeLiteral(place)} AND seq BETWEEN ${first} AND ${to} ORDER BY seq`,
@@ -52,7 +56,7 @@ export class Lines {
         );
         return true;
       } catch (error) {
-        // What has come counts: it goes on behind that, with all its patience.
+        // Lines that have arrived count: continue after them, with full patience.
         if (!failed && next === first) throw error;
         return failed !== null;
       }
@@ -61,7 +65,7 @@ export class Lines {
     if (failed) throw (failed as { readonly error: unknown }).error;
   }
 
-  /** Of the next ones, as many as fit. How long a line is, the server knows without unpacking it. */
+  /** The next lines, as many as fit. The server knows the length of a line without decompressing it. */
   async #some(place: string, from: number, to: number): Promise<TextLine[]> {
     const { rows } = await this.#database.query(
       "read the journal",
@@ -74,7 +78,7 @@ export class Lines {
     return rows.map((row) => new TextLine(Number(row["seq"]), row["line"] as string));
   }
 
-  /** All lines of several stretches, by place, in one statement; but of those that together are too long. */
+  /** All lines of several ranges, by place, in one statement. Leaves out ranges that together are too long. */
   async together(
     stretches: readonly { readonly place: string; readonly from: number; readonly to: number }[],
   ): Promise<Map<string, readonly Line[]>> {
@@ -111,7 +115,7 @@ export class Lines {
   }
 }
 
-/** Text as the driver hands it out. Its bytes are seldom asked for. */
+/** Text from the driver; its bytes are rarely needed. */
 class TextLine implements Line {
   readonly seq: number;
   readonly text: string;

@@ -1,6 +1,6 @@
 import type { JournalStore, JournalStoreOptions } from "holdfast";
 import type pg from "pg";
-import { type Address, parseAddress, quoted, resolveAddress } from "./address.ts";
+import { type Address, parseAddress, quoteName, resolveAddress } from "./address.ts";
 import { Database } from "./database.ts";
 import { makePool, tolerate } from "./pools.ts";
 import { MONTHS_AHEAD, migrate, type Server } from "./schema.ts";
@@ -8,34 +8,39 @@ import { PostgresStore } from "./store.ts";
 
 export interface PostgresStoreOptions extends JournalStoreOptions {
   /**
-   * The address of the server itself, where `url` is that of a pooler: for the one connection of a worker that must be its own (S26). Null: there is no way to it; then a dead worker's sessions are free only after `leaseMs`, and
-   * followers look once a second. Default: what the address says (`?direct=host:port`, or `none`), else the same address.
+   * The address of the server itself, if `url` is a pooler's: for the worker's direct connection (S26). Null: there is
+   * no direct route; then a dead worker's sessions are free only after `leaseMs`, and followers poll once a second.
+   * Default: what the address says (`?direct=host:port`, or `none`), or else the same address.
    */
   readonly directUrl?: string | null;
-  /** The schema that the tables are in; default `holdfast`, or what the address says (`?schema=`). */
+  /** The schema of the tables. Default: `?schema=` of the address, or `holdfast`. */
   readonly schema?: string;
-  /** A lease that its worker does not extend is free after this time. Default 15 seconds. */
+  /** A lease that its worker does not extend is free after this time. Default: 15 seconds. */
   readonly leaseMs?: number;
-  /** How long a statement is sent again while the server is away. Default 30 seconds. */
+  /** How long to retry statements while the server is away. Default: 30 seconds. */
   readonly patienceMs?: number;
-  /** How long an append waits for its answer: then its connection is given up, and it is sent again over another. Longer statements have six times as long. Default 10 seconds. */
+  /**
+   * How long an append waits for its answer. Then its connection is given up, and it is sent again over another. Longer
+   * statements have six times as long. Default: 10 seconds.
+   */
   readonly answerMs?: number;
-  /** Connections of the pool, if it is made here. Default 6. */
+  /** Connections of the pool, if this store creates it. Default: 6. */
   readonly connections?: number;
-  /** For how many months to come partitions are made, where this role may. Default 12. */
+  /** For how many future months to create partitions, if this role may. Default: 12. */
   readonly monthsAhead?: number;
   readonly clock?: () => number;
 }
 
 const PATIENCE_MS = 30_000;
-/** A server that is away when the store is opened is more often a wrong address. */
+/** If the server is away when the store is opened, the address is more often wrong. */
 const FIRST_PATIENCE_MS = 5000;
 const ANSWER_MS = 10_000;
 const CONNECTIONS = 6;
 
 /**
- * Opens a store in a PostgreSQL database, by its address or by a pool that the application has already (then `directUrl` should be given, or leases are freed by time alone). Makes the tables if they are not there.
- * Throws STORE_URL_INVALID, STORE_FORBIDDEN, STORE_IO, FORMAT_NEWER.
+ * Opens a store in a PostgreSQL database, by its address or with an existing pool. With a pool, pass `directUrl` too,
+ * or leases are only freed by time. Creates the tables if they do not exist. Throws STORE_URL_INVALID, STORE_FORBIDDEN,
+ * STORE_IO, FORMAT_NEWER.
  */
 export async function openPostgresStore(
   place: string | pg.Pool,
@@ -44,8 +49,8 @@ export async function openPostgresStore(
   const address: Address =
     typeof place === "string"
       ? parseAddress(await resolveAddress(place))
-      : { url: "", name: "postgres:(a pool)", schema: quoted("holdfast"), direct: null };
-  const schema = options.schema === undefined ? address.schema : quoted(options.schema);
+      : { url: "", name: "postgres:(a pool)", schema: quoteName("holdfast"), direct: null };
+  const schema = options.schema === undefined ? address.schema : quoteName(options.schema);
   const { directUrl: given } = options;
   const directUrl =
     given === undefined ? address.direct : given === null ? null : parseAddress(await resolveAddress(given)).url;
@@ -85,6 +90,6 @@ export async function openPostgresStore(
 function warningsOf(name: string, { fsync }: Server): string[] {
   if (fsync) return [];
   return [
-    `${name} runs with fsync = off: after a power cut of its machine it may have lost anything, so P1 is not promised there.`,
+    `${name} runs with fsync = off: a power cut of its machine can lose any data, even data that was acknowledged.`,
   ];
 }

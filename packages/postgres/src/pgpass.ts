@@ -5,7 +5,7 @@ import { codeOf } from "./failure.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where the password is for. */
+/** The login that needs a password. */
 export interface Login {
   readonly host: string;
   readonly port: string;
@@ -13,16 +13,19 @@ export interface Login {
   readonly user: string;
 }
 
-/** Who may read a file beside its owner: with any of these bits set, `psql` does not take passwords from it, and neither do we. */
+/** Permissions of group and others: if any is set, `psql` ignores the password file, and so do we. */
 const OTHERS = 0o077;
 
-/** From `PGPASSFILE`, or `~/.pgpass`, which the driver is going to read no more. Null: there is none for it. */
+/**
+ * Reads the password from `PGPASSFILE` or `~/.pgpass`; the driver is about to drop this. Null: there is none for this
+ * login.
+ */
 export async function readPassword(url: URL, env: Environment): Promise<string | null> {
   const path = env["PGPASSFILE"] ?? join(homedir(), ".pgpass");
   try {
     const found = await stat(path);
     const { mode } = found;
-    // Nor does `psql`: and a pipe would be waited for.
+    // `psql` ignores it too, and reading a pipe could block.
     if (!found.isFile()) return null;
     if (process.platform !== "win32" && (mode & OTHERS) !== 0) return null;
     return passwordFor(await readFile(path, "utf8"), loginOf(url, env));
@@ -33,7 +36,10 @@ export async function readPassword(url: URL, env: Environment): Promise<string |
   }
 }
 
-/** The first line that fits, `host:port:database:user:password`, where `*` fits everything, and `\` takes its meaning from a `:` or a `\`. Pure. */
+/**
+ * The first line that matches, `host:port:database:user:password`. `*` matches everything, and `\` escapes `:` and `\`.
+ * Pure.
+ */
 export function passwordFor(text: string, login: Login): string | null {
   const wanted = [login.host, login.port, login.database, login.user];
   for (const line of text.split(/\r?\n/)) {

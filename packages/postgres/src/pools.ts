@@ -1,6 +1,6 @@
 import type { Pool, PoolClient } from "pg";
 import pg from "pg";
-import { shown } from "./leases.ts";
+import { displayName } from "./leases.ts";
 
 export interface PoolOptions {
   readonly url: string;
@@ -9,10 +9,10 @@ export interface PoolOptions {
   readonly answerMs: number;
 }
 
-/** A pool of our own, and the way to end it. */
+/** Our own pool, and how to end it. */
 export interface OwnPool {
   readonly pool: Pool;
-  /** Does not wait for a server that says nothing. */
+  /** Does not wait for a silent server. */
   end(): Promise<void>;
 }
 
@@ -20,15 +20,16 @@ export function makePool({ url, connections, app, answerMs }: PoolOptions): OwnP
   const pool = new pg.Pool({
     connectionString: url,
     max: connections,
-    application_name: shown(app),
+    application_name: displayName(app),
     connectionTimeoutMillis: answerMs,
     keepAlive: true,
   });
-  // For good: a connection may report its end after the pool has.
+  // Permanently: a connection may report its end after the pool has ended.
   tolerate(pool);
   const clients = new Set<PoolClient>();
   pool.on("connect", (client) => clients.add(client));
-  // For ever: connections end a little later than their pool, and a server that goes just then ends nobody's process either.
+  // Permanently: connections end a little later than their pool, and a server that goes away just then must not end the
+  // process.
   pool.on("error", () => undefined);
   pool.on("remove", (client) => clients.delete(client));
   return {
@@ -44,26 +45,28 @@ export function makePool({ url, connections, app, answerMs }: PoolOptions): OwnP
 }
 
 /**
- * For as long as the store is open, a connection that is lost ends nobody's process: it is replaced when the next one is needed. While it is idle it says so to the pool; in a statement, to that, and once more
- * to nobody in particular; in the moment in which it is handed over, to nobody at all. Returns the way to stop that: a connection that was used stays harmless.
+ * While the store is open, a lost connection must not end the process; the pool replaces it when needed. An idle
+ * connection reports its loss to the pool; one that runs a statement, to the statement, and again as an unhandled
+ * event; one that is just being handed over, only as an unhandled event. Returns a function that stops this;
+ * connections that were used keep ignoring errors.
  */
 export function tolerate(pool: Pool): () => void {
   pool.on("error", ignore);
-  pool.on("acquire", harmless);
+  pool.on("acquire", ignoreErrors);
   return () => {
     pool.off("error", ignore);
-    pool.off("acquire", harmless);
+    pool.off("acquire", ignoreErrors);
   };
 }
 
-/** Whatever it reports from now on. */
-export function harmless(client: PoolClient): void {
+/** Ignores all errors that the connection reports from now on. */
+export function ignoreErrors(client: PoolClient): void {
   if (!client.listeners("error").includes(ignore)) client.on("error", ignore);
 }
 
 const ignore = (): void => undefined;
 
-/** The driver has no way to end a connection whose other end is silent but to take its socket away. */
+/** The driver cannot end a connection whose other end is silent, so destroy its socket. */
 export function destroy(client: object): void {
   const { connection } = client as { readonly connection?: { readonly stream?: { destroy(): void } } };
   connection?.stream?.destroy();

@@ -1,5 +1,5 @@
 import type pg from "pg";
-import { parseAddress, quoted, resolveAddress } from "./address.ts";
+import { parseAddress, quoteName, resolveAddress } from "./address.ts";
 import { Database, type Query } from "./database.ts";
 import { codeOf } from "./failure.ts";
 import { isFree } from "./leases.ts";
@@ -10,33 +10,35 @@ import { PLACE_TABLES } from "./schema.ts";
 const WEEK_MS = 7 * 24 * 3600 * 1000;
 const PATIENCE_MS = 5000;
 const ANSWER_MS = 60_000;
-/** Appends to all sessions wait while a partition is being dropped, and it waits for whoever reads: it gives up soon, and tries again. */
+/** All appends wait while a partition is dropped, and the drop waits for readers: give up soon, and try again. */
 const LOCK_TIMEOUT = "500ms";
 const TRIES = 20;
 
 export interface DropMonthsOptions {
-  /** Months that ended longer ago than this. */
+  /** Drops months that ended longer ago than this. */
   readonly olderThanMs: number;
-  /** A month stays whole if any of its sessions was written within this time. Default a week. */
+  /** A month is kept if any of its sessions was written within this time. Default: a week. */
   readonly graceMs?: number;
   readonly schema?: string;
   readonly clock?: () => number;
 }
 
 export interface DroppedMonths {
-  /** `2026-11`, with how many sessions went with it. */
+  /** `2026-11`, and the number of sessions dropped with it. */
   readonly dropped: readonly { readonly month: string; readonly sessions: number }[];
   /** Old enough, but in use. */
   readonly kept: readonly { readonly month: string; readonly why: "written lately" | "being written" | "locked" }[];
 }
 
 /**
- * Retention: removes all sessions that were created in months that are over for long enough, by dropping the partitions of these months, which costs the same whatever is in them. A month in which any session was written within the
- * grace time, or is being written, stays whole. For ever: nothing goes to the trash. Needs the role that owns the tables. Sessions that are to go one by one: `delete` and `gc`.
+ * Deletes all sessions created in months that ended long enough ago, by dropping the partitions of these months, at the
+ * same cost however much they hold. A month with a session that is being written, or was written within the grace time,
+ * is kept as a whole. The deletion is permanent: nothing goes to the trash. Needs the role that owns the tables. To
+ * delete single sessions, use `delete` and `gc`.
  */
 export async function dropMonths(place: string | pg.Pool, options: DropMonthsOptions): Promise<DroppedMonths> {
   const address = typeof place === "string" ? parseAddress(await resolveAddress(place)) : null;
-  const schema = options.schema === undefined ? (address?.schema ?? quoted("holdfast")) : quoted(options.schema);
+  const schema = options.schema === undefined ? (address?.schema ?? quoteName("holdfast")) : quoteName(options.schema);
   const own = address
     ? makePool({ url: address.url, connections: 1, app: "holdfast retention", answerMs: ANSWER_MS })
     : null;
@@ -69,7 +71,7 @@ export async function dropMonths(place: string | pg.Pool, options: DropMonthsOpt
 
 async function partitionsOf(database: Database): Promise<{ readonly name: string; readonly month: number }[]> {
   const { rows } = await database.query(
-    "look at the partitions",
+    "list the partitions",
     `SELECT c.relname AS name FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
     WHERE i.inhparent = to_regclass($1) ORDER BY c.relname`,
     [`${database.schema}.lines`],
@@ -93,14 +95,14 @@ async function dropOne(
       );
     } catch (error) {
       const code = codeOf((error as { cause?: unknown }).cause);
-      // Somebody reads from it, or an append met it half-way.
+      // Somebody is reading from it, or an append conflicted with the drop.
       if (code !== "55P03" && code !== "40P01") throw error;
       if (tries === TRIES) return "locked";
     }
   }
 }
 
-/** The rows of the sessions first: whoever wants to open one waits for them, and then finds none. */
+/** Lock the rows of the sessions first: anyone about to open one waits, and then finds none. */
 async function dropIn(
   query: Query,
   schema: string,

@@ -4,38 +4,44 @@ import { codeOf } from "./failure.ts";
 import { monthOf, partitionName, rangeOf } from "./months.ts";
 import { searchTables } from "./search.ts";
 
-/** Any number that no other program takes: one migration at a time (`hold`, in hexadecimal). */
+/** An arbitrary lock number (`hold`, in hexadecimal): one migration at a time. */
 export const MIGRATION_LOCK = 0x686f6c64;
-/** It has all that the statements use (`string_to_table`). */
+/** The first version with everything the statements use (`string_to_table`). */
 const OLDEST_SERVER = 140_000;
-/** A migration may take its time, and others wait for it as long. What nobody waits for is ended by the server. */
+/** A migration may take this long, and others wait this long for it. The server ends one that nobody waits for. */
 const MIGRATION_MS = 10 * 60_000;
 const LOOK_AGAIN_MS = 50;
-/** Partitions are made so many months ahead; what no partition is made for goes to the default one. */
+/** How many months ahead partitions are created. Lines of other months go to the default partition. */
 export const MONTHS_AHEAD = 12;
 
-/** Whoever reads for long, as a backup does, keeps a partition from being made; and what waits for that keeps others from the lines that are in none. So it is not waited for. */
+/**
+ * A long read, such as a backup, blocks the creation of a partition, and the waiting creation in turn blocks access to
+ * the default partition. So do not wait for it.
+ */
 const LOCK_TIMEOUT = "500ms";
 
-/** Why a partition may be left for later: lines go to the default one until then. */
+/** Errors that postpone a partition: until it exists, lines go to the default one. */
 const MAY_WAIT = new Set([
-  "42501", // insufficient_privilege: a worker's role may not
+  "42501", // insufficient_privilege: a worker's role
   "25006", // read_only_sql_transaction: a reader, or a standby
-  "42P07", // duplicate_table: another worker is just doing it
+  "42P07", // duplicate_table: another worker is creating it
   "23505", // unique_violation: the same
   "23514", // check_violation: a month whose first lines are in the default partition stays there
   "55P03", // lock_not_available
 ]);
 
-/** The tables that have rows of a session beside `heads` and `lines`, by its place: they go with it. */
+/** The tables with rows of a session by place, besides `heads` and `lines`: they are deleted with it. */
 export const PLACE_TABLES: readonly string[] = ["segments", "catalogue"];
 
 /**
- * `heads` has one row for each session: its newest seq, and who may write. It is updated by every append, so nothing in it that an append changes is indexed, and pages have room for new versions (S24).
- * A session lives in a `place`, which is its id; only one whose id was used before, and is in the trash, has another. `workers` says until when each owner is taken to live: one row to extend, whatever it holds (S26).
+ * `heads` has one row per session: its newest seq, and who may write. Every append updates it, so no column that an
+ * append changes is indexed, and pages have room for new versions (S24). A session lives in a `place`, which is its id,
+ * unless that id is already used by a session in the trash. `workers` says how long each owner counts as alive: one row
+ * to extend, however many leases it has (S26).
  *
- * `lines` holds the journals: a row is one line, byte for byte, without its newline. `segments` says where each segment begins. `catalogue` is derived: a row is true as of its `head`, and readers carry it on over the lines
- * that came later (S20).
+ * `lines` holds the journals: a row is one line, byte for byte, without its newline. `segments` says where each segment
+ * begins. `catalogue` is derived: a row is correct as of its `head`, and readers bring it up to date with later lines
+ * (S20).
  */
 const migrations: readonly ((schema: string) => string)[] = [
   (schema) => `
@@ -81,29 +87,31 @@ const migrations: readonly ((schema: string) => string)[] = [
     ) PARTITION BY RANGE (place);
     CREATE TABLE ${schema}.lines_other PARTITION OF ${schema}.lines DEFAULT;`,
   searchTables,
-  // `at` is what lists are ordered by, and `written` the time of the newest record where that is another. Workers of an earlier version know nothing of it, and leave it as it is.
+  // Lists are ordered by `at`; `written` is the time of the newest record, if that differs. Workers of an earlier
+  // version do not know this column and leave it alone.
   (schema) => `
     ALTER TABLE ${schema}.catalogue ADD COLUMN written text;
     ALTER TABLE ${schema}.texts_sessions ADD COLUMN cut boolean NOT NULL DEFAULT false;`,
 ];
 
-/** Of the newest migration. A newer one in the database is refused. */
+/** The newest migration. A database with a newer one is refused. */
 export const SCHEMA_VERSION = migrations.length;
 
 export interface MigrateOptions {
   readonly nowMs: number;
   readonly monthsAhead: number;
-  /** How long a server that is away is waited for. */
+  /** How long to wait for a server that is away. */
   readonly patienceMs: number;
 }
 
-/** What the server says of itself, for `warnings`. */
+/** What the server reports about itself, for `warnings`. */
 export interface Server {
   readonly fsync: boolean;
 }
 
 /**
- * Brings the schema up to date: forward only, one worker at a time, all of it or nothing. Where it is up to date, nothing is locked and no right but to read is needed. Throws FORMAT_NEWER, STORE_URL_INVALID, STORE_FORBIDDEN.
+ * Brings the schema up to date: forward only, one worker at a time, all or nothing. If it is up to date, nothing is
+ * locked and read access is enough. Throws FORMAT_NEWER, STORE_URL_INVALID, STORE_FORBIDDEN.
  */
 export async function migrate(database: Database, options: MigrateOptions): Promise<Server> {
   const { schema } = database;
@@ -120,7 +128,7 @@ export async function migrate(database: Database, options: MigrateOptions): Prom
     if (found["month"] !== true) await makePartitions(database, options);
     return server;
   }
-  await database.transaction("make the schema", async (query) => {
+  await database.transaction("create the schema", async (query) => {
     await takeTurn(database, query);
     // Another worker may have been first.
     const now = await look(query);
@@ -138,28 +146,31 @@ export async function migrate(database: Database, options: MigrateOptions): Prom
   return server;
 }
 
-/** Asked for again and again, in short statements: one that waits for the lock could not be told from a server that is silent. */
+/** Polls with short statements: one that waits for the lock would look like a silent server. */
 async function takeTurn(database: Database, query: Query): Promise<void> {
   const until = performance.now() + MIGRATION_MS;
   for (;;) {
     const { rows } = await query("SELECT pg_try_advisory_xact_lock($1) AS ours", [MIGRATION_LOCK], database.answerMs);
     if (rows[0]?.["ours"] === true) return;
     if (performance.now() > until) {
-      const message = `The schema of ${database.name} is being made by another worker, and that does not end. Nothing was touched. See who holds an advisory lock there (pg_locks), and try again.`;
+      const message = `Another worker is still creating the schema of ${database.name}; gave up waiting. Nothing was touched. Check who holds an advisory lock there (pg_locks), and try again.`;
       throw new HoldfastError("STORE_IO", message, { database: database.name });
     }
     await database.pause(LOOK_AGAIN_MS);
   }
 }
 
-/** For this month and those to come, where there are none yet. Does nothing where this role may not: lines go to the default partition then. */
+/**
+ * Creates the missing partitions for this month and the following ones. Does nothing if this role may not: lines then
+ * go to the default partition.
+ */
 export async function makePartitions(
   database: Database,
   options: Pick<MigrateOptions, "nowMs" | "monthsAhead">,
 ): Promise<void> {
   for (const statement of partitionsAhead(database.schema, options)) {
     try {
-      await database.transaction("make the partitions of the months to come", async (query) => {
+      await database.transaction("create partitions", async (query) => {
         await query(`SET LOCAL lock_timeout = '${LOCK_TIMEOUT}'`);
         await query(statement);
       });
@@ -180,7 +191,7 @@ function partitionsAhead(
   });
 }
 
-/** Answers null or false where nothing is there, which is no error that would end a transaction. */
+/** Returns null or false for what does not exist, because an error would end the transaction. */
 async function lookAt(schema: string, month: string, query: Query): Promise<Row> {
   const { rows } = await query(
     `SELECT current_setting('server_encoding') AS encoding, current_setting('fsync') AS fsync, current_setting('server_version_num') AS version,
@@ -193,20 +204,20 @@ async function lookAt(schema: string, month: string, query: Query): Promise<Row>
   return rows[0]!;
 }
 
-/** The newest migration that was made; 0 if there is none. */
+/** The newest migration that has run; 0 if there is none. */
 async function versionIn({ name, schema }: Database, found: Row, query: Query): Promise<number> {
   if (found["ours"] !== true) {
-    // A schema of that name that somebody else uses is not filled with tables of ours.
+    // Do not put our tables into a schema that another program uses.
     if (found["used"] !== true) return 0;
-    const message = `The schema ${schema} of ${name} holds tables of another program. Nothing was touched. Name another schema: "?schema=…" behind the address.`;
+    const message = `The schema ${schema} of ${name} has tables of another program. Nothing was touched. Choose another schema: add "?schema=…" to the address.`;
     throw new HoldfastError("STORE_URL_INVALID", message, { schema });
   }
   const { rows } = await query(`SELECT coalesce(max(version), 0) AS version FROM ${schema}.holdfast_migrations`);
   const version = Number(rows[0]?.["version"]);
   if (version <= SCHEMA_VERSION) return version;
   const message =
-    `The database ${name} has the schema ${version}, and this version of Holdfast knows ${SCHEMA_VERSION} only. ` +
-    "Nothing was touched and nothing is lost. Open it with a newer version of Holdfast.";
+    `The database ${name} has schema version ${version}, but this version of Holdfast supports only ${SCHEMA_VERSION}. ` +
+    "Nothing was touched, and no data is lost. Use a newer version of Holdfast.";
   throw new HoldfastError("FORMAT_NEWER", message, { found: version, known: SCHEMA_VERSION });
 }
 
@@ -218,6 +229,6 @@ function assertVersion({ name, serverVersion }: Database): void {
 
 function assertEncoding({ name }: Database, encoding: unknown): void {
   if (encoding === "UTF8") return;
-  const message = `The database ${name} keeps text as ${String(encoding)}, which cannot hold every message. Nothing was touched. Use a database with the encoding UTF8.`;
+  const message = `The database ${name} uses the encoding ${String(encoding)}, which cannot store every message. Nothing was touched. Use a database with UTF8 encoding.`;
   throw new HoldfastError("STORE_URL_INVALID", message, { encoding: String(encoding) });
 }

@@ -15,17 +15,18 @@ import {
 } from "holdfast/kit";
 import type { Database, Query, Row } from "./database.ts";
 
-/** A title stands before all messages. */
+/** A title sorts before all messages. */
 const TITLE_SEQ = Number.MAX_SAFE_INTEGER;
 const SWEPT_ROWS = 2000;
-/** What an index can hold of a word; the rest of it is compared as text. */
+/** The part of a word that the index holds; the rest is compared as text. */
 const LEXEME_CHARACTERS = 256;
-/** Ids are given by others, and an index of the database holds no long ones. */
+/** Applications choose ids, and a database index cannot hold long ones. */
 const KEY_CHARACTERS = 256;
 
 /**
- * `texts_sessions` says how far each session is indexed, `texts_messages` what is hidden, `texts` has the stretches themselves: as people see them, as words with spaces around (to find phrases in), and as lexemes (to find them fast). All of it is derived: it may be
- * emptied at any time (`TRUNCATE`), and is filled again by the next search.
+ * `texts_sessions` says how far each session is indexed, `texts_messages` what is hidden. `texts` has the stretches
+ * themselves: as people see them, as words with spaces around them (to find phrases), and as lexemes (to find them
+ * fast). Everything is derived: you can `TRUNCATE` these tables at any time, and the next search fills them.
  */
 export function searchTables(schema: string): string {
   return `
@@ -63,12 +64,12 @@ export function searchTables(schema: string): string {
     CREATE INDEX texts_by_word ON ${schema}.texts USING gin (lexemes);`;
 }
 
-/** The full text of all sessions, in the database. */
+/** The full-text index of all sessions, in the database. */
 export class Texts implements TextTables {
   readonly #database: Database;
   readonly #list: () => Promise<unknown>;
 
-  /** A list carries on the rows that their writers have left behind. */
+  /** `list` brings stale rows up to date. */
   constructor(database: Database, list: () => Promise<unknown>) {
     this.#database = database;
     this.#list = list;
@@ -121,7 +122,7 @@ export class Texts implements TextTables {
   ): Promise<boolean> {
     const named = dialect === null ? null : JSON.stringify(dialect);
     const put = async (query: Query): Promise<boolean> => {
-      const key = before ? await found(query, this.#schema, id, before) : await inserted(query, this.#schema, id);
+      const key = before ? await lockMark(query, this.#schema, id, before) : await insertMark(query, this.#schema, id);
       if (key === null) return false;
       await new Additions(query, this.#schema, key).put(changes);
       await query(
@@ -130,7 +131,7 @@ export class Texts implements TextTables {
       );
       return true;
     };
-    // If it was done by an attempt whose answer was lost, it is found as if another had done it.
+    // If an attempt whose answer was lost did it, it looks as if another worker had.
     return this.#database.transaction("index a session", put, true);
   }
 
@@ -162,7 +163,7 @@ export class Texts implements TextTables {
 
   async sessionsWith(query: TextQuery): Promise<string[]> {
     const values: unknown[] = [];
-    const matches = matching(phrasesOf(query), values);
+    const matches = matchConditions(phrasesOf(query), values);
     const { rows } = await this.#query(
       `SELECT s.id FROM ${this.#schema}.texts_sessions AS s
       WHERE s.key IN (SELECT DISTINCT t.session FROM ${this.#schema}.texts AS t WHERE ${matches}) ORDER BY s.at DESC, s.id DESC`,
@@ -174,7 +175,7 @@ export class Texts implements TextTables {
   async hits(id: string, query: TextQuery, before: number | null, limit: number): Promise<TextFound[]> {
     const phrases = phrasesOf(query);
     const values: unknown[] = [id, before ?? null, limit];
-    const matches = matching(phrases, values);
+    const matches = matchConditions(phrases, values);
     const { rows } = await this.#query(
       `SELECT t.seq, t.message, t.text FROM ${this.#schema}.texts AS t
       WHERE t.session = (SELECT key FROM ${this.#schema}.texts_sessions WHERE id = $1) AND ($2::bigint IS NULL OR t.seq < $2) AND ${matches}
@@ -202,9 +203,9 @@ export class Texts implements TextTables {
   }
 }
 
-/** A standby, or one whose transactions only read: the layer above then has an index of its own. */
+/** A standby, or a read-only role: the layer above then uses its own index. */
 function mayNotIndex(name: string): HoldfastError {
-  const message = `The index of texts in ${name} cannot be brought up to date: the database is read-only. Nothing was touched.`;
+  const message = `Cannot update the full-text index in ${name}: the database is read-only. Nothing was touched.`;
   return new HoldfastError("STORE_FORBIDDEN", message, { database: name });
 }
 
@@ -223,8 +224,8 @@ function markOf(row: Row): TextMark {
   };
 }
 
-/** The key of a session that nobody has indexed further, locked; else null. */
-async function found(query: Query, schema: string, id: string, { seq, crc }: TextMark): Promise<string | null> {
+/** Locks the session and returns its key; null if another worker has indexed further. */
+async function lockMark(query: Query, schema: string, id: string, { seq, crc }: TextMark): Promise<string | null> {
   const { rows } = await query(
     `SELECT key FROM ${schema}.texts_sessions WHERE id = $1 AND seq = $2 AND crc = $3 FOR UPDATE`,
     [id, seq, crc],
@@ -232,7 +233,7 @@ async function found(query: Query, schema: string, id: string, { seq, crc }: Tex
   return rows[0] ? String(rows[0]["key"]) : null;
 }
 
-async function inserted(query: Query, schema: string, id: string): Promise<string | null> {
+async function insertMark(query: Query, schema: string, id: string): Promise<string | null> {
   const { rows } = await query(
     `INSERT INTO ${schema}.texts_sessions (id, seq, crc, head, at, blind) VALUES ($1, 0, '', 0, '', false)
     ON CONFLICT DO NOTHING RETURNING key`,
@@ -247,7 +248,7 @@ interface Message {
   hidden: boolean;
 }
 
-/** Changes of one session, in few statements however many they are. */
+/** The changes of one session, written in a few statements however many there are. */
 class Additions {
   readonly #query: Query;
   readonly #schema: string;
@@ -297,7 +298,7 @@ class Additions {
     const key = keyOf(change.id);
     const known = this.#messages.get(key);
     if (change.kind === "hiding") {
-      // Whatever order they come in (C31): the message may still be to come.
+      // In any order (C31): the message may come later.
       this.#messages.set(key, { seq: known?.seq ?? null, step: known?.step ?? null, hidden: change.hidden });
       return;
     }
@@ -357,7 +358,7 @@ interface Stretch {
   readonly words: readonly string[];
 }
 
-/** Those with a word in them: nothing else is ever found. */
+/** Only stretches that contain a word: nothing else can be found. */
 function stretches(seq: number, id: string, text: string): Stretch[] {
   const line = searchable(text);
   if (line === "") return [];
@@ -372,8 +373,8 @@ function stretches(seq: number, id: string, text: string): Stretch[] {
     .filter(({ words }) => words.length > 0);
 }
 
-/** Conditions on a row `t`. The index finds the words, whatever their order; where it matters, the text is looked at. */
-function matching(phrases: readonly (readonly string[])[], values: unknown[]): string {
+/** Conditions on a row `t`. The index finds the words in any order; for phrases, the text is compared too. */
+function matchConditions(phrases: readonly (readonly string[])[], values: unknown[]): string {
   const value = (given: unknown): string => `$${values.push(given)}`;
   const conditions = phrases.flatMap((phrase, number) => {
     const isLast = number === phrases.length - 1;
@@ -384,7 +385,7 @@ function matching(phrases: readonly (readonly string[])[], values: unknown[]): s
   const lexemes = phrases.flatMap((phrase, number) =>
     phrase.map((word, index) => {
       const mayBegin = number === phrases.length - 1 && index === phrase.length - 1;
-      // Letters and digits only: there is nothing to escape.
+      // Only letters and digits: nothing to escape.
       return `'${lexemeOf(word)}'${mayBegin ? ":*" : ""}`;
     }),
   );
@@ -395,7 +396,7 @@ function lexemeOf(word: string): string {
   return word.length <= LEXEME_CHARACTERS ? word : Array.from(word).slice(0, LEXEME_CHARACTERS).join("");
 }
 
-/** An id as it can be a key: text of the database can be neither everything that JSON can, nor long. */
+/** An id as a key: database text cannot hold everything that JSON can, and a key must be short. */
 function keyOf(id: string): string {
   const text = JSON.stringify(id);
   return text.length <= KEY_CHARACTERS ? text : createHash("sha256").update(text).digest("hex");

@@ -5,14 +5,16 @@ import { codeOf } from "./failure.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where `psql` looks for services: `PGSERVICEFILE` or `~/.pg_service.conf`, then `pg_service.conf` in `PGSYSCONFDIR`. */
+/**
+ * Where `psql` looks for services: `PGSERVICEFILE` or `~/.pg_service.conf`, then `pg_service.conf` in `PGSYSCONFDIR`.
+ */
 export function serviceFiles(env: Environment): readonly string[] {
   const own = env["PGSERVICEFILE"] ?? join(homedir(), ".pg_service.conf");
   const system = env["PGSYSCONFDIR"];
   return system === undefined ? [own] : [own, join(system, "pg_service.conf")];
 }
 
-/** The settings of a service, as `psql` finds them. Null: no file names it. */
+/** The settings of a service, as `psql` finds them. Null: no file has it. */
 export async function readService(name: string, env: Environment): Promise<Map<string, string> | null> {
   for (const path of serviceFiles(env)) {
     const found = parseService(await textOf(path), name);
@@ -38,7 +40,7 @@ export function parseService(text: string, service: string): Map<string, string>
   return settings;
 }
 
-/** Empty if there is none, or it cannot be read: whoever names a service that is not found hears where it was looked for. */
+/** Empty if the file does not exist or cannot be read: the error for an unknown service says where we looked. */
 async function textOf(path: string): Promise<string> {
   try {
     return (await stat(path)).isFile() ? await readFile(path, "utf8") : "";

@@ -36,30 +36,30 @@ import {
 } from "holdfast/kit";
 import pg from "pg";
 import { adoptSession } from "./adopt.ts";
-import { Batch } from "./batch.ts";
+import { Batcher } from "./batch.ts";
 import { Catalogue } from "./catalogue.ts";
 import type { Database } from "./database.ts";
-import { behindPooler, Direct, NotDirect } from "./direct.ts";
+import { Direct, PoolerDetected, poolerWarning } from "./direct.ts";
 import { Followers, followSession } from "./follow.ts";
 import { PostgresJournal } from "./journal.ts";
-import { type Lease, Leases, lockKey, shown } from "./leases.ts";
+import { displayName, type Lease, Leases, lockKey } from "./leases.ts";
 import { Lines } from "./lines.ts";
-import { standingOf } from "./lot.ts";
 import type { PostgresStoreOptions } from "./open.ts";
-import { newestOf, type Place, Places, segmentsOf } from "./places.ts";
 import { MONTHS_AHEAD, makePartitions } from "./schema.ts";
 import { Texts } from "./search.ts";
+import { newestSegment, type SessionRow, SessionRows, segmentsOf } from "./session-rows.ts";
+import { headStateOf } from "./write-batch.ts";
 
 const WEEK_MS = 7 * 24 * 3600 * 1000;
 const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 
 export interface StoreParts {
   readonly database: Database;
-  /** Ends the pool, if it is ours to end. */
+  /** Ends the pool, if it is ours. */
   readonly end: () => Promise<void>;
   readonly directUrl: string | null;
   readonly patienceMs: number;
-  /** The same when the store is opened: a server that is away is then more often a wrong address. */
+  /** The patience while opening the store, when a server that is away more often means a wrong address. */
   readonly firstPatienceMs: number;
   readonly options: PostgresStoreOptions;
   readonly warnings: readonly string[];
@@ -81,13 +81,13 @@ export class PostgresStore implements JournalStore {
   readonly #database: Database;
   readonly #leases: Leases;
   readonly #lines: Lines;
-  readonly #places: Places;
+  readonly #sessions: SessionRows;
   readonly #catalogue: Catalogue;
   readonly #clock: OrderClock;
-  readonly #batch: Batch;
+  readonly #batcher: Batcher;
   readonly #followers = new Followers();
   readonly #live = new Map<string, PostgresJournal>();
-  /** What takes a lease, or has taken one and is not done yet. */
+  /** Operations that are taking a lease, or have taken one and are not finished. */
   readonly #underWay = new Set<Promise<unknown>>();
   readonly #ending = new AbortController();
   #direct: Direct | null = null;
@@ -101,11 +101,11 @@ export class PostgresStore implements JournalStore {
     this.#database = database;
     this.#leases = new Leases(database, randomUUID(), options.leaseMs);
     this.#lines = new Lines(database);
-    this.#places = new Places(database);
+    this.#sessions = new SessionRows(database);
     this.#clock = OrderClock.of(options.clock);
     this.#catalogue = new Catalogue(database, this.#lines, options.summariser, this.#clock);
     this.texts = new Texts(database, () => this.list({ limit: 1 }));
-    this.#batch = new Batch(database);
+    this.#batcher = new Batcher(database);
   }
 
   static async open(parts: StoreParts): Promise<PostgresStore> {
@@ -117,11 +117,11 @@ export class PostgresStore implements JournalStore {
       connect: async () => {
         const client = new pg.Client({
           connectionString: directUrl,
-          application_name: shown(options.app ?? "holdfast"),
+          application_name: displayName(options.app ?? "holdfast"),
           connectionTimeoutMillis: answerMs,
           keepAlive: true,
         });
-        // Until it has somebody who listens.
+        // Until `Direct` adds its own listener.
         client.on("error", () => undefined);
         await client.connect();
         return client;
@@ -131,7 +131,7 @@ export class PostgresStore implements JournalStore {
       answerMs,
       onNews: (id) => store.#followers.wake(id),
       onState: (isConnected) => store.#leases.setWatched(isConnected),
-      tellOtherwise: async (channel, payload) => {
+      notifyThroughPool: async (channel, payload) => {
         await database.once("SELECT pg_notify($1, $2)", [channel, payload]);
       },
     });
@@ -140,12 +140,12 @@ export class PostgresStore implements JournalStore {
         await direct.open();
         return true;
       } catch (error) {
-        if (error instanceof NotDirect) return false;
+        if (error instanceof PoolerDetected) return false;
         throw error;
       }
     };
     if (await database.retry("connect to the database", isDirect, parts.firstPatienceMs)) store.#direct = direct;
-    else store.warnings = [...store.warnings, behindPooler(store.url)];
+    else store.warnings = [...store.warnings, poolerWarning(store.url)];
     return store;
   }
 
@@ -154,23 +154,23 @@ export class PostgresStore implements JournalStore {
     assertId(id);
     const { app = this.#app } = options;
     const ledger = this.#ledger();
-    // Read and copied inside the call: what the caller changes later changes nothing stored.
+    // Read and copied inside the call: later changes by the caller have no effect.
     ledger.prepareSegment([{ kind: "segment" }, ...records]);
     const copied = structuredClone(records);
-    return this.#claimed(
+    return this.#withClaim(
       id,
       async () => {
-        const { place, newest } = await this.#places.look(id);
+        const { place, newest } = await this.#sessions.look(id);
         this.#clock.follow(newest);
         const prepared = ledger.prepareSegment([segmentRecord({ session: id, segment: 1, epoch: 1 }), ...copied]);
         const lines = Buffer.from(prepared.bytes.subarray(0, -1));
         ledger.commit(prepared);
-        const first = { app, count: prepared.last, lines, standing: standingOf(ledger) };
-        const lease = await this.#places.create(place, id, this.#leases, first);
+        const first = { app, count: prepared.last, lines, headState: headStateOf(ledger) };
+        const lease = await this.#sessions.create(place, id, this.#leases, first);
         if (!lease) throw sessionExists(id);
         ledger.setDurable(ledger.head);
         const state = { unclean: false, created: true, startSegment: false };
-        // If the store is being closed, that closes it too.
+        // If the store is closing, it closes this journal too.
         return this.#journal(id, lease, ledger, { number: 1, epoch: 1, first: 1 }, options, state);
       },
       () => sessionExists(id),
@@ -180,11 +180,12 @@ export class PostgresStore implements JournalStore {
   async open(id: string, options: WriterOptions = {}): Promise<Opened> {
     this.#assertOpen();
     assertId(id);
-    return this.#claimed(id, async () => {
+    return this.#withClaim(id, async () => {
       const lease = await this.#leases.take(id, options.app ?? this.#app);
-      return this.#unlessClosed(id, lease, async () => {
-        const found = await this.#found(id);
-        // What an earlier worker wrote with `process` may not be on the disk yet, and is to be durable when it is shown. Nobody writes any more.
+      return this.#withLease(id, lease, async () => {
+        const found = await this.#findOrThrow(id);
+        // What an earlier worker wrote with `process` may not be on disk yet, but must be durable before it is shown.
+        // Nobody is writing any more.
         const epoch = this.#readEpoch({ ...found, head: lease.head });
         const [account] = await Promise.all([epoch, this.#leases.sync(), this.#catalogue.comeFirst()]);
         const ledger = this.#ledger();
@@ -193,7 +194,7 @@ export class PostgresStore implements JournalStore {
         ledger.setDurable(account.next - 1);
         const recovery = account.recovery();
         const state = { unclean: recovery.unclean, created: false, startSegment: account.format !== FORMAT };
-        const journal = this.#journal(id, lease, ledger, newestOf(found), options, state);
+        const journal = this.#journal(id, lease, ledger, newestSegment(found), options, state);
         return { id, records: account.records, recovery, journal };
       });
     });
@@ -222,7 +223,7 @@ export class PostgresStore implements JournalStore {
     const ends = this.#ending.signal;
     const signal = options.signal ? AbortSignal.any([options.signal, ends]) : ends;
     const source = {
-      places: this.#places,
+      sessions: this.#sessions,
       lines: this.#lines,
       followers: this.#followers,
       acknowledged: (of: string) => this.#live.get(of)?.head ?? Number.POSITIVE_INFINITY,
@@ -233,7 +234,7 @@ export class PostgresStore implements JournalStore {
   async has(id: string): Promise<boolean> {
     this.#assertOpen();
     assertId(id);
-    return (await this.#places.find(id)) !== null;
+    return (await this.#sessions.find(id)) !== null;
   }
 
   async holder(id: string): Promise<Holder | null> {
@@ -250,13 +251,13 @@ export class PostgresStore implements JournalStore {
   async delete(id: string): Promise<void> {
     this.#assertOpen();
     assertId(id);
-    await this.#claimed(id, async () => {
+    await this.#withClaim(id, async () => {
       const lease = await this.#leases.take(id, this.#app);
-      await this.#unlessClosed(id, lease, async () => {
-        if (!(await this.#places.trash(lease))) throw sessionNotFound(id);
+      await this.#withLease(id, lease, async () => {
+        if (!(await this.#sessions.trash(lease))) throw sessionNotFound(id);
       });
       this.#leases.unclaim(id);
-      this.#tell(id, lease.head);
+      this.#announce(id, lease.head);
     });
   }
 
@@ -280,7 +281,7 @@ export class PostgresStore implements JournalStore {
 
   async pack(): Promise<never> {
     this.#assertOpen();
-    throw notSupported("pack", this.url, "PostgreSQL compresses long lines by itself.");
+    throw notSupported("pack", this.url, "PostgreSQL compresses long lines itself.");
   }
 
   async adopt(id: string, lines: AsyncIterable<readonly VerbatimLine[]>): Promise<void> {
@@ -289,14 +290,14 @@ export class PostgresStore implements JournalStore {
     await adoptSession(this.#database, id, this.#ledger(), lines);
   }
 
-  /** Also makes the partitions of the months to come, if this role may. */
+  /** Also creates the partitions for the coming months, if this role may. */
   async gc({
     graceMs = WEEK_MS,
   }: {
     readonly graceMs?: number;
   } = {}): Promise<{ readonly removed: readonly string[] }> {
     this.#assertOpen();
-    const removed = await this.#places.emptyTrash(graceMs);
+    const removed = await this.#sessions.emptyTrash(graceMs);
     await makePartitions(this.#database, {
       nowMs: this.#now(),
       monthsAhead: this.#parts.options.monthsAhead ?? MONTHS_AHEAD,
@@ -314,7 +315,7 @@ export class PostgresStore implements JournalStore {
   }
 
   async #close(): Promise<void> {
-    // It gives back what it has taken, or is a journal to be closed.
+    // Each of them returns its lease, or becomes a journal to close.
     await Promise.allSettled(this.#underWay);
     const results = await Promise.allSettled([...this.#live.values()].map((journal) => journal.close()));
     this.#ending.abort();
@@ -344,7 +345,7 @@ export class PostgresStore implements JournalStore {
       lease,
       leases: this.#leases,
       ledger,
-      batch: this.#batch,
+      batcher: this.#batcher,
       lines: this.#lines,
       catalogue: this.#catalogue,
       database: this.#database,
@@ -355,12 +356,12 @@ export class PostgresStore implements JournalStore {
       startSegment: found.startSegment,
       patienceMs: this.#parts.patienceMs,
       follow: (followOptions) => this.follow(id, followOptions),
-      onAcknowledged: (head) => this.#tell(id, head),
+      onAcknowledged: (head) => this.#announce(id, head),
       release: async (isAway) => {
         this.#live.delete(id);
         this.#catalogue.forget(lease.place);
         await this.#leases.release(id, lease, isAway);
-        // Whoever follows may see all of it now.
+        // Followers may see all of it now.
         this.#followers.wake(id);
       },
     });
@@ -369,13 +370,13 @@ export class PostgresStore implements JournalStore {
     return journal;
   }
 
-  /** While it is this worker's business; a journal that comes of it goes on to be. */
-  async #claimed<T>(
+  /** Reserves the id for this worker during `work`. A journal that results keeps it reserved. */
+  async #withClaim<T>(
     id: string,
     work: () => Promise<T>,
     busy: () => HoldfastError | Promise<HoldfastError> = () => this.#leases.busy(id),
   ): Promise<T> {
-    const claimed = async (): Promise<T> => {
+    const run = async (): Promise<T> => {
       if (!(await this.#leases.claim(id))) throw await busy();
       try {
         return await work();
@@ -384,13 +385,13 @@ export class PostgresStore implements JournalStore {
         throw error;
       }
     };
-    const underWay = claimed();
+    const underWay = run();
     this.#underWay.add(underWay);
     return underWay.finally(() => this.#underWay.delete(underWay));
   }
 
-  /** The store may have been closed while the lease was being taken. What is taken for nothing is given back. */
-  async #unlessClosed<T>(id: string, lease: Lease, work: () => T | Promise<T>): Promise<T> {
+  /** Releases the lease if `work` fails, or if the store was closed in the meantime. */
+  async #withLease<T>(id: string, lease: Lease, work: () => T | Promise<T>): Promise<T> {
     try {
       this.#assertOpen();
       return await work();
@@ -400,7 +401,7 @@ export class PostgresStore implements JournalStore {
     }
   }
 
-  #tell(id: string, head: number): void {
+  #announce(id: string, head: number): void {
     this.#followers.wake(id);
     this.#direct?.tell(id, head);
   }
@@ -411,22 +412,22 @@ export class PostgresStore implements JournalStore {
     return beingWritten ? { ...recovery, unclean: false } : recovery;
   }
 
-  async #find(id: string): Promise<Place> {
+  async #find(id: string): Promise<SessionRow> {
     this.#assertOpen();
     assertId(id);
-    return this.#found(id);
+    return this.#findOrThrow(id);
   }
 
-  async #found(id: string): Promise<Place> {
-    const found = await this.#places.find(id);
+  async #findOrThrow(id: string): Promise<SessionRow> {
+    const found = await this.#sessions.find(id);
     if (!found) throw sessionNotFound(id);
     return found;
   }
 
   /** The current epoch, and nothing older (P7). */
-  async #readEpoch(found: Place): Promise<Account> {
+  async #readEpoch(found: SessionRow): Promise<Account> {
     const { place, head } = found;
-    const { epoch } = newestOf(found);
+    const { epoch } = newestSegment(found);
     const current = segmentsOf(found).filter(({ number }) => number >= epoch);
     const account = new Account(current, { keep: true });
     await this.#lines.each(place, current[0]!.first, head, (line) => account.take(line));

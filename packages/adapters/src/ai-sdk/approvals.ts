@@ -1,11 +1,11 @@
 import { createHash, createHmac } from "node:crypto";
 import { asSchema, generateId, type ModelMessage, type ToolSet } from "ai";
 import { type CallPart, type Decision, inputOf, ownTool } from "./content.ts";
-import { copied } from "./copied.ts";
+import { mutableCopy } from "./mutable-copy.ts";
 
 type Status = { readonly type: string; readonly reason?: string | undefined };
 
-/** What an approval may depend on; `prepareStep` can change the contexts. */
+/** What an approval can depend on; `prepareStep` can change the contexts. */
 export interface Scope {
   readonly tools: ToolSet | undefined;
   readonly toolsContext: unknown;
@@ -24,8 +24,10 @@ interface Configuration {
 type Ask = (input: unknown, options: Record<string, unknown>) => unknown;
 
 /**
- * The approvals of one run. The SDK decides only after it has handed out the response (`generateText`), or meanwhile (`streamText`); by then a tool of the same response may run. But a call that waits must be recorded as one that
- * waits, in the unit that records it (R7): else a crash in between makes it look free to run. So it is decided here, once, and the SDK is given the same answer and the same id when it asks.
+ * The approvals of one run. The SDK decides only after it has returned the response (`generateText`), or while it
+ * streams (`streamText`); by then another tool of the same response may be running. But the unit that records a call
+ * must also record that it is waiting (R7), or a crash in between makes it look free to run. So we decide here, once,
+ * and give the SDK the same decision and the same id when it asks.
  */
 export class Approvals {
   readonly #configuration: Configuration;
@@ -37,12 +39,12 @@ export class Approvals {
     this.#configuration = configuration;
   }
 
-  /** Nothing of these settings asks anybody: the SDK is left as it is. */
+  /** These settings never ask: leave the SDK as it is. */
   static isNeeded(tools: ToolSet | undefined, toolApproval: unknown): boolean {
     return toolApproval != null || Object.values(tools ?? {}).some((tool) => tool.needsApproval != null);
   }
 
-  /** Another response: ids of calls may come again (R9). */
+  /** A new response: call ids may repeat (R9). */
   begin(): void {
     this.#decided.clear();
     this.#ids.clear();
@@ -53,7 +55,7 @@ export class Approvals {
   readonly resolve = async (options: Scope & { readonly toolCall: CallPart }): Promise<Status> => {
     const { toolCall } = options;
     const status = await this.#status(toolCall, options);
-    // It makes an id at once for each call that is not "not-applicable", and only then.
+    // The SDK makes an id at once for each call that is not "not-applicable", and only then.
     if (status.type !== "not-applicable") this.#nextId = this.#idOf(toolCall.toolCallId);
     return status;
   };
@@ -65,7 +67,7 @@ export class Approvals {
     return id;
   };
 
-  /** Of each call of a response that needs one. Throws what the application's own function throws. */
+  /** Decides every call of a response that needs an approval. Throws what the application's own function throws. */
   async decisions(calls: readonly CallPart[], scope: Scope): Promise<Map<string, Decision>> {
     const found = new Map<string, Decision>();
     for (const call of calls) {
@@ -88,9 +90,12 @@ export class Approvals {
     return status;
   }
 
-  /** As the SDK's `resolveToolApproval` does: the settings first, then the tool itself. What a rule does to the input it is given changes nothing (R19). */
+  /**
+   * As the SDK's `resolveToolApproval` does: first the settings, then the tool. A rule gets a copy of the input, so it
+   * cannot change it (R19).
+   */
   async #ask(given: CallPart, scope: Scope): Promise<Status> {
-    const toolCall = { ...given, input: copied(given.input) };
+    const toolCall = { ...given, input: mutableCopy(given.input) };
     const { toolApproval, tools } = this.#configuration;
     const { toolsContext, runtimeContext, messages } = scope;
     if (typeof toolApproval === "function") {
@@ -129,7 +134,7 @@ function normal(status: unknown): Status {
   return typeof status === "string" ? { type: status } : (status as Status);
 }
 
-/** What a tool gets as its context, as the SDK finds it. Throws if it does not fit. */
+/** The context of a tool, as the SDK finds it. Throws if it does not fit. */
 export async function contextOf(
   tool: ToolSet[string] | undefined,
   name: string,
@@ -145,9 +150,12 @@ export async function contextOf(
   return result ? result.value : value;
 }
 
-/** The SDK checks it when the approved call comes back (its `experimental_toolApprovalSecret`), and does not export how it is made. */
+/**
+ * The SDK checks this signature when the approved call comes back (`experimental_toolApprovalSecret`), but does not
+ * export how to make it.
+ */
 function signed(secret: string | Uint8Array, approvalId: string, { toolCallId, toolName, input }: CallPart): string {
-  // As it is recorded: that is what comes back.
+  // As recorded, because that is what comes back.
   const digest = createHash("sha256")
     .update(canonical(inputOf(input)))
     .digest("base64url");

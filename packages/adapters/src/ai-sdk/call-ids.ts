@@ -7,13 +7,14 @@ type StreamPart =
 type Content = Awaited<ReturnType<WrapGenerate>>["content"][number];
 
 /**
- * Some servers give several calls of one response the same id, or an empty one. Everything from here on tells calls apart by their ids: whether one may run, whose result it is. So each call of a response gets an id of its own
- * before anybody sees it; an id that is good stays as it is.
+ * Some servers give several calls of one response the same id, or an empty one. Everything after this identifies calls
+ * by their id: whether a call may run, and which result belongs to it. So each call gets a unique id before anything
+ * else sees it. A good id stays as it is.
  */
 export class CallIds {
-  /** Those that a call of this response has. */
+  /** Ids of this response's calls. */
   readonly #made = new Set<string>();
-  /** By the id that the server used last: the one that its call has here, and whether the call itself has come. */
+  /** By the server's id, for its latest use: the id the call has here, and whether the call itself has arrived. */
   readonly #now = new Map<string, { readonly id: string; isWhole: boolean }>();
 
   of<P extends StreamPart | Content>(part: P): P {

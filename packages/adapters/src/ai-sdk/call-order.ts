@@ -6,8 +6,9 @@ const LAST = Number.MAX_SAFE_INTEGER;
 type ToolPart = Extract<Prompt[number], { role: "tool" }>["content"][number];
 
 /**
- * The results of each message in the order of its calls, as the SDK has them in every case but one: those of approved calls it puts behind the others. But the session shows them in call order from then on, and what the model
- * has seen must not change (R1).
+ * Puts the results of each message in the order of its calls. The SDK does so too, except for approved calls, whose
+ * results it puts last. The session shows them in call order from then on, and what the model has seen must not change
+ * (R1).
  */
 export function inCallOrder(prompt: Prompt): Prompt {
   let order: ReadonlyMap<string, number> = new Map();

@@ -1,13 +1,15 @@
 import type { AssistantContent, ContentPart, ModelMessage, ToolContent, ToolResultPart, ToolSet } from "ai";
-import { copied } from "./copied.ts";
+import { mutableCopy } from "./mutable-copy.ts";
 
-/** A part of a response, as the SDK hands it to `onLanguageModelCallEnd`. */
+/** A part of a response, as the SDK passes it to `onLanguageModelCallEnd`. */
 export type Part = ContentPart<ToolSet>;
 export type CallPart = Extract<Part, { type: "tool-call" }>;
 export type Output = ToolResultPart["output"];
 type Tool = ToolSet[string];
 
-/** What was decided of a call before it was recorded; its request and response as the SDK will make them. */
+/**
+ * The approval decision for a call, made before the call is recorded; request and response as the SDK will make them.
+ */
 export interface Decision {
   readonly approvalId: string;
   readonly status: "user-approval" | "approved" | "denied";
@@ -15,22 +17,26 @@ export interface Decision {
   readonly signature: string | undefined;
 }
 
-/** As it is now: others work with the same parts while it is decided what is recorded of them (R19). What the SDK keeps under a symbol comes along. */
+/**
+ * A copy: others use the same parts while we decide what to record (R19). Properties that the SDK stores under a symbol
+ * are copied too.
+ */
 export function snapshot<P extends Part>(part: P): P {
   const copy: Record<string, unknown> = { ...part };
   for (const symbol of Object.getOwnPropertySymbols(part))
     Object.defineProperty(copy, symbol, Object.getOwnPropertyDescriptor(part, symbol)!);
   for (const name of ["input", "output", "providerMetadata"] as const)
-    if (name in copy) copy[name] = copied(copy[name]);
-  // Its bytes may be the application's, too.
+    if (name in copy) copy[name] = mutableCopy(copy[name]);
+  // The bytes may belong to the application, too.
   if (part.type === "file" || part.type === "reasoning-file")
     copy["file"] = { base64: part.file.base64, mediaType: part.file.mediaType };
   return copy as P;
 }
 
 /**
- * The messages of one response, as the SDK itself makes them (its `toResponseMessages`, which it does not export): the assistant's, and a tool message for what is answered without running anything.
- * `isStream`: `streamText` puts the request for an approval behind its call, `generateText` behind everything.
+ * The messages of one response, as the SDK makes them (in `toResponseMessages`, which it does not export): the
+ * assistant's message, and a tool message for calls answered without running anything. `isStream`: `streamText` puts an
+ * approval request after its call, `generateText` after everything.
  */
 export async function responseMessages(
   parts: readonly Part[],
@@ -90,7 +96,7 @@ async function assistantPart(part: Part, tools: ToolSet | undefined): Promise<As
       return { type: "tool-result", toolCallId, toolName, output, ...options };
     }
     case "tool-approval-request": {
-      // The provider's own: MCP tools that run on its side.
+      // MCP tools that run on the provider's side.
       const { approvalId, toolCall, isAutomatic } = part;
       const automatic = isAutomatic === undefined ? {} : { isAutomatic };
       return { type: "tool-approval-request", approvalId, toolCallId: toolCall.toolCallId, ...automatic };
@@ -114,7 +120,10 @@ function requestPart(call: CallPart, { approvalId, status, reason, signature }: 
   } as AssistantPart;
 }
 
-/** What the model's input was before its schema changed it. The SDK keeps it under a symbol of its own, and needs it to check an approved call again. */
+/**
+ * The model's input before the schema changed it. The SDK stores it under its own symbol, and needs it to check an
+ * approved call again.
+ */
 function schemaInput(call: CallPart): { readonly value: unknown } | null {
   const symbol = Object.getOwnPropertySymbols(call).find(({ description }) =>
     description?.includes("input-schema-input"),
@@ -122,7 +131,7 @@ function schemaInput(call: CallPart): { readonly value: unknown } | null {
   return symbol ? { value: (call as unknown as Record<symbol, unknown>)[symbol] } : null;
 }
 
-/** Calls that nobody runs are answered in the unit that records them: after a crash they must not look as if they could be run. */
+/** Calls that nobody runs are answered in the unit that records them: after a crash they must not look runnable. */
 function answersTo(call: CallPart, decision: Decision | undefined): ToolContent {
   const { toolCallId, toolName, providerExecuted } = call;
   if (call.invalid) {
@@ -144,7 +153,7 @@ function answersTo(call: CallPart, decision: Decision | undefined): ToolContent 
   return [response, { type: "tool-result", toolCallId, toolName, output: { type: "execution-denied", ...why } }];
 }
 
-/** What the model is shown of a tool's value (the SDK's `createToolModelOutput`). */
+/** What the model sees of a tool's value (the SDK's `createToolModelOutput`). */
 export async function modelOutput(
   tool: Tool | undefined,
   toolCallId: string,
@@ -162,31 +171,34 @@ export function errorOutput(error: unknown): Output {
   return { type: "error-text", value: messageOf(error) };
 }
 
-/** A name may come from the model: what objects inherit is not a tool. */
+/** The name may come from the model: ignore properties that objects inherit. */
 export function ownTool(tools: ToolSet | undefined, name: string): Tool | undefined {
   return tools && Object.hasOwn(tools, name) ? tools[name] : undefined;
 }
 
-/** As the SDK words errors for the model; of what it has no words for (a symbol, a function), what the language says. */
+/** The SDK's wording of errors for the model. For values it cannot word (a symbol, a function), the language's own. */
 export function messageOf(error: unknown): string {
   if (error === null || error === undefined) return "unknown error";
   if (typeof error === "string") return error;
   return error instanceof Error ? error.toString() : (JSON.stringify(error) ?? String(error));
 }
 
-/** A schema may make dates, sets or instances of the input. The provider's package sends them as JSON; so they are recorded as JSON. */
+/**
+ * A schema may turn the input into dates, sets or class instances. Providers' packages send them as JSON, so they are
+ * recorded as JSON.
+ */
 export function inputOf(input: unknown): unknown {
   return input === undefined ? input : jsonOf(input);
 }
 
-/** The same for what a tool shows. Bytes and URLs in content are the dialect's to keep. */
+/** The same for a tool's output. The dialect handles bytes and URLs in content. */
 export function plainOutput(output: Output): Output {
   return output?.type === "json" || output?.type === "error-json"
     ? ({ ...output, value: jsonOf(output.value) } as Output)
     : output;
 }
 
-/** A tool's value as it is when the tool returns. What JSON has no words for, and bytes, the session puts into words of its own. */
+/** A tool's value at the moment it returns. The session words values that JSON cannot represent, and bytes. */
 export function returnedValue(value: unknown): unknown {
   if (typeof value !== "object" || value === null || ArrayBuffer.isView(value) || value instanceof ArrayBuffer)
     return value;

@@ -2,7 +2,7 @@ import { gateway, type LanguageModel, type LanguageModelMiddleware, wrapLanguage
 import { type Delta, wellFormed } from "holdfast";
 import { CallIds } from "./call-ids.ts";
 import { inCallOrder } from "./call-order.ts";
-import { privately } from "./openai.ts";
+import { withoutStorage } from "./openai.ts";
 import type { ModelParams, RunState } from "./run.ts";
 
 type WrapStream = NonNullable<LanguageModelMiddleware["wrapStream"]>;
@@ -10,7 +10,7 @@ type StreamResult = Awaited<ReturnType<WrapStream>>;
 type StreamPart = StreamResult["stream"] extends ReadableStream<infer P> ? P : never;
 type Model = Exclude<LanguageModel, string>;
 
-/** Prompts that were changed before they were sent, as they were: what is recorded is the original. */
+/** The originals of prompts that were changed before sending: the original is recorded. */
 const originals = new WeakMap<ModelParams["prompt"], ModelParams["prompt"]>();
 
 function asGiven<P extends ModelParams>(params: P): P {
@@ -18,19 +18,19 @@ function asGiven<P extends ModelParams>(params: P): P {
   return prompt ? { ...params, prompt } : params;
 }
 
-/** The model, with a draft opened before each request, and the deltas of each answer pushed to it. */
-export function recordedModel(given: LanguageModel, run: RunState): Model {
+/** The model, with a draft opened before each request, and each delta of the answer pushed to it. */
+export function recordModel(given: LanguageModel, run: RunState): Model {
   return wrapLanguageModel({
     model: typeof given === "string" ? byName(given) : given,
     middleware: {
       specificationVersion: "v4",
       transformParams: async ({ params, model }) => {
-        const abortSignal = joined(run.stopped, run.live().signal, params.abortSignal);
+        const abortSignal = joinSignals(run.stopped, run.live().signal, params.abortSignal);
         const given = inCallOrder(params.prompt);
-        // Half a character, which a tool leaves that cuts its output, is refused by every provider.
+        // Every provider rejects half a character, which a tool that truncates its output can leave.
         const prompt = wellFormed(given);
         if (prompt !== given) originals.set(prompt, given);
-        return privately({ ...params, prompt, abortSignal }, model);
+        return withoutStorage({ ...params, prompt, abortSignal }, model);
       },
       wrapGenerate: async ({ doGenerate, params, model }) => {
         const asked = await run.ask("generate", asGiven(params), model);
@@ -52,7 +52,7 @@ export function recordedModel(given: LanguageModel, run: RunState): Model {
           const watched = new TransformStream<StreamPart, StreamPart>({
             transform(given, controller) {
               const part = ids.of(given);
-              if (part.type === "error") asked.error ??= part.error ?? new Error("The model failed without a word.");
+              if (part.type === "error") asked.error ??= part.error ?? new Error("The model failed without a message.");
               const delta = deltas.of(part);
               if (delta) asked.draft.push(delta);
               controller.enqueue(part);
@@ -68,19 +68,19 @@ export function recordedModel(given: LanguageModel, run: RunState): Model {
   });
 }
 
-/** A name is looked up as the SDK does it. */
+/** Resolve a model name as the SDK does. */
 function byName(name: string): Model {
   const provider = (globalThis as { AI_SDK_DEFAULT_PROVIDER?: { languageModel(id: string): Model } })
     .AI_SDK_DEFAULT_PROVIDER;
   return (provider ?? gateway).languageModel(name);
 }
 
-/** Fires when one of them does. */
-export function joined(own: AbortSignal, ...others: (AbortSignal | null | undefined)[]): AbortSignal {
+/** Fires when any of them does. */
+export function joinSignals(own: AbortSignal, ...others: (AbortSignal | null | undefined)[]): AbortSignal {
   return AbortSignal.any([own, ...others.filter((signal) => signal != null)]);
 }
 
-/** Which part of the message each delta belongs to: parallel tool inputs interleave. */
+/** The message part that each delta belongs to: parallel tool inputs interleave. */
 class Deltas {
   readonly #parts = new Map<string, number>();
   #count = 0;
@@ -95,7 +95,7 @@ class Deltas {
         return { part: this.#part(`input ${part.id}`), call: { id: part.id, name: part.toolName } };
       case "tool-input-delta":
         return part.delta === "" ? null : { part: this.#part(`input ${part.id}`), input: part.delta };
-      // Ids of texts may be used again within one answer.
+      // Text ids can repeat within one answer.
       case "text-end":
         this.#parts.delete(`text ${part.id}`);
         return null;

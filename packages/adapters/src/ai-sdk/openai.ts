@@ -1,6 +1,9 @@
 import type { ModelParams } from "./run.ts";
 
-/** Where the options of a Responses API stand, as its package goes by the provider's name, which the application may choose; null for all others. */
+/**
+ * The key of the options of a Responses API, which the package derives from the provider's name (the application may
+ * choose it). Null for other providers.
+ */
 function optionsOf({ provider, modelId }: Model): "openai" | "azure" | null {
   if (provider === "gateway") return modelId.startsWith("openai/") ? "openai" : null;
   if (!provider.endsWith(".responses")) return null;
@@ -10,10 +13,12 @@ function optionsOf({ provider, modelId }: Model): "openai" | "azure" | null {
 type Model = { readonly provider: string; readonly modelId: string };
 
 /**
- * Of what OpenAI keeps on its side, a conversation holds but ids, which expire and cannot be forked or repaired (R4). So it is asked to keep nothing: the package then asks for reasoning in encrypted form, and the journal holds it.
- * Where the application says otherwise, or builds on what is kept there, it is left alone; and so it is where tools on OpenAI's side ask for approval: the package answers such a request by its id alone.
+ * For data that OpenAI stores on its side, a conversation has only ids, which expire and cannot be forked or repaired
+ * (R4). So ask it to store nothing: the package then requests encrypted reasoning, and the journal keeps that. Do not
+ * change this if the application sets it, or builds on stored data, or if tools on OpenAI's side ask for approval: the
+ * package answers such a request by its id alone.
  */
-export function privately(params: ModelParams, model: Model): ModelParams {
+export function withoutStorage(params: ModelParams, model: Model): ModelParams {
   const name = optionsOf(model);
   if (name === null) return params;
   const own = params.providerOptions?.[name] ?? params.providerOptions?.["openai"] ?? {};

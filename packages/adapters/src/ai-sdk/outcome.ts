@@ -1,6 +1,6 @@
 import type { ModelMessage } from "ai";
 import { isHoldfastError, type OpenCall, type Turn } from "holdfast";
-import { copied } from "./copied.ts";
+import { mutableCopy } from "./mutable-copy.ts";
 import type { RunState } from "./run.ts";
 import type { Runs } from "./runs.ts";
 import type { Run, RunOutcome, WaitingCall } from "./surface.ts";
@@ -16,7 +16,7 @@ interface Ended {
   readonly thrown?: { readonly error: unknown } | null;
 }
 
-/** What a run came to. Rejects with what the store failed with, or with what Holdfast refused. */
+/** How a run ended. Rejects with the store's error, or with what Holdfast refused. */
 export async function outcomeOf(run: Run, turn: Turn<ModelMessage> | null, runs: Runs): Promise<RunOutcome> {
   const stateOf = runs.claim(run, turn);
   const { step, thrown } = await endedOrFailed(run, stateOf, runs);
@@ -38,7 +38,7 @@ export async function outcomeOf(run: Run, turn: Turn<ModelMessage> | null, runs:
   return approvals.length + calls.length > 0 ? { kind: "waiting", approvals, calls } : { kind: "completed" };
 }
 
-/** Ends the turn as the run ended. */
+/** Ends the turn the way the run ended. */
 export async function finishAs(outcome: RunOutcome, turn: Turn<ModelMessage>): Promise<void> {
   switch (outcome.kind) {
     case "completed":
@@ -49,14 +49,14 @@ export async function finishAs(outcome: RunOutcome, turn: Turn<ModelMessage>): P
       return turn.fail(outcome.error);
     case "waiting": {
       const { approvals } = outcome;
-      // What the application runs itself is not named: those calls wait for no approval, and it records their starts.
+      // Calls that the application runs itself are not listed: they need no approval, and it records their starts.
       const calls = approvals.map(({ toolCallId }) => toolCallId);
       return turn.suspend(calls.length > 0 ? { reason: "approval", calls } : { reason: "result" });
     }
   }
 }
 
-/** A run that has failed is not waited for: a tool that never ends would keep the SDK, and nobody would hear of the failure. */
+/** Does not wait for a failed run: a tool that never ends would block the SDK and hide the failure. */
 async function endedOrFailed(run: Run, stateOf: () => RunState | null, runs: Runs): Promise<Ended> {
   const { promise: failed, resolve } = Promise.withResolvers<Ended>();
   const unwatch = runs.watch(() => {
@@ -69,7 +69,10 @@ async function endedOrFailed(run: Run, stateOf: () => RunState | null, runs: Run
   }
 }
 
-/** A reader's cancel tells nobody anything: so the stream is read here. Most errors are parts of it, and are thrown by nobody. */
+/**
+ * Reads the stream here, because a reader's cancel is not reported to anyone. Most errors are parts of the stream and
+ * are never thrown.
+ */
 async function ended(run: Run): Promise<Ended> {
   let thrown: Ended["thrown"] = null;
   try {
@@ -101,14 +104,14 @@ function isTimeout(reason: unknown): boolean {
   return reason instanceof Error && reason.name === "TimeoutError";
 }
 
-/** The calls of an answer that was cut off are run by nobody. */
+/** Nobody runs the calls of an answer that was cut off. */
 function isWhole(step: unknown): boolean {
   const { finishReason } = (step ?? {}) as { readonly finishReason?: unknown };
   return finishReason === "stop" || finishReason === "tool-calls";
 }
 
 function waitingCall({ id, name, input }: OpenCall): WaitingCall {
-  return { toolCallId: id, toolName: name, input: copied(input) };
+  return { toolCallId: id, toolName: name, input: mutableCopy(input) };
 }
 
 function requestsIn(step: unknown): Extract<RunOutcome, { kind: "waiting" }>["approvals"] {

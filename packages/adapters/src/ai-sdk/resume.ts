@@ -3,7 +3,8 @@ import type { Interruption, OpenCall, Session, Turn } from "holdfast";
 import type { ApprovalAnswer, ResumeSettings } from "./surface.ts";
 
 /**
- * Goes on with the interrupted turn, up to where its open calls can be run. Null if there is nothing to ask the model now: it had answered, which ends the turn, or calls wait for a person, which leaves it as it is.
+ * Resumes the interrupted turn, up to the point where its open calls can run. Null if there is nothing to ask the model
+ * now: it had answered, which ends the turn; or calls wait for a person, which leaves it suspended.
  */
 export async function resumeTurn(
   session: Session<ModelMessage>,
@@ -17,17 +18,20 @@ export async function resumeTurn(
   const requests = interruption ? openRequests(session, interruption) : new Map<string, boolean>();
   if (approvals === undefined && calls === undefined && requests.size > 0) return null;
   const answers = approvals === undefined ? null : answersTo(requests, approvals);
-  const turn = await session.resumeTurn({ calls: calls ?? kept, ...(draft ? { draft } : {}) });
+  const turn = await session.resumeTurn({ calls: calls ?? keepOrClose, ...(draft ? { draft } : {}) });
   if (answers) await turn.append(answers);
   return turn;
 }
 
-/** What waits for a person goes on waiting; what was never started, or may be run twice, is run; of the rest the model is told how far it came. */
-function kept({ state, replay }: OpenCall): "keep" | "close" {
+/**
+ * Calls that wait for a person stay open. Calls that never started, or are safe to repeat, run. For the others, the
+ * model is told how far each got.
+ */
+function keepOrClose({ state, replay }: OpenCall): "keep" | "close" {
   return state === "awaiting" || state === "never-started" || replay === "safe" ? "keep" : "close";
 }
 
-/** The requests for approval of this turn that nobody has answered, by their ids; whether the provider is to run the call. */
+/** This turn's unanswered approval requests, by id, and whether the provider runs the call. */
 function openRequests(
   { entries }: Session<ModelMessage>,
   { turn, calls }: Interruption<ModelMessage>,
@@ -49,14 +53,14 @@ function openRequests(
   return found;
 }
 
-/** Throws if a request is left without an answer: the model cannot be asked with a call that has neither result nor denial. */
+/** Throws if a request stays unanswered: the model cannot be asked while a call has neither a result nor a denial. */
 function answersTo(requests: ReadonlyMap<string, boolean>, approvals: readonly ApprovalAnswer[]): ModelMessage {
   const answered = new Set(approvals.map(({ approvalId }) => approvalId));
-  if (answered.size < approvals.length) throw refused("one request is answered twice");
+  if (answered.size < approvals.length) throw refusal("one request has two answers");
   const unknown = approvals.find(({ approvalId }) => !requests.has(approvalId));
-  if (unknown) throw refused(`nothing waits for the answer to ${JSON.stringify(unknown.approvalId)}`);
+  if (unknown) throw refusal(`there is no open request ${JSON.stringify(unknown.approvalId)}`);
   const missing = [...requests.keys()].find((approvalId) => !answered.has(approvalId));
-  if (missing !== undefined) throw refused(`the answer to ${JSON.stringify(missing)} is missing`);
+  if (missing !== undefined) throw refusal(`the answer to ${JSON.stringify(missing)} is missing`);
   return {
     role: "tool",
     content: approvals.map(({ approvalId, approved, reason }) => ({
@@ -69,8 +73,6 @@ function answersTo(requests: ReadonlyMap<string, boolean>, approvals: readonly A
   };
 }
 
-function refused(why: string): Error {
-  return new Error(
-    `The turn was not resumed: ${why}. Nothing was recorded. Give the answers to all requests that are open, together.`,
-  );
+function refusal(why: string): Error {
+  return new Error(`The turn was not resumed: ${why}. Nothing was recorded. Answer all open requests in one call.`);
 }

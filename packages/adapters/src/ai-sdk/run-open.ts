@@ -2,21 +2,24 @@ import type { ModelMessage, ToolSet } from "ai";
 import { dialects, errorKind, type OpenCall, type Session, type Turn } from "holdfast";
 import { contextOf } from "./approvals.ts";
 import { errorOutput, ownTool } from "./content.ts";
-import { copied } from "./copied.ts";
+import { mutableCopy } from "./mutable-copy.ts";
 import type { DurableOptions, ToolSettings } from "./surface.ts";
-import { failTurn, recordedTools } from "./tools.ts";
-import type { Unrecorded } from "./unrecorded.ts";
+import { failTurn, recordTools } from "./tools.ts";
+import type { UnwrittenOutcomes } from "./unwritten-outcomes.ts";
 
 interface Left {
   readonly session: Session<ModelMessage>;
   readonly tools: ToolSet;
   readonly settings: ToolSettings;
   readonly options: DurableOptions;
-  readonly unrecorded: Unrecorded;
+  readonly unwritten: UnwrittenOutcomes;
 }
 
-/** Runs what `resumeTurn` left open. Rejects if the store failed, or a context does not fit; what a tool throws is its outcome. */
-export async function runOpen({ session, tools, settings, options, unrecorded }: Left): Promise<void> {
+/**
+ * Runs the calls that `resumeTurn` left open. Rejects if the store fails or a context does not fit. An error thrown by
+ * a tool is its outcome.
+ */
+export async function runOpen({ session, tools, settings, options, unwritten }: Left): Promise<void> {
   const { turn } = session;
   if (!turn) throw new Error("No turn is open: call session.resumeTurn first.");
   const failed = new AbortController();
@@ -31,13 +34,13 @@ export async function runOpen({ session, tools, settings, options, unrecorded }:
       if (errorKind(error) === "misuse") failTurn(turn, error);
     },
     stopped: failed.signal,
-    unrecorded,
+    unwritten,
   };
-  const recorded = recordedTools(tools, gate, options);
+  const recorded = recordTools(tools, gate, options);
   const asked = approvalsAsked(session);
-  const messages = session.messages.map(copied);
+  const messages = session.messages.map(mutableCopy);
   const calls = turn.open.filter(({ state, id }) => state !== "awaiting" && state !== "provider" && !asked.has(id));
-  // All of them, before any tool runs.
+  // Check all of them before any tool runs.
   const contexts = await Promise.all(calls.map(({ name }) => contextOf(ownTool(tools, name), name, settings)));
   const { experimental_sandbox } = settings;
   await Promise.all(
@@ -48,7 +51,7 @@ export async function runOpen({ session, tools, settings, options, unrecorded }:
   failed.signal.throwIfAborted();
 }
 
-/** The SDK runs those by itself once they are approved, and checks the approval first. */
+/** The SDK runs those itself once they are approved, and checks the approval first. */
 function approvalsAsked(session: Session<ModelMessage>): Set<string> {
   const last = session.messages.findLast(({ role }) => role === "assistant");
   return new Set(
@@ -66,7 +69,7 @@ async function runCall(
   const tool = ownTool(tools, name);
   try {
     if (!tool) {
-      const error = `There is no tool of the name ${JSON.stringify(name)} any more: it did not run.`;
+      const error = `The tool ${JSON.stringify(name)} no longer exists: it did not run.`;
       const part = { type: "tool-result" as const, toolCallId: id, toolName: name, output: errorOutput(error) };
       await turn.toolEnded(id, { error }, { role: "tool", content: [part] });
       return;
@@ -81,7 +84,7 @@ async function runCall(
       for await (const _ of made as AsyncIterable<unknown>);
     } else await made;
   } catch (error) {
-    // It is on disk as the call's outcome, unless it is the store that failed: that was told to the gate.
+    // The error is recorded as the call's outcome, unless the store failed: the gate knows about that.
     if (!tool) fail(error);
   }
 }

@@ -2,27 +2,27 @@ import type { LanguageModelMiddleware, LanguageModelUsage, ModelMessage, ToolSet
 import { type Draft, errorKind, isHoldfastError, type OpenCall, type Session, type Turn, type Usage } from "holdfast";
 import type { Approvals, Scope } from "./approvals.ts";
 import { type CallPart, type Decision, ownTool, type Part, responseMessages, snapshot } from "./content.ts";
-import { copied } from "./copied.ts";
+import { mutableCopy } from "./mutable-copy.ts";
 import { resultsIn } from "./sent-results.ts";
 import { failTurn } from "./tools.ts";
-import type { Unrecorded } from "./unrecorded.ts";
+import type { UnwrittenOutcomes } from "./unwritten-outcomes.ts";
 
 export type ModelParams = Parameters<NonNullable<LanguageModelMiddleware["wrapStream"]>>[0]["params"];
 
-/** One question to the model, and what became of it. */
-export interface Asked {
+/** One request to the model, and its state. */
+export interface ModelRequest {
   readonly turn: Turn<ModelMessage>;
   readonly draft: Draft<ModelMessage>;
   readonly kind: "stream" | "generate";
   readonly params: ModelParams;
   readonly model: { readonly provider: string; readonly modelId: string };
-  /** What its stream failed with. */
+  /** The error that its stream ended with. */
   error?: unknown;
-  /** Its answer is on disk. */
+  /** The answer is on disk. */
   isAnswered: boolean;
 }
 
-/** What `onLanguageModelCallEnd` brings. */
+/** The argument of `onLanguageModelCallEnd`. */
 export interface Answer {
   readonly content: readonly Part[];
   readonly finishReason: string;
@@ -30,25 +30,28 @@ export interface Answer {
 }
 
 interface RunSettings {
-  readonly unrecorded: Unrecorded;
+  readonly unwritten: UnwrittenOutcomes;
   readonly tools: ToolSet | undefined;
   readonly approvals: Approvals | null;
   readonly toolsContext: unknown;
   readonly runtimeContext: unknown;
 }
 
-/** One run of the SDK's loop. It belongs to the turn that was open when it first needed one, whatever is opened later (C14). */
+/**
+ * One run of the SDK's loop. It belongs to the turn that was open when it first needed one, even if another opens later
+ * (C14).
+ */
 export class RunState {
   readonly #session: Session<ModelMessage>;
   readonly #settings: RunSettings;
   readonly #stop = new AbortController();
   readonly #calls = new Map<string, { readonly turn: Turn<ModelMessage>; readonly part: CallPart }>();
   #turn: Turn<ModelMessage> | null = null;
-  #asked: Asked | null = null;
+  #asked: ModelRequest | null = null;
   #failure: { readonly error: unknown } | null = null;
-  /** An answer has come that is not on disk: there is nothing that a next step could be built on. */
+  /** An answer arrived but is not on disk: the next step has nothing to build on. */
   #refused: { readonly error: unknown } | null = null;
-  /** What `prepareStep` said last. */
+  /** What `prepareStep` returned last. */
   contexts: { toolsContext?: unknown; runtimeContext?: unknown; messages?: ModelMessage[] } = {};
 
   constructor(session: Session<ModelMessage>, settings: RunSettings) {
@@ -61,17 +64,17 @@ export class RunState {
     return this.#turn;
   }
 
-  get asked(): Asked | null {
+  get asked(): ModelRequest | null {
     return this.#asked;
   }
 
-  /** What the run failed with: the store's error, or a refusal. */
+  /** Why the run failed: the store's error, or a refusal. */
   get failure(): { readonly error: unknown } | null {
     return this.#failure;
   }
 
-  get unrecorded(): Unrecorded {
-    return this.#settings.unrecorded;
+  get unwritten(): UnwrittenOutcomes {
+    return this.#settings.unwritten;
   }
 
   /** Fires when nothing more can be recorded. */
@@ -79,22 +82,22 @@ export class RunState {
     return this.#stop.signal;
   }
 
-  /** From here on no tool runs and no model is asked (P8): a callback of the SDK cannot say so by throwing. */
+  /** From here on no tool runs and no model is asked (P8). A callback cannot stop the SDK by throwing. */
   fail(error: unknown): void {
     this.#failure ??= { error };
     this.#stop.abort(error);
-    // That its store has failed, the turn knows by itself; one that is only full leaves it open.
+    // The turn knows by itself that its store failed. A full store leaves it open.
     if (this.#turn && errorKind(error) === "misuse") failTurn(this.#turn, error);
   }
 
-  /** Records what found no space before. Whether there was anything. */
+  /** Records outcomes that could not be written for lack of space. Returns whether there were any. */
   catchUp(): Promise<boolean> {
-    return this.#recording(this.unrecorded.record());
+    return this.#recording(this.unwritten.record());
   }
 
-  /** What a person says while it runs, before the model hears it. */
+  /** Records what a person says during the run before the model sees it. */
   async steered(messages: readonly ModelMessage[]): Promise<void> {
-    for (const message of messages.map(copied)) await this.#recording(this.live().append(message));
+    for (const message of messages.map(mutableCopy)) await this.#recording(this.live().append(message));
   }
 
   /** Calls of tools that the application runs itself. */
@@ -114,20 +117,20 @@ export class RunState {
     this.#turn ??= this.#session.turn;
     if (!this.#turn) {
       throw new Error(
-        "No turn is open, so that nothing could be recorded: call session.startTurn or session.resumeTurn before the model is asked.",
+        "No turn is open, so nothing can be recorded. Call session.startTurn or session.resumeTurn before you ask the model.",
       );
     }
     this.#turn.signal.throwIfAborted();
     if (this.#session.turn !== this.#turn) {
       throw new Error(
-        `Turn ${this.#turn.number}, which this run belongs to, is over. What it recorded is safe. Wrap the settings anew for the run of another turn.`,
+        `This run belongs to turn ${this.#turn.number}, which is over. What it recorded is safe. Wrap the settings again for a run in another turn.`,
       );
     }
     return this.#turn;
   }
 
-  /** Before the provider is asked: what is recorded while it answers stands behind the answer (R1). */
-  async ask(kind: Asked["kind"], params: ModelParams, model: Asked["model"]): Promise<Asked> {
+  /** Open the draft before asking the provider: records written meanwhile then come after the answer (R1). */
+  async ask(kind: ModelRequest["kind"], params: ModelParams, model: ModelRequest["model"]): Promise<ModelRequest> {
     const turn = this.live();
     this.#settings.approvals?.begin();
     for (const { call, outcome, shown } of resultsIn(params.prompt, turn.open)) {
@@ -137,12 +140,13 @@ export class RunState {
     return this.#asked;
   }
 
-  /** The answer, on disk before any of its tools runs. Never rejects. */
+  /** Records the answer before any of its tools runs. Never rejects. */
   async answered({ content, finishReason, usage }: Answer): Promise<void> {
     const asked = this.#asked;
     if (!asked) return;
     try {
-      // Half an answer stays what it is: a draft. So does one of which a piece could not be read: the SDK passes over that, but those are not the model's words, and no signature fits them.
+      // An incomplete answer stays a draft. So does an answer with a part that could not be parsed: the SDK skips that
+      // part, but the rest is not what the model said, and no signature would match.
       if (finishReason === "error" || asked.error !== undefined) {
         this.#refuse(asked, new Error("The model's answer ended before it was complete."));
         const spent = usageOf(usage);
@@ -152,30 +156,37 @@ export class RunState {
       const parts = content.map(snapshot);
       const calls = parts.filter((part): part is CallPart => part.type === "tool-call");
       if (violates(asked.params.toolChoice, calls, finishReason)) {
-        await asked.draft.discard("the SDK refused it: it does not keep to the tool choice");
+        await asked.draft.discard("the SDK rejected it: it violates the tool choice");
         return;
       }
-      const messages = await this.#made(asked, parts, calls);
+      const messages = await this.#makeMessages(asked, parts, calls);
       if (!messages) return;
       await this.#commit(asked, messages, usageOf(usage));
       for (const part of calls) this.#calls.set(part.toolCallId, { turn: asked.turn, part });
       asked.isAnswered = true;
     } catch (error) {
-      // After an abort there is nothing to be said: the turn has its marker.
+      // After an abort there is nothing to report: the turn has its marker.
       if (asked.turn.signal.aborted) this.#stop.abort(asked.turn.signal.reason);
-      // The turn was ended, or another run asks in it: the journal is well.
+      // The turn ended, or another run is using it; the journal is fine.
       else if (isHoldfastError(error, "DRAFT_DISCARDED")) this.#refuse(asked, error);
       else this.fail(error);
     }
   }
 
-  #refuse(asked: Asked, error: unknown): void {
+  #refuse(asked: ModelRequest, error: unknown): void {
     asked.error ??= error;
     this.#refused = { error: asked.error };
   }
 
-  /** Null if the application's own functions failed on it: then the SDK fails on them too, and nothing is known of which calls wait for whom. */
-  async #made(asked: Asked, content: readonly Part[], calls: readonly CallPart[]): Promise<ModelMessage[] | null> {
+  /**
+   * Null if the application's own functions failed: the SDK fails on them too, and it is unknown which calls need
+   * approval.
+   */
+  async #makeMessages(
+    asked: ModelRequest,
+    content: readonly Part[],
+    calls: readonly CallPart[],
+  ): Promise<ModelMessage[] | null> {
     try {
       return await responseMessages(
         content,
@@ -189,16 +200,19 @@ export class RunState {
     }
   }
 
-  /** The call that a tool is to run for, as it was recorded. One of an earlier run (an approved one) has no part. Throws if it may not run. */
+  /**
+   * The recorded call that a tool is about to run for. A call of an earlier run (an approved one) has no part. Throws
+   * if it may not run.
+   */
   callOf(toolCallId: string): { readonly turn: Turn<ModelMessage>; readonly part: CallPart | null } {
     const turn = this.live();
     if (this.#asked && !this.#asked.isAnswered) {
-      throw new Error("The message that makes this call was not recorded, so that its tool does not run.");
+      throw new Error("The message with this call was not recorded, so its tool does not run.");
     }
     return this.#calls.get(toolCallId) ?? { turn, part: null };
   }
 
-  /** A store that fails ends the run. */
+  /** A store failure ends the run. */
   async #recording<T>(appended: Promise<T>): Promise<T> {
     try {
       return await appended;
@@ -215,9 +229,9 @@ export class RunState {
     return approvals.decisions(calls, { tools, toolsContext, runtimeContext, messages } satisfies Scope);
   }
 
-  async #commit({ draft, turn, model }: Asked, messages: ModelMessage[], usage: Usage | null): Promise<void> {
+  async #commit({ draft, turn, model }: ModelRequest, messages: ModelMessage[], usage: Usage | null): Promise<void> {
     if (messages.length === 0) {
-      await draft.discard("there was nothing in it");
+      await draft.discard("it was empty");
       if (usage) await turn.usage(usage);
       return;
     }
@@ -229,7 +243,7 @@ export class RunState {
   }
 }
 
-/** The SDK tells of the answer first, and throws then. */
+/** The SDK reports the answer first, and throws afterwards. */
 function violates(choice: ModelParams["toolChoice"], calls: readonly CallPart[], finishReason: string): boolean {
   if (!choice || choice.type === "auto") return false;
   if (choice.type === "none") return calls.length > 0;

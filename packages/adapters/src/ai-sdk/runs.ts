@@ -3,17 +3,18 @@ import type { Turn } from "holdfast";
 import type { RunState } from "./run.ts";
 import type { Run } from "./surface.ts";
 
-/** More than are ever under way at once. */
+/** More than ever run at once. */
 const KEPT = 32;
 
 /**
- * Which run a result of the SDK belongs to: the result does not say, and a call of an agent begins its run only after it has handed out a promise. It is the first run that asked the model in the turn that was open, was not claimed
- * by another result, and did not begin before the newest one of that time.
+ * Finds the run that a result of the SDK belongs to. The result does not say, and an agent's call begins its run only
+ * after it has returned a promise. It is the first run that asked the model in the open turn, was not claimed by
+ * another result, and did not begin before the newest run at that time.
  */
 export class Runs {
   readonly #begun: RunState[] = [];
   readonly #claimed = new WeakSet<RunState>();
-  /** By result: one may be asked about twice. */
+  /** By result: a caller may ask twice. */
   readonly #known = new WeakMap<object, RunState>();
   readonly #watchers = new Set<() => void>();
 
@@ -25,13 +26,13 @@ export class Runs {
     });
   }
 
-  /** Calls back whenever a run has failed. Answers the way to stop that. */
+  /** Calls back whenever a run fails. Returns a function that stops this. */
   watch(watcher: () => void): () => void {
     this.#watchers.add(watcher);
     return () => this.#watchers.delete(watcher);
   }
 
-  /** To be asked when the run is over. */
+  /** Call it when the run is over. */
   claim(result: Run, turn: Turn<ModelMessage> | null): () => RunState | null {
     const from = this.#begun.at(-1);
     return () => {

@@ -1,12 +1,13 @@
 import type { ModelMessage } from "ai";
 import type { OpenCall, Outcome } from "holdfast";
 import { messageOf, type Output, plainOutput } from "./content.ts";
-import { copied } from "./copied.ts";
+import { mutableCopy } from "./mutable-copy.ts";
 import type { ModelParams } from "./run.ts";
 
 /**
- * Results that the SDK made up by itself for calls that are open here: of calls that were not approved, and of approved ones whose input no longer fits. It tells nobody of them; they show in the request alone. What the model
- * is sent is recorded as it is sent.
+ * Results that the SDK made for calls that are open here: calls that were not approved, and approved ones whose input
+ * no longer fits. The SDK reports them to nobody; they appear only in the request. They are recorded exactly as they
+ * are sent.
  */
 export function resultsIn(
   prompt: ModelParams["prompt"],
@@ -19,9 +20,9 @@ export function resultsIn(
     if (message.role !== "tool") return [];
     return message.content.flatMap((part) => {
       if (part.type !== "tool-result" || !waiting.delete(part.toolCallId)) return [];
-      // Copies: they are recorded one after the other.
-      const { toolCallId, toolName, providerOptions } = copied(part);
-      const output = copied(plainOutput(part.output as Output));
+      // Copies, because they are recorded one after the other.
+      const { toolCallId, toolName, providerOptions } = mutableCopy(part);
+      const output = mutableCopy(plainOutput(part.output as Output));
       const options = providerOptions === undefined ? {} : { providerOptions };
       const shown = { type: "tool-result" as const, toolCallId, toolName, output, ...options };
       return [{ call: toolCallId, outcome: outcomeOf(output), shown: { role: "tool" as const, content: [shown] } }];

@@ -1,34 +1,39 @@
 import type { LanguageModel, ModelMessage, ToolSet } from "ai";
 import type { ResumeOptions, Turn } from "holdfast";
 
-/** The settings of `streamText`, `generateText` or `ToolLoopAgent` that this adapter touches; all others pass through as they are. */
+/**
+ * The settings of `streamText`, `generateText` or `ToolLoopAgent` that this adapter changes; all others pass through.
+ */
 export interface Settings {
   readonly model: LanguageModel;
   readonly tools?: ToolSet | undefined;
 }
 
-/** `messages`, for settings that have neither these nor a prompt. */
+/** `messages`, if the settings have neither messages nor a prompt. */
 export type Prompted<S> = S extends { readonly prompt: unknown } | { readonly messages: unknown }
   ? S
   : S & { messages: ModelMessage[] };
 
 export interface DurableOptions {
-  /** By the name of the tool. "safe": running it twice does no harm, so that `resumeTurn({ calls: "rerun" })` may. Recorded at each start. Default "never". */
+  /**
+   * By tool name. "safe": running it twice does no harm, so `resumeTurn({ calls: "rerun" })` may run it again. Recorded
+   * at each start. Default: "never".
+   */
   readonly replay?: Readonly<Record<string, "safe" | "never">>;
 }
 
-/** What a run came to, without ending the turn: the caller may go on in it. */
+/** How a run ended. The turn stays open: the caller may continue it. */
 export type RunOutcome =
   | { readonly kind: "completed" }
   | { readonly kind: "aborted" }
-  /** The model or its stream failed. `error` is the original. */
+  /** The model or its stream failed. `error` is the original error. */
   | { readonly kind: "failed"; readonly error: unknown }
-  /** Calls wait for somebody: append what they wait for, or suspend the turn. */
+  /** Calls are waiting: append what they wait for, or suspend the turn. */
   | {
       readonly kind: "waiting";
       /** For a `tool-approval-response`. */
       readonly approvals: readonly (WaitingCall & { readonly approvalId: string })[];
-      /** Of tools without `execute`, which the application runs itself: for a `tool-result`. */
+      /** Calls of tools without `execute`, which the application runs itself: for a `tool-result`. */
       readonly calls: readonly WaitingCall[];
     };
 
@@ -38,13 +43,13 @@ export interface WaitingCall {
   readonly input: unknown;
 }
 
-/** What tools get beside their input: as in the settings of a run. */
+/** What tools get besides their input, as in the settings of a run. */
 export interface ToolSettings {
   readonly toolsContext?: Readonly<Record<string, unknown>>;
   readonly experimental_sandbox?: unknown;
 }
 
-/** What a person decided of a call that waited: `approvalId` is that of the request. */
+/** A person's decision about a pending call. `approvalId` is the id of the request. */
 export interface ApprovalAnswer {
   readonly approvalId: string;
   readonly approved: boolean;
@@ -52,9 +57,12 @@ export interface ApprovalAnswer {
 }
 
 export interface ResumeSettings extends ToolSettings {
-  /** The answers to all requests for approval that are open. Recorded before anything runs. */
+  /** Answers to all open approval requests. Recorded before anything runs. */
   readonly approvals?: readonly ApprovalAnswer[] | undefined;
-  /** As in `session.resumeTurn`. Default: what waits for a person stays open, what is safe to run is run, the rest is closed. */
+  /**
+   * As in `session.resumeTurn`. Default: calls that wait for a person stay open, calls that are safe to run are run,
+   * the others are closed.
+   */
   readonly calls?: ResumeOptions["calls"] | undefined;
   readonly draft?: ResumeOptions["draft"] | undefined;
 }
@@ -62,26 +70,37 @@ export interface ResumeSettings extends ToolSettings {
 /** Makes the runs of an AI SDK agent durable in one session. */
 export interface Durable {
   /**
-   * The same settings, with a model, tools and callbacks that record: deltas as they stream, each assistant message before any of its tools starts, each tool's start before it runs (fails closed) and its outcome the moment it returns.
-   * Callbacks of the application's own are still called. Records go to the turn that is open when the model is first asked; wrap anew for the run of another turn (a `ToolLoopAgent` is wrapped once: each of its calls counts as a run of its own).
-   * Settings with neither `prompt` nor `messages` get the session's messages; those of an agent get them at each call that brings none.
+   * Returns the same settings, with a model, tools and callbacks that record: deltas as they stream, each assistant
+   * message before any of its tools starts, each tool's start before it runs (it does not run if that fails), and its
+   * outcome the moment it returns. Your own callbacks are still called.
+   *
+   * Records go to the turn that is open when the model is first asked. Wrap again for a run in another turn. Wrap a
+   * `ToolLoopAgent` once: each of its calls counts as a separate run. Settings with neither `prompt` nor `messages` get
+   * the session's messages; an agent gets them at each call that passes none.
    */
   wrap<S extends Settings>(settings: S): Prompted<S>;
-  /** A copy of what the model is to see now: give it as `messages`. */
+  /** A copy of what the model should see now: pass it as `messages`. */
   messages(): ModelMessage[];
   /**
-   * Goes on with the interrupted turn: what a person decided is recorded, calls that are safe to run are run with these tools, of the others the model is told how far each got. Answers the turn: ask the model next.
-   * Answers null if there is nothing to ask now: the model had answered (`interruption.answered`), and the turn is ended as completed; or calls wait for a person, and the turn is left as it is. Throws as `session.resumeTurn` and `runOpen` do.
+   * Resumes the interrupted turn: records the person's decisions, and runs the calls that are safe to run with these
+   * tools. For the other calls, the model is told how far each got. Returns the turn: ask the model next. Returns null
+   * if there is nothing to ask now: the model had answered (`interruption.answered`), and the turn is ended as
+   * completed; or calls wait for a person, and the turn stays suspended. Throws as `session.resumeTurn` and `runOpen`
+   * do.
    */
   resume(tools: ToolSet, settings?: ResumeSettings): Promise<Turn<ModelMessage> | null>;
   /**
-   * Runs the calls that `resumeTurn` left open (`turn.open`) with these tools, and records their results. Do it before the model is asked again. Calls that wait for approval, or were approved, are left to the SDK; so are tools
-   * without `execute` to the application. Rejects if the store failed, or a context does not fit its tool.
+   * Runs the calls that `resumeTurn` left open (`turn.open`) with these tools, and records their results. Call it
+   * before you ask the model again. The SDK handles calls that wait for approval or were approved; the application
+   * handles tools without `execute`. Rejects if the store fails, or a context does not fit its tool.
    */
   runOpen(tools: ToolSet, settings?: ToolSettings): Promise<void>;
-  /** Reads the run to its end, whoever else reads it, and says what it came to. Call it when the run has just begun: it means the newest one. Rejects only if the store failed. */
+  /**
+   * Reads the run to its end, even if others read it too, and reports how it ended. Call it when the run has just
+   * begun: it refers to the newest run. Rejects if the store fails, or if Holdfast refused something inside a tool.
+   */
   outcome(run: Run): Promise<RunOutcome>;
-  /** The same, and ends the turn accordingly: `end`, `abort`, `fail`, or `suspend` for calls that wait. */
+  /** The same, and ends the turn accordingly: `end`, `abort`, `fail`, or `suspend` for pending calls. */
   finish(run: Run): Promise<RunOutcome>;
 }
 

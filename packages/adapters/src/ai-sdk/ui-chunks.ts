@@ -3,7 +3,10 @@ import { getToolName, isToolUIPart, type UIMessage, type UIMessageChunk } from "
 type Part = UIMessage["parts"][number];
 type ToolPart = Extract<Part, { toolCallId: string }>;
 
-/** An answer as the stream that would have made it: what a reloaded page is sent before the rest of the running stream. It begins with `start`, and has no end. */
+/**
+ * An answer as the stream that would have produced it: a reloaded page gets it before the rest of the running stream.
+ * Starts with `start`, and has no end.
+ */
 export function uiChunks({ id, metadata, parts }: UIMessage): UIMessageChunk[] {
   return [
     { type: "start", messageId: id, ...(metadata === undefined ? {} : { messageMetadata: metadata }) },
@@ -27,7 +30,7 @@ function chunksOf(part: Part, id: string): UIMessageChunk[] {
       ] as UIMessageChunk[];
     }
     default:
-      // Files, sources, the application's data, what was said meanwhile: the part is its own chunk.
+      // Files, sources, application data, steering: the part is its own chunk.
       return [part as UIMessageChunk];
   }
 }

@@ -1,26 +1,32 @@
 import { type ModelMessage, type ToolResultPart, type ToolSet, toUIMessageChunk, type UIMessage } from "ai";
 import { dialects, type Entry, type Reading } from "holdfast";
 import { ownTool } from "./content.ts";
-import { copied } from "./copied.ts";
+import { mutableCopy } from "./mutable-copy.ts";
 
 type Part = UIMessage["parts"][number];
 type Content = Exclude<ModelMessage["content"], string>[number];
 type Said<T extends Content["type"]> = Extract<Content, { type: T }>;
 
-/** As the options of the SDK's own `toUIMessageStream`: give both the same, and a reloaded page looks as it did before. */
+/** Like the options of the SDK's `toUIMessageStream`: pass the same to both, and a reloaded page looks as before. */
 export interface UIMessagesOptions {
-  /** Calls of dynamic tools, and of tools that are not among these, become `dynamic-tool` parts. Without it, all become `tool-<name>`. */
+  /**
+   * Calls of dynamic tools, and of tools that are not in this set, become `dynamic-tool` parts. Without it, all become
+   * `tool-<name>`.
+   */
   readonly tools?: ToolSet | undefined;
-  /** What the browser is told of a tool's error. Default: "An error occurred." */
+  /** What the browser sees of a tool's error. Default: "An error occurred." */
   readonly onError?: ((error: unknown) => string) | undefined;
-  /** Default true. */
+  /** Default: true. */
   readonly sendReasoning?: boolean | undefined;
 }
 
 /**
- * The conversation as a page shows it: one message for each prompt, with its own id, and one for the answer to it, with all its steps. The answer of a turn has the id `<session id>.<turn number>`: the same after every restart, so give
- * it to `toUIMessageStream` as `generateMessageId`. System messages, what Holdfast made up for the model, and entries with `hiddenFromUser` are left out; of what the model is shown instead of something, the page gets the original.
- * Takes an open session, or what `store.read` answers.
+ * The conversation as a page shows it: one message per prompt, with the prompt's id, and one for the answer, with all
+ * its steps. The answer of a turn has the id `<session id>.<turn number>`, which survives restarts: pass it to
+ * `toUIMessageStream` as `generateMessageId`.
+ *
+ * System messages, messages that Holdfast synthesized for the model, and entries with `hiddenFromUser` are left out.
+ * Where the model sees a replacement, the page gets the original. Takes an open session, or the result of `store.read`.
  */
 export function uiMessages(
   reading: Pick<Reading<ModelMessage>, "id" | "entries" | "interruption">,
@@ -29,12 +35,12 @@ export function uiMessages(
   const page = new Page(reading.id, options);
   for (const entry of reading.entries) if (isToShow(entry)) page.add(entry);
   const { interruption } = reading;
-  // Words that no message holds: they were shown, and come back until the answer is given anew.
+  // Text that is in no message yet: it was shown, and is shown again until the answer is made again.
   if (interruption?.draft && interruption.draft.text !== "") page.addWords(interruption.turn, interruption.draft.text);
-  return page.messages.map(copied);
+  return page.messages.map(mutableCopy);
 }
 
-/** What damage, or another program, has left in the place of a message is passed over: the rest can be shown. */
+/** Skip what damage, or another program, left in place of a message: the rest can be shown. */
 function isToShow({ message, metadata }: Entry<ModelMessage>): boolean {
   return metadata.hiddenFromUser !== true && dialects["ai-sdk"].check(message as never) === null;
 }
@@ -44,7 +50,7 @@ class Page {
   readonly #session: string;
   readonly #options: UIMessagesOptions;
   readonly #calls = new Calls();
-  /** The answer that is being put together; null before the first words of a turn. */
+  /** The answer being built; null before the first text of a turn. */
   #answer: { readonly turn: number; readonly message: UIMessage; step: string | null } | null = null;
   readonly #ids = new Set<string>();
 
@@ -75,7 +81,7 @@ class Page {
   #prompt(entry: Entry<ModelMessage>): void {
     const { id, turn } = entry;
     const parts = userParts(entry.message);
-    // Said while the turn was at work: in the answer, where the model heard it. (What an array brought along has no turns.)
+    // Steering: it appears inside the answer, where the model saw it. (Messages from an array have no turns.)
     if (this.#answer?.turn === turn && turn > 0) {
       this.#answer.message.parts.push({ type: "steering-message", id, parts } as Part);
       return;
@@ -104,7 +110,7 @@ class Page {
     if (metadata) answer.metadata = { ...(answer.metadata as object | undefined), ...metadata };
   }
 
-  /** Where the parts of this answer go; a new step begins with a mark. */
+  /** Where the parts of this answer go; a mark starts each new step. */
   #partsOf(turn: number, step: string | null): Part[] {
     if (this.#answer?.turn !== turn) {
       const message: UIMessage = { id: this.#freeId(`${this.#session}.${turn}`), role: "assistant", parts: [] };
@@ -157,7 +163,7 @@ class Page {
     };
   }
 
-  /** What became of a call. */
+  /** The outcome of a call. */
   #hear(part: Content, entry: Entry<ModelMessage>): void {
     switch (part.type) {
       case "tool-approval-request": {
@@ -167,7 +173,7 @@ class Page {
           isAutomatic,
           reason,
           signature,
-        } = part as Said<"tool-approval-request"> & Asked;
+        } = part as Said<"tool-approval-request"> & ApprovalPart;
         const call = this.#calls.open(toolCallId);
         if (!call) return;
         this.#calls.ask(id, call);
@@ -206,14 +212,14 @@ class Page {
     if (providerOptions) call.resultProviderMetadata = providerOptions;
     const { approval } = call;
     const isDenied = output.type === "execution-denied" || output.type === "error-text" || output.type === "error-json";
-    // It was asked for, and nobody said yes.
+    // Approval was requested, and nobody gave it.
     if (approval && approval.approved !== true && isDenied) {
       const reason = approval.reason ?? denialIn(output);
       call.state = "output-denied";
       call.approval = { ...approval, approved: false, ...(reason === undefined ? {} : { reason }) };
       return;
     }
-    // An answer that came without a yes (the application gave it) needs none.
+    // A result without an approval (the application gave it) needs none.
     if (approval && approval.approved !== true) delete call.approval;
     if (!isDenied) {
       call.state = "output-available";
@@ -223,7 +229,7 @@ class Page {
     const { onError = () => "An error occurred." } = this.#options;
     const error = output.type === "execution-denied" ? (output.reason ?? "") : output.value;
     call.state = "output-error";
-    // As the SDK does it: what a provider's tool failed with goes back to the provider as it came.
+    // As the SDK does: the error of a provider's tool goes back to the provider unchanged.
     call.errorText = !call.providerExecuted
       ? onError(error)
       : typeof error === "string"
@@ -252,18 +258,18 @@ interface CallPart {
   readonly [member: string]: unknown;
 }
 
-interface Asked {
+interface ApprovalPart {
   readonly reason?: string;
   readonly signature?: string;
 }
 
-/** The calls of the conversation: servers repeat their ids (R9). */
+/** The calls of the conversation: servers repeat ids (R9). */
 class Calls {
   readonly #byPlace = new Map<string, CallPart>();
   readonly #byApproval = new Map<string, CallPart>();
-  /** Those without a result, the newest last. */
+  /** Calls without a result, the newest last. */
   #open: CallPart[] = [];
-  /** Those whose result nobody returned. */
+  /** Calls whose result was synthesized. */
   readonly #madeUp = new Set<CallPart>();
 
   add(message: string, index: number, call: CallPart): void {
@@ -287,7 +293,7 @@ class Calls {
     return this.#byApproval.get(approvalId);
   }
 
-  /** Whether the result counts: the first one does, but for one that was made up, if the tool's own comes after all. */
+  /** Whether the result counts: the first one does. A synthesized result gives way to the tool's own. */
   close(call: CallPart, isMadeUp: boolean): boolean {
     const isOpen = this.#open.includes(call);
     if (!isOpen && (isMadeUp || !this.#madeUp.delete(call))) return false;
@@ -301,7 +307,10 @@ function contentOf({ content }: ModelMessage): readonly Content[] {
   return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }
 
-/** As the SDK shows what a user says; it exports that for one kind of part alone. A part that it cannot show (a file without data) is left out. */
+/**
+ * As the SDK shows a user's message; it exports that for only one kind of part. A part it cannot show (a file without
+ * data) is left out.
+ */
 function userParts({ content }: ModelMessage): Part[] {
   const parts = typeof content === "string" ? [{ type: "text", text: content }] : content;
   return parts.flatMap((part) => {

@@ -1,32 +1,32 @@
 import type { ModelMessage } from "ai";
 import type { Session } from "holdfast";
 import { Approvals } from "./approvals.ts";
-import { joined, recordedModel } from "./model.ts";
+import { joinSignals, recordModel } from "./model.ts";
 import { type Answer, RunState } from "./run.ts";
 import type { DurableOptions, Prompted, Settings } from "./surface.ts";
-import { recordedTools } from "./tools.ts";
-import type { Unrecorded } from "./unrecorded.ts";
+import { recordTools } from "./tools.ts";
+import type { UnwrittenOutcomes } from "./unwritten-outcomes.ts";
 
-/** What a wrapper needs to know of its session. */
-interface Place {
+/** What a wrapper needs from its session. */
+interface WrapContext {
   readonly session: Session<ModelMessage>;
   readonly options: DurableOptions;
-  readonly unrecorded: Unrecorded;
+  readonly unwritten: UnwrittenOutcomes;
   messages(): ModelMessage[];
-  /** A run begins, or may. */
+  /** A run begins, or may begin. */
   begun(run: RunState): void;
 }
 
 type Callback = (event: unknown) => unknown;
 
-/** What is read here of what `prepareStep` is given. */
+/** The parts of `prepareStep`'s argument that are read here, */
 interface StepOptions {
   readonly messages: ModelMessage[];
   readonly stepNumber: number;
   readonly experimental_steeringMessages?: readonly ModelMessage[];
 }
 
-/** And of what it answers. */
+/** and of its result. */
 interface PreparedStep {
   readonly model?: Settings["model"];
   readonly messages?: readonly ModelMessage[];
@@ -34,7 +34,7 @@ interface PreparedStep {
   readonly runtimeContext?: unknown;
 }
 
-/** The settings that are read here, of the three kinds that there are. */
+/** The settings that are read here, of all three kinds. */
 interface Known extends Settings {
   readonly prompt?: unknown;
   readonly messages?: unknown;
@@ -53,10 +53,11 @@ interface Known extends Settings {
 }
 
 /**
- * The settings that record. An agent keeps its settings over many calls, and a run belongs to one turn: so that each call of an agent, which asks `prepareCall` first, is made of the original settings anew. `streamText` and
- * `generateText` do not know `prepareCall`, and pass over it.
+ * The recording settings. An agent keeps its settings over many calls, but a run belongs to one turn. So each call of
+ * an agent, which first asks `prepareCall`, starts again from the original settings. `streamText` and `generateText` do
+ * not know `prepareCall`, and ignore it.
  */
-export function wrapped<S extends Settings>(settings: S, place: Place): Prompted<S> {
+export function wrapSettings<S extends Settings>(settings: S, context: WrapContext): Prompted<S> {
   const original = settings as Known;
   const prepareCall = async (given: Record<string, unknown>): Promise<unknown> => {
     const call = { ...given };
@@ -64,16 +65,16 @@ export function wrapped<S extends Settings>(settings: S, place: Place): Prompted
       if (key in original) call[key] = original[key];
       else delete call[key];
     }
-    // What the settings were given for want of a prompt is not the call's own.
+    // Messages that were added for lack of a prompt are not the call's own.
     if (!isPrompted(original) && call["messages"] === made.messages) delete call["messages"];
     const prepared = (await original.prepareCall?.(call)) ?? call;
-    return recorded(prepared as Known, place);
+    return recordSettings(prepared as Known, context);
   };
-  const made = recorded(original, place);
+  const made = recordSettings(original, context);
   return { ...made, prepareCall } as unknown as Prompted<S>;
 }
 
-/** What `recorded` puts something else in the place of, but for the messages. */
+/** The settings that `recordSettings` replaces, except the messages. */
 const REPLACED = [
   "model",
   "abortSignal",
@@ -85,8 +86,8 @@ const REPLACED = [
   "onLanguageModelCallEnd",
 ] as const satisfies (keyof Known)[];
 
-function recorded(settings: Known, place: Place): Known {
-  const { session, options, unrecorded } = place;
+function recordSettings(settings: Known, context: WrapContext): Known {
+  const { session, options, unwritten } = context;
   const { tools, toolApproval, _internal, toolsContext, runtimeContext } = settings;
   const approvals = Approvals.isNeeded(tools, toolApproval)
     ? new Approvals({
@@ -96,19 +97,19 @@ function recorded(settings: Known, place: Place): Known {
         newId: _internal?.generateId,
       })
     : null;
-  const run = new RunState(session, { unrecorded, tools, approvals, toolsContext, runtimeContext });
-  place.begun(run);
+  const run = new RunState(session, { unwritten, tools, approvals, toolsContext, runtimeContext });
+  context.begun(run);
   const onStart = settings.onLanguageModelCallStart ?? settings.experimental_onLanguageModelCallStart;
   const onEnd = settings.onLanguageModelCallEnd ?? settings.experimental_onLanguageModelCallEnd;
-  const abortSignal = joined(run.stopped, session.turn?.signal, settings.abortSignal);
+  const abortSignal = joinSignals(run.stopped, session.turn?.signal, settings.abortSignal);
   return {
     ...settings,
-    model: recordedModel(settings.model, run),
-    ...(tools ? { tools: recordedTools(tools, run, options) } : {}),
+    model: recordModel(settings.model, run),
+    ...(tools ? { tools: recordTools(tools, run, options) } : {}),
     abortSignal,
-    ...(isPrompted(settings) ? {} : { messages: place.messages() }),
+    ...(isPrompted(settings) ? {} : { messages: context.messages() }),
     ...(approvals ? { toolApproval: approvals.resolve, _internal: { ..._internal, generateId: approvals.newId } } : {}),
-    prepareStep: (options: StepOptions) => preparedStep(options, settings, run, place),
+    prepareStep: (options: StepOptions) => prepareStepWith(options, settings, run, context),
     onLanguageModelCallStart: async (event) => {
       run.contexts = { ...run.contexts, messages: (event as { messages: ModelMessage[] }).messages };
       await onStart?.(event);
@@ -125,13 +126,19 @@ function isPrompted({ prompt, messages }: Known): boolean {
 }
 
 /**
- * Before each request. Results that found no space before are recorded, and shown in the place of what had to be said for want of them. The application may choose another model, which must record too, and other contexts. What a
- * person says by the SDK's steering is on disk before it is sent: the SDK tells that it was delivered only then.
+ * Before each request. Records outcomes that were waiting for space, and shows them instead of what was said in their
+ * place. The application may choose another model, which must record too, and other contexts. Steering from the SDK is
+ * on disk before it is sent: the SDK reports its delivery only then.
  */
-async function preparedStep(given: StepOptions, settings: Known, run: RunState, place: Place): Promise<unknown> {
+async function prepareStepWith(
+  given: StepOptions,
+  settings: Known,
+  run: RunState,
+  context: WrapContext,
+): Promise<unknown> {
   const isLate = (await run.catchUp()) && given.stepNumber === 0 && !isPrompted(settings);
   const steering = given.experimental_steeringMessages ?? [];
-  const options = isLate ? { ...given, messages: [...place.messages(), ...steering] } : given;
+  const options = isLate ? { ...given, messages: [...context.messages(), ...steering] } : given;
   const step = ((await settings.prepareStep?.(options)) ?? {}) as PreparedStep;
   for (const key of ["toolsContext", "runtimeContext"] as const) {
     if (step[key] !== undefined) run.contexts = { ...run.contexts, [key]: step[key] };
@@ -141,11 +148,11 @@ async function preparedStep(given: StepOptions, settings: Known, run: RunState, 
   return {
     ...step,
     ...(isLate ? { messages } : {}),
-    ...(step.model === undefined ? {} : { model: recordedModel(step.model, run) }),
+    ...(step.model === undefined ? {} : { model: recordModel(step.model, run) }),
   };
 }
 
-/** As the SDK tells it: `prepareStep` may have made a copy, to mark it for the provider's cache. */
+/** Match it as the SDK reports it: `prepareStep` may have made a copy, to mark it for the provider's cache. */
 function isSame(said: ModelMessage, sent: ModelMessage): boolean {
   return sent === said || (sent.role === "user" && JSON.stringify(sent.content) === JSON.stringify(said.content));
 }

@@ -312,7 +312,7 @@ describe("runOpen", () => {
     here.disk.countdown = 1;
     await expect(durable(here.session).runOpen({})).rejects.toMatchObject({ code: "STORE_FULL" });
     await durable(here.session).runOpen({});
-    expect(JSON.stringify(here.session.messages)).toContain("There is no tool of the name");
+    expect(JSON.stringify(here.session.messages)).toContain("no longer exists: it did not run");
   });
 
   test("starts nothing more when one could not be recorded, and nothing at all in a turn that was stopped", async () => {

@@ -29,7 +29,7 @@ test.each(streamingWays)(
     });
     await agent.finish(start(agent, { model: scripted({ stream }), tools: { free } }).run);
     const drafts = (await recordsOf(session)).filter(({ kind }) => kind === "draft");
-    expect(drafts.map(({ discarded }) => discarded)).toEqual([undefined, "there was nothing in it"]);
+    expect(drafts.map(({ discarded }) => discarded)).toEqual([undefined, "it was empty"]);
     expect(session.usage).toMatchObject({ inputTokens: 7, outputTokens: 5 });
   },
 );

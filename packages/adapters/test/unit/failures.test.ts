@@ -373,7 +373,7 @@ describe.each(everyWay)("%s", (way, start) => {
     expect(isClosed).toBe(true);
     const ended = (await recordsOf(session)).filter(({ kind }) => kind === "tool.ended");
     // `generateText` hears it out.
-    const cutOff = { error: expect.stringContaining("stopped before it came to its end") };
+    const cutOff = { error: expect.stringContaining("stopped before it finished") };
     expect(ended).toMatchObject([way.includes("tream") ? cutOff : { value: "whole" }]);
   });
 

@@ -204,8 +204,8 @@ describe("calls that wait for a person", () => {
 
   test.each([
     ["one is missing", (requests: string[]) => requests.slice(1), "is missing"],
-    ["one is unknown", (requests: string[]) => [...requests, "x"], 'nothing waits for the answer to "x"'],
-    ["one is given twice", (requests: string[]) => [...requests, requests[0]!], "answered twice"],
+    ["one is unknown", (requests: string[]) => [...requests, "x"], 'no open request "x"'],
+    ["one is given twice", (requests: string[]) => [...requests, requests[0]!], "two answers"],
   ])("where %s of the answers, nothing is recorded", async (_, given, words) => {
     const { session, requests } = await waiting();
     const before = outline(await recordsOf(session));

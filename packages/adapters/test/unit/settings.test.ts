@@ -113,7 +113,7 @@ describe("which turn it belongs to", () => {
     const settings = agent.wrap({ model: scripted([text("One.")], [text("Two.")]), maxRetries: 0 });
     await agent.finish(generateText(settings));
     await session.startTurn(NEXT);
-    await expect(generateText(settings)).rejects.toThrow("Turn 1, which this run belongs to, is over");
+    await expect(generateText(settings)).rejects.toThrow("This run belongs to turn 1, which is over");
   });
 
   test("an agent is wrapped once, and each of its calls sees the session as it is then", async () => {
@@ -146,7 +146,7 @@ describe("which turn it belongs to", () => {
   test("a session in another dialect is refused in words", async () => {
     const store = await openStore("memory:");
     const session = await store.create<ModelMessage>({ dialect: "anthropic" as never });
-    expect(() => durable(session)).toThrow('The AI SDK\'s messages fit the dialect "ai-sdk"');
+    expect(() => durable(session)).toThrow('messages of the AI SDK need "ai-sdk"');
   });
 });
 
@@ -196,7 +196,7 @@ describe("calls that were left open", () => {
     expect(results.map(({ output }) => output)).toEqual([
       { type: "text", value: "seen" },
       { type: "error-text", value: "Error: not this time" },
-      { type: "error-text", value: expect.stringContaining('no tool of the name "gone"') },
+      { type: "error-text", value: expect.stringContaining('The tool "gone" no longer exists') },
       { type: "json", value: 2 },
     ]);
     const started = (await recordsOf(session)).filter(({ kind }) => kind === "tool.started");

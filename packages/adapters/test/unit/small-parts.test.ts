@@ -2,9 +2,9 @@ import { type HoldfastError, newId } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { CallIds } from "../../src/ai-sdk/call-ids.ts";
 import { inCallOrder } from "../../src/ai-sdk/call-order.ts";
-import { joined } from "../../src/ai-sdk/model.ts";
+import { joinSignals } from "../../src/ai-sdk/model.ts";
 import { resultsIn } from "../../src/ai-sdk/sent-results.ts";
-import { Unrecorded } from "../../src/ai-sdk/unrecorded.ts";
+import { UnwrittenOutcomes } from "../../src/ai-sdk/unwritten-outcomes.ts";
 
 /** The small modules of the adapter, each by itself. */
 
@@ -13,7 +13,7 @@ const refusal = (code: string): HoldfastError =>
 
 describe("outcomes that wait for space", () => {
   test("are recorded in their order, once, and those that have no place any more are passed over", async () => {
-    const unrecorded = new Unrecorded();
+    const unrecorded = new UnwrittenOutcomes();
     expect(await unrecorded.record()).toBe(false);
     const done: number[] = [];
     unrecorded.keep(async () => void done.push(1));
@@ -26,7 +26,7 @@ describe("outcomes that wait for space", () => {
   });
 
   test("wait on, with those behind them, if there still is no space", async () => {
-    const unrecorded = new Unrecorded();
+    const unrecorded = new UnwrittenOutcomes();
     const done: number[] = [];
     let isFull = true;
     unrecorded.keep(async () => void done.push(1));
@@ -48,7 +48,7 @@ describe("outcomes that wait for space", () => {
 test("signals are joined: each of them fires it, with its reason", () => {
   for (const at of [0, 1, 2]) {
     const controllers = Array.from({ length: 3 }, () => new AbortController());
-    const signal = joined(controllers[0]!.signal, controllers[1]!.signal, undefined, null, controllers[2]!.signal);
+    const signal = joinSignals(controllers[0]!.signal, controllers[1]!.signal, undefined, null, controllers[2]!.signal);
     expect(signal.aborted).toBe(false);
     controllers[at]!.abort(at);
     expect([signal.aborted, signal.reason]).toEqual([true, at]);

@@ -165,6 +165,6 @@ describe("the command", () => {
     expect(tortured, tortured.stderr).toMatchObject({ code: 0 });
     // That is said by @holdfast/postgres, which was found.
     const database = await packed(home, ["--store", "postgres://127.0.0.1:1/none?schema=", "ls"]);
-    expect(database).toMatchObject({ code: 2, stderr: expect.stringContaining("is no name of a schema") });
+    expect(database).toMatchObject({ code: 2, stderr: expect.stringContaining("is not a valid schema name") });
   });
 });

@@ -250,7 +250,7 @@ describe("roles", () => {
     await journal.append({ kind: "note", text: "last" });
     await following;
     expect(followed.map(({ seq }) => seq)).toEqual(Array.from({ length: journal.head }, (_, i) => i + 1));
-    const forbidden = { code: "STORE_FORBIDDEN", message: expect.stringMatching(/not allowed.*rights/) };
+    const forbidden = { code: "STORE_FORBIDDEN", message: expect.stringMatching(/permission denied.*permissions/) };
     await expect(reader.create(newId(), [])).rejects.toMatchObject(forbidden);
     await journal.close();
     await expect(reader.open(journal.id)).rejects.toMatchObject(forbidden);

@@ -75,7 +75,7 @@ describe("migrations", () => {
     await expect(openPostgresStore(server.url, { schema })).rejects.toMatchObject({
       code: "FORMAT_NEWER",
       facts: { found: 99, known: SCHEMA_VERSION },
-      message: expect.stringMatching(/schema 99.*Nothing was touched.*newer version of Holdfast/),
+      message: expect.stringMatching(/schema version 99.*Nothing was touched.*newer version of Holdfast/),
     });
   });
 
@@ -193,7 +193,7 @@ describe("S24: the statements", () => {
     await server.query(
       `CREATE TRIGGER full_disk BEFORE INSERT ON ${quoted(schema)}.lines FOR EACH ROW EXECUTE FUNCTION ${quoted(schema)}.full()`,
     );
-    const full = { code: "STORE_FULL", message: expect.stringMatching(/no space left.*Nothing of it was done/) };
+    const full = { code: "STORE_FULL", message: expect.stringMatching(/no space left.*Nothing was changed/) };
     await expect(journal.append({ kind: "note" })).rejects.toMatchObject(full);
     await expect(store.create(newId(), [])).rejects.toMatchObject(full);
     await server.query(`DROP TRIGGER full_disk ON ${quoted(schema)}.lines`);

@@ -8,7 +8,7 @@ import { type JournalRecord, type Json, type ListOptions, newId } from "holdfast
 import { lineOf, type VerbatimLine } from "holdfast/kit";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { Batch } from "../../src/batch.ts";
+import { Batcher } from "../../src/batch.ts";
 import { Database } from "../../src/database.ts";
 import { openPostgresStore } from "../../src/index.ts";
 import { Leases } from "../../src/leases.ts";
@@ -118,14 +118,14 @@ describe("appends", () => {
   test("of several sessions that wait together go in one statement; more than fit in two", async () => {
     const sent: number[] = [];
     const database = {
-      ...{ schema: "s", answerMs: 1000, settings: () => "", settles: () => "" },
+      ...{ schema: "s", answerMs: 1000, settings: () => "", settingsCondition: () => "" },
       once: async (_: string, values: readonly unknown[]) => {
         const places = values.filter((value) => typeof value === "string" && value.startsWith("place "));
         sent.push(places.length);
         return { rows: places.map((place) => ({ place })), command: "SELECT" };
       },
     } as unknown as Database;
-    const batch = new Batch(database);
+    const batch = new Batcher(database);
     const put = (session: number, lines = "{}"): Promise<unknown> =>
       batch.put({
         lease: { place: `place ${session}`, owner: "o", fence: "1", head: 1 },
@@ -296,7 +296,7 @@ describe("a server", () => {
     onTestFinished(() => reader.close());
     expect((await reader.list()).sessions).toMatchObject([{ id: journal.id, holder: { pid: process.pid } }]);
     expect((await reader.read(journal.id)).recovery.unclean).toBe(false);
-    const told = { code: "STORE_IO", message: expect.stringMatching(/can only be read.*primary.*\?direct=none/) };
+    const told = { code: "STORE_IO", message: expect.stringMatching(/read-only.*primary.*\?direct=none/) };
     await expect(openPostgresStore(standbyUrl, { ...options, patienceMs: 50 })).rejects.toMatchObject(told);
     const hasty = await openPostgresStore(standbyUrl, { ...options, directUrl: null, patienceMs: 50 });
     onTestFinished(() => hasty.close());

@@ -15,7 +15,7 @@ import { brokenWriting } from "./broken/writing.ts";
 export { goodVariants } from "./broken/variants.ts";
 export type { BrokenStore } from "./broken/wrap.ts";
 
-/** Stores that each do one thing wrong: memory stores, and something around them. */
+/** Stores that each do one thing wrong: memory stores with a wrapper. */
 export const brokenStores: readonly BrokenStore[] = [
   ...brokenReading,
   ...brokenRecords,

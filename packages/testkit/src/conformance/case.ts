@@ -1,15 +1,15 @@
 import type { SubjectCapabilities } from "./subject.ts";
 import type { Trial } from "./trial.ts";
 
-/** One thing that every store must do. It throws (an AssertionError, mostly) if the store does not. */
+/** One thing that every store must do. It throws (usually an AssertionError) if the store does not. */
 export interface Case {
-  /** Its own, among all cases. */
+  /** Unique among all cases. */
   readonly name: string;
-  /** Which promises, rules and cases of the documents it shows (`P1`, `S6`, `C23`). */
+  /** The promises, rules and cases of the documents that it tests (`P1`, `S6`, `C23`). */
   readonly promises: readonly string[];
-  /** Whether a store with these capabilities can be asked at all. */
+  /** Whether the case applies to a store with these capabilities. */
   readonly needs: (capabilities: SubjectCapabilities) => boolean;
-  /** Takes many megabytes, or some seconds. */
+  /** Takes many megabytes, or several seconds. */
   readonly heavy: boolean;
   run(trial: Trial): Promise<void>;
 }

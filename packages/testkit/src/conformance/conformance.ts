@@ -3,22 +3,22 @@ import { conformanceCases } from "./cases.ts";
 import type { Subject } from "./subject.ts";
 import { later, Trial } from "./trial.ts";
 
-/** A case that waits to be run on one subject. */
+/** A case, ready to run on one subject. */
 export interface ConformanceTest extends Case {
-  /** The subject states that it cannot do what the case is about. */
+  /** The subject states that it does not support what the case tests. */
   readonly skipped: boolean;
-  /** Runs the case in a place of its own, and tidies up. */
+  /** Runs the case in its own place, and cleans up. */
   execute(): Promise<void>;
 }
 
 export interface ConformanceOptions {
-  /** How long a case waits for what a store must give at some time; default 20 seconds. */
+  /** How long a case waits for something that a store must deliver eventually. Default: 20 seconds. */
   readonly patienceMs?: number;
-  /** When a case that has not ended is taken for one that never will; default: that is the runner's business. */
+  /** When a case that has not ended counts as hanging. Default: the runner decides. */
   readonly caseMs?: number;
 }
 
-/** The conformance suite, for any runner: each test passes if `execute` resolves. */
+/** The conformance suite, for any runner. A test passes if `execute` resolves. */
 export function conformance(subject: Subject, options: ConformanceOptions = {}): readonly ConformanceTest[] {
   return conformanceCases.map((found) => ({
     ...found,
@@ -33,14 +33,14 @@ export async function runCase(found: Case, subject: Subject, options: Conformanc
     const running = later(found.run(trial));
     await (options.caseMs === undefined ? running : trial.within(running, "the end of the case", options.caseMs));
   } catch (error) {
-    // What the case found is the news; that the store cannot be closed after it is not.
+    // Report what the case found, not that the store could not be closed afterwards.
     await trial.end().catch(() => undefined);
     throw error;
   }
   await trial.end();
 }
 
-/** What is needed of a test runner: vitest, node:test, jest and mocha have it. */
+/** What the suite needs of a test runner: vitest, node:test, jest and mocha have it. */
 export interface Runner {
   readonly describe: (name: string, body: () => void) => unknown;
   readonly test: ((name: string, body: () => Promise<void>) => unknown) & {
@@ -48,7 +48,7 @@ export interface Runner {
   };
 }
 
-/** Hands the suite to a test runner: `describeConformance(subject, { describe, test })`. */
+/** Registers the suite with a test runner: `describeConformance(subject, { describe, test })`. */
 export function describeConformance(subject: Subject, runner: Runner, options: ConformanceOptions = {}): void {
   runner.describe(`conformance of the ${subject.name} store`, () => {
     for (const found of conformance(subject, options)) {

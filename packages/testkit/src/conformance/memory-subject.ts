@@ -13,7 +13,7 @@ export const memoryCapabilities: SubjectCapabilities = {
   dies: true,
 };
 
-/** The memory store, or what `open` makes of it. */
+/** The memory store, or the store that `open` makes of it. */
 export function memorySubject(
   name = "memory",
   open: OpenInMemory = (memory, options) => openMemoryStore({ memory, ...options }),

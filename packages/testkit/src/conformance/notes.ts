@@ -50,7 +50,7 @@ export interface NoteRow {
   readonly last: string;
 }
 
-/** A row of its own making: the title, how many notes there were over all epochs, and the last one. */
+/** A summary row: the title, the number of notes over all epochs, and the last one. */
 export const noteSummariser: Summariser = {
   add(row: Json, record): Json {
     const before = (row ?? { title: "", notes: 0, last: "" }) as unknown as NoteRow;

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import type { ErrorCode, HoldfastError, JournalRecord, JournalStore } from "holdfast";
 import type { Place, Step, SubjectCapabilities, SubjectOptions } from "./subject.ts";
 
-/** How long a case waits for what is to come. A store that never gives it is wrong, not slow. */
+/** How long a case waits for something to arrive. A store that never delivers it is wrong, not slow. */
 const PATIENCE_MS = 20_000;
 
-/** One run of one case: the place that it has to itself, and all that must be ended after it. */
+/** One run of one case: its own place, and everything to end afterwards. */
 export class Trial {
   readonly capabilities: SubjectCapabilities;
   /** Fires when the trial is over, so that no follower outlives it. */
@@ -22,7 +22,7 @@ export class Trial {
     this.signal = this.#ending.signal;
   }
 
-  /** The same place each time. */
+  /** Opens the same place each time. */
   async open(options?: SubjectOptions): Promise<JournalStore> {
     const store = await this.#place.open(options);
     this.#stores.push(store);
@@ -34,12 +34,12 @@ export class Trial {
     await this.#place.writeAndDie(id, steps);
   }
 
-  /** A follower from now on. It is stopped when the trial ends. */
+  /** Follows from now on, until the trial ends. */
   follow(records: AsyncIterable<JournalRecord>): Follower {
     return new Follower(records, (promise, what) => this.within(promise, what));
   }
 
-  /** What `promise` gives; fails if it gives nothing at all. */
+  /** The value of `promise`; fails if it does not settle. */
   async within<T>(promise: Promise<T>, what: string, patienceMs = this.#patienceMs): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
@@ -73,7 +73,7 @@ export class Follower {
     this.#within = within;
   }
 
-  /** The next records, exactly as many. */
+  /** The next records, exactly this many. */
   async next(count: number): Promise<JournalRecord[]> {
     const records: JournalRecord[] = [];
     while (records.length < count) {
@@ -85,7 +85,7 @@ export class Follower {
     return records;
   }
 
-  /** Everything up to and with the first record that `isLast` says yes to. */
+  /** Everything up to and including the first record for which `isLast` is true. */
   async until(isLast: (record: JournalRecord) => boolean): Promise<JournalRecord[]> {
     const records: JournalRecord[] = [];
     do records.push(...(await this.next(1)));
@@ -93,7 +93,7 @@ export class Follower {
     return records;
   }
 
-  /** What still comes until the follower ends by itself. */
+  /** What still arrives until the follower ends by itself. */
   async rest(): Promise<JournalRecord[]> {
     const records: JournalRecord[] = [];
     for (;;) {
@@ -114,13 +114,13 @@ export async function all(records: AsyncIterable<JournalRecord>): Promise<Journa
   return found;
 }
 
-/** A promise that is awaited later. If the case fails before that, its rejection is nobody's business: least of all the runner's. */
+/** A promise to await later. If the case fails before that, its rejection must not be unhandled. */
 export function later<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined);
   return promise;
 }
 
-/** The error that `work` throws or rejects with, which must be one of ours, and of one of these codes. */
+/** The error that `work` throws or rejects with: it must be a HoldfastError with one of these codes. */
 export async function refusal(work: () => unknown, ...codes: ErrorCode[]): Promise<HoldfastError> {
   let result: unknown;
   try {
@@ -135,7 +135,7 @@ export async function refusal(work: () => unknown, ...codes: ErrorCode[]): Promi
   assert.fail(`expected ${codes.join(" or ")}, but it went well: ${JSON.stringify(result) ?? "undefined"}`);
 }
 
-/** A clock that is a second later each time it is looked at, and can be set. */
+/** A clock that advances by a second each time it is read, and can be set. */
 export function steppingClock(
   startMs = Date.parse("2030-01-01T00:00:00Z"),
 ): (() => number) & { set(ms: number): void } {

@@ -8,10 +8,13 @@ import { Recorder, tell } from "./recorder.ts";
 import { shownBy } from "./stage.ts";
 import { type Message, voiceOf } from "./voices.ts";
 
-/** The program of the child process: an agent with a scripted model and tools that leave traces, which lives until it is killed. */
+/**
+ * The program of the child process: an agent with a scripted model and tools that leave traces. It runs until it is
+ * killed.
+ */
 async function main(): Promise<void> {
   const job = JSON.parse(process.argv[2] ?? "null") as AgentJob;
-  // A session store takes no disk: the real one is made to stand still.
+  // A session store takes no disk option: make the real disk pause.
   if (job.point) Object.assign(nodeDisk, pausingDisk({ ...nodeDisk }, job.point));
   tell({ e: "ready" });
   if (job.turns === 0) return tell({ e: "done" });

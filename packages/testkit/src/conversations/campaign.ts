@@ -12,43 +12,43 @@ import { ConversationTrial, type TrialPlace } from "./trial.ts";
 
 export interface ConversationCampaign {
   readonly store: "folder" | "sqlite";
-  /** A folder that exists. */
+  /** An existing folder. */
   readonly place: string;
   readonly seed: number;
-  /** How often an agent is killed, at least. */
+  /** The minimum number of kills. */
   readonly kills: number;
   readonly durability?: Durability;
-  /** How many conversations are under test at the same time; default one for each processor. */
+  /** How many conversations to test at the same time. Default: one per processor. */
   readonly lanes?: number;
-  /** Only the conversation of this number, as a fault names it. */
+  /** Run only the conversation with this number, as a fault names it. */
   readonly only?: number;
-  /** How agents are started; default: by `warmAgent`. */
+  /** How to start agents. Default: `warmAgent`. */
   readonly agent?: AgentProgram;
-  /** To show that the oracle is not blind. */
+  /** To show that the oracle detects faults. */
   readonly flaw?: Flaw;
-  /** Instead of those that the seed plans. */
+  /** Used instead of the plans from the seed. */
   readonly lives?: readonly Ending[];
   readonly onKill?: (receipt: ConversationReceipt) => void;
   readonly signal?: AbortSignal;
 }
 
-/** The sums of a campaign. */
+/** The totals of a campaign. */
 export interface ConversationReceipt {
   kills: number;
   conversations: number;
-  /** Requests to a model, all judged. */
+  /** Requests to a model; all of them were checked. */
   requests: number;
   effects: number;
-  /** Calls of the library that were acknowledged, by name. */
+  /** Acknowledged library calls, by name, */
   readonly acknowledged: Map<Op["do"], number>;
-  /** And those that a death left without an answer. */
+  /** and calls that a death left unanswered. */
   readonly cutOff: Map<Op["do"], number>;
   readonly faults: (ConversationFault & { readonly index: number; readonly session: string | null })[];
 }
 
 const FAULTS_MAX = 20;
 
-/** Kills agents in the middle of their conversations until it has been `kills` times, and says what came back. */
+/** Kills agents in mid-conversation at least `kills` times, and reports what came back. */
 export async function runConversations(options: ConversationCampaign): Promise<ConversationReceipt> {
   const receipt: ConversationReceipt = {
     kills: 0,

@@ -12,7 +12,7 @@ import type { Message, ModelCall } from "./voices.ts";
 
 const RESPONSES_MAX = 7;
 
-/** One turn of an agent's life: goes on with the one that was cut off, or begins another. */
+/** One turn of an agent: resumes an interrupted one, or starts another. */
 export async function liveTurn(stage: Stage, isFirst: boolean): Promise<void> {
   await extras(stage, null);
   const begun = await begin(stage, isFirst);
@@ -27,13 +27,13 @@ export async function liveTurn(stage: Stage, isFirst: boolean): Promise<void> {
   await Promise.all(work.left);
 }
 
-/** Asks the model, records what it says, and runs what it calls. True if that was its answer. */
+/** Asks the model, records its response, and runs its calls. True if this was the final answer. */
 async function respondOnce(stage: Stage, work: Work, nth: number): Promise<boolean> {
   const { session, job, voice, recorder, random } = stage;
   const view = job.flaw === "sends-entries" ? session.entries.map(({ message }) => message) : session.messages;
   tell({ e: "asked", view, settled: work.turn.open.length === 0 && work.leftIn !== work.responses });
   work.responses++;
-  // A draft tells when its answer was asked for; of one that is only appended, nobody knows.
+  // A draft records when the answer was requested; for a plain append, nobody knows.
   const draft = random.chance(0.8) ? openDraft(stage, work, null) : null;
   work.isAsking = draft === null;
   await pause(stage, 10);
@@ -52,7 +52,7 @@ async function respondOnce(stage: Stage, work: Work, nth: number): Promise<boole
   return false;
 }
 
-/** Some calls want a person's approval: the others run, then the turn waits (R7). */
+/** Some calls need a person's approval: the others run, then the turn waits (R7). */
 async function suspend(stage: Stage, work: Work, calls: readonly PlacedCall[]): Promise<true> {
   const { random, recorder } = stage;
   const first = random.below(calls.length);
@@ -101,7 +101,7 @@ async function start({ recorder, session, job }: Stage, message: Message, id: st
   return session.startTurn(message, { id });
 }
 
-/** Goes on with a turn, by one policy or another, and runs what the library says is to be run. */
+/** Resumes a turn with one policy or another, and runs what the library says to run. */
 async function resume(stage: Stage, { turn: number }: Interruption<Message>): Promise<Begun> {
   const { session, random, recorder, job } = stage;
   const draft = random.chance(0.3) ? "keep" : "discard";

@@ -1,13 +1,13 @@
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
 
-/** What a tool did to the world, once. */
+/** One effect of a tool on the outside world. */
 export interface Effect {
   readonly message: string;
   readonly call: string;
   readonly life: number;
 }
 
-/** On the disk when it returns, whatever becomes of the process: that is how a tool that ran twice is seen. */
+/** On disk when it returns, whatever happens to the process: this reveals a tool that ran twice. */
 export function haveEffect(path: string, effect: Effect): void {
   const fd = openSync(path, "a", 0o600);
   try {

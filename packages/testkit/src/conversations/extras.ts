@@ -4,7 +4,7 @@ import { type Stage, typed, type Work } from "./stage.ts";
 import { steer } from "./tools.ts";
 import type { Message } from "./voices.ts";
 
-/** Whatever else an application does to a session, between two requests or between two turns. */
+/** Other things an application does to a session, between two requests or two turns. */
 export async function extras(stage: Stage, work: Work | null): Promise<void> {
   const { random } = stage;
   if (random.chance(0.3)) await patch(stage);
@@ -30,7 +30,7 @@ async function patch({ session, random, recorder, job }: Stage): Promise<void> {
 let count = 0;
 async function note({ session, random, recorder, job }: Stage): Promise<void> {
   const name = `n${random.below(3)}`;
-  // Grows, over all lives.
+  // Grows over all lives.
   const value = job.life * 10_000 + count++;
   await recorder.try({ do: "note", name, value }, () => session.note(name, value));
 }
@@ -58,7 +58,7 @@ async function queue(stage: Stage, work: Work | null): Promise<void> {
   }
 }
 
-/** Compaction at any time, clearing and going back between turns; and taking that back. */
+/** Compaction at any time; clear and rewind between turns; undo. */
 async function replace(stage: Stage, work: Work | null): Promise<void> {
   const { session, random, recorder } = stage;
   const { entries } = session;
@@ -84,7 +84,7 @@ function isEntry(item: Message | Entry<Message>): item is Entry<Message> {
   return "seq" in item && "step" in item;
 }
 
-/** A prompt is shortened, or a response with its results is told in a sentence. */
+/** Shortens a prompt, or replaces a response and its results with a sentence. */
 async function edit(stage: Stage): Promise<void> {
   const { session, random, recorder, voice } = stage;
   const { entries } = session;
@@ -94,7 +94,7 @@ async function edit(stage: Stage): Promise<void> {
   if (entry.replacedBy !== undefined) return;
   const isTyped = marksIn(entry.message).some((mark) => "psq".includes(mark[1]!));
   let end = first + 1;
-  // The step, and the results behind it.
+  // The step, and its results.
   if (!isTyped) while (end < entries.length && (entries[end]!.step === entry.step || isResult(entries[end]!))) end++;
   const ids = entries.slice(first, end).map(({ id }) => id);
   const mark = `${recorder.mark("e")} shortened`;

@@ -1,4 +1,7 @@
-/** Whole conversations under SIGKILL: agents with a scripted model and tools that leave traces, and an oracle that knows what they were told. */
+/**
+ * Whole conversations under SIGKILL: agents with a scripted model and tools that leave traces, and an oracle that knows
+ * what they were told.
+ */
 export { type ConversationCampaign, type ConversationReceipt, runConversations } from "./campaign.ts";
 export { type Effect, effectsIn, haveEffect } from "./effects.ts";
 export type { AgentEvent, Op } from "./events.ts";

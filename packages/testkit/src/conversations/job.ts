@@ -2,26 +2,26 @@ import type { Durability } from "holdfast";
 import type { KillPoint } from "../kill/pausing-disk.ts";
 import type { Message, VoiceName } from "./voices.ts";
 
-/** What an agent under test is told, as JSON in its first argument. */
+/** The job of an agent under test, as JSON in its first argument. */
 export interface AgentJob {
-  /** As `openStore` takes it. */
+  /** An address for `openStore`. */
   readonly address: string;
   readonly durability: Durability;
-  /** Null: it makes a new one. */
+  /** Null: create a new session. */
   readonly session: string | null;
   readonly voice: VoiceName;
   readonly seed: number;
   readonly life: number;
   readonly draftMs: number;
-  /** A file that every tool writes a line to: that is its effect on the world. */
+  /** A file to which every tool writes a line: its effect on the world. */
   readonly effects: string;
-  /** How many turns it works on before it waits for its death. */
+  /** How many turns it works on before it waits to be killed. */
   readonly turns: number;
-  /** A prompt that an earlier life was not answered for: a client would send it again, with its id. */
+  /** A prompt that got no answer in an earlier life: a client would send it again, with its id. */
   readonly retry?: { readonly id: string; readonly message: Message };
-  /** A step of its disk to stand still at. */
+  /** A disk step to pause at. */
   readonly point?: KillPoint;
-  /** To show that the oracle is not blind: something that an agent, or the library, must not do. */
+  /** To show that the oracle detects faults: something that an agent, or the library, must not do. */
   readonly flaw?: Flaw;
 }
 
@@ -30,19 +30,19 @@ export const flaws = [
   "acknowledges-early",
   /** Runs the tool, and records its start afterwards. */
   "runs-before-start",
-  /** Keeps the results of a batch, and records them together at its end. */
+  /** Holds back the results of a batch, and records them together at its end. */
   "results-at-the-end",
-  /** Runs every call again that has no result. */
+  /** Runs every call without a result again. */
   "runs-again",
-  /** Keeps the words that it streams to itself until they are whole. */
+  /** Holds back streamed text until it is complete. */
   "keeps-its-words",
-  /** Goes on with the draft of a stream that failed. */
+  /** Continues the draft of a failed stream. */
   "mixes-attempts",
-  /** Hands a queued prompt over, and leaves it in the queue. */
+  /** Delivers a queued prompt, and leaves it in the queue. */
   "delivers-twice",
-  /** Sends what is recorded, and not what the view shows. */
+  /** Sends what is recorded instead of the view. */
   "sends-entries",
-  /** Says that metadata is recorded, and does not record it. */
+  /** Reports metadata as recorded without recording it. */
   "forgets-metadata",
 ] as const;
 export type Flaw = (typeof flaws)[number];

@@ -7,20 +7,24 @@ import type { Message } from "./voices.ts";
 
 type Said = Extract<Op, { do: "start" | "append" | "commit" }>;
 
-/** The messages of a call, by the ids that they get. */
+/** The messages of a call, by the ids they get. */
 export function messagesOf(op: Said): Map<string, Message> {
   const messages = op.do === "start" ? [op.message] : op.messages;
   return new Map(messages.map((message, index) => [index === 0 ? op.id : `${op.id}.${index}`, message]));
 }
 
-/** Whether the epoch in which this seq stands began without the message: the application dropped it, and whoever records it again does so anew. */
+/**
+ * Whether the epoch with this seq began without the message: the application dropped it, so it may be recorded again.
+ */
 function isDropped(history: Evidence["history"], id: string, seq: number): boolean {
   const epoch = history.findLastIndex((record) => record.kind === "epoch" && record.seq < seq);
   const since = history.slice(epoch + 1).filter((record) => record.seq < seq);
   return epoch >= 0 && !since.some((record) => record.kind === "message" && record["id"] === id);
 }
 
-/** Messages, the queue and replacements, in the journal: all that was acknowledged, once, whole, in order, and nothing else. */
+/**
+ * Messages, queue and replacements in the journal: everything acknowledged, once, complete, in order, and nothing else.
+ */
 export function historyFaults(evidence: Evidence): Fault[] {
   const { log, history } = evidence;
   const faults: Fault[] = [];
@@ -31,7 +35,7 @@ export function historyFaults(evidence: Evidence): Fault[] {
   for (const { op } of said) for (const [id, message] of messagesOf(op)) known.set(id, message);
   for (const [id, records] of byId) {
     if (records.some(({ seq }, n) => n > 0 && !isDropped(history, id, seq)))
-      faults.push({ what: "twice", message: `message ${id} stands at ${records.map(({ seq }) => seq)}` });
+      faults.push({ what: "twice", message: `message ${id} is at ${records.map(({ seq }) => seq)}` });
     const message = known.get(id);
     if (!message) faults.push({ what: "invented", message: `nobody recorded message ${id}` });
     else if (canonical(message) !== canonical(records[0]!["message"]))
@@ -50,7 +54,7 @@ export function historyFaults(evidence: Evidence): Fault[] {
   return [...faults, ...orderFaults(said, byId), ...queueFaults(evidence), ...epochFaults(evidence)];
 }
 
-/** What was tried after something else was acknowledged stands behind it. */
+/** What was tried after an acknowledgement comes after the acknowledged record. */
 function orderFaults(said: readonly Tried<Said>[], byId: ReadonlyMap<string, readonly JournalRecord[]>): Fault[] {
   const seqOf = ({ op }: Tried<Said>): number | undefined => byId.get(op.id)?.[0]?.seq;
   const faults: Fault[] = [];
@@ -58,17 +62,17 @@ function orderFaults(said: readonly Tried<Said>[], byId: ReadonlyMap<string, rea
     const seq = seqOf(later);
     if (seq === undefined || said.some((one) => one !== later && one.op.id === later.op.id)) continue;
     const before = said.find((one) => one.answer === "ok" && one.answeredAt < later.at && (seqOf(one) ?? 0) > seq);
-    if (before) faults.push({ what: "order", message: `message ${later.op.id} stands before ${before.op.id}` });
+    if (before) faults.push({ what: "order", message: `message ${later.op.id} is before ${before.op.id}` });
   }
   return faults;
 }
 
-/** An epoch may bring it along in a record of its own: then it was not put there once more. */
+/** An epoch may carry it in its own record: then it was not added again. */
 function isPut({ kind, carried }: JournalRecord): boolean {
   return kind === "queue.put" && carried !== true;
 }
 
-/** The queue of a history: what was put in and not taken out, in order. */
+/** The queue according to the history: added and not removed, in order. */
 export function queueOf(history: readonly JournalRecord[]): string[] {
   const taken = new Set(history.filter(({ kind }) => kind === "queue.take").map(({ id }) => id));
   return history.filter((record) => isPut(record) && !taken.has(record["id"])).map(({ id }) => String(id));
@@ -91,14 +95,14 @@ function queueFaults({ log, history, reading }: Evidence): Fault[] {
   for (const [id, records] of takes) {
     if (records.length > 1) faults.push(fault(`prompt ${id} was taken ${records.length} times`));
     const isWithdrawn = records[0]!["withdrawn"] === true;
-    if (!isWithdrawn && !messages.has(id)) faults.push(fault(`prompt ${id} was taken, and not delivered`));
+    if (!isWithdrawn && !messages.has(id)) faults.push(fault(`prompt ${id} was taken, but not delivered`));
     if (isWithdrawn && messages.has(id)) faults.push(fault(`prompt ${id} was withdrawn, and delivered`));
   }
   for (const { op } of log.ok("dequeue"))
     if (!takes.has(op.id)) faults.push(fault(`prompt ${op.id} was withdrawn, and is still in the queue`));
   for (const id of puts.keys())
     if (messages.has(id) && !takes.has(id)) faults.push(fault(`prompt ${id} was delivered, and is still in the queue`));
-  // Delivered once: its words are recorded once, under whatever id.
+  // Delivered once: its text is recorded once, under any id.
   const texts = history
     .filter(({ kind, carried }) => kind === "message" && carried !== true)
     .map(({ message }) => canonical(message));
@@ -113,7 +117,7 @@ function queueFaults({ log, history, reading }: Evidence): Fault[] {
   return faults;
 }
 
-/** C7: each replacement is there as a whole, or not at all. */
+/** C7: each replacement is there completely, or not at all. */
 function epochFaults({ log, history, reading }: Evidence): Fault[] {
   const faults: Fault[] = [];
   const epochs: Epoch[] = [];
@@ -133,7 +137,7 @@ function epochFaults({ log, history, reading }: Evidence): Fault[] {
   }
   const shown = new Set(reading.entries.map(({ id }) => id));
   const missing = epochs.at(-1)?.carried.filter(({ id }) => !shown.has(String(id))) ?? [];
-  // A result that a message has come to hold is no entry of its own.
+  // A result that is now part of a message is not an entry of its own.
   const gone = missing.filter(({ message }) => !JSON.stringify(message).includes("«r"));
   if (gone.length > 0)
     faults.push({ what: "half", message: `entries of the current epoch are missing: ${gone.map(({ id }) => id)}` });
@@ -145,7 +149,7 @@ interface Epoch {
   readonly carried: readonly JournalRecord[];
 }
 
-/** Each epoch was asked for, in this order; one that was in flight at a death may not have come to be. */
+/** Each epoch was requested, in this order; one in flight at a death may be missing. */
 function areThere(asked: readonly Tried<Replacing>[], epochs: readonly Epoch[]): boolean {
   const [first, ...rest] = asked;
   if (!first) return epochs.length === 0;
@@ -165,7 +169,10 @@ function carriedBehind(history: readonly JournalRecord[], at: number): JournalRe
 
 type Replacing = Extract<Op, { do: "replace" | "undo" }>;
 
-/** All that was given is there, in order. The library may carry more: the rest of a step at the end, what was recorded since, or a result that says that there is none. */
+/**
+ * Everything given is there, in order. The library may carry more: the rest of a step at the end, what was recorded
+ * since, or a result that says there is none.
+ */
 function fits(op: Replacing, { reason, carried }: Epoch): boolean {
   if (reason !== (op.do === "undo" ? "rewind" : op.reason)) return false;
   const wanted = [...(op.do === "undo" ? op.before : op.items)];

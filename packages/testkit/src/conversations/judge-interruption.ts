@@ -3,10 +3,13 @@ import { marksIn, type Op } from "./events.ts";
 import type { Tried } from "./log.ts";
 import type { Evidence, ConversationFault as Fault } from "./oracle.ts";
 
-/** Timers are good for some milliseconds. */
+/** The precision of timers: some milliseconds. */
 const SLACK_MS = 12;
 
-/** What is said of the turn that was cut off (P5): how it ended, which calls were open and how far they came, and what had been streamed. */
+/**
+ * The report on the interrupted turn (P5): how it ended, which calls were open and how far they got, and what had been
+ * streamed.
+ */
 export function interruptionFaults(evidence: Evidence): Fault[] {
   return [...endFaults(evidence), ...callFaults(evidence), ...draftFaults(evidence), ...wordFaults(evidence)];
 }
@@ -14,7 +17,7 @@ export function interruptionFaults(evidence: Evidence): Fault[] {
 const TURNS = ["start", "resume", "end", "abort", "fail", "suspend"] as const;
 const KINDS = { start: "killed", resume: "killed", abort: "aborted", fail: "failed", suspend: "suspended" } as const;
 
-/** The last thing that was done to the turn, if it is known to have been done, and nothing has replaced the conversation since. */
+/** The last thing done to the turn, if it is known to be done, and the conversation was not replaced since. */
 function lastTurnOp({ log }: Evidence): Tried<Extract<Op, { do: (typeof TURNS)[number] }>> | null {
   const last = log.of(...TURNS).at(-1);
   if (last?.answer !== "ok") return null;
@@ -43,7 +46,7 @@ function endFaults(evidence: Evidence): Fault[] {
 const placeOf = ({ message, call }: { readonly message: string; readonly call: string }): string =>
   `${message} ${call}`;
 
-/** Each state against what is on disk, and no call forgotten. */
+/** Each state against what is on disk, and no call missing. */
 function callFaults(evidence: Evidence): Fault[] {
   const { log, history, effects, reading } = evidence;
   const { interruption } = reading;
@@ -77,7 +80,7 @@ function callFaults(evidence: Evidence): Fault[] {
     const mayHaveEnded = tries.some(({ op }) => op.do === "toolEnded") || isIn(answered, place);
     const isStarted = tries.some(({ op, answer }) => op.do === "toolStarted" && answer === "ok");
     if (isEnded && states.has(place)) faults.push(fault(place, `it ended, and is ${states.get(place)}`));
-    // Once the model has gone on without it, the past is frozen: it was told that the tool still runs (R1).
+    // Once the model has continued without it, the past is frozen: it was told that the tool is still running (R1).
     const isFrozen = responses.some(({ at }) => at > tries[0]!.at);
     const state = states.get(place) ?? states.get(`null ${tries[0]!.op.call}`);
     if (isStarted && !mayHaveEnded && !isFrozen && state !== "outcome-unknown")
@@ -91,7 +94,7 @@ function isIn(answered: string, place: string): boolean {
   return answered.includes(JSON.stringify(place.split(" ")[1]));
 }
 
-/** C2: what was shown for longer than `draftMs` comes back, and nothing that was not. */
+/** C2: text shown for longer than `draftMs` comes back, and nothing that was not shown. */
 function draftFaults({ log, draftMs, reading }: Evidence): Fault[] {
   const last = log.of("draft").at(-1);
   if (!last) return [];
@@ -122,7 +125,7 @@ function draftFaults({ log, draftMs, reading }: Evidence): Fault[] {
   ];
 }
 
-/** C36: the words of an attempt that was discarded are never the model's. */
+/** C36: the text of a discarded attempt never appears as the model's. */
 function wordFaults({ log, reading }: Evidence): Fault[] {
   const wordsOf = (draft: string): string =>
     log
@@ -133,7 +136,7 @@ function wordFaults({ log, reading }: Evidence): Fault[] {
   const gone = new Set<string>();
   for (const { op } of log.ok("discard"))
     for (const mark of marksIn(wordsOf(op.draft))) if (mark[1] === "f") gone.add(mark);
-  // A resumed turn goes on without the words of the stream that died, unless they were to be kept.
+  // A resumed turn continues without the text of the stream that died, unless it was to be kept.
   for (const { op, at } of log.ok("resume")) {
     if (op.draft !== "discard") continue;
     const since = log.of("start", "resume").findLast((one) => one.at < at)?.at ?? 0;

@@ -2,12 +2,12 @@ import type { JournalRecord } from "holdfast";
 import { messagesOf } from "./judge-history.ts";
 import type { Evidence, ConversationFault as Fault } from "./oracle.ts";
 
-/** What a reader is shown besides the view: entries, metadata, notes, title, usage. */
+/** What a reader sees besides the view: entries, metadata, notes, title, usage. */
 export function readingFaults(evidence: Evidence): Fault[] {
   return [...entryFaults(evidence), ...metadataFaults(evidence), ...usageFaults(evidence)];
 }
 
-/** The ids of the messages: as they were recorded, but that an answer stands before what came while it was streamed (R1). */
+/** The ids of the messages as recorded, except that an answer comes before what arrived while it streamed (R1). */
 function inOrder(records: readonly JournalRecord[]): string[] {
   const ordered: { readonly id: string; readonly seq: number }[] = [];
   let answer: { readonly asked: number; step: unknown } | null = null;
@@ -22,7 +22,7 @@ function inOrder(records: readonly JournalRecord[]): string[] {
   return ordered.map(({ id }) => id);
 }
 
-/** Everything that was acknowledged since the last replacement, once and in order. */
+/** Everything acknowledged since the last replacement, once and in order. */
 function entryFaults({ log, history, reading }: Evidence): Fault[] {
   const faults: Fault[] = [];
   const epochSeq = history.findLast(({ kind }) => kind === "epoch")?.seq ?? 0;
@@ -40,7 +40,7 @@ function entryFaults({ log, history, reading }: Evidence): Fault[] {
       faults.push({ what: "lost", message: `message ${id} is in the journal, and not among the entries` });
       continue;
     }
-    if (at < before) faults.push({ what: "order", message: `entry ${id} stands too far in front` });
+    if (at < before) faults.push({ what: "order", message: `entry ${id} comes too early` });
     before = Math.max(before, at);
   }
   const known = new Set([...history.map(({ id }) => id), ...tried]);
@@ -68,7 +68,7 @@ function metadataFaults({ log, reading }: Evidence): Fault[] {
   for (const [place, tries] of Map.groupBy(patches, ({ op }) => `${op.id} ${op.key}`)) {
     const { id, key } = tries[0]!.op;
     const entry = entries.get(id);
-    // What closes a call is made anew, under the same id, where a replacement has dropped it.
+    // Where a replacement dropped the result that closes a call, it is made again, under the same id.
     const isMadeAnew = id.includes("~") && log.of("replace", "undo").some(({ at }) => at > tries[0]!.at);
     if (!entry || isMadeAnew) continue;
     const values = tries.map(({ op, answer }) => ({ value: op.value, isOk: answer === "ok" }));
@@ -83,7 +83,7 @@ function metadataFaults({ log, reading }: Evidence): Fault[] {
   return faults;
 }
 
-/** It adds up, over all epochs. */
+/** It adds up over all epochs. */
 function usageFaults({ log, history, reading }: Evidence): Fault[] {
   const tokensOf = (usage: unknown): number => (usage as { inputTokens?: number } | undefined)?.inputTokens ?? 0;
   const recorded = history.reduce((sum, { kind, usage }) => sum + (kind === "usage" ? tokensOf(usage) : 0), 0);

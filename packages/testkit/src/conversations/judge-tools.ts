@@ -7,14 +7,14 @@ const placeOf = (of: object): string => {
   return `${message} ${call}`;
 };
 
-/** Starts are durable before tools run, outcomes are kept, and nothing runs twice that may not. */
+/** Starts are durable before tools run, outcomes are kept, and nothing runs twice that must not. */
 export function toolFaults({ log, history, effects }: Evidence): Fault[] {
   const faults: Fault[] = [];
   const starts = Map.groupBy(
     history.filter(({ kind }) => kind === "tool.started"),
     placeOf,
   );
-  // One whose call is not recorded yet is recorded again, under its id, where an epoch begins.
+  // A start whose call is not recorded yet is recorded again, under its id, when an epoch begins.
   const ends = new Map(history.filter(({ kind }) => kind === "tool.ended").map((record) => [record["id"], record]));
   // A tool may start before its call is recorded (R9): then its start names no message.
   const startsOf = (place: string, call: string): readonly JournalRecord[] => [
@@ -49,7 +49,7 @@ export function toolFaults({ log, history, effects }: Evidence): Fault[] {
   return [...faults, ...closingFaults(history, effects)];
 }
 
-/** P3: the model is never told of a tool that ran that it did not. */
+/** P3: the model is never told that a tool did not run if it did. */
 function closingFaults(history: readonly JournalRecord[], effects: readonly Effect[]): Fault[] {
   const faults: Fault[] = [];
   for (const { kind, entries } of history) {

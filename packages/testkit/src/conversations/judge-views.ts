@@ -5,7 +5,7 @@ import type { Log } from "./log.ts";
 import type { Evidence, ConversationFault as Fault } from "./oracle.ts";
 import type { Message, Voice } from "./voices.ts";
 
-/** What the model is shown: accepted by its provider (P4), with a past that does not change (R1), and nothing missing in it. */
+/** What the model sees: its provider accepts it (P4), its past does not change (R1), and nothing is missing. */
 export function viewFaults(evidence: Evidence): Fault[] {
   return [
     ...requestFaults(evidence),
@@ -26,33 +26,34 @@ function stepsBefore(log: Log, at: number): (readonly Message[])[] {
 const told = (violations: readonly Violation[]): string =>
   violations.map(({ rule, at, why }) => `${rule} ${at}: ${why}`).join("; ");
 
-/** Every request of the last life, as its provider would judge it. Those of earlier lives have been judged. */
+/** Checks every request of the last life as its provider would. Earlier lives have been checked. */
 function requestFaults({ log, voice }: Evidence): Fault[] {
   return log
     .saidOf("asked")
     .filter(({ life }) => life === log.life)
     .flatMap(({ event, at }) => {
-      // An application that hid or dropped all that was said has nothing to ask.
+      // An application that hid or dropped everything has nothing to ask.
       if (event.view.length === 0 && log.tried.some((one) => one.at < at && changesPast(one.op))) return [];
       const violations = voice.judge(event.view, stepsBefore(log, at));
       return violations.length > 0 ? [{ what: "refused" as const, message: `a request: ${told(violations)}` }] : [];
     });
 }
 
-/** What comes back after a death: with a prompt behind it; and where the turn can go on, as it stands. */
+/** What comes back after a death: with a prompt after it; and as it is, where the turn can be resumed. */
 function nextFaults({ log, voice, reading }: Evidence): Fault[] {
   const { messages, interruption } = reading;
   const steps = stepsBefore(log, Number.POSITIVE_INFINITY);
   const faults: Fault[] = [];
   const prompted = voice.judge([...messages, voice.user("and now?")], steps);
-  if (prompted.length > 0) faults.push({ what: "refused", message: `with a prompt behind it: ${told(prompted)}` });
-  // Where words were streamed behind an answer, or the application said that the answer is not the last word, `resumeTurn` asks to go on, as it does behind an answer alone.
+  if (prompted.length > 0) faults.push({ what: "refused", message: `with a prompt after it: ${told(prompted)}` });
+  // If text was streamed after an answer, or the application said that the answer was not final, `resumeTurn` asks the
+  // model to continue, as it does after an answer alone.
   const isOpenEnded =
     interruption?.draft || interruption?.how?.kind === "failed" || interruption?.how?.kind === "suspended";
   const isAnswered = interruption?.answered || (isOpenEnded && isModels(messages.at(-1)));
   if (interruption && !isAnswered && messages.length > 0) {
     const asIs = voice.judge(messages, steps);
-    if (asIs.length > 0) faults.push({ what: "refused", message: `as it stands: ${told(asIs)}` });
+    if (asIs.length > 0) faults.push({ what: "refused", message: `as it is: ${told(asIs)}` });
   }
   return faults;
 }
@@ -73,7 +74,8 @@ function eras(log: Log): (at: number) => number {
       if (op.do === "edit" || op.do === "patch") isPending = true;
     } else if (op.do === "start" && isPending) {
       changes.push(at);
-      // One that was cut off by a death may never have been written, or it was, and sending its prompt again resumes that turn (R15): then the next one brings the change.
+      // A turn start that a death cut off may never have been written; or it was, and sending its prompt again resumes
+      // that turn (R15): then the next one brings the change.
       isPending = answer !== "ok" || started.has(op.id);
     }
     if (op.do === "start") started.add(op.id);
@@ -81,7 +83,7 @@ function eras(log: Log): (at: number) => number {
   return (at) => changes.filter((change) => change < at).length;
 }
 
-/** C35: the view that a model saw is the beginning of every later one, over all lives. */
+/** C35: a view that a model saw is the beginning of every later one, over all lives. */
 function pastFaults({ log, voice, reading }: Evidence): Fault[] {
   const eraOf = eras(log);
   const seen = log.saidOf("asked").filter(({ event }) => event.settled);
@@ -104,7 +106,7 @@ function difference(voice: Voice, before: readonly Message[], after: readonly Me
 
 const HARMLESS: readonly Op["do"][] = ["draft", "discard", "note", "usage", "rename", "enqueue", "dequeue", "close"];
 
-/** A turn that died while it waited for the model, and is resumed, asks again what it had asked. */
+/** A turn that died while waiting for the model repeats its request when resumed. */
 function againFaults({ log }: Evidence): Fault[] {
   const asked = log.saidOf("asked");
   return log.ok("resume").flatMap(({ op, at }) => {
@@ -118,7 +120,7 @@ function againFaults({ log }: Evidence): Fault[] {
   });
 }
 
-/** Each text that was acknowledged since the application last changed the past is in the view once. */
+/** Each text acknowledged since the application last changed the past is in the view once. */
 function markFaults({ log, reading }: Evidence): Fault[] {
   const eraOf = eras(log);
   const now = eraOf(Number.POSITIVE_INFINITY);
@@ -130,7 +132,7 @@ function markFaults({ log, reading }: Evidence): Fault[] {
   const asked = log.saidOf("asked");
   for (const { op, at, answeredAt } of log.ok("start", "append", "commit", "toolEnded")) {
     if (eraOf(at) !== now) continue;
-    // The model was asked while the outcome was on its way: it may have come late.
+    // The model was asked before the outcome arrived: it may be late.
     const isOvertaken = asked.some((one) => one.at > at && one.at < answeredAt);
     const marks =
       op.do === "toolEnded"
@@ -138,7 +140,7 @@ function markFaults({ log, reading }: Evidence): Fault[] {
           ? []
           : [op.mark]
         : marksIn(op.do === "start" ? op.message : op.messages);
-    // Reasoning is left out where a provider wants that.
+    // Reasoning is left out where a provider requires that.
     for (const mark of marks)
       if (mark[1] !== "t" && !counts.has(mark))
         faults.push({ what: "lost", message: `${mark} of an acknowledged ${op.do} is not in the view` });

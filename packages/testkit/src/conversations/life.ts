@@ -5,9 +5,9 @@ import type { AgentJob } from "./job.ts";
 import type { Log } from "./log.ts";
 import type { Ending } from "./plan.ts";
 
-/** Nothing that an agent does takes so long on any machine: it hangs. */
+/** Nothing an agent does takes this long on any machine: it hangs. */
 const LIFE_MS_MAX = 60_000;
-/** Timers are good for a millisecond; what is left is waited for with the processor. */
+/** Timers have a precision of a millisecond; busy-wait for the rest. */
 const SPIN_US_MAX = 1500;
 
 /** How agents are started. */
@@ -16,7 +16,9 @@ export interface AgentProgram {
   readonly spawn: SpawnOptions;
 }
 
-/** The agent beside this module, loaded once in advance, so that Node has kept what it compiled (as kill/life.ts does). */
+/**
+ * The agent beside this module, loaded once in advance so that Node caches the compiled code (as kill/life.ts does).
+ */
 export async function warmAgent(cache: string): Promise<AgentProgram> {
   const program = programBeside(import.meta.url, "agent");
   const spawn = { env: { NODE_COMPILE_CACHE: join(cache, "compile-cache") } };
@@ -26,7 +28,7 @@ export async function warmAgent(cache: string): Promise<AgentProgram> {
   return { program, spawn };
 }
 
-/** Starts an agent, hears what it says, and kills it as planned. Resolves to what went wrong, if it did not die by our hand. */
+/** Starts an agent, reads its events, and kills it as planned. Resolves to the error, if it did not die by our hand. */
 export async function liveAgent(agent: AgentProgram, job: AgentJob, ending: Ending, log: Log): Promise<string | null> {
   await using victim = new Victim<AgentEvent>(agent.program, job, agent.spawn);
   let count = 0;
@@ -43,7 +45,7 @@ export async function liveAgent(agent: AgentProgram, job: AgentJob, ending: Endi
   victim.onEvent((event) => {
     log.hear(event);
     if (isStruck) return;
-    // It has done all that it had to do, and what it was to be killed at did not come.
+    // It has finished its work, and the planned kill did not happen.
     if (event.e === "idle") strike(0);
     else if (ending.by === "instant") {
       if (event.e === "ready") strike(ending.us);

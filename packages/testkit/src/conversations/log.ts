@@ -1,10 +1,10 @@
 import type { AgentEvent, Op } from "./events.ts";
 
-/** One call of the library, and what became of it as far as the agent could tell. */
+/** One library call, and its outcome as far as the agent knows. */
 export interface Tried<O extends Op = Op> {
   readonly op: O;
   readonly life: number;
-  /** Its place among everything that was said; of its answer too. */
+  /** The positions of the call and of its answer among all events. */
   readonly at: number;
   answeredAt: number;
   answer: "open" | "ok" | "no";
@@ -16,7 +16,7 @@ export interface Said {
   readonly event: AgentEvent;
 }
 
-/** Everything that the agents of one session have tried and been told, in order, over all their lives. */
+/** Everything that the agents of one session tried and were told, in order, over all their lives. */
 export class Log {
   readonly tried: Tried[] = [];
   readonly said: Said[] = [];

@@ -4,23 +4,23 @@ import { mixSeeds, type Random, seededRandom } from "../simulation/random.ts";
 import type { Message, ModelCall, Step } from "./voices.ts";
 
 const CALLS_MAX = 4;
-/** A turn has at most so many responses with calls. */
+/** The maximum number of responses with calls per turn. */
 const CALLING_MAX = 4;
 const WORDS = ["the", "file", "läuft", "tests", "漢字", "passed", "🦀", "because", "next", "line\nbreak", '"quoted"'];
 
 export interface Ask {
   readonly seed: number;
   readonly view: readonly Message[];
-  /** The how many-eth response of this turn. */
+  /** Which response of this turn it is, counted from the first. */
   readonly nth: number;
   readonly serial: string;
-  /** A new mark, of a kind. */
+  /** A new mark of a kind. */
   readonly mark: (kind: string) => string;
-  /** Ids as local servers give them: the same in every response (R9). */
+  /** Ids like those of local servers: the same in every response (R9). */
   readonly repeatsIds: boolean;
 }
 
-/** The scripted model: what it does is a pure function of the seed and the messages that it is given. */
+/** The scripted model: a pure function of the seed and the messages it gets. */
 export function respond({ seed, view, nth, serial, mark, repeatsIds }: Ask): Step {
   const hash = createHash("sha256").update(canonical(view)).digest().readUInt32LE(0);
   const random = seededRandom(mixSeeds(seed, hash));

@@ -8,14 +8,14 @@ import { viewFaults } from "./judge-views.ts";
 import type { Log } from "./log.ts";
 import type { Message, Voice } from "./voices.ts";
 
-/** All that is known after a death. */
+/** Everything known after a death. */
 export interface Evidence {
   readonly log: Log;
   readonly voice: Voice;
   readonly draftMs: number;
   /** Every record of every epoch. */
   readonly history: readonly JournalRecord[];
-  /** What a reader sees who holds no lease. */
+  /** What a reader without a lease sees. */
   readonly reading: Reading<Message>;
   readonly effects: readonly Effect[];
 }
@@ -25,32 +25,35 @@ export interface ConversationFault {
     | "lost"
     | "twice"
     | "order"
-    /** There, and nobody tried to record it, or the library had refused it. */
+    /** There, although nobody tried to record it, or the library had refused it. */
     | "invented"
     | "altered"
     /** A unit or a replacement is there in part (C7). */
     | "half"
     /** A tool had its effect before its start was durable (R5). */
     | "unrecorded start"
-    /** A tool ran again that may not (C4). */
+    /** A tool ran again that must not (C4). */
     | "ran twice"
-    /** What is said of the interrupted turn is not so (P5). */
+    /** The report on the interrupted turn is wrong (P5). */
     | "interruption"
-    /** Streamed words: missing, or come back when they should not (C2, C36). */
+    /** Streamed text is missing, or came back when it should not (C2, C36). */
     | "words"
     | "queue"
     | "metadata"
     | "usage"
-    /** A provider would refuse it (P4). */
+    /** A provider would reject it (P4). */
     | "refused"
-    /** The model was shown another past than before (R1). */
+    /** The model saw another past than before (R1). */
     | "past"
-    /** The library, or a process, did what it should not have. */
+    /** The library, or a process, did something it must not. */
     | "conduct";
   readonly message: string;
 }
 
-/** Judges a session after the death of its agent: nothing that was acknowledged is lost, no tool ran twice, and the provider accepts what comes next. Pure. */
+/**
+ * Checks a session after its agent's death: nothing acknowledged is lost, no tool ran twice, and the provider accepts
+ * the next request. Pure.
+ */
 export function judgeConversation(evidence: Evidence): ConversationFault[] {
   return [
     ...historyFaults(evidence),

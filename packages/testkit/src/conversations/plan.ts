@@ -5,11 +5,11 @@ import { type VoiceName, voiceNames } from "./voices.ts";
 
 /** When a life ends. */
 export type Ending =
-  /** So many microseconds after everything was loaded. */
+  /** This many microseconds after everything was loaded. */
   | { readonly by: "instant"; readonly us: number }
-  /** At a step of its disk. */
+  /** At a disk step. */
   | { readonly by: "point"; readonly point: KillPoint }
-  /** So many microseconds after the n-th event of a kind; of a `try`, of a call of this name. */
+  /** This many microseconds after the nth event of a kind; for a `try`, of a call with this name. */
   | {
       readonly by: "event";
       readonly e: AgentEvent["e"];
@@ -26,7 +26,7 @@ export interface ConversationPlan {
 }
 
 const LIVES = 8;
-/** Calls that are worth dying in, and those that come often. */
+/** Calls that are worth dying in, and frequent ones. */
 const AIMS: readonly (readonly [op: Op["do"], nthMax: number])[] = [
   ["start", 3],
   ["resume", 1],
@@ -44,7 +44,7 @@ const AIMS: readonly (readonly [op: Op["do"], nthMax: number])[] = [
   ["abort", 1],
 ];
 
-/** The lives of one session, a pure function of the seed. `points`: steps of its disk that it can be killed at. */
+/** The lives of one session, a pure function of the seed. `points`: disk steps to be killed at. */
 export function planConversation(seed: number, index: number, points: readonly KillPoint[] = []): ConversationPlan {
   const random = seededRandom(mixSeeds(seed, index, 0xc0de));
   return {
@@ -57,7 +57,7 @@ export function planConversation(seed: number, index: number, points: readonly K
 
 function ending(random: Random, points: readonly KillPoint[]): Ending {
   if (points.length > 0 && random.chance(0.15)) {
-    // At the first such step, or later: those of writes and syncs come often.
+    // At the first such step, or later: writes and syncs are frequent.
     const point = random.pick(points);
     return { by: "point", point: { ...point, nth: 1 + random.below(/write|sync/.test(point.step) ? 40 : 2) } };
   }

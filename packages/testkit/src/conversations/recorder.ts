@@ -4,10 +4,10 @@ import type { AgentEvent, Op } from "./events.ts";
 
 export const tell = (event: AgentEvent): void => tellLine(event);
 
-/** The library refused, and the laboratory has been told. */
+/** The library refused, and the laboratory knows. */
 export class Refused extends Error {}
 
-/** Says what is tried before it is tried, and what was answered when it was. */
+/** Reports each call before it is made, and its answer afterwards. */
 export class Recorder {
   #n = 0;
   #marks = 0;
@@ -25,7 +25,7 @@ export class Recorder {
     return `${this.#life}x${this.#marks++}`;
   }
 
-  /** A call whose beginning and end are elsewhere. */
+  /** A call that begins and ends elsewhere. */
   announce(op: Op): { ok(): void; no(error: unknown): never } {
     const n = this.#n++;
     tell({ e: "try", n, op });

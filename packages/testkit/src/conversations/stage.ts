@@ -16,22 +16,22 @@ export interface Stage {
   readonly session: Session<Message>;
 }
 
-/** A call of the model, and the message that makes it. */
+/** A call of the model, and its message. */
 export interface PlacedCall {
   readonly call: ModelCall;
   readonly message: string;
 }
 
-/** A turn, and whether it still goes on. */
+/** A turn, and whether it is still running. */
 export interface Work {
   readonly turn: Turn<Message>;
-  /** It was stopped or suspended: what comes now comes late. */
+  /** It was stopped or suspended: whatever arrives now is late. */
   isPast: boolean;
   /** The model has been asked, and its answer is not recorded yet. */
   isAsking: boolean;
-  /** How many responses there have been: a tool that was called by an earlier one comes late. */
+  /** The number of responses so far: a tool called by an earlier one is late. */
   responses: number;
-  /** Tools that were left running when the model was asked again; and the response that called the last of them. */
+  /** Tools still running when the model was asked again, and the response that called the last of them. */
   readonly left: Promise<unknown>[];
   leftIn: number;
 }
@@ -40,12 +40,12 @@ export async function pause({ random }: Pick<Stage, "random">, msMax: number): P
   await sleep(random.below(msMax + 1));
 }
 
-/** What somebody types, with a mark to know it by. */
+/** A typed prompt, with a mark. */
 export function typed({ voice, random, recorder }: Stage, kind: string): Message {
   return voice.user(`${recorder.mark(kind)} ${words(random, 3 + random.below(12))}`);
 }
 
-/** What a session shows of itself, to a reader or to its writer, as one text: the two must be equal. */
+/** What a session shows of itself, as one text: it must be the same for a reader and for its writer. */
 export function shownBy(reading: Reading<Message>): string {
   const { messages, entries, interruption, queue, usage, attributes } = reading;
   const usageByTurn = [...reading.usageByTurn];

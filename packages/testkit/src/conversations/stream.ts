@@ -9,7 +9,7 @@ import type { Message, Step } from "./voices.ts";
 const BEAT_MS = 10;
 const CHARS_MAX = 24;
 
-/** Records a response that was not streamed. Answers the calls that are to be run. */
+/** Records a response that was not streamed. Returns the calls to run. */
 export async function recordWhole(
   { random, recorder }: Stage,
   { turn }: Work,
@@ -21,7 +21,7 @@ export async function recordWhole(
   const id = recorder.serial();
   const op = { do: "append", id, messages, by: "model", queued: false, tokens } as const;
   await recorder.try(op, () => turn.append(messages, { id, usage }));
-  // A retry of whoever could not know that it had been recorded (R15).
+  // A retry by a client that could not know it had been recorded (R15).
   if (random.chance(0.2)) await turn.append(messages, { id, usage });
   return placed(step, messages, id);
 }
@@ -33,7 +33,10 @@ function placed({ calls }: Step, messages: readonly Message[], id: string): Plac
   });
 }
 
-/** Streams a response as the user sees it, and records it when it is whole. Answers the calls that are to be run; null if the user stopped it. */
+/**
+ * Streams a response to the user, and records it when it is complete. Returns the calls to run; null if the user
+ * stopped it.
+ */
 export async function stream(
   stage: Stage,
   work: Work,
@@ -47,7 +50,7 @@ export async function stream(
   const usage = { inputTokens: tokens };
   let draft = asked;
   using _beats = beats();
-  // A stream that fails half-way, and is asked for again.
+  // A stream that fails midway, and is requested again.
   while (random.chance(0.15)) {
     await speak(stage, work, draft, `${recorder.mark("f")} ${step.text ?? ""}`, 0.6);
     if (job.flaw === "mixes-attempts") {
@@ -79,7 +82,7 @@ export async function stream(
   return end ? others : placed(step, messages, id);
 }
 
-/** Opening a second draft discards the first: that is all a retry needs (R10). */
+/** Opening a second draft discards the first: a retry needs nothing else (R10). */
 export function openDraft({ recorder }: Stage, { turn }: Work, before: Draft<Message> | null): Draft<Message> {
   const discarding = before ? recorder.announce({ do: "discard", draft: before.id }) : null;
   const draft = turn.draft();
@@ -95,7 +98,7 @@ async function speak(stage: Stage, work: Work, draft: Draft<Message>, text: stri
     const next = Math.min(end, at + 1 + random.below(CHARS_MAX));
     const piece = text.slice(at, next);
     at = next;
-    // The model does not see it any more: it stands behind the answer (R1).
+    // The model no longer sees it: it comes after the answer (R1).
     if (random.chance(0.02)) await steer(stage, work);
     tell({ e: "push", draft: draft.id, text: piece });
     if (job.flaw !== "keeps-its-words") draft.push({ part: 1, text: piece });
@@ -105,11 +108,11 @@ async function speak(stage: Stage, work: Work, draft: Draft<Message>, text: stri
   if (job.flaw === "keeps-its-words") await sleep(FLAW_MS);
 }
 
-/** Tells when timers have run, while something is streamed: the draft's are among them. */
+/** Reports when timers have run during a stream, including the draft's. */
 function beats(): Disposable {
   const timer = setInterval(() => {
     const t = performance.now();
-    // By the end of this round of the event loop every timer that was due at `t` has run.
+    // By the end of this round of the event loop, every timer that was due at `t` has run.
     setImmediate(() => tell({ e: "beat", t }));
   }, BEAT_MS);
   return { [Symbol.dispose]: () => clearInterval(timer) };

@@ -7,18 +7,18 @@ import { type PlacedCall, pause, type Stage, typed, type Work } from "./stage.ts
 const TOOL_MS_MAX = 15;
 const SLOW_MS = 300;
 
-/** A run of a tool, and what is known of it in advance. */
+/** A run of a tool, and what is known about it in advance. */
 interface Run {
   readonly placed: PlacedCall;
   readonly replay: "safe" | "never";
   readonly mark: string;
   readonly text: string;
-  /** The how many-eth response it belongs to. */
+  /** Which response it belongs to, counted from the first. */
   readonly response: number;
 }
 
 interface Ran extends Run {
-  /** The model is told of it in a message. */
+  /** Its outcome reaches the model in a message. */
   readonly inMessage: boolean;
   /** Its end is recorded by itself. */
   readonly isEnded: boolean;
@@ -29,7 +29,10 @@ function newRun({ recorder, random }: Stage, { responses }: Work, placed: Placed
   return { placed, mark, text: `${mark} done`, replay: random.chance(0.2) ? "safe" : "never", response: responses };
 }
 
-/** Runs the calls of a response, all at once. Some are slow; now and then the user stops it all, steers, or queues a prompt meanwhile. */
+/**
+ * Runs the calls of a response in parallel. Some are slow; now and then the user stops everything, steers, or queues a
+ * prompt meanwhile.
+ */
 export async function runCalls(stage: Stage, work: Work, calls: readonly PlacedCall[]): Promise<void> {
   const { random, job } = stage;
   if (calls.length > 1 && job.flaw === undefined && random.chance(0.06)) {
@@ -52,18 +55,18 @@ export async function runCalls(stage: Stage, work: Work, calls: readonly PlacedC
   for (const record of heldBack) await record();
   const held = ran.filter(({ inMessage }) => inMessage);
   if (!work.isPast) return held.length > 0 ? appendResults(stage, work, held) : undefined;
-  // Stopped: no message will hold these.
+  // Stopped: no message will contain these.
   for (const run of ran) if (!run.isEnded) await end(stage, work, run);
 }
 
-/** A tool that takes long, and whose result nobody waits for: the model is asked again meanwhile (R18). */
+/** A slow tool whose result nobody waits for: the model is asked again meanwhile (R18). */
 async function leaveRunning(stage: Stage, work: Work, placed: PlacedCall): Promise<void> {
   const { promise: started, resolve } = Promise.withResolvers<void>();
   const take = async (): Promise<void> => {
     resolve();
     act(stage, placed);
     await pause(stage, SLOW_MS);
-    // While the model answers, nothing may be recorded that it was not shown: what it signs would no longer fit (R1).
+    // While the model answers, nothing may be recorded that it did not see: its signature would no longer match (R1).
     while (work.isAsking) await sleep(2);
   };
   work.leftIn = work.responses;
@@ -71,7 +74,10 @@ async function leaveRunning(stage: Stage, work: Work, placed: PlacedCall): Promi
   await started;
 }
 
-/** Of one call: its start, its effect, its outcome, recorded in one manner or another. Null if the turn was stopped before. */
+/**
+ * For one call: its start, its effect and its outcome, recorded in one way or another. Null if the turn was stopped
+ * before.
+ */
 async function runCall(
   stage: Stage,
   work: Work,
@@ -98,7 +104,7 @@ async function runCall(
   }
   if (!(await start(stage, work, run, {}))) return null;
   if (job.flaw !== "runs-before-start") await take();
-  // Its outcome is recorded in a message alone.
+  // Only a message records its outcome.
   if (inMessages && random.chance(0.5)) return { ...run, inMessage: true, isEnded: false };
   if (job.flaw === "results-at-the-end") {
     announceEnd(stage, work, run).ok();
@@ -107,7 +113,7 @@ async function runCall(
   return { ...run, inMessage: inMessages, isEnded: true };
 }
 
-/** By `turn.tool`. False if the turn was stopped before the tool was run. */
+/** With `turn.tool`. False if the turn was stopped before the tool ran. */
 async function runByTool(
   { recorder, ...rest }: Stage,
   work: Work,
@@ -125,7 +131,7 @@ async function runByTool(
   };
   try {
     await work.turn.tool(placed.call.id, tool, { replay });
-    // After an abort it answers, and the tool is not run.
+    // After an abort it resolves, and the tool does not run.
     ending?.ok();
   } catch (error) {
     if (!ending && work.isPast) return refused(() => starting.no(error));
@@ -134,7 +140,7 @@ async function runByTool(
   return ending !== undefined;
 }
 
-/** The start alone. False if the turn was stopped in the meantime. */
+/** Only the start. False if the turn was stopped in the meantime. */
 async function start(
   { recorder }: Stage,
   work: Work,
@@ -168,9 +174,12 @@ async function end(stage: Stage, work: Work, run: Run): Promise<void> {
   ending.ok();
 }
 
-/** A tool that starts while the stream still runs (R9): its call is not recorded yet. Resolves to the way to end it. */
+/**
+ * A tool that starts while the stream is running (R9): its call is not recorded yet. Resolves to a function that ends
+ * it.
+ */
 export async function startEarly(stage: Stage, work: Work, placed: PlacedCall): Promise<() => Promise<void>> {
-  // Whoever dies before the call is recorded has only the boundary to tell the model of it.
+  // If the process dies before the call is recorded, only the boundary message tells the model about it.
   const run = { ...newRun(stage, work, placed), response: -1 };
   const { name, input } = placed.call;
   await start(stage, work, run, { name, input });
@@ -194,7 +203,7 @@ function act({ job }: Stage, { call, message }: PlacedCall): void {
   tell({ e: "effect", message, call: call.id });
 }
 
-/** As the SDKs do it: when all tools are back, their results are told to the model in messages of their own. */
+/** As the SDKs do: when all tools are back, separate messages tell the model their results. */
 async function appendResults({ voice, recorder }: Stage, { turn }: Work, ran: readonly Ran[]): Promise<void> {
   const messages = voice.results(ran.map(({ placed: { call }, text }) => ({ call, text })));
   const id = recorder.serial();
@@ -202,7 +211,7 @@ async function appendResults({ voice, recorder }: Stage, { turn }: Work, ran: re
   await recorder.try(op, () => turn.append(messages, { id }));
 }
 
-/** Somebody types while the agent is busy: into the turn, or into the queue. */
+/** A user types while the agent is busy: into the turn, or into the queue. */
 export async function steer(stage: Stage, { turn }: Work): Promise<void> {
   const { recorder, random, session } = stage;
   const waiting = session.queue[0];

@@ -11,19 +11,19 @@ import { shownBy } from "./stage.ts";
 import { type Message, voiceOf } from "./voices.ts";
 
 const TURNS = 6;
-/** What the library may say no with, and to what. */
+/** The refusals the library may give, and to which calls. */
 const REFUSALS: Partial<Record<string, readonly string[]>> = {
   replace: ["STEP_SPLIT", "CALLS_OPEN"],
   undo: ["UNDO_TOO_LATE"],
   edit: ["STEP_SPLIT", "MESSAGE_UNFIT", "MESSAGE_UNKNOWN"],
-  // The user stopped the turn while it was on its way.
+  // The user stopped the turn while it was under way.
   toolStarted: ["TURN_ENDED"],
 };
 
 export interface TrialPlace {
-  /** As `openStore` takes it. */
+  /** An address for `openStore`. */
   readonly address: string;
-  /** The laboratory's own views of that store. */
+  /** The laboratory's own view of that store. */
   readonly store: Store;
   readonly journals: JournalStore;
   /** Where effects are written. */
@@ -31,7 +31,7 @@ export interface TrialPlace {
   readonly durability: AgentJob["durability"];
 }
 
-/** One conversation, whose agent is killed again and again, and judged after each death. */
+/** One conversation whose agent is killed repeatedly, and checked after each death. */
 export class ConversationTrial {
   readonly log = new Log();
   readonly faults: ConversationFault[] = [];
@@ -42,7 +42,7 @@ export class ConversationTrial {
   readonly #flaw: Flaw | undefined;
   readonly #effects: string;
   #session: string | null = null;
-  /** What a reader was shown after the last death: the next agent must find the same. */
+  /** What a reader saw after the last death: the next agent must find the same. */
   #shown: string | null = null;
 
   constructor(place: TrialPlace, agent: AgentProgram, plan: ConversationPlan, name: string, flaw?: Flaw) {
@@ -57,7 +57,7 @@ export class ConversationTrial {
     return this.#session;
   }
 
-  /** One life, and the judgement of it. */
+  /** One life, and its verdict. */
   async run(ending: Ending): Promise<void> {
     this.log.nextLife();
     const { voice, seed, draftMs } = this.#plan;
@@ -90,7 +90,7 @@ export class ConversationTrial {
     }
   }
 
-  /** A prompt that nobody answered for: it is sent again, as a client would. */
+  /** A prompt that got no answer: send it again, as a client would. */
   #retry(): AgentJob["retry"] {
     const last = this.log.of("start", "resume").at(-1);
     if (last?.op.do !== "start" || last.answer !== "open" || last.op.queued || this.log.life % 2 === 0)
@@ -102,7 +102,7 @@ export class ConversationTrial {
     if (event.e === "opened") {
       this.#session = event.session;
       if (this.#shown !== null && event.shown !== this.#shown)
-        this.#fault("conduct", `a reader was shown ${this.#shown}, and the next writer ${event.shown}`);
+        this.#fault("conduct", `a reader saw ${this.#shown}, but the next writer ${event.shown}`);
       this.#shown = null;
     }
     if (event.e !== "no") return;
@@ -135,7 +135,7 @@ export class ConversationTrial {
       this.#fault(what, message);
   }
 
-  /** The same fault is found again after every later death: it counts once. */
+  /** Every later check finds the same fault again: count it once. */
   #fault(what: ConversationFault["what"], message: string): void {
     if (!this.faults.some((one) => one.message === message)) this.faults.push({ what, message });
   }

@@ -6,10 +6,10 @@ import { validateOpenaiChat } from "../providers/openai-chat.ts";
 import { validateOpenaiResponses } from "../providers/openai-responses.ts";
 import type { Json, Violation } from "../providers/violation.ts";
 
-/** A message in whatever dialect: plain JSON. */
+/** A message in any dialect: plain JSON. */
 export type Message = Json;
 
-/** One response of the scripted model, before it is said in a dialect. */
+/** One response of the scripted model, before it is put in a dialect. */
 export interface Step {
   /** Unique in the session: servers give no id twice. */
   readonly serial: string;
@@ -28,15 +28,18 @@ export interface ModelCall {
 export interface Voice {
   readonly dialect: VoiceName;
   user(text: string): Message;
-  /** The messages of one response to `view`: signed over it where the provider does that. */
+  /** The messages of one response to `view`, signed where the provider does that. */
   step(step: Step, view: readonly Message[]): Message[];
   /** The messages that hold these results. */
   results(results: readonly { readonly call: ModelCall; readonly text: string }[]): Message[];
-  /** A call and its results in words, for an edit that takes them out. */
+  /** A call and its results as a sentence, for an edit that replaces them. */
   said(serial: string, text: string): Message;
-  /** What the provider says of a request; `steps` are the responses that it gave. */
+  /** The provider's verdict on a request; `steps` are the responses it gave. */
   judge(view: readonly Message[], steps: readonly (readonly Message[])[]): Violation[];
-  /** What of a view has to stay when the conversation goes on (the top of dialects/plan.ts): its messages, or the blocks that are joined in them. */
+  /**
+   * The part of a view that must stay the same as the conversation continues (the top of dialects/plan.ts): its
+   * messages, or the blocks joined in them.
+   */
   atoms(view: readonly Message[]): unknown[];
 }
 
@@ -55,7 +58,7 @@ const anthropic: Voice = {
     for (const { id, name, input } of calls) content.push({ type: "tool_use", id, name, input });
     return [{ role: "assistant", content: signResponse({ messages: view }, content) }];
   },
-  // Its agents send one message for all.
+  // Its agents send one message for all results.
   results: (results) => [
     {
       role: "user",

@@ -7,10 +7,10 @@ import {
 import { recordsOf } from "./content.ts";
 import type { Attempt, LabEvent } from "./pipe.ts";
 
-/** Says on whose ears it falls (`tell` in a child, `log.hear` in the laboratory) what is tried, and what the store answers. */
+/** Reports each attempt and the store's answer, to `tell` in a child or `log.hear` in the laboratory. */
 export type Listener = (event: LabEvent) => void;
 
-/** The answers after which nobody knows whether it was written. After every other refusal it was not. */
+/** Answers after which it is unknown whether the write happened. After any other refusal, it did not. */
 const inDoubt = ["SYNC_FAILED", "FILE_REPLACED", "LEASE_LOST"] as const;
 
 /** Tries one append. Resolves to the store's answer: `ack`, `refused` or `doubt`. */

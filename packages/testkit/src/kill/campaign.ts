@@ -10,27 +10,27 @@ import { Trial } from "./trial.ts";
 export interface CampaignOptions {
   readonly store: StoreSpec;
   readonly seed: number;
-  /** How often a writer is killed, at least. */
+  /** The minimum number of kills. */
   readonly kills: number;
-  /** How many sessions are under test at the same time; default one for each processor. */
+  /** How many sessions to test at the same time. Default: one per processor. */
   readonly lanes?: number;
-  /** Only the session of this number, as a fault names it. */
+  /** Run only the session with this number, as a fault names it. */
   readonly only?: number;
-  /** Steps of its disk to kill it at; default: those of the folder and the SQLite store. */
+  /** Disk steps to kill at. Default: those of the folder and the SQLite store. */
   readonly steps?: KillSteps;
   readonly onKill?: (receipt: Receipt) => void;
-  /** Ends the campaign after the lives that run. */
+  /** Ends the campaign after the current lives. */
   readonly signal?: AbortSignal;
 }
 
-/** The sums of a campaign. */
+/** The totals of a campaign. */
 export interface Receipt {
   kills: number;
   sessions: number;
   attempted: number;
   acknowledged: number;
   recovered: number;
-  /** Acknowledged, and not there. */
+  /** Acknowledged, and missing. */
   lost: number;
   torn: number;
   tornByKernel: number;
@@ -45,9 +45,9 @@ export interface SessionFault extends Fault {
   readonly session: string;
 }
 
-/** Faults enough to know that a store is broken. */
+/** Enough faults to know that a store is broken. */
 const FAULTS_MAX = 20;
-/** Sessions between two sweeps of the trash. */
+/** Sessions between two runs of gc. */
 const SWEEP_EVERY = 16;
 
 export const emptyReceipt = (): Receipt => ({
@@ -64,7 +64,9 @@ export const emptyReceipt = (): Receipt => ({
   faults: [],
 });
 
-/** Kills writers of a store until it has been `kills` times, and says what came back. A session with faults is left in its place. */
+/**
+ * Kills writers of a store at least `kills` times, and reports what came back. A session with faults is left in place.
+ */
 export async function runCampaign(options: CampaignOptions): Promise<Receipt> {
   const receipt = emptyReceipt();
   const steps = options.steps ?? stepsOf(options.store.module);

@@ -1,9 +1,9 @@
 import { randomInt } from "node:crypto";
 
-/** Something the caller got wrong: said in one line, exit code 2. */
+/** A mistake by the caller: reported in one line, with exit code 2. */
 export class UsageError extends Error {}
 
-/** A whole number of at least `least`, from an option of the command line. */
+/** Parses a command-line option as a whole number of at least `least`. */
 export function wholeNumber(name: string, given: string | undefined, fallback: number, least = 1): number {
   if (given === undefined) return fallback;
   if (!/^\d{1,10}$/.test(given) || Number(given) < least)
@@ -27,7 +27,7 @@ export function newSeed(): number {
   return randomInt(1, 1_000_000);
 }
 
-/** Runs a command: its exit code is what `main` returns, 2 for wrong usage. */
+/** Runs a command. Its exit code is what `main` returns, or 2 for wrong usage. */
 export async function runCommand(name: string, main: () => Promise<number>): Promise<void> {
   try {
     process.exitCode = await main();

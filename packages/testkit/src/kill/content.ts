@@ -2,8 +2,8 @@ import type { JournalRecord, NewRecord } from "holdfast";
 import type { Attempt } from "./pipe.ts";
 
 /**
- * The records of an attempt, a pure function of it: the parent knows what was tried without being sent it, and every byte that comes
- * back can be compared.
+ * The records of an attempt, as a pure function of it: the parent knows what was tried without being sent it, and can
+ * compare every byte that comes back.
  */
 export function recordsOf(attempt: Attempt): NewRecord[] {
   return Array.from({ length: attempt.parts }, (_, part) => ({
@@ -16,7 +16,10 @@ export function recordsOf(attempt: Attempt): NewRecord[] {
   }));
 }
 
-/** Two-, three- and four-byte characters, quotes, a line end, and a piece of a trailer: whatever a careless reader trips over. */
+/**
+ * Two-, three- and four-byte characters, quotes, a line end, and part of a trailer: things a careless reader trips
+ * over.
+ */
 const STUFF = 'zażółć gęślą jaźń · 漢字 · 🦀🪝 · "quoted" \\ · line\nend · ,"crc":"00000000"} · ';
 
 export function textOf(id: number, part: number, chars: number): string {
@@ -25,7 +28,7 @@ export function textOf(id: number, part: number, chars: number): string {
   return (head + turned.repeat(Math.ceil(chars / turned.length))).slice(0, chars).toWellFormed();
 }
 
-/** A record of the laboratory's own, as it was found. */
+/** A record of the laboratory, as it was found. */
 export interface Found {
   readonly seq: number;
   readonly crc: string;
@@ -33,11 +36,11 @@ export interface Found {
   readonly part: number;
   readonly of: number;
   readonly chars: number;
-  /** The content is what this id, part and length stand for. */
+  /** The content matches its id, part and length. */
   readonly intact: boolean;
 }
 
-/** Null for a record that the store wrote by itself (`segment`, `opened`, `closed`). */
+/** Null for a record that the store itself wrote (`segment`, `opened`, `closed`). */
 export function foundIn(record: JournalRecord): Found | null {
   const { lab, part, of, text } = record;
   if (typeof lab !== "number" || typeof part !== "number" || typeof of !== "number" || typeof text !== "string")

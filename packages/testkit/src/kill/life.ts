@@ -6,20 +6,20 @@ import type { StoreSpec } from "./stores.ts";
 import { programBeside, type SpawnOptions, spin, Victim } from "./victim.ts";
 import type { WorkerJob } from "./worker.ts";
 
-/** A point that was not reached after so many attempts will not be; the life ends there instead. */
+/** A point that is not reached after this many attempts never will be; the life ends there. */
 const ATTEMPTS_MAX = 2000;
-/** Nothing that a worker does takes so long on any machine: it hangs. */
+/** Nothing a worker does takes this long on any machine: it hangs. */
 const LIFE_MS_MAX = 60_000;
-/** Timers are good for a millisecond; what is left is waited for with the processor. */
+/** Timers have a precision of a millisecond; busy-wait for the rest. */
 const SPIN_US_MAX = 1500;
 
 export interface LifeEnd {
   readonly victim: Victim;
   /** It was killed, and did not end by itself. */
   readonly killed: boolean;
-  /** The name of the point that it was killed at. */
+  /** The name of the point at which it was killed. */
   readonly point?: string;
-  /** What went wrong, if it did not die by our hand. */
+  /** The error, if it did not die by our hand. */
   readonly complaint?: string;
 }
 
@@ -30,8 +30,8 @@ export interface Worker {
 }
 
 /**
- * The worker beside this module, loaded once in advance: Node keeps what it compiled only when a process ends in order, and the rest
- * of them will not. That makes each of them three times as fast to start. `cache` is a folder for that.
+ * The worker beside this module, loaded once in advance: Node saves its compile cache only when a process exits in
+ * order, and the others will not. That makes each start three times as fast. `cache` is the folder for it.
  */
 export async function warmWorker(store: StoreSpec, cache: string = store.place): Promise<Worker> {
   const program = programBeside(import.meta.url, "worker");
@@ -43,7 +43,7 @@ export async function warmWorker(store: StoreSpec, cache: string = store.place):
   return { program, spawn };
 }
 
-/** Starts a worker, hears what it says, and kills it as planned. */
+/** Starts a worker, reads its events, and kills it as planned. */
 export async function live(worker: Worker, job: WorkerJob, ending: Ending, log: Log): Promise<LifeEnd> {
   const victim = new Victim(
     worker.program,

@@ -1,6 +1,6 @@
 import type { Attempt, LabEvent } from "./pipe.ts";
 
-/** What became of an attempt, as far as the process that made it could tell. */
+/** The outcome of an attempt, as far as its process knows. */
 export type Outcome =
   | { readonly is: "open" }
   | { readonly is: "acknowledged"; readonly seq?: number; readonly last?: number }
@@ -9,19 +9,19 @@ export type Outcome =
 
 export interface Tried {
   readonly attempt: Attempt;
-  /** In which life of the session's writer it was made. */
+  /** The life of the session's writer in which it was made. */
   readonly life: number;
   outcome: Outcome;
 }
 
-/** Everything that the writers of one session have tried and been told, in order, over all their lives. */
+/** Everything that the writers of one session tried and were told, in order, over all their lives. */
 export class Log {
   readonly tried: Tried[] = [];
   #life = 0;
-  /** The newest try of each id. */
+  /** The newest attempt of each id. */
   readonly #newest = new Map<number, Tried>();
 
-  /** A writer has died; what comes is said by the next one. */
+  /** A writer has died; later events come from the next one. */
   nextLife(): void {
     this.#life++;
   }
@@ -48,12 +48,12 @@ export class Log {
     return this.#count("acknowledged");
   }
 
-  /** Attempts that no answer came for. */
+  /** Attempts without an answer. */
   get open(): readonly Tried[] {
     return this.tried.filter(({ outcome }) => outcome.is === "open");
   }
 
-  /** The first id that nobody has used. */
+  /** The first unused id. */
   get nextId(): number {
     return this.tried.reduce((most, { attempt }) => Math.max(most, attempt.id), 0) + 1;
   }

@@ -2,7 +2,7 @@ import type { JournalRecord } from "holdfast";
 import { type Found, foundIn } from "./content.ts";
 import type { Log, Tried } from "./log.ts";
 
-/** A journal as it was found: every record of its whole history, in the order that the store gave them. */
+/** A journal as found: every record of its history, in the store's order. */
 export interface View {
   readonly all: readonly { readonly seq: number; readonly crc: string }[];
   readonly found: readonly Found[];
@@ -10,7 +10,7 @@ export interface View {
 
 export const emptyView: View = { all: [], found: [] };
 
-/** `read` tells the attempt that a record belongs to: the laboratory's own, or those of an agent under test. */
+/** `read` identifies the attempt of a record: the laboratory's own, or an agent's under test. */
 export async function viewOf(
   records: Iterable<JournalRecord> | AsyncIterable<JournalRecord>,
   read: (record: JournalRecord) => Found | null = foundIn,
@@ -32,27 +32,27 @@ export interface Fault {
     | "invented"
     /** A unit is there in part. */
     | "half"
-    /** It is there with another content, or at another seq than was said. */
+    /** It is there with other content, or at another seq than was reported. */
     | "altered"
     | "twice"
     /** The store had said that nothing was written. */
     | "refused"
     | "order"
-    /** Something is missing in front of something that is there. */
+    /** Something is missing before something that is there. */
     | "gap"
-    /** A reopening has shown more, or something else (P2). */
+    /** Reopening showed more, or something else (P2). */
     | "shrunk"
     /** The current epoch is a mixture (C7). */
     | "epoch"
-    /** The store, or a process, did what it should not have. */
+    /** The store, or a process, did something it must not. */
     | "conduct";
   readonly message: string;
 }
 
 /**
- * `acknowledged ⊆ recovered ⊆ attempted`, in order, units whole, nothing twice, no gap. Returns what is wrong; nothing if all is well. Pure.
+ * `acknowledged ⊆ recovered ⊆ attempted`, in order, complete units, nothing twice, no gap. Returns the faults. Pure.
  *
- * `settled` is what an earlier reopening showed: it may only have grown since.
+ * `settled` is what an earlier reopening showed: it can only have grown since.
  */
 export function judge(log: Log, view: View, settled: View = emptyView): Fault[] {
   const triesOf = Map.groupBy(log.tried, ({ attempt }) => attempt.id);
@@ -69,8 +69,8 @@ export function judge(log: Log, view: View, settled: View = emptyView): Fault[] 
 }
 
 /**
- * The current epoch must be the end of the history, from the newest replacement on: the old conversation or the new one, never a
- * mixture (C7).
+ * The current epoch must be the end of the history, from the newest replacement on: the old conversation or the new
+ * one, never a mixture (C7).
  */
 export function judgeEpoch(log: Log, history: View, current: View): Fault[] {
   const end = { all: history.all.slice(history.all.length - current.all.length), found: [] };
@@ -118,7 +118,7 @@ function contentFaults(unit: Unit, tries: readonly Tried[] | undefined): Fault[]
   return [];
 }
 
-/** What was said about it against what is there. */
+/** Compares what was reported with what is there. */
 function answerFaults(id: number, tries: readonly Tried[], unit: Unit | undefined): Fault[] {
   const told = tries.flatMap(({ outcome }) => (outcome.is === "acknowledged" ? [outcome] : []));
   if (!unit) {
@@ -149,7 +149,7 @@ function orderFaults(tried: readonly Tried[], units: ReadonlyMap<number, Unit>):
   return faults;
 }
 
-/** Of what one writer tried, a beginning is there: nothing is missing in front of something that came through. */
+/** Of one writer's attempts, a prefix is there: nothing is missing before something that was written. */
 function holeFaults(tried: readonly Tried[], units: ReadonlyMap<number, Unit>): Fault[] {
   const faults: Fault[] = [];
   const lastLife = new Map(tried.map(({ attempt, life }) => [attempt.id, life]));
@@ -160,10 +160,10 @@ function holeFaults(tried: readonly Tried[], units: ReadonlyMap<number, Unit>): 
     const again = seen.has(id);
     seen.add(id);
     if (hole && hole.life !== entry.life) hole = undefined;
-    // A retry writes nothing if the first try had come through, so its place says nothing.
+    // A retry writes nothing if the first attempt was written, so its position means nothing.
     if (again || entry.outcome.is === "refused") continue;
     if (!units.has(id)) hole ??= entry;
-    // A later writer's retry can have brought it in.
+    // A later writer's retry may have written it.
     else if (hole && lastLife.get(id) === entry.life)
       faults.push({ what: "gap", message: `attempt ${id} is there, and ${hole.attempt.id}, made before it, is not` });
   }

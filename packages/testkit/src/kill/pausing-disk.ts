@@ -1,7 +1,9 @@
 import type { Disk, DiskFile } from "holdfast/disk";
 import { tell } from "./pipe.ts";
 
-/** The steps of a disk that a process can be killed at. `create` is the opening of a new file, `sync` both kinds of fdatasync. */
+/**
+ * Disk steps at which a process can be killed. `create` is the opening of a new file, `sync` both kinds of fdatasync.
+ */
 export type DiskStep =
   | "makeFolder"
   | "create"
@@ -15,25 +17,25 @@ export type DiskStep =
   | "syncFolder"
   | "lock";
 
-/** A named place in the life of a store, seen from the outside: through its disk. */
+/** A named step in the work of a store, seen from outside: through its disk. */
 export interface KillPoint {
   readonly name: string;
-  /** `during` a write: after a part of its bytes; `during` a sync: while the kernel is at it. */
+  /** `during` a write: after part of its bytes; `during` a sync: while the kernel is working. */
   readonly when: "before" | "during" | "after";
   readonly step: DiskStep;
-  /** A regular expression for the path (of a rename or link: of the new name). */
+  /** A regular expression for the path (for a rename or link: the new name). */
   readonly path: string;
-  /** The how manieth such step of the process; default the first. */
+  /** The nth such step of the process. Default: the first. */
   readonly nth?: number;
-  /** Only writes of at least so many bytes count. */
+  /** Only writes of at least this many bytes count. */
   readonly bytesMin?: number;
-  /** How much of a write is done when it is cut short, from 0 to 1; default a half. */
+  /** How much of an interrupted write is done, from 0 to 1. Default: half. */
   readonly share?: number;
-  /** Says that it is there and goes on, so that the kernel itself is caught in the middle of the step. */
+  /** Announces the step and continues, so that the kernel itself is caught in the middle of it. */
   readonly announce?: true;
 }
 
-/** A disk that stands still at a point, for ever: whoever reads the pipe kills it there. */
+/** A disk that pauses at a point forever: the reader of the pipe kills the process there. */
 export function pausingDisk(disk: Disk, point: KillPoint): Disk {
   const gate = new Gate(point);
   return {
@@ -69,7 +71,7 @@ class Gate {
     this.#left = point.nth ?? 1;
   }
 
-  /** Is this the step that the point names? Counts it. */
+  /** Whether this is the step of the point. Counts it. */
   matches(step: DiskStep, path: string, bytes = 0): boolean {
     const { step: wanted, bytesMin = 0 } = this.#point;
     if (step !== wanted || bytes < bytesMin || !this.#path.test(path)) return false;
@@ -80,7 +82,7 @@ class Gate {
     return this.#point.when;
   }
 
-  /** How many bytes of a write come through before the end: at least one, and not all. */
+  /** How many bytes of a write are done before the end: at least one, and not all. */
   part(bytes: number): number {
     return Math.max(1, Math.min(bytes - 1, Math.floor(bytes * (this.#point.share ?? 0.5))));
   }
@@ -153,7 +155,7 @@ class PausingFile implements DiskFile {
   }
 }
 
-/** Blocks the whole process, timers and all, until it is killed; or until the laboratory itself has died. */
+/** Blocks the whole process, timers included, until it is killed or the laboratory dies. */
 function standStill(): never {
   const laboratory = process.ppid;
   const cell = new Int32Array(new SharedArrayBuffer(4));

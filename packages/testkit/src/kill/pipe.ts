@@ -1,13 +1,14 @@
 import { writeSync } from "node:fs";
 
 /**
- * What a process under test tells the laboratory, one line of JSON each, on file descriptor 3. A line is handed to the kernel inside the
- * call, so that SIGKILL takes nothing that was said: `attempt` before the thing is tried, `ack` after its promise has resolved.
+ * What a process under test reports to the laboratory, one line of JSON each, on file descriptor 3. Each line reaches
+ * the kernel inside the call, so SIGKILL loses nothing that was reported: `attempt` before the attempt, `ack` after its
+ * promise has resolved.
  */
 export type LabEvent =
   /** Everything is loaded; the store is about to be opened. */
   | { readonly e: "ready" }
-  /** A journal was opened, or made. What the store said about the state that it was found in. */
+  /** A journal was opened or created. What the store reported about the state it found. */
   | {
       readonly e: "opened";
       readonly made: boolean;
@@ -18,41 +19,41 @@ export type LabEvent =
       readonly damaged: number;
     }
   | ({ readonly e: "attempt" } & Attempt)
-  /** Without seqs where the store does not say them (`create`). */
+  /** Without seqs where the store does not report them (`create`). */
   | { readonly e: "ack"; readonly id: number; readonly seq?: number; readonly last?: number }
-  /** The store said no, and that nothing was written. */
+  /** The store refused, and said that nothing was written. */
   | { readonly e: "refused"; readonly id: number; readonly code: string; readonly message: string }
   /** The store said that it does not know. */
   | { readonly e: "doubt"; readonly id: number; readonly code: string; readonly message: string }
   | { readonly e: "closed" }
-  /** A step of the disk that the laboratory waits for. The process stands still there, unless the point only announces. */
+  /** A disk step that the laboratory waits for. The process pauses there, unless the point only announces. */
   | { readonly e: "at"; readonly point: string }
-  /** A record that a follower was given. */
+  /** A record that a follower got. */
   | { readonly e: "seen"; readonly seq: number; readonly crc: string; readonly id: number; readonly part: number }
   /** The answer to a question that the job was started for. */
   | { readonly e: "answer"; readonly value: unknown }
   /** The job has ended in order. */
   | { readonly e: "done" }
-  /** The job met an error that it did not expect. */
+  /** The job met an unexpected error. */
   | { readonly e: "failed"; readonly message: string };
 
-/** One thing that a process tries to store: `parts` records that count together or not at all. */
+/** One attempt to store something: `parts` records, all or nothing. */
 export interface Attempt {
-  /** Names the content. The same id again is the same content again (a retry with its key). */
+  /** Identifies the content. The same id means the same content (a retry with its key). */
   readonly id: number;
   readonly kind: "create" | "append" | "epoch";
   readonly parts: number;
-  /** Length of the text in each of its records. */
+  /** The length of the text in each of its records. */
   readonly chars: number;
   readonly key?: string;
 }
 
 const PIPE_FD = 3;
 
-/** The child's side. Dies quietly when the laboratory is gone: nobody is left to hear. */
+/** The child's side. Exits silently when the laboratory is gone. */
 export const tell = (event: LabEvent): void => tellLine(event);
 
-/** The same for programs with events of their own. */
+/** The same for programs with their own events. */
 export function tellLine(event: { readonly e: string }): void {
   try {
     writeSync(PIPE_FD, `${JSON.stringify(event)}\n`);
@@ -62,7 +63,7 @@ export function tellLine(event: { readonly e: string }): void {
   }
 }
 
-/** The parent's side: whole lines out of what comes. A line that death cut short was never said. */
+/** The parent's side: splits the input into complete lines. A line cut short by death was never reported. */
 export class Lines<E = LabEvent> {
   #rest = "";
 

@@ -6,7 +6,7 @@ export interface Place extends Disposable {
   readonly path: string;
 }
 
-/** A folder of its own, removed at the end of the scope. */
+/** A temporary folder, removed at the end of the scope. */
 export function temporaryPlace(parent: string = tmpdir()): Place {
   const path = mkdtempSync(join(parent, "holdfast-kill-"));
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };

@@ -5,27 +5,27 @@ import type { Profile } from "./workload.ts";
 
 /** When a life ends. */
 export type Ending =
-  /** So many microseconds after it began to open the store, wherever it is by then: in healing, or at work. */
+  /** This many microseconds after it began to open the store, wherever it is then: in recovery, or at work. */
   | { readonly by: "instant"; readonly us: number }
-  /** So many microseconds after it has announced its n-th attempt. */
+  /** This many microseconds after it announced its nth attempt. */
   | { readonly by: "attempt"; readonly nth: number; readonly us: number }
-  /** At a step of its disk; with `us`, so long after that step has begun. */
+  /** At a disk step; with `us`, this long after that step began. */
   | { readonly by: "point"; readonly point: KillPoint; readonly us?: number };
 
 export interface LifePlan {
   readonly profile: Profile;
   readonly ending: Ending;
-  /** What the parent does to the dead writer's session: only look, or also heal it, append, and reopen it. */
+  /** What the parent does to the dead writer's session: only look, or also repair it, append, and reopen it. */
   readonly after: "look" | "reopen";
 }
 
-/** The lives of one session, a pure function of the seed. The points take turns, so that every one is come to. */
+/** The lives of one session, a pure function of the seed. The points take turns, so that each is reached. */
 export function planSession(seed: number, index: number, steps: KillSteps): LifePlan[] {
   const random = seededRandom(mixSeeds(seed, index, 0x11fe));
   const plans: LifePlan[] = [];
   const point = steps.points[index % Math.max(1, steps.points.length)];
   if (point) {
-    // Opening it in the parent would heal it, and the next life would find nothing torn.
+    // Opening it in the parent would repair it, and the next life would find nothing torn.
     if (point.finds === "torn" && steps.tear) plans.push(...atPoint(random, steps.tear, "look"));
     plans.push(...atPoint(random, point, random.chance(0.5) ? "look" : "reopen"));
   }
@@ -35,7 +35,7 @@ export function planSession(seed: number, index: number, steps: KillSteps): Life
 
 function atPoint(random: Random, point: NamedPoint, after: LifePlan["after"]): LifePlan[] {
   const life: LifePlan = { profile: point.profile, ending: { by: "point", point }, after };
-  // A journal of some age, where the point is not in its making.
+  // A journal of some age, unless the point is in its creation.
   const young: LifePlan = { profile: "mixed", ending: { by: "attempt", nth: 3, us: random.below(500) }, after: "look" };
   return point.finds === "any" && random.chance(0.3) ? [young, life] : [life];
 }

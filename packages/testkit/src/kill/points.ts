@@ -1,10 +1,10 @@
 import type { KillPoint } from "./pausing-disk.ts";
 import type { Profile } from "./workload.ts";
 
-/** A point, and what must go on for it to be reached. */
+/** A point, and what must happen to reach it. */
 export interface NamedPoint extends KillPoint {
   readonly profile: Profile;
-  /** The session before it: not yet made, or left with a torn end by a kill, or any. */
+  /** The session beforehand: not yet created, left with a torn end by a kill, or any. */
   readonly finds: "nothing" | "torn" | "any";
 }
 
@@ -30,8 +30,8 @@ const at = (
 };
 
 /**
- * The steps of the folder store that a death between must not hurt, in the words of STORAGE.md. The names begin with `before`, `during`
- * or `after`.
+ * Steps of the folder store at which a death must do no harm, in the words of STORAGE.md. Names begin with `before`,
+ * `during` or `after`.
  */
 export const folderPoints: readonly NamedPoint[] = [
   at("after making the session's folder", "makeFolder", "/sessions/[^/]+$", "nothing", "mixed"),
@@ -74,7 +74,7 @@ export const folderPoints: readonly NamedPoint[] = [
   at("after the naming of the segment after a torn one", "link", SEGMENT, "torn", "mixed"),
 ];
 
-/** Says that the kernel is about to be handed megabytes, and goes on: the parent kills it in the middle of that. */
+/** Announces that the kernel is about to get megabytes, and continues: the parent kills it in the middle. */
 export const largeWrite: KillPoint = {
   name: "in the middle of a write of megabytes",
   when: "before",
@@ -90,10 +90,13 @@ export const tear: NamedPoint = at("during a write that tears", "write", SEGMENT
   share: 0.6,
 });
 
-/** SQLite writes past the Disk interface, but leases, the syncs of its log, and the trial of the disk before that is emptied go through it. */
+/**
+ * SQLite bypasses the Disk interface, except for leases, the syncs of its log, and the disk test before the log is
+ * emptied.
+ */
 const LOG = "-wal$";
 const TRIAL = "-trial$";
-/** Written to once when the store is opened; then twice for each use, up and down. */
+/** Written once when the store is opened, then twice per use. */
 const FLAGS = "-locks/flags$";
 
 export const sqlitePoints: readonly NamedPoint[] = [
@@ -110,7 +113,7 @@ export const sqlitePoints: readonly NamedPoint[] = [
   at("after a sync of the log", "sync", LOG, "any", "epochs", { nth: 7 }),
 ];
 
-/** The steps that a store can be killed at. */
+/** The steps at which a store can be killed. */
 export interface KillSteps {
   readonly points: readonly NamedPoint[];
   /** Announces a write of megabytes. */
@@ -119,7 +122,7 @@ export interface KillSteps {
   readonly tear?: NamedPoint;
 }
 
-/** For a store whose disk cannot be seen, there are only instants. */
+/** A store whose disk cannot be observed is killed only at random instants. */
 const noSteps: KillSteps = { points: [] };
 
 export const folderSteps: KillSteps = { points: folderPoints, large: largeWrite, tear };

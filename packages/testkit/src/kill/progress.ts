@@ -1,6 +1,6 @@
 const WIDTH = 30;
 
-/** A bar on a terminal, drawn over itself; nothing where no terminal is. */
+/** A progress bar on a terminal; nothing elsewhere. */
 export class Progress {
   readonly #stream: NodeJS.WriteStream;
   readonly #total: number;

@@ -5,9 +5,12 @@ import { foundIn } from "./content.ts";
 import { type Attempt, tell } from "./pipe.ts";
 import { createAndTell, openAndTell } from "./work.ts";
 
-/** What a process without a workload can be told on its standard input, one line of JSON each. Each is answered by an event. */
+/**
+ * Commands for a process without a workload, on its standard input, one line of JSON each. Each is answered by an
+ * event.
+ */
 export type Command =
-  /** `opened`, or the `answer` of a refusal. */
+  /** Answered by `opened`, or by an `answer` with the refusal. */
   | { readonly do: "create"; readonly attemptId: number }
   | { readonly do: "open" }
   /** `ack`, `refused` or `doubt`. */
@@ -16,17 +19,20 @@ export type Command =
   | { readonly do: "close" }
   /** An `answer` each. */
   | { readonly do: "list" | "verify" | "read" | "holder" | "delete" | "pack" | "gc" }
-  /** A `seen` for every record, from then on. */
+  /** A `seen` for every record from then on. */
   | { readonly do: "follow"; readonly after?: number };
 
-/** How a refusal is told. */
+/** How a refusal is reported. */
 export interface Refusal {
   readonly code: string;
   readonly message: string;
   readonly facts: unknown;
 }
 
-/** Does what it is told until its standard input ends, and so also when the laboratory dies. Begins with an `answer`: "open", or why not. */
+/**
+ * Obeys commands until its standard input ends, so also when the laboratory dies. Begins with an `answer`: "open", or
+ * why not.
+ */
 export async function obey(openStore: () => Promise<JournalStore>, id: string): Promise<void> {
   const store = await refusable(openStore);
   if (!store) return;

@@ -2,18 +2,18 @@ import { join } from "node:path";
 import { type Durability, type JournalStore, openFolderStore, openSqliteStore } from "holdfast";
 import type { Disk } from "holdfast/disk";
 
-/** A store as a process can be told of it. */
+/** How to tell a process about a store. */
 export interface StoreSpec {
   /** `folder`, `sqlite`, or the URL of a module that exports `openStore` (a `StoreModule`). */
   readonly module: string;
-  /** A folder of the store's own, which exists. */
+  /** An existing folder for this store alone. */
   readonly place: string;
   readonly durability: Durability;
-  /** Small, so that roll-over happens often. Folder store only. */
+  /** Small, so that segments roll over often. Folder store only. */
   readonly segmentBytesMax?: number;
 }
 
-/** What a module must export to have its store killed. `disk` is given in a process that is to be killed at a step of the disk. */
+/** What a module must export to have its store killed. `disk` is passed in a process that is killed at a disk step. */
 export interface StoreModule {
   openStore(
     place: string,

@@ -11,14 +11,14 @@ import { Progress } from "./progress.ts";
 import type { StoreSpec } from "./stores.ts";
 import { conversationLines, count, powerCutLines, verdictLines } from "./verdict.ts";
 
-const HELP = `Kills the writers of a store with SIGKILL, again and again, and checks after
-every death that all that was acknowledged is there, in order, whole, and
-nothing else; of conversations also that no tool ran twice, and that the
-provider accepts what comes next.
+const HELP = `Kills the writers of a store with SIGKILL, again and again. After every death,
+checks that everything acknowledged is there, complete and in order, and nothing
+else. For conversations, also checks that no tool ran twice, and that the
+provider accepts the next request.
 
   npm run torture -- [options]
 
-  --kills <n>        how often to kill (default 1000)
+  --kills <n>        number of kills (default 1000)
   --conversations <n>  then kill whole agents n times, in the middle of random
                      conversations (default 0; folder and sqlite)
   --power-cuts <n>   then cut the power of a real ext4 on a loop device n times
@@ -27,14 +27,14 @@ provider accepts what comes next.
                      exports openStore
   --durability <d>   power (default) or process
   --seed <n>         repeats the plan of an earlier run
-  --session <n>      only the session of this number, as a fault names it
+  --session <n>      only the session with this number, as a fault names it
   --lanes <n>        sessions under test at once (default: one per processor)
-  --dir <path>       where the stores are made (default: the temporary folder)
+  --dir <path>       where to create the stores (default: the temporary folder)
   --help
 
 Exit code 0: nothing was lost. 1: something was lost, or another promise was
 broken; the store is left in place. 2: wrong usage. The seed fixes what is
-written and where the kills are aimed; the instant of a death is the machine's.
+written and where the kills are aimed, but not the exact instant of a death.
 `;
 
 async function main(): Promise<number> {
@@ -113,7 +113,7 @@ async function killWriters(store: StoreSpec, kills: number, options: Options): P
   return receipt.faults.length === 0;
 }
 
-/** The same for agents in conversation. Only stores that have an address can be opened by one. */
+/** The same for agents in conversation. An agent can only open stores that have an address. */
 async function killAgents({ module, place, durability }: StoreSpec, kills: number, options: Options): Promise<boolean> {
   if (module !== "folder" && module !== "sqlite") {
     process.stdout.write(`not run: conversations (${module} has no address)\n`);
@@ -130,7 +130,10 @@ async function killAgents({ module, place, durability }: StoreSpec, kills: numbe
   return receipt.faults.length === 0;
 }
 
-/** False if something was lost. Where the machine does not allow it, that is said; it is no verdict on the store. */
+/**
+ * False if something was lost. If the machine does not allow the test, that is reported; it is not a verdict on the
+ * store.
+ */
 async function cutPower(module: string, cuts: number, seed: number, signal: AbortSignal): Promise<boolean> {
   const why = whyNoPowerCuts();
   if (why !== null) {

@@ -9,23 +9,23 @@ import type { Attempt } from "./pipe.ts";
 import type { LifePlan } from "./plan.ts";
 import type { StoreSpec } from "./stores.ts";
 
-/** What is learned from the lives of one session. */
+/** What the lives of one session showed. */
 export interface Findings {
   kills: number;
-  /** Lives that left an unfinished write behind. */
+  /** Lives that left an unfinished write. */
   torn: number;
-  /** Those whose write was cut short by the kernel, and not by a disk that was told to. */
+  /** Those whose write was interrupted in the kernel, and not by a pausing disk. */
   tornByKernel: number;
-  /** Bytes that reopening cut off and kept aside. */
+  /** Bytes that reopening cut off and set aside. */
   cutBytes: number;
-  /** Points that a life was killed at, by name. */
+  /** Points at which a life was killed, by name. */
   readonly points: Map<string, number>;
   readonly faults: Fault[];
 }
 
 /**
- * One session, killed again and again. After each death it is read without healing, and judged; then its next writer heals it, or the
- * laboratory itself does, appends, reopens, and judges again.
+ * One session, killed repeatedly. After each death it is read without repair, and checked. Then its next writer repairs
+ * it; or the laboratory does, appends, reopens, and checks again.
  */
 export class Trial {
   readonly log = new Log();
@@ -35,7 +35,7 @@ export class Trial {
   readonly #worker: Worker;
   readonly #session: string;
   readonly #seed: number;
-  /** What the last look showed. A dead writer adds nothing, so the journal may only grow from there. */
+  /** What the last look showed. A dead writer adds nothing, so the journal can only grow from there. */
   #settled: View = emptyView;
 
   /** `store` is this process's own view of what `spec` names. */
@@ -47,12 +47,12 @@ export class Trial {
     this.#seed = seed;
   }
 
-  /** How many attempts are in the journal, by the last look. */
+  /** The number of attempts in the journal at the last look. */
   get recovered(): number {
     return new Set(this.#settled.found.map(({ id }) => id)).size;
   }
 
-  /** One life and what comes after it. */
+  /** One life, and what follows it. */
   async run(plan: LifePlan): Promise<void> {
     const end = await this.#live(plan);
     try {
@@ -81,7 +81,7 @@ export class Trial {
     return end;
   }
 
-  /** What a client would send again: keyed attempts that nobody answered. */
+  /** What a client would send again: keyed attempts without an answer. */
   #retry(): Attempt[] {
     const tries = Map.groupBy(this.log.tried, ({ attempt }) => attempt.id);
     return [...tries.values()]
@@ -89,7 +89,7 @@ export class Trial {
       .map((all) => all[0]!.attempt);
   }
 
-  /** As a reader sees it, who may not heal. */
+  /** As a reader sees it, who may not repair. */
   async #look(end: LifeEnd): Promise<void> {
     const there = await this.#store.has(this.#session);
     await this.#judge(there ? await viewOf(this.#store.history(this.#session)) : emptyView);
@@ -101,16 +101,16 @@ export class Trial {
     if (!end.point?.startsWith("during")) this.findings.tornByKernel++;
   }
 
-  /** Heals it, appends, reopens it, and judges. */
+  /** Repairs it, appends, reopens it, and checks. */
   async #reopen(): Promise<void> {
     if (!(await this.#store.has(this.#session))) return;
-    // Not all records: a store may note by itself that it was healed.
+    // Not all records: a store may record that it was repaired.
     const before = this.#settled.found.length;
     const first = await this.#store.open(this.#session);
     this.#healed(first.recovery);
     this.#undamaged(first.recovery);
     await this.#judge(await viewOf(this.#store.history(this.#session)));
-    if (this.#settled.found.length !== before) this.#fault("conduct", "healing showed more than reading did");
+    if (this.#settled.found.length !== before) this.#fault("conduct", "repair showed more than reading did");
     this.log.nextLife();
     const attempt: Attempt = { id: this.log.nextId, kind: "append", parts: 2, chars: 400 };
     const answer = await attemptAppend(first.journal, attempt, (event) => this.log.hear(event));
@@ -133,7 +133,7 @@ export class Trial {
     this.#settled = view;
   }
 
-  /** No byte is cut that is not kept aside (P2). */
+  /** No byte is cut that is not set aside (P2). */
   #healed({ cutBytes, quarantine }: { readonly cutBytes: number; readonly quarantine?: string }): void {
     this.findings.cutBytes += cutBytes;
     if (cutBytes === 0) return;
@@ -152,7 +152,7 @@ export class Trial {
     this.#add([{ what, message }]);
   }
 
-  /** The same fault is found again by every later look: it counts once. */
+  /** Every later look finds the same fault again: count it once. */
   #add(faults: readonly Fault[]): void {
     const known = new Set(this.findings.faults.map(({ message }) => message));
     this.findings.faults.push(...faults.filter(({ message }) => !known.has(message)));

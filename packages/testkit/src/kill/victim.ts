@@ -4,12 +4,12 @@ import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { type LabEvent, Lines } from "./pipe.ts";
 
-/** A process that takes longer than this to say anything is stuck: generous, for machines that do many things at once. */
+/** A process that is silent for longer than this is stuck: generous, for busy machines. */
 const SILENCE_MS = 30_000;
 const STDERR_CHARS_MAX = 20_000;
 
 export interface SpawnOptions {
-  /** Run it under a shell that has done this first (`ulimit -f 64`). */
+  /** Runs it under a shell that first does this (`ulimit -f 64`). */
   readonly shell?: string;
   readonly uid?: number;
   readonly gid?: number;
@@ -21,12 +21,12 @@ export interface Death {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** A process under test: what it says on its pipe, in order, and the means to kill it. */
+/** A process under test: its events, in order, and a way to kill it. */
 export class Victim<E extends { readonly e: string } = LabEvent> implements AsyncDisposable {
   readonly events: E[] = [];
   readonly #child: ChildProcess;
   readonly #listeners = new Set<(event: E) => void>();
-  /** When it is dead and everything that it said has been heard. */
+  /** Resolves when it is dead and all its events have been read. */
   readonly died: Promise<Death>;
   #dead: Death | undefined;
   #stderr = "";
@@ -46,14 +46,14 @@ export class Victim<E extends { readonly e: string } = LabEvent> implements Asyn
     });
     this.died = new Promise((resolve, reject) => {
       this.#child.once("error", reject);
-      // `close` and not `exit`: the pipe may still hold what was said before death.
+      // `close` and not `exit`: the pipe may still hold events from before its death.
       this.#child.once("close", (code, signal) => {
         this.#dead = { code, signal };
         resolve(this.#dead);
       });
     });
     this.#child.stdin?.on("error", () => {
-      // EPIPE: it died before it could be told something. `died` says so.
+      // EPIPE: it died before it could be told something. `died` reports that.
     });
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-STDERR_CHARS_MAX);
@@ -81,23 +81,23 @@ export class Victim<E extends { readonly e: string } = LabEvent> implements Asyn
     this.#child.kill(signal);
   }
 
-  /** Calls back inside the turn of the event loop that the event is heard in. Returns the way to stop that. */
+  /** Calls back in the same turn of the event loop in which the event arrives. Returns a function that stops this. */
   onEvent(listener: (event: E) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** One line of JSON on its standard input. */
+  /** Sends one line of JSON to its standard input. */
   say(command: unknown): void {
     (this.#child.stdin as Writable).write(`${JSON.stringify(command)}\n`);
   }
 
-  /** There is nothing more to say to it. */
+  /** Ends its standard input. */
   hush(): void {
     this.#child.stdin?.end();
   }
 
-  /** The first event of one of these kinds, from `from` on; rejects if it dies or falls silent before. */
+  /** The first event of one of these kinds, starting at `from`. Rejects if it dies or falls silent before. */
   async until<K extends E["e"]>(
     kind: K | readonly K[],
     fits: (event: Extract<E, { e: K }>) => boolean = () => true,
@@ -113,8 +113,8 @@ export class Victim<E extends { readonly e: string } = LabEvent> implements Asyn
       if (wanted(event)) resolve(event);
     });
     const what = kinds.join(" or ");
-    const silence = setTimeout(() => reject(this.#complaint(`said no ${what} in ${SILENCE_MS} ms`)), SILENCE_MS);
-    this.died.then(() => reject(this.#complaint(`died before it said ${what}`)), reject);
+    const silence = setTimeout(() => reject(this.#complaint(`reported no ${what} in ${SILENCE_MS} ms`)), SILENCE_MS);
+    this.died.then(() => reject(this.#complaint(`died before it reported ${what}`)), reject);
     try {
       return await promise;
     } finally {
@@ -124,7 +124,7 @@ export class Victim<E extends { readonly e: string } = LabEvent> implements Asyn
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // A stopped process dies of SIGKILL too.
+    // SIGKILL also ends a stopped process.
     this.kill();
     await this.died;
   }
@@ -141,7 +141,7 @@ export function programBeside(module: string, name: string): string {
   return fileURLToPath(new URL(`./${name}${extname(fileURLToPath(module))}`, module));
 }
 
-/** Waits for so many microseconds without giving up the processor: timers are too coarse to hit the middle of a write. */
+/** Busy-waits for this many microseconds: timers are too coarse to hit the middle of a write. */
 export function spin(us: number): void {
   const until = process.hrtime.bigint() + BigInt(Math.round(us * 1000));
   while (process.hrtime.bigint() < until);

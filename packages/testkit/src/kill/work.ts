@@ -5,7 +5,7 @@ import { recordsOf } from "./content.ts";
 import { type Attempt, tell } from "./pipe.ts";
 import { type Step, type WorkloadOptions, workload } from "./workload.ts";
 
-/** Opens the session, or makes it if it is not there, and lives by the workload. Every attempt and every answer is told. */
+/** Opens the session, or creates it, and works through the workload. Reports every attempt and every answer. */
 export async function work(
   store: JournalStore,
   id: string,
@@ -22,7 +22,7 @@ export async function work(
       if (step.do === "pack" && store.capabilities.pack) await store.pack(id);
       journal = await openAndTell(store, id);
     } else await perform(store, journal, step);
-    // An agent waits for its model now and then; timers (the sync in the background) run meanwhile.
+    // An agent waits for its model now and then; timers (the background sync) run meanwhile.
     if (n % 8 === 7) await nextTick();
   }
   await journal.close();
@@ -67,7 +67,7 @@ async function perform(store: JournalStore, journal: Journal, step: Step): Promi
   }
 }
 
-/** Reading in the writer's own process must not give its lease away (C15). */
+/** Reading in the writer's own process must not release its lease (C15). */
 async function look(store: JournalStore, id: string): Promise<void> {
   await store.read(id);
   await store.verify(id);

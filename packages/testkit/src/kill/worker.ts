@@ -6,13 +6,13 @@ import { openSpec, type StoreSpec } from "./stores.ts";
 import { work } from "./work.ts";
 import type { WorkloadOptions } from "./workload.ts";
 
-/** What a child process of the laboratory is told to do, as JSON in its first argument. */
+/** The job of a child process of the laboratory, as JSON in its first argument. */
 export interface WorkerJob {
   readonly store: StoreSpec;
   readonly session: string;
-  /** Work on a workload until killed; or, without one, obey what is said on standard input. */
+  /** Works on a workload until killed; without one, obeys commands on standard input. */
   readonly workload?: WorkloadOptions;
-  /** Close and end after so many steps; default: never. */
+  /** Closes and ends after this many steps. Default: never. */
   readonly steps?: number;
   readonly point?: KillPoint;
 }

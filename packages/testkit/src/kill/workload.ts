@@ -2,7 +2,7 @@ import type { Durability } from "holdfast";
 import { mixSeeds, type Random, seededRandom } from "../simulation/random.ts";
 import type { Attempt } from "./pipe.ts";
 
-/** One thing that the worker does. Appends carry their attempt; the rest is done to the journal as it is. */
+/** One step of the worker. Appends carry their attempt; other steps act on the journal as it is. */
 export type Step =
   | { readonly do: "append"; readonly attempt: Attempt; readonly durability?: Durability; readonly sync?: boolean }
   /** Appends that are all in flight at once. */
@@ -11,18 +11,18 @@ export type Step =
   | { readonly do: "flush" | "reopen" | "pack" | "look" };
 
 export const profiles = ["mixed", "large", "epochs", "keyed"] as const;
-/** What a life is made of: a bit of everything, writes of megabytes, replacement after replacement, or retries. */
+/** The kind of a life: a bit of everything, writes of megabytes, many replacements, or retries. */
 export type Profile = (typeof profiles)[number];
 
 export interface WorkloadOptions {
   readonly seed: number;
   readonly life: number;
   readonly profile: Profile;
-  /** The first id that nobody has used. */
+  /** The first unused id. */
   readonly nextId: number;
-  /** Keyed attempts of earlier lives whose fate is unknown to their writer: a client would send them again. */
+  /** Keyed attempts of earlier lives with an unknown outcome: a client would send them again. */
   readonly retry: readonly Attempt[];
-  /** Every append has the durability of the store: none asks for another. */
+  /** Every append uses the durability of the store. */
   readonly plain?: boolean;
 }
 
@@ -46,7 +46,7 @@ export function* workload(options: WorkloadOptions): Generator<Step, never> {
     return attempt;
   };
   const large = (): Attempt => {
-    // A unit of several large records can be torn between its lines, a single one only inside.
+    // A unit of several large records can be torn between its lines, a single record only inside.
     const parts = random.chance(0.3) ? 2 : 1;
     return fresh("append", parts, Math.ceil((LARGE_CHARS * (0.2 + 0.8 * random.next())) / parts));
   };

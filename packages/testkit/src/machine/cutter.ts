@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 
 /**
- * The ext4 ioctl EXT4_IOC_SHUTDOWN with EXT4_GOING_FLAGS_NOLOGFLUSH: from that instant nothing more reaches the device, neither data nor the
- * file system's own log, as when the power goes. But the processes live on, and a sync that is under way then can return as if it had
- * succeeded: what is said after a cut counts for nothing. Nor does it reach below the file system: a device that lies about a flush
- * is not shown by it.
+ * The ext4 ioctl EXT4_IOC_SHUTDOWN with EXT4_GOING_FLAGS_NOLOGFLUSH: from that instant nothing more reaches the device,
+ * neither data nor the file system's own log, as in a power cut. But the processes live on, and a sync in flight can
+ * return as if it had succeeded: ignore everything reported after a cut. It also does not reach below the file system:
+ * it cannot reveal a device that lies about a flush.
  */
 const PROGRAM = `
 import fcntl, os, struct, sys
@@ -14,7 +14,7 @@ sys.stdin.readline()
 fcntl.ioctl(folder, 0x8004587D, struct.pack("I", 2))
 `;
 
-/** A hand at the plug of a mounted ext4: armed in advance, so that the cut itself takes no time. */
+/** A power switch for a mounted ext4: armed in advance, so that the cut itself takes no time. */
 export class Cutter implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #ended: Promise<void>;
@@ -40,7 +40,7 @@ export class Cutter implements AsyncDisposable {
     ]);
   }
 
-  /** Cuts. It has happened when this resolves. */
+  /** Cuts the power. It is done when this resolves. */
   async cut(): Promise<void> {
     this.#child.stdin?.end("\n");
     await this.#ended;

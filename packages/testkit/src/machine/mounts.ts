@@ -16,11 +16,11 @@ import { run } from "./probe.ts";
 const PREFIX = "holdfast-machine-";
 const MIB = 1024 * 1024;
 
-/** What is mounted now, newest last: taken down when the process exits in whatever way lets it run. */
+/** What is mounted now, newest last: unmounted when the process exits in any way that lets it run code. */
 const mounted: string[] = [];
 let guarded = false;
 
-/** A folder with file systems of its own below it. Everything is taken down with it, also when a test fails. */
+/** A folder with its own file systems below it. Everything is removed with it, also when a test fails. */
 export class Machine implements AsyncDisposable {
   readonly folder: string;
 
@@ -31,7 +31,7 @@ export class Machine implements AsyncDisposable {
     this.folder = mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`));
   }
 
-  /** A file system in memory, of so many bytes. Returns where it is mounted. */
+  /** A file system in memory, of this many bytes. Returns where it is mounted. */
   async tmpfs(name: string, bytes: number): Promise<string> {
     const path = this.#mountPoint(name);
     await run("mount", "-t", "tmpfs", "-o", `size=${bytes},mode=0700`, "tmpfs", path);
@@ -39,7 +39,7 @@ export class Machine implements AsyncDisposable {
     return path;
   }
 
-  /** An ext4 file system in a sparse file, not yet mounted. `on` is the folder that holds the file. */
+  /** An ext4 file system in a sparse file, not yet mounted. `on` is the folder of the file. */
   async ext4(
     name: string,
     bytes: number,
@@ -48,7 +48,7 @@ export class Machine implements AsyncDisposable {
     const image = join(options.on ?? this.folder, `${name}.img`);
     writeFileSync(image, "");
     truncateSync(image, bytes);
-    // Nothing kept back for root: tests run as root, and a full disk must be full for them too.
+    // Reserve nothing for root: tests run as root, and a full disk must be full for them too.
     await run("mkfs.ext4", "-q", "-F", "-m", "0", ...(options.mkfs ?? []), image);
     return new LoopDisk(image, this.#mountPoint(name));
   }
@@ -60,7 +60,7 @@ export class Machine implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // Lazily: a test that failed may have left files open, and its own words matter more than ours.
+    // Lazily: a failed test may have left files open, and its own error matters more than ours.
     for (const path of mounted.filter((path) => path.startsWith(this.folder)).reverse()) {
       forceDown(path);
       mounted.splice(mounted.indexOf(path), 1);
@@ -84,7 +84,7 @@ export class LoopDisk {
     mounted.push(this.path);
   }
 
-  /** Fails if anybody still has a file open on it. */
+  /** Fails if any file on it is still open. */
   async unmount(): Promise<void> {
     await takeDown(this.path);
   }
@@ -95,12 +95,12 @@ async function takeDown(path: string): Promise<void> {
   mounted.splice(mounted.indexOf(path), 1);
 }
 
-/** Lazily: whatever still uses it keeps it until it ends. The loop device goes with the mount. */
+/** Lazily: processes that still use it keep it until they end. The loop device goes with the mount. */
 function forceDown(path: string): void {
   execFileSync("umount", ["-l", path], { stdio: "ignore" });
 }
 
-/** What a test process that was killed has left behind. */
+/** What a killed test process left behind. */
 function sweep(): void {
   const points = readFileSync("/proc/mounts", "utf8")
     .split("\n")

@@ -18,7 +18,7 @@ export interface PowerCutOptions {
   readonly module: string;
   readonly cuts: number;
   readonly seed: number;
-  /** Options of the file system, `data=writeback` for example. */
+  /** Options of the file system, for example `data=writeback`. */
   readonly mount?: readonly string[];
   readonly onCut?: (receipt: PowerReceipt) => void;
   readonly signal?: AbortSignal;
@@ -29,7 +29,7 @@ export interface PowerReceipt {
   attempted: number;
   acknowledged: number;
   recovered: number;
-  /** Reopenings that found an unfinished end, and the bytes that they cut off. */
+  /** Reopenings that found an unfinished end, and the bytes they cut off. */
   torn: number;
   cutBytes: number;
   lost: number;
@@ -37,12 +37,13 @@ export interface PowerReceipt {
 }
 
 const DISK_MIB = 96;
-/** Sessions are changed now and then, so that new folders and names are among what a cut can take (C8). */
+/** Switch sessions now and then, so that a cut can also hit new folders and names (C8). */
 const CUTS_PER_SESSION = 4;
 
 /**
- * Real power cuts: a writer on ext4 on a loop device, cut off at a random instant; the file system is mounted anew, the session reopened, and
- * judged by what `power` promises. Needs what `whyNoPowerCuts` asks for. It cannot show a missing flush of the device.
+ * Real power cuts: a writer on ext4 on a loop device is cut off at a random instant; the file system is mounted again,
+ * the session reopened and checked against what `power` promises. Needs what `whyNoPowerCuts` asks for. It cannot
+ * reveal a missing flush of the device.
  */
 export async function runPowerCuts(options: PowerCutOptions): Promise<PowerReceipt> {
   await using machine = new Machine();
@@ -124,8 +125,9 @@ class CutSession {
     let attempts = 0;
     await writer.until("attempt", () => ++attempts >= nth);
     if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
-    // First the writer, an instant before: a sync that is under way at the cut can return as if it had succeeded (measured on Linux 6.18: of 150 cuts
-    // under a bare write and fdatasync, 9 confirmed what was gone). A machine without power confirms nothing, and so must this one.
+    // Kill the writer an instant before: a sync in flight at the cut can return as if it had succeeded (measured on
+    // Linux 6.18: of 150 cuts under a bare write and fdatasync, 9 confirmed data that was gone). A machine without
+    // power confirms nothing, and neither may this one.
     writer.kill();
     await cutter.cut();
   }
@@ -156,7 +158,7 @@ class CutSession {
   }
 
   #add(faults: readonly Fault[]): void {
-    // The same fault is found again by the next look: it counts once.
+    // The next look finds the same fault again: count it once.
     const known = new Set(this.#sums.faults.map(({ message }) => message));
     const fresh = faults.filter(({ message }) => !known.has(message));
     this.#sums.faults.push(...fresh);

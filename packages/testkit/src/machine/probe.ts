@@ -4,14 +4,14 @@ import { promisify } from "node:util";
 
 const execFileAsync = promisify(execFile);
 
-/** Runs a command of the system; rejects with what it said. */
+/** Runs a system command; rejects with its output. */
 export async function run(command: string, ...args: string[]): Promise<string> {
   return (await execFileAsync(command, args)).stdout;
 }
 
 /**
- * Why this machine cannot make file systems of its own, or null if it can: that needs Linux, root, loop devices and the tools. For a test that
- * must say that it was not run, and why.
+ * Why this machine cannot create file systems, or null if it can: that needs Linux, root, loop devices and the tools.
+ * For tests that must say why they did not run.
  */
 export function whyNoMounts(): string | null {
   if (process.platform !== "linux") return "needs Linux";

@@ -3,18 +3,18 @@ import { type Add, isNonEmpty, isObject, type Json, judge, rowOf, type Violation
 
 type Rule = "acp-1" | "acp-2" | "acp-3" | "acp-4" | "acp-shape" | "acp-unicode";
 
-/** Agent Client Protocol, version 1: what makes the transcript of a session consistent. */
+/** Agent Client Protocol, version 1: the rules of a consistent session transcript. */
 export const acpRules: Record<Rule, string> = {
   "acp-1": "a tool call is opened once, and updates refer to one that was opened",
   "acp-2": "a call that is completed or failed stays so, and every call is at the end of its turn",
   "acp-3": "content blocks have the fields of their type, and a prompt is not empty",
-  "acp-4": "a turn starts with the user's message, and the chunks of one message stand together",
+  "acp-4": "a turn starts with the user's message, and the chunks of one message are adjacent",
   "acp-shape": "updates are those of the protocol, and of one session",
   "acp-unicode": "well-formed Unicode without NUL, in texts and in names of members",
 };
 
 export interface AcpOptions {
-  /** The transcript is cut where a turn still runs: its calls may be open. */
+  /** The transcript ends inside a running turn: its calls may be open. */
   readonly running?: boolean;
 }
 
@@ -42,10 +42,11 @@ const BLOCKS: Record<string, readonly string[]> = {
 };
 
 /**
- * Judges a transcript: prompts (`{ sessionId, prompt }`) and updates (`{ sessionId, update }`, or the update alone), in order.
+ * Checks a transcript: prompts (`{ sessionId, prompt }`) and updates (`{ sessionId, update }`, or the update alone), in
+ * order.
  *
- * That calls end with their turn is not written in the protocol; a client that loads such a session would show them as
- * running for ever.
+ * The protocol does not say that calls end with their turn, but a client that loads such a session would show them as
+ * running forever.
  */
 export function validateAcp(transcript: unknown, options: AcpOptions = {}): Violation[] {
   return judge<Rule>((add) => {
@@ -91,7 +92,7 @@ export function validateAcp(transcript: unknown, options: AcpOptions = {}): Viol
         if (!goesOn) {
           if (kind === "user_message_chunk") endTurn();
           if (message?.id !== undefined) closed.add(message.id);
-          if (id !== undefined && closed.has(id)) add("acp-4", at, `message ${id} goes on behind another message`);
+          if (id !== undefined && closed.has(id)) add("acp-4", at, `message ${id} continues after another message`);
           message = { kind, id };
         }
         if (kind === "user_message_chunk") started = true;
@@ -109,7 +110,7 @@ export function validateAcp(transcript: unknown, options: AcpOptions = {}): Viol
         else if (call && isFinal(call.status) && (update["status"] ?? call.status) !== call.status) {
           add("acp-2", at, `tool call ${update["toolCallId"]} was ${call.status} already`);
         } else if (call) call.status = update["status"] ?? call.status;
-      } else if (!OTHERS.includes(kind)) add("acp-shape", at, `${kind} is no session update`);
+      } else if (!OTHERS.includes(kind)) add("acp-shape", at, `${kind} is not a session update`);
       const spoken = kind === "tool_call" || kind === "agent_message_chunk" || kind === "agent_thought_chunk";
       if (spoken && !started) {
         add("acp-4", at, "the agent speaks before the user");
@@ -145,7 +146,7 @@ function checkCall(update: Json, at: string, add: Add<Rule>): void {
   if (!isNonEmpty(update["toolCallId"])) add("acp-shape", `${at}.toolCallId`, "required");
   const status = update["status"];
   if (status !== undefined && status !== null && !STATUSES.includes(String(status))) {
-    add("acp-shape", `${at}.status`, `${JSON.stringify(status)} is no status`);
+    add("acp-shape", `${at}.status`, `${JSON.stringify(status)} is not a status`);
   }
   const content = update["content"];
   if (content === undefined || content === null) return;

@@ -2,8 +2,8 @@ import type { AiSdkRule, SdkMessage } from "./ai-sdk-parts.ts";
 import { type Add, isObject } from "./violation.ts";
 
 /**
- * Rule 3. The SDK raises InvalidToolApprovalError and ToolCallNotFoundForApprovalError for the last message only; a pair that
- * does not fit is wrong in every place, and so are answers that contradict each other.
+ * Rule 3. The SDK raises InvalidToolApprovalError and ToolCallNotFoundForApprovalError for the last message only. A
+ * mismatched pair is wrong anywhere, and so are contradictory answers.
  */
 export function checkApprovals(messages: readonly SdkMessage[], add: Add<AiSdkRule>): void {
   const calls = new Set<unknown>();
@@ -11,7 +11,7 @@ export function checkApprovals(messages: readonly SdkMessage[], add: Add<AiSdkRu
   const answers = new Map<unknown, boolean>();
   const denied = new Set<unknown>();
   for (const { role, parts } of messages) {
-    // A request may stand before its call in the same message.
+    // A request may come before its call in the same message.
     for (const { type, part } of parts) if (role === "assistant" && type === "tool-call") calls.add(part["toolCallId"]);
     for (const { at, type, part } of parts) {
       const id = part["approvalId"];

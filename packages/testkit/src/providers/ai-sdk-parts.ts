@@ -39,7 +39,7 @@ const OUTPUT_VALUES: Record<string, (value: unknown) => boolean> = {
   content: (value) => Array.isArray(value) && value.every((part) => isObject(part) && isNonEmpty(part["type"])),
 };
 
-/** Messages with the paths of their parts; a string stands for one text part. */
+/** Messages with the paths of their parts; a string counts as one text part. */
 export function sdkMessages(list: readonly unknown[]): SdkMessage[] {
   return list.map((value, i) => {
     const at = `messages.${i}`;
@@ -60,7 +60,7 @@ export function sdkMessages(list: readonly unknown[]): SdkMessage[] {
   });
 }
 
-/** `modelMessageSchema`, and of rule 2 the empties. */
+/** `modelMessageSchema`, and the empty parts of rule 2. */
 export function checkMessages(messages: readonly SdkMessage[], systemMessages: boolean, add: Add<AiSdkRule>): void {
   for (const { at, role, message, parts } of messages) {
     const content = message["content"];
@@ -71,7 +71,7 @@ export function checkMessages(messages: readonly SdkMessage[], systemMessages: b
     }
     const allowed = rowOf(PARTS, role);
     if (allowed === undefined) {
-      add("ai-sdk-shape", `${at}.role`, `${JSON.stringify(message["role"])} is no role`);
+      add("ai-sdk-shape", `${at}.role`, `${JSON.stringify(message["role"])} is not a role`);
       continue;
     }
     if (!Array.isArray(content) && (role === "tool" || typeof content !== "string")) {
@@ -87,12 +87,12 @@ export function checkMessages(messages: readonly SdkMessage[], systemMessages: b
 function checkPart({ at, type, part }: SdkPart, add: Add<AiSdkRule>): void {
   if (type === "text") {
     if (typeof part["text"] !== "string") add("ai-sdk-shape", `${at}.text`, "a string");
-    else if (part["text"].trim() === "") add("ai-sdk-2", at, "text is empty or white space only");
+    else if (part["text"].trim() === "") add("ai-sdk-2", at, "text is empty or only white space");
   } else if (type === "reasoning" && typeof part["text"] !== "string") add("ai-sdk-shape", `${at}.text`, "a string");
   else if (type === "tool-call" || type === "tool-result") {
     if (!isNonEmpty(part["toolCallId"])) add("ai-sdk-shape", `${at}.toolCallId`, "a string");
     if (!isNonEmpty(part["toolName"])) add("ai-sdk-shape", `${at}.toolName`, "a string");
-    // The schema takes anything; providers want an object, and half a JSON text is none.
+    // The schema accepts anything; providers require an object, and half a JSON text is not one.
     if (type === "tool-call" && !isObject(part["input"])) add("ai-sdk-2", `${at}.input`, "input is not an object");
     if (type === "tool-result") checkOutput(part["output"], at, add);
   } else if (type === "tool-approval-request" || type === "tool-approval-response") {

@@ -7,25 +7,25 @@ import { type Add, type Json, judge, listOf, type Violation } from "./violation.
 export const aiSdkRules: Record<AiSdkRule, string> = {
   "ai-sdk-1": "a call has its result before the next user message and before the end (MissingToolResultsError)",
   "ai-sdk-2":
-    "what the SDK lets pass and a provider refuses: orphans, doubles, wrong places, repeated ids, empties, ends",
+    "what the SDK accepts and a provider rejects: orphans, duplicates, wrong positions, repeated ids, empty parts, ends",
   "ai-sdk-3": "an approval response has its request, and the request has its call",
   "ai-sdk-shape": "messages and parts are those of modelMessageSchema",
   "ai-sdk-unicode": "well-formed Unicode without NUL, in texts and in names of members",
 };
 
 export interface AiSdkOptions {
-  /** Not a request but a view: it may end with an approval request that nobody has answered yet. */
+  /** Not a request but a view: it may end with an unanswered approval request. */
   readonly waiting?: boolean;
   /** Allowed by the SDK's `allowSystemInMessages`. */
   readonly systemMessages?: boolean;
-  /** Models that continue an assistant message at the end. */
+  /** Models that continue a final assistant message. */
   readonly prefill?: boolean;
 }
 
 /**
- * Judges messages as `generateText({ messages })` does, and by what the providers behind it would say of them.
- * Tried against ai 7.0.169: `ai-sdk-1` is `MissingToolResultsError`. It spares the provider's own calls, and approvals whose
- * answer stands in the last message, but not an approval that still waits. Nothing of `ai-sdk-2` is refused by the SDK.
+ * Checks messages as `generateText({ messages })` does, and as the providers behind it would. Verified against ai
+ * 7.0.169: `ai-sdk-1` is `MissingToolResultsError`. It exempts the provider's own calls, and approvals whose answer is
+ * in the last message, but not a pending approval. The SDK itself rejects nothing of `ai-sdk-2`.
  */
 export function validateAiSdk(request: unknown, options: AiSdkOptions = {}): Violation[] {
   return judge<AiSdkRule>((add) => {
@@ -44,7 +44,7 @@ export function validateAiSdk(request: unknown, options: AiSdkOptions = {}): Vio
   });
 }
 
-/** The SDK adds the results of answered approvals itself, if the answers stand in the last message. */
+/** The SDK adds the results of answered approvals itself, if the answers are in the last message. */
 function callsThatRunNext(messages: readonly SdkMessage[]): Set<unknown> {
   const last = messages.at(-1);
   const answered = new Set<unknown>();
@@ -75,11 +75,11 @@ function pendingAtEnd(messages: readonly SdkMessage[]): Set<unknown> {
 interface OpenCall {
   readonly at: string;
   readonly name: unknown;
-  /** Set as soon as something else than a tool message stands behind the call. */
+  /** Set as soon as anything but a tool message follows the call. */
   between?: string;
 }
 
-/** Rule 1, and of rule 2 everything about the places of calls and results. */
+/** Rule 1, and everything in rule 2 about the positions of calls and results. */
 function checkCalls(messages: readonly SdkMessage[], options: AiSdkOptions, add: Add<AiSdkRule>): void {
   const open = new Map<unknown, OpenCall>();
   const seen = new Set<unknown>();
@@ -100,7 +100,7 @@ function checkCalls(messages: readonly SdkMessage[], options: AiSdkOptions, add:
       } else if (role === "tool" && type === "tool-result") {
         const call = open.get(id);
         if (call === undefined) add("ai-sdk-2", place, `no open call ${id}: the result is orphaned or a second one`);
-        else if (call.between) add("ai-sdk-2", place, `${call.between} stands between the call and its result`);
+        else if (call.between) add("ai-sdk-2", place, `${call.between} comes between the call and its result`);
         if (call && call.name !== part["toolName"]) add("ai-sdk-2", place, `the call's tool is ${call.name}`);
         open.delete(id);
       }
@@ -132,7 +132,7 @@ function checkProviderCalls(messages: readonly SdkMessage[], add: Add<AiSdkRule>
   const goesOn = messages.slice(last + 1).some(({ role }) => role === "user" || role === "system");
   for (const [id, { at, i }] of open) {
     if (i !== last || goesOn)
-      add("ai-sdk-2", at, `the provider's call ${id} has no result, and the conversation goes on`);
+      add("ai-sdk-2", at, `the provider's call ${id} has no result, and the conversation continues`);
   }
 }
 

@@ -13,7 +13,7 @@ export type AnthropicRule =
   | "anthropic-shape"
   | "anthropic-unicode";
 
-/** A block and its path; `block` is an empty object where the request holds something else. */
+/** A block and its path; `block` is an empty object if the request has something else there. */
 export interface PlacedBlock {
   readonly at: string;
   readonly type: string;
@@ -31,7 +31,7 @@ const ASSISTANT_BLOCKS = ["text", "thinking", "redacted_thinking", "tool_use", "
 const RESULT_BLOCKS = ["text", "image", "document", "search_result", "tool_reference"];
 const IMAGE_TYPES = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
-/** The API answers "extra inputs are not permitted" for anything else in these blocks. */
+/** For anything else in these blocks, the API answers "extra inputs are not permitted". */
 const KEYS: Record<string, readonly string[]> = {
   text: ["type", "text", "cache_control", "citations"],
   image: ["type", "source", "cache_control", "transformations"],
@@ -41,17 +41,20 @@ const KEYS: Record<string, readonly string[]> = {
   tool_result: ["type", "tool_use_id", "content", "is_error", "cache_control", "toolset_name"],
 };
 
-/** Reported by the API of calls that went back: models have put a whole command into the name. */
+/** Reported by the API for calls that were sent back: models have put a whole command into the name. */
 const NAME_MAX = 200;
 
-/** The documentation allows four cache marks in a request; those of system and tools are not counted here. */
+/** The documentation allows four cache marks per request; those of system and tools are not counted here. */
 const CACHE_MARKS_MAX = 4;
 
 export function isThinking(type: string): boolean {
   return type === "thinking" || type === "redacted_thinking";
 }
 
-/** Results of server tools stand in the assistant's content: `web_search_tool_result`, `mcp_tool_result`, not `tool_result`. */
+/**
+ * Results of server tools are in the assistant's content: `web_search_tool_result`, `mcp_tool_result`, not
+ * `tool_result`.
+ */
 export function isServerResult(type: string): boolean {
   return type.endsWith("_tool_result");
 }
@@ -60,7 +63,7 @@ export function isServerCall(type: string): boolean {
   return type === "server_tool_use" || type === "mcp_tool_use";
 }
 
-/** Blocks with their paths. A string stands for one text block, as the documentation says. */
+/** Blocks with their paths. A string counts as one text block, as documented. */
 export function placeMessages(messages: readonly unknown[]): PlacedMessage[] {
   return messages.map((message, i) => {
     const at = `messages.${i}`;
@@ -82,7 +85,7 @@ function placeBlock(value: unknown, at: string): PlacedBlock {
   return { at, type: typeof type === "string" ? type : "", block };
 }
 
-/** Rule 5 and the form of every message and block. */
+/** Rule 5, and the format of every message and block. */
 export function checkBlocks(
   messages: readonly unknown[],
   placed: readonly PlacedMessage[],
@@ -211,7 +214,7 @@ function checkToolResult(block: Json, at: string, add: Add<AnthropicRule>): void
   for (const [k, value] of content.entries()) {
     const inner = placeBlock(value, `${at}.content.${k}`);
     if (!RESULT_BLOCKS.includes(inner.type)) {
-      add("anthropic-shape", inner.at, `a tool_result holds no block of type ${JSON.stringify(inner.block["type"])}`);
+      add("anthropic-shape", inner.at, `a tool_result has no block of type ${JSON.stringify(inner.block["type"])}`);
     } else if (failed === true && inner.type !== "text") {
       add("anthropic-shape", inner.at, "all content must be type text if is_error is true");
     } else checkBlock(inner, "user", add);

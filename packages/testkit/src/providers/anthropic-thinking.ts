@@ -2,27 +2,27 @@ import { type AnthropicRule, isThinking, type PlacedMessage } from "./anthropic-
 import { canonical, digest } from "./canonical.ts";
 import { type Add, isNonEmpty, isObject, type Json } from "./violation.ts";
 
-/** What stands before all messages and is covered by a signature too. */
+/** What comes before all messages and is covered by a signature too. */
 export interface AnthropicFrame {
   readonly system?: unknown;
   readonly tools?: unknown;
 }
 
 /**
- * The signature that a model with preserved thinking would give to `text` behind this prefix.
+ * The signature that a model with preserved thinking would give to `text` after this prefix.
  *
- * It covers system, tools and every block before the thinking block, cache marks excepted. Earlier thinking blocks are
+ * It covers system, tools and every block before the thinking block, except cache marks. Earlier thinking blocks are
  * not part of it, but the one directly before is named: leading thinking blocks may be left out of a request, one in
  * the middle may not (platform.claude.com, "Preserved thinking").
  *
- * @param prefixMessages the messages before the block. If blocks of the same message stand before it, the last message
- *   of the prefix holds those.
+ * @param prefixMessages the messages before the block. If blocks of the same message come before it, the last message
+ * of the prefix holds those.
  */
 export function signThinking(prefixMessages: readonly unknown[], text: string, frame: AnthropicFrame = {}): string {
   return sign("sig", prefixMessages, text, frame);
 }
 
-/** The `data` of a redacted thinking block behind this prefix. */
+/** The `data` of a redacted thinking block after this prefix. */
 export function signRedacted(prefixMessages: readonly unknown[], frame: AnthropicFrame = {}): string {
   return sign("red", prefixMessages, "", frame);
 }
@@ -93,7 +93,7 @@ function markOf(block: Json): unknown {
   return block["type"] === "thinking" ? block["signature"] : block["data"];
 }
 
-/** Rule 7: every thinking block carries its signature, and the signature fits what stands before it. */
+/** Rule 7: every thinking block has its signature, and the signature matches what comes before it. */
 export function checkThinking(
   request: { readonly messages: readonly unknown[] } & AnthropicFrame,
   placed: readonly PlacedMessage[],
@@ -139,7 +139,7 @@ function prefixOf(messages: readonly unknown[], i: number, j: number): unknown[]
   return [...before, { role: message["role"], content: message["content"].slice(0, j) }];
 }
 
-/** The assistant's messages of a tool loop that still runs: everything since the last user message without results. */
+/** The assistant's messages of a running tool loop: everything since the last user message without results. */
 function openLoop(placed: readonly PlacedMessage[]): PlacedMessage[] {
   const last = placed.at(-1);
   if (last?.role !== "user" || !last.blocks.some(({ type }) => type === "tool_result")) return [];
@@ -158,7 +158,7 @@ export function checkThinkingFirst(placed: readonly PlacedMessage[], add: Add<An
   }
 }
 
-/** Rule 7: in a tool loop that still runs, the thinking of each response goes back complete and in order. */
+/** Rule 7: in a running tool loop, the thinking of each response goes back complete and in order. */
 export function checkEchoed(
   placed: readonly PlacedMessage[],
   responses: readonly (readonly unknown[])[],

@@ -16,33 +16,33 @@ export const anthropicRules: Record<AnthropicRule, string> = {
   "anthropic-2": "in that message the results come first",
   "anthropic-3": "a tool_result answers a tool_use of the message before it, and each is answered once",
   "anthropic-4": "call ids are unique in the conversation",
-  "anthropic-5": "text is neither empty nor white space only, and no content is empty",
+  "anthropic-5": "text is neither empty nor only white space, and no content is empty",
   "anthropic-6": "the first message is the user's",
   "anthropic-7": "thinking goes back unmodified, with a signature that fits everything before it",
   "anthropic-8": "the conversation ends with a user message",
-  "anthropic-9": "a server tool's call has its result before the conversation goes on, and it is not ours to answer",
+  "anthropic-9": "a server tool's call has its result before the conversation continues, and is not ours to answer",
   "anthropic-shape": "roles, block types and fields are those of the API",
   "anthropic-unicode": "well-formed Unicode without NUL, in texts and in names of members",
 };
 
 export interface AnthropicOptions {
-  /** Models before Claude 4.6 continue an assistant message at the end. */
+  /** Models before Claude 4.6 continue a final assistant message. */
   readonly prefill?: boolean;
-  /** The last response had stop_reason `pause_turn`: it goes back as it is. */
+  /** The last response had stop_reason `pause_turn`: it goes back unchanged. */
   readonly paused?: boolean;
-  /** `present` for models that bind no signature to its prefix, or for signatures that this kit did not make. */
+  /** `present` for models that do not bind a signature to its prefix, or for signatures that this kit did not make. */
   readonly signatures?: "bound" | "present";
-  /** Claude Opus 4.8 and later take a message of role `system` directly after a user message. */
+  /** Claude Opus 4.8 and later accept a message of role `system` directly after a user message. */
   readonly systemMessages?: boolean;
-  /** The content of each response as it came: a running tool loop must send its thinking back complete. */
+  /** The original content of each response: a running tool loop must send its thinking back complete. */
   readonly responses?: readonly (readonly unknown[])[];
 }
 
 /**
- * Judges the messages of a request to the Messages API. `request` is the body, or its list of messages alone.
+ * Checks the messages of a request to the Messages API. `request` is the body, or just its list of messages.
  *
- * Stricter than the documentation in one place: it says that neighbours of one role are combined, but results that are
- * spread over two user messages, or a call whose result comes behind a second assistant message, are refused here.
+ * Stricter than the documentation in one point: it says that adjacent messages of one role are combined, but this
+ * rejects results spread over two user messages, and a call whose result comes after a second assistant message.
  */
 export function validateAnthropic(request: unknown, options: AnthropicOptions = {}): Violation[] {
   return judge<AnthropicRule>((add) => {
@@ -71,7 +71,7 @@ function checkEnds(placed: readonly PlacedMessage[], options: AnthropicOptions, 
   if (first && first.role !== "user") add("anthropic-6", first.at, "first message must use the user role");
   for (const [i, { at, role }] of placed.entries()) {
     if (role === "system" && placed[i - 1]?.role !== "user") {
-      add("anthropic-shape", at, "a system message stands directly after a user message");
+      add("anthropic-shape", at, "a system message must come directly after a user message");
     }
   }
   const last = placed.at(-1);
@@ -128,7 +128,7 @@ function checkResults(
       continue;
     }
     const id = block["tool_use_id"];
-    if (other) add("anthropic-2", at, "a tool_result stands behind other content of its message");
+    if (other) add("anthropic-2", at, "a tool_result comes after other content of its message");
     if (servers.has(id)) add("anthropic-9", at, `${id} is a server tool's call: not ours to answer`);
     else if (!calls.has(id)) add("anthropic-3", at, `unexpected tool_use_id ${id}: no such call in the message before`);
     else if (answered.has(id)) add("anthropic-3", at, `${id} has more than one result`);
@@ -158,14 +158,14 @@ function checkServerCalls(placed: readonly PlacedMessage[], add: Add<AnthropicRu
         const call = open.get(block["tool_use_id"]);
         if (call === undefined)
           add("anthropic-9", at, `no open server call ${block["tool_use_id"]} before this result`);
-        else if (call.result !== type) add("anthropic-9", at, `the call before wants a ${call.result}, found ${type}`);
+        else if (call.result !== type) add("anthropic-9", at, `the call before needs a ${call.result}, found ${type}`);
         open.delete(block["tool_use_id"]);
       }
     }
   }
   const last = placed.findLastIndex(({ role }) => role === "assistant");
   for (const [id, { at, i, result }] of open) {
-    // A paused turn ends with its open call; one that waits for our tools is continued by their results.
+    // A paused turn ends with its open call; a turn that waits for our tools continues with their results.
     const resumes = i === last && (last === placed.length - 1 || hasClientCall(placed[last]));
     if (!resumes) add("anthropic-9", at, `${id} was found without a corresponding ${result} block`);
   }

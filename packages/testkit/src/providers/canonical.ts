@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** JSON with sorted keys: two values are the same text exactly if they are the same JSON value. */
+/** JSON with sorted keys: two values give the same text exactly if they are the same JSON value. */
 export function canonical(value: unknown): string {
   return JSON.stringify(sorted(value)) ?? "undefined";
 }

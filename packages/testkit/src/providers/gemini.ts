@@ -11,15 +11,15 @@ export const geminiRules: Record<Rule, string> = {
   "gemini-3":
     "thought signatures go back in the part they came in; each step of the current turn has one on its first call",
   "gemini-4": "the conversation ends with a user turn or a function response turn",
-  "gemini-5": "a response has its call's id; where there are no ids, responses stand in the order of the calls",
+  "gemini-5": "a response has its call's id; where there are no ids, responses come in the order of the calls",
   "gemini-shape": "roles and parts are those of the API, and none is empty",
   "gemini-unicode": "well-formed Unicode without NUL, in texts and in names of members",
 };
 
 export interface GeminiOptions {
   /**
-   * `bound`: every signature must be the one that {@link signPart} gives to its part. `opaque`: signatures of other makers,
-   * only their presence is judged. `optional`: models before Gemini 3, which ask for none.
+   * `bound`: every signature must be the one that {@link signPart} gives to its part. `opaque`: for other signatures,
+   * checks only that they are there. `optional`: models before Gemini 3, which require none.
    */
   readonly signatures?: "bound" | "opaque" | "optional";
 }
@@ -55,13 +55,13 @@ interface Turn {
   readonly parts: readonly Json[];
 }
 
-/** The signature that a model would put on this part; it covers the part, so that it cannot move to another one. */
+/** The signature that a model would put on this part. It covers the part, so it cannot move to another one. */
 export function signPart(part: Json): string {
   const { thoughtSignature: _, ...rest } = part;
   return Buffer.from(`thought.${digest(rest)}`).toString("base64");
 }
 
-/** Judges the contents of a request. `request` is the body, or its list of contents alone. */
+/** Checks the contents of a request. `request` is the body, or just its list of contents. */
 export function validateGemini(request: unknown, options: GeminiOptions = {}): Violation[] {
   return judge<Rule>((add) => {
     const contents = listOf(request, "contents");
@@ -104,7 +104,7 @@ function checkParts({ at, role, parts }: Turn, add: Add<Rule>): void {
     }
     const call = part["functionCall"];
     const response = part["functionResponse"];
-    // A signature may come in a part with empty text; no other text is empty.
+    // A signature may come in a part with empty text; no other text may be empty.
     if (data[0] === "text" && !isNonEmpty(part["text"]) && !isNonEmpty(part["thoughtSignature"])) {
       add("gemini-shape", place, "text must not be empty");
     }
@@ -152,7 +152,7 @@ function checkOrder(turns: readonly Turn[], add: Add<Rule>): void {
       add("gemini-2", turn.at, "a function call turn comes immediately after a user turn or a function response turn");
     }
   }
-  // Not documented, but refused by earlier models, and never right: a conversation begins with a prompt.
+  // Not documented, but rejected by earlier models, and never right: a conversation begins with a prompt.
   if (turns[0]?.role === "model" && callsOf(turns[0]).length === 0) {
     add("gemini-shape", turns[0].at, "the first turn is the user's");
   }
@@ -178,7 +178,7 @@ function checkResponses(turns: readonly Turn[], add: Add<Rule>): void {
     if (callsOf(turns[i - 1]).length === 0) {
       add("gemini-1", turn.at, "a function response turn comes immediately after a function call turn");
     }
-    // Vertex reads what follows the responses as a model turn; a user turn of its own is accepted everywhere.
+    // Vertex reads what follows the responses as a model turn; a separate user turn is accepted everywhere.
     if (responses.length !== turn.parts.length) {
       add("gemini-1", turn.at, "a function response turn holds function responses only");
     }
@@ -203,7 +203,7 @@ function checkMatch(calls: readonly Json[], responses: readonly Json[], at: stri
     if (call === undefined)
       add("gemini-5", at, `the response of ${response["name"]} matches no call by its id (${id})`);
     else if (call["name"] !== response["name"]) {
-      add("gemini-5", at, `the response of ${response["name"]} stands for a call of ${call["name"]}`);
+      add("gemini-5", at, `the response of ${response["name"]} answers a call of ${call["name"]}`);
     }
   }
 }
@@ -220,7 +220,7 @@ function checkSignatures(turns: readonly Turn[], signatures: string, add: Add<Ru
     }
   }
   if (signatures === "optional") return;
-  // The current turn begins at the last user content that holds anything but function responses.
+  // The current turn begins at the last user content that has anything but function responses.
   const start = turns.findLastIndex(
     ({ role, parts }) => role !== "model" && parts.some((part) => part["functionResponse"] === undefined),
   );

@@ -15,14 +15,14 @@ export const openaiChatRules: Record<Rule, string> = {
 };
 
 export interface OpenaiChatOptions {
-  /** `string` accepts arguments that are no JSON, as OpenAI itself does; many compatible servers parse them. */
+  /** `string` accepts arguments that are not JSON, as OpenAI itself does; many compatible servers parse them. */
   readonly arguments?: "json" | "string";
 }
 
 /** Reported by the API: "string too long. Expected a string with maximum length 64"; 40 for older models. */
 const CALL_ID_MAX = 64;
 
-/** The API checks the names of earlier calls as it checks those of tools: what a model made up is refused. */
+/** The API checks the names of earlier calls like those of tools: a name that a model made up is rejected. */
 const NAME_MAX = 64;
 
 const PARTS: Record<string, readonly string[]> = {
@@ -33,7 +33,7 @@ const PARTS: Record<string, readonly string[]> = {
   tool: ["text"],
 };
 
-/** Judges the messages of a request. `request` is the body, or its list of messages alone. */
+/** Checks the messages of a request. `request` is the body, or just its list of messages. */
 export function validateOpenaiChat(request: unknown, options: OpenaiChatOptions = {}): Violation[] {
   return judge<Rule>((add) => {
     const messages = listOf(request, "messages");
@@ -146,11 +146,7 @@ function checkContent(message: Json, at: string, add: Add<Rule>): void {
     for (const [j, part] of content.entries()) {
       const type = isObject(part) ? part["type"] : undefined;
       if (!allowed.includes(String(type))) {
-        add(
-          "openai-chat-shape",
-          `${at}.content.${j}`,
-          `a ${role} message holds no part of type ${JSON.stringify(type)}`,
-        );
+        add("openai-chat-shape", `${at}.content.${j}`, `a ${role} message has no part of type ${JSON.stringify(type)}`);
       } else if (type === "text" && isObject(part) && typeof part["text"] !== "string") {
         add("openai-chat-shape", `${at}.content.${j}.text`, "text is a string");
       }

@@ -15,31 +15,31 @@ type Rule =
 
 /** Responses, `POST /v1/responses`. Numbers as in the project's list of provider rules. */
 export const openaiResponsesRules: Record<Rule, string> = {
-  "openai-responses-1": "a function or custom call has its output behind it, an output has its call, each once",
+  "openai-responses-1": "a function or custom call has its output after it, an output has its call, each once",
   "openai-responses-2": "reasoning is followed by the item that it led to, and that item is preceded by its reasoning",
   "openai-responses-3":
     "with store: false there are full items only, and reasoning carries its encrypted content unchanged",
   "openai-responses-4": "computer, shell and patch calls have outputs of their own kind, and approvals their requests",
   "openai-responses-ids": "item ids are unique and of their type's prefix; call ids are unique and not too long",
-  "openai-responses-order": "nothing stands between the items of one response, or between its calls and their outputs",
+  "openai-responses-order": "nothing comes between the items of one response, or between its calls and their outputs",
   "openai-responses-shape": "items, roles, content and names are those of the API",
   "openai-responses-unicode": "well-formed Unicode without NUL, in texts and in names of members",
 };
 
-/** An item of a response, or its id alone. */
+/** An item of a response, or just its id. */
 export type RespondedItem = string | Json;
 
 export interface OpenaiResponsesOptions {
   /**
-   * What each response contained, in order. The API knows it by the item ids; with it the validator can tell which item
-   * a reasoning item led to. Whole items are also compared: reasoning goes back as it came.
+   * The content of each response, in order. The API knows it by the item ids; with it, the validator can tell which
+   * item a reasoning item led to. Complete items are also compared: reasoning goes back unchanged.
    */
   readonly responses?: readonly (readonly RespondedItem[])[];
-  /** Judged as `false` where neither the request nor this says otherwise: what must survive cannot refer to a server. */
+  /** Treated as `false` unless the request or this says otherwise: what must survive cannot refer to a server. */
   readonly store?: boolean;
 }
 
-/** Calls that we answer: type of the output, and the field of the call that the output names. */
+/** Calls that we answer: the type of the output, and the field of the call that the output names. */
 const OUTPUTS: Record<string, { output: string; rule: "openai-responses-1" | "openai-responses-4" }> = {
   function_call: { output: "function_call_output", rule: "openai-responses-1" },
   custom_tool_call: { output: "custom_tool_call_output", rule: "openai-responses-1" },
@@ -48,7 +48,7 @@ const OUTPUTS: Record<string, { output: string; rule: "openai-responses-1" | "op
   apply_patch_call: { output: "apply_patch_call_output", rule: "openai-responses-4" },
 };
 
-/** Items that only a response holds: one of these may stand behind reasoning. */
+/** Items that occur only in a response: one of these may follow reasoning. */
 const RESPONDED = [
   ...Object.keys(OUTPUTS),
   "reasoning",
@@ -65,7 +65,7 @@ const RESPONDED = [
   "compaction",
 ];
 
-/** Items that we add, messages apart. */
+/** Items that we add, besides messages. */
 const ADDED = [
   ...Object.values(OUTPUTS).map(({ output }) => output),
   "local_shell_call_output",
@@ -85,7 +85,7 @@ const PREFIXES: Record<string, string> = {
 const CALL_ID_MAX = 64;
 const NAME_MAX = 128;
 
-/** Judges the input of a request. `request` is the body, or its list of items alone. A string is one user message. */
+/** Checks the input of a request. `request` is the body, or just its list of items. A string is one user message. */
 export function validateOpenaiResponses(request: unknown, options: OpenaiResponsesOptions = {}): Violation[] {
   return judge<Rule>((add) => {
     checkUnicode(request, "openai-responses-unicode", add);
@@ -110,7 +110,7 @@ export function validateOpenaiResponses(request: unknown, options: OpenaiRespons
   });
 }
 
-/** A message may leave its type out. */
+/** A message may omit its type. */
 function typeOf(item: Json | undefined): string {
   if (item === undefined) return "";
   return typeof item["type"] === "string" ? item["type"] : typeof item["role"] === "string" ? "message" : "";
@@ -164,7 +164,7 @@ function isInputPart(part: unknown): boolean {
 function checkMessage(item: Json, at: string, add: Add<Rule>): void {
   const role = item["role"];
   if (!["user", "assistant", "system", "developer"].includes(String(role))) {
-    add("openai-responses-shape", `${at}.role`, `${JSON.stringify(role)} is no role`);
+    add("openai-responses-shape", `${at}.role`, `${JSON.stringify(role)} is not a role`);
   }
   const content = item["content"];
   if (typeof content === "string") return;
@@ -176,7 +176,7 @@ function checkMessage(item: Json, at: string, add: Add<Rule>): void {
     const type = isObject(part) ? part["type"] : undefined;
     const fits = role === "assistant" ? type === "output_text" || type === "refusal" : isInputPart(part);
     if (!fits)
-      add("openai-responses-shape", `${at}.content.${j}`, `${JSON.stringify(type)} is no part of a ${role} message`);
+      add("openai-responses-shape", `${at}.content.${j}`, `${JSON.stringify(type)} is not a part of a ${role} message`);
   }
 }
 
@@ -202,8 +202,7 @@ function checkPairs(items: readonly Json[], add: Add<Rule>): void {
     if (kind) {
       const call = open.get(`${type} ${id}`);
       if (call === undefined) add(kind.rule, at, `no open tool call found for ${type} with call_id ${id}`);
-      else if (call.message)
-        add("openai-responses-order", at, `${call.message} stands between the call and its output`);
+      else if (call.message) add("openai-responses-order", at, `${call.message} comes between the call and its output`);
       open.delete(`${type} ${id}`);
     } else if (type === "message" && item["role"] !== "assistant") {
       for (const call of open.values()) call.message ??= at;
@@ -237,7 +236,7 @@ function checkIds(items: readonly Json[], add: Add<Rule>): void {
   }
 }
 
-/** Rule 2, as far as it shows in the input alone. */
+/** Rule 2, as far as the input alone shows it. */
 function checkReasoning(items: readonly Json[], add: Add<Rule>): void {
   for (const [i, item] of items.entries()) {
     if (typeOf(item) !== "reasoning") continue;
@@ -253,7 +252,7 @@ interface Place {
   readonly index: number;
 }
 
-/** Where each item stood. Items of a stateless response may come without ids: nothing can be told of those. */
+/** The position of each item. Items of a stateless response may have no ids: nothing is known about those. */
 function placesOf(responses: readonly (readonly RespondedItem[])[]): Map<unknown, Place> {
   const places = new Map<unknown, Place>();
   for (const items of responses) {
@@ -263,7 +262,7 @@ function placesOf(responses: readonly (readonly RespondedItem[])[]): Map<unknown
   return places;
 }
 
-/** Rule 2 and the second half of rule 3, with what the responses contained. */
+/** Rule 2 and the second half of rule 3, using the content of the responses. */
 function checkResponses(items: readonly Json[], places: ReadonlyMap<unknown, Place>, add: Add<Rule>): void {
   const seen = new Set<unknown>();
   for (const [i, item] of items.entries()) {
@@ -296,7 +295,7 @@ function checkResponses(items: readonly Json[], places: ReadonlyMap<unknown, Pla
   }
 }
 
-/** Order: a response is not torn by a message, and its outputs stand before the next response. */
+/** Order: no message splits a response, and its outputs come before the next response. */
 function checkTogether(items: readonly Json[], places: ReadonlyMap<unknown, Place>, add: Add<Rule>): void {
   let current: readonly RespondedItem[] | undefined;
   let message: string | undefined;
@@ -309,7 +308,7 @@ function checkTogether(items: readonly Json[], places: ReadonlyMap<unknown, Plac
     if (type.endsWith("_output")) open.delete(item["call_id"]);
     if (place) {
       if (place.response === current && message) {
-        add("openai-responses-order", at, `${message} stands between the items of one response`);
+        add("openai-responses-order", at, `${message} comes between the items of one response`);
       }
       for (const [callId, response] of open) {
         if (response === place.response) continue;

@@ -1,8 +1,8 @@
 import type { Add } from "./violation.ts";
 
 /**
- * Every text of a request, and every name of a member, is well-formed Unicode without NUL. Half of a surrogate pair is refused by the
- * JSON parser of the API ("no low surrogate in string"), and a NUL ends the text early in servers that are written in C.
+ * Every text of a request, and every member name, is well-formed Unicode without NUL. The API's JSON parser rejects
+ * half of a surrogate pair ("no low surrogate in string"), and a NUL ends the text early in servers written in C.
  */
 export function checkUnicode<Rule extends string>(request: unknown, rule: Rule, add: Add<Rule>): void {
   const open: [value: unknown, at: string][] = [[request, ""]];

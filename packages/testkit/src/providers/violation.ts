@@ -1,6 +1,6 @@
-/** One breach of a provider's rule, in the place where the provider's API would report it. */
+/** One violation of a provider's rule, at the place where the provider's API would report it. */
 export interface Violation {
-  /** The rule by its name in the validator's list of rules, for example `anthropic-1`. */
+  /** The name of the rule in the validator's list, for example `anthropic-1`. */
   readonly rule: string;
   /** Path into the request, for example `messages.2.content.0`. */
   readonly at: string;
@@ -15,7 +15,7 @@ export function isObject(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The row of a table by its name: a request may say `constructor`. */
+/** The row of a table by its name: a request may contain `constructor`. */
 export function rowOf<T>(table: Readonly<Record<string, T>>, name: unknown): T | undefined {
   return typeof name === "string" && Object.hasOwn(table, name) ? table[name] : undefined;
 }
@@ -24,7 +24,7 @@ export function isNonEmpty(value: unknown): value is string {
   return typeof value === "string" && value !== "";
 }
 
-/** Runs the checks and hands back what they found, in the order of the checks. */
+/** Runs the checks and returns what they found, in the order of the checks. */
 export function judge<Rule extends string>(checks: (add: Add<Rule>) => void): Violation[] {
   const found: Violation[] = [];
   checks((rule, at, why) => {
@@ -33,7 +33,7 @@ export function judge<Rule extends string>(checks: (add: Add<Rule>) => void): Vi
   return found;
 }
 
-/** The list under `key` of a request body, or the request itself when it is the bare list. */
+/** The list under `key` of a request body, or the request itself if it is the list. */
 export function listOf(request: unknown, key: string): readonly unknown[] | undefined {
   const list = isObject(request) ? request[key] : request;
   return Array.isArray(list) ? list : undefined;

@@ -4,7 +4,7 @@ import { padding } from "./workload.ts";
 
 export type Ledgers = ReadonlyMap<number, Ledger>;
 
-/** `none`: nothing may fail. `once`: what failed is tried again, and must then succeed. `for ever`: what fails is left. */
+/** `none`: nothing may fail. `once`: what failed is retried, and must then succeed. `for ever`: what fails is left. */
 export type FaultMode = "none" | "once" | "for ever";
 
 /** What the store has promised about each session, and every answer that broke the contract. */
@@ -34,39 +34,42 @@ export class Book {
     this.problems.push(`session ${session}: ${problem}`);
   }
 
-  /** Compares what was found with what is promised; from then on the ledger knows what became of everything. */
+  /** Compares what was found with what is promised. From then on the ledger knows every outcome. */
   judge(session: number, found: FoundSession | null): void {
     this.update(session, () => this.look(session, found));
   }
 
-  /** The same, for a reader: it finds out nothing that lasts. */
+  /** The same for a reader, which settles nothing. */
   look(session: number, found: FoundSession | null): Ledger {
     const { problems, ledger } = compare(this.ledger(session), found, padding);
     for (const problem of problems) this.say(session, problem);
     return ledger;
   }
 
-  /** Memory pressure took what failed syncs had left in the cache: what was never durable may be gone, in every session. */
+  /**
+   * Memory pressure dropped what failed syncs had left in the cache: data that was never durable may be gone, in every
+   * session.
+   */
   cacheDropped(): void {
     for (const session of this.#ledgers.keys()) this.update(session, (ledger) => afterCrash(ledger, "power"));
   }
 
-  /** Every failure is a HoldfastError that does not lie about sessions, and there is none without a fault. */
+  /** Every failure is a HoldfastError that is true about sessions, and none occurs without a fault. */
   failed(what: string, error: unknown, expected = false): void {
     if (!isHoldfastError(error)) {
       const words = error instanceof Error ? (error.stack ?? error.message) : String(error);
-      this.problems.push(`${what} failed with no HoldfastError: ${words}`);
+      this.problems.push(`${what} failed with an error that is not a HoldfastError: ${words}`);
       return;
     }
-    // Nobody else is there, and each call is made of a session that is there, or is not: only the disk has failed.
+    // Nobody else is there, and each call knows whether its session exists: only the disk can have failed.
     const lie = (["SESSION_BUSY", "SESSION_NOT_FOUND", "SESSION_EXISTS"] as const).some((code) => code === error.code);
-    if (lie) this.problems.push(`${what} failed with the wrong words: ${error.code}: ${error.message}`);
+    if (lie) this.problems.push(`${what} failed with the wrong error: ${error.code}: ${error.message}`);
     else if (this.faults === "none" && !expected) {
       this.problems.push(`${what} failed without a fault: ${error.code}: ${error.message}`);
     }
   }
 
-  /** Runs something that may meet a fault. In a run with one fault it is tried again, and must then succeed. */
+  /** Runs something that may meet a fault. In a run with one fault it is retried, and must then succeed. */
   async tries(what: string, act: () => Promise<unknown>): Promise<boolean> {
     for (let tries = 0; ; tries++) {
       try {

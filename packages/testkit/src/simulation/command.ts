@@ -7,12 +7,12 @@ import { type ProfileName, profileNames } from "./workload.ts";
 const HELP = `npm run simulate -- [options]
 
 Runs the folder store on a simulated disk (STORAGE.md, S22): a power cut and a SIGKILL before every step that changes the disk and
-before every step of the recovery, and every fault once and for ever. Ends with 1 at the first seed that fails.
+before every step of the recovery, and every fault, once and permanently. Exits with 1 at the first seed that fails.
 
-  --states <n>     go on with further seeds until this many states are checked (default 20000)
+  --states <n>     continue with further seeds until this many states are checked (default 20000)
   --seed <n>       the first seed (default 1)
-  --profile <name> what the workload is made of: ${profileNames.join(", ")} (default: each in turn)
-  --length <n>     how many tasks a workload has (default 24)
+  --profile <name> the kind of workload: ${profileNames.join(", ")} (default: each in turn)
+  --length <n>     number of tasks in a workload (default 24)
   --crashes        only crashes        --faults   only faults
   --case <name>    only one case of one seed, as a failure names it
 
@@ -32,7 +32,7 @@ const { values } = parseArgs({
   },
 });
 
-/** A whole number of at least 1; anything else ends the command with 2. */
+/** A whole number of at least 1; anything else ends the command with code 2. */
 function wholeNumber(name: "states" | "seed" | "length"): number {
   const given = values[name];
   if (/^[1-9]\d{0,14}$/u.test(given)) return Number(given);

@@ -7,7 +7,7 @@ import type { SimulatedDisk } from "./simulated-disk.ts";
 import { type ExtremeName, extremeNames, extremes } from "./survival.ts";
 import type { PlannedAppend, PlannedRecord, Task, Workload } from "./workload.ts";
 
-/** The disk and what was promised, just before a step: everything that a crash there is judged by. */
+/** The disk and what was promised just before a step: everything needed to check a crash there. */
 export interface Moment {
   readonly step: Step | null;
   readonly label: string;
@@ -17,7 +17,10 @@ export interface Moment {
   readonly content: Uint8Array | null;
 }
 
-/** Which of the states that a crash can leave: a named extreme or a seed for power cuts, the bytes written of a write in flight for kills. */
+/**
+ * Which of the states a crash can leave: for power cuts a named extreme or a seed, for kills the bytes written by a
+ * write in flight.
+ */
 export type Choice = ExtremeName | number;
 
 export interface CrashPoint {
@@ -27,7 +30,10 @@ export interface CrashPoint {
   readonly choice: Choice;
 }
 
-/** Runs to the end and keeps the moments before steps that change something; a crash in between would find the same disk. */
+/**
+ * Runs to the end and keeps the moments before steps that change something; a crash in between would find the same
+ * disk.
+ */
 export async function recordMoments(
   disk: SimulatedDisk,
   runner: Runner,
@@ -42,7 +48,7 @@ export async function recordMoments(
       label: step === null ? "the end" : `step ${step.index}: ${disk.label(step)}`,
       disk: disk.afterKill(),
       ledgers: runner.ledgers(),
-      // A copy, which `slice` of a Buffer is not: the writer uses its buffer again.
+      // A copy, unlike `slice` of a Buffer: the writer reuses its buffer.
       content: step?.content === undefined || !writing.has(step.operation) ? null : new Uint8Array(step.content),
     });
   };
@@ -68,7 +74,10 @@ export function ledgersAfter(moment: Moment, crash: Crash): Ledgers {
   return new Map([...moment.ledgers].map(([session, ledger]) => [session, afterCrash(ledger, crash)]));
 }
 
-/** The states worth trying at a moment: `wanted` of them, the extremes in turn and then seeds; all the same if nothing is unsynced. */
+/**
+ * The states worth trying at a moment: `wanted` of them, first the extremes, then seeds; just one if nothing is
+ * unsynced.
+ */
 export function choicesFor(moment: Moment, crash: Crash, wanted: number, salt: number): readonly Choice[] {
   const random = seededRandom(mixSeeds(salt, moment.step?.index ?? 0x7fff_ffff));
   if (crash === "kill") {
@@ -84,7 +93,10 @@ export function choicesFor(moment: Moment, crash: Crash, wanted: number, salt: n
   return [...named, ...seeds];
 }
 
-/** What a program does after a crash: open everything, retry what has a key, append, close; then all of it again with a new store. */
+/**
+ * What a program does after a crash: open everything, retry what has a key, append, close; then all of it again with a
+ * new store.
+ */
 export function recoveryWorkload(workload: Workload, ledgers: Ledgers, depth: number): Workload {
   const tasks: Task[] = [{ task: "list" }];
   let made = 0;
@@ -116,7 +128,10 @@ export function recoveryWorkload(workload: Workload, ledgers: Ledgers, depth: nu
   return { ...workload, tasks };
 }
 
-/** Recovers from a crash and goes on. Returns what was wrong, and if `record` is set the moments of the recovery itself. */
+/**
+ * Recovers from a crash and continues. Returns what was wrong, and, if `record` is set, the moments of the recovery
+ * itself.
+ */
 export async function recover(
   open: StoreFactory,
   workload: Workload,
@@ -131,7 +146,7 @@ export async function recover(
   return { problems: runner.problems, moments };
 }
 
-/** The run that all crashes of a seed are cut out of. */
+/** The run from which all crashes of a seed are taken. */
 export async function recordRun(
   open: StoreFactory,
   disk: SimulatedDisk,

@@ -10,13 +10,13 @@ import { makeWorkload, type ProfileName, type Workload } from "./workload.ts";
 export interface SimulationOptions {
   readonly open: StoreFactory;
   readonly seed: number;
-  /** What the workload is made of; default `mixed`. */
+  /** The kind of workload. Default: `mixed`. */
   readonly profile?: ProfileName;
-  /** How many tasks it has; default 24. */
+  /** The number of its tasks. Default: 24. */
   readonly length?: number;
-  /** Ends when this many states have been checked, wherever that is; default never. */
+  /** Stops when this many states have been checked. Default: never. */
   readonly states?: number;
-  /** Ends at this many failures; default 5. */
+  /** Stops at this many failures. Default: 5. */
   readonly failuresMax?: number;
   /** Only this case, by the name that a failure gives it: `37:power:late`, `37:kill:12/4:power:8123`, `52:EIO:once`. */
   readonly only?: string;
@@ -24,18 +24,18 @@ export interface SimulationOptions {
 }
 
 export interface CrashOptions extends SimulationOptions {
-  /** Default both. */
+  /** Default: both. */
   readonly crashes?: readonly Crash[];
-  /** States of a power cut at each step, and of a kill inside a write; default 4. */
+  /** States of a power cut at each step, and of a kill inside a write. Default: 4. */
   readonly perStep?: number;
-  /** One of so many recoveries is itself crashed at every step; default 10, 0 for none. */
+  /** One in this many recoveries is itself crashed at every step. Default: 10; 0 for none. */
   readonly recoveryEvery?: number;
 }
 
 export interface FaultOptions extends SimulationOptions {
-  /** Default all. */
+  /** Default: all. */
   readonly faults?: readonly FaultName[];
-  /** Power cuts after each fault; default 2. */
+  /** Power cuts after each fault. Default: 2. */
   readonly perFault?: number;
 }
 
@@ -49,7 +49,7 @@ export async function simulateCrashes(options: CrashOptions): Promise<Report> {
   const run = await tally.run("without a crash", null, () => recordRun(open, new SimulatedDisk({ seed }), workload));
   if (run === null) return tally.report(0);
   const only = options.only?.split("/").map(parsePoint);
-  /** Null if the recovery failed, or the simulation is at its end. */
+  /** Null if the recovery failed, or the simulation is over. */
   const recovers = async (tried: readonly Tried[], record: boolean): Promise<readonly Moment[] | null> => {
     if (tally.isFull) return null;
     const { moment, crash, choice } = tried.at(-1)!;
@@ -80,7 +80,7 @@ export async function simulateCrashes(options: CrashOptions): Promise<Report> {
   return tally.report(run.moments.length);
 }
 
-/** Every fault, once and for ever, from every step on that can meet it. */
+/** Every fault, once and permanently, starting at every step that can meet it. */
 export async function simulateFaults(options: FaultOptions): Promise<Report> {
   const { open, seed, perFault = 2 } = options;
   const workload = workloadOf(options);
@@ -109,7 +109,7 @@ function workloadOf({ seed, length = 24, profile = "mixed" }: SimulationOptions)
 
 /** One crash of a case. */
 interface Tried {
-  /** The place of the moment in its run. */
+  /** The position of the moment in its run. */
   readonly at: number;
   readonly moment: Moment;
   readonly crash: Crash;

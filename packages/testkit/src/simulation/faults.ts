@@ -16,7 +16,7 @@ import { Runner, type StoreFactory } from "./runner.ts";
 import { SimulatedDisk } from "./simulated-disk.ts";
 import type { Workload } from "./workload.ts";
 
-/** The ways in which a disk can fail without the machine dying (C19). */
+/** How a disk can fail without the machine dying (C19). */
 export type FaultName =
   | "EIO"
   | "ENOSPC"
@@ -47,7 +47,7 @@ export const faults: Readonly<Record<FaultName, Fault>> = {
     begins: writing,
     plan: (window) => {
       const meets = faultIn({ ...window, operations: writing }, { short: 0 });
-      // The one after it takes nothing: a disk that is just full.
+      // The next step gets no space: a disk that has just filled up.
       return (step) => (meets(step) === null ? null : { short: Math.floor((step.bytes ?? 0) / 2) });
     },
   },
@@ -71,7 +71,7 @@ export interface FaultPoint {
   readonly times: FaultWindow["times"];
 }
 
-/** What came of a run with a fault, and of the crashes that were tried on top of it. */
+/** The result of a run with a fault, and of the crashes tried on top of it. */
 export interface FaultOutcome {
   readonly problems: readonly string[];
   readonly states: number;
@@ -80,8 +80,8 @@ export interface FaultOutcome {
 }
 
 /**
- * Runs the workload with a fault from a step on, takes the fault away, goes on, closes, opens again and compares. Then cuts the power at
- * moments of that same run: what was acknowledged on a failing disk is acknowledged.
+ * Runs the workload with a fault from a step on, removes the fault, continues, closes, opens again and compares. Then
+ * cuts the power at moments of the same run: an acknowledgement from a failing disk counts too.
  */
 export async function runWithFault(
   open: StoreFactory,
@@ -101,7 +101,7 @@ export async function runWithFault(
     let made = 0;
     await runner.goOn((session) => ({ n: `f.${session}.${++made}`, bytes: 100 }));
   };
-  // Copies of the disk cost more than the run: of the moments after the fault only some are kept, by chance but always the same.
+  // Copying the disk costs more than the run: keep only some of the moments after the fault, chosen by the seed.
   const isWanted = (step: Step): boolean => step.index > point.step && mixSeeds(point.step, step.index) % 8 === 0;
   const moments = await recordMoments(disk, runner, run, isWanted);
   if (runner.problems.length > 0) return { problems: runner.problems, states: 1, afterwards: null };
@@ -127,7 +127,7 @@ export async function runWithFault(
   return { problems: [], states, afterwards: null };
 }
 
-/** So many of them, evenly. */
+/** This many of them, evenly spaced. */
 function spread(moments: readonly Moment[], wanted: number): readonly Moment[] {
   const stride = Math.max(1, Math.floor(moments.length / Math.max(1, wanted)));
   return moments.filter((_, at) => at % stride === 0).slice(0, wanted);

@@ -7,19 +7,22 @@ const ZEROS = new Uint8Array(PAGE_BYTES);
 
 /** Never changed, only replaced: copies of a file share their pages. */
 interface Page {
-  /** What is on the disk for certain. */
+  /** What is certainly on the disk. */
   readonly durable: Uint8Array;
-  /** What the page has held since, oldest first; each of them may have reached the disk. */
+  /** What the page has contained since, oldest first; each may have reached the disk. */
   readonly dirty: readonly Uint8Array[];
-  /** What a failed fsync left in the cache: it is read, nothing will write it, and it is not on the disk. */
+  /** What a failed fsync left in the cache: it can be read, nothing will write it, and it is not on the disk. */
   readonly lost: Uint8Array | null;
-  /** Its block had never been written when a fsync failed on it: what is written to it in place is lost again, also when fsync confirms it. */
+  /**
+   * Its block had never been written when an fsync failed on it: data written to it in place is lost again, even if
+   * fsync confirms it.
+   */
   readonly stuck: boolean;
 }
 
 const UNTOUCHED: Page = { durable: ZEROS, dirty: [], lost: null, stuck: false };
 
-/** What a running fsync will make durable: the state at the moment when it was issued. */
+/** What a running fsync will make durable: the state when it was issued. */
 export interface Capture {
   readonly pages: ReadonlyMap<number, Uint8Array>;
   readonly sizeIndex: number;
@@ -41,7 +44,7 @@ export class FileContent {
     return this.#sizes[0]!;
   }
 
-  /** Everything that is read now would be read after any crash. */
+  /** What is read now would be read after any crash. */
   get isDurable(): boolean {
     return this.#sizes.length === 1 && this.#pages.every((page) => page.dirty.length === 0 && page.lost === null);
   }
@@ -78,12 +81,12 @@ export class FileContent {
     this.#resize(Math.max(this.size, position + bytes.length));
   }
 
-  /** The kernel clears what is cut off, so that a file that grows again shows zeros there. */
+  /** The kernel clears what is cut off, so a file that grows again has zeros there. */
   truncate(size: number): void {
     const first = Math.floor(size / PAGE_BYTES);
     for (let index = first; index < this.#pages.length; index++) {
       const within = index === first ? size % PAGE_BYTES : 0;
-      // A block that is cut off as a whole is given back; what grows there later gets another one.
+      // A block that is cut off completely is freed; what grows there later gets another one.
       if (within === 0) this.#pages[index] = { ...this.#pages[index]!, stuck: false };
       const cached = this.#cached(index);
       if (cached.subarray(within).every((byte) => byte === 0)) continue;
@@ -103,12 +106,12 @@ export class FileContent {
     return { pages, sizeIndex: this.#sizesBefore + this.#sizes.length - 1 };
   }
 
-  /** The fsync succeeded: what it captured is durable; what was written since then may or may not be. */
+  /** The fsync succeeded: what it captured is durable; what was written since may or may not be. */
   settle(capture: Capture): void {
     for (const [index, version] of capture.pages) {
       const page = this.#pages[index]!;
       const at = page.dirty.lastIndexOf(version);
-      // A page that is not dirty with this version any more was settled, or lost, by another fsync.
+      // If the page is no longer dirty with this version, another fsync settled or lost it.
       if (at < 0) continue;
       const dirty = page.dirty.slice(at + 1);
       this.#pages[index] = page.stuck
@@ -120,7 +123,7 @@ export class FileContent {
     this.#sizesBefore += dropped;
   }
 
-  /** The fsync failed: the kernel calls the pages clean all the same (S9). The size stays to be written by the next one. */
+  /** The fsync failed: the kernel marks the pages clean anyway (S9). The next fsync still writes the size. */
   lose(capture: Capture): void {
     for (const [index, version] of capture.pages) {
       const page = this.#pages[index]!;
@@ -135,7 +138,7 @@ export class FileContent {
     this.#pages = this.#pages.map((page) => (page.lost === null ? page : { ...page, lost: null }));
   }
 
-  /** The file as it lies on the disk after a power cut. */
+  /** The file on disk after a power cut. */
   afterCrash(survival: Survival): FileContent {
     const after = new FileContent();
     const count = this.#pages.reduce((dirty, page) => dirty + (page.dirty.length > 0 ? 1 : 0), 0);
@@ -165,7 +168,7 @@ export class FileContent {
     return copy;
   }
 
-  /** Bytes that are there and durable, out of nowhere: for tests that need a file, or damage. */
+  /** Sets durable bytes directly: for tests that need a file, or damage. */
   static durable(bytes: Uint8Array): FileContent {
     const content = new FileContent();
     content.write(bytes, 0);
@@ -181,7 +184,7 @@ export class FileContent {
   #dirty(index: number, version: Uint8Array): void {
     while (this.#pages.length <= index) this.#pages.push(UNTOUCHED);
     const page = this.#pages[index]!;
-    // Written anew, a lost page is dirty as a whole, and the next fsync writes all of it.
+    // A lost page that is written again is dirty as a whole, and the next fsync writes all of it.
     this.#pages[index] = { ...page, dirty: [...page.dirty, version], lost: null };
   }
 

@@ -1,7 +1,7 @@
 import type { Inode } from "./inode.ts";
 import type { NameChange, Survival } from "./survival.ts";
 
-/** One entry that was made, removed or moved, and is not known to be durable. A move between folders is pending in both. */
+/** One entry that was created, removed or moved, and may not be durable. A move between folders is pending in both. */
 interface Change extends NameChange {
   readonly inode: Inode;
   readonly from: FolderNames | null;
@@ -11,7 +11,7 @@ interface Change extends NameChange {
   readonly syncedIn: Set<FolderNames>;
 }
 
-/** What became of a change in a crash. A move is one step of the file system's journal: it never loses the file. */
+/** The fate of a change in a crash. A move is one step of the file system's journal: it never loses the file. */
 type Fate = "whole" | "arrived" | "undone";
 
 /** The names in one folder, as the cache and the disk know them (S22). */
@@ -47,7 +47,7 @@ export class FolderNames {
     this.#pending.push(change("remove", name, inode, this, name, null));
   }
 
-  /** Takes the place of whatever has that name in the other folder. */
+  /** Replaces whatever has that name in the other folder. */
   move(name: string, to: FolderNames, toName: string): void {
     const inode = this.#current.get(name)!;
     this.#current.delete(name);
@@ -63,7 +63,10 @@ export class FolderNames {
     this.#durable = new Map(this.#current);
   }
 
-  /** The names after a power cut, with the inodes of before it. `fates` is shared by all folders, so that a move has one fate. */
+  /**
+   * The names after a power cut, with the inodes from before. `fates` is shared by all folders, so that a move has one
+   * fate.
+   */
   afterCrash(survival: Survival, fates: Map<object, Fate>): ReadonlyMap<string, Inode> {
     const names = new Map(this.#durable);
     for (const pending of this.#pending) {
@@ -78,7 +81,7 @@ export class FolderNames {
     return names;
   }
 
-  /** The same names and pending changes over other inodes and folders: `twin` gives the copy of each. */
+  /** The same names and pending changes over other inodes and folders: `twin` returns the copy of each. */
   copyInto(copy: FolderNames, twin: (inode: Inode) => Inode, twins: NameTwins): void {
     copy.#current = new Map([...this.#current].map(([name, inode]) => [name, twin(inode)]));
     copy.#durable = new Map([...this.#durable].map(([name, inode]) => [name, twin(inode)]));
@@ -98,14 +101,14 @@ export class FolderNames {
     });
   }
 
-  /** Names that are there and durable, out of nowhere. */
+  /** Sets durable names directly. */
   settle(names: ReadonlyMap<string, Inode>): void {
     this.#current = new Map(names);
     this.#durable = new Map(names);
     this.#pending = [];
   }
 
-  /** Every inode that a name stands for now, or may stand for after a crash. */
+  /** Every inode that a name refers to now, or may refer to after a crash. */
   get reachable(): Iterable<Inode> {
     return new Set([
       ...this.#current.values(),
@@ -115,7 +118,7 @@ export class FolderNames {
   }
 }
 
-/** What copying several folders at once must agree on. */
+/** What copies of several folders must agree on. */
 export interface NameTwins {
   folder(names: FolderNames): FolderNames;
   readonly changes: Map<object, object>;
@@ -137,7 +140,8 @@ function decide(pending: Change, survival: Survival): Fate {
   // The removal is durable, so the arrival is: the file cannot be nowhere.
   if (from !== null && from !== to && syncedIn.has(from)) return "whole";
   if (to !== null && from !== to && syncedIn.has(to)) {
-    // The arrival is durable. A file may still have its old name as well until that folder is synced; a folder has one name at all times.
+    // The arrival is durable. A file may keep its old name as well until that folder is synced; a folder always has
+    // exactly one name.
     return pending.inode.kind === "folder" || survival.name(pending) ? "whole" : "arrived";
   }
   return survival.name(pending) ? "whole" : "undone";

@@ -1,6 +1,9 @@
 import { openFolderStore } from "holdfast";
 import type { StoreFactory } from "./runner.ts";
 
-/** The real folder store on a simulated disk. Without its catalogue, which is derived, and lives in SQLite and not on the Disk interface. */
+/**
+ * The real folder store on a simulated disk. Without its catalogue, which is derived and uses SQLite instead of the
+ * Disk interface.
+ */
 export const folderStore: StoreFactory = (disk, options) =>
   openFolderStore("/store", { disk, catalogue: false, ...options });

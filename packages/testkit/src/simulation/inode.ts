@@ -2,7 +2,7 @@ import { FileContent } from "./file-content.ts";
 import { FolderNames, type NameTwins } from "./folder-names.ts";
 import type { Survival } from "./survival.ts";
 
-/** A file or folder itself, whatever its names are. The number stays the same over renames, kills and crashes. */
+/** A file or folder, independent of its names. The number survives renames, kills and crashes. */
 export type Inode = FileInode | FolderInode;
 
 export interface FileInode {
@@ -27,14 +27,14 @@ export function newFolder(ino: number, mtimeMs: number): FolderInode {
   return { kind: "folder", ino, names: new FolderNames(), mtimeMs };
 }
 
-/** Every inode under a folder by its present names, the folder itself included. */
+/** Every inode under a folder by its current names, including the folder itself. */
 export function* walk(inode: Inode, path = ""): Generator<{ readonly path: string; readonly inode: Inode }> {
   yield { path: path === "" ? "/" : path, inode };
   if (inode.kind !== "folder") return;
   for (const name of inode.names.names.sort()) yield* walk(inode.names.get(name)!, `${path}/${name}`);
 }
 
-/** The tree as a power cut leaves it: everything in it is durable. */
+/** The tree after a power cut: everything in it is durable. */
 export function treeAfterCrash(root: FolderInode, survival: Survival): FolderInode {
   const fates = new Map();
   const after = new Map<Inode, Inode>();
@@ -76,7 +76,7 @@ export function copyTree(root: FolderInode): FolderInode {
   };
   const twins: NameTwins = {
     folder(names) {
-      // A folder that no name leads to any more still has a part in a pending move: it needs an identity, and no content.
+      // A folder that no name leads to can still take part in a pending move: it needs an identity, but no content.
       const known = folders.get(names) ?? new FolderNames();
       folders.set(names, known);
       return known;
@@ -84,7 +84,7 @@ export function copyTree(root: FolderInode): FolderInode {
     changes: new Map(),
   };
   const copy = twin(root) as FolderInode;
-  // Folders first, then their names: a pending move refers to the copies of both its folders.
+  // First the folders, then their names: a pending move refers to the copies of both its folders.
   const seen: FolderInode[] = [];
   for (let folder = pending.pop(); folder !== undefined; folder = pending.pop()) {
     seen.push(folder);

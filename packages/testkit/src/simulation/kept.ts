@@ -1,6 +1,6 @@
 /**
- * P2 and S8: what healing cuts off is kept. Compares a session's segments before and after, and names those of which bytes are
- * neither where they were nor at the end of a quarantine file.
+ * P2 and S8: what repair cuts off is kept. Compares a session's segments before and after, and names those with bytes
+ * that are neither in place nor at the end of a quarantine file.
  */
 export function keptElsewhere(
   before: ReadonlyMap<string, Uint8Array | null>,
@@ -32,7 +32,10 @@ export function keptElsewhere(
   return lost;
 }
 
-/** A segment that was not closed has its end in a file of its own, and that is what counts; of several, the one that begins last. */
+/**
+ * The end of a segment that was not closed is in a separate file, which takes precedence; of several, the one that
+ * begins last.
+ */
 function withTail(files: ReadonlyMap<string, Uint8Array | null>, path: string, content: Uint8Array): Uint8Array {
   let newest = -1;
   let whole = content;

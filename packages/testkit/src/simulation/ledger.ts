@@ -1,6 +1,6 @@
 import type { PlannedRecord } from "./workload.ts";
 
-/** What is known of one attempt to write. */
+/** What is known about one attempt to write. */
 export type State =
   /** Not answered: it may be there or not. */
   | "open"
@@ -8,32 +8,35 @@ export type State =
   | "power"
   /** Acknowledged under `process`: it survives SIGKILL. */
   | "process"
-  /** Refused with nothing written, or seen to be missing after a recovery: it must never be there. */
+  /** Refused with nothing written, or missing after a recovery: it must never appear. */
   | "out";
 
-/** Records that count together or not at all, in the order in which they were handed over. */
+/** Records that count together or not at all, in the order of the call. */
 export interface Entry {
   readonly records: readonly PlannedRecord[];
   /** The first records of a session, a unit, or the beginning of an epoch. */
   readonly kind: "first" | "unit" | "epoch";
   readonly key?: string;
   readonly state: State;
-  /** There are faults: while it is open, it can have been refused with its promise yet to say so, and be missing before others. */
+  /**
+   * There are faults: while it is open, it may have failed although its promise has not settled, and be missing before
+   * others.
+   */
   readonly mayBeRefused?: boolean;
-  /** The seq that the store answered. */
+  /** The seq that the store returned. */
   readonly seq?: number;
 }
 
-/** `maybe`: a call that would change it was made and not answered. */
+/** `maybe`: a call that would change it got no answer. */
 export type Existence = "no" | "maybe" | "yes";
 
-/** All that may be expected of one session. Never changed, only replaced: a copy of it at a step costs nothing. */
+/** What to expect of one session. Never changed, only replaced: a copy at a step costs nothing. */
 export interface Ledger {
   readonly entries: readonly Entry[];
   readonly existence: Existence;
-  /** A deletion was asked for: what is missing then is not made again. */
+  /** A deletion was requested: a missing session is not created again. */
   readonly deleting: boolean;
-  /** The last writer closed it, and that was answered. */
+  /** The last writer closed it, and that was acknowledged. */
   readonly closed: boolean;
   /** `journal.durable`: every seq up to it survives a power cut. */
   readonly durable: number;
@@ -43,7 +46,10 @@ export const emptyLedger: Ledger = { entries: [], existence: "no", deleting: fal
 
 export type Crash = "power" | "kill";
 
-/** What is still expected after the machine, or the process, has died. What only SIGKILL was survived by stays at risk until it is opened (S10). */
+/**
+ * What to expect after the machine, or the process, has died. Data that has only survived SIGKILL stays at risk until
+ * the session is opened (S10).
+ */
 export function afterCrash(ledger: Ledger, crash: Crash): Ledger {
   if (crash === "kill") return ledger;
   const entries = ledger.entries.map(
@@ -52,24 +58,27 @@ export function afterCrash(ledger: Ledger, crash: Crash): Ledger {
   return { ...ledger, entries };
 }
 
-/** One record of ours as it was found. */
+/** One of our records, as found. */
 export interface Found {
   readonly n: string;
   readonly seq: number;
   readonly pad: string;
 }
 
-/** A session as it was found on a disk. */
+/** A session as found on a disk. */
 export interface FoundSession {
-  /** All its records of ours, in order. */
+  /** All our records in it, in order. */
   readonly history: readonly Found[];
   /** Those of the current epoch. */
   readonly current: readonly Found[];
-  /** Of the last record, whoever wrote it. */
+  /** Of the last record, ours or not. */
   readonly head: number;
 }
 
-/** The oracle: `acknowledged ⊆ recovered ⊆ attempted`, in order, units whole, nothing twice. Says what is wrong, and what is known now. */
+/**
+ * The oracle: `acknowledged ⊆ recovered ⊆ attempted`, in order, complete units, nothing twice. Returns what is wrong,
+ * and what is known now.
+ */
 export function compare(
   ledger: Ledger,
   found: FoundSession | null,
@@ -77,7 +86,7 @@ export function compare(
 ): { readonly problems: readonly string[]; readonly ledger: Ledger } {
   if (found === null) {
     if (ledger.existence === "yes") return { problems: ["the session is gone"], ledger };
-    // A deletion that was not answered may come undone: all of it is there then.
+    // A deletion without an answer may be undone: then all of it is there.
     if (ledger.deleting && ledger.existence === "maybe") return { problems: [], ledger };
     const entries = ledger.entries.map((entry): Entry => ({ ...entry, state: "out" }));
     return { problems: [], ledger: { ...ledger, entries, existence: "no", durable: 0 } };
@@ -142,13 +151,13 @@ export function nameOf(entry: Entry): string {
   return `${entry.kind} ${names.length > 1 ? `${names[0]}…${names.at(-1)}` : names[0]}`;
 }
 
-/** A new attempt, after all others; an earlier one with the same records has come to nothing. */
+/** A new attempt, after all others; an earlier one with the same records has failed. */
 export function attempt(ledger: Ledger, entry: Entry): Ledger {
   const others = ledger.entries.filter((other) => !isSame(other, entry));
   return { ...ledger, entries: [...others, entry] };
 }
 
-/** What became of an attempt. */
+/** The outcome of an attempt. */
 export function answered(
   ledger: Ledger,
   entry: Entry,
@@ -158,7 +167,7 @@ export function answered(
   return { ...ledger, entries };
 }
 
-/** Everything up to an entry is known to survive a power cut, but for what was refused. */
+/** Everything up to an entry is known to survive a power cut, except what was refused. */
 export function synced(ledger: Ledger, entries: readonly Entry[]): Ledger {
   const covered = (entry: Entry): boolean => entry.state !== "out" && entries.some((other) => isSame(other, entry));
   return { ...ledger, entries: ledger.entries.map((entry) => (covered(entry) ? { ...entry, state: "power" } : entry)) };

@@ -4,7 +4,7 @@ import type { Plan, Step } from "./plan.ts";
 import { mixSeeds, type Random, seededRandom } from "./random.ts";
 import type { Survival } from "./survival.ts";
 
-/** What a program sees of a call that failed: a system error with a code, like those of node:fs. */
+/** What a program sees of a failed call: a system error with a code, like those of node:fs. */
 export function systemError(code: string, operation: string, path: string): NodeJS.ErrnoException {
   const error: NodeJS.ErrnoException = new Error(`${code}: simulated, ${operation} '${path}'`);
   error.code = code;
@@ -15,11 +15,11 @@ export function systemError(code: string, operation: string, path: string): Node
   return error;
 }
 
-/** A process as the machine knows it. */
+/** A process, as the machine knows it. */
 export interface Process {
   readonly id: number;
   dead: boolean;
-  /** The machine lost its power, or the process was killed, at this step. */
+  /** The machine lost power, or the process was killed, at this step. */
   die(step: Step): void;
 }
 
@@ -29,11 +29,11 @@ export interface MachineOptions {
   readonly plan?: Plan | null;
   /** How many bytes all files may have together. */
   readonly capacityBytes?: number;
-  /** Called before each step takes effect: to copy the disk there. */
+  /** Called before each step takes effect, to copy the disk. */
   readonly onStep?: ((step: Step) => void) | null;
 }
 
-/** One computer: a file system with its cache, the locks of its kernel, and the processes that run on it. */
+/** One computer: a file system with its cache, the locks of its kernel, and its processes. */
 export class Machine {
   readonly root: FolderInode;
   readonly seed: number;
@@ -46,7 +46,7 @@ export class Machine {
   /** By inode number: who holds the lock. */
   readonly locks = new Map<number, Process>();
   readonly watchers = new Set<{ readonly folder: number; readonly process: Process; readonly onChange: () => void }>();
-  /** Files without a name that are still open take space. */
+  /** Open files without a name take space. */
   readonly openFiles = new Set<{ readonly file: FileInode; readonly process: Process }>();
   syncsRunning = 0;
   #nextIno: number;
@@ -65,7 +65,7 @@ export class Machine {
     return this.#nextIno++;
   }
 
-  /** Clock-free: what happens later has a later time. */
+  /** Without a real clock: later events have a later time. */
   get now(): number {
     return this.trace.length;
   }
@@ -89,7 +89,7 @@ export class Machine {
     }
   }
 
-  /** Everything that the kernel held for a process goes with it. */
+  /** Everything the kernel holds for a process ends with it. */
   reap(process: Process): void {
     for (const [ino, holder] of this.locks) if (holder === process) this.locks.delete(ino);
     for (const watcher of this.watchers) if (watcher.process === process) this.watchers.delete(watcher);

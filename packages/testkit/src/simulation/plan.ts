@@ -1,4 +1,7 @@
-/** The calls of the Disk interface, told apart where a fault or a crash would be; `synced` is the end of an asynchronous `sync`. */
+/**
+ * The calls of the Disk interface, distinguished where a fault or a crash can differ; `synced` is the end of an
+ * asynchronous `sync`.
+ */
 export type Operation =
   | "open"
   | "create"
@@ -36,12 +39,12 @@ export interface Step {
   readonly position?: number;
   /** The new name of a rename or link. */
   readonly to?: string;
-  /** Of a write: the file itself, and its bytes, which are the caller's and may change after the step. */
+  /** For a write: the file, and its bytes, which belong to the caller and may change after the step. */
   readonly ino?: number;
   readonly content?: Uint8Array;
 }
 
-/** A step in words, for traces and failures: `write sessions/<id>/000001.jsonl 231@1024`. */
+/** Describes a step, for traces and failures: `write sessions/<id>/000001.jsonl 231@1024`. */
 export function labelOf(step: Step, root = ""): string {
   const short = (path: string): string =>
     root !== "" && path.startsWith(`${root}/`) ? path.slice(root.length + 1) : path;
@@ -54,19 +57,19 @@ export function labelOf(step: Step, root = ""): string {
 
 /** What happens at a step instead of the call. */
 export type Action =
-  /** The power goes before the call has done anything. */
+  /** The power fails before the call has done anything. */
   | { readonly crash: "power" }
   /** The process is killed; of a write, `bytes` bytes are done. */
   | { readonly crash: "kill"; readonly bytes?: number }
-  /** The call fails and has done nothing, but for a failed fsync (S9). */
+  /** The call fails without effect, except for a failed fsync (S9). */
   | { readonly fail: string }
-  /** A write does only this many bytes, and says so. */
+  /** A write does only this many bytes, and reports that. */
   | { readonly short: number };
 
 /** Asked at every step. */
 export type Plan = (step: Step) => Action | null;
 
-/** Calls after which the disk, or what of it is durable, is another than before: the only ones before which a crash makes a difference. */
+/** Calls that change the disk, or what is durable on it: a crash makes a difference only before these. */
 export const changing: ReadonlySet<Operation> = new Set<Operation>([
   "create",
   "makeFolder",
@@ -85,9 +88,12 @@ export const changing: ReadonlySet<Operation> = new Set<Operation>([
 
 export const writing: ReadonlySet<Operation> = new Set<Operation>(["write", "writeAt"]);
 export const syncing: ReadonlySet<Operation> = new Set<Operation>(["sync", "syncNow", "syncFolder"]);
-/** Calls that need space on the disk. */
+/** Calls that need disk space. */
 export const allocating: ReadonlySet<Operation> = new Set<Operation>(["write", "writeAt", "create", "makeFolder"]);
-/** Calls that an I/O error can meet. The end of a sync is told by its beginning; a close, a release and a watch touch no disk. */
+/**
+ * Calls that can meet an I/O error. The end of a sync is covered by its beginning; a close, a release and a watch touch
+ * no disk.
+ */
 export const faulty: ReadonlySet<Operation> = new Set<Operation>([
   "open",
   "create",

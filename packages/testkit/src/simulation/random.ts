@@ -1,4 +1,6 @@
-/** Seeded randomness: the same seed gives the same answers on every machine, so that a failure can be repeated by its seed. */
+/**
+ * Seeded randomness: the same seed gives the same results on every machine, so a failure can be repeated by its seed.
+ */
 export interface Random {
   /** In [0, 1). */
   next(): number;
@@ -8,7 +10,7 @@ export interface Random {
   pick<T>(from: readonly T[]): T;
 }
 
-/** mulberry32: 32 bits of state are plenty for a choice of test cases. */
+/** mulberry32: 32 bits of state are enough to choose test cases. */
 export function seededRandom(seed: number): Random {
   let state = seed >>> 0;
   const next = (): number => {
@@ -29,7 +31,7 @@ export function seededRandom(seed: number): Random {
   };
 }
 
-/** One seed out of several numbers, so that the choices of one step do not repeat those of the next. */
+/** One seed from several numbers, so that the choices of one step do not repeat those of the next. */
 export function mixSeeds(...numbers: readonly number[]): number {
   let hash = 0x811c9dc5;
   for (const number of numbers) {

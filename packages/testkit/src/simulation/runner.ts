@@ -4,7 +4,7 @@ import { SessionRun } from "./session-run.ts";
 import type { SimulatedDisk } from "./simulated-disk.ts";
 import { type PlannedAppend, type PlannedRecord, sessionId, type Task, type Workload } from "./workload.ts";
 
-/** How the store under test is opened: `segmentBytesMax` and a clock that counts are part of the experiment. */
+/** How to open the store under test: `segmentBytesMax` and a counting clock are part of the experiment. */
 export type StoreFactory = (
   disk: SimulatedDisk,
   options: { readonly segmentBytesMax: number; readonly clock: () => number },
@@ -14,7 +14,7 @@ export interface RunnerOptions {
   readonly disk: SimulatedDisk;
   readonly open: StoreFactory;
   readonly workload: Workload;
-  /** What is known of the sessions at the beginning. */
+  /** What is known about the sessions at the beginning. */
   readonly ledgers?: Ledgers;
   readonly faults?: FaultMode;
   readonly dropCache?: boolean;
@@ -60,7 +60,7 @@ export class Runner {
     for (const session of this.#sessions.values()) await session.settled();
   }
 
-  /** After the faults are over: every session goes on, and ends in order. */
+  /** After the faults are over: every session continues, and ends in order. */
   async goOn(record: (session: number) => PlannedRecord): Promise<void> {
     this.#book.faults = "none";
     await this.#opened();

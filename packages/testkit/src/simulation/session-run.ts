@@ -13,15 +13,15 @@ import { answered, attempt, type Entry, type Found, isSame, type State, synced }
 import type { SimulatedDisk } from "./simulated-disk.ts";
 import { type PlannedAppend, type PlannedRecord, padding, sessionId } from "./workload.ts";
 
-/** What one session needs of the run that it is part of. */
+/** What a session needs from its run. */
 export interface SessionRunOptions {
   readonly session: number;
   readonly book: Book;
   readonly disk: SimulatedDisk;
   store(): JournalStore;
-  /** The disk as it was found: nothing of it may be lost by healing (P2). */
+  /** The disk as it was found: repair must lose nothing of it (P2). */
   readonly before: ReadonlyMap<string, Uint8Array | null>;
-  /** Before a failed journal is opened again, memory pressure takes what a failed fsync left in the cache. */
+  /** Before a failed journal is opened again, memory pressure drops what a failed fsync left in the cache. */
   readonly dropCache: boolean;
 }
 
@@ -34,7 +34,7 @@ export class SessionRun {
   #journal: Journal | null = null;
   #headAtOpen = 0;
   #closedHere = false;
-  /** It was opened once, and so healed: later cuts are of what this run wrote. */
+  /** It was opened once, and so repaired: later cuts concern what this run wrote. */
   #healed = false;
   #running: Promise<unknown>[] = [];
 
@@ -54,7 +54,9 @@ export class SessionRun {
     return this.#journal !== null;
   }
 
-  /** The journal: opened, created, or opened again after it failed. Null if the session is deleted or out of reach. */
+  /**
+   * The journal: opened, created, or opened again after it failed. Null if the session is deleted or cannot be opened.
+   */
   async open(first?: readonly PlannedRecord[]): Promise<Journal | null> {
     if (this.#journal?.failure === null) return this.#journal;
     if (this.#journal !== null) await this.#abandon(this.#journal);
@@ -81,7 +83,7 @@ export class SessionRun {
     }
     const failed = await running;
     if (failed.length === 0 || this.#book.faults !== "once") return;
-    // The fault is over: what was refused is written once; what was in doubt and turns out to be there is not written again.
+    // The fault is over: what was refused is written once; what was in doubt and is there is not written again.
     const reopened = await this.open();
     for (const one of failed) {
       if (reopened === null || this.#standing(entryOf(one)) !== undefined) continue;
@@ -133,7 +135,7 @@ export class SessionRun {
       await journal.close();
       this.#closedHere = true;
       await this.settled();
-      // A writer that wrote nothing writes no `closed` either; a disk that was full may have had no place for it.
+      // A writer that wrote nothing writes no `closed` either, and a full disk may have had no space for it.
       const closed = this.#book.faults === "none" && journal.head > this.#headAtOpen;
       if (!failedBefore) {
         this.#book.update(this.#session, (ledger) => ({ ...synced(ledger, covered), closed: closed || ledger.closed }));
@@ -156,7 +158,7 @@ export class SessionRun {
     if (this.#ledger.existence !== "yes") return;
     this.#book.update(this.#session, (ledger) => ({ ...ledger, existence: "maybe", deleting: true }));
     await this.#book.tries(`deleting session ${this.#session}`, async () => {
-      // A second try finds what the first one left: the session, or nothing that `delete` could find.
+      // A second try finds what the first one left: the session, or nothing to delete.
       if (await this.#store.has(this.#id)) await this.#store.delete(this.#id);
       else if (this.#book.faults !== "none") return;
       this.#book.update(this.#session, (ledger) => ({ ...ledger, existence: "no" }));
@@ -183,7 +185,7 @@ export class SessionRun {
     });
   }
 
-  /** Waits for the appends that were not waited for. */
+  /** Waits for the appends that were not awaited. */
   async settled(): Promise<void> {
     const running = this.#running;
     this.#running = [];
@@ -210,7 +212,7 @@ export class SessionRun {
   }
 
   async #openExisting(): Promise<void> {
-    // After its own orderly end a reader and a writer have nothing to differ about.
+    // After an orderly end, a reader and a writer must agree.
     const seen = this.#closedHere ? null : found((await this.#store.read(this.#id)).records);
     const opened = await this.#store.open(this.#id, { app: "simulation" });
     try {
@@ -231,7 +233,7 @@ export class SessionRun {
     this.#headAtOpen = journal.head;
   }
 
-  /** A failed journal refuses appends (P8), gives its lease back, and is opened again. */
+  /** A failed journal refuses appends (P8), releases its lease, and is opened again. */
   async #abandon(journal: Journal): Promise<void> {
     await this.settled();
     const refused = await journal.append({ kind: "note", n: "to a failed journal" }).then(
@@ -251,7 +253,7 @@ export class SessionRun {
     this.#book.cacheDropped();
   }
 
-  /** What `open` shows is durable, and is all that there is. */
+  /** What `open` shows is durable, and is all there is. */
   async #reconcile(opened: Opened, seen: readonly Found[] | null): Promise<void> {
     const { recovery, journal } = opened;
     const { closed } = this.#ledger;
@@ -259,7 +261,7 @@ export class SessionRun {
     const { history, head } = await this.#history();
     const current = found(opened.records);
     this.#book.judge(this.#session, { history, current, head });
-    // A reader, who may not heal, stops where a writer would cut (S7).
+    // A reader, which may not repair, stops where a writer would cut (S7).
     if (seen !== null && names(seen) !== names(current))
       say(`a reader saw [${names(seen)}], the writer then [${names(current)}]`);
     if (head !== journal.head) say(`the history ends at seq ${head}, the journal's head is ${journal.head}`);
@@ -280,7 +282,7 @@ export class SessionRun {
     return { history: found(records), head: records.at(-1)?.seq ?? 0 };
   }
 
-  /** Starts the appends one after another without a wait in between, then waits for all of them. Returns those that failed. */
+  /** Starts the appends one after another without waiting, then waits for all of them. Returns those that failed. */
   async #appends(journal: Journal, appends: readonly PlannedAppend[]): Promise<readonly PlannedAppend[]> {
     const outcomes = await Promise.all(appends.map((append) => this.#append(journal, append)));
     return appends.filter((_, at) => !outcomes[at]);
@@ -324,7 +326,7 @@ export class SessionRun {
     this.#book.update(this.#session, (ledger) => answered(ledger, entry, { state, seq: appended.seq }));
   }
 
-  /** The attempt with these records that was made before and has not come to nothing. */
+  /** The earlier attempt with these records that has not failed. */
   #standing(entry: Entry): Entry | undefined {
     return this.#ledger.entries.find((other) => isSame(other, entry) && other.state !== "out");
   }
@@ -342,7 +344,7 @@ function names(records: readonly Found[]): string {
   return records.map((record) => record.n).join(" ");
 }
 
-/** Our records among those of the store. */
+/** Our records among the store's. */
 function found(records: readonly JournalRecord[]): readonly Found[] {
   return records.flatMap(({ n, pad, seq }) =>
     typeof n === "string" && typeof pad === "string" ? [{ n, pad, seq }] : [],

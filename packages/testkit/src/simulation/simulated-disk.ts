@@ -7,7 +7,7 @@ import { mixSeeds } from "./random.ts";
 import { SimulatedFile } from "./simulated-file.ts";
 import { type Survival, seededSurvival } from "./survival.ts";
 
-/** Thrown by every call of a process that is dead. No program sees this: it stands for the code that did not run. */
+/** Thrown by every call of a dead process. No program sees it: it stands for the code that did not run. */
 export class Crashed extends Error {
   override readonly name = "Crashed";
 
@@ -17,7 +17,7 @@ export class Crashed extends Error {
 }
 
 export interface SimulatedDiskOptions extends MachineOptions {
-  /** Left away at the beginning of paths in labels; default `/store`. */
+  /** Removed from the beginning of paths in labels. Default: `/store`. */
   readonly root?: string;
 }
 
@@ -26,28 +26,31 @@ export interface SimulatedDiskOptions extends MachineOptions {
  *
  * The model (STORAGE.md, S22):
  * - A file has durable pages of 4 KiB, dirty pages, and a size. Reads see the newest bytes.
- * - A power cut keeps, for each dirty page by itself, the durable bytes (zeros beyond the durable size), the newest bytes, any
- *   content that the page had in between (the kernel writes back when it likes), or a mix of these by sectors of 512 bytes.
- * - The size is anything between the smallest and the largest since the durable one: so an unsynced ftruncate may come undone, and
- *   a file may have its newest size over zeros.
- * - fsync makes durable what was written when it was issued. A write during a running fsync may or may not be in. A crash before
- *   its end promises nothing.
- * - A failed fsync leaves its pages readable and clean: the next fsync succeeds and writes nothing of them (but the size), and a
- *   crash, or memory pressure (`dropCache`), takes them. A page that is written to again is dirty again, as a whole; but if it was all beyond
- *   the durable size, writing in place does not help: fsync confirms it and zeros come back (measured on ext4, Linux 6.18). Only what is
- *   cut off and grows again has new blocks.
- * - fsync of a file says nothing of its name. Unsynced creations, links, renames and removals in a folder are kept as any subset. A rename
- *   is one of them, and can be durable before the data of its file; it never loses the file. Between two folders, each
- *   folder's sync makes its own half durable: until the old one is synced a file can be in both (a folder cannot).
+ * - A power cut keeps, for each dirty page separately, the durable bytes (zeros beyond the durable size), the newest
+ *   bytes, any content in between (the kernel writes back when it likes), or a mix of these by sectors of 512 bytes.
+ * - The size is anything between the smallest and the largest since the durable one: an unsynced ftruncate may be
+ *   undone, and a file may have its newest size over zeros.
+ * - fsync makes durable what was written when it was issued. A write during a running fsync may or may not be included.
+ *   A crash before its end promises nothing.
+ * - A failed fsync leaves its pages readable and clean: the next fsync succeeds and writes nothing of them (except the
+ *   size), and a crash, or memory pressure (`dropCache`), drops them. A page that is written again is dirty again, as a
+ *   whole. But if all of it was beyond the durable size, writing in place does not help: fsync confirms it and zeros
+ *   come back (measured on ext4, Linux 6.18). Only what is cut off and grows again has new blocks.
+ * - fsync of a file does not cover its name. Of the unsynced creations, links, renames and removals in a folder, any
+ *   subset is kept. A rename is one of them, and can be durable before the data of its file; it never loses the file.
+ *   Between two folders, each folder's sync makes its own half durable: until the old one is synced, a file can be in
+ *   both (a folder cannot).
  * - A failed sync of a folder leaves its changes pending: there are no pages to forget, and the next one can succeed.
  * - SIGKILL keeps all finished writes, in the cache, and a byte prefix of the one in flight.
- * - An inode keeps its number over renames and crashes. An open file works on after its name has gone or means another file.
- * - Locks belong to an inode and a process, die with either, and are freed in silence when the process closes any descriptor of
- *   that file (S13). There are no hard locks, so that everything rests on the fence (stores/lease.ts).
+ * - An inode keeps its number over renames and crashes. An open file keeps working after its name is gone or refers to
+ *   another file.
+ * - Locks belong to an inode and a process, end with either, and are released silently when the process closes any
+ *   descriptor of that file (S13). There are no hard locks, so everything relies on the fence (stores/lease.ts).
  * - A positional write to an `append` handle appends (Linux), and an `append` handle cannot truncate (Windows).
  *
- * Every call is a numbered step, asked of the plan before it happens. There is no clock: a modification time is a step number.
- * Not in the model: stale blocks in place of zeros, bits that rot, a disk that lies about a flush, inode numbers used again.
+ * Every call is a numbered step; the plan is asked before it happens. There is no clock: a modification time is a step
+ * number. Not in the model: stale blocks in place of zeros, bit rot, a disk that lies about a flush, reused inode
+ * numbers.
  */
 export class SimulatedDisk implements Disk {
   readonly #machine: Machine;
@@ -100,7 +103,7 @@ export class SimulatedDisk implements Disk {
     this.#machine.onStep = listener;
   }
 
-  /** May be raised, and lowered, at any time. */
+  /** Can be raised and lowered at any time. */
   set capacityBytes(bytes: number) {
     this.#machine.capacityBytes = bytes;
   }
@@ -110,7 +113,7 @@ export class SimulatedDisk implements Disk {
     return new SimulatedDisk({ root: this.#root }, this.#machine);
   }
 
-  /** Kills this process between two of its steps. The machine goes on. */
+  /** Kills this process between two of its steps. The machine continues. */
   kill(): void {
     this.#process.die(this.#betweenSteps());
   }
@@ -120,19 +123,19 @@ export class SimulatedDisk implements Disk {
     for (const process of this.#machine.processes) process.die(this.#betweenSteps());
   }
 
-  /** A new process on a copy of the machine as it is now, with all that is in its cache; locks are free. */
+  /** A new process on a copy of the machine as it is now, with everything in its cache; locks are free. */
   afterKill(options: MachineOptions = {}): SimulatedDisk {
     return new SimulatedDisk({ root: this.#root }, this.#machine.copy(options));
   }
 
-  /** The machine after a power cut now: one of the legal states, by a seed or by choice. This disk is not changed. */
+  /** The machine after a power cut now: one of the legal states, by a seed or by choice. This disk does not change. */
   afterCrash(choice: number | Survival, options: MachineOptions = {}): SimulatedDisk {
     const survival = typeof choice === "number" ? seededSurvival(choice) : choice;
     const seed = typeof choice === "number" ? mixSeeds(this.#machine.seed, choice) : this.#machine.seed;
     return new SimulatedDisk({ root: this.#root }, this.#machine.afterCrash(survival, { seed, ...options }));
   }
 
-  /** Is there only one state that a power cut can leave? */
+  /** Whether a power cut can leave only one state. */
   get isDurable(): boolean {
     for (const { inode } of walk(this.#machine.root)) {
       if (!(inode.kind === "file" ? inode.content.isDurable : inode.names.isDurable)) return false;
@@ -140,12 +143,12 @@ export class SimulatedDisk implements Disk {
     return true;
   }
 
-  /** Resolves when no sync is under way on the machine, so that no fault is still to be heard of. */
+  /** Resolves when no sync is running on the machine, so that no fault is still to be reported. */
   async quiet(): Promise<void> {
     while (this.#machine.syncsRunning > 0) await new Promise<void>((resolve) => setImmediate(resolve));
   }
 
-  /** Memory pressure: what a failed fsync left in the cache goes. */
+  /** Memory pressure: drops what a failed fsync left in the cache. */
   dropCache(): void {
     for (const { inode } of walk(this.#machine.root)) if (inode.kind === "file") inode.content.dropCache();
   }
@@ -159,7 +162,7 @@ export class SimulatedDisk implements Disk {
     return found;
   }
 
-  /** Puts durable bytes into a file without a step, and makes the file if need be: damage, or a beginning. */
+  /** Puts durable bytes into a file without a step, and creates the file if needed: damage, or an initial state. */
   plant(path: string, bytes: Uint8Array): void {
     const { folder, name } = this.#parent("plant", path);
     const inode = folder.names.get(name) ?? newFile(this.#machine.newIno(), this.#machine.now);
@@ -171,7 +174,7 @@ export class SimulatedDisk implements Disk {
     folder.names.sync();
   }
 
-  /** Does a part of a write to a file, without a step: what the kernel had done of it when its process was killed. */
+  /** Does part of a write to a file, without a step: what the kernel had done of it when its process was killed. */
   partOfWrite(ino: number, position: number, bytes: Uint8Array): void {
     for (const { inode } of walk(this.#machine.root)) {
       if (inode.kind === "file" && inode.ino === ino) inode.content.write(bytes, position);
@@ -335,7 +338,7 @@ export class SimulatedDisk implements Disk {
     return null;
   }
 
-  /** Counts the call, and lets the plan fail it or end the process. Returns what is left to the call itself to act on. */
+  /** Counts the call, and lets the plan fail it or end the process. Returns what the call itself must act on. */
   #step(call: Omit<Step, "index" | "process">): Action | null {
     if (this.#diedAt !== null) throw new Crashed(this.#diedAt);
     const machine = this.#machine;
@@ -351,7 +354,7 @@ export class SimulatedDisk implements Disk {
       throw new Crashed(step);
     }
     if ("short" in action) return action;
-    // A sync that fails does something all the same: its file acts on it.
+    // A failing sync still has an effect: its file handles it.
     if (call.operation === "sync" || call.operation === "synced" || call.operation === "syncNow") return action;
     throw systemError(action.fail, call.operation, call.path);
   }

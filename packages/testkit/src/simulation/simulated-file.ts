@@ -4,7 +4,7 @@ import type { FileInode } from "./inode.ts";
 import { type Machine, type Process, systemError } from "./machine.ts";
 import type { Action, Step } from "./plan.ts";
 
-/** What an open file needs of the disk that opened it. */
+/** What an open file needs from its disk. */
 export interface Opening {
   readonly path: string;
   readonly mode: OpenMode;
@@ -18,7 +18,7 @@ export interface Opening {
   die(step: Step): Error;
 }
 
-/** A descriptor. It belongs to the file itself: what happens to the name is nothing to it. */
+/** A descriptor. It belongs to the file itself, whatever happens to the name. */
 export class SimulatedFile implements DiskFile {
   readonly path: string;
   readonly #opening: Opening;
@@ -70,7 +70,7 @@ export class SimulatedFile implements DiskFile {
     await this.#later();
     machine.syncsRunning -= 1;
     const atEnd = this.#opening.step({ operation: "synced" });
-    // A descriptor that was closed in between can be another file's by now (S10).
+    // A descriptor that was closed in between may belong to another file by now (S10).
     this.#must("fdatasync", true);
     this.#end(action ?? atEnd, capture);
   }
@@ -87,7 +87,7 @@ export class SimulatedFile implements DiskFile {
     this.#closed = true;
     const { machine, file, process } = this.#opening;
     machine.openFiles.delete(this.#opening);
-    // POSIX: closing any descriptor of a file frees the locks that the process has on it, in silence (S13).
+    // POSIX: closing any descriptor of a file silently releases the process's locks on it (S13).
     if (machine.locks.get(file.ino) === process) machine.locks.delete(file.ino);
   }
 
@@ -118,7 +118,7 @@ export class SimulatedFile implements DiskFile {
     throw systemError(action.fail, "fdatasync", this.path);
   }
 
-  /** A sync ends in this turn of the event loop or in a later one: writes come in between. */
+  /** A sync ends in this turn of the event loop or in a later one: writes can come in between. */
   async #later(): Promise<void> {
     const turns = this.#opening.machine.random.below(4);
     await Promise.resolve();

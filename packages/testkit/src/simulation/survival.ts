@@ -1,30 +1,36 @@
 import { mixSeeds, seededRandom } from "./random.ts";
 
-/** A page of a file that was written and is not known to be durable. */
+/** A page of a file that was written and may not be durable. */
 export interface DirtyPage {
   /** Which of the file's dirty pages this is, counted from 0, and how many there are. */
   readonly ordinal: number;
   readonly count: number;
-  /** How many contents the page has had since it was durable, that one included: version 0 is durable, the last is the newest. */
+  /**
+   * How many contents the page has had since it was durable, including that one: version 0 is durable, the last is the
+   * newest.
+   */
   readonly versions: number;
 }
 
 /** The sizes that a file has had since its size was durable; the first is the durable one, the last the newest. */
 export type SizeHistory = readonly number[];
 
-/** A change of names in a folder that is not known to be durable. */
+/** A change of names in a folder that may not be durable. */
 export interface NameChange {
   readonly kind: "add" | "remove" | "move";
   readonly name: string;
 }
 
-/** What a power cut leaves of everything that was not durable. Each question is about one thing, and the answers are independent (S22). */
+/**
+ * What a power cut leaves of everything that was not durable. Each question concerns one thing, and the answers are
+ * independent (S22).
+ */
 export interface Survival {
   /** For each 512-byte sector of the page, the version that is on the disk. */
   page(page: DirtyPage): (sector: number) => number;
   /** Anything between the smallest and the largest of them. */
   size(sizes: SizeHistory): number;
-  /** Is the change on the disk? */
+  /** Whether the change is on the disk. */
   name(change: NameChange): boolean;
 }
 
@@ -78,7 +84,7 @@ export const extremeNames = Object.keys(extremes) as readonly ExtremeName[];
 /** One legal state, chosen by a seed. */
 export function seededSurvival(seed: number): Survival {
   const random = seededRandom(mixSeeds(seed, 0x5eed));
-  // One temper for a whole crash: fair coins for every page would almost never lose, or keep, all of many pages.
+  // One tendency for a whole crash: fair coins for every page would almost never lose, or keep, all of many pages.
   const keepsPage = random.pick([0.1, 0.5, 0.9]);
   const keepsName = random.pick([0, 0.5, 0.5, 1, 1]);
   const mixes = random.pick([0, 0.2, 0.8]);
@@ -102,9 +108,9 @@ export function seededSurvival(seed: number): Survival {
 }
 
 /**
- * Every combination of old and new: pages, sizes and names. There are two to the power of the dirty things, so this is for small
- * numbers of them; it ends after `limit` states. Each state must be used for one crash before the next one is asked for: the
- * questions that the crash asks are what is counted through.
+ * Every combination of old and new: pages, sizes and names. Their number is two to the power of the dirty things, so
+ * this is for few of them; it ends after `limit` states. Use each state for one crash before you ask for the next:
+ * enumeration counts the questions that the crash asks.
  */
 export function* everySurvival(limit: number): Generator<Survival, void, undefined> {
   let digits: number[] = [];
@@ -130,7 +136,7 @@ export function* everySurvival(limit: number): Generator<Survival, void, undefin
     while (place >= 0 && digits[place] === bases[place]! - 1) digits[place--] = 0;
     if (place < 0) return;
     digits[place] = digits[place]! + 1;
-    // What comes after the counted place can be other questions next time: they start at 0 again.
+    // After the counted position there may be other questions next time: they start at 0 again.
     digits.length = place + 1;
   }
 }

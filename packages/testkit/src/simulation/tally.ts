@@ -8,14 +8,14 @@ export interface Failure {
 }
 
 export interface Report {
-  /** Disks that were recovered from and checked, and runs with a fault. */
+  /** Disks that were recovered and checked, and runs with a fault. */
   readonly states: number;
-  /** Steps of the run without a crash at which the disk changed. */
+  /** Steps of the crash-free run at which the disk changed. */
   readonly moments: number;
   readonly failures: readonly Failure[];
 }
 
-/** What a case came to; some check several states. */
+/** The result of a case; some check several states. */
 interface Outcome {
   readonly problems: readonly string[];
   readonly states?: number;
@@ -23,7 +23,7 @@ interface Outcome {
   readonly afterwards?: string | null;
 }
 
-/** Nothing in a simulation waits for anything but the disk: what takes this long never ends. */
+/** A simulation waits only for the disk: what takes this long never ends. */
 const HANG_MS = 20_000;
 
 /** Counts states, collects failures, and knows when to stop. */
@@ -43,7 +43,7 @@ export class Tally {
     return this.states >= states || this.#failures.length >= failuresMax;
   }
 
-  /** Runs one case. Null if it hangs, or throws what nobody expected: both are failures of their own. */
+  /** Runs one case. Null if it hangs, or throws something unexpected: both count as failures. */
   async run<T extends Outcome>(words: string, name: string | null, act: () => Promise<T>): Promise<T | null> {
     const hang = Promise.withResolvers<null>();
     const timer = setTimeout(() => hang.resolve(null), HANG_MS);
@@ -77,7 +77,7 @@ export class Tally {
   }
 }
 
-/** Failures in words, each with the command that repeats it. */
+/** Describes the failures, each with the command that repeats it. */
 export function tellFailures(failures: readonly Failure[]): string {
   return failures
     .map(

@@ -1,7 +1,7 @@
 import type { Durability } from "holdfast";
 import { mixSeeds, type Random, seededRandom } from "./random.ts";
 
-/** One record to be written. `n` is unique in the workload: it is how the oracle knows the record again. */
+/** One record to write. `n` is unique in the workload: it identifies the record for the oracle. */
 export interface PlannedRecord {
   readonly n: string;
   readonly bytes: number;
@@ -12,21 +12,21 @@ export interface PlannedAppend {
   readonly records: readonly PlannedRecord[];
   readonly durability: Durability;
   readonly key?: string;
-  /** By `appendSync`. */
+  /** With `appendSync`. */
   readonly sync: boolean;
 }
 
 /** What a program does to a store, in terms of the contract. `session` is a number; its id is `sessionId(number)`. */
 export type Task =
   | { readonly task: "open"; readonly session: number; readonly first: readonly PlannedRecord[] }
-  /** Calls without a wait between them; `wait: false` goes on before they are acknowledged. */
+  /** Calls without a wait between them; `wait: false` continues before they are acknowledged. */
   | {
       readonly task: "append";
       readonly session: number;
       readonly appends: readonly PlannedAppend[];
       readonly wait: boolean;
     }
-  /** The same key, with the same records, once more. */
+  /** The same key, with the same records, again. */
   | { readonly task: "again"; readonly session: number; readonly append: PlannedAppend }
   | { readonly task: "flush"; readonly session: number; readonly sync: boolean }
   | { readonly task: "epoch"; readonly session: number; readonly records: readonly PlannedRecord[] }
@@ -38,7 +38,7 @@ export type Task =
   | { readonly task: "list" }
   /** Removes everything from the trash, and what unfinished work left behind. */
   | { readonly task: "gc" }
-  /** All sessions are closed, and the store is opened anew. */
+  /** All sessions are closed, and the store is opened again. */
   | { readonly task: "restart" };
 
 export interface Workload {
@@ -52,13 +52,13 @@ export function sessionId(session: number): string {
   return `0199a000-0000-7000-8000-${session.toString(16).padStart(12, "0")}`;
 }
 
-/** The text that makes a record as long as planned; with characters of up to four bytes, for tears inside them. */
+/** The text that gives a record its planned length, with characters of up to four bytes, for tears inside them. */
 export function padding(record: PlannedRecord): string {
   const pattern = `${record.n}·ß→𝄞 "quoted",\\back\n`;
   return pattern.repeat(Math.ceil(record.bytes / Buffer.byteLength(pattern)));
 }
 
-/** How often each task comes, as weights. Some questions need more of one thing than a mixture holds. */
+/** How often each task occurs, as weights. Some questions need more of one task than a mixture has. */
 const profiles = {
   /** A little of everything. */
   mixed: {
@@ -88,7 +88,7 @@ const profiles = {
     delete: 0,
     gc: 0,
   },
-  /** Sessions that begin and end. */
+  /** Short sessions. */
   births: {
     append: 24,
     again: 2,
@@ -102,7 +102,7 @@ const profiles = {
     delete: 22,
     gc: 8,
   },
-  /** Writers that come, write a little and leave. */
+  /** Writers that write a little and leave. */
   visits: {
     append: 34,
     again: 4,
@@ -186,7 +186,7 @@ export function makeWorkload(seed: number, length: number, profile: ProfileName)
   return { seed, sessions, segmentBytesMax, tasks };
 }
 
-/** 20 B to 20 KB, most of them small: several to a page, and some over several pages. */
+/** 20 B to 20 KB, most of them small: several per page, and some across several pages. */
 function sizeOf(random: Random): number {
   const roll = random.next();
   if (roll < 0.6) return 20 + random.below(200);

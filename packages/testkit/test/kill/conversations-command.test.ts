@@ -10,7 +10,7 @@ test("npm run torture -- --conversations kills agents, and says what came back a
     encoding: "utf8",
   });
   expect(said).toMatch(/folder, conversations\n +[34] kills of the agents of \d conversations?\n/);
-  expect(said).toMatch(/requests judged [1-9]/);
+  expect(said).toMatch(/requests checked [1-9]/);
   expect(said).toContain(" faults 0\n");
   expect(said).toContain("Nothing that was acknowledged is lost.");
   expect(said).toContain("Repeat with: npm run torture -- --kills 0 --conversations 3 --store folder");

@@ -24,7 +24,7 @@ async function allOf(lines: Lines): Promise<VerbatimLine[]> {
   return (await Array.fromAsync(lines)).flat();
 }
 
-/** What is taken over from elsewhere goes wrong. */
+/** Faults in adopting sessions. */
 export const brokenAdopting: readonly BrokenStore[] = [
   {
     name: "loses the last line that it takes over",

@@ -1,6 +1,6 @@
 import { type BrokenStore, journals, over, stores } from "./wrap.ts";
 
-/** Closing goes wrong. */
+/** Faults in closing. */
 export const brokenClosing: readonly BrokenStore[] = [
   {
     name: "writes no `closed`",
@@ -60,7 +60,7 @@ export const brokenClosing: readonly BrokenStore[] = [
   },
   { name: "leaves its journals open when it is closed", open: stores(() => ({ close: async () => undefined })) },
   {
-    name: "goes on after it was closed",
+    name: "keeps working after it was closed",
     open: async (memory, options) => {
       const inner = journals(() => ({}));
       let store = await inner(memory, options);

@@ -5,7 +5,7 @@ const GRACE_MS = 7 * 24 * 60 * 60 * 1000;
 const hidden = perMemory(() => new Set<string>());
 const told = perMemory(() => new Set<string>());
 
-/** Deleting and tidying go wrong. */
+/** Faults in deleting and garbage collection. */
 export const brokenDeleting: readonly BrokenStore[] = [
   {
     name: "deletes nothing",
@@ -39,7 +39,7 @@ export const brokenDeleting: readonly BrokenStore[] = [
     })),
   },
   {
-    name: "deletes what is not there without a word",
+    name: "deletes a missing session silently",
     open: stores((store) => ({
       async delete(id) {
         if (await store.has(id)) await store.delete(id);

@@ -2,7 +2,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { all } from "../trial.ts";
 import { type BrokenStore, journals, stores } from "./wrap.ts";
 
-/** Replacing the conversation goes wrong. */
+/** Faults in replacing the conversation. */
 export const brokenEpochs: readonly BrokenStore[] = [
   {
     name: "begins no epoch, but appends its records",

@@ -3,14 +3,14 @@ import { type JournalRecord, openMemoryStore } from "holdfast";
 import { later } from "../trial.ts";
 import { type BrokenStore, journals, open, sequences, stores } from "./wrap.ts";
 
-/** How far a forgetful follower may fall behind. */
+/** How far a lossy follower may fall behind. */
 const BACKLOG_MAX = 100;
 
 function afterSeq(after: number | string | undefined): number {
   return typeof after === "string" ? Number.parseInt(after, 10) || 0 : (after ?? 0);
 }
 
-/** Following goes wrong. */
+/** Faults in following. */
 export const brokenFollowing: readonly BrokenStore[] = [
   {
     name: "leaves out a record now and then when it is followed",

@@ -2,7 +2,7 @@ import type { JournalAppended as Appended, Journal, Memory } from "holdfast";
 import type { OpenInMemory } from "../memory-subject.ts";
 import { type BrokenStore, journals, perMemory, records, stores } from "./wrap.ts";
 
-/** Keys that are forgotten when `name` gives them another name. */
+/** Forgets keys to which `name` gives another name. */
 function renamed(name: (key: string, journal: Journal, memory: Memory) => string): OpenInMemory {
   const renaming = journals((journal, memory) => ({
     append(unit, options = {}) {
@@ -28,7 +28,7 @@ function numberOf(journal: Journal): number {
   return found;
 }
 
-/** Idempotency goes wrong. */
+/** Faults in idempotency. */
 export const brokenKeys: readonly BrokenStore[] = [
   { name: "ignores keys", open: renamed(() => `${++counter}`) },
   { name: "forgets keys when it is opened again", open: renamed((_, journal) => `${numberOf(journal)}`) },

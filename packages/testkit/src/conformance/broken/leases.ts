@@ -10,7 +10,7 @@ const stale = perMemory(() => new Set<string>());
 
 const reads = ["read", "verify", "list", "holder", "gc"] as const satisfies readonly (keyof JournalStore)[];
 
-/** One writer at a time goes wrong. */
+/** Faults in having one writer at a time. */
 export const brokenLeases: readonly BrokenStore[] = [
   {
     name: "lets two writers in",

@@ -13,7 +13,7 @@ import { type BrokenStore, perMemory, stores } from "./wrap.ts";
 
 type Page = Awaited<ReturnType<JournalStore["list"]>>;
 
-/** Stores whose lists are other ones. */
+/** Stores with changed lists. */
 function lists(
   change: (list: (options?: ListOptions) => Promise<Page>, options: ListOptions) => Promise<Page>,
 ): OpenInMemory {
@@ -32,7 +32,7 @@ function matches(listed: Listed, where: ListOptions["where"] = {}): boolean {
   return Object.entries(where).every(([name, value]) => String(row[name]) === String(value));
 }
 
-/** Leaves out by hints, as `fits` sees them. */
+/** Filters by hints, as `fits` understands them. */
 function hinted(fits: (listed: Listed, hints: ListHints) => boolean): OpenInMemory {
   return lists(async (list, { limit, after, ...options }) => {
     const { sessions } = await list(options);
@@ -50,7 +50,7 @@ function members(listed: Listed, name: string): Record<string, Json> {
 
 const catalogue = perMemory(() => new Map<string, Json>());
 
-/** The list goes wrong. */
+/** Faults in listing. */
 export const brokenListing: readonly BrokenStore[] = [
   {
     name: "lists the oldest first",

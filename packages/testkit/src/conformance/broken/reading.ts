@@ -2,14 +2,14 @@ import { createHash } from "node:crypto";
 import { all } from "../trial.ts";
 import { type BrokenStore, journals, stores } from "./wrap.ts";
 
-/** An id for any text. */
+/** Turns any text into an id. */
 function idFor(text: string): string {
   if (/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text)) return text;
   const hex = createHash("md5").update(text).digest("hex");
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }
 
-/** Creating, reading and looking go wrong. */
+/** Faults in creating, reading and checking. */
 export const brokenReading: readonly BrokenStore[] = [
   {
     name: "takes any text for an id",
@@ -30,7 +30,7 @@ export const brokenReading: readonly BrokenStore[] = [
     })),
   },
   {
-    name: "creates a session anew where there is one",
+    name: "creates a session again where there is one",
     open: stores((store, memory) => ({
       async create(id, ...rest) {
         memory.leases.delete(id);
@@ -100,7 +100,7 @@ export const brokenReading: readonly BrokenStore[] = [
     open: stores((store) => ({ history: (id) => store.history(id) })),
   },
   {
-    name: "goes on with the history for ever",
+    name: "never ends the history",
     open: stores((store) => ({ history: (id, from = 1) => store.follow(id, { after: from - 1 }) })),
   },
   {

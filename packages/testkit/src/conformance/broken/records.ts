@@ -8,7 +8,7 @@ function without(record: JournalRecord, ...names: string[]): JournalRecord {
   return Object.fromEntries(Object.entries(record).filter(([name]) => !names.includes(name))) as JournalRecord;
 }
 
-/** Every string in it in another normal form. */
+/** Changes the Unicode normal form of every string in it. */
 function normalised<T>(value: T): T {
   if (typeof value === "string") return value.normalize("NFC") as T;
   if (Array.isArray(value)) return value.map(normalised) as T;
@@ -22,7 +22,7 @@ function byClock(a: JournalRecord, b: JournalRecord): number {
 
 const handedOut = perMemory(() => new Map<string, JournalRecord>());
 
-/** What comes back is not what went in. */
+/** Records come back changed. */
 export const brokenRecords: readonly BrokenStore[] = [
   { name: "leaves gaps between its seqs", open: records((record) => ({ ...record, seq: record.seq * 2 })) },
   {

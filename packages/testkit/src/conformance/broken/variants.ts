@@ -4,7 +4,7 @@ import { type BrokenStore, journals, perMemory, stores } from "./wrap.ts";
 
 const packed = perMemory(() => new Map<string, number>());
 
-/** Packs nothing, but keeps to the contract of packing. */
+/** Packs nothing, but follows the contract of packing. */
 const packing = stores((store, memory) => ({
   capabilities: { ...store.capabilities, pack: true },
   async pack(id) {
@@ -29,13 +29,13 @@ const socket = journals(
   stores((store) => ({ capabilities: { ...store.capabilities, sync: false } })),
 );
 
-/** Good stores with other capabilities than memory has, so that every case can be shown to pass. */
+/** Correct stores with other capabilities than memory has, to show that every case can pass. */
 export const goodVariants: readonly BrokenStore[] = [
   { name: "memory that can be packed", capabilities: { pack: true }, open: packing },
   { name: "memory without synchronous appends", capabilities: { sync: false }, open: socket },
 ];
 
-/** Bad ones, so that every case can be shown to fail. */
+/** Broken ones, to show that every case can fail. */
 export const brokenVariants: readonly BrokenStore[] = [
   {
     name: "loses what it packs",

@@ -2,20 +2,20 @@ import { type Journal, type JournalRecord, type JournalStore, type Memory, openM
 import type { OpenInMemory } from "../memory-subject.ts";
 import type { SubjectCapabilities, SubjectOptions } from "../subject.ts";
 
-/** A store that does one thing wrong. The suite is good if it catches each of them. */
+/** A store that does one thing wrong. The suite is good if it catches all of them. */
 export interface BrokenStore {
-  /** What it does. */
+  /** What it does wrong. */
   readonly name: string;
-  /** What it states, other than a memory store. */
+  /** The capabilities it states, where they differ from a memory store's. */
   readonly capabilities?: Partial<SubjectCapabilities>;
-  /** Only large or many records show it. */
+  /** The fault shows only with large or many records. */
   readonly heavy?: true;
   readonly open: OpenInMemory;
 }
 
 export const open: OpenInMemory = (memory, options) => openMemoryStore({ memory, ...options });
 
-/** `target`, with some of its members changed. */
+/** `target`, with some members replaced. */
 export function over<T extends Journal | JournalStore>(target: T, changes: Partial<T>): T {
   const changed = new Map<PropertyKey, PropertyDescriptor>();
   for (const name of Reflect.ownKeys(changes)) changed.set(name, Reflect.getOwnPropertyDescriptor(changes, name)!);
@@ -23,7 +23,7 @@ export function over<T extends Journal | JournalStore>(target: T, changes: Parti
     get(_, name) {
       const change = changed.get(name);
       if (change) return change.get ? change.get.call(changes) : change.value;
-      // The end of `await using` is the changed `close`.
+      // `await using` must call the replaced `close`.
       if (name === Symbol.asyncDispose) return () => proxy.close();
       const value: unknown = Reflect.get(target, name, target);
       return typeof value === "function" ? value.bind(target) : value;
@@ -34,7 +34,7 @@ export function over<T extends Journal | JournalStore>(target: T, changes: Parti
 
 export type ChangeStore = (store: JournalStore, memory: Memory, options: SubjectOptions) => Partial<JournalStore>;
 
-/** Stores with some calls changed. */
+/** Stores with some calls replaced. */
 export function stores(change: ChangeStore, inner: OpenInMemory = open): OpenInMemory {
   return async (memory, options) => {
     const store = await inner(memory, options);
@@ -44,7 +44,7 @@ export function stores(change: ChangeStore, inner: OpenInMemory = open): OpenInM
 
 export type ChangeJournal = (journal: Journal, memory: Memory) => Partial<Journal>;
 
-/** Stores whose journals have some calls changed. */
+/** Stores whose journals have some calls replaced. */
 export function journals(change: ChangeJournal, inner: OpenInMemory = open): OpenInMemory {
   return stores((store, memory) => {
     const lent: Journal[] = [];
@@ -67,7 +67,7 @@ export function journals(change: ChangeJournal, inner: OpenInMemory = open): Ope
   }, inner);
 }
 
-/** Stores that hand out other records than are there; null leaves one out. */
+/** Stores that return changed records; null drops a record. */
 export function records(change: (record: JournalRecord) => JournalRecord | null, inner?: OpenInMemory): OpenInMemory {
   const changeAll = (found: readonly JournalRecord[]) => found.map(change).filter((record) => record !== null);
   async function* changeEach(found: AsyncIterable<JournalRecord>) {
@@ -94,13 +94,13 @@ export function records(change: (record: JournalRecord) => JournalRecord | null,
   );
 }
 
-/** Stores that hand out sequences other than they are. */
+/** Stores that return changed sequences. */
 export function sequences(change: (found: AsyncIterable<JournalRecord>) => AsyncIterable<JournalRecord>): OpenInMemory {
   const inJournals = journals((journal) => ({ follow: (options) => change(journal.follow(options)) }));
   return stores((store) => ({ follow: (...args) => change(store.follow(...args)) }), inJournals);
 }
 
-/** What the wrappers of one memory remember together: as a file beside the journals would. */
+/** What the wrappers of one memory share, like a file beside the journals. */
 export function perMemory<T>(make: () => T): (memory: Memory) => T {
   const kept = new WeakMap<Memory, T>();
   return (memory) => {

@@ -9,7 +9,7 @@ function unitOf(records: Appending): readonly NewRecord[] {
   return Array.isArray(records) ? (records as readonly NewRecord[]) : [records as NewRecord];
 }
 
-/** What a careless encoder makes of a value. */
+/** The output of a careless encoder. */
 function sloppy(records: Appending): NewRecord[] {
   const seen = new Set<unknown>();
   const text = JSON.stringify(unitOf(records), (_, value: unknown) => {
@@ -29,7 +29,7 @@ function shortened(records: Appending): NewRecord[] {
   });
 }
 
-/** Appending goes wrong. */
+/** Faults in appending. */
 export const brokenWriting: readonly BrokenStore[] = [
   {
     name: "loses its last records at close",

@@ -5,14 +5,14 @@ import { type Case, conformanceCase } from "../case.ts";
 import { epoch, note, noteSummariser, notes, textsOf, title } from "../notes.ts";
 import { all, refusal } from "../trial.ts";
 
-/** A store that has no `adopt` is not asked. */
+/** Skips a store without `adopt`. */
 type Adopt = NonNullable<JournalStore["adopt"]>;
 
 function adopterOf(store: JournalStore): Adopt | null {
   return store.adopt ? (id, lines) => store.adopt!(id, lines) : null;
 }
 
-/** A journal of another store: two epochs, units and keys; `closed` or not. */
+/** A journal from another store, with two epochs, units and keys; `closed` or not. */
 async function elsewhere(id: string, closed = true): Promise<JournalRecord[]> {
   const clock = () => Date.parse("2029-05-05T05:05:05.005Z");
   const store = await openMemoryStore({ summariser: noteSummariser, clock });
@@ -28,7 +28,7 @@ function linesOf(records: readonly JournalRecord[]): VerbatimLine[] {
   return records.map((record) => lineOf(record)!);
 }
 
-/** A few at a time. */
+/** In small chunks. */
 async function* some(lines: readonly VerbatimLine[]): AsyncGenerator<readonly VerbatimLine[]> {
   for (let at = 0; at < lines.length; at += 7) yield lines.slice(at, at + 7);
 }
@@ -54,7 +54,7 @@ export const adopting: readonly Case[] = [
     }
   }),
 
-  conformanceCase("adopt: what was taken over goes on as if it had been written here", ["P4"], async (trial) => {
+  conformanceCase("adopt: an adopted session continues as if it had been written here", ["P4"], async (trial) => {
     const store = await trial.open({ summariser: noteSummariser });
     const adopt = adopterOf(store);
     if (!adopt) return;
@@ -79,7 +79,7 @@ export const adopting: readonly Case[] = [
     assert.deepEqual(textsOf((await store.read(id)).records), ["last"]);
   }),
 
-  conformanceCase("adopt: a list shows it as it was", ["S20"], async (trial) => {
+  conformanceCase("adopt: lists show it unchanged", ["S20"], async (trial) => {
     const store = await trial.open({ summariser: noteSummariser });
     const adopt = adopterOf(store);
     if (!adopt) return;
@@ -99,33 +99,29 @@ export const adopting: readonly Case[] = [
     }
   }),
 
-  conformanceCase(
-    "adopt: it is there as a whole or not at all, and what failed can be done again",
-    [],
-    async (trial) => {
-      const store = await trial.open();
-      const adopt = adopterOf(store);
-      if (!adopt) return;
-      const id = newId();
-      const lines = linesOf(await elsewhere(id));
-      const looks: boolean[] = [];
-      async function* watched(fails: boolean): AsyncGenerator<readonly VerbatimLine[]> {
-        for await (const few of some(lines)) {
-          yield few;
-          looks.push(await store.has(id), (await store.list()).sessions.length > 0);
-        }
-        if (fails) throw new Error("the other store is away");
+  conformanceCase("adopt: all or nothing, and a failed attempt can be repeated", [], async (trial) => {
+    const store = await trial.open();
+    const adopt = adopterOf(store);
+    if (!adopt) return;
+    const id = newId();
+    const lines = linesOf(await elsewhere(id));
+    const looks: boolean[] = [];
+    async function* watched(fails: boolean): AsyncGenerator<readonly VerbatimLine[]> {
+      for await (const few of some(lines)) {
+        yield few;
+        looks.push(await store.has(id), (await store.list()).sessions.length > 0);
       }
-      await assert.rejects(async () => adopt(id, watched(true)));
-      assert.equal(await store.has(id), false);
-      assert.deepEqual((await (await trial.open()).list()).sessions, []);
-      await adopt(id, watched(false));
-      assert.ok(!looks.includes(true), "it was there before it was whole");
-      assert.equal((await all(store.history(id))).length, lines.length);
-    },
-  ),
+      if (fails) throw new Error("the other store is away");
+    }
+    await assert.rejects(async () => adopt(id, watched(true)));
+    assert.equal(await store.has(id), false);
+    assert.deepEqual((await (await trial.open()).list()).sessions, []);
+    await adopt(id, watched(false));
+    assert.ok(!looks.includes(true), "it was there before it was whole");
+    assert.equal((await all(store.history(id))).length, lines.length);
+  }),
 
-  conformanceCase("adopt: refuses an id that is taken, and lines that are no journal of it", [], async (trial) => {
+  conformanceCase("adopt: rejects a taken id, and lines that are not its journal", [], async (trial) => {
     const store = await trial.open();
     const adopt = adopterOf(store);
     if (!adopt) return;

@@ -4,7 +4,7 @@ import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, note, only, seqsOf, textsOf } from "../notes.ts";
 import { all, later, steppingClock } from "../trial.ts";
 
-/** What JSON keeps, but careless stores do not. */
+/** Values that JSON preserves, but careless stores do not. */
 const AWKWARD: NewRecord = {
   kind: "awkward",
   empty: "",
@@ -22,7 +22,7 @@ const AWKWARD: NewRecord = {
 };
 
 export const appending: readonly Case[] = [
-  conformanceCase("append: what is acknowledged is read by others, as it was given", ["P1"], async (trial) => {
+  conformanceCase("append: others read acknowledged records unchanged", ["P1"], async (trial) => {
     const store = await trial.open();
     const other = await trial.open();
     const id = newId();
@@ -40,56 +40,48 @@ export const appending: readonly Case[] = [
     assert.match(record.crc, /^[0-9a-f]{8}$/);
   }),
 
-  conformanceCase(
-    "append: acknowledged records are there after closing and opening again",
-    ["P1", "P2"],
-    async (trial) => {
-      const store = await trial.open();
-      const id = newId();
-      const journal = await store.create(id, [note("created")]);
-      for (const text of ["a", "b", "c"]) await journal.append(note(text));
-      const before = await all(store.history(id));
-      await store.close();
-      const again = await trial.open();
-      const { records, journal: reopened, recovery } = await again.open(id);
-      assert.deepEqual(textsOf(records), ["created", "a", "b", "c"]);
-      assert.deepEqual(records.slice(0, before.length), before);
-      assert.equal(reopened.head, records.at(-1)!.seq);
-      // Of the last word of the writer before, `closed`, nothing depends.
-      assert.ok(reopened.durable >= before.at(-1)!.seq);
-      assert.deepEqual(recovery, { unclean: false, cutBytes: 0, damaged: [], missing: [] });
-      await reopened.append(note("d"));
-      await again.close();
-      const texts = textsOf(await all((await trial.open()).history(id)));
-      assert.deepEqual(texts, ["created", "a", "b", "c", "d"]);
-    },
-  ),
+  conformanceCase("append: acknowledged records survive closing and reopening", ["P1", "P2"], async (trial) => {
+    const store = await trial.open();
+    const id = newId();
+    const journal = await store.create(id, [note("created")]);
+    for (const text of ["a", "b", "c"]) await journal.append(note(text));
+    const before = await all(store.history(id));
+    await store.close();
+    const again = await trial.open();
+    const { records, journal: reopened, recovery } = await again.open(id);
+    assert.deepEqual(textsOf(records), ["created", "a", "b", "c"]);
+    assert.deepEqual(records.slice(0, before.length), before);
+    assert.equal(reopened.head, records.at(-1)!.seq);
+    // Nothing depends on the last record of the previous writer, `closed`.
+    assert.ok(reopened.durable >= before.at(-1)!.seq);
+    assert.deepEqual(recovery, { unclean: false, cutBytes: 0, damaged: [], missing: [] });
+    await reopened.append(note("d"));
+    await again.close();
+    const texts = textsOf(await all((await trial.open()).history(id)));
+    assert.deepEqual(texts, ["created", "a", "b", "c", "d"]);
+  }),
 
-  conformanceCase(
-    "append: many at once are numbered in the order of the calls, without gaps",
-    ["P2", "S10"],
-    async (trial) => {
-      const store = await trial.open();
-      const id = newId();
-      const journal = await store.create(id, [note("created")]);
-      const expected: string[] = ["created"];
-      const units = countFrom(0, 200).map((i) => countFrom(0, i % 7 === 0 ? 3 : 1).map((j) => `${i}.${j}`));
-      const pending = units.map((texts) => {
-        expected.push(...texts);
-        return later(journal.append(texts.map(note)));
-      });
-      const appended = await Promise.all(pending);
-      for (const [i, { seq, last }] of appended.entries()) {
-        assert.equal(last - seq + 1, units[i]!.length);
-        if (i > 0) assert.equal(seq, appended[i - 1]!.last + 1);
-      }
-      const records = await all(store.history(id));
-      assert.deepEqual(seqsOf(records), countFrom(1, records.length));
-      assert.deepEqual(textsOf(records), expected);
-      assert.equal(records.find((record) => record["text"] === "7.0")?.seq, appended[7]!.seq);
-      assert.equal(journal.head, records.length);
-    },
-  ),
+  conformanceCase("append: concurrent calls are numbered in call order, without gaps", ["P2", "S10"], async (trial) => {
+    const store = await trial.open();
+    const id = newId();
+    const journal = await store.create(id, [note("created")]);
+    const expected: string[] = ["created"];
+    const units = countFrom(0, 200).map((i) => countFrom(0, i % 7 === 0 ? 3 : 1).map((j) => `${i}.${j}`));
+    const pending = units.map((texts) => {
+      expected.push(...texts);
+      return later(journal.append(texts.map(note)));
+    });
+    const appended = await Promise.all(pending);
+    for (const [i, { seq, last }] of appended.entries()) {
+      assert.equal(last - seq + 1, units[i]!.length);
+      if (i > 0) assert.equal(seq, appended[i - 1]!.last + 1);
+    }
+    const records = await all(store.history(id));
+    assert.deepEqual(seqsOf(records), countFrom(1, records.length));
+    assert.deepEqual(textsOf(records), expected);
+    assert.equal(records.find((record) => record["text"] === "7.0")?.seq, appended[7]!.seq);
+    assert.equal(journal.head, records.length);
+  }),
 
   conformanceCase("append: sessions of one store do not mix", [], async (trial) => {
     const store = await trial.open();
@@ -105,7 +97,7 @@ export const appending: readonly Case[] = [
     }
   }),
 
-  conformanceCase("append: what the caller changes after the call changes nothing stored", ["S10"], async (trial) => {
+  conformanceCase("append: changes the caller makes after the call are not stored", ["S10"], async (trial) => {
     const store = await trial.open();
     const id = newId();
     const journal = await store.create(id, [note("created")]);
@@ -122,7 +114,7 @@ export const appending: readonly Case[] = [
     assert.deepEqual(records.find((found) => found["text"] === "before")?.["list"], [1]);
   }),
 
-  conformanceCase("append: what one reader does to a record reaches no other reader", [], async (trial) => {
+  conformanceCase("append: a reader that changes a record does not affect other readers", [], async (trial) => {
     const store = await trial.open();
     const id = newId();
     await store.create(id, [{ kind: "note", text: "kept", list: [1, 2] }]);
@@ -146,7 +138,7 @@ export const appending: readonly Case[] = [
     }
   }),
 
-  conformanceCase("append: everything that JSON can say comes back verbatim", ["C25", "S5"], async (trial) => {
+  conformanceCase("append: every JSON value comes back unchanged", ["C25", "S5"], async (trial) => {
     const store = await trial.open();
     const id = newId();
     const journal = await store.create(id, []);
@@ -159,7 +151,7 @@ export const appending: readonly Case[] = [
     assert.deepEqual(textsOf(records), ["after"]);
   }),
 
-  conformanceCase("append: kinds that nobody knows are kept, in place and whole", ["P10", "C21"], async (trial) => {
+  conformanceCase("append: unknown kinds are kept, complete and in place", ["P10", "C21"], async (trial) => {
     const store = await trial.open();
     const id = newId();
     const journal = await store.create(id, [note("a")]);
@@ -179,31 +171,35 @@ export const appending: readonly Case[] = [
     assert.deepEqual(seqsOf(history), countFrom(1, history.length));
   }),
 
-  conformanceCase("append: the time is the clock's, and setting it back changes no order", ["C23"], async (trial) => {
-    const clock = steppingClock();
-    const start = clock();
-    const store = await trial.open({ clock });
-    const id = newId();
-    const journal = await store.create(id, [note("a")]);
-    await journal.append(note("b"));
-    clock.set(start - 3_600_000);
-    await journal.append(note("c"));
-    await store.close();
-    clock.set(start - 7_200_000);
-    const again = await trial.open({ clock });
-    const { journal: reopened, records } = await again.open(id);
-    assert.deepEqual(textsOf(records), ["a", "b", "c"]);
-    await reopened.append(note("d"));
-    const history = await all(again.history(id));
-    assert.deepEqual(textsOf(history), ["a", "b", "c", "d"]);
-    assert.deepEqual(seqsOf(history), countFrom(1, history.length));
-    const followed = await trial.follow(again.follow(id, { signal: trial.signal })).next(history.length);
-    assert.deepEqual(seqsOf(followed), seqsOf(history));
-    const at = (text: string) => Date.parse(history.find((record) => record["text"] === text)!.at);
-    assert.ok(at("a") > start && at("a") < start + 60_000);
-    assert.ok(at("c") < start && at("c") > start - 3_600_000);
-    assert.ok(at("d") < start - 3_600_000);
-  }),
+  conformanceCase(
+    "append: the time is the clock's, and setting the clock back keeps the order",
+    ["C23"],
+    async (trial) => {
+      const clock = steppingClock();
+      const start = clock();
+      const store = await trial.open({ clock });
+      const id = newId();
+      const journal = await store.create(id, [note("a")]);
+      await journal.append(note("b"));
+      clock.set(start - 3_600_000);
+      await journal.append(note("c"));
+      await store.close();
+      clock.set(start - 7_200_000);
+      const again = await trial.open({ clock });
+      const { journal: reopened, records } = await again.open(id);
+      assert.deepEqual(textsOf(records), ["a", "b", "c"]);
+      await reopened.append(note("d"));
+      const history = await all(again.history(id));
+      assert.deepEqual(textsOf(history), ["a", "b", "c", "d"]);
+      assert.deepEqual(seqsOf(history), countFrom(1, history.length));
+      const followed = await trial.follow(again.follow(id, { signal: trial.signal })).next(history.length);
+      assert.deepEqual(seqsOf(followed), seqsOf(history));
+      const at = (text: string) => Date.parse(history.find((record) => record["text"] === text)!.at);
+      assert.ok(at("a") > start && at("a") < start + 60_000);
+      assert.ok(at("c") < start && at("c") > start - 3_600_000);
+      assert.ok(at("d") < start - 3_600_000);
+    },
+  ),
 
   conformanceCase("flush: everything written is durable afterwards", ["P1"], async (trial) => {
     const store = await trial.open({ durability: "process" });

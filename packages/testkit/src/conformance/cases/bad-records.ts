@@ -41,7 +41,10 @@ const INVALID: Record<string, unknown> = {
   ),
 };
 
-/** Refused alone and inside a unit; nothing of it is written, not even by a writer that has written nothing before; and the journal goes on. */
+/**
+ * The store rejects it alone and inside a unit, and writes nothing, not even if the writer has written nothing before.
+ * The journal then continues.
+ */
 async function refuses(trial: Trial, bad: Record<string, unknown>, code: ErrorCode): Promise<void> {
   const store = await trial.open();
   const id = newId();
@@ -69,7 +72,7 @@ async function refuses(trial: Trial, bad: Record<string, unknown>, code: ErrorCo
 
 export const badRecords: readonly Case[] = [
   conformanceCase(
-    "bad records: what JSON would change is RECORD_NOT_JSON, and nothing is written",
+    "bad records: a value that JSON would change fails with RECORD_NOT_JSON, and nothing is written",
     ["P8", "S5"],
     async (trial) => {
       const bad = Object.entries(NOT_JSON).map(([what, value]) => [what, { kind: "note", text: "bad", value }]);
@@ -77,15 +80,19 @@ export const badRecords: readonly Case[] = [
     },
   ),
 
-  conformanceCase("bad records: what is no record is RECORD_INVALID, and nothing is written", ["P8"], async (trial) => {
-    await refuses(trial, INVALID, "RECORD_INVALID");
-    const store = await trial.open();
-    const journal = await store.create(newId(), []);
-    await refusal(() => journal.append([]), "RECORD_INVALID");
-    assert.equal(journal.head, 1);
-  }),
+  conformanceCase(
+    "bad records: an invalid record fails with RECORD_INVALID, and nothing is written",
+    ["P8"],
+    async (trial) => {
+      await refuses(trial, INVALID, "RECORD_INVALID");
+      const store = await trial.open();
+      const journal = await store.create(newId(), []);
+      await refusal(() => journal.append([]), "RECORD_INVALID");
+      assert.equal(journal.head, 1);
+    },
+  ),
 
-  conformanceCase("bad records: one in flight between good ones costs only itself", ["P8"], async (trial) => {
+  conformanceCase("bad records: one among good ones in flight fails alone", ["P8"], async (trial) => {
     const store = await trial.open();
     const id = newId();
     const journal = await store.create(id, []);
@@ -105,7 +112,7 @@ export const badRecords: readonly Case[] = [
   }),
 
   conformanceCase(
-    "bad records: one of more than 64 MiB is RECORD_TOO_LARGE, and nothing is written",
+    "bad records: one of more than 64 MiB fails with RECORD_TOO_LARGE, and nothing is written",
     ["P8", "S4"],
     (trial) => refuses(trial, { "64 MiB": note("x".repeat(RECORD_BYTES_MAX)) }, "RECORD_TOO_LARGE"),
     { heavy: true },

@@ -5,7 +5,7 @@ import { countFrom, epoch, kindsOf, note, seqsOf, textsOf } from "../notes.ts";
 import { all, later, refusal } from "../trial.ts";
 
 export const closing: readonly Case[] = [
-  conformanceCase("close: a closed journal takes nothing more: JOURNAL_CLOSED", ["P8"], async (trial) => {
+  conformanceCase("close: a closed journal rejects appends with JOURNAL_CLOSED", ["P8"], async (trial) => {
     const store = await trial.open();
     const id = newId();
     const journal = await store.create(id, [note("a")]);
@@ -22,7 +22,7 @@ export const closing: readonly Case[] = [
     assert.deepEqual(await all(store.history(id)), before);
   }),
 
-  conformanceCase("close: twice is as good as once", [], async (trial) => {
+  conformanceCase("close: closing twice is harmless", [], async (trial) => {
     const store = await trial.open();
     const id = newId();
     const journal = await store.create(id, [note("a")]);
@@ -37,7 +37,7 @@ export const closing: readonly Case[] = [
     assert.deepEqual(kindsOf(history), ["segment", "note", "closed", "opened", "note", "closed"]);
   }),
 
-  conformanceCase("close: waits for what is in flight, and all of it is there", ["P1"], async (trial) => {
+  conformanceCase("close: waits for appends in flight, and all of them are written", ["P1"], async (trial) => {
     const store = await trial.open();
     const id = newId();
     const journal = await store.create(id, []);
@@ -52,7 +52,7 @@ export const closing: readonly Case[] = [
     assert.deepEqual(seqsOf(history), countFrom(1, history.length));
   }),
 
-  conformanceCase("close: a store closes the journals that it has open", ["P6"], async (trial) => {
+  conformanceCase("close: a store closes its open journals", ["P6"], async (trial) => {
     const store = await trial.open();
     const ids = [newId(), newId(), newId()];
     const journals = await Promise.all(ids.map((id) => store.create(id, [note("a")])));
@@ -69,7 +69,7 @@ export const closing: readonly Case[] = [
     }
   }),
 
-  conformanceCase("close: a closed store answers STORE_CLOSED, and does nothing", [], async (trial) => {
+  conformanceCase("close: a closed store fails with STORE_CLOSED, and does nothing", [], async (trial) => {
     const store = await trial.open();
     const id = newId();
     await (await store.create(id, [note("a")])).close();

@@ -25,7 +25,7 @@ const NOT_IDS = [
 ] as const;
 
 export const creating: readonly Case[] = [
-  conformanceCase("the store states the capabilities that it has", [], async (trial) => {
+  conformanceCase("the store states its capabilities correctly", [], async (trial) => {
     const store = await trial.open();
     const { dies: _, ...expected } = trial.capabilities;
     assert.deepEqual({ ...store.capabilities }, expected);
@@ -87,7 +87,7 @@ export const creating: readonly Case[] = [
     },
   ),
 
-  conformanceCase("create: a session can begin without records", [], async (trial) => {
+  conformanceCase("create: a session can start without records", [], async (trial) => {
     const store = await trial.open();
     const id = newId();
     const journal = await store.create(id, []);
@@ -99,23 +99,27 @@ export const creating: readonly Case[] = [
     assert.deepEqual(textsOf(records), ["later"]);
   }),
 
-  conformanceCase("create: an id that is taken is SESSION_EXISTS, and what is there stays", ["P2"], async (trial) => {
-    const store = await trial.open();
-    const id = newId();
-    const journal = await store.create(id, [note("first")]);
-    await refusal(() => store.create(id, [note("second")]), "SESSION_EXISTS");
-    await journal.close();
-    await refusal(() => store.create(id, [note("second")]), "SESSION_EXISTS");
-    await store.close();
-    const again = await trial.open();
-    await refusal(() => again.create(id, [note("third")]), "SESSION_EXISTS");
-    assert.deepEqual(textsOf(await all(again.history(id))), ["first"]);
-    const { journal: reopened } = await again.open(id);
-    await reopened.append(note("goes on"));
-    assert.deepEqual(textsOf(await all(again.history(id))), ["first", "goes on"]);
-  }),
+  conformanceCase(
+    "create: a taken id fails with SESSION_EXISTS, and the session stays unchanged",
+    ["P2"],
+    async (trial) => {
+      const store = await trial.open();
+      const id = newId();
+      const journal = await store.create(id, [note("first")]);
+      await refusal(() => store.create(id, [note("second")]), "SESSION_EXISTS");
+      await journal.close();
+      await refusal(() => store.create(id, [note("second")]), "SESSION_EXISTS");
+      await store.close();
+      const again = await trial.open();
+      await refusal(() => again.create(id, [note("third")]), "SESSION_EXISTS");
+      assert.deepEqual(textsOf(await all(again.history(id))), ["first"]);
+      const { journal: reopened } = await again.open(id);
+      await reopened.append(note("goes on"));
+      assert.deepEqual(textsOf(await all(again.history(id))), ["first", "goes on"]);
+    },
+  ),
 
-  conformanceCase("create: of two at the same time, one gets the session", ["P6"], async (trial) => {
+  conformanceCase("create: of two concurrent calls, one gets the session", ["P6"], async (trial) => {
     const stores = [await trial.open(), await trial.open()];
     const id = newId();
     const results = await Promise.allSettled(stores.map((store, i) => store.create(id, [note(`from ${i}`)])));
@@ -126,7 +130,7 @@ export const creating: readonly Case[] = [
     assert.deepEqual(textsOf(await all(stores[0]!.history(id))), [`from ${won}`]);
   }),
 
-  conformanceCase("create: a record that is refused leaves no session behind", ["P8"], async (trial) => {
+  conformanceCase("create: a rejected record leaves no session behind", ["P8"], async (trial) => {
     const store = await trial.open();
     const id = newId();
     await refusal(() => store.create(id, [note("good"), { kind: "note", text: Number.NaN }]), "RECORD_NOT_JSON");
@@ -137,43 +141,39 @@ export const creating: readonly Case[] = [
     assert.equal(journal.head, 2);
   }),
 
-  conformanceCase(
-    "ids: what is no UUID in lower case makes no session, and reaches nothing",
-    ["C24"],
-    async (trial) => {
-      const store = await trial.open();
-      const id = newId();
-      const journal = await store.create(id, [note("first")]);
-      await journal.close();
-      const before = await all(store.history(id));
-      async function* lines(): AsyncGenerator<readonly VerbatimLine[]> {
-        for (const record of before) yield [lineOf(record)!];
+  conformanceCase("ids: anything but a lower-case UUID is rejected, and touches nothing", ["C24"], async (trial) => {
+    const store = await trial.open();
+    const id = newId();
+    const journal = await store.create(id, [note("first")]);
+    await journal.close();
+    const before = await all(store.history(id));
+    async function* lines(): AsyncGenerator<readonly VerbatimLine[]> {
+      for (const record of before) yield [lineOf(record)!];
+    }
+    for (const bad of NOT_IDS as readonly string[]) {
+      const calls: Record<string, () => unknown> = {
+        create: () => store.create(bad, [note("x")]),
+        open: () => store.open(bad),
+        read: () => store.read(bad),
+        history: () => all(store.history(bad)),
+        follow: () => all(store.follow(bad, { signal: trial.signal })),
+        has: () => store.has(bad),
+        holder: () => store.holder(bad),
+        delete: () => store.delete(bad),
+        verify: () => store.verify(bad),
+        ...(store.capabilities.pack ? { pack: () => store.pack(bad) } : {}),
+        ...(store.adopt ? { adopt: () => store.adopt!(bad, lines()) } : {}),
+      };
+      for (const [name, call] of Object.entries(calls)) {
+        const error = await refusal(call, "ID_INVALID").catch((found: Error) => found);
+        assert.equal((error as HoldfastError).code, "ID_INVALID", `${name}(${String(bad)}): ${error.message}`);
       }
-      for (const bad of NOT_IDS as readonly string[]) {
-        const calls: Record<string, () => unknown> = {
-          create: () => store.create(bad, [note("x")]),
-          open: () => store.open(bad),
-          read: () => store.read(bad),
-          history: () => all(store.history(bad)),
-          follow: () => all(store.follow(bad, { signal: trial.signal })),
-          has: () => store.has(bad),
-          holder: () => store.holder(bad),
-          delete: () => store.delete(bad),
-          verify: () => store.verify(bad),
-          ...(store.capabilities.pack ? { pack: () => store.pack(bad) } : {}),
-          ...(store.adopt ? { adopt: () => store.adopt!(bad, lines()) } : {}),
-        };
-        for (const [name, call] of Object.entries(calls)) {
-          const error = await refusal(call, "ID_INVALID").catch((found: Error) => found);
-          assert.equal((error as HoldfastError).code, "ID_INVALID", `${name}(${String(bad)}): ${error.message}`);
-        }
-      }
-      const { sessions } = await store.list();
-      assert.deepEqual(
-        sessions.map((listed) => listed.id),
-        [id],
-      );
-      assert.deepEqual(await all(store.history(id)), before);
-    },
-  ),
+    }
+    const { sessions } = await store.list();
+    assert.deepEqual(
+      sessions.map((listed) => listed.id),
+      [id],
+    );
+    assert.deepEqual(await all(store.history(id)), before);
+  }),
 ];

@@ -6,7 +6,7 @@ import { note, textsOf } from "../notes.ts";
 import { all, refusal } from "../trial.ts";
 
 export const deleting: readonly Case[] = [
-  conformanceCase("delete: the session is gone, for everybody, and no other one", ["S18"], async (trial) => {
+  conformanceCase("delete: the session is gone for everybody, and only this one", ["S18"], async (trial) => {
     const store = await trial.open();
     const other = await trial.open();
     const [id, kept] = [newId(), newId()];
@@ -35,7 +35,7 @@ export const deleting: readonly Case[] = [
   }),
 
   conformanceCase(
-    "delete: while somebody writes it is SESSION_BUSY, and nothing is touched",
+    "delete: fails with SESSION_BUSY while somebody writes, and touches nothing",
     ["P6", "C16"],
     async (trial) => {
       const store = await trial.open();
@@ -51,7 +51,7 @@ export const deleting: readonly Case[] = [
     },
   ),
 
-  conformanceCase("gc: removes from the trash what is old enough, and says so once", ["S18"], async (trial) => {
+  conformanceCase("gc: deletes what has been in the trash long enough, and reports it once", ["S18"], async (trial) => {
     const store = await trial.open();
     const [id, kept] = [newId(), newId()];
     for (const session of [id, kept]) await (await store.create(session, [note(session)])).close();
@@ -66,7 +66,7 @@ export const deleting: readonly Case[] = [
     assert.deepEqual(textsOf((await store.open(kept)).records), [kept]);
   }),
 
-  conformanceCase("gc: tidies no session away, however new, empty or idle it is", ["C17"], async (trial) => {
+  conformanceCase("gc: never deletes a live session, however new, empty or idle", ["C17"], async (trial) => {
     const store = await trial.open();
     const other = await trial.open();
     const ids = [newId(), newId(), newId()];

@@ -42,7 +42,7 @@ export const epochs: readonly Case[] = [
     },
   ),
 
-  conformanceCase("epoch: the header counts the segments, and begins an epoch of its own", ["S15"], async (trial) => {
+  conformanceCase("epoch: the header numbers the segment, and starts a new epoch", ["S15"], async (trial) => {
     const store = await trial.open();
     const id = newId();
     const journal = await store.create(id, []);
@@ -126,7 +126,7 @@ export const epochs: readonly Case[] = [
     },
   ),
 
-  conformanceCase("epoch: if it fails, the old one goes on", ["P8", "C7"], async (trial) => {
+  conformanceCase("epoch: if it fails, the old one continues", ["P8", "C7"], async (trial) => {
     const store = await trial.open();
     const id = newId();
     const journal = await store.create(id, [note("a")]);
@@ -156,7 +156,7 @@ export const epochs: readonly Case[] = [
     assert.deepEqual(seqsOf(history), countFrom(1, history.length));
   }),
 
-  conformanceCase("epoch: can be a writer's first word", ["S15"], async (trial) => {
+  conformanceCase("epoch: can be a writer's first write", ["S15"], async (trial) => {
     const store = await trial.open();
     const id = newId();
     await (await store.create(id, [note("a")])).close();

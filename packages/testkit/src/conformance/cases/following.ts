@@ -6,34 +6,30 @@ import { countFrom, epoch, kindsOf, note, notes, seqsOf } from "../notes.ts";
 import { all, later, refusal } from "../trial.ts";
 
 export const following: readonly Case[] = [
-  conformanceCase(
-    "follow: every record once and in order, those that are there and those that come",
-    ["C18", "S19"],
-    async (trial) => {
-      const store = await trial.open();
-      const other = await trial.open();
-      const id = newId();
-      const journal = await store.create(id, notes(3));
-      await journal.append(note("before"));
-      const followers = [
-        trial.follow(store.follow(id, { signal: trial.signal })),
-        trial.follow(other.follow(id, { signal: trial.signal })),
-        trial.follow(journal.follow({ signal: trial.signal })),
-      ];
-      const there = journal.head;
-      for (const follower of followers) assert.deepEqual(seqsOf(await follower.next(there)), countFrom(1, there));
-      for (const round of countFrom(1, 100)) {
-        const appending = later(journal.append(round % 5 === 0 ? notes(4, `unit ${round}:`) : note(`round ${round}`)));
-        if (round % 3 === 0) await appending;
-        if (round % 10 === 0) await turn();
-      }
-      await journal.flush();
-      const history = await all(store.history(id));
-      for (const follower of followers) {
-        assert.deepEqual(await follower.next(history.length - there), history.slice(there));
-      }
-    },
-  ),
+  conformanceCase("follow: every record once and in order, existing and new ones", ["C18", "S19"], async (trial) => {
+    const store = await trial.open();
+    const other = await trial.open();
+    const id = newId();
+    const journal = await store.create(id, notes(3));
+    await journal.append(note("before"));
+    const followers = [
+      trial.follow(store.follow(id, { signal: trial.signal })),
+      trial.follow(other.follow(id, { signal: trial.signal })),
+      trial.follow(journal.follow({ signal: trial.signal })),
+    ];
+    const there = journal.head;
+    for (const follower of followers) assert.deepEqual(seqsOf(await follower.next(there)), countFrom(1, there));
+    for (const round of countFrom(1, 100)) {
+      const appending = later(journal.append(round % 5 === 0 ? notes(4, `unit ${round}:`) : note(`round ${round}`)));
+      if (round % 3 === 0) await appending;
+      if (round % 10 === 0) await turn();
+    }
+    await journal.flush();
+    const history = await all(store.history(id));
+    for (const follower of followers) {
+      assert.deepEqual(await follower.next(history.length - there), history.slice(there));
+    }
+  }),
 
   conformanceCase(
     "follow: in the writer's process a record comes when it is acknowledged",
@@ -84,7 +80,7 @@ export const following: readonly Case[] = [
     await writing;
   }),
 
-  conformanceCase("follow: begins after a seq or after a cursor", ["S19"], async (trial) => {
+  conformanceCase("follow: starts after a seq or after a cursor", ["S19"], async (trial) => {
     const store = await trial.open();
     const id = newId();
     const journal = await store.create(id, notes(5));
@@ -103,19 +99,23 @@ export const following: readonly Case[] = [
     assert.deepEqual(await own.next(1), whole.slice(-1));
   }),
 
-  conformanceCase("follow: a cursor whose record is another one, or gone, is CURSOR_STALE", ["S19"], async (trial) => {
-    const store = await trial.open();
-    const id = newId();
-    const journal = await store.create(id, notes(3));
-    const last = (await all(store.history(id))).at(-1)!;
-    const otherCrc = last.crc === "00000000" ? "00000001" : "00000000";
-    for (const after of [`${last.seq}-${otherCrc}`, `${last.seq + 1}-${last.crc}`, `2-${last.crc}`, "nonsense", ""]) {
-      const following = trial.follow(store.follow(id, { after, signal: trial.signal })).next(1);
-      await refusal(() => following, "CURSOR_STALE");
-    }
-    const own = trial.follow(journal.follow({ after: `${last.seq}-${otherCrc}`, signal: trial.signal })).next(1);
-    await refusal(() => own, "CURSOR_STALE");
-  }),
+  conformanceCase(
+    "follow: a cursor whose record changed or is gone fails with CURSOR_STALE",
+    ["S19"],
+    async (trial) => {
+      const store = await trial.open();
+      const id = newId();
+      const journal = await store.create(id, notes(3));
+      const last = (await all(store.history(id))).at(-1)!;
+      const otherCrc = last.crc === "00000000" ? "00000001" : "00000000";
+      for (const after of [`${last.seq}-${otherCrc}`, `${last.seq + 1}-${last.crc}`, `2-${last.crc}`, "nonsense", ""]) {
+        const following = trial.follow(store.follow(id, { after, signal: trial.signal })).next(1);
+        await refusal(() => following, "CURSOR_STALE");
+      }
+      const own = trial.follow(journal.follow({ after: `${last.seq}-${otherCrc}`, signal: trial.signal })).next(1);
+      await refusal(() => own, "CURSOR_STALE");
+    },
+  ),
 
   conformanceCase("follow: ends when its signal fires", ["S19"], async (trial) => {
     const store = await trial.open();
@@ -134,7 +134,7 @@ export const following: readonly Case[] = [
     await journal.append(note("goes on"));
   }),
 
-  conformanceCase("follow: goes on over epochs, begun before one or after", ["S19"], async (trial) => {
+  conformanceCase("follow: continues over epochs, started before one or after", ["S19"], async (trial) => {
     const store = await trial.open();
     const other = await trial.open();
     const id = newId();
@@ -152,7 +152,7 @@ export const following: readonly Case[] = [
     for (const follower of after) assert.deepEqual(await follower.next(history.length), history);
   }),
 
-  conformanceCase("follow: goes on from one writer to the next", ["S19"], async (trial) => {
+  conformanceCase("follow: continues from one writer to the next", ["S19"], async (trial) => {
     const store = await trial.open();
     const reader = await trial.open();
     const id = newId();
@@ -168,7 +168,7 @@ export const following: readonly Case[] = [
   }),
 
   conformanceCase(
-    "follow: a slow follower loses nothing, and one that gives up is in nobody's way",
+    "follow: a slow follower loses nothing, and one that stops affects no other",
     ["C18"],
     async (trial) => {
       const store = await trial.open();

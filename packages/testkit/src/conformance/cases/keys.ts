@@ -4,14 +4,14 @@ import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, epoch, note, notes, seqsOf, textsOf } from "../notes.ts";
 import { all, refusal } from "../trial.ts";
 
-/** How many keys outlive the epoch that they were used in (AppendOptions). */
+/** How many keys survive an epoch (AppendOptions). */
 const KEYS_BEYOND = 256;
 
-/** A store may say when it wrote as well. */
+/** A store may also add when it wrote. */
 const numbersOf = ({ seq, last }: JournalAppended): JournalAppended => ({ seq, last });
 
 export const keys: readonly Case[] = [
-  conformanceCase("key: the same one again answers the first seq, and writes nothing", ["S11b"], async (trial) => {
+  conformanceCase("key: a repeated key returns the first seq, and writes nothing", ["S11b"], async (trial) => {
     const store = await trial.open();
     const id = newId();
     const journal = await store.create(id, []);
@@ -26,7 +26,7 @@ export const keys: readonly Case[] = [
     assert.equal(before.find((record) => record.seq === unit.seq)?.key, "unit");
   }),
 
-  conformanceCase("key: another one, or none, is another append", ["S11b"], async (trial) => {
+  conformanceCase("key: a different key, or none, is a separate append", ["S11b"], async (trial) => {
     const store = await trial.open();
     const id = newId();
     const journal = await store.create(id, []);
@@ -98,7 +98,7 @@ export const keys: readonly Case[] = [
     },
   ),
 
-  conformanceCase("key: not taken by an append that was refused", ["S11b", "P8"], async (trial) => {
+  conformanceCase("key: a rejected append does not use up its key", ["S11b", "P8"], async (trial) => {
     const store = await trial.open();
     const id = newId();
     const journal = await store.create(id, []);

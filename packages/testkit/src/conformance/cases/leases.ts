@@ -6,7 +6,7 @@ import { countFrom, note, seqsOf, textsOf } from "../notes.ts";
 import { all, refusal } from "../trial.ts";
 
 export const leases: readonly Case[] = [
-  conformanceCase("lease: the second to open is told who has it", ["P6", "C15"], async (trial) => {
+  conformanceCase("lease: a second opener learns who has it", ["P6", "C15"], async (trial) => {
     const store = await trial.open({ app: "from the store" });
     const other = await trial.open();
     const id = newId();
@@ -46,7 +46,7 @@ export const leases: readonly Case[] = [
     assert.deepEqual(textsOf(await all(store.history(id))), ["0", "1", "2", "3"]);
   }),
 
-  conformanceCase("lease: of several that open at the same time, one gets it", ["P6"], async (trial) => {
+  conformanceCase("lease: of several concurrent openers, one gets it", ["P6"], async (trial) => {
     const stores = [await trial.open(), await trial.open(), await trial.open()];
     const id = newId();
     await (await stores[0]!.create(id, [])).close();
@@ -62,7 +62,7 @@ export const leases: readonly Case[] = [
     assert.deepEqual(seqsOf(history), countFrom(1, history.length));
   }),
 
-  conformanceCase("holder: tells who writes, and nobody when nobody does", ["P6"], async (trial) => {
+  conformanceCase("holder: names the writer, or nobody", ["P6"], async (trial) => {
     const store = await trial.open({ app: "tester" });
     const other = await trial.open();
     const id = newId();
@@ -83,7 +83,7 @@ export const leases: readonly Case[] = [
   }),
 
   conformanceCase(
-    "lease: nothing that others do to a live session gives it away",
+    "lease: nothing that others do to a live session releases it",
     ["P6", "C15", "C16"],
     async (trial) => {
       const store = await trial.open();

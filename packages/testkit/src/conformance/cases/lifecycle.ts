@@ -7,7 +7,7 @@ import { all, refusal } from "../trial.ts";
 
 export const lifecycle: readonly Case[] = [
   conformanceCase(
-    "opened: directly before a writer's first append, once, as a record of its own",
+    "opened: directly before a writer's first append, once, as a separate record",
     ["P5"],
     async (trial) => {
       const store = await trial.open({ app: "tester" });
@@ -63,7 +63,7 @@ export const lifecycle: readonly Case[] = [
   ),
 
   conformanceCase(
-    "closed: written by a creator that appended nothing, and never by one who only looked",
+    "closed: written by a creator that appended nothing, never by a writer that only looked",
     ["S7"],
     async (trial) => {
       const store = await trial.open();
@@ -80,7 +80,7 @@ export const lifecycle: readonly Case[] = [
   ),
 
   conformanceCase(
-    "unclean: everybody is told that the last writer was killed, until the next one ends in order",
+    "unclean: reported to everybody after a writer was killed, until the next one closes in order",
     ["P5", "C10"],
     async (trial) => {
       const store = await trial.open();
@@ -105,7 +105,7 @@ export const lifecycle: readonly Case[] = [
       await journal.append(note("c"));
       await journal.close();
       const history = await all(store.history(id));
-      // A store may begin a segment where a writer was killed.
+      // A store may start a segment where a writer was killed.
       const kinds = kindsOf(history).filter((kind, i) => i === 0 || kind !== "segment");
       assert.deepEqual(kinds, [
         "segment",

@@ -4,7 +4,7 @@ import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, epoch, note, noteSummariser, notes, title } from "../notes.ts";
 import { steppingClock, type Trial } from "../trial.ts";
 
-/** All pages, one after the other. */
+/** All pages, in order. */
 async function pages(store: JournalStore, options: ListOptions = {}): Promise<Listed[]> {
   const found: Listed[] = [];
   for (let after: string | undefined; ; ) {
@@ -28,7 +28,7 @@ async function row(store: JournalStore, id: string): Promise<Listed> {
   return listed;
 }
 
-/** Sessions that were written one after the other, oldest first. */
+/** Sessions written one after the other, oldest first. */
 async function makeSessions(store: JournalStore, count: number): Promise<string[]> {
   const ids = countFrom(1, count).map(() => newId());
   for (const [i, id] of ids.entries()) {
@@ -38,12 +38,12 @@ async function makeSessions(store: JournalStore, count: number): Promise<string[
   return ids;
 }
 
-/** A second store on the same place, that has seen nothing yet. */
+/** A second store at the same place, which has seen nothing yet. */
 function cold(trial: Trial): Promise<JournalStore> {
   return trial.open({ summariser: noteSummariser });
 }
 
-/** A row with a member that has members: each note is one, of the value "there". */
+/** A row with a nested object: each note is a member with the value "there". */
 const tagSummariser: Summariser = {
   add(row, record) {
     const before = (row ?? { title: "", tags: {}, notes: 0 }) as {
@@ -86,7 +86,7 @@ export const listing: readonly Case[] = [
     assert.deepEqual(idsOf(await pages(await cold(trial))), order);
   }),
 
-  conformanceCase("list: a clock that was ahead, and is set right, turns no order around", ["C23"], async (trial) => {
+  conformanceCase("list: a clock that was ahead and is corrected does not change the order", ["C23"], async (trial) => {
     const today = Date.parse("2030-01-01T00:00:00Z");
     const wrong = await trial.open({ clock: steppingClock(today + HOUR_MS), summariser: noteSummariser });
     const [first, second] = await makeSessions(wrong, 2);
@@ -105,7 +105,7 @@ export const listing: readonly Case[] = [
     const listed = await row(right, third!);
     assert.equal(listed.at, (await right.read(third!)).records.at(-1)!.at, "the time is the clock's all the same");
     assert.ok(Date.parse(listed.at) < today + HOUR_MS);
-    // Written to, and still open; a row whose journal goes on; closed.
+    // Written to and still open; a row whose journal has continued; closed.
     const { journal } = await right.open(first!);
     await check(third, second, first);
     await journal.append(note("a"));
@@ -116,7 +116,7 @@ export const listing: readonly Case[] = [
     await check(first, third, second);
     const [fourth] = await makeSessions(right, 1);
     await check(fourth, first, third, second);
-    // Once the clock has gone past all of that, it is right again.
+    // Correct again once the clock has passed all of that.
     clock.set(today + 24 * HOUR_MS);
     const later = await trial.open({ clock, summariser: noteSummariser });
     const [fifth] = await makeSessions(later, 1);
@@ -124,7 +124,7 @@ export const listing: readonly Case[] = [
     assert.equal((await row(later, fifth!)).stamp, undefined);
   }),
 
-  conformanceCase("list: a clock that is set back meanwhile turns no order around", ["C23"], async (trial) => {
+  conformanceCase("list: a clock that is set back meanwhile does not change the order", ["C23"], async (trial) => {
     const clock = steppingClock();
     const store = await trial.open({ clock });
     const [first, second, third] = await makeSessions(store, 3);
@@ -151,26 +151,34 @@ export const listing: readonly Case[] = [
     await check(fourth, first, second, third);
   }),
 
-  conformanceCase("list: while clocks are wrong, pages lose and repeat none", ["C23", "P7"], async (trial) => {
-    const clock = steppingClock();
-    const store = await trial.open({ clock });
-    const ids: string[] = [];
-    for (let i = 0; i < 6; i++) {
+  conformanceCase(
+    "list: while clocks are wrong, pages neither lose nor repeat sessions",
+    ["C23", "P7"],
+    async (trial) => {
+      const clock = steppingClock();
+      const store = await trial.open({ clock });
+      const ids: string[] = [];
+      for (let i = 0; i < 6; i++) {
+        clock.set(clock() - HOUR_MS);
+        ids.push(...(await makeSessions(store, 1)));
+      }
+      const first = await store.list({ limit: 2 });
+      assert.deepEqual(idsOf(first.sessions), [ids[5], ids[4]]);
       clock.set(clock() - HOUR_MS);
-      ids.push(...(await makeSessions(store, 1)));
-    }
-    const first = await store.list({ limit: 2 });
-    assert.deepEqual(idsOf(first.sessions), [ids[5], ids[4]]);
-    clock.set(clock() - HOUR_MS);
-    const { journal } = await store.open(ids[4]!);
-    await journal.append(note("touched"));
-    await journal.close();
-    const second = await store.list({ limit: 2, after: first.next! });
-    assert.deepEqual(idsOf(second.sessions), [ids[3], ids[2]]);
-    const hints = { since: (await row(store, ids[5]!)).at };
-    const found = (await pages(store, { hints, limit: 2 })).filter(({ at }) => at >= hints.since);
-    assert.deepEqual(idsOf(found), [ids[5], ids[3], ids[2], ids[1], ids[0]], "a hint is about the time, not the order");
-  }),
+      const { journal } = await store.open(ids[4]!);
+      await journal.append(note("touched"));
+      await journal.close();
+      const second = await store.list({ limit: 2, after: first.next! });
+      assert.deepEqual(idsOf(second.sessions), [ids[3], ids[2]]);
+      const hints = { since: (await row(store, ids[5]!)).at };
+      const found = (await pages(store, { hints, limit: 2 })).filter(({ at }) => at >= hints.since);
+      assert.deepEqual(
+        idsOf(found),
+        [ids[5], ids[3], ids[2], ids[1], ids[0]],
+        "a hint is about the time, not the order",
+      );
+    },
+  ),
 
   conformanceCase(
     "list: a session whose writer was killed, with a clock that is behind all others, was written to last",
@@ -188,40 +196,36 @@ export const listing: readonly Case[] = [
     { needs: (can) => can.dies },
   ),
 
-  conformanceCase(
-    "list: a row tells the newest seq, when it was written, and whether its writer ended",
-    ["C10"],
-    async (trial) => {
-      const store = await trial.open();
-      const other = await trial.open();
-      const id = newId();
-      const check = async (closed: boolean) => {
-        const { records } = await store.read(id);
-        const newest = records.at(-1)!;
-        for (const reader of [store, other]) {
-          const listed = await row(reader, id);
-          assert.equal(listed.head, newest.seq);
-          assert.equal(listed.at, newest.at);
-          assert.equal(listed.closed, closed);
-          assert.equal(listed.summary, null);
-        }
-      };
-      const journal = await store.create(id, []);
-      await check(false);
-      await journal.append(notes(3));
-      await check(false);
-      await journal.epoch(() => [epoch("now")]);
-      await check(false);
-      await journal.close();
-      await check(true);
-      const { journal: second } = await store.open(id);
-      await check(true);
-      await second.append(note("again"));
-      await check(false);
-    },
-  ),
+  conformanceCase("list: a row has the newest seq, its time, and whether its writer ended", ["C10"], async (trial) => {
+    const store = await trial.open();
+    const other = await trial.open();
+    const id = newId();
+    const check = async (closed: boolean) => {
+      const { records } = await store.read(id);
+      const newest = records.at(-1)!;
+      for (const reader of [store, other]) {
+        const listed = await row(reader, id);
+        assert.equal(listed.head, newest.seq);
+        assert.equal(listed.at, newest.at);
+        assert.equal(listed.closed, closed);
+        assert.equal(listed.summary, null);
+      }
+    };
+    const journal = await store.create(id, []);
+    await check(false);
+    await journal.append(notes(3));
+    await check(false);
+    await journal.epoch(() => [epoch("now")]);
+    await check(false);
+    await journal.close();
+    await check(true);
+    const { journal: second } = await store.open(id);
+    await check(true);
+    await second.append(note("again"));
+    await check(false);
+  }),
 
-  conformanceCase("list: limit and next give every session once", ["P7"], async (trial) => {
+  conformanceCase("list: limit and next return every session once", ["P7"], async (trial) => {
     const store = await trial.open();
     const ids = await makeSessions(store, 7);
     for (const limit of [1, 2, 3, 7, 8]) {
@@ -232,14 +236,14 @@ export const listing: readonly Case[] = [
     assert.equal((await store.list({ limit: 3 })).sessions.length, 3);
   }),
 
-  conformanceCase("list: sessions of the same instant are all there, in pages too", ["P7"], async (trial) => {
+  conformanceCase("list: sessions of the same instant are all listed, in pages too", ["P7"], async (trial) => {
     const store = await trial.open({ clock: () => Date.parse("2030-01-01T00:00:00Z") });
     const ids = await makeSessions(store, 5);
     assert.deepEqual(idsOf(await pages(store, { limit: 2 })).toSorted(), ids.toSorted());
   }),
 
   conformanceCase(
-    "list: while sessions come, change and go, pages lose and repeat none of the others",
+    "list: while sessions appear, change and disappear, pages neither lose nor repeat the others",
     ["P7"],
     async (trial) => {
       const store = await trial.open({ clock: steppingClock() });
@@ -260,7 +264,7 @@ export const listing: readonly Case[] = [
     },
   ),
 
-  conformanceCase("list: the summary is what the summariser makes of all records", ["S20"], async (trial) => {
+  conformanceCase("list: the summary is the summariser's result over all records", ["S20"], async (trial) => {
     const store = await trial.open({ summariser: noteSummariser });
     const id = newId();
     const journal = await store.create(id, [title("first title"), note("a")]);
@@ -303,7 +307,7 @@ export const listing: readonly Case[] = [
     assert.equal(carried[0]![0], "segment");
   }),
 
-  conformanceCase("list: where takes the sessions whose summary has these members", ["P7"], async (trial) => {
+  conformanceCase("list: where selects the sessions whose summary has these members", ["P7"], async (trial) => {
     const store = await trial.open({ summariser: noteSummariser, clock: steppingClock() });
     const ids = await makeSessions(store, 9);
     const expect = (keep: (i: number) => boolean) => ids.filter((_, i) => keep(i)).toReversed();
@@ -330,7 +334,7 @@ export const listing: readonly Case[] = [
     }
   }),
 
-  conformanceCase("list: a hint leaves out nothing that fits it", ["P7"], async (trial) => {
+  conformanceCase("list: a hint drops no match", ["P7"], async (trial) => {
     const store = await trial.open({ summariser: tagSummariser, clock: steppingClock() });
     const ids = await makeSessions(store, 9);
     const { journal } = await store.open(ids[4]!);
@@ -364,7 +368,7 @@ export const listing: readonly Case[] = [
     }
   }),
 
-  conformanceCase("list: a row that tells the holder tells what holder() tells", ["S14"], async (trial) => {
+  conformanceCase("list: a row with a holder agrees with holder()", ["S14"], async (trial) => {
     const store = await trial.open();
     const other = await trial.open();
     const id = newId();
@@ -387,7 +391,7 @@ export const listing: readonly Case[] = [
   }),
 
   conformanceCase(
-    "list: tells of a session whose writer was killed, up to its last record",
+    "list: shows a session whose writer was killed, up to its last record",
     ["C10", "S20"],
     async (trial) => {
       const store = await trial.open({ summariser: noteSummariser });
@@ -407,7 +411,7 @@ export const listing: readonly Case[] = [
   ),
 
   conformanceCase(
-    "list: 1,000 sessions are all there, newest first",
+    "list: lists 1,000 sessions, newest first",
     ["P7", "C27"],
     async (trial) => {
       const clock = steppingClock();

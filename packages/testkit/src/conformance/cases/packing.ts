@@ -6,7 +6,7 @@ import { all, refusal } from "../trial.ts";
 
 export const packing: readonly Case[] = [
   conformanceCase(
-    "pack: everything reads the same afterwards, and the journal goes on",
+    "pack: everything reads the same afterwards, and the journal continues",
     ["S17", "P2"],
     async (trial) => {
       const store = await trial.open();

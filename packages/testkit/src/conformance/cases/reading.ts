@@ -5,7 +5,7 @@ import { countFrom, epoch, note, notes, seqsOf, textsOf } from "../notes.ts";
 import { all, later, refusal } from "../trial.ts";
 
 export const reading: readonly Case[] = [
-  conformanceCase("read, history: need no lease, and tell the same as opening", ["P6", "C16"], async (trial) => {
+  conformanceCase("read, history: need no lease, and show the same as opening", ["P6", "C16"], async (trial) => {
     const store = await trial.open();
     const other = await trial.open();
     const id = newId();
@@ -27,7 +27,7 @@ export const reading: readonly Case[] = [
     assert.equal(opened.id, id);
   }),
 
-  conformanceCase("history: begins at any seq, over all epochs", [], async (trial) => {
+  conformanceCase("history: starts at any seq, over all epochs", [], async (trial) => {
     const store = await trial.open();
     const id = newId();
     const journal = await store.create(id, notes(3));
@@ -43,7 +43,7 @@ export const reading: readonly Case[] = [
     assert.deepEqual(await all(store.history(id, journal.head + 1000)), []);
   }),
 
-  conformanceCase("history: ends, and can be given up in the middle", [], async (trial) => {
+  conformanceCase("history: ends, and can be abandoned midway", [], async (trial) => {
     const store = await trial.open();
     const id = newId();
     const journal = await store.create(id, notes(10));
@@ -109,7 +109,7 @@ export const reading: readonly Case[] = [
     assert.equal(recovery.unclean, false);
   }),
 
-  conformanceCase("a session that is not there is SESSION_NOT_FOUND", [], async (trial) => {
+  conformanceCase("a missing session fails with SESSION_NOT_FOUND", [], async (trial) => {
     const store = await trial.open();
     await store.create(newId(), [note("of another")]);
     const id = newId();
@@ -131,7 +131,7 @@ export const reading: readonly Case[] = [
     assert.equal(await store.has(id), true);
   }),
 
-  conformanceCase("verify: counts everything, and says whether it is being written", ["S8"], async (trial) => {
+  conformanceCase("verify: counts everything, and reports whether it is being written", ["S8"], async (trial) => {
     const store = await trial.open();
     const other = await trial.open();
     const id = newId();

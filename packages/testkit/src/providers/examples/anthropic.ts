@@ -19,7 +19,7 @@ const image = {
 
 const hello = user(text("Hello."));
 
-/** The request that follows when the model answered `request` with `content` and we say `then`. */
+/** The next request, if the model answered `request` with `content` and we add `then`. */
 function answered(request: Request, content: readonly Json[], then: Json): Request {
   return { ...request, messages: [...request.messages, assistant(...signResponse(request, content)), then] };
 }
@@ -47,14 +47,16 @@ const third = answered(
   user({ ...result("toolu_3", "no such file"), is_error: true }),
 );
 
-/** Parallel calls, an image, steering, a server tool, redacted and interleaved thinking, an error, an answer, a prompt. */
+/**
+ * Parallel calls, an image, steering, a server tool, redacted and interleaved thinking, an error, an answer, a prompt.
+ */
 export const anthropicConversation: Request = answered(
   third,
   [{ type: "thinking", thinking: "Enough." }, text("The file is gone.")],
   user(text("Thanks. And now?")),
 );
 
-/** The contents of the responses in that conversation, as they came. */
+/** The original contents of the responses in that conversation. */
 export const anthropicResponses: readonly (readonly unknown[])[] = anthropicConversation.messages
   .filter((message) => message["role"] === "assistant")
   .map((message) => message["content"] as readonly unknown[]);
@@ -64,7 +66,7 @@ const withCalls = (calls: readonly Json[], ...results: readonly Json[]) => ({
   messages: [hello, assistant(text("I look."), ...calls), ...results, assistant(text("Done.")), user(text("Thanks."))],
 });
 
-/** The conversation with one message exchanged for what `change` makes of it. */
+/** The conversation with one message replaced by `change`. */
 function changed(request: Request, index: number, change: (message: Json, content: readonly Json[]) => Json): Request {
   const messages = request.messages.map((message, i) =>
     i === index ? change(message, message["content"] as readonly Json[]) : message,

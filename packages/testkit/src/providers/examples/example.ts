@@ -1,11 +1,11 @@
-/** A request and how to judge it. */
+/** A request and how to check it. */
 export interface Judged<Options> {
   readonly name: string;
   readonly request: unknown;
   readonly options?: Options;
 }
 
-/** A rule with a conversation that it accepts, and conversations that this rule and no other refuses. */
+/** A rule, with a conversation that it accepts, and conversations that only this rule rejects. */
 export interface Example<Options> {
   readonly rule: string;
   readonly accepts: Judged<Options>;

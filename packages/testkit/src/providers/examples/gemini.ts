@@ -14,7 +14,9 @@ const response = (name: string, id?: string) => ({
     id === undefined ? { name, response: { output: "done" } } : { id, name, response: { output: "done" } },
 });
 
-/** Parallel calls without ids, an image, steering as a turn of its own, a thought, calls with ids, an answer, a prompt. */
+/**
+ * Parallel calls without ids, an image, steering as a separate turn, a thought, calls with ids, an answer, a prompt.
+ */
 export const geminiConversation = {
   contents: [
     user(text("Read both files."), { inlineData: { mimeType: "image/png", data: "iVBORw0KGgo=" } }),

@@ -12,7 +12,9 @@ const call = (id: string, args: unknown = '{"path":"a.txt"}') => ({
 });
 const tool = (id: string, content: unknown = "done") => ({ role: "tool", tool_call_id: id, content });
 
-/** Parallel calls, null content, an image, steering, repeated ids in two messages, a custom call, an answer, a prompt. */
+/**
+ * Parallel calls, null content, an image, steering, repeated ids in two messages, a custom call, an answer, a prompt.
+ */
 export const openaiChatConversation = {
   messages: [
     { role: "system", content: "Be brief." },

@@ -36,7 +36,7 @@ const thirdResponse = [
 /** What the model answered, in order. */
 export const openaiResponsesItems: readonly (readonly Json[])[] = [firstResponse, secondResponse, thirdResponse];
 
-/** Parallel calls behind a message, an image in an output, steering, a custom call, a search, an answer, a prompt. */
+/** Parallel calls after a message, an image in an output, steering, a custom call, a search, an answer, a prompt. */
 export const openaiResponsesConversation = {
   store: false,
   input: [

@@ -2,32 +2,32 @@ import { newId } from "holdfast";
 import type { Segment } from "holdfast/kit";
 import { differs, jsonb, newestStamp } from "./catalogue.ts";
 import type { Database } from "./database.ts";
-import { holderNow, type Lease, type Leases } from "./leases.ts";
-import type { Standing } from "./lot.ts";
+import { type Lease, type Leases, newHolder } from "./leases.ts";
 import { PLACE_TABLES } from "./schema.ts";
+import type { HeadState } from "./write-batch.ts";
 
-/** Where a session is, and how far it has come. */
-export interface Place {
+/** Where a session is stored, and its newest seq. */
+export interface SessionRow {
   readonly place: string;
   readonly head: number;
   readonly segments: readonly Segment[];
 }
 
-/** Lines are removed so many at a time, so that nothing is locked for long. */
+/** How many lines to delete at a time, so that nothing is locked for long. */
 const REMOVE_ROWS = 5000;
 
-/** Finds, makes and removes sessions. */
-export class Places {
+/** Finds, creates and deletes sessions. */
+export class SessionRows {
   readonly #database: Database;
 
   constructor(database: Database) {
     this.#database = database;
   }
 
-  async find(id: string): Promise<Place | null> {
+  async find(id: string): Promise<SessionRow | null> {
     const { schema } = this.#database;
     const { rows } = await this.#database.query(
-      "look for the session",
+      "find the session",
       `SELECT h.place, h.head, (SELECT json_agg(json_build_array(s.number, s.epoch, s.first) ORDER BY s.number)
         FROM ${schema}.segments AS s WHERE s.place = h.place)::text AS segments
       FROM ${schema}.heads AS h WHERE h.id = $1 AND h.trashed IS NULL`,
@@ -40,17 +40,17 @@ export class Places {
     return { place: String(row["place"]), head: Number(row["head"]), segments };
   }
 
-  /** Also of one that is in the trash; null if it is removed. */
+  /** Works for a session in the trash too. Null if it is deleted. */
   async head(place: string): Promise<number | null> {
     const { rows } = await this.#database.query(
-      "look for the session",
+      "find the session",
       `SELECT head FROM ${this.#database.schema}.heads WHERE place = $1`,
       [place],
     );
     return rows[0] ? Number(rows[0]["head"]) : null;
   }
 
-  /** Where a new session would live, and the newest stamp of those that are there. */
+  /** The place for a new session, and the newest stamp of the existing ones. */
   async look(id: string): Promise<{ readonly place: string; readonly newest: string | undefined }> {
     const { schema } = this.#database;
     const { rows } = await this.#database.query(
@@ -58,12 +58,12 @@ export class Places {
       `SELECT EXISTS (SELECT FROM ${schema}.heads WHERE place = $1) AS taken, ${newestStamp(schema)} AS newest`,
       [id],
     );
-    // Only an id that was used before, and is in the trash, lives elsewhere than at its own place.
+    // The place is the id, unless that id is already used by a session in the trash.
     const place = rows[0]?.["taken"] === true ? newId() : id;
     return { place, newest: (rows[0]?.["newest"] as string | null) ?? undefined };
   }
 
-  /** A new session with its first lines, held by this worker, in one statement. Null if there is one with this id. */
+  /** Creates a session with its first lines, leased to this worker, in one statement. Null if the id is taken. */
   async create(
     place: string,
     id: string,
@@ -71,13 +71,13 @@ export class Places {
     first: {
       readonly app: string;
       readonly count: number;
-      /** Each but the last with its newline. */
+      /** Separated by newlines. */
       readonly lines: Buffer;
-      readonly standing: Standing;
+      readonly headState: HeadState;
     },
   ): Promise<Lease | null> {
     const { schema } = this.#database;
-    const { at, stamp, row } = first.standing;
+    const { at, stamp, row } = first.headState;
     const { rows } = await this.#database.query(
       "create a session",
       `WITH ${this.#database.power}, made AS (
@@ -96,7 +96,7 @@ export class Places {
         id,
         first.count,
         leases.owner,
-        JSON.stringify(holderNow(first.app)),
+        JSON.stringify(newHolder(first.app)),
         stamp,
         jsonb(row),
         first.lines,
@@ -105,7 +105,7 @@ export class Places {
     );
     const lease = { place, owner: leases.owner, fence: "1", head: first.count };
     if (rows.length === 1) return lease;
-    // It may have been made by an attempt whose answer was lost.
+    // An attempt whose answer was lost may have created it.
     const mine = await this.#database.query(
       "create a session",
       `SELECT 1 FROM ${schema}.heads AS h JOIN ${schema}.lines AS l USING (place)
@@ -115,11 +115,11 @@ export class Places {
     return mine.rows.length === 1 ? lease : null;
   }
 
-  /** To the trash. False if the lease is gone. */
+  /** Moves the session to the trash. False if the lease is gone. */
   async trash({ place, owner, fence }: Lease): Promise<boolean> {
     const { rowCount } = await this.#database.query(
       "delete a session",
-      // Its fence tells an attempt whose answer was lost.
+      // The fence identifies an earlier attempt whose answer was lost.
       `WITH ${this.#database.power} UPDATE ${this.#database.schema}.heads SET trashed = coalesce(trashed, clock_timestamp()), owner = NULL, holder = NULL FROM power
       WHERE place = $1 AND fence = $3 AND (owner = $2 OR trashed IS NOT NULL)`,
       [place, owner, fence],
@@ -127,7 +127,7 @@ export class Places {
     return rowCount === 1;
   }
 
-  /** Removes what has been in the trash for longer than the grace time. */
+  /** Deletes sessions that have been in the trash for longer than the grace time. */
   async emptyTrash(graceMs: number): Promise<string[]> {
     const { schema } = this.#database;
     const { rows } = await this.#database.query(
@@ -137,14 +137,14 @@ export class Places {
     );
     const removed: string[] = [];
     for (const { place, id } of rows) {
-      // Of a session that is just being taken over: from now on that attempt adds nothing, nor is it finished.
+      // If a copy into this session is under way, it can now neither add lines nor finish.
       const still = await this.#database.query(
         "collect garbage",
         `UPDATE ${schema}.heads SET owner = NULL WHERE place = $1 AND trashed IS NOT NULL`,
         [place],
       );
       if (still.rowCount === 0) continue;
-      // The lines first: a session whose row is gone would leave them behind for ever.
+      // Delete the lines first: without the session's row, they would stay forever.
       for (let count = REMOVE_ROWS; count === REMOVE_ROWS; ) {
         const gone = await this.#database.query(
           "collect garbage",
@@ -161,7 +161,7 @@ export class Places {
       );
       if (rowCount === 1) removed.push(String(id));
     }
-    // A worker that has been silent for so long is no more; what it had is free with or without its row.
+    // A worker that has been silent this long is gone; its leases are free with or without its row.
     await this.#database.query(
       "collect garbage",
       `DELETE FROM ${schema}.workers WHERE expires < clock_timestamp() - interval '1 day'`,
@@ -170,11 +170,11 @@ export class Places {
   }
 }
 
-/** In order; a session that has none recorded is one segment. */
-export function segmentsOf({ segments }: Place): readonly Segment[] {
+/** In order. A session without recorded segments has one. */
+export function segmentsOf({ segments }: SessionRow): readonly Segment[] {
   return segments.length > 0 ? segments : [{ number: 1, epoch: 1, first: 1 }];
 }
 
-export function newestOf(found: Place): Segment {
+export function newestSegment(found: SessionRow): Segment {
   return segmentsOf(found).at(-1)!;
 }

@@ -1,5 +1,7 @@
-/** A copy that may be changed. What the session hands out is frozen, and `structuredClone` refuses URLs, which messages may hold. */
-export function copied<T>(value: T): T {
+/**
+ * A mutable copy. The session returns frozen messages, and `structuredClone` rejects URLs, which messages can contain.
+ */
+export function mutableCopy<T>(value: T): T {
   return copy(value) as T;
 }
 
@@ -9,7 +11,7 @@ function copy(value: unknown): unknown {
   if (value instanceof URL) return new URL(value);
   if (Buffer.isBuffer(value)) return Buffer.from(value);
   if (value instanceof Uint8Array || value instanceof ArrayBuffer) return value.slice(0);
-  // An instance of a class is not ours to take apart. An object without a prototype is plain data.
+  // Class instances are not copied. An object without a prototype is plain data.
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== null && Object.getPrototypeOf(prototype) !== null) return value;
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, copy(member)]));

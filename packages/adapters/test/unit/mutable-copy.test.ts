@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { copied } from "../../src/ai-sdk/copied.ts";
+import { mutableCopy } from "../../src/ai-sdk/mutable-copy.ts";
 
 test("what a message holds is copied: changing the copy changes nothing else", () => {
   class Other {}
@@ -15,7 +15,7 @@ test("what a message holds is copied: changing the copy changes nothing else", (
     nothing: null,
     other,
   });
-  const copy = copied(message);
+  const copy = mutableCopy(message);
   expect(copy).toEqual(message);
   expect(Buffer.isBuffer(copy.buffer)).toBe(true);
   expect(copy.other, "an instance of a class is not taken apart").toBe(other);

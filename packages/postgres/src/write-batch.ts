@@ -3,27 +3,27 @@ import type { Ledger, Prepared, Segment } from "holdfast/kit";
 import type { Write } from "./batch.ts";
 import type { Lease } from "./leases.ts";
 
-/** Where a journal stands, as its row in the catalogue says it. */
-export interface Standing {
+/** The state of a journal at its head, as in its catalogue row. */
+export interface HeadState {
   readonly head: number;
   readonly at: string;
-  /** What lists are ordered by. */
+  /** The sort key of lists. */
   readonly stamp: string;
   readonly row: Json;
 }
 
-/** Units that go in one statement: written together, or none of them. */
-export class Lot {
-  /** The newest seq before it. */
+/** Units that go in one statement: all of them are written, or none. */
+export class WriteBatch {
+  /** The newest seq before this batch. */
   readonly head: number;
-  /** Brings the journal back to where it was before. */
+  /** Restores the journal to the state before this batch. */
   readonly rewind: () => void;
   readonly segments: Segment[] = [];
   opens = false;
   bytes = 0;
-  /** After it. */
-  standing: Standing;
-  /** The strongest that is asked for. */
+  /** The state after this batch. */
+  headState: HeadState;
+  /** The strongest durability requested. */
   durability: Durability = "process";
   #count = 0;
   readonly #chunks: Buffer[] = [];
@@ -36,19 +36,19 @@ export class Lot {
   constructor(ledger: Ledger, rewind: () => void) {
     this.head = ledger.head;
     this.rewind = rewind;
-    this.standing = standingOf(ledger);
+    this.headState = headStateOf(ledger);
   }
 
   add(ledger: Ledger, prepared: Prepared): void {
-    // The bytes are good until the next unit is prepared.
+    // The bytes are valid only until the next unit is prepared.
     this.#chunks.push(Buffer.from(prepared.bytes));
     this.bytes += prepared.bytes.length;
     this.#count += prepared.last - prepared.seq + 1;
     ledger.commit(prepared);
-    this.standing = standingOf(ledger);
+    this.headState = headStateOf(ledger);
   }
 
-  /** Settled with the lot. */
+  /** Settles with the batch. */
   wait(appended: JournalAppended, durability: Durability): Promise<JournalAppended> {
     if (durability !== "process") this.durability = durability;
     return new Promise((resolve, reject) => this.#waiting.push({ appended, resolve, reject }));
@@ -69,6 +69,6 @@ export class Lot {
   }
 }
 
-export function standingOf({ head, at, stamp, row }: Ledger): Standing {
+export function headStateOf({ head, at, stamp, row }: Ledger): HeadState {
   return { head, at, stamp, row };
 }
