@@ -221,6 +221,22 @@ export const agentSabotages: readonly Sabotage[] = [
     look: ["packages/cli/test/unit/environment.test"],
   },
   {
+    name: "rules: white space that sh does not skip is ignored",
+    room: cli,
+    file: "tools/permission/decide.ts",
+    find: "trimmedLine(command) === trimmedLine(rule.pattern)",
+    replace: "command.trim() === rule.pattern.trim()",
+    look: ["packages/cli/test/unit/permission.test"],
+  },
+  {
+    name: "rules: a hard link counts as an output of the agent",
+    room: cli,
+    file: "tools/permission/decide.ts",
+    find: "!(options.hasOtherName ?? hasOtherName)(this.path)",
+    replace: "true",
+    look: ["packages/cli/test/unit/permission.test"],
+  },
+  {
     name: "agent: AGENTS.md of another user is followed",
     room: cli,
     file: "agent/instructions.ts",

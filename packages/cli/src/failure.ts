@@ -40,7 +40,7 @@ const OWN_HINTS: Readonly<Record<string, readonly string[]>> = {
 /** What became of the command, in words. Pure. No password gets into them, whoever made the error. */
 export function failureOf(error: unknown): Failure {
   const failure = worded(error);
-  return { ...failure, message: withoutPasswords(failure.message) };
+  return { ...failure, message: withoutPasswords(failure.message), hints: failure.hints.map(plain) };
 }
 
 function worded(error: unknown): Failure {

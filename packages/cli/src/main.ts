@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import { Command, CommanderError } from "commander";
 import { register as registerChat } from "./commands/agent/chat.ts";
 import { register as registerResume } from "./commands/agent/resume.ts";
@@ -24,6 +25,7 @@ import { failureOf } from "./failure.ts";
 import { withoutPasswords } from "./shown-address.ts";
 import { paintFor } from "./terminal/colour.ts";
 import { endWithPipe } from "./terminal/pipe.ts";
+import { plain } from "./terminal/plain.ts";
 import { version } from "./version.ts";
 
 /** Runs the command that the arguments name. The exit code is left in `process.exitCode`, so that output is written to its end. */
@@ -111,5 +113,5 @@ export function report(error: unknown): void {
   for (const line of rest) process.stderr.write(`${line}\n`);
   for (const hint of hints) process.stderr.write(`  ${hint}\n`);
   const { HOLDFAST_DEBUG } = process.env;
-  if (HOLDFAST_DEBUG && HOLDFAST_DEBUG !== "0") console.error(error);
+  if (HOLDFAST_DEBUG && HOLDFAST_DEBUG !== "0") process.stderr.write(`${plain(inspect(error))}\n`);
 }

@@ -19,9 +19,13 @@ export function shownAddress(address: string): string {
 
 /** `?password=x&sslpassword=y`: up to the next "&", whatever stands there. */
 function withoutParameters(text: string): string {
-  return text.replace(/([?&#])([^=&]*)=([^&]*)/g, (whole: string, before: string, name: string) =>
-    SECRET.test(decoded(name)) ? `${before}${name}=…` : whole,
-  );
+  // By parts and not by one expression: that would look at the rest of the text from every "?" in it.
+  const parts = text.split("&").map((part, index) => {
+    const start = index > 0 ? 0 : part.search(/[?#]/) + 1;
+    const end = start === 0 && index === 0 ? -1 : part.indexOf("=", start);
+    return end >= 0 && SECRET.test(decoded(part.slice(start, end))) ? `${part.slice(0, end)}=…` : part;
+  });
+  return parts.join("&");
 }
 
 /** `host=db password='x y'`, as libpq takes it; and parameters of an address without a "//". */
@@ -43,8 +47,32 @@ function decoded(name: string): string {
 
 /** The same for a text that may hold addresses, such as what a server or the parser of arguments says. */
 export function withoutPasswords(text: string): string {
+  // Word by word, and each with a few looks at every character: a server chooses what it says, and how long that is.
   return text
     .replace(/(https?:\/\/)[^\s/'"<>]*@/gi, "$1…@")
-    .replace(/([a-z][a-z0-9+.-]*:\/\/[^\s/@:'"<>]*):[^\s'"<>]*@/gi, "$1:…@")
-    .replace(/([?&][^=&\s]*(?:passw|secret|token|key)[^=&\s]*=)[^&\s'"<>]*/gi, "$1…");
+    .replace(/[^\s'"<>]+/g, withoutPassword)
+    .replace(/\S+/g, withoutSecrets);
+}
+
+/** `scheme://user:password@host`: up to the last "@", since a password may hold one. */
+function withoutPassword(word: string): string {
+  const at = word.lastIndexOf("@");
+  const user = at < 0 ? null : /[a-z0-9+.-]:\/\/[^/@:]*:/i.exec(word);
+  const end = user ? user.index + user[0].length : word.length;
+  return end <= at ? `${word.slice(0, end)}…${word.slice(at)}` : word;
+}
+
+/** `?token=x&key=y`. */
+function withoutSecrets(word: string): string {
+  const parts = word.split("&").map((part, index) => {
+    const first = index > 0 ? 0 : part.indexOf("?") + 1;
+    if (index === 0 && first === 0) return part;
+    for (let start = first, end = part.indexOf("=", start); end >= 0; start = end + 1, end = part.indexOf("=", start)) {
+      if (!/passw|secret|token|key/i.test(part.slice(start, end))) continue;
+      const quote = part.slice(end).search(/['"<>]/);
+      return `${part.slice(0, end)}=…${quote < 0 ? "" : part.slice(end + quote)}`;
+    }
+    return part;
+  });
+  return parts.join("&");
 }

@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { type Configured, configPath, explainConfig } from "../config.ts";
 import { failureOf } from "../failure.ts";
 import { shownAddress } from "../shown-address.ts";
+import { jsonText } from "../terminal/json.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { tableLines } from "../terminal/table.ts";
 
@@ -30,7 +31,7 @@ export function register(program: Command): void {
           setting.key,
           { value: value ?? null, from, env: setting.env },
         ]);
-        process.stdout.write(`${JSON.stringify({ file: path, settings: Object.fromEntries(values) }, null, 2)}\n`);
+        process.stdout.write(`${jsonText({ file: path, settings: Object.fromEntries(values) }, 2)}\n`);
         return;
       }
       const cells = rows.map(({ setting, value, from }) => [

@@ -1,5 +1,6 @@
 import type { ChatEvent } from "../host/host.ts";
 import { type Paint, paintFor } from "../terminal/colour.ts";
+import { jsonText } from "../terminal/json.ts";
 import { plain, plainLine } from "../terminal/plain.ts";
 import { callWords } from "../transcript/words.ts";
 
@@ -10,7 +11,7 @@ export interface Printer {
 }
 
 export function printerFor({ json, quiet }: { readonly json?: true; readonly quiet?: true }): Printer {
-  if (json) return { event: (event) => void process.stdout.write(`${JSON.stringify(event)}\n`), end: () => {} };
+  if (json) return { event: (event) => void process.stdout.write(`${jsonText(event)}\n`), end: () => {} };
   return new TextPrinter(quiet === true, paintFor(process.stderr));
 }
 

@@ -2,6 +2,7 @@ import { homedir } from "node:os";
 import type { JournalStore, Store, StoreOptions } from "holdfast";
 import { type Config, type Flags, loadConfig } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
+import { plainLine } from "../terminal/plain.ts";
 import { placeWithoutStore } from "./address.ts";
 
 /** A store, and the journals beneath it, for what only those know. */
@@ -56,7 +57,7 @@ export async function openBoth(
     },
     { app, ...options },
   );
-  for (const warning of store.warnings) process.stderr.write(`holdfast: ${warning}\n`);
+  for (const warning of store.warnings) process.stderr.write(`holdfast: ${plainLine(warning)}\n`);
   return { store, journals: journals!, [Symbol.asyncDispose]: () => store.close() };
 }
 

@@ -38,6 +38,7 @@ id_rsa id_rsa.bak id_rsa~ id_ed25519 id_ed25519.old old_id_rsa id_rsa.2024 .id_r
 kubeconfig kubeconfig.yaml prod.kubeconfig kubeconfig-prod kubeconfig~ auth.json auth.json.bak .codex/auth.json
 service-account.json serviceaccount.json service_account_key.json my-service-account.json service-account-prod.json x-firebase-adminsdk-1.json gcp-key.json client_secret.json client_secret_123.json
 .netrc _netrc .netrc.bak .npmrc .npmrc~ .yarnrc.yml .pypirc .pypirc.old pip.conf .pgpass .my.cnf .git-credentials .gitconfig .docker/config.json .dockercfg
+.credentials.json .claude/.credentials.json .credentials .secrets .secrets.yaml .secret.json .dev.vars .dev.vars.staging .flaskenv login.keyring cookies.sqlite
 credentials credentials.json aws-credentials.csv secrets.yml prod.secrets.json main.tfstate prod.tfvars rclone.conf vault-password.txt .vault-token .bash_history
 `
   .trim()

@@ -1,4 +1,4 @@
-import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
+import { linkSync, mkdirSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
@@ -37,6 +37,71 @@ const judge = (
 ): Decision => decide({ name, input }, { cwd, home, policy: { allow: [], ask: [], deny: [], ...policy }, ...more });
 const verdict = (...of: Parameters<typeof judge>): string => judge(...of).verdict;
 const shell = (command: string, policy: Partial<Policy>): string => verdict("shell", { command }, policy);
+
+describe("white space that sh does not skip is part of a word", () => {
+  test.each(["\u00a0./run", "./run\u00a0", "./run\u2028", "\ufeff./run", "./run\r", "\f./run", "./run\\ "])(
+    "%j is not the allowed command",
+    (command) => {
+      expect(shell(command, { allow: ["shell(./run)"] })).toBe("ask");
+      expect(shell(command, { allow: ["shell(=./run)"] })).toBe("ask");
+      expect(shell(command, { allow: [judge("shell", { command }).suggestion] }), "but its own rule allows it").toBe(
+        "allow",
+      );
+      expect(shell("./run", { allow: [judge("shell", { command }).suggestion] })).toBe("ask");
+    },
+  );
+
+  test("blanks that it skips are not", () => {
+    for (const command of [" ./run", "./run\n", "\t./run \n "])
+      expect(shell(command, { allow: ["shell(=./run)"] })).toBe("allow");
+  });
+});
+
+describe("what holdfast keeps is guarded however it is written", () => {
+  const kept = { store: "/home/me/Store", config: "/home/me/cfg/config.json", state: "/home/me/.local/state/holdfast" };
+  test.each([
+    "/home/me/.LOCAL/state/holdfast/trust/x.json",
+    "/home/me/.local/State/Holdfast",
+    "/HOME/me/cfg/CONFIG.JSON",
+    "/home/me/store/x",
+    "/home/me/STORE-wal",
+    "/home/me/.lo\u200bcal/state/holdfast/x",
+  ])("%s", (path) => {
+    expect(verdict("write", { path, content: "" }, { allow: ["*", "write(/**)"] }, kept)).toBe("ask");
+    expect(verdict("read", { path }, { allow: ["*", "read(/**)"] }, kept)).toBe("ask");
+  });
+
+  test("what is beside it is not", () => {
+    for (const path of ["/home/me/store-front/a", "/home/me/cfg/other.json", "/home/me/.local/state/other"])
+      expect(verdict("write", { path, content: "" }, { allow: ["write(/**)"] }, kept), path).toBe("allow");
+  });
+
+  test("a search passes it over, also where its folder is a link", () => {
+    mkdirSync(join(cwd, "state2/holdfast"), { recursive: true });
+    symlinkSync("work/state2", join(root, "linked2"));
+    const skips = makeSearchFilter({
+      cwd,
+      home,
+      policy: { allow: [], ask: [], deny: [] },
+      state: join(root, "linked2/holdfast"),
+    });
+    expect(skips(join(cwd, "state2/holdfast/trust"))).toBe(true);
+    expect(skips(join(cwd, "state2/other"))).toBe(false);
+  });
+});
+
+test("a second name of another file is none of the agent's outputs", () => {
+  const outputs = join(root, "out/s1");
+  mkdirSync(outputs, { recursive: true });
+  writeFileSync(join(root, "private.txt"), "mine");
+  linkSync(join(root, "private.txt"), join(outputs, "c.1.log"));
+  writeFileSync(join(outputs, "c.2.log"), "printed");
+  const places = { outputs, allOutputs: join(root, "out") };
+  expect(verdict("read", { path: join(outputs, "c.2.log") }, {}, places)).toBe("allow");
+  expect(verdict("read", { path: join(outputs, "c.1.log") }, { allow: ["*"] }, places)).toBe("ask");
+  const skips = makeSearchFilter({ cwd, home, policy: { allow: [], ask: [], deny: [] }, ...places });
+  expect([skips(join(outputs, "c.1.log")), skips(join(outputs, "c.2.log"))]).toEqual([true, false]);
+});
 
 describe("by default", () => {
   test.each([

@@ -1,6 +1,10 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import stringWidth from "string-width";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import { printerFor } from "../../src/run/print.ts";
 import { bytesWords } from "../../src/terminal/bytes.ts";
+import { harmlessJson, jsonText } from "../../src/terminal/json.ts";
 import { plain, plainLine } from "../../src/terminal/plain.ts";
 import { barLine, progressOn } from "../../src/terminal/progress.ts";
 import { tableLines } from "../../src/terminal/table.ts";
@@ -39,6 +43,36 @@ describe("C25: any text is harmless on a terminal", () => {
 
   test("on one line", () => {
     expect(plainLine(" a\n\n\tb \x1b[1mc\r\n")).toBe("a b c");
+  });
+});
+
+describe("C25: JSON is harmless on a terminal", () => {
+  const value = { "key\x9b": "a\x9b2Jb\x9d0;t\x9c\x7f\u202egpj\u2066\u2028\ufeff\x1b[2J\ud800", n: [1, null] };
+
+  test("the same value, without a character that a terminal obeys", () => {
+    for (const text of [jsonText(value), jsonText(value, 2), harmlessJson(JSON.stringify(value))]) {
+      expect(JSON.parse(text)).toEqual(value);
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: none may be left.
+      expect(text).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\p{Bidi_Control}\p{Cs}]/u);
+    }
+  });
+
+  test("what the command prints as JSON is such text", () => {
+    const written: unknown[] = [];
+    const write = vi.spyOn(process.stdout, "write").mockImplementation((text) => written.push(text) > 0);
+    printerFor({ json: true }).event({ type: "text", text: "a\x9b2J" } as never);
+    write.mockRestore();
+    expect(written).toEqual([`{"type":"text","text":"a\\u009b2J"}\n`]);
+  });
+
+  test("no command writes JSON in another way", () => {
+    const folder = join(import.meta.dirname, "../../src/commands");
+    const texts = readdirSync(folder, { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".ts"))
+      .map((name) => readFileSync(join(folder, name), "utf8"));
+    expect(
+      texts.filter((text) => /stdout\.write\([^;]*JSON\.stringify/u.test(text) && !text.includes("torture")),
+    ).toEqual([]);
   });
 });
 

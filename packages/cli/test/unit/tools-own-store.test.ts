@@ -168,6 +168,11 @@ test("what the agent's own commands have printed can be read, though it lies in 
   writeFileSync(join(outputs, "c.1.log"), "printed\n");
   expect(await agent.call("read", { path: join(outputs, "c.1.log") })).toBe("printed\n");
   expect(await agent.call("search", { path: outputs, pattern: "prin" })).toContain("printed");
+  // A second name among the outputs of a file that carries a lock.
+  const [lease] = readdirSync(join(work, "store", "leases"));
+  linkSync(join(work, "store", "leases", lease!), join(outputs, "c.2.log"));
+  expect(await agent.call("read", { path: join(outputs, "c.2.log") })).toMatch(/own store|not allow/u);
+  expect(taken(join(work, "store"), agent.id)).toBe("SESSION_BUSY");
 });
 
 test("AGENTS.md that is a link to a file of the store is not read", async () => {

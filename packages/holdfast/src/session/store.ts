@@ -16,6 +16,7 @@ import { forkRecords } from "./fork.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import { reading } from "./intake.ts";
 import { latest, listSessions } from "./list.ts";
+import { oneLine } from "./one-line.ts";
 import { readingOf } from "./reading.ts";
 import { type Redactor, redactorOf } from "./redact/redactor.ts";
 import { type OnIncomplete, SearchIndex } from "./search/search-index.ts";
@@ -365,6 +366,10 @@ function isOfOneSession(error: unknown): error is HoldfastError {
   );
 }
 
+const WARNING_CHARS_MAX = 1000;
+
 function warnOf(id: string, { code, message }: HoldfastError): void {
-  process.emitWarning(`Session ${id} was passed over, and an older one opened: ${message}`, { code });
+  // Node prints it as it is, and the message may quote what a stranger's journal says.
+  const words = oneLine(message, WARNING_CHARS_MAX);
+  process.emitWarning(`Session ${id} was passed over, and an older one opened: ${words}`, { code });
 }

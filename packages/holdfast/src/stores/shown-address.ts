@@ -19,9 +19,13 @@ export function shownAddress(address: string): string {
 
 /** `?password=x&sslpassword=y`: up to the next "&", whatever stands there. */
 function withoutParameters(text: string): string {
-  return text.replace(/([?&#])([^=&]*)=([^&]*)/g, (whole: string, before: string, name: string) =>
-    SECRET.test(decoded(name)) ? `${before}${name}=…` : whole,
-  );
+  // By parts and not by one expression: that would look at the rest of the text from every "?" in it.
+  const parts = text.split("&").map((part, index) => {
+    const start = index > 0 ? 0 : part.search(/[?#]/) + 1;
+    const end = start === 0 && index === 0 ? -1 : part.indexOf("=", start);
+    return end >= 0 && SECRET.test(decoded(part.slice(start, end))) ? `${part.slice(0, end)}=…` : part;
+  });
+  return parts.join("&");
 }
 
 /** `host=db password='x y'`, as libpq takes it; and parameters of an address without a "//". */

@@ -255,7 +255,7 @@ describe("a session of another user", () => {
   test("if no other fits, resumeLatest says why; without a listener a warning is emitted", async () => {
     using here = place();
     hidden.clear();
-    await using store = await open(here.path);
+    await using store = await open(join(here.path, "\x1b[2J\x9b31m"));
     const only = await goodSession(store, "words");
     await store.list();
     hidden.add(only);
@@ -268,6 +268,8 @@ describe("a session of another user", () => {
     const warn = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined);
     expect((await store.resumeLatest({}))?.id).toBe(older);
     expect(warn).toHaveBeenCalledWith(expect.stringContaining(newer), { code: "STORE_FORBIDDEN" });
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: Node prints a warning as it is.
+    expect(warn.mock.calls.flat().join(" ")).not.toMatch(/[\x00-\x1f\x7f-\x9f]/);
     warn.mockRestore();
     hidden.clear();
   });

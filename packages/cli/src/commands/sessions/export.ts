@@ -2,6 +2,7 @@ import { once } from "node:events";
 import type { Command } from "commander";
 import type { Format } from "../../export/format.ts";
 import { withStore } from "../../store/open.ts";
+import { harmlessJson } from "../../terminal/json.ts";
 
 interface Options {
   readonly format?: string;
@@ -45,5 +46,7 @@ export function register(program: Command): void {
 
 /** No faster than it is read: an export may have gigabytes. */
 async function print(pieces: AsyncIterable<string>): Promise<void> {
-  for await (const piece of pieces) if (!process.stdout.write(piece)) await once(process.stdout, "drain");
+  // Only JSON has anything to escape: the formats for people are harmless already.
+  const shown = (piece: string): string => (process.stdout.isTTY ? harmlessJson(piece) : piece);
+  for await (const piece of pieces) if (!process.stdout.write(shown(piece))) await once(process.stdout, "drain");
 }

@@ -3,6 +3,7 @@ import type { Session, Store } from "holdfast";
 import { failureOf } from "../../failure.ts";
 import { withStore } from "../../store/open.ts";
 import { resolveId, titleForFork } from "../../store/session-id.ts";
+import { jsonText } from "../../terminal/json.ts";
 
 interface Options {
   readonly at?: string;
@@ -34,7 +35,7 @@ export function register(program: Command): void {
         const trust = new Trust(store.url);
         const { folder } = trust.of(from);
         if (folder !== null) trust.of(session.id).workIn(folder);
-        process.stdout.write(json ? `${JSON.stringify({ id: session.id, from })}\n` : `${session.id}\n`);
+        process.stdout.write(json ? `${jsonText({ id: session.id, from })}\n` : `${session.id}\n`);
       }),
     );
 }

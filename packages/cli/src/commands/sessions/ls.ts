@@ -5,6 +5,7 @@ import { withStore } from "../../store/open.ts";
 import { placeOf, shortIds } from "../../store/session-id.ts";
 import { tellUnreadable, unreadableIn } from "../../store/unreadable-sessions.ts";
 import { type Paint, paintFor, type Style } from "../../terminal/colour.ts";
+import { jsonText } from "../../terminal/json.ts";
 import { plainLine } from "../../terminal/plain.ts";
 import { tableLines } from "../../terminal/table.ts";
 import { ago } from "../../terminal/time.ts";
@@ -68,7 +69,7 @@ export function register(program: Command): void {
           } while (after !== undefined && !more);
           if (options.json)
             for (const session of found)
-              process.stdout.write(`${JSON.stringify({ ...session, status: shownStatus(session) })}\n`);
+              process.stdout.write(`${jsonText({ ...session, status: shownStatus(session) })}\n`);
           else
             process.stdout.write(
               listText(found, {

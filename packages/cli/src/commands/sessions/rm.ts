@@ -5,6 +5,7 @@ import { familyOf } from "../../store/children.ts";
 import { forEach, idsFor } from "../../store/for-each-session.ts";
 import { withStore } from "../../store/open.ts";
 import { touchOutputs } from "../../store/output-folders.ts";
+import { jsonText } from "../../terminal/json.ts";
 import { plainLine } from "../../terminal/plain.ts";
 
 export function register(program: Command): void {
@@ -29,7 +30,7 @@ export function register(program: Command): void {
             await toTrash(store, one);
             gone.add(one);
           }
-          process.stdout.write(json ? `${JSON.stringify({ id, trashed: true, agents })}\n` : wordsOf(id, agents));
+          process.stdout.write(json ? `${jsonText({ id, trashed: true, agents })}\n` : wordsOf(id, agents));
         });
       }),
     );

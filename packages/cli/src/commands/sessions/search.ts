@@ -6,6 +6,7 @@ import { withStore } from "../../store/open.ts";
 import { allSessions, placeOf } from "../../store/session-id.ts";
 import { tellUnreadable } from "../../store/unreadable-sessions.ts";
 import { paintFor } from "../../terminal/colour.ts";
+import { jsonText } from "../../terminal/json.ts";
 import { plainLine } from "../../terminal/plain.ts";
 import { ago } from "../../terminal/time.ts";
 import { fit } from "../../terminal/width.ts";
@@ -50,7 +51,7 @@ export function register(program: Command): void {
           const onIncomplete = (id: string, why: { code: string; message: string } | null): void =>
             void (why ? unread.push({ id, why }) : cut.push(id));
           for await (const hit of store.search(words.join(" "), query, { onIncomplete })) {
-            if (options.json) process.stdout.write(`${JSON.stringify(hit)}\n`);
+            if (options.json) process.stdout.write(`${jsonText(hit)}\n`);
             hits.push(hit);
           }
           if (hits.length === 0) nothingFound(placeOf(store));

@@ -4,6 +4,7 @@ import { damageLines, healthOf } from "../../store/damage.ts";
 import { withStore } from "../../store/open.ts";
 import { listedTitle, resolveId } from "../../store/session-id.ts";
 import { paintFor } from "../../terminal/colour.ts";
+import { jsonText } from "../../terminal/json.ts";
 import { plainLine } from "../../terminal/plain.ts";
 import { interruptionLines } from "../../transcript/interruption-lines.ts";
 import { transcriptLines } from "../../transcript/terminal-lines.ts";
@@ -46,9 +47,7 @@ export function register(program: Command): void {
           ...((await nullIfUnreadable(usageBelow(store, id)))?.values() ?? []),
         ]);
         if (json) {
-          process.stdout.write(
-            `${JSON.stringify({ ...aboutOf(reading), usage, ownUsage: usageOf(reading), items })}\n`,
-          );
+          process.stdout.write(`${jsonText({ ...aboutOf(reading), usage, ownUsage: usageOf(reading), items })}\n`);
           return;
         }
         const paint = paintFor(process.stdout);

@@ -4,6 +4,7 @@ import { failureOf } from "../../failure.ts";
 import { withStore } from "../../store/open.ts";
 import { resolveId } from "../../store/session-id.ts";
 import { paintFor } from "../../terminal/colour.ts";
+import { recordText } from "../../terminal/json.ts";
 import { recordLine } from "../../transcript/record-line.ts";
 import { countOrNoneOf } from "../arguments.ts";
 
@@ -35,7 +36,7 @@ export function register(program: Command): void {
         const paint = paintFor(process.stdout);
         const show = (record: JournalRecord): void => {
           const line = options.json
-            ? JSON.stringify(record)
+            ? recordText(record)
             : recordLine(record, { dialect, columns: process.stdout.columns, paint });
           process.stdout.write(`${line}\n`);
         };

@@ -4,6 +4,7 @@ import { CommandError, EXIT } from "../../exit.ts";
 import { withFamilies } from "../../store/children.ts";
 import { forEach, idsFor } from "../../store/for-each-session.ts";
 import { placeOf } from "../../store/session-id.ts";
+import { jsonText } from "../../terminal/json.ts";
 import { progressOn } from "../../terminal/progress.ts";
 import { assertNoStore } from "../arguments.ts";
 
@@ -71,7 +72,7 @@ async function copy(from: string, to: string, given: readonly string[], options:
         onProgress: (records) => progress.show(done + records, words),
       });
       progress.clear();
-      process.stdout.write(options.json ? `${JSON.stringify(found)}\n` : `${wordsOf(found).join("\n")}\n`);
+      process.stdout.write(options.json ? `${jsonText(found)}\n` : `${wordsOf(found).join("\n")}\n`);
       if (found.kept) process.exitCode = found.kept === "damaged" ? EXIT.failed : EXIT.busy;
     } finally {
       progress.clear();

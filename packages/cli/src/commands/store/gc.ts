@@ -3,6 +3,7 @@ import { withStore } from "../../store/open.ts";
 import { sweepOutputs } from "../../store/output-folders.ts";
 import { nullIfUnreadable } from "../../store/usage.ts";
 import { bytesWords } from "../../terminal/bytes.ts";
+import { jsonText } from "../../terminal/json.ts";
 import { plainLine } from "../../terminal/plain.ts";
 import { Trust } from "../../trust/trust.ts";
 import { ageOf } from "../arguments.ts";
@@ -49,7 +50,7 @@ export function register(program: Command): void {
           `holdfast: ${plainLine(why)}: left alone. Kept outputs are removed from your own folders only.\n`,
         );
       if (json) {
-        process.stdout.write(`${JSON.stringify({ removed, outputs: swept })}\n`);
+        process.stdout.write(`${jsonText({ removed, outputs: swept })}\n`);
         return;
       }
       const sessions = removed.length === 1 ? "1 session" : `${removed.length} sessions`;

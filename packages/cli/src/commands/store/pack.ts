@@ -5,6 +5,7 @@ import { forEach, idsFor } from "../../store/for-each-session.ts";
 import { noStore, withStore } from "../../store/open.ts";
 import { placeOf } from "../../store/session-id.ts";
 import { bytesWords } from "../../terminal/bytes.ts";
+import { jsonText } from "../../terminal/json.ts";
 
 interface Options {
   readonly all?: true;
@@ -42,7 +43,7 @@ export function register(program: Command): void {
             before += packed.bytesBefore;
             after += packed.bytesAfter;
             segments += packed.segments;
-            if (json) process.stdout.write(`${JSON.stringify({ id, ...packed })}\n`);
+            if (json) process.stdout.write(`${jsonText({ id, ...packed })}\n`);
           });
         },
         all ? () => 0 : noStore,

@@ -4,6 +4,7 @@ import { EXIT } from "../../exit.ts";
 import { damageLines, emptyLines, verifiedHealth } from "../../store/damage.ts";
 import { forEach, idsFor } from "../../store/for-each-session.ts";
 import { withStore } from "../../store/open.ts";
+import { jsonText } from "../../terminal/json.ts";
 import { progressOn } from "../../terminal/progress.ts";
 
 interface Options {
@@ -47,7 +48,7 @@ export function register(program: Command): void {
           if (json) {
             const { damaged, missing } = found;
             process.stdout.write(
-              `${JSON.stringify({ id, cutBytes, quarantine: found.quarantine ?? null, damaged, missing })}\n`,
+              `${jsonText({ id, cutBytes, quarantine: found.quarantine ?? null, damaged, missing })}\n`,
             );
           } else
             process.stdout.write(

@@ -6,6 +6,7 @@ import { damageLines, emptyLines, type Health, sizeWords, verifiedHealth } from 
 import { idsFor } from "../../store/for-each-session.ts";
 import { withStore } from "../../store/open.ts";
 import { type Paint, paintFor, type Style } from "../../terminal/colour.ts";
+import { jsonText } from "../../terminal/json.ts";
 import { progressOn } from "../../terminal/progress.ts";
 
 interface Options {
@@ -51,7 +52,7 @@ export function register(program: Command): void {
           counts.set(finding.health, (counts.get(finding.health) ?? 0) + 1);
           if (!options.json && finding.health === "whole" && given.length === 0) continue;
           progress.clear();
-          process.stdout.write(options.json ? `${JSON.stringify(jsonOf(finding))}\n` : textOf(finding, paint));
+          process.stdout.write(options.json ? `${jsonText(jsonOf(finding))}\n` : textOf(finding, paint));
         }
         progress.clear();
         if (ids.length > (counts.get("whole") ?? 0)) process.exitCode = EXIT.failed;

@@ -11,15 +11,23 @@ export interface Failure {
 }
 
 export function failureIn(prompt: string): { readonly failure: Failure; readonly task: string } | null {
-  const found =
-    /^\s*(fail\s*:\s*([^,\n]+)|hang(\s+after\s+\d+\s+words?)?)\s*(?:,?\s*then\s*:\s*([\s\S]+))?[.\s]*$/i.exec(prompt);
+  const { said, task } = partsOf(prompt);
+  const found = /^(?:fail\s*:([^,\n]+)|(hang(?:\s+after\s+\d+\s+words?)?))$/i.exec(said);
   if (!found) return null;
-  const what = (found[2] ?? `hang${found[3] ?? ""}`).trim().toLowerCase();
+  const what = (found[1] ?? found[2]!).trim().toLowerCase();
   const kind = kindOf(what);
   if (!kind) return null;
   const words = Number(/after\s+(\d+)/.exec(what)?.[1] ?? (kind === "cut" || kind === "error" ? 3 : 0));
   const status = what === "window" ? 400 : Number(/^\d{3}$/.exec(what)?.[0] ?? 500);
-  return { failure: { kind, status, words }, task: found[4]?.trim() ?? "" };
+  return { failure: { kind, status, words }, task };
+}
+
+/** What comes before ", then:", without a full stop, and what comes behind it. */
+function partsOf(prompt: string): { readonly said: string; readonly task: string } {
+  const then = /(?<!\s)\s*,?(?<!\s)\s*\bthen\s*:/i.exec(prompt);
+  const task = then ? prompt.slice(then.index + then[0].length).trim() : "";
+  const before = then && task !== "" ? prompt.slice(0, then.index) : prompt;
+  return { said: before.trim().replace(/(?<![.\s])[.\s]+$/, ""), task };
 }
 
 function kindOf(what: string): Failure["kind"] | null {

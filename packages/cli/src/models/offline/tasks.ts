@@ -75,27 +75,41 @@ function delegated(text: string): Job | null {
 
 function fixed(text: string): Job | null {
   if (!/^fix\b.*\b(tests?|checks?)\b/i.test(text)) return null;
-  const command = /`([^`]+)`/.exec(text)?.[1] ?? /\b(?:run|with|by)\s+(.+?)\s*$/i.exec(text)?.[1];
-  return fixJob(command?.trim() ?? "npm test");
+  return fixJob((/`([^`]+)`/.exec(text)?.[1] ?? namedCommand(text))?.trim() ?? "npm test");
+}
+
+/** What follows "run", "with" or "by" on the last line. */
+function namedCommand(text: string): string | null {
+  const lastLine = text.lastIndexOf("\n");
+  for (const found of text.matchAll(/\b(?:run|with|by)\s+/gi)) {
+    const at = found.index + found[0].length;
+    if (at > lastLine && at < text.length) return text.slice(at);
+  }
+  return null;
 }
 
 function renamed(text: string): Job | null {
-  const found =
-    /^(?:rename|replace)\s+(.+?)\s+(?:to|with|by)\s+(.+?)\s+in\s+(?:the\s+)?(?:folder\s+)?(\S+?)[.\s]*$/i.exec(text);
-  if (!found) return null;
-  const [old, name, folder] = [bare(found[1]!), bare(found[2]!), plainPath(bare(found[3]!))];
+  const [head] = /^(?:rename|replace)\s+/i.exec(text) ?? [];
+  if (head === undefined) return null;
+  const rest = withoutEnd(text.slice(head.length));
+  const place = /(?<!\s)\s+in\s+(?:the\s+)?(?:folder\s+)?(\S+)$/i.exec(rest);
+  const between = place && /(?<!\s)\s+(?:to|with|by)\s+/i.exec(rest.slice(0, place.index));
+  if (!between) return null;
+  const texts = [rest.slice(0, between.index), rest.slice(between.index + between[0].length, place.index)];
+  if (texts.some((one) => one === "" || one.includes("\n"))) return null;
+  const [old, name] = texts.map(bare) as [string, string];
   if (old === name) return sayJob("rename", `"${old}" and "${name}" are the same: there is nothing to do.`);
-  return renameJob(old, name, folder);
+  return renameJob(old, name, path(place[1]!));
 }
 
 function counted(text: string): Job | null {
   const found =
-    /^count\s+(?:the\s+|all\s+)*(?:words|lines)(?:\s+and\s+(?:words|lines))?\s+(?:in|of)\s+(?:the\s+)?(?:files\s+in\s+)?(?:folder\s+)?(\S+?)(?:\s+(?:in)?to\s+(\S+?))?[.\s]*$/i.exec(
-      text,
+    /^count (?:the |all )*(?:words|lines)(?: and (?:words|lines))? (?:in|of) (?:the )?(?:files in )?(?:folder )?(\S+)(?: (?:in)?to (\S+))?$/i.exec(
+      spaced(text),
     );
   if (!found) return null;
-  const folder = plainPath(bare(found[1]!));
-  const report = found[2] ? plainPath(bare(found[2])) : folder === "." ? "word-count.md" : `${folder}/word-count.md`;
+  const folder = path(withoutEnd(found[1]!));
+  const report = found[2] ? path(withoutEnd(found[2])) : folder === "." ? "word-count.md" : `${folder}/word-count.md`;
   return countJob(folder, report);
 }
 
@@ -105,25 +119,45 @@ function changed(text: string): Job | null {
 }
 
 function changeOf(text: string): Change | null {
-  const edited =
-    /^(?:edit|in)\s+(\S+?):?\s+replace\s+(["'`])([\s\S]+?)\2\s+(?:with|by)\s+(["'`])([\s\S]*?)\4[.\s]*$/i.exec(text) ??
-    /^(?:edit|in)\s+(\S+?):?\s+replace\s+()(\S+)\s+(?:with|by)\s+()(\S+?)[.\s]*$/i.exec(text);
-  if (edited) return { kind: "replace", path: path(edited[1]!), old: edited[3]!, new: edited[5]! };
+  const edited = quotedChange(text) ?? wordChange(text);
+  if (edited) return edited;
   const written =
     /^(?:write|create)\s+(?:the\s+)?(?:file\s+)?(\S+?)(?::[ \t]*|\s+(?:with|saying):?\s+)([\s\S]*)$/i.exec(text);
   if (written) return { kind: "write", path: path(written[1]!), content: content(written[2]!) };
-  const appended = /^append\s+(?:to\s+)?(\S+?):\s*(.+)$/i.exec(text);
-  return appended ? { kind: "append", path: path(appended[1]!), line: bare(appended[2]!) } : null;
+  const appended = /^append\s+(?:to\s+)?(\S+?):\s*/i.exec(text);
+  const line = appended ? text.slice(appended[0].length) : "";
+  return appended && line !== "" && !line.includes("\n")
+    ? { kind: "append", path: path(appended[1]!), line: bare(line) }
+    : null;
+}
+
+/** "edit a.txt: replace "x" with "y"": the old text ends at the first quote behind which the new one begins, the new text at the last quote. */
+function quotedChange(text: string): Change | null {
+  const head = /^(?:edit|in)\s+(\S+?):?\s+replace\s+(["'`])/i.exec(text);
+  if (!head) return null;
+  const rest = withoutEnd(text.slice(head[0].length));
+  const between = new RegExp(`${head[2]}\\s+(?:with|by)\\s+(["'\`])`, "gi");
+  for (const found of rest.matchAll(between)) {
+    const start = found.index + found[0].length;
+    if (found.index === 0 || start >= rest.length || !rest.endsWith(found[1]!)) continue;
+    return { kind: "replace", path: path(head[1]!), old: rest.slice(0, found.index), new: rest.slice(start, -1) };
+  }
+  return null;
+}
+
+function wordChange(text: string): Change | null {
+  const found = /^(?:edit|in) (\S+?):? replace (\S+) (?:with|by) (\S+)$/i.exec(spaced(text));
+  return found && { kind: "replace", path: path(found[1]!), old: found[2]!, new: withoutEnd(found[3]!) };
 }
 
 function commanded(text: string): Job | null {
   const found = /^(?:run|execute)\b:?\s+([\s\S]+)$/i.exec(text);
   if (!found) return null;
   let rest = found[1]!.trim();
-  const makes = /\s*\(makes\s+(\S+?)\)\s*$/i.exec(rest);
-  if (makes) rest = rest.slice(0, makes.index);
-  const safe = /\s*\(safe to repeat\)\s*$/i.exec(rest);
-  if (safe) rest = rest.slice(0, safe.index);
+  const makes = /\(makes\s+(\S+)\)$/i.exec(rest);
+  if (makes) rest = rest.slice(0, makes.index).trimEnd();
+  const safe = /\(safe to repeat\)$/i.exec(rest);
+  if (safe) rest = rest.slice(0, safe.index).trimEnd();
   const command = /^`([^`]+)`[.\s]*$/.exec(rest)?.[1] ?? rest;
   const repeatable = safe !== null || isRepeatable(command);
   return runJob(makes ? { command, repeatable, makes: path(makes[1]!) } : { command, repeatable });
@@ -133,7 +167,7 @@ const LINES_MAX = 200_000;
 
 function told(text: string): Job | null {
   if (!/\b(story|poem|essay|tale)\b/i.test(text)) return null;
-  const size = /(\d[\d,_.]*)[\s-]+(lines?|words?)\b/i.exec(text);
+  const size = /(?<![\d,_.])([\d,_.]*)(?<=\d[,_.]{0,3})[\s-]+(lines?|words?)\b/i.exec(text);
   const wanted = size ? Number(size[1]!.replace(/\D/g, "")) : 40;
   const count = Math.max(1, Math.min(wanted, LINES_MAX));
   const unit = size && /^word/i.test(size[2]!) ? "words" : "lines";
@@ -143,7 +177,7 @@ function told(text: string): Job | null {
 function thought(text: string): Job | null {
   const found = /^think\s+(?:hard\s+|long\s+)?(?:about|of|over)\s+([\s\S]+)$/i.exec(text);
   if (!found) return null;
-  const about = found[1]!.replace(/\s+/g, " ").replace(/[.?!]+$/, "");
+  const about = found[1]!.replace(/\s+/g, " ").replace(/(?<![.?!])[.?!]+$/, "");
   return sayJob(
     "think",
     `I thought about ${about}. I am the offline model, so nothing came of it but the thinking.`,
@@ -152,14 +186,18 @@ function thought(text: string): Job | null {
 }
 
 function looked(text: string): Job | null {
-  const listed = /^(?:list|ls)(?:\s+(?:the\s+)?(?:files\s+in\s+)?(?:folder\s+)?(\S+?))?[.\s]*$/i.exec(text);
+  const listed = /^(?:list|ls)(?:\.*| (?:the )?(?:files in )?(?:folder )?(\S+))$/i.exec(spaced(text));
   if (listed) {
-    const folder = listed[1] ? path(listed[1]) : ".";
+    const folder = listed[1] ? path(withoutEnd(listed[1])) : ".";
     return lookJob(`list ${folder}`, { name: "list", input: { path: folder } });
   }
-  const searched = /^(?:search|grep|look)\s+(?:for\s+)?(.+?)(?:\s+in\s+(\S+?))?[.\s]*$/i.exec(text);
-  if (!searched || /^look\s+at\b/i.test(text)) return null;
-  const [pattern, folder] = [bare(searched[1]!), searched[2] ? path(searched[2]) : "."];
+  const [head] = /^(?:search|grep|look)\s+(?:for\s+)?/i.exec(text) ?? [];
+  if (head === undefined || /^look\s+at\b/i.test(text)) return null;
+  const rest = withoutEnd(text.slice(head.length));
+  const place = /(?<!\s)\s+in\s+(\S+)$/i.exec(rest);
+  const words = place ? rest.slice(0, place.index) : rest;
+  if (words === "" || words.includes("\n")) return null;
+  const [pattern, folder] = [bare(words), place ? path(place[1]!) : "."];
   return lookJob(`search for ${pattern} in ${folder}`, { name: "search", input: { pattern, path: folder } });
 }
 
@@ -167,13 +205,28 @@ function read(text: string): Job | null {
   const found = /^(?:read|show|open|cat|look\s+at|summari[sz]e)\s+(?:the\s+)?(?:files?\s+)?(.+?)$/is.exec(text);
   if (!found) return null;
   const words = found[1]!.split(/[\s,;]+|\band\b/).filter((word) => word !== "");
-  const paths = words.map((word) => path(word.replace(/[.?!]+$/, "")));
+  const paths = words.map((word) => path(word.replace(/(?<![.?!])[.?!]+$/, "")));
   const isPaths = paths.every((one) => /[./\\]|^[A-Z]+$|^\w+$/.test(one));
   return paths.length > 0 && paths.length <= 200 && isPaths ? readJob([...new Set(paths)]) : null;
 }
 
 function path(text: string): string {
   return plainPath(bare(text));
+}
+
+/** With one space between words. An expression that allows any number of them, in several places, takes very long to fail. */
+function spaced(text: string): string {
+  return text.trim().replace(/\s+/g, " ");
+}
+
+/** Without the full stop, and without blanks at the end; `.` and `..` stay. */
+function withoutEnd(text: string): string {
+  const trimmed = text.trimEnd();
+  let end = trimmed.length;
+  while (end > 0 && /[.\s]/.test(trimmed[end - 1]!)) end--;
+  // A word of dots is a folder.
+  if (end === 0 || /\s/.test(trimmed[end]!)) return trimmed;
+  return trimmed.slice(0, end);
 }
 
 /** Without quotes around it. */

@@ -22,7 +22,7 @@ export type Parsed =
 
 /** `/name argument` on one line. A path such as `/etc/hosts` is a prompt. */
 export function parseSlashCommand(text: string): Parsed {
-  const match = /^\/([a-z]+)(?:[ \t]+([^\n]*))?$/iu.exec(text.trim());
+  const match = /^\/([a-z]+)(?:[ \t]([^\n]*))?$/iu.exec(text.trim());
   if (match === null) return { kind: "prompt" };
   const said = match[1]!.toLowerCase();
   // As other programs call it.

@@ -149,12 +149,14 @@ function pieceOf(open: Token, stream: MarkdownStream): Piece | null {
   const lineEnd = whole.lastIndexOf("\n") + 1;
   const upTo = whole.length - lineEnd > LINE_CHARS_MAX / 2 ? whole.length : lineEnd;
   if (open.type === "code") {
-    const fence = /^ {0,3}(`{3,}|~{3,})[^\n]*\n/u.exec(whole.trimStart());
-    if (fence === null) return null;
+    const block = whole.trimStart();
+    const fence = /^(?:`{3,}|~{3,})/u.exec(block)?.[0];
+    const first = block.slice(0, block.indexOf("\n") + 1);
+    if (fence === undefined || first === "") return null;
     const text = whole.slice(0, upTo);
-    return isClosed(text.trimStart().slice(fence[0].length), fence[1]!)
+    return isClosed(text.trimStart().slice(first.length), fence)
       ? { text, prefix: "", joined: false }
-      : { text, prefix: fence[0], joined: true };
+      : { text, prefix: first, joined: true };
   }
   if (open.type === "table") {
     const head = /^[^\n]*\n[^\n]*\n/u.exec(whole.trimStart());

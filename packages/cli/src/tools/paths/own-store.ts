@@ -64,7 +64,8 @@ export function isOwn(own: OwnStore, path: string): boolean {
   const folders = identitiesOf(own.folders);
   for (let here = path; ; here = dirname(here)) {
     const identity = identityOf(here);
-    if (identity !== null && identity === outputs) return false;
+    // What its tools have printed; but not a second name of a file that carries a lock.
+    if (identity !== null && identity === outputs) break;
     if (identity !== null && folders.has(identity)) return true;
     if (here === dirname(here)) break;
   }

@@ -5,12 +5,16 @@ import { isAbsolute, join, parse, relative, resolve, sep } from "node:path";
 export const PATH_TOOLS: ReadonlySet<string> = new Set(["read", "write", "edit", "list", "search"]);
 
 const LINKS_MAX = 40;
+/** No system call takes a longer path; and each folder of it is looked at. */
+const PATH_CHARS_MAX = process.platform === "win32" ? 32_767 : 4096;
 
 /**
  * Where a path leads in truth: every symbolic link is followed, also one that leads to nothing yet (a write would make it there), and `..` goes up from where a link led. The rest of a path that does not exist stays as it is.
  */
 export function realPath(cwd: string, path: string): string {
   if (path.includes("\0")) throw new Error("A path cannot hold a NUL character.");
+  if (path.length > PATH_CHARS_MAX)
+    throw new Error(`A path of ${path.length} characters is longer than the system takes (${PATH_CHARS_MAX}).`);
   const from = isAbsolute(path) ? path : `${cwd}${sep}${path}`;
   const { root } = parse(resolve(from));
   const left = from.slice(parse(from).root.length).split(sep === "/" ? "/" : /[/\\]/u);

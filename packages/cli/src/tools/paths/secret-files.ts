@@ -6,10 +6,11 @@ const NAMES = new RegExp(
     String.raw`.+\.env|\.envrc`,
     String.raw`\.netrc|_netrc|\.npmrc|\.yarnrc(?:\.ya?ml)?|\.pypirc|pip\.conf|\.pgpass|pgpass\.conf|\.pg_service\.conf|\.my(?:login)?\.cnf|\.git-credentials|\.gitconfig|\.htpasswd`,
     String.raw`\.boto|\.s3cfg|\.vault-token|\.?vault[-_]pass(?:word)?(?:\.txt)?|rclone\.conf|\.databrickscfg|\.terraformrc|terraform\.rc|\.dockercfg|\.dockerconfigjson`,
-    String.raw`(?:.+[-_.])?credentials?(?:\.tfrc|\.enc)?\.(?:json|ya?ml|toml|ini|xml|csv|txt|properties|db)|(?:.+[-_.])?credentials|(?:.+[-_.])?secrets?(?:\.enc)?\.(?:json|ya?ml|toml|ini|xml|csv|txt|properties|env)`,
+    String.raw`(?:.*[-_.])?credentials?(?:\.tfrc|\.enc)?\.(?:json|ya?ml|toml|ini|xml|csv|txt|properties|db)|(?:.*[-_.])?credentials|\.secrets?|(?:.*[-_.])?secrets?(?:\.enc)?\.(?:json|ya?ml|toml|ini|xml|csv|txt|properties|env)`,
     String.raw`.+\.tfstate(?:\.backup)?|.+\.tfvars(?:\.json)?|auth\.json|(?:.+[-_.])?kubeconfig(?:[-_.].+)?|client_secrets?(?:[-_.].*)?\.json`,
     String.raw`(?:.*[-_.])?service[-_]?account(?:[-_.]?key)?(?:[-_.].*)?\.json|.*adminsdk.*\.json|(?:gcp|gcloud|google|gcs)[-_](?:.+[-_])?key\.json|application_default_credentials\.json`,
     String.raw`.+\.(?:pem|key|p12|p8|pk8|pkcs8|pkcs12|pfx|ppk|keystore|jks|bcfks|kdbx?|kbx|age|agekey|gpg|pgp|ovpn)|(?:secret|private)[-_.]?(?:key)?\.asc|age[-_.]?keys?\.txt`,
+    String.raw`\.dev\.vars(?:\..+)?|\.flaskenv|.+\.keyring|cookies\.sqlite|login data`,
     String.raw`ssh_host_.+_key|.+\.keychain(?:-db)?|key[34]\.db|logins\.json|wallet\.dat`,
     // What was typed, passwords too.
     String.raw`\.\w+_history|\.lesshst|\.viminfo`,
@@ -32,13 +33,19 @@ const BELOW_CONFIG: ReadonlySet<string> = new Set(
 /** Of a repository: the address of its remote may hold a token. */
 const OF_GIT: ReadonlySet<string> = new Set(["config", "config.worktree", "credentials"]);
 
+/** No file system has a longer name, and to look for copies in it would cost more than its length. */
+const NAME_CHARS_MAX = 1000;
+/** Nor does any system take a longer path. */
+const PATH_CHARS_MAX = 40_000;
+
 /** Whether a file or a folder, by its name alone, is likely to hold what is nobody else's business, or a copy of it. Asking once too often does less harm than once too little. */
 export function isSecret(path: string): boolean {
+  if (path.length > PATH_CHARS_MAX) return true;
   const names = foldedNames(path);
   const last = names.at(-1) ?? "";
   // Where processes show what they have, their variables among it.
   if (names[0] === "" && names[1] === "proc") return true;
-  if (isSecretName(last)) return true;
+  if (last.length > NAME_CHARS_MAX || isSecretName(last)) return true;
   const originals = originalsOf(last);
   return names.some(
     (name, at) =>

@@ -141,22 +141,22 @@ function forbids(rule: Forbidden, words: Words, places: Places, depth = 0): Matc
 function runs(rule: Forbidden, words: Words, places: Places, depth: number): boolean {
   return words.slice(1).some((word, at) => {
     const isStart = fits(rule.words[0]!, word, places, true);
-    if (isStart && matches(rule.words, words.slice(at + 1), places) !== "no") return true;
+    if (isStart && matches(rule.words, words, places, at + 1) !== "no") return true;
     if (!/[\s;&|]/u.test(word) || word.length > WORD_CHARS_MAX) return false;
     const inside = simpleCommands(word.replaceAll(EXPANDED, ""));
     return inside?.some((one) => forbids(rule, one, places, depth + 1) !== "no") ?? false;
   });
 }
 
-/** The pattern's words in their order, with options and the value of each between them; its options anywhere. */
-function matches(pattern: Words, words: Words, places: Places): Match {
-  const [first = "", ...rest] = words;
-  if (!fits(pattern[0]!, first, places, true)) return "no";
+/** The pattern's words in their order, with options and the value of each between them; its options anywhere. `from`: where the command begins in these words. */
+function matches(pattern: Words, words: Words, places: Places, from = 0): Match {
+  if (!fits(pattern[0]!, words[from] ?? "", places, true)) return "no";
   if (words.length > WORDS_MAX) return "maybe";
   const order = pattern.slice(1).filter((word) => !word.startsWith("-"));
   const options = pattern.slice(1).filter((word) => word.startsWith("-") && word !== "--");
-  const place = inOrder(order, rest, places);
+  const place = inOrder(order, words, places, from + 1);
   if (place === "no") return "no";
+  const rest = words.slice(from + 1);
   if (options.every((option) => hasOption(option, rest, places))) return place;
   // `-f` and `--force` may be the same.
   const has = (form: RegExp, all: Words): boolean => all.some((word) => form.test(word));
@@ -168,19 +168,22 @@ function matches(pattern: Words, words: Words, places: Places): Match {
 const SHORT = /^-[^-]/u;
 const LONG = /^--./u;
 
-function inOrder(wanted: Words, words: Words, places: Places): Match {
+function inOrder(wanted: Words, words: Words, places: Places, from: number): Match {
   // The first options may say what the next word means: git -c alias.p=push p.
-  const isRenamed = wanted.length > 0 && wanted[0] !== WILD && words[0]?.startsWith("-");
+  const isRenamed = wanted.length > 0 && wanted[0] !== WILD && words[from]?.startsWith("-");
   let strict = passWild(wanted, new Set([0]));
   let loose = strict;
   let isBehindOption = false;
   let hadOption = false;
-  for (const word of words) {
+  for (let at = from; at < words.length; at++) {
+    const word = words[at]!;
     const isOption = word.startsWith("-");
     hadOption ||= isOption;
     strict = step(wanted, strict, word, isOption || isBehindOption, places);
     loose = step(wanted, loose, word, hadOption, places);
     isBehindOption = isOption;
+    // No way to read it is left; `loose` has all that `strict` has.
+    if (loose.size === 0) break;
   }
   if (strict.has(wanted.length)) return "yes";
   return loose.has(wanted.length) || isRenamed ? "maybe" : "no";

@@ -1,14 +1,16 @@
-import { basename, resolve } from "node:path";
+import { lstatSync } from "node:fs";
+import { resolve } from "node:path";
 import { defined } from "../../defined.ts";
 import { homeFolder } from "../../home.ts";
 import { onDisk } from "../../store/address.ts";
+import { foldedNames } from "../paths/file-names.ts";
 import { isInside, PATH_TOOLS, realPath, shownPath } from "../paths/real-path.ts";
 import { isRunLater } from "../paths/run-later-files.ts";
 import { isSecret } from "../paths/secret-files.ts";
 import { allowsCommand, changesMeaning, forbidsCommand, forbidsLine, namesEveryCommand } from "./command-rules.ts";
 import { isLeaf } from "./leaf-commands.ts";
 import { namesPath, type Places, parseRule, type Rule } from "./rules.ts";
-import { simpleCommands } from "./shell-words.ts";
+import { simpleCommands, trimmedLine } from "./shell-words.ts";
 
 export { checkRule } from "./rules.ts";
 
@@ -51,6 +53,8 @@ export interface PolicyContext {
   readonly home?: string;
   /** Of this machine, unless told. */
   readonly platform?: string;
+  /** Whether a file has a second name elsewhere (a hard link); by the file system, unless told. */
+  readonly hasOtherName?: (path: string) => boolean;
   /** Where a path leads; that of the file system, unless told. */
   readonly realPath?: (cwd: string, path: string) => string;
 }
@@ -90,11 +94,13 @@ export function makeSearchFilter(context: PolicyContext): (path: string) => bool
     path && leadsTo(context.realPath ?? realPath, context.cwd, path);
   const store = inTruth(placeOf(context.store));
   const config = inTruth(context.config ?? null);
+  const state = inTruth(context.state ?? null);
   const allOutputs = inTruth(context.allOutputs ?? null);
   const known = {
     ...context,
     ...(store === null ? {} : { store }),
     ...(config === null ? {} : { config }),
+    ...(state === null ? {} : { state }),
     ...(allOutputs === null ? {} : { allOutputs }),
     realPath: (_cwd: string, path: string): string => path,
   };
@@ -160,7 +166,12 @@ class CallFacts {
     this.path = leadsTo(real, cwd, path);
     const printed = outputs === undefined ? null : leadsTo(real, cwd, outputs);
     const isReading = name === "read" || name === "search" || name === "list";
-    this.isOwnOutput = isReading && printed !== null && this.path !== null && isInside(printed, this.path);
+    this.isOwnOutput =
+      isReading &&
+      printed !== null &&
+      this.path !== null &&
+      isInside(printed, this.path) &&
+      !(options.hasOtherName ?? hasOtherName)(this.path);
     if (this.isOwnOutput) return;
     const isWriting = name === "write" || name === "edit";
     const place = placeOf(store);
@@ -168,13 +179,28 @@ class CallFacts {
     const stores = [place, allOutputs ?? null, config ?? null, state ?? null].flatMap((own) =>
       own === null ? [] : [own, leadsTo(real, cwd, own) ?? own],
     );
-    const guarded = (one: string): boolean =>
-      isSecret(one) || stores.some((place) => isOfStore(one, place)) || (isWriting && isRunLater(one));
+    const guarded = (one: string): boolean => {
+      if (isSecret(one) || (isWriting && isRunLater(one))) return true;
+      const names = foldedNames(one);
+      return stores.some((place) => isOfStore(names, place));
+    };
     this.isGuarded = [this.given, ...(this.path === null ? [] : [this.path])].some(guarded);
   }
 
   get isInside(): boolean {
     return this.path !== null && isInside(this.places.cwd, this.path);
+  }
+}
+
+/** Somebody who prepares a store can put a second name of another file of this user among the outputs. */
+function hasOtherName(path: string): boolean {
+  try {
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    return found?.isFile() === true && found.nlink > 1;
+  } catch (error) {
+    // Nobody can look at it: then it is not known to be an output.
+    if (error instanceof Error) return true;
+    throw error;
   }
 }
 
@@ -203,9 +229,26 @@ function placeOf(store: string | undefined): string | null {
   return store === undefined ? null : (onDisk(store)?.path ?? null);
 }
 
-/** A database has files beside it that begin with its name. */
-function isOfStore(path: string, place: string): boolean {
-  return isInside(place, path) || (path.startsWith(`${place}-`) && basename(path).startsWith(basename(place)));
+/** A database has files beside it that begin with its name. Names are compared as a file system may take them that ignores case. */
+function isOfStore(path: readonly string[], place: string): boolean {
+  const own = foldedPlace(place);
+  const last = own.length - 1;
+  const isBeside = path.length === own.length && path[last]!.startsWith(`${own[last]}-`);
+  return own.every((name, at) => path[at] === name || (at === last && isBeside));
+}
+
+const PLACES_MAX = 64;
+const foldedPlaces = new Map<string, readonly string[]>();
+
+/** The same few places are compared with every file of a search. */
+function foldedPlace(place: string): readonly string[] {
+  const known = foldedPlaces.get(place);
+  if (known) return known;
+  if (foldedPlaces.size >= PLACES_MAX) foldedPlaces.clear();
+  const names = foldedNames(place);
+  while (names.length > 1 && names.at(-1) === "") names.pop();
+  foldedPlaces.set(place, names);
+  return names;
 }
 
 function verdictOf(facts: CallFacts, { policy }: PolicyContext): { verdict: Decision["verdict"]; rule?: string } {
@@ -232,7 +275,8 @@ function allowingCommand(facts: CallFacts, policy: Policy): string | null {
   const allow = policy.allow.flatMap((text) => parseRule(text) ?? []).filter(isForShell);
   const isWhole = (rule: Rule): boolean => {
     if (rule.pattern === null) return restricting.length === 0;
-    if (rule.isExact && command.trim() === rule.pattern.trim()) return !facts.isWindows || rule.isLiteral === true;
+    if (rule.isExact && trimmedLine(command) === trimmedLine(rule.pattern))
+      return !facts.isWindows || rule.isLiteral === true;
     return restricting.length === 0 && commands !== null && commands.length > 0 && namesEveryCommand(rule);
   };
   const whole = allow.find(isWhole);
@@ -291,7 +335,7 @@ function allows(rule: Rule | null, facts: CallFacts): boolean {
 /** Never the bare name of a tool that looks at paths or commands: that would allow all of them. */
 function suggestionFor({ name, path, given, command, isWindows }: CallFacts, cwd: string): string {
   const place = path ?? given;
-  const text = command === null ? (place === null ? null : ruled(shownPath(cwd, place))) : command.trim();
+  const text = command === null ? (place === null ? null : ruled(shownPath(cwd, place))) : trimmedLine(command);
   if (text === null) return name;
   const isLine = command !== null && isWindows;
   const needsMark = isLine || text === "" || text.includes("*") || text.startsWith("=") || text !== text.trim();

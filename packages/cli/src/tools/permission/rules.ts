@@ -1,6 +1,7 @@
 import { sep } from "node:path";
 import { PATH_TOOLS } from "../paths/real-path.ts";
 import { patternCommands } from "./command-rules.ts";
+import { trimmedLine } from "./shell-words.ts";
 import { isJoinedBy } from "./wildcard.ts";
 
 /**
@@ -30,7 +31,8 @@ export function parseRule(text: string): Rule | null {
   if (isLiteral) return { text, tool, pattern: pattern.slice(1), isExact: true, isLiteral, commands };
   if (tool === "shell" && pattern.includes("*") && commands.length !== 1) return null;
   if (PATH_TOOLS.has(tool) && pathPattern(pattern, "/", "/") === null) return null;
-  return { text, tool, pattern: pattern.trim(), isExact: !pattern.includes("*"), commands };
+  const trimmed = tool === "shell" ? trimmedLine(pattern) : pattern.trim();
+  return { text, tool, pattern: trimmed, isExact: !pattern.includes("*"), commands };
 }
 
 const TOOLS: ReadonlySet<string> = new Set(["*", ...PATH_TOOLS, "shell", "task"]);

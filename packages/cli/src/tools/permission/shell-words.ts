@@ -5,9 +5,25 @@ const RESERVED: ReadonlySet<string> = new Set(
   "! case do done elif else esac fi for function if in select then time until while [[ ]] coproc".split(" "),
 );
 
+/** A longer line is not taken apart: rules compare the words of each command with all others. */
+const LINE_CHARS_MAX = 262_144;
+
+/** A command line without the blanks at both ends that `sh` skips. Other white space, such as a no-break space, is part of a word there: ` ./run` may be another program than `./run`. */
+export function trimmedLine(line: string): string {
+  const isBlank = (at: number): boolean => line[at] === " " || line[at] === "\t" || line[at] === "\n";
+  let start = 0;
+  while (start < line.length && isBlank(start)) start++;
+  let end = line.length;
+  while (end > start && isBlank(end - 1)) end--;
+  let slashes = 0;
+  while (end - slashes > start && line[end - slashes - 1] === "\\") slashes++;
+  // An escaped blank is part of a word, too.
+  return line.slice(start, slashes % 2 === 1 && end < line.length ? end + 1 : end);
+}
+
 /**
  * The simple commands that a command line is made of, each as its words, if it is nothing but such: joined by `;`, `&&`, `||`, `|` and line ends. Null for everything whose doing cannot be read off its words: substitutions,
- * variables, redirections (but for those to /dev/null and to another stream), groups, loops, assignments, background, comments, half a quote. Those who judge must not guess.
+ * variables, redirections (but for those to /dev/null and to another stream), groups, loops, assignments, background, comments, half a quote; and for a line that is too long to be judged. Those who judge must not guess.
  */
 export function simpleCommands(line: string): string[][] | null {
   const reader = new Reader(line);
@@ -27,7 +43,7 @@ class Reader {
   }
 
   read(): string[][] | null {
-    if (this.#line.includes(EXPANDED)) return null;
+    if (this.#line.length > LINE_CHARS_MAX || this.#line.includes(EXPANDED)) return null;
     while (this.#at < this.#line.length) if (!this.#step()) return null;
     return this.#endCommand() ? this.#commands : null;
   }

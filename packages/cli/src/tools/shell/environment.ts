@@ -25,7 +25,7 @@ const PASSED = `
   .map(upper);
 
 const NAMES: ReadonlySet<string> = new Set(PASSED.filter((name) => !name.endsWith("*")));
-const SECRET = /PASSW|SECRET|TOKEN|KEY|COOKIE|CREDENTIAL/u;
+const SECRET = /PASS|PWD|SECRET|TOKEN|KEY|COOKIE|CREDENTIAL|AUTH/u;
 const BEGINNINGS = PASSED.filter((name) => name.endsWith("*")).map((name) => name.slice(0, -1));
 
 /**
@@ -41,6 +41,8 @@ export function commandEnvironment(env: Environment, pass: readonly string[] = [
       // A list of folders is no address, whatever their names are.
       if (wanted === "PATH") return true;
       const isOfGroup = BEGINNINGS.some((beginning) => wanted.startsWith(beginning)) && !SECRET.test(wanted);
+      // Of a proxy the scheme may be left out: me:secret@proxy:3128.
+      if (wanted.endsWith("_PROXY") && wanted !== "NO_PROXY" && value?.includes("@")) return false;
       return (NAMES.has(wanted) || isOfGroup) && !hasCredentials(value ?? "");
     }),
   );
@@ -51,11 +53,33 @@ function upper(name: string): string {
   return name.toUpperCase();
 }
 
-/** An address of a proxy, of a store or of a registry with a user or a password in it; that of a database may name its user. */
+/** An address of a proxy, of a store or of a registry with a user or a password in it; that of a database may name its user. One pass over the value, whatever it holds. */
 function hasCredentials(value: string): boolean {
-  return (
-    /(?:^|[^a-z0-9+.-])(?!postgres(?:ql)?:|file:|sqlite:)[a-z][a-z0-9+.-]*:\/\/[^/\s]*@/iu.test(value) ||
-    /[a-z][a-z0-9+.-]*:\/\/[^@]*:.*@/iu.test(value) ||
-    /(?:^|[?&\s])[^=&\s]*(?:passw|secret|token|key)[^=&\s]*\s*=/iu.test(value)
-  );
+  return hasUser(value) || hasSecretMember(value);
+}
+
+const SCHEME_CHARS_MAX = 64;
+
+/** `scheme://user@` and `scheme://user:password@`; the password may hold any character. */
+function hasUser(value: string): boolean {
+  for (let at = value.indexOf("://"); at >= 0; at = value.indexOf("://", at + 3)) {
+    const scheme = /[a-z][a-z0-9+.-]*$/iu.exec(value.slice(Math.max(0, at - SCHEME_CHARS_MAX), at))?.[0];
+    if (scheme === undefined) continue;
+    const end = value.indexOf("@", at);
+    if (end < 0) return false;
+    const colon = value.indexOf(":", at + 3);
+    if (colon >= 0 && colon < end) return true;
+    const isDatabase = /^(?:postgres(?:ql)?|file|sqlite)$/iu.test(scheme);
+    if (!isDatabase && !/[/\s]/u.test(value.slice(at + 3, end))) return true;
+  }
+  return false;
+}
+
+/** `?password=`, `password = `, `API_KEY=`: a name before an equals sign. */
+function hasSecretMember(value: string): boolean {
+  const before = value.split("=").slice(0, -1);
+  return before.some((text) => {
+    const name = text.trimEnd().split(/[&\s]/u).at(-1)!;
+    return /pass(?:w|phrase)|pwd|secret|token|key/iu.test(name);
+  });
 }

@@ -120,7 +120,7 @@ async function table(): Promise<Member[]> {
   if (process.platform === "win32") return windowsTable();
   const text = await output("ps", ["-A", "-o", "pid=,pgid=,stat=,lstart="]);
   return text.split("\n").flatMap((line) => {
-    const [, pid, group, state, started] = /^\s*(\d+)\s+(\d+)\s+(\S+)\s+(.+?)\s*$/u.exec(line) ?? [];
+    const [, pid, group, state, started] = /^(\d+)\s+(\d+)\s+(\S+)\s+(\S.*)$/u.exec(line.trim()) ?? [];
     if (state === undefined || state.startsWith("Z")) return [];
     return [{ pid: Number(pid), group: Number(group), started: started! }];
   });

@@ -27,12 +27,21 @@ export function filesFound(answer: string): string[] {
 
 /** There is more than the tool showed. */
 export function isCut(answer: string): boolean {
-  return /\[[^\]\n]*only the first \d+ [^\]\n]*\]$/.test(answer);
+  return /only the first \d+ /.test(lastNote(answer));
 }
 
 /** `shell` tells the exit status in its last line, if it is not 0. */
 export function hasPassed(answer: string): boolean {
-  return !/\[exit status [1-9]\d*[^\]\n]*\]\s*$/.test(answer);
+  return !/\[exit status [1-9]/.test(lastNote(answer.trimEnd()));
+}
+
+/** What stands in brackets at the very end; empty if nothing does. */
+function lastNote(answer: string): string {
+  if (!answer.endsWith("]")) return "";
+  const line = answer.slice(answer.lastIndexOf("\n") + 1, -1);
+  const note = line.slice(line.lastIndexOf("]") + 1);
+  const start = note.indexOf("[");
+  return start < 0 ? "" : note.slice(start);
 }
 
 export function countOf(text: string): { readonly lines: number; readonly words: number } {
