@@ -12,12 +12,18 @@ const root = join(import.meta.dirname, "..");
 const cli = join(root, "packages/cli");
 export const bundleFolder = join(cli, "bundle");
 
-const OUTSIDE = [/^node:/, /^commander$/, /^(?:ai|ink|marked|react|zod)(?:\/|$)/, /^@ai-sdk\//, /^@holdfast\/testkit/];
+const OUTSIDE = [
+  /^node:/,
+  /^commander$/,
+  /^(?:ai|ink|marked|react|string-width|zod)(?:\/|$)/,
+  /^@ai-sdk\//,
+  /^@holdfast\/testkit/,
+];
 
 /** Answers the names of its files. Others that are there stay: somebody may be running them. */
 export async function bundle(): Promise<readonly string[]> {
   const build = await rolldown({
-    input: { bin: join(cli, "src/bin.ts"), "search-worker": join(cli, "src/tools/search-worker.ts") },
+    input: { bin: join(cli, "src/bin.ts"), "search-worker": join(cli, "src/tools/files/search-worker.ts") },
     platform: "node",
     // A module that one command loads late may be loaded early by another: that is as it should be.
     checks: { ineffectiveDynamicImport: false },

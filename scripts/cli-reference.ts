@@ -4,8 +4,8 @@ import type { Argument } from "commander";
 import { settings } from "../packages/cli/src/config.ts";
 import { exitCodes } from "../packages/cli/src/exit.ts";
 import { makeProgram } from "../packages/cli/src/main.ts";
-import { KEYS } from "../packages/cli/src/screen/opening.ts";
-import { COMMANDS } from "../packages/cli/src/screen/slash.ts";
+import { KEYS } from "../packages/cli/src/screen/help-lines.ts";
+import { COMMANDS } from "../packages/cli/src/screen/input/slash-commands.ts";
 
 /** Writes the tables of docs/CLI.md out of the code: `node --conditions=holdfast-source scripts/cli-reference.ts`. A test says when that is due. */
 export const document = join(import.meta.dirname, "../docs/CLI.md");

@@ -1,3 +1,6 @@
+import { CLI_ROOMS } from "./rules/cli-rooms.ts";
+import { checkImport, type PackageRooms } from "./rules/rooms.ts";
+
 /** The rules that keep the layers apart (DESIGN.md, section 4), as pure functions of a file's path and text. */
 
 export interface Violation {
@@ -39,12 +42,16 @@ const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
       "search/",
       "disk/",
       "stores/open.ts",
+      "stores/default-address.ts",
     ]),
   ],
   ["session/", [...BASE, "redact/", "conversation/", "view/", "admit/", "replace/", "sync/", "listing/", "search/"]],
   ["guard/", ["session/surface.ts", "session/guarded.ts"]],
   ["kit.ts", ["journal/", "text/", "stores/*.ts"]],
 ];
+
+/** The packages whose rooms stand in a table of their own. */
+export const PACKAGES: readonly PackageRooms[] = [CLI_ROOMS];
 
 const IMPORT = /(?:^|[;\s}])(?:from|import)\s*\(?\s*"([^"]+)"/g;
 
@@ -59,6 +66,14 @@ export function checkFile(path: string, text: string): Violation[] {
   if (/\.test\.ts$/.test(path)) {
     for (const match of text.matchAll(/\b(?:test|it|describe)\.(?:only|skip|todo|fails)\b/g)) {
       add(match.index, "no test is focused, skipped or left to do");
+    }
+  }
+  const tabled = PACKAGES.find(({ sources }) => path.startsWith(sources));
+  if (tabled) {
+    const here = path.slice(tabled.sources.length);
+    for (const match of text.matchAll(IMPORT)) {
+      const rule = match[1]!.startsWith(".") ? checkImport(tabled, here, resolve(here, match[1]!)) : null;
+      if (rule !== null) add(match.index, rule);
     }
   }
   if (!path.startsWith(LIBRARY)) return found;

@@ -144,30 +144,32 @@ export interface Configured {
   readonly from: readonly string[];
 }
 
-interface Surroundings {
+interface ConfigEnvironment {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly platform: string;
   readonly home: () => string;
 }
 
-const here: Surroundings = { env: process.env, platform: process.platform, home: homedir };
+const here: ConfigEnvironment = { env: process.env, platform: process.platform, home: homedir };
 
 /** Throws CommandError CONFIG_INVALID. */
-export function loadConfig(flags: Flags = {}, around: Surroundings = here): Config {
-  return Object.fromEntries(explainConfig(flags, around).map(({ setting, value }) => [setting.key, value])) as never;
+export function loadConfig(flags: Flags = {}, environment: ConfigEnvironment = here): Config {
+  return Object.fromEntries(
+    explainConfig(flags, environment).map(({ setting, value }) => [setting.key, value]),
+  ) as never;
 }
 
 /** The same with the origin of each value. */
-export function explainConfig(flags: Flags = {}, around: Surroundings = here): Configured[] {
-  const path = configPath(around);
-  const file = path === null ? {} : readConfigFile(path, around.env["HOLDFAST_CONFIG"] !== undefined);
+export function explainConfig(flags: Flags = {}, environment: ConfigEnvironment = here): Configured[] {
+  const path = configPath(environment);
+  const file = path === null ? {} : readConfigFile(path, environment.env["HOLDFAST_CONFIG"] !== undefined);
   return settings.map((setting) => {
     const flag = flags[setting.key];
-    const env = around.env[setting.env];
+    const env = environment.env[setting.env];
     const given: [value: Config[keyof Config], from: string][] = [];
     const take = (value: unknown, from: string, where: string): void => {
       const right = checked(setting, value, where);
-      given.push([setting.key === "store" ? addressOf(String(right), where, from === path, around) : right, from]);
+      given.push([setting.key === "store" ? addressOf(String(right), where, from === path, environment) : right, from]);
     };
     if (setting.key in file) take(file[setting.key], path!, `${path}: "${setting.key}"`);
     // An empty variable is one that was meant to be unset.
@@ -181,12 +183,12 @@ export function explainConfig(flags: Flags = {}, around: Surroundings = here): C
 }
 
 /** For a command that is given stores as its arguments: an address as `--store` takes it. Throws CommandError CONFIG_INVALID. */
-export function namedStore(given: string, around: Surroundings = here): string {
-  return addressOf(given, "The address", false, around);
+export function namedStore(given: string, environment: ConfigEnvironment = here): string {
+  return addressOf(given, "The address", false, environment);
 }
 
 /** `~/` is the user's home also where no shell has seen it; and the file, which counts in every folder, names one place. */
-function addressOf(given: string, where: string, inFile: boolean, { platform, home }: Surroundings): string {
+function addressOf(given: string, where: string, inFile: boolean, { platform, home }: ConfigEnvironment): string {
   const [, kind = "", path = given] = /^(sqlite:(?:\/\/(?=\/))?)?(.*)$/is.exec(given) ?? [];
   if (/^~(?:[/\\]|$)/.test(path)) {
     const found = homeFolder(home);
@@ -203,7 +205,7 @@ function addressOf(given: string, where: string, inFile: boolean, { platform, ho
 }
 
 /** HOLDFAST_CONFIG, else `holdfast/config.json` where the platform keeps such files; null if the user has no home. */
-export function configPath({ env, platform, home }: Surroundings = here): string | null {
+export function configPath({ env, platform, home }: ConfigEnvironment = here): string | null {
   if (env["HOLDFAST_CONFIG"] !== undefined) return env["HOLDFAST_CONFIG"] || null;
   const path = platform === "win32" ? win32 : posix;
   const given = env[platform === "win32" ? "APPDATA" : "XDG_CONFIG_HOME"] ?? "";

@@ -31,7 +31,6 @@ export type {
 export { newId } from "./journal/id.ts";
 export { cursorOf, type JournalRecord, type Json, type NewRecord, RECORD_BYTES_MAX } from "./journal/record.ts";
 export { credentials } from "./redact/credentials.ts";
-export { defaultAddress } from "./session/address.ts";
 export { openStore, openStoreWith } from "./session/store.ts";
 export type {
   AnswerOptions,
@@ -62,6 +61,7 @@ export type {
   Turn,
   Usage,
 } from "./session/surface.ts";
+export { defaultAddress } from "./stores/default-address.ts";
 export { type FolderStoreOptions, openFolderStore } from "./stores/folder/store.ts";
 export { Memory, type MemoryStoreOptions, openMemoryStore } from "./stores/memory/store.ts";
 export { type JournalStoreOptions, openJournalStore } from "./stores/open.ts";

@@ -1,7 +1,8 @@
 import { generateText, jsonSchema, type ModelMessage, type ToolSet, tool } from "ai";
 import type { Entry, Json, Session, Usage } from "holdfast";
+import { defined } from "../defined.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
-import { BETWEEN_TURNS, together, usedBy } from "../store/usage.ts";
+import { BETWEEN_TURNS, sumUsage, usageOf } from "../store/usage.ts";
 import { SUMMARY_HEAD } from "../transcript/summary.ts";
 
 /** Beyond this part of the window the conversation is summed up before the model is asked again. */
@@ -34,40 +35,38 @@ export async function compact(
   signal?: AbortSignal,
 ): Promise<{ readonly before: number; readonly after: number }> {
   const before = session.messages.length;
-  const messages = [...fitting(session.messages, windowTokens), { role: "user", content: SUMMARISE } as const];
+  const messages = [...fitWindow(session.messages, windowTokens), { role: "user", content: SUMMARISE } as const];
   const { text, usage } = await generateText({
     model,
     messages,
     maxRetries: 3,
-    ...declared(messages),
-    ...(providerOptions ? { providerOptions } : {}),
-    ...(signal ? { abortSignal: signal } : {}),
+    ...declareTools(messages),
+    ...defined({ providerOptions, abortSignal: signal }),
   });
   // It was paid for, whatever becomes of it.
   const { inputTokens, outputTokens } = usage;
-  await used(session, {
-    ...(inputTokens === undefined ? {} : { inputTokens }),
-    ...(outputTokens === undefined ? {} : { outputTokens }),
+  await recordUsage(session, {
+    ...defined({ inputTokens, outputTokens }),
   });
   if (text.trim() === "") {
     throw new Error("the model gave a summary with nothing in it, and the conversation was left as it is");
   }
   const summary: ModelMessage = { role: "user", content: `${SUMMARY_HEAD}\n\n${text}` };
   const prompt = session.turn?.prompt ?? session.interruption?.prompt;
-  const tail = newest(session.entries, windowTokens * KEPT * CHARACTERS_PER_TOKEN);
+  const tail = newestEntries(session.entries, windowTokens * KEPT * CHARACTERS_PER_TOKEN);
   const isKept = !prompt || tail.some(({ id }) => id === prompt.id);
   await session.replace([summary, ...(isKept ? [] : [prompt]), ...tail], { reason: "compaction" });
   return { before, after: session.messages.length };
 }
 
-async function used(session: Session<ModelMessage>, usage: Usage): Promise<void> {
+async function recordUsage(session: Session<ModelMessage>, usage: Usage): Promise<void> {
   if (session.turn) return session.turn.usage(usage);
-  const all = together([usedBy({ id: session.id, attributes: session.attributes, usage: {} }), usage]);
+  const all = sumUsage([usageOf({ id: session.id, attributes: session.attributes, usage: {} }), usage]);
   await session.note(BETWEEN_TURNS, { session: session.id, usage: all as Json });
 }
 
 /** Providers refuse a conversation with calls of tools that the request does not name (Anthropic does). They are named, and not to be called. */
-function declared(messages: readonly ModelMessage[]): { tools?: ToolSet; toolChoice?: "none" } {
+function declareTools(messages: readonly ModelMessage[]): { tools?: ToolSet; toolChoice?: "none" } {
   const names = new Set<string>();
   for (const { content } of messages) {
     if (typeof content === "string") continue;
@@ -80,7 +79,7 @@ function declared(messages: readonly ModelMessage[]): { tools?: ToolSet; toolCho
 }
 
 /** The newest entries that the model sees, up to this many characters; none behind one that does not fit. A response stays with all of its results, or goes with them: `replace` keeps them together, and would bring the large ones back. */
-export function newest(entries: readonly Entry<ModelMessage>[], charactersMax: number): Entry<ModelMessage>[] {
+export function newestEntries(entries: readonly Entry<ModelMessage>[], charactersMax: number): Entry<ModelMessage>[] {
   const kept: Entry<ModelMessage>[] = [];
   let results: Entry<ModelMessage>[] = [];
   let characters = 0;
@@ -103,7 +102,7 @@ const BEGINNING = 200;
 /**
  * Leaves room for the summary itself: beyond the window the oldest results are shortened, since they are most of it, and then what was written to files, since it is there. What a provider signed is bound to what stood before it, and goes without its signature then (R1).
  */
-export function fitting(messages: readonly ModelMessage[], windowTokens: number): readonly ModelMessage[] {
+export function fitWindow(messages: readonly ModelMessage[], windowTokens: number): readonly ModelMessage[] {
   let excess = (estimateTokens(messages) - windowTokens * FULL) * CHARACTERS_PER_TOKEN;
   if (excess <= 0) return messages;
   const short = (text: string): string => {
@@ -130,7 +129,7 @@ export function fitting(messages: readonly ModelMessage[], windowTokens: number)
       const { providerOptions: _signed, ...plain } = part as typeof part & { providerOptions?: unknown };
       return [
         plain.type === "tool-call" && plain.toolName === "write"
-          ? { ...plain, input: shortInput(plain.input, short) }
+          ? { ...plain, input: shortenInput(plain.input, short) }
           : plain,
       ] as (typeof part)[];
     });
@@ -138,7 +137,7 @@ export function fitting(messages: readonly ModelMessage[], windowTokens: number)
   });
 }
 
-function shortInput(input: unknown, short: (text: string) => string): unknown {
+function shortenInput(input: unknown, short: (text: string) => string): unknown {
   if (typeof input !== "object" || input === null || Array.isArray(input)) return input;
   const members = Object.entries(input).map(([name, value]) => [
     name,

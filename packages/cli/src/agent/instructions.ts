@@ -1,9 +1,9 @@
 import { type FileHandle, realpath, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { isOwn, type OwnStore } from "../tools/own-store.ts";
-import { isInside } from "../tools/real-path.ts";
-import { openRegular } from "../tools/regular-file.ts";
-import { isSecret } from "../tools/secrets.ts";
+import { openRegular } from "../tools/files/regular-file.ts";
+import { isOwn, type OwnStore } from "../tools/paths/own-store.ts";
+import { isInside } from "../tools/paths/real-path.ts";
+import { isSecret } from "../tools/paths/secret-files.ts";
 
 const AGENTS_BYTES_MAX = 32 * 1024;
 
@@ -15,7 +15,7 @@ const MANNER = `You are the reference agent of Holdfast: you work in a folder on
 - When the task is done, say in a few words what you did.`;
 
 /** What the model is told before the conversation. Not recorded: it is made anew for each request from the files as they are. */
-export async function instructions(cwd: string, own: OwnStore | null = null): Promise<string> {
+export async function buildInstructions(cwd: string, own: OwnStore | null = null): Promise<string> {
   const parts = [MANNER, `The folder is ${cwd}.`];
   for (const { path, text } of await agentsFiles(cwd, own))
     parts.push(

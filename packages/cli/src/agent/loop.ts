@@ -2,17 +2,18 @@ import { setTimeout as passed } from "node:timers/promises";
 import type { Durable, RunOutcome } from "@holdfast/adapters/ai-sdk";
 import { type ModelMessage, streamText, type TextStreamPart, type ToolSet } from "ai";
 import type { Session } from "holdfast";
+import { defined } from "../defined.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { isWindowError } from "../models/explain.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { compact, estimateTokens, isNearlyFull } from "./compaction.ts";
-import { RETRIES_MAX, withPatience } from "./patience.ts";
+import { RETRIES_MAX, withRetryNotices } from "./retry-notices.ts";
 
 /** A turn that takes more steps than this is stopped: it is most probably going in circles. */
 const STEPS_MAX = 200;
 
-/** What the loop needs; the same for the agent of a chat and for a sub-agent. */
-export interface Work {
+/** What the loop needs to work on a turn; the same for the agent of a chat and for a sub-agent. */
+export interface TurnRun {
   readonly session: Session<ModelMessage>;
   readonly durable: Durable;
   readonly model: ResolvedModel;
@@ -40,17 +41,17 @@ export type Verdict =
   | { readonly type: "denied"; readonly reason: string }
   | { readonly type: "user-approval" };
 
-export type Worked = RunOutcome | { readonly kind: "limit"; readonly steps: number };
+export type TurnResult = RunOutcome | { readonly kind: "limit"; readonly steps: number };
 
 /**
  * Works on a turn until the model has nothing left to do, a person stops it, it fails, or it waits for a person. It holds nothing that a kill could take: what the model said is recorded before a tool starts, each start before its tool runs, each
  * result when it is there; and each request is made from what is recorded.
  */
-export async function work(work: Work): Promise<Worked> {
-  const { session, durable, model, tools, signal } = work;
+export async function runTurn(run: TurnRun): Promise<TurnResult> {
+  const { session, durable, model, tools, signal } = run;
   if (signal.aborted) return { kind: "aborted" };
   await durable.runOpen(tools);
-  let usedTokens = estimateTokens([work.instructions, ...session.messages]);
+  let usedTokens = estimateTokens([run.instructions, ...session.messages]);
   let isCompacted = false;
   /** No request has been answered since: if this one is too long, to sum up once more would not help. */
   let isFresh = false;
@@ -59,27 +60,27 @@ export async function work(work: Work): Promise<Worked> {
     // Calls that were approved are still to be run: what says so must not be summed up before.
     const isSettled = (session.turn?.open.length ?? 0) === 0;
     if (isNearlyFull(usedTokens, model.windowTokens) && !isCompacted && isSettled) {
-      const failed = await compacting(work);
+      const failed = await compactBeforeStep(run);
       if (failed) return failed;
-      usedTokens = estimateTokens([work.instructions, ...session.messages]);
+      usedTokens = estimateTokens([run.instructions, ...session.messages]);
       isCompacted = true;
       isFresh = true;
     }
     const underWay = new UnderWay();
     const settings = durable.wrap({
-      model: withPatience(model.model, work.retrying),
+      model: withRetryNotices(model.model, run.retrying),
       tools,
-      instructions: work.instructions,
+      instructions: run.instructions,
       messages: durable.messages(),
-      toolApproval: ({ toolCall }: { toolCall: Parameters<Work["approve"]>[0] }) => work.approve(toolCall),
+      toolApproval: ({ toolCall }: { toolCall: Parameters<TurnRun["approve"]>[0] }) => run.approve(toolCall),
       maxRetries: RETRIES_MAX,
       abortSignal: signal,
-      ...(model.providerOptions ? { providerOptions: model.providerOptions } : {}),
+      ...defined({ providerOptions: model.providerOptions }),
       // Failures are told by `outcome`; without this the SDK prints them.
       onError: () => {},
     });
-    const run = streamText({ ...settings, tools: underWay.watched(settings.tools) });
-    const [outcome] = await Promise.all([durable.outcome(run), showAll(run.stream, work.show)]);
+    const response = streamText({ ...settings, tools: underWay.watched(settings.tools) });
+    const [outcome] = await Promise.all([durable.outcome(response), showAll(response.stream, run.show)]);
     if (outcome.kind === "failed" && isWindowError(outcome.error) && !isFresh) {
       isCompacted = false;
       usedTokens = Number.POSITIVE_INFINITY;
@@ -88,17 +89,17 @@ export async function work(work: Work): Promise<Worked> {
     if (outcome.kind === "aborted") await underWay.over();
     if (outcome.kind !== "completed") return outcome;
     isFresh = false;
-    const { inputTokens = 0, outputTokens = 0 } = await run.usage;
-    usedTokens = inputTokens + outputTokens || estimateTokens([work.instructions, ...session.messages]);
-    work.used(usedTokens);
-    const reason = await run.finishReason;
+    const { inputTokens = 0, outputTokens = 0 } = await response.usage;
+    usedTokens = inputTokens + outputTokens || estimateTokens([run.instructions, ...session.messages]);
+    run.used(usedTokens);
+    const reason = await response.finishReason;
     if (reason === "length") {
-      work.cutOff();
+      run.cutOff();
       await closeCut(session);
     }
     if (reason === "content-filter") return { kind: "failed", error: refusedToAnswer(model.name) };
     // By what it called, not by what stands last: an answer with nothing in it leaves no message.
-    const { toolCalls } = await run.finalStep;
+    const { toolCalls } = await response.finalStep;
     if (!toolCalls.some((call) => !call.providerExecuted)) return outcome;
     isCompacted &&= isNearlyFull(usedTokens, model.windowTokens);
     // What the tools answered was not in that request, and will be in the next.
@@ -156,18 +157,18 @@ function refusedToAnswer(model: string): CommandError {
   return new CommandError(EXIT.model, "MODEL_REFUSED", message);
 }
 
-async function compacting(work: Work): Promise<Worked | null> {
+async function compactBeforeStep(run: TurnRun): Promise<TurnResult | null> {
   try {
-    work.compacting();
-    work.compacted(await compact(work.session, work.model, work.signal));
+    run.compacting();
+    run.compacted(await compact(run.session, run.model, run.signal));
     return null;
   } catch (error) {
-    return work.signal.aborted ? { kind: "aborted" } : { kind: "failed", error };
+    return run.signal.aborted ? { kind: "aborted" } : { kind: "failed", error };
   }
 }
 
 /** A stream that breaks tells so through `outcome` as well: here it only ends. */
-async function showAll(stream: AsyncIterable<TextStreamPart<ToolSet>>, show: Work["show"]): Promise<void> {
+async function showAll(stream: AsyncIterable<TextStreamPart<ToolSet>>, show: TurnRun["show"]): Promise<void> {
   try {
     for await (const part of stream) show(part);
   } catch {

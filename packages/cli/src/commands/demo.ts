@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import { assertNoStore, countOf } from "../arguments.ts";
 import { loadConfig } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { outlivePipe } from "../terminal/pipe.ts";
+import { assertNoStore, countOf } from "./arguments.ts";
 
 interface Options {
   readonly kills: number;

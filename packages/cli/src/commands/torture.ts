@@ -4,10 +4,11 @@ import { join, resolve } from "node:path";
 import type { ConversationReceipt } from "@holdfast/testkit/conversations";
 import type { Receipt } from "@holdfast/testkit/kill";
 import { type Command, Option } from "commander";
-import { assertNoStore, countOf, countOrNoneOf } from "../arguments.ts";
+import { defined } from "../defined.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { paintFor } from "../terminal/colour.ts";
 import { progressOn } from "../terminal/progress.ts";
+import { assertNoStore, countOf, countOrNoneOf } from "./arguments.ts";
 
 /** The sums, and some faults: one is enough to know that a store is broken. */
 const LINES_MAX = 12;
@@ -69,7 +70,7 @@ async function torture(options: Options): Promise<void> {
   for (const [i, module] of stores.entries()) {
     const folder = join(place, String(i));
     mkdirSync(folder, { mode: 0o700 });
-    const shared = { seed, signal: stop.signal, ...(options.lanes === undefined ? {} : { lanes: options.lanes }) };
+    const shared = { seed, signal: stop.signal, ...defined({ lanes: options.lanes }) };
     for (const receipt of [
       await killWriters(module, folder, options, shared, stores.length),
       await killAgents(module, folder, options, shared, stores.length),

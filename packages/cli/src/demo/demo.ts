@@ -1,13 +1,13 @@
 import { CommandError, EXIT } from "../exit.ts";
-import { stopGroup } from "../tools/processes.ts";
-import { Acknowledged } from "./acknowledged.ts";
+import { stopGroup } from "../tools/shell/surviving-commands.ts";
+import { Acknowledgements } from "./acknowledgements.ts";
+import { argsOf, type Life, runLife } from "./agent-life.ts";
 import { Child } from "./child.ts";
-import { argsOf, type Life, live } from "./lives.ts";
-import { type Look, look } from "./look.ts";
-import { loseOne, type Taken } from "./lose.ts";
-import { filesIn, makePlace, type Place } from "./place.ts";
-import { type Aim, chance, planKills } from "./plan.ts";
+import { type DemoFolder, filesIn, makeDemoFolder } from "./demo-folder.ts";
+import { inspectJournal, type JournalFacts } from "./inspect-journal.ts";
+import { chance, type KillMoment, planKills } from "./kill-plan.ts";
 import { type Kill, type Receipt, receiptOf } from "./receipt.ts";
+import { type RemovedRecord, removeRecord } from "./remove-record.ts";
 import type { Screen } from "./screen.ts";
 import { EFFECTS, type Task, taskFor } from "./task.ts";
 
@@ -27,7 +27,7 @@ const DELAY_MS_MIN = 4;
 
 export async function runDemo(options: DemoOptions, screen: Screen): Promise<Receipt> {
   const task = taskFor(options.kills);
-  const place = makePlace(task);
+  const place = makeDemoFolder(task);
   const demo = new Demo({ ...options, delayMs: Math.max(DELAY_MS_MIN, options.delayMs) }, task, place, screen);
   const stop = (): void => demo.stop();
   options.signal.addEventListener("abort", stop, { once: true });
@@ -44,19 +44,19 @@ export async function runDemo(options: DemoOptions, screen: Screen): Promise<Rec
 class Demo {
   readonly #options: DemoOptions;
   readonly #task: Task;
-  readonly #place: Place;
+  readonly #place: DemoFolder;
   readonly #screen: Screen;
   /** The agent that is at work, and the one that nobody disturbs. */
   #agent: Child | null = null;
   #other: Child | null = null;
-  readonly #acknowledged = new Acknowledged();
-  readonly #looks: Look[] = [];
+  readonly #acknowledged = new Acknowledgements();
+  readonly #looks: JournalFacts[] = [];
   readonly #kills: Kill[] = [];
   readonly #strange: string[] = [];
   #session = "";
-  #taken: Taken | null = null;
+  #taken: RemovedRecord | null = null;
 
-  constructor(options: DemoOptions, task: Task, place: Place, screen: Screen) {
+  constructor(options: DemoOptions, task: Task, place: DemoFolder, screen: Screen) {
     this.#options = options;
     this.#task = task;
     this.#place = place;
@@ -76,13 +76,13 @@ class Demo {
     for (let number = 1; ; number++) {
       const aim = plan[next] ?? null;
       const life = await this.#live(number, aim);
-      const now = await look(this.#place.here.store, this.#session);
+      const now = await inspectJournal(this.#place.here.store, this.#session);
       this.#looks.push(now);
       if (life.shot === null) break;
       this.#died(life, aim!, now);
       next += 1;
       if (!this.#options.loseOne || this.#taken) continue;
-      this.#taken = loseOne(this.#place.here.store, this.#session, below);
+      this.#taken = removeRecord(this.#place.here.store, this.#session, below);
       if (this.#taken) this.#screen.lost(this.#taken);
     }
     this.#screen.wait();
@@ -104,19 +104,19 @@ class Demo {
     await Promise.allSettled([this.#agent?.died, this.#other?.died]);
     const processes = new Map(this.#looks.flatMap((one) => one.processes).map((process) => [process.pid, process]));
     if (this.#options.signal.aborted && this.#session !== "") {
-      for (const process of (await look(this.#place.here.store, this.#session)).processes)
+      for (const process of (await inspectJournal(this.#place.here.store, this.#session)).processes)
         processes.set(process.pid, process);
     }
     for (const process of processes.values()) await stopGroup(process, { graceMs: 500 });
   }
 
-  async #live(number: number, aim: Aim | null): Promise<Life> {
+  async #live(number: number, aim: KillMoment | null): Promise<Life> {
     const { here } = this.#place;
     const { delayMs, signal } = this.#options;
     signal.throwIfAborted();
     const start = performance.now();
     const { interruption = null } = this.#looks.at(-1) ?? {};
-    const life = await live({
+    const life = await runLife({
       number,
       task: this.#task,
       room: here,
@@ -157,7 +157,7 @@ class Demo {
     return this.#agent?.pid ?? 0;
   }
 
-  #died({ number, pid, shot, streamed }: Life, aim: Aim, now: Look): void {
+  #died({ number, pid, shot, streamed }: Life, aim: KillMoment, now: JournalFacts): void {
     const before = this.#looks.at(-2)?.epochs ?? 0;
     const { draft = null } = now.interruption ?? {};
     const found = draft ? draft.reasoning + draft.text : "";
@@ -192,7 +192,7 @@ class Demo {
     );
   }
 
-  #receipt(missed: readonly Aim[], ms: number): Receipt {
+  #receipt(missed: readonly KillMoment[], ms: number): Receipt {
     const { here, undisturbed } = this.#place;
     const files = filesIn(here.work);
     const last = this.#looks.at(-1)!;

@@ -2,9 +2,9 @@ import { isDeepStrictEqual } from "node:util";
 import type { JournalRecord } from "holdfast";
 import type { Item } from "../transcript/item.ts";
 import { callWords } from "../transcript/words.ts";
-import type { Acknowledged } from "./acknowledged.ts";
+import type { Acknowledgements } from "./acknowledgements.ts";
 import { type Recorded, recordedIn } from "./history.ts";
-import type { Taken } from "./lose.ts";
+import type { RemovedRecord } from "./remove-record.ts";
 
 /** A kill, and what the journal said when it was reopened. */
 export interface Kill {
@@ -35,7 +35,7 @@ export interface Facts {
   readonly kills: readonly Kill[];
   /** Kills that were asked for and never came about, since the turn was over: by what they aimed at. */
   readonly missed: readonly string[];
-  readonly acknowledged: Acknowledged;
+  readonly acknowledged: Acknowledgements;
   /** The records as they were after each death, and at the end. */
   readonly readings: readonly (readonly JournalRecord[])[];
   /** What the store itself said of damage. */
@@ -50,7 +50,7 @@ export interface Facts {
   /** Sessions of sub-agents, and those of them that did not come to their end. */
   readonly agents: { readonly sessions: number; readonly unfinished: number };
   /** What `--lose-one` took away. */
-  readonly taken: Taken | null;
+  readonly taken: RemovedRecord | null;
   readonly session: string;
   readonly ms: number;
 }
@@ -86,7 +86,7 @@ export interface Receipt {
   readonly agents: { readonly sessions: number; readonly unfinished: number };
   readonly completed: boolean;
   /** What was taken away on purpose, to see whether the receipt notices. */
-  readonly taken?: Taken;
+  readonly taken?: RemovedRecord;
   readonly ms: number;
 }
 
@@ -209,7 +209,7 @@ function keyOf({ kind, seq, id, call }: JournalRecord): string {
 }
 
 /** Whether somebody was told of it in so many words. */
-function wasAcknowledged({ kind, id, call }: JournalRecord, { items, starts, results }: Acknowledged): boolean {
+function wasAcknowledged({ kind, id, call }: JournalRecord, { items, starts, results }: Acknowledgements): boolean {
   if (kind === "message") return items.has(String(id));
   if (kind === "tool.ended") return results.has(String(call));
   return kind === "tool.started" && starts.has(String(call));

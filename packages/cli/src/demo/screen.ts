@@ -3,11 +3,11 @@ import type { ChatEvent } from "../host/host.ts";
 import { plain, plainLine } from "../terminal/plain.ts";
 import { fit } from "../terminal/width.ts";
 import { callWords } from "../transcript/words.ts";
-import { Flow } from "./flow.ts";
-import type { Taken } from "./lose.ts";
 import type { Kill, Receipt } from "./receipt.ts";
 import { receiptLines, STATES, streamedWords } from "./receipt-words.ts";
+import type { RemovedRecord } from "./remove-record.ts";
 import type { Task } from "./task.ts";
+import { WordWrap } from "./word-wrap.ts";
 
 type Style = Parameters<typeof styleText>[0];
 
@@ -29,7 +29,7 @@ export interface Screen {
   event(event: ChatEvent): void;
   kill(pid: number, where: string): void;
   found(kill: Kill): void;
-  lost(taken: Taken): void;
+  lost(taken: RemovedRecord): void;
   /** All is done but the work of the undisturbed agent. */
   wait(): void;
   receipt(receipt: Receipt): void;
@@ -55,7 +55,7 @@ export function silentScreen(stream: NodeJS.WriteStream): Screen {
 /** Words as they come on a terminal; line by line elsewhere. */
 export class TextScreen implements Screen {
   readonly #stream: NodeJS.WriteStream;
-  readonly #flow: Flow;
+  readonly #flow: WordWrap;
   readonly #width: number;
   readonly #command: string;
   /** Tools that were started one after the other, and are told together. */
@@ -69,7 +69,7 @@ export class TextScreen implements Screen {
     // In a clone there is no command yet.
     this.#command = env["npm_lifecycle_event"] === "start" ? "npm start --" : "holdfast demo";
     this.#width = stream.isTTY ? Math.min(Math.max(stream.columns ?? WIDTH, 40), WIDTH) : WIDTH;
-    this.#flow = new Flow((text) => void stream.write(text), this.#width - 1, stream.isTTY === true);
+    this.#flow = new WordWrap((text) => void stream.write(text), this.#width - 1, stream.isTTY === true);
   }
 
   begin({ prompt }: Task, { kills, seed }: { readonly kills: number; readonly seed: number }): void {
@@ -162,7 +162,7 @@ export class TextScreen implements Screen {
     if (calls.length === 0 && answered === 0 && streamed === null && !compaction) row("green", "nothing was in flight");
   }
 
-  lost({ seq, name }: Taken): void {
+  lost({ seq, name }: RemovedRecord): void {
     const words = `--lose-one: record ${seq}, the acknowledged result of "${name}", is taken out of the file now, as a bad store would.`;
     this.#words("red", words);
   }
@@ -239,7 +239,7 @@ export class TextScreen implements Screen {
     const paint = style === "" ? (one: string) => one : (one: string) => this.#paint(style, one);
     const indent = " ".repeat(label.length + 2);
     let isFirst = true;
-    const flow = new Flow((one) => void this.#stream.write(one), this.#width - 1, false);
+    const flow = new WordWrap((one) => void this.#stream.write(one), this.#width - 1, false);
     const first = label === "" ? "" : labelOnly ? paint(label) : this.#paint("dim", label);
     flow.say(
       "",

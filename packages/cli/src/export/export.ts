@@ -1,11 +1,11 @@
 import { type DialectName, dialects, type Entry, type Reading, type Store } from "holdfast";
 import { listedTitle } from "../store/session-id.ts";
-import { readable, together, usageBelow, usedBy } from "../store/usage.ts";
+import { nullIfUnreadable, sumUsage, usageBelow, usageOf } from "../store/usage.ts";
 import { shapeOf, shapesOf } from "../transcript/parts/shape.ts";
+import { toDialect } from "./dialects/to-dialect.ts";
 import { documentOf } from "./document.ts";
 import type { Format } from "./format.ts";
 import { redacted } from "./redact.ts";
-import { toDialect } from "./to-dialect.ts";
 
 export interface ExportOptions {
   readonly format: Format;
@@ -28,8 +28,8 @@ export async function* exported(
   const reading = await store.read(id);
   if (format === "markdown" || format === "html") {
     // A list may fail over another session: this one is exported all the same.
-    const usage = together([usedBy(reading), ...((await readable(usageBelow(store, id)))?.values() ?? [])]);
-    const listed = reading.attributes.title || ((await readable(listedTitle(store, id))) ?? "");
+    const usage = sumUsage([usageOf(reading), ...((await nullIfUnreadable(usageBelow(store, id)))?.values() ?? [])]);
+    const listed = reading.attributes.title || ((await nullIfUnreadable(listedTitle(store, id))) ?? "");
     const title = redact ? wholeWords(listed) : listed;
     const titled = { ...reading, attributes: { ...reading.attributes, title } };
     const document = documentOf(titled, new Date().toISOString(), usage);

@@ -1,5 +1,5 @@
 import type { Interruption, ListQuery, Summary, Usage } from "holdfast";
-import type { Target } from "../tools/target.ts";
+import type { Target } from "../tools/files/call-target.ts";
 import type { Item } from "../transcript/item.ts";
 
 /**

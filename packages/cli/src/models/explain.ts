@@ -1,4 +1,3 @@
-import type { FailureShown } from "../host/host.ts";
 import { withoutPasswords } from "../shown-address.ts";
 
 interface Shape {
@@ -44,8 +43,14 @@ export function isWindowError(error: unknown): boolean {
   });
 }
 
+/** Why the model could not be asked: a MODEL_… code, and what happened, whether data is safe and what to do next. */
+export interface ExplainedError {
+  readonly code: string;
+  readonly message: string;
+}
+
 /** What the AI SDK threw, as a code and a sentence that says what to do. `name`: `provider/name` of the model that was asked. */
-export function explainModelError(error: unknown, name: string): FailureShown {
+export function explainModelError(error: unknown, name: string): ExplainedError {
   const links = chain(error);
   if (isWindowError(error)) {
     return shown(
@@ -81,7 +86,7 @@ export function explainModelError(error: unknown, name: string): FailureShown {
   return shown("MODEL_FAILED", `${name} failed${said(links)}. ${SAFE} Finish the turn to ask again.`);
 }
 
-function ofStatus(status: number, name: string, links: readonly Shape[]): FailureShown {
+function ofStatus(status: number, name: string, links: readonly Shape[]): ExplainedError {
   if (status === 401 || status === 403) return noKey(name, links);
   if (status === 404) return unknownModel(name, links);
   if (status === 408 || status === 504) {
@@ -106,21 +111,21 @@ function ofStatus(status: number, name: string, links: readonly Shape[]): Failur
   return refused(name, links, status);
 }
 
-function noKey(name: string, links: readonly Shape[]): FailureShown {
+function noKey(name: string, links: readonly Shape[]): ExplainedError {
   return shown(
     "MODEL_KEY",
     `The key for ${name} is missing or was not accepted${said(links)}. ${SAFE} Set the right one and finish the turn, or try --model offline, which needs none.`,
   );
 }
 
-function unknownModel(name: string, links: readonly Shape[]): FailureShown {
+function unknownModel(name: string, links: readonly Shape[]): ExplainedError {
   return shown(
     "MODEL_UNKNOWN",
     `There is no model ${name} at ${addressOf(links).replace(/^ at /, "") || "that address"}${said(links)}. ${SAFE} Check its name, or the base URL, and finish the turn with another --model.`,
   );
 }
 
-function refused(name: string, links: readonly Shape[], status?: number): FailureShown {
+function refused(name: string, links: readonly Shape[], status?: number): ExplainedError {
   const number = status === undefined ? "" : ` (${status})`;
   return shown(
     "MODEL_REFUSED",
@@ -128,7 +133,7 @@ function refused(name: string, links: readonly Shape[], status?: number): Failur
   );
 }
 
-function shown(code: string, message: string): FailureShown {
+function shown(code: string, message: string): ExplainedError {
   return { code, message };
 }
 

@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import type { LanguageModelV4, SharedV4ProviderOptions } from "@ai-sdk/provider";
+import { defined } from "../defined.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { shownAddress } from "../shown-address.ts";
 import { windowTokensOf } from "./windows.ts";
@@ -139,7 +140,7 @@ export async function resolveModel(name: string, options: ResolveOptions): Promi
     model,
     provider: providerName,
     windowTokens: options.windowTokens ?? windowTokensOf(name),
-    ...(providerOptions ? { providerOptions } : {}),
+    ...defined({ providerOptions }),
   };
 }
 

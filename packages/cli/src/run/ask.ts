@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as passed } from "node:timers/promises";
-import { approvalLines, lineWords } from "../host/approval.ts";
+import { approvalLines, lineWords } from "../host/approval/approval-request.ts";
 import type { Chat, PermissionAsk } from "../host/host.ts";
 import { visibleLine } from "../terminal/visible.ts";
 

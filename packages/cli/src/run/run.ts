@@ -1,10 +1,11 @@
 import { text as allOf } from "node:stream/consumers";
 import type { Config } from "../config.ts";
+import { defined } from "../defined.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { exitCodeOf } from "../failure.ts";
+import { isStoreFailure } from "../host/failures.ts";
 import type { Chat, ChatEvent, FailureShown, PermissionAsk } from "../host/host.ts";
-import { type LocalHost, openLocalHost } from "../host/local.ts";
-import { isStoreFailure } from "../host/shown.ts";
+import { type LocalHost, openLocalHost } from "../host/local/local-host.ts";
 import { assertStore } from "../store/open.ts";
 import { resolveId } from "../store/session-id.ts";
 import { outlivePipe } from "../terminal/pipe.ts";
@@ -160,7 +161,7 @@ async function answered(chat: Chat): Promise<void> {
 }
 
 async function chatFor(host: LocalHost, options: RunOptions): Promise<Chat> {
-  const model = options.model === undefined ? {} : { model: options.model };
+  const model = defined({ model: options.model });
   const cwd = process.cwd();
   if (options.resume !== undefined)
     return host.open(await resolveId(host.sessions, options.resume), { ...model, here: options.here === true });
@@ -173,7 +174,7 @@ async function chatFor(host: LocalHost, options: RunOptions): Promise<Chat> {
       `There is no session of this folder (${cwd}) that is not in use. Leave --continue and --finish out to begin one, or name it with --resume.`,
     );
   }
-  return host.create({ cwd, ...model, ...(options.title === undefined ? {} : { title: options.title }) });
+  return host.create({ cwd, ...model, ...defined({ title: options.title }) });
 }
 
 async function promptOf(given: string | undefined): Promise<string> {

@@ -1,7 +1,7 @@
 import { Static, Text, useApp, useCursor, useInput, usePaste, useStdout, useWindowSize } from "ink";
 import { type ReactNode, useEffect, useSyncExternalStore } from "react";
 import type { Controller } from "./controller.ts";
-import { keysOf } from "./keys.ts";
+import { keysOf } from "./input/keys.ts";
 
 /** From the first row to the last. The first one stays empty: see liveRowsMax. */
 const ERASED = "\u001b[H\u001b[J\n";
@@ -10,15 +10,15 @@ const STOPPED_MS = 100;
 
 /** The controller's pictures on the terminal: what is finished goes above, once, and only the live part is drawn anew. */
 export function App({ controller }: { readonly controller: Controller }): ReactNode {
-  const { drawing } = controller;
-  const { written, live, cursor } = useSyncExternalStore(drawing.subscribe, () => drawing.picture);
+  const { renderer } = controller;
+  const { written, live, cursor } = useSyncExternalStore(renderer.subscribe, () => renderer.picture);
   const { columns, rows } = useWindowSize();
   const { suspendTerminal } = useApp();
   // Always a terminal: see needTerminal.
   const stdout = useStdout().stdout as NodeJS.WriteStream;
   const { setCursorPosition } = useCursor();
 
-  useEffect(() => drawing.resize({ columns, rows }), [drawing, columns, rows]);
+  useEffect(() => renderer.resize({ columns, rows }), [renderer, columns, rows]);
   useInput((input, key) => {
     for (const one of keysOf(input, key)) {
       if (one.name === "suspend") void suspendTerminal(toShell);

@@ -1,20 +1,22 @@
-import type { Chat, ChatEvent, ChatState, Host } from "../host/host.ts";
-import { allRows } from "./approval-rows.ts";
-import { type Commands, commandsOn } from "./commands.ts";
-import { Desk } from "./desk.ts";
-import { Drawing } from "./drawing.ts";
-import { continued, EDITOR, type Editor, edit, sent, withHistory, withText } from "./editor.ts";
-import { interruptionDetails } from "./interruption.ts";
-import type { Key } from "./keys.ts";
-import { BLANK } from "./line.ts";
-import type { Level } from "./opening.ts";
-import { type Act, APPEARING, type Panel, panelOf, WRITING } from "./panel.ts";
-import { pickKey } from "./picker.ts";
-import { pickerView } from "./picker-view.ts";
-import { Picking } from "./picking.ts";
-import { completed, meant, parse } from "./slash.ts";
-import { editorColumns, liveRowsMax, type Size, textColumns, type View } from "./view.ts";
-import { elapsedWords, errorWords } from "./words.ts";
+import { defined } from "../defined.ts";
+import type { Chat, ChatEvent, ChatState } from "../host/host.ts";
+import { bindCommands, type Commands } from "./command-actions.ts";
+import { editorColumns, type LiveArea, liveRowsMax, type Size, textColumns } from "./drawing/live-area.ts";
+import { Renderer } from "./drawing/renderer.ts";
+import type { ScreenEnvironment } from "./environment.ts";
+import { applyKey, continueLine, EDITOR, type Editor, markSent, withHistory, withText } from "./input/editor.ts";
+import type { Key } from "./input/keys.ts";
+import { completeCommand, guessCommand, parseSlashCommand } from "./input/slash-commands.ts";
+import { elapsedWords, errorWords } from "./lines/labels.ts";
+import { BLANK } from "./lines/line.ts";
+import type { Level } from "./lines/notices.ts";
+import { OpenChats } from "./open-chats.ts";
+import { allRows } from "./panels/approval-rows.ts";
+import { interruptionDetails } from "./panels/interruption.ts";
+import { type Act, APPEARING, type Panel, panelOf, WRITING } from "./panels/panel.ts";
+import { pickKey } from "./pickers/picker.ts";
+import { PickerController } from "./pickers/picker-controller.ts";
+import { layOutPicker } from "./pickers/picker-layout.ts";
 
 /** A model thinks for a while before its first word; beyond this, whoever waits wants to know. */
 const SILENT_MS = 20_000;
@@ -22,22 +24,12 @@ const SILENT_MS = 20_000;
 /** A key that comes sooner than this after a question appeared was typed before the person saw it. */
 const APPEARING_MS = 250;
 
-export interface Surroundings {
-  readonly host: Host;
-  readonly colour: boolean;
-  /** For the session that the screen begins with, if it is taken from the list. Default: the one that it used last. */
-  readonly model?: string;
-  readonly now: () => number;
-  /** Writes the conversation to a file, and answers its path. */
-  readonly exportTo: (id: string, file: string | undefined) => Promise<string>;
-}
-
 /** Keys and events in, pictures out. All that decides or lays out is in pure functions; here is what happens in time. */
 export class Controller {
-  readonly drawing: Drawing;
-  readonly #around: Surroundings;
-  readonly #desk: Desk;
-  readonly #picking: Picking;
+  readonly renderer: Renderer;
+  readonly #environment: ScreenEnvironment;
+  readonly #chats: OpenChats;
+  readonly #pickers: PickerController;
   readonly #commands: Commands;
   readonly #later = new Set<string>();
   /** Chats that are being stopped. */
@@ -56,19 +48,19 @@ export class Controller {
   #cutOff: readonly Chat[] = [];
   #hasLeft = false;
 
-  constructor(around: Surroundings, size: Size) {
-    this.#around = around;
-    this.drawing = new Drawing(size, around.colour, () => ({
-      view: this.#view(),
-      active: this.#busy !== null || this.#desk.state?.status === "running",
+  constructor(environment: ScreenEnvironment, size: Size) {
+    this.#environment = environment;
+    this.renderer = new Renderer(size, environment.colour, () => ({
+      area: this.#liveArea(),
+      active: this.#busy !== null || this.#chats.state?.status === "running",
     }));
-    this.#desk = new Desk(around.host, (event, current) => this.#heard(event, current), around.now);
-    this.#picking = new Picking(around.host, around.now, () => this.drawing.soon());
-    this.#commands = commandsOn({
-      around,
-      desk: this.#desk,
-      picking: this.#picking,
-      drawing: this.drawing,
+    this.#chats = new OpenChats(environment.host, (event, current) => this.#heard(event, current), environment.now);
+    this.#pickers = new PickerController(environment.host, environment.now, () => this.renderer.drawSoon());
+    this.#commands = bindCommands({
+      environment,
+      chats: this.#chats,
+      pickers: this.#pickers,
+      renderer: this.renderer,
       show: (chat, resumed) => this.show(chat, resumed),
       during: (words, work) => this.#during(words, work),
       put: (text) => this.#putBefore(text),
@@ -88,31 +80,31 @@ export class Controller {
 
   /** A conversation comes onto the screen. */
   show(chat: Chat, resumed: boolean): void {
-    const before = this.#desk.current;
-    this.#desk.show(chat);
+    const before = this.#chats.current;
+    this.#chats.show(chat);
     this.#editor = withHistory(this.#editor, chat.state.items);
-    this.drawing.open(chat.state, resumed, before !== null);
-    if (before !== null) this.#try(() => this.#desk.giveBack(before));
-    else for (const words of this.#around.host.warnings) this.drawing.notice("warning", words);
+    this.renderer.open(chat.state, resumed, before !== null);
+    if (before !== null) this.#try(() => this.#chats.closeIfIdle(before));
+    else for (const words of this.#environment.host.warnings) this.renderer.notice("warning", words);
     const { asks, interruption } = chat.state;
     if (asks.length > 0 && interruption !== null)
-      this.drawing.notice("info", "This question was open when the last process ended. Nothing has run since.");
-    this.drawing.now();
+      this.renderer.notice("info", "This question was open when the last process ended. Nothing has run since.");
+    this.renderer.draw();
   }
 
   /** The list of sessions, to choose one from. */
   pick(): void {
-    this.drawing.write([BLANK]);
+    this.renderer.write([BLANK]);
     this.#commands.run("sessions", "");
-    this.drawing.now();
+    this.renderer.draw();
   }
 
   leave(): void {
     this.#hasLeft = true;
-    this.drawing.end(this.#desk.state);
-    this.#cutOff = this.#desk.atWork;
-    this.#desk.release();
-    this.#left.resolve(this.#desk.current);
+    this.renderer.end(this.#chats.state);
+    this.#cutOff = this.#chats.atWork;
+    this.#chats.release();
+    this.#left.resolve(this.#chats.current);
   }
 
   key(key: Key): void {
@@ -120,10 +112,10 @@ export class Controller {
     if (this.#hasLeft) return;
     const armed = this.#armed;
     this.#armed = false;
-    if (this.#picking.picker !== null) this.#pressPicker(key);
+    if (this.#pickers.picker !== null) this.#pressPicker(key);
     else if (key.name === "interrupt") this.#interrupt(armed);
-    else if (this.#desk.current !== null) this.#press(key);
-    this.drawing.now();
+    else if (this.#chats.current !== null) this.#press(key);
+    this.renderer.draw();
   }
 
   #press(key: Key): void {
@@ -152,25 +144,25 @@ export class Controller {
   }
 
   #complete(): void {
-    const text = completed(this.#editor.text);
+    const text = completeCommand(this.#editor.text);
     if (text !== this.#editor.text) this.#editor = withText(this.#editor, text);
   }
 
   #edit(key: Key): void {
-    this.#editor = edit(this.#editor, key, editorColumns(this.drawing.size.columns)) ?? this.#editor;
+    this.#editor = applyKey(this.#editor, key, editorColumns(this.renderer.size.columns)) ?? this.#editor;
   }
 
   #pressPicker(key: Key): void {
-    const { kind } = this.#picking.picker!;
-    const picked = pickKey(this.#picking.picker!, key, Math.max(1, this.drawing.size.rows - 8));
+    const { kind } = this.#pickers.picker!;
+    const picked = pickKey(this.#pickers.picker!, key, Math.max(1, this.renderer.size.rows - 8));
     if (picked.kind === "open") {
-      this.#picking.change(picked.picker);
+      this.#pickers.change(picked.picker);
       return;
     }
-    this.#picking.close();
+    this.#pickers.close();
     if (picked.kind === "chosen") this.#commands.chosen(kind, picked.id);
     // Without a conversation behind the list there is nothing to go back to.
-    else if (this.#desk.current === null) this.leave();
+    else if (this.#chats.current === null) this.leave();
   }
 
   /** Was it a key for what waits for a word? A letter counts with Enter behind it: a prompt that begins with it is none. */
@@ -187,7 +179,7 @@ export class Controller {
     }
     if (key.name !== "enter") return false;
     this.#editor = withText(this.#editor, "");
-    this.#act(choices[at]!.act, this.#desk.current!);
+    this.#act(choices[at]!.act, this.#chats.current!);
     return true;
   }
 
@@ -197,16 +189,16 @@ export class Controller {
         this.#try(() => chat.answer(act.call, act.word));
         return;
       case "finish":
-        this.#try(() => chat.finish(act.processes === undefined ? {} : { processes: act.processes }));
+        this.#try(() => chat.finish(defined({ processes: act.processes })));
         return;
       case "leave":
         chat.leave();
         return;
       case "show":
-        this.drawing.write(interruptionDetails(chat.state.interruption!, textColumns(this.drawing.size.columns)));
+        this.renderer.write(interruptionDetails(chat.state.interruption!, textColumns(this.renderer.size.columns)));
         return;
       case "showAll":
-        this.drawing.write(allRows(act.ask, textColumns(this.drawing.size.columns)));
+        this.renderer.write(allRows(act.ask, textColumns(this.renderer.size.columns)));
         return;
       case "sendQueue":
         this.#try(() => chat.resumeQueue());
@@ -230,11 +222,11 @@ export class Controller {
       return;
     }
     this.#armed = true;
-    if (!this.#stopTurn() && this.#editor.text !== "") this.#editor = sent(this.#editor);
+    if (!this.#stopTurn() && this.#editor.text !== "") this.#editor = markSent(this.#editor);
   }
 
   #stopTurn(): boolean {
-    const chat = this.#desk.current;
+    const chat = this.#chats.current;
     if (chat === null || !isAtWork(chat.state)) return false;
     // A command that does not want to end is given its time: who has pressed the key is told that it was heard.
     this.#stopping.add(chat.id);
@@ -250,7 +242,7 @@ export class Controller {
 
   /** The prompt that was queued last comes back into the editor. */
   #takeBack(): boolean {
-    const chat = this.#desk.current!;
+    const chat = this.#chats.current!;
     const last = chat.state.queue.findLast(({ id }) => !this.#taken.has(id));
     if (last === undefined) return false;
     this.#taken.add(last.id);
@@ -262,13 +254,13 @@ export class Controller {
   }
 
   #enter(): void {
-    const more = continued(this.#editor);
+    const more = continueLine(this.#editor);
     const { text } = this.#editor;
-    const parsed = parse(text);
+    const parsed = parseSlashCommand(text);
     if (more !== null) this.#editor = more;
-    else if (parsed.kind === "unknown") this.drawing.notice("warning", unknownWords(parsed.name));
+    else if (parsed.kind === "unknown") this.renderer.notice("warning", unknownWords(parsed.name));
     else if (text.trim() !== "") {
-      this.#editor = sent(this.#editor);
+      this.#editor = markSent(this.#editor);
       if (parsed.kind === "command") this.#commands.run(parsed.name, parsed.argument);
       else this.#try(() => this.#prompt(text));
     }
@@ -276,7 +268,7 @@ export class Controller {
 
   async #prompt(text: string): Promise<void> {
     try {
-      await this.#desk.current!.prompt(text);
+      await this.#chats.current!.prompt(text);
     } catch (error) {
       // What could not be recorded is not lost either: it can be sent again.
       if (this.#editor.text === "") this.#editor = withText(this.#editor, text);
@@ -290,16 +282,16 @@ export class Controller {
         await work();
       } catch (error) {
         // A failure of the chat is told by its state already.
-        const told = error instanceof Error && error.message === this.#desk.state?.failure?.message;
-        if (!told) this.drawing.notice("error", errorWords(error));
+        const told = error instanceof Error && error.message === this.#chats.state?.failure?.message;
+        if (!told) this.renderer.notice("error", errorWords(error));
       }
-      this.drawing.soon();
+      this.renderer.drawSoon();
     })();
   }
 
   #during(words: string, work: () => Promise<unknown>): void {
     if (this.#busy !== null) {
-      this.drawing.notice("warning", `Not now (${this.#busy}): ask again in a moment.`);
+      this.renderer.notice("warning", `Not now (${this.#busy}): ask again in a moment.`);
       return;
     }
     this.#busy = words;
@@ -316,20 +308,20 @@ export class Controller {
     if (current) {
       const told = noticeOf(event);
       // Behind what is finished, which the next picture writes.
-      if (told !== null) this.drawing.now();
-      if (told !== null) this.drawing.notice(told.level, told.text);
+      if (told !== null) this.renderer.draw();
+      if (told !== null) this.renderer.notice(told.level, told.text);
       if (event.type === "replaced") this.#replaced(event.reason);
     }
-    this.drawing.soon();
+    this.renderer.drawSoon();
   }
 
   #replaced(reason: keyof typeof REPLACED): void {
-    const undo = this.#desk.state?.canUndo ? " /undo brings back what was, until the next prompt." : "";
-    this.drawing.notice("info", `${REPLACED[reason]}${undo}`);
+    const undo = this.#chats.state?.canUndo ? " /undo brings back what was, until the next prompt." : "";
+    this.renderer.notice("info", `${REPLACED[reason]}${undo}`);
   }
 
   #panel(): Panel | null {
-    const { state } = this.#desk;
+    const { state } = this.#chats;
     return state === null ? null : panelOf(state, this.#later);
   }
 
@@ -338,7 +330,8 @@ export class Controller {
     const { about, choices, initial = 0 } = panel;
     const { text } = this.#editor;
     if (panel.isQuestion) {
-      if (this.#question.about !== about || this.#around.now() - this.#question.since < APPEARING_MS) return APPEARING;
+      if (this.#question.about !== about || this.#environment.now() - this.#question.since < APPEARING_MS)
+        return APPEARING;
       if (text !== "" && this.#question.isTypedAhead) return WRITING;
     }
     const word = text.trim().toLowerCase();
@@ -351,43 +344,43 @@ export class Controller {
     if (!isQuestion) return;
     const hasText = this.#editor.text !== "";
     if (this.#question.about !== about) {
-      this.#question = { about, since: this.#around.now(), isTypedAhead: hasText };
-      setTimeout(() => this.drawing.soon(), APPEARING_MS).unref();
+      this.#question = { about, since: this.#environment.now(), isTypedAhead: hasText };
+      setTimeout(() => this.renderer.drawSoon(), APPEARING_MS).unref();
     } else if (!hasText) this.#question.isTypedAhead = false;
-    else if (this.#around.now() - this.#question.since < APPEARING_MS) this.#question.isTypedAhead = true;
+    else if (this.#environment.now() - this.#question.since < APPEARING_MS) this.#question.isTypedAhead = true;
   }
 
-  #view(): View {
-    const { state } = this.#desk;
-    const { columns } = this.drawing.size;
+  #liveArea(): LiveArea {
+    const { state } = this.#chats;
+    const { columns } = this.renderer.size;
     const panel = this.#panel();
     if (panel !== null) this.#notice(panel);
     const isStopping = state !== null && this.#stopping.has(state.id);
-    const behind: View =
+    const behind: LiveArea =
       state === null
         ? { lines: [], cursor: null }
-        : this.drawing.conversation({
+        : this.renderer.conversation({
             state,
             editor: this.#editor,
             panel,
             selected: panel === null ? 0 : this.#selectedIn(panel),
             status: {
-              frame: this.drawing.frame,
-              elapsedMs: this.#desk.elapsedMs(state.id),
+              frame: this.renderer.frame,
+              elapsedMs: this.#chats.elapsedMs(state.id),
               busy: isStopping ? "stopping" : this.#busy,
-              hint: this.#armed ? "Ctrl+C again leaves" : isStopping ? "" : hintOf(state, this.#desk.silentMs(state)),
-              elsewhere: this.#desk.elsewhere,
+              hint: this.#armed ? "Ctrl+C again leaves" : isStopping ? "" : hintOf(state, this.#chats.silentMs(state)),
+              elsewhere: this.#chats.elsewhere,
             },
-            now: this.#around.now(),
+            now: this.#environment.now(),
           });
-    const { picker } = this.#picking;
+    const { picker } = this.#pickers;
     if (picker === null) return behind;
-    return pickerView(picker, this.#picking.preview(columns), columns, liveRowsMax(this.drawing.size));
+    return layOutPicker(picker, this.#pickers.preview(columns), columns, liveRowsMax(this.renderer.size));
   }
 }
 
 function unknownWords(name: string): string {
-  const other = meant(name);
+  const other = guessCommand(name);
   return `There is no /${name}. ${other === null ? "" : `Is /${other} meant? `}/help lists the commands.`;
 }
 

@@ -1,10 +1,11 @@
 import type { Store, Summary } from "holdfast";
+import { defined } from "../defined.ts";
 
 /** The sessions of all sub-agents that this one has begun, newest first. */
 export async function* childrenIn(store: Store, parent: string): AsyncGenerator<Summary, void, undefined> {
   let after: string | undefined;
   do {
-    const page = await store.list({ parent, empty: true, ...(after === undefined ? {} : { after }) });
+    const page = await store.list({ parent, empty: true, ...defined({ after }) });
     yield* page.sessions;
     after = page.next;
   } while (after !== undefined);

@@ -49,3 +49,20 @@ export function emptyLines({ records, beingWritten }: Verification): string[] {
         "Not one record could be read, though every session has some from its birth on. Restore it from a backup, if there is one.",
       ];
 }
+
+/** What opening a session found and passed over, as a chat shows it. */
+export function recoveryLines({ damaged, missing, cutBytes, quarantine }: Recovery): string[] {
+  const words = damaged.map(
+    ({ segment, offset, bytes, why }) =>
+      `${bytesWords(bytes)} at ${offset} of ${segment}: ${why === "foreign" ? "no record of Holdfast" : "damaged"}, passed over, and still there.`,
+  );
+  for (const { from, to } of missing) {
+    words.push(from === to ? `Record ${from} is missing.` : `Records ${from} to ${to} are missing.`);
+  }
+  if (cutBytes > 0) {
+    words.push(
+      `${bytesWords(cutBytes)} at the end were never acknowledged, and were cut off${quarantine ? `: they are kept in ${quarantine}` : ""}.`,
+    );
+  }
+  return words;
+}

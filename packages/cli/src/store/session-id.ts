@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import type { Store, Summary } from "holdfast";
+import { defined } from "../defined.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { ago } from "../terminal/time.ts";
@@ -15,7 +16,7 @@ const SHORT = 13;
 export async function* allSessions(store: Store): AsyncGenerator<Summary, void, undefined> {
   let after: string | undefined;
   do {
-    const page = await store.list({ empty: true, limit: 1000, ...(after === undefined ? {} : { after }) });
+    const page = await store.list({ empty: true, limit: 1000, ...defined({ after }) });
     yield* page.sessions;
     after = page.next;
   } while (after !== undefined);

@@ -1,14 +1,14 @@
 import { type Cost, isHoldfastError, type Reading, type Store, type Usage } from "holdfast";
-import { APP } from "../host/services.ts";
+import { APP } from "./app.ts";
 import { childrenIn } from "./children.ts";
 
 /** The note in which the agent keeps what it used while no turn was open: for a summary that a person asked for. With the session, since a fork has the notes of its source. */
 export const BETWEEN_TURNS = "usageBetweenTurns";
 
 /** All that a session itself used. */
-export function usedBy({ id, usage, attributes }: Pick<Reading<unknown>, "id" | "usage" | "attributes">): Usage {
+export function usageOf({ id, usage, attributes }: Pick<Reading<unknown>, "id" | "usage" | "attributes">): Usage {
   const note = attributes.notes[BETWEEN_TURNS] as { readonly session?: unknown; readonly usage?: Usage } | undefined;
-  return note?.session === id && note.usage ? together([usage, note.usage]) : usage;
+  return note?.session === id && note.usage ? sumUsage([usage, note.usage]) : usage;
 }
 
 /**
@@ -26,17 +26,17 @@ export async function usageBelow(
   for await (const { id, app } of childrenIn(store, parent)) {
     // A link back, which only a foreign program could make, leads nowhere.
     if (used.has(id) || line.includes(id)) continue;
-    const child = await readable(store.read(id));
+    const child = await nullIfUnreadable(store.read(id));
     if (!child) continue;
     // Our own hand nothing on: a list for each of hundreds, to find nobody, would take longer than all the rest.
     const below = app === APP ? [] : (await usageBelow(store, id, new Map(), line)).values();
-    used.set(id, together([usedBy(child), ...below]));
+    used.set(id, sumUsage([usageOf(child), ...below]));
   }
   return used;
 }
 
 /** Null if the session is gone by now, or cannot be read: what is shown of another one does not fail by it. */
-export async function readable<T>(reading: Promise<T>): Promise<T | null> {
+export async function nullIfUnreadable<T>(reading: Promise<T>): Promise<T | null> {
   try {
     return await reading;
   } catch (error) {
@@ -48,7 +48,7 @@ export async function readable<T>(reading: Promise<T>): Promise<T | null> {
 const COUNTS = ["inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens"] as const;
 
 /** What is known of several, added up; costs within a currency. */
-export function together(usages: readonly Usage[]): Usage {
+export function sumUsage(usages: readonly Usage[]): Usage {
   const sum: { -readonly [K in keyof Usage]: Usage[K] } = {};
   const costs = new Map<string, number>();
   for (const { cost, otherCosts = [], ...counts } of usages) {

@@ -1,14 +1,18 @@
 import { type Tool, tool } from "ai";
 import { z } from "zod";
-import type { ToolContext } from "./context.ts";
-import { editFile } from "./edit.ts";
-import { listFolder } from "./list.ts";
-import { readText } from "./read.ts";
-import { search } from "./search.ts";
-import { runShell, TIMEOUT_SECONDS, TIMEOUT_SECONDS_MAX } from "./shell.ts";
-import { writeFile } from "./write.ts";
+import type { FileContext, Watch } from "./files/context.ts";
+import { editFile } from "./files/edit.ts";
+import { listFolder } from "./files/list.ts";
+import { readText } from "./files/read.ts";
+import { search } from "./files/search.ts";
+import { writeFile } from "./files/write.ts";
+import { runShell, type ShellContext, TIMEOUT_SECONDS, TIMEOUT_SECONDS_MAX } from "./shell/shell.ts";
 
-export { REPLAY } from "./replay.ts";
+/** What the tools may know of the agent that runs them. One for each session. */
+export interface ToolContext extends FileContext, ShellContext {
+  /** For a call that changes a file: the check that runs right before the change, and is told right after it. */
+  readonly watch?: (call: string, name: string, input: unknown) => Watch;
+}
 
 export interface ToolInputs {
   readonly read: { path: string; offset?: number | undefined; limit?: number | undefined };
@@ -24,10 +28,21 @@ export type ToolName = keyof ToolInputs;
 /** All of them answer text, and throw an Error in words for the model. */
 export type Tools = { readonly [N in ToolName]: Tool<ToolInputs[N], string> };
 
+/** Whether running a tool twice does no harm. Recorded with each start, so that a resumed turn knows what may be run again (R5). */
+export const REPLAY: Readonly<Record<string, "safe" | "never">> = {
+  read: "safe",
+  list: "safe",
+  search: "safe",
+  // The same bytes in the same place.
+  write: "safe",
+  edit: "never",
+  shell: "never",
+};
+
 const path = (what: string) =>
   z.string().min(1).describe(`${what}; relative to the working folder, or absolute. Outside of it a person is asked.`);
 
-/** The tools of one agent. They do what they are told: whether they may is decided before (permission.ts). */
+/** The tools of one agent. They do what they are told: whether they may is decided before (permission/decide.ts). */
 export function makeTools(context: ToolContext): Tools {
   return {
     read: tool({

@@ -1,4 +1,5 @@
 import type { Entry } from "holdfast";
+import { defined } from "../defined.ts";
 import type { FoundCall, Orphan } from "./calls.ts";
 import type { AnswerItem, CallItem, CallState, Item, ShownFile } from "./item.ts";
 import type { ProgressPart, Said } from "./parts/index.ts";
@@ -127,10 +128,10 @@ function callItem({ found, state, child }: MadeCalls["calls"][number]): Bare<Cal
     name: progress.name ?? part.name,
     input: progress.input ?? part.input,
     state,
-    ...(output === undefined ? {} : { output }),
+    ...defined({ output }),
     ...(files.length > 0 ? { files } : {}),
     ...(part.by === "provider" ? { by: "provider" } : {}),
-    ...(child === undefined ? {} : { child }),
+    ...defined({ child }),
     ...(of ? { aside: `its result: ${of}` } : {}),
   };
 }

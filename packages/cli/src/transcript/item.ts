@@ -1,4 +1,7 @@
 import type { Metadata } from "holdfast";
+import type { ShownFile } from "./parts/file.ts";
+
+export type { ShownFile } from "./parts/file.ts";
 
 /**
  * A conversation as people read it, whatever dialect it is in: plain data, which a screen, an export or a server can show. Made by `itemsOf` from the entries of a session.
@@ -55,13 +58,4 @@ export type CallState = "open" | "waiting" | "running" | "done" | "failed" | "de
 export interface NoteItem extends Common {
   readonly kind: "note";
   readonly text: string;
-}
-
-export interface ShownFile {
-  readonly mediaType: string;
-  readonly name?: string;
-  /** Base64, without the prefix of a data URL. */
-  readonly data?: string;
-  readonly url?: string;
-  readonly bytes?: number;
 }

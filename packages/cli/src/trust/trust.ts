@@ -3,7 +3,7 @@ import { closeSync, constants, fstatSync, openSync, readSync, renameSync, rmSync
 import { join } from "node:path";
 import type { OpenCall, ToolProcess } from "holdfast";
 import { findOwnFolder, makeOwnFolder, whyNotPrivate } from "../own-folder.ts";
-import { here, type Surroundings, stateFolder, storeIdentity } from "./place.ts";
+import { here, type Surroundings, stateFolder, storeIdentity } from "./state-folder.ts";
 
 /**
  * What this user has said of sessions, and what this user's agent has done in them: kept outside of the journal, since a journal may have been written

@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { identify } from "../../src/tools/groups.ts";
+import { identify } from "../../src/tools/shell/process-groups.ts";
 import { type Home, temporaryHome } from "../command.ts";
 import { type Hostile, hostileSession } from "../hostile-store.ts";
 import { speakIn } from "../sessions.ts";

@@ -2,7 +2,7 @@ import { appendFileSync, existsSync, linkSync, readdirSync, readFileSync, symlin
 import { join } from "node:path";
 import { openStore } from "holdfast";
 import { describe, expect, test } from "vitest";
-import { sessionOutputs } from "../../src/outputs.ts";
+import { sessionOutputs } from "../../src/store/output-folders.ts";
 import { type Home, temporaryHome } from "../command.ts";
 import { speak, speakIn } from "../sessions.ts";
 

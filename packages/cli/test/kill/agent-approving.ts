@@ -1,6 +1,6 @@
 import { loadConfig } from "../../src/config.ts";
 import type { PermissionAsk } from "../../src/host/host.ts";
-import { openLocalHost } from "../../src/host/local.ts";
+import { openLocalHost } from "../../src/host/local/local-host.ts";
 
 /** An agent whose person is asked, and answers at once: no to what has "refuse" in it, else yes. */
 const [id = "-", prompt = ""] = process.argv.slice(2);

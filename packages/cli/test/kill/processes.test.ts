@@ -5,8 +5,8 @@ import { programBeside, temporaryPlace, Victim } from "@holdfast/testkit/kill";
 import { type AnthropicMessage, type OpenCall, openStore } from "holdfast";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { seedOf } from "../../../holdfast/test/seed.ts";
-import { membersOf } from "../../src/tools/groups.ts";
-import { findAgain, isRunning, stopGroup, waitFor } from "../../src/tools/processes.ts";
+import { membersOf } from "../../src/tools/shell/process-groups.ts";
+import { findCommand, isRunning, stopGroup, waitForCommand } from "../../src/tools/shell/surviving-commands.ts";
 import type { Job, Said } from "./processes-agent.ts";
 
 /** R7b: an agent is killed with SIGKILL while its tool runs a command. What became of the command is found out, and is true. */
@@ -81,14 +81,14 @@ describe("killed before the gate was opened: the command never began", () => {
     const { call, pid } = await killed("spawned", "touch effect");
     expect(call).not.toHaveProperty("process");
     await until("the end of what waited at the gate", async () => (await membersOf(pid)).length === 0);
-    expect(await findAgain(outputs, call.id, call.process)).toMatchObject({ kind: "not-begun", running: false });
+    expect(await findCommand(outputs, call.id, call.process)).toMatchObject({ kind: "not-begun", running: false });
     expect(does("effect")).toBe(false);
   });
 
   test("after its process was recorded", async () => {
     const { call, pid } = await killed("recorded", "touch effect");
     expect(call.process).toMatchObject({ pid, group: true });
-    const found = await waitFor(outputs, call.id, call.process!, { lookMs: 5 });
+    const found = await waitForCommand(outputs, call.id, call.process!, { lookMs: 5 });
     expect(found).toMatchObject({ kind: "not-begun", running: false, output: "" });
     await until("the end of what waited at the gate", async () => (await membersOf(pid)).length === 0);
     expect(does("effect")).toBe(false);
@@ -99,12 +99,12 @@ describe("killed while the command runs", () => {
   test("it still runs; waited for, its true outcome ends the turn's call", async () => {
     const { call, session } = await killed("printed", WAITS);
     const process = call.process!;
-    expect(await findAgain(outputs, call.id, process)).toMatchObject({
+    expect(await findCommand(outputs, call.id, process)).toMatchObject({
       kind: "running",
       running: true,
       output: "one\n",
     });
-    const waiting = waitFor(outputs, call.id, process, { lookMs: 5 });
+    const waiting = waitForCommand(outputs, call.id, process, { lookMs: 5 });
     put("go");
     const found = await waiting;
     expect(found).toMatchObject({ kind: "ended", exitCode: 5, shown: "one\ntwo\n[exit status 5]" });
@@ -121,7 +121,7 @@ describe("killed while the command runs", () => {
     expect((await membersOf(process.pid)).length).toBeGreaterThan(2);
     expect(await stopGroup(process)).toBe(true);
     expect(await membersOf(process.pid)).toEqual([]);
-    expect(await findAgain(outputs, call.id, process)).toMatchObject({
+    expect(await findCommand(outputs, call.id, process)).toMatchObject({
       kind: "unknown",
       running: false,
       output: "one\n",
@@ -133,7 +133,7 @@ describe("killed while the command runs", () => {
     const { call } = await killed("printed", WAITS);
     put("go");
     await until("its end", async () => !(await isRunning(call.process!)));
-    const found = await findAgain(outputs, call.id, call.process);
+    const found = await findCommand(outputs, call.id, call.process);
     expect(found).toMatchObject({ kind: "ended", exitCode: 5, output: "one\ntwo\n" });
   });
 });
@@ -145,7 +145,7 @@ test("killed when the command had ended, and its outcome was not recorded yet: i
   await victim.died;
   const { text } = await victim.until("result");
   const call = await openCall((await victim.until("session")).session);
-  const found = await findAgain(outputs, call.id, call.process);
+  const found = await findCommand(outputs, call.id, call.process);
   expect(found).toMatchObject({ kind: "ended", exitCode: 3, shown: text });
 });
 
@@ -174,8 +174,8 @@ test("killed at any instant: what is found is what happened, and nothing runs th
     }
     if (!call.process) await until("its end", async () => (await membersOf(pid)).length === 0);
     const found = call.process
-      ? await waitFor(outputs, call.id, call.process, { lookMs: 2 })
-      : await findAgain(outputs, call.id, undefined);
+      ? await waitForCommand(outputs, call.id, call.process, { lookMs: 2 })
+      : await findCommand(outputs, call.id, undefined);
     kinds.set(found.kind, (kinds.get(found.kind) ?? 0) + 1);
     expect(["ended", "not-begun"], `seed ${seed}, round ${round}`).toContain(found.kind);
     expect(effects()).toBe(found.kind === "ended" ? "a\nb\n" : "");

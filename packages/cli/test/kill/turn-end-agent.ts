@@ -1,8 +1,8 @@
 import { writeSync } from "node:fs";
 import { openFolderStore, openStoreWith, type Store } from "holdfast";
 import { type DiskFile, nodeDisk } from "holdfast/disk";
-import { LocalHost } from "../../src/host/local.ts";
-import { APP } from "../../src/host/services.ts";
+import { LocalHost } from "../../src/host/local/local-host.ts";
+import { APP } from "../../src/store/app.ts";
 
 /** The reference agent, killed at one write to a journal: one turn, as `holdfast run` would do it. */
 export interface Orders {

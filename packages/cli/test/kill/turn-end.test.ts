@@ -5,8 +5,8 @@ import type { ModelMessage } from "ai";
 import { openStore, type Reading } from "holdfast";
 import { expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
-import { LocalHost } from "../../src/host/local.ts";
-import { APP } from "../../src/host/services.ts";
+import { LocalHost } from "../../src/host/local/local-host.ts";
+import { APP } from "../../src/store/app.ts";
 import { CONFIG, type Orders } from "./turn-end-agent.ts";
 
 const AGENT = join(import.meta.dirname, "turn-end-agent.ts");

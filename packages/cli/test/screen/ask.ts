@@ -1,6 +1,6 @@
-import { approvalOf, type Question } from "../../src/host/approval.ts";
+import { describeApproval, type Question } from "../../src/host/approval/approval-request.ts";
 import type { PermissionAsk } from "../../src/host/host.ts";
-import { digestOf, type Target } from "../../src/tools/target.ts";
+import { digestOf, type Target } from "../../src/tools/files/call-target.ts";
 
 /** A request for approval of a call in /tmp/x, where this stands at its path. */
 export function asking(
@@ -10,5 +10,10 @@ export function asking(
   const { name, input } = question;
   const whole = { call: "c", summary: name, rule: name, ...question };
   const path = name === "shell" ? "/tmp/x" : "/tmp/x/file";
-  return approvalOf(whole, "/tmp/x", { path, target, digest: digestOf({ name, input }, path, target), bytes: null });
+  return describeApproval(whole, "/tmp/x", {
+    path,
+    target,
+    digest: digestOf({ name, input }, path, target),
+    bytes: null,
+  });
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { ModelMessage } from "ai";
 import type { Entry } from "holdfast";
 import { expect, test } from "vitest";
-import { estimateTokens, fitting, newest } from "../../src/agent/compaction.ts";
+import { estimateTokens, fitWindow, newestEntries } from "../../src/agent/compaction.ts";
 import { call, heard, Stage, text } from "./host-stage.ts";
 
 test("an answer with nothing in it ends the turn, also behind results: the model is not asked for ever", async () => {
@@ -64,11 +64,11 @@ test("compaction keeps a response with all of its results, or nothing of it: els
     entry("r1", result("c1", 900)),
     entry("r2", result("c2", 100)),
   ];
-  expect(newest(entries, 700).map(({ id }) => id)).toEqual([]);
-  expect(newest(entries, 2000).map(({ id }) => id)).toEqual(["p", "a", "r1", "r2"]);
-  expect(newest([...entries, entry("b", asked("c3")), entry("r3", result("c3", 10))], 700).map(({ id }) => id)).toEqual(
-    ["b", "r3"],
-  );
+  expect(newestEntries(entries, 700).map(({ id }) => id)).toEqual([]);
+  expect(newestEntries(entries, 2000).map(({ id }) => id)).toEqual(["p", "a", "r1", "r2"]);
+  expect(
+    newestEntries([...entries, entry("b", asked("c3")), entry("r3", result("c3", 10))], 700).map(({ id }) => id),
+  ).toEqual(["b", "r3"]);
 });
 
 test("what is summed up fits into the window: results are shortened, then what was written; nothing keeps a signature of what was changed (R1)", () => {
@@ -93,11 +93,11 @@ test("what is summed up fits into the window: results are shortened, then what w
     result("c2", 10),
     { role: "assistant", content: [{ type: "reasoning", text: "only this", providerOptions: signed }] },
   ];
-  expect(fitting(messages, 100_000), "it fits").toBe(messages);
-  const short = fitting(messages, 10_000);
+  expect(fitWindow(messages, 100_000), "it fits").toBe(messages);
+  const short = fitWindow(messages, 10_000);
   expect(JSON.stringify(short)).not.toMatch(/signature|reasoning/);
   expect(JSON.stringify(short), "the results were enough").toContain("y".repeat(20_000));
-  const shorter = fitting(messages, 1_000);
+  const shorter = fitWindow(messages, 1_000);
   expect(estimateTokens(shorter)).toBeLessThan(800);
   expect(shorter.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant", "tool"]);
   expect(JSON.stringify(shorter)).toContain('"path":"a.txt"');

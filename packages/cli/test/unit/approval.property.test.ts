@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { holds, seedOf } from "../../../holdfast/test/seed.ts";
-import { approvalLines, lineWords } from "../../src/host/approval.ts";
+import { approvalLines, lineWords } from "../../src/host/approval/approval-request.ts";
 import type { PermissionAsk, ShownPart } from "../../src/host/host.ts";
 import { excerpt, requestText } from "../../src/run/ask.ts";
 import { widthOf } from "../../src/terminal/index.ts";

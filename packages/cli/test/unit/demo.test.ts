@@ -2,14 +2,14 @@ import { PassThrough } from "node:stream";
 import { stripVTControlCharacters } from "node:util";
 import type { JournalRecord } from "holdfast";
 import { describe, expect, test } from "vitest";
-import { Acknowledged } from "../../src/demo/acknowledged.ts";
-import { aimAt } from "../../src/demo/aim.ts";
-import { Flow } from "../../src/demo/flow.ts";
-import { type Aim, planKills } from "../../src/demo/plan.ts";
+import { Acknowledgements } from "../../src/demo/acknowledgements.ts";
+import { type KillMoment, planKills } from "../../src/demo/kill-plan.ts";
+import { watchForMoment } from "../../src/demo/kill-trigger.ts";
 import { type Facts, type Receipt, receiptOf } from "../../src/demo/receipt.ts";
 import { receiptLines } from "../../src/demo/receipt-words.ts";
 import { TextScreen } from "../../src/demo/screen.ts";
 import { taskFor } from "../../src/demo/task.ts";
+import { WordWrap } from "../../src/demo/word-wrap.ts";
 import type { ChatEvent } from "../../src/host/host.ts";
 import type { Item } from "../../src/transcript/item.ts";
 
@@ -58,7 +58,7 @@ const said: ChatEvent[] = [
 ];
 
 function judged(change: Partial<Facts> = {}, events: readonly ChatEvent[] = said): Receipt {
-  const acknowledged = new Acknowledged();
+  const acknowledged = new Acknowledgements();
   for (const event of events) acknowledged.hear(event, 1);
   return receiptOf({
     seed: 1,
@@ -182,7 +182,7 @@ describe("the plan of the kills", () => {
 
   const started = (call: string, name: string): ChatEvent => ({ type: "tool.started", call, name, input: {} });
   const text: ChatEvent = { type: "text", text: "word " };
-  test.each<[Aim, ChatEvent[], number]>([
+  test.each<[KillMoment, ChatEvent[], number]>([
     [{ at: "text" }, [{ type: "reasoning", text: "a " }, ...Array(20).fill(text)], 14],
     [{ at: "tools" }, [started("1", "shell"), { type: "tool.output", call: "1", text: "x" }], 1],
     [{ at: "compaction", part: "switch", thenDeltas: 0 }, [text, { type: "compacting" }], 1],
@@ -195,7 +195,7 @@ describe("the plan of the kills", () => {
     [{ at: "sub-agents", thenDeltas: 1 }, [started("1", "task"), started("1", "task"), started("2", "task")], 2],
     [{ at: "random", events: 2, thenDeltas: 0 }, [text, text, text], 1],
   ])("hits what it says: %j", (aim, events, at) => {
-    const sight = aimAt(aim);
+    const sight = watchForMoment(aim);
     const seen = events.map((event) => sight(event) !== null);
     expect(seen.indexOf(true)).toBe(at);
     expect(seen.filter(Boolean)).toHaveLength(1);
@@ -205,7 +205,7 @@ describe("the plan of the kills", () => {
 describe("words that stream in", () => {
   const shown = (isLive: boolean, ...pieces: string[]): string[] => {
     const written: string[] = [];
-    const flow = new Flow((piece) => written.push(piece), 12, isLive);
+    const flow = new WordWrap((piece) => written.push(piece), 12, isLive);
     for (const piece of pieces) flow.say("say", piece, (one) => one, "  ");
     flow.close();
     return written;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { commandEnvironment } from "../../src/tools/environment.ts";
+import { commandEnvironment } from "../../src/tools/shell/environment.ts";
 
 const isSeen = (name: string, value = "value", pass: readonly string[] = []): boolean =>
   name in commandEnvironment({ [name]: value }, pass);

@@ -21,8 +21,8 @@ import {
 } from "../../../holdfast/test/unit/dialect-conversations.ts";
 import { type Voice, voices } from "../../../holdfast/test/unit/dialect-voices.ts";
 import { judges } from "../../../holdfast/test/unit/provider-judges.ts";
-import { stepsOf } from "../../src/export/steps.ts";
-import { toDialect } from "../../src/export/to-dialect.ts";
+import { stepsOf } from "../../src/export/dialects/steps.ts";
+import { toDialect } from "../../src/export/dialects/to-dialect.ts";
 import { itemsOf } from "../../src/transcript/items.ts";
 import { saidIn } from "../../src/transcript/parts/index.ts";
 

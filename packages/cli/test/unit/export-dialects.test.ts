@@ -1,6 +1,6 @@
 import type { DialectName } from "holdfast";
 import { expect, test } from "vitest";
-import { toDialect } from "../../src/export/to-dialect.ts";
+import { toDialect } from "../../src/export/dialects/to-dialect.ts";
 
 const read = (messages: readonly unknown[]) => ({
   messages,

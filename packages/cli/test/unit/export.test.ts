@@ -25,7 +25,7 @@ import { fenced, markdownOf } from "../../src/export/markdown.ts";
 import { escapedHtml } from "../../src/export/markdown-html.ts";
 import { writeOutput } from "../../src/export/output-file.ts";
 import { redacted } from "../../src/export/redact.ts";
-import { exportFrom } from "../../src/screen/exporting.ts";
+import { makeExporter } from "../../src/screen/export-file.ts";
 import { titleForFork } from "../../src/store/session-id.ts";
 import type { Item } from "../../src/transcript/item.ts";
 
@@ -338,9 +338,9 @@ describe("a session", () => {
 
   test("/export: ~/ is the home, and who has none is told so", async () => {
     const { store, id, path } = await session();
-    expect(await exportFrom(store, () => path)(id, "~/talk.md")).toBe(join(path, "talk.md"));
-    await expect(exportFrom(store, () => path)(id, "~/talk.md")).rejects.toThrow(/is there already/);
-    await expect(exportFrom(store, () => null)(id, "~/other.md")).rejects.toThrow(/no home: give a whole path/);
+    expect(await makeExporter(store, () => path)(id, "~/talk.md")).toBe(join(path, "talk.md"));
+    await expect(makeExporter(store, () => path)(id, "~/talk.md")).rejects.toThrow(/is there already/);
+    await expect(makeExporter(store, () => null)(id, "~/other.md")).rejects.toThrow(/no home: give a whole path/);
   });
 
   test("the page names the session, its folder, the queue, and what tools did", async () => {

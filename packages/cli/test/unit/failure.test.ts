@@ -7,7 +7,7 @@ import { loadConfig } from "../../src/config.ts";
 import { CommandError, EXIT, exitCodes } from "../../src/exit.ts";
 import { exitCodeOf, failureOf } from "../../src/failure.ts";
 import { makeProgram } from "../../src/main.ts";
-import { chat } from "../../src/screen/chat.ts";
+import { runChat } from "../../src/screen/run-chat.ts";
 
 test("each code of the library has an exit code of the table", () => {
   for (const code of errorCodes) expect(exitCodes.map(([exit]) => exit)).toContain(exitCodeOf(code));
@@ -45,7 +45,7 @@ test.each([{ resume: true }, { resume: "latest" }, { continue: true }] as const)
   async (options) => {
     const store = join(tmpdir(), `holdfast-none-${process.pid}`);
     const none = expect.objectContaining({ exitCode: EXIT.notFound, code: "STORE_NOT_FOUND" });
-    await expect(chat(options, loadConfig({ store }))).rejects.toEqual(none);
+    await expect(runChat(options, loadConfig({ store }))).rejects.toEqual(none);
     expect(existsSync(store)).toBe(false);
   },
 );

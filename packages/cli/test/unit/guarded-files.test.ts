@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import { holds, seedOf } from "../../../holdfast/test/seed.ts";
-import { decide, passedOver } from "../../src/tools/permission.ts";
+import { decide, makeSearchFilter } from "../../src/tools/permission/decide.ts";
 
 const seed = seedOf(import.meta.url, "unit");
 const here = place();
@@ -66,9 +66,10 @@ tsconfig.json Makefile a~ notes.bak monkey.txt keyboard.json
 describe("what rules for everything do not allow", () => {
   test.each(SECRETS)("reading %s", (path) => {
     for (const tool of ["read", "search", "write", "edit"]) expect(verdict(tool, path, EVERYTHING), tool).toBe("ask");
-    expect(passedOver({ cwd, policy: { allow: EVERYTHING, ask: [], deny: [] } })(join(cwd, path)), "a search").toBe(
-      true,
-    );
+    expect(
+      makeSearchFilter({ cwd, policy: { allow: EVERYTHING, ask: [], deny: [] } })(join(cwd, path)),
+      "a search",
+    ).toBe(true);
     expect(verdict("read", path, [`read(=${path})`]), "unless it is named").toBe("allow");
     expect(verdict("read", path, [`write(=${path})`]), "for this tool").toBe("ask");
   });

@@ -16,12 +16,14 @@ import { join } from "node:path";
 import type { ModelMessage } from "ai";
 import type { Store } from "holdfast";
 import { expect, test } from "vitest";
-import { Approved } from "../../src/agent/approved.ts";
-import { Equipment, type Told } from "../../src/agent/equipment.ts";
+import { ApprovalGuard } from "../../src/agent/approval-guard.ts";
+import type { AgentEvents } from "../../src/agent/events.ts";
+import { AgentRuntime } from "../../src/agent/runtime.ts";
+import type { Services } from "../../src/agent/services.ts";
 import type { Config } from "../../src/config.ts";
 import type { Chat, PermissionAsk } from "../../src/host/host.ts";
-import { APP, type Services } from "../../src/host/services.ts";
-import { writeFile } from "../../src/tools/write.ts";
+import { APP } from "../../src/store/app.ts";
+import { writeFile } from "../../src/tools/files/write.ts";
 import { Trust } from "../../src/trust/trust.ts";
 import { call, config, Stage, text } from "./host-stage.ts";
 
@@ -178,10 +180,10 @@ test("a call that a rule allows is judged again when it runs: its path was swapp
   const session = await store.create<ModelMessage>({ dialect: "ai-sdk", app: APP, intents: true, cwd: stage.work });
   const services = servicesOf(store, { ...config, allow: ["write"] });
   services.trust.of(session.id).workIn(stage.work);
-  const equipment = new Equipment(session, services, TOLD);
+  const agent = new AgentRuntime(session, services, EVENTS);
   const input = { path: "sub/a.txt", content: "evil" };
-  expect(equipment.decide("write", input).verdict).toBe("allow");
-  const { check } = equipment.approved.watch("c0", { name: "write", input });
+  expect(agent.decide("write", input).verdict).toBe("allow");
+  const { check } = agent.approvals.watch("c0", { name: "write", input });
   await check();
   rmSync(join(stage.work, "sub"), { recursive: true });
   symlinkSync(precious, join(stage.work, "sub"));
@@ -202,7 +204,7 @@ test("P1: approved, and killed before it ran: the next process runs it if it is 
     const request = { type: "tool-approval-request" as const, approvalId: "p0", toolCallId: "c0" };
     const { id: message } = await turn.append({ role: "assistant", content: [made, request] });
     new Trust(store.url).of(session.id).approve({ id: "c0", message, name: "write", input });
-    const approval = new Approved(
+    const approval = new ApprovalGuard(
       session,
       () => stage.work,
       null,
@@ -246,7 +248,7 @@ test("swapped at the last moment, behind the first check: nothing is written, an
 const NO_RULE = { verdict: "ask", suggestion: "", summary: "", denial: "" } as const;
 
 const ignore = (): void => {};
-const TOLD: Told = {
+const EVENTS: AgentEvents = {
   ...{ started: ignore, ended: ignore, output: ignore, delegated: ignore, startedBelow: ignore, usedBelow: ignore },
   ...{
     denied: ignore,

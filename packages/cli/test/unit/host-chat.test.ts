@@ -4,9 +4,10 @@ import { validateAiSdk } from "@holdfast/testkit";
 import type { ModelMessage } from "ai";
 import { type CreateOptions, type ErrorCode, HoldfastError, openStore, type Session } from "holdfast";
 import { expect, test } from "vitest";
-import { Equipment, type Told } from "../../src/agent/equipment.ts";
-import type { Services } from "../../src/host/services.ts";
-import { sessionOutputs } from "../../src/outputs.ts";
+import type { AgentEvents } from "../../src/agent/events.ts";
+import { AgentRuntime } from "../../src/agent/runtime.ts";
+import type { Services } from "../../src/agent/services.ts";
+import { sessionOutputs } from "../../src/store/output-folders.ts";
 import { Trust } from "../../src/trust/trust.ts";
 import { call, config, heard, Stage, text } from "./host-stage.ts";
 
@@ -219,8 +220,8 @@ test("what the commands of other sessions have printed is asked for, beside an S
   const session = await store.create<ModelMessage>({ dialect: "ai-sdk", cwd: stage.work });
   const outputs = (id: string): string => sessionOutputs(store.url, id)!;
   const services: Partial<Services> = { store, config, outputs, trust: new Trust(store.url) };
-  const equipment = new Equipment(session, services as Services, {} as Told);
-  const verdict = (id: string) => equipment.decide("read", { path: join(outputs(id), "c.1.log") }).verdict;
+  const agent = new AgentRuntime(session, services as Services, {} as AgentEvents);
+  const verdict = (id: string) => agent.decide("read", { path: join(outputs(id), "c.1.log") }).verdict;
   expect([verdict(session.id), verdict("0199aaaa-0001-7bbb-8000-000000000001")]).toEqual(["allow", "ask"]);
 });
 

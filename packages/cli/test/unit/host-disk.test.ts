@@ -5,7 +5,7 @@ import { validateAiSdk } from "@holdfast/testkit";
 import type { ModelMessage } from "ai";
 import { expect, test } from "vitest";
 import { FailingDisk } from "../../../adapters/test/failing-disk.ts";
-import { LocalHost } from "../../src/host/local.ts";
+import { LocalHost } from "../../src/host/local/local-host.ts";
 import { config, heard, Stage } from "./host-stage.ts";
 
 const PROMPT = "1. run echo one >> log.txt 2. write a.txt: two 3. run echo three >> log.txt";

@@ -18,11 +18,11 @@ import type { Store } from "holdfast";
 import { expect, test } from "vitest";
 import { FailingDisk } from "../../../adapters/test/failing-disk.ts";
 import { exported } from "../../src/export/index.ts";
-import { LocalHost } from "../../src/host/local.ts";
-import { APP } from "../../src/host/services.ts";
+import { LocalHost } from "../../src/host/local/local-host.ts";
+import { APP } from "../../src/store/app.ts";
 import { usageBelow } from "../../src/store/usage.ts";
-import { identify } from "../../src/tools/processes.ts";
-import { lookAt } from "../../src/tools/target.ts";
+import { inspectTarget } from "../../src/tools/files/call-target.ts";
+import { identify } from "../../src/tools/shell/surviving-commands.ts";
 import { Trust } from "../../src/trust/trust.ts";
 import { call, config, heard, Stage, text } from "./host-stage.ts";
 
@@ -310,7 +310,11 @@ test.each([
   await turn.toolStarted("call_0");
   await turn.toolEnded("call_0", { value: "1" });
   await calls("touch made", isApproved ? "second" : undefined);
-  const { bytes: _, ...seen } = await lookAt(stage.work, { name: "shell", input: { command: "touch made" } }, null);
+  const { bytes: _, ...seen } = await inspectTarget(
+    stage.work,
+    { name: "shell", input: { command: "touch made" } },
+    null,
+  );
   await session.note("approved", { call_0: { ...seen, target: { ...seen.target } } });
   await store.close();
   const chat = await stage.chat([[text("done")]], { id: session.id, config: { deny } });

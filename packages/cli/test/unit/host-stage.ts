@@ -5,12 +5,13 @@ import type { ModelMessage } from "ai";
 import type { MockLanguageModelV4 } from "ai/test";
 import { openStore, type Store } from "holdfast";
 import { type Step, scripted } from "../../../adapters/test/scripted-model.ts";
+import type { Services } from "../../src/agent/services.ts";
 import type { Config } from "../../src/config.ts";
-import { LocalChat } from "../../src/host/chat.ts";
 import type { Chat, ChatEvent } from "../../src/host/host.ts";
-import { LocalHost } from "../../src/host/local.ts";
-import { APP, type Services } from "../../src/host/services.ts";
+import { LocalChat } from "../../src/host/local/local-chat.ts";
+import { LocalHost } from "../../src/host/local/local-host.ts";
 import type { ResolvedModel } from "../../src/models/resolve.ts";
+import { APP } from "../../src/store/app.ts";
 import { Trust } from "../../src/trust/trust.ts";
 
 export { call, scripted, text } from "../../../adapters/test/scripted-model.ts";

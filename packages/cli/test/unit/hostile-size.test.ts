@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { explainModelError, isWindowError } from "../../src/models/explain.ts";
+import { filesFound, filesListed, hasPassed, isCut, isPart } from "../../src/models/offline/evidence/output.ts";
 import { failureIn } from "../../src/models/offline/failures.ts";
-import { filesFound, filesListed, hasPassed, isCut, isPart } from "../../src/models/offline/output.ts";
 import { jobOf } from "../../src/models/offline/tasks.ts";
-import { advance, FLOW } from "../../src/screen/flow.ts";
-import { parse } from "../../src/screen/slash.ts";
+import { parseSlashCommand } from "../../src/screen/input/slash-commands.ts";
+import { advanceStream, EMPTY_STREAM } from "../../src/screen/lines/markdown-stream.ts";
 import { shownAddress, withoutPasswords } from "../../src/shown-address.ts";
-import { commandEnvironment } from "../../src/tools/environment.ts";
-import { decide } from "../../src/tools/permission.ts";
+import { decide } from "../../src/tools/permission/decide.ts";
+import { commandEnvironment } from "../../src/tools/shell/environment.ts";
 
 /**
  * A model, a server, a stored prompt or a variable can be a megabyte long, and made of whatever is hardest to read. Each of these took minutes to years at this size, since an expression in
@@ -91,9 +91,9 @@ describe("a megabyte", () => {
   );
 
   test("of blanks behind a slash command, and a fence without an end", () => {
-    expect(parse(`/rename${of(" ")}\nx`)).toEqual({ kind: "prompt" });
-    expect(parse(`/rename${of(" ")}x`)).toEqual({ kind: "command", name: "rename", argument: "x" });
-    expect(advance(FLOW, of("`"), 80, 20).live.length).toBeGreaterThan(0);
+    expect(parseSlashCommand(`/rename${of(" ")}\nx`)).toEqual({ kind: "prompt" });
+    expect(parseSlashCommand(`/rename${of(" ")}x`)).toEqual({ kind: "command", name: "rename", argument: "x" });
+    expect(advanceStream(EMPTY_STREAM, of("`"), 80, 20).live.length).toBeGreaterThan(0);
   });
 });
 

@@ -4,16 +4,16 @@ import { answerHtml } from "../../src/export/answer-html.ts";
 import { fenced } from "../../src/export/markdown.ts";
 import { escapedHtml } from "../../src/export/markdown-html.ts";
 import { redacted } from "../../src/export/redact.ts";
-import { EDITOR, edit, rowsOf, withText } from "../../src/screen/editor.ts";
-import { advance, FLOW, finish } from "../../src/screen/flow.ts";
-import { cut, line, untab, wrap } from "../../src/screen/line.ts";
-import { markdownLines } from "../../src/screen/markdown.ts";
-import { parse } from "../../src/screen/slash.ts";
+import { applyKey, EDITOR, rowsOf, withText } from "../../src/screen/input/editor.ts";
+import { parseSlashCommand } from "../../src/screen/input/slash-commands.ts";
+import { cut, line, untab, wrap } from "../../src/screen/lines/line.ts";
+import { markdownLines } from "../../src/screen/lines/markdown.ts";
+import { advanceStream, EMPTY_STREAM, finishStream } from "../../src/screen/lines/markdown-stream.ts";
 import { plain, plainLine } from "../../src/terminal/plain.ts";
 import { fit, widthOf } from "../../src/terminal/width.ts";
-import { allowsCommand } from "../../src/tools/command-rules.ts";
-import { namesPath, parseRule } from "../../src/tools/rules.ts";
-import { simpleCommands } from "../../src/tools/shell-words.ts";
+import { allowsCommand } from "../../src/tools/permission/command-rules.ts";
+import { namesPath, parseRule } from "../../src/tools/permission/rules.ts";
+import { simpleCommands } from "../../src/tools/permission/shell-words.ts";
 import { callWords } from "../../src/transcript/words.ts";
 
 /**
@@ -77,8 +77,8 @@ const TARGETS: readonly [name: string, work: (text: string) => unknown][] = [
   ["fenced", (text) => fenced(text, "text")],
   ["export --redact", (text) => redacted({ text, arguments: JSON.stringify({ a: text }), password: text })],
   ["credentials", credentials],
-  ["the editor", (text) => [rowsOf(text, 80), edit(withText(EDITOR, text), { name: "deleteWord" } as never, 80)]],
-  ["slash commands", (text) => [parse(text), parse(`/quit${text}`)]],
+  ["the editor", (text) => [rowsOf(text, 80), applyKey(withText(EDITOR, text), { name: "deleteWord" } as never, 80)]],
+  ["slash commands", (text) => [parseSlashCommand(text), parseSlashCommand(`/quit${text}`)]],
   ["callWords", (text) => callWords({ name: "shell", input: { command: text } })],
   ["simpleCommands", (text) => [simpleCommands(text), simpleCommands(`echo "${text}`)]],
   ["rules", (text) => [parseRule(text), parseRule(`shell${text}`), allowsCommand(rule, ["a", `${text}x`])]],
@@ -118,9 +118,10 @@ describe("hostile text", () => {
   test("markdown that is streamed", () => {
     for (const piece of ["_a", "**", "> ", "```\n", "![", "- a\n", "|a|\n"]) {
       const text = of(piece, 20_000);
-      let flow = FLOW;
-      for (let at = 1000; at < text.length; at += 1000) flow = advance(flow, text.slice(0, at), 80, 20).flow;
-      expect(finish(flow, text, 80)).toBeDefined();
+      let stream = EMPTY_STREAM;
+      for (let at = 1000; at < text.length; at += 1000)
+        stream = advanceStream(stream, text.slice(0, at), 80, 20).stream;
+      expect(finishStream(stream, text, 80)).toBeDefined();
     }
   }, 60_000);
 

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { checkRule, decide } from "../../src/tools/permission.ts";
+import { checkRule, decide } from "../../src/tools/permission/decide.ts";
 
 /** The tables of docs/guides/permissions.md are carried out. */
 

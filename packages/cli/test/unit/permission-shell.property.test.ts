@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import { holds, seedOf } from "../../../holdfast/test/seed.ts";
-import { decide, type Policy } from "../../src/tools/permission.ts";
+import { decide, type Policy } from "../../src/tools/permission/decide.ts";
 
 const seed = seedOf(import.meta.url, "unit");
 const here = place();

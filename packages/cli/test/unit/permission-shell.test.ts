@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { checkRule, decide, type Policy } from "../../src/tools/permission.ts";
+import { checkRule, decide, type Policy } from "../../src/tools/permission/decide.ts";
 
 const cwd = "/work/project";
 

@@ -17,9 +17,9 @@ import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import { holds, seedOf } from "../../../holdfast/test/seed.ts";
-import { decide } from "../../src/tools/permission.ts";
-import { realPath } from "../../src/tools/real-path.ts";
-import { writeFile } from "../../src/tools/write.ts";
+import { writeFile } from "../../src/tools/files/write.ts";
+import { realPath } from "../../src/tools/paths/real-path.ts";
+import { decide } from "../../src/tools/permission/decide.ts";
 
 /** "Never silently more": what the rules allow is carried out, and what it has touched is looked at. */
 

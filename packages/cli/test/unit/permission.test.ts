@@ -5,15 +5,15 @@ import { afterAll, describe, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import {
   allowFlag,
-  type Circumstances,
   checkRule,
   type Decision,
   decide,
+  makeSearchFilter,
   type Policy,
-  passedOver,
+  type PolicyContext,
   refusal,
-} from "../../src/tools/permission.ts";
-import { simpleCommands } from "../../src/tools/shell-words.ts";
+} from "../../src/tools/permission/decide.ts";
+import { simpleCommands } from "../../src/tools/permission/shell-words.ts";
 
 const here = place();
 const root = realpathSync(here.path);
@@ -33,7 +33,7 @@ const judge = (
   name: string,
   input: unknown,
   policy: Partial<Policy> = {},
-  more: Partial<Circumstances> = {},
+  more: Partial<PolicyContext> = {},
 ): Decision => decide({ name, input }, { cwd, home, policy: { allow: [], ask: [], deny: [], ...policy }, ...more });
 const verdict = (...of: Parameters<typeof judge>): string => judge(...of).verdict;
 const shell = (command: string, policy: Partial<Policy>): string => verdict("shell", { command }, policy);
@@ -79,7 +79,7 @@ describe("what holdfast keeps is guarded however it is written", () => {
   test("a search passes it over, also where its folder is a link", () => {
     mkdirSync(join(cwd, "state2/holdfast"), { recursive: true });
     symlinkSync("work/state2", join(root, "linked2"));
-    const skips = passedOver({
+    const skips = makeSearchFilter({
       cwd,
       home,
       policy: { allow: [], ask: [], deny: [] },
@@ -99,7 +99,7 @@ test("a second name of another file is none of the agent's outputs", () => {
   const places = { outputs, allOutputs: join(root, "out") };
   expect(verdict("read", { path: join(outputs, "c.2.log") }, {}, places)).toBe("allow");
   expect(verdict("read", { path: join(outputs, "c.1.log") }, { allow: ["*"] }, places)).toBe("ask");
-  const skips = passedOver({ cwd, home, policy: { allow: [], ask: [], deny: [] }, ...places });
+  const skips = makeSearchFilter({ cwd, home, policy: { allow: [], ask: [], deny: [] }, ...places });
   expect([skips(join(outputs, "c.1.log")), skips(join(outputs, "c.2.log"))]).toEqual([true, false]);
 });
 
@@ -181,12 +181,12 @@ describe("by default", () => {
     for (const store of [join(root, "linked"), `sqlite:${join(root, "linked/s.db")}`]) {
       expect(verdict("write", { path: "state/s.db", content: "" }, { allow: ["write(**)"] }, { store })).toBe("ask");
       expect(verdict("write", { path: "stateless", content: "" }, { allow: ["write(**)"] }, { store })).toBe("allow");
-      const skips = passedOver({ cwd, home, store, policy: { allow: [], ask: [], deny: [] } });
+      const skips = makeSearchFilter({ cwd, home, store, policy: { allow: [], ask: [], deny: [] } });
       expect(skips(join(cwd, "state/s.db"))).toBe(true);
       expect(skips(join(cwd, "stateless"))).toBe(false);
     }
     const config = join(root, "linked/config.json");
-    const skips = passedOver({ cwd, home, config, policy: { allow: [], ask: [], deny: [] } });
+    const skips = makeSearchFilter({ cwd, home, config, policy: { allow: [], ask: [], deny: [] } });
     expect(skips(join(cwd, "state/config.json")), "nor is the configuration searched").toBe(true);
   });
 });
@@ -211,7 +211,7 @@ test("what the commands of other sessions have printed is asked for, also where 
   };
   expect(verdict("read", { path: "s.db.outputs/s1/c.1.log" }, {}, places)).toBe("allow");
   expect(verdict("read", { path: "s.db.outputs/s2/c.1.log" }, { allow: ["read"] }, places)).toBe("ask");
-  const skips = passedOver({ cwd, home, ...places, policy: { allow: [], ask: [], deny: [] } });
+  const skips = makeSearchFilter({ cwd, home, ...places, policy: { allow: [], ask: [], deny: [] } });
   expect(skips(join(cwd, "s.db.outputs/s2/c.1.log"))).toBe(true);
   expect(skips(join(cwd, "s.db.md"))).toBe(false);
 });
@@ -508,7 +508,7 @@ describe("words", () => {
 
 test("a search passes over what would need a word to be read", () => {
   const skips = (path: string, policy: Partial<Policy> = {}): boolean =>
-    passedOver({ cwd, home, policy: { allow: [], ask: [], deny: [], ...policy } })(path);
+    makeSearchFilter({ cwd, home, policy: { allow: [], ask: [], deny: [], ...policy } })(path);
   expect(skips(join(cwd, "src/a.ts"))).toBe(false);
   expect(skips("/etc/passwd"), "somebody has allowed a search there").toBe(false);
   expect(skips(join(cwd, ".env"))).toBe(true);

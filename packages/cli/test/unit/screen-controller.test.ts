@@ -1,9 +1,9 @@
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, test, vi } from "vitest";
-import { whyNoScreen } from "../../src/commands/chat.ts";
+import { whyNoScreen } from "../../src/commands/agent/chat.ts";
 import type { ChatState } from "../../src/host/host.ts";
 import { Controller } from "../../src/screen/controller.ts";
-import type { KeyName } from "../../src/screen/keys.ts";
+import type { KeyName } from "../../src/screen/input/keys.ts";
 import { asking } from "../screen/ask.ts";
 import { ScriptedChat, scriptedHost } from "../screen/scripted-host.ts";
 
@@ -18,13 +18,13 @@ class Person {
   #aheadMs = 0;
 
   constructor(...chats: ScriptedChat[]) {
-    const around = {
+    const environment = {
       host: scriptedHost(...chats),
       colour: false,
       now: () => Date.now() + this.#aheadMs,
       exportTo: async () => "out.md",
     };
-    this.controller = new Controller(around, { columns: 80, rows: 24 });
+    this.controller = new Controller(environment, { columns: 80, rows: 24 });
     if (chats[0] !== undefined) this.controller.show(chats[0], false);
     this.waits();
   }
@@ -32,7 +32,7 @@ class Person {
   /** Long enough to have seen what is on the screen. */
   waits(): this {
     this.#aheadMs += 1_000;
-    this.controller.drawing.now();
+    this.controller.renderer.draw();
     return this;
   }
 
@@ -52,11 +52,11 @@ class Person {
   }
 
   get live(): string {
-    return stripVTControlCharacters(this.controller.drawing.picture.live);
+    return stripVTControlCharacters(this.controller.renderer.picture.live);
   }
 
   get all(): string {
-    return stripVTControlCharacters(this.controller.drawing.picture.written.join("\n"));
+    return stripVTControlCharacters(this.controller.renderer.picture.written.join("\n"));
   }
 
   async sees(text: string): Promise<void> {
@@ -199,13 +199,13 @@ describe("while the conversation is summed up", () => {
 test("a server that says nothing: how long it has been silent is seen; while a tool runs, that is no wonder", () => {
   const chat = new ScriptedChat("s1", { status: "running" });
   let now = 0;
-  const around = { host: scriptedHost(chat), colour: false, now: () => now, exportTo: async () => "out.md" };
-  const controller = new Controller(around, { columns: 80, rows: 24 });
+  const environment = { host: scriptedHost(chat), colour: false, now: () => now, exportTo: async () => "out.md" };
+  const controller = new Controller(environment, { columns: 80, rows: 24 });
   controller.show(chat, false);
   const seenAt = (ms: number): string => {
     now = ms;
-    controller.drawing.now();
-    return controller.drawing.picture.live;
+    controller.renderer.draw();
+    return controller.renderer.picture.live;
   };
   expect(seenAt(10_000)).not.toContain("no word");
   expect(seenAt(65_000)).toContain("no word from the model for 1:05");
@@ -230,16 +230,16 @@ test("a server that says nothing: how long it has been silent is seen; while a t
 test("how long a turn has worked is not counted anew from each question on", () => {
   const chat = new ScriptedChat("s1");
   let now = 0;
-  const around = { host: scriptedHost(chat), colour: false, now: () => now, exportTo: async () => "out.md" };
-  const controller = new Controller(around, { columns: 80, rows: 24 });
+  const environment = { host: scriptedHost(chat), colour: false, now: () => now, exportTo: async () => "out.md" };
+  const controller = new Controller(environment, { columns: 80, rows: 24 });
   controller.show(chat, false);
   chat.become({ status: "running" }, { type: "turn.started", turn: 1, prompt: "go" });
   now = 60_000;
   chat.become(ASKING, { type: "permission.asked", ask: ASKING.asks![0]! });
   chat.become({ status: "running", asks: [] });
   now = 65_000;
-  controller.drawing.now();
-  expect(controller.drawing.picture.live).toContain("working 1:05");
+  controller.renderer.draw();
+  expect(controller.renderer.picture.live).toContain("working 1:05");
   controller.leave();
 });
 
@@ -341,10 +341,10 @@ test("where a screen cannot be drawn, it is said why", () => {
 test("the model that was named at the start is for the session that is taken from the list", async () => {
   const host = scriptedHost(new ScriptedChat("0199aaaa-0000", { title: "one" }));
   const open = vi.spyOn(host, "open");
-  const around = { host, colour: false, now: Date.now, exportTo: async () => "out.md", model: "openai/x" };
-  const controller = new Controller(around, { columns: 80, rows: 24 });
+  const environment = { host, colour: false, now: Date.now, exportTo: async () => "out.md", model: "openai/x" };
+  const controller = new Controller(environment, { columns: 80, rows: 24 });
   controller.pick();
-  await vi.waitFor(() => expect(controller.drawing.picture.live).toContain("0199aaaa"));
+  await vi.waitFor(() => expect(controller.renderer.picture.live).toContain("0199aaaa"));
   controller.key({ name: "enter" });
   await vi.waitFor(() => expect(open).toHaveBeenCalledWith("0199aaaa-0000", { model: "openai/x" }));
 });

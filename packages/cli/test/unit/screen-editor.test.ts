@@ -1,9 +1,23 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { holds, seedOf } from "../../../holdfast/test/seed.ts";
-import { continued, cursorAt, EDITOR, type Editor, edit, rowsOf, sent, withText } from "../../src/screen/editor.ts";
-import { type Key, type KeyName, keysOf } from "../../src/screen/keys.ts";
-import { completed, meant, parse, suggestions } from "../../src/screen/slash.ts";
+import {
+  applyKey,
+  continueLine,
+  cursorAt,
+  EDITOR,
+  type Editor,
+  markSent,
+  rowsOf,
+  withText,
+} from "../../src/screen/input/editor.ts";
+import { type Key, type KeyName, keysOf } from "../../src/screen/input/keys.ts";
+import {
+  completeCommand,
+  guessCommand,
+  matchCommands,
+  parseSlashCommand,
+} from "../../src/screen/input/slash-commands.ts";
 
 const seed = seedOf(import.meta.url, "unit");
 const COLUMNS = 20;
@@ -11,7 +25,7 @@ const COLUMNS = 20;
 function press(editor: Editor, ...keys: (KeyName | string)[]): Editor {
   return keys.reduce((now, key) => {
     const named = NAMES.has(key as KeyName) ? { name: key as KeyName } : { name: "text" as const, text: key };
-    return edit(now, named as Key, COLUMNS) ?? now;
+    return applyKey(now, named as Key, COLUMNS) ?? now;
   }, editor);
 }
 
@@ -39,7 +53,7 @@ describe("the editor", () => {
   });
 
   test("up and down go by rows, and at the edge into the history and back to what was being written", () => {
-    const with2 = sent(press(sent(press(EDITOR, "first")), "second"));
+    const with2 = markSent(press(markSent(press(EDITOR, "first")), "second"));
     const typed = press(with2, "draft", "newline", "row");
     const top = press(typed, "up");
     expect(top.text).toBe("draft\nrow");
@@ -50,12 +64,12 @@ describe("the editor", () => {
   });
 
   test("a backslash before Enter is a new line", () => {
-    expect(continued(press(EDITOR, "a\\"))?.text).toBe("a\n");
-    expect(continued(press(EDITOR, "a"))).toBeNull();
+    expect(continueLine(press(EDITOR, "a\\"))?.text).toBe("a\n");
+    expect(continueLine(press(EDITOR, "a"))).toBeNull();
   });
 
   test("control characters never get in, by paste or from a prompt that comes back", () => {
-    const pasted = edit(EDITOR, { name: "paste", text: "a\r\nb\rc\u001b[31m\td\u0000" }, COLUMNS)!;
+    const pasted = applyKey(EDITOR, { name: "paste", text: "a\r\nb\rc\u001b[31m\td\u0000" }, COLUMNS)!;
     expect(pasted.text).toBe("a\nb\nc[31m    d");
     expect(withText(EDITOR, "\u001b[2Jx\u009b").text).toBe("[2Jx");
   });
@@ -69,7 +83,7 @@ describe("the editor", () => {
       fc.property(fc.array(key, { maxLength: 60 }), fc.integer({ min: 2, max: 12 }), (keys, columns) => {
         let editor = EDITOR;
         for (const one of keys) {
-          editor = edit(editor, one, columns) ?? editor;
+          editor = applyKey(editor, one, columns) ?? editor;
           const rows = rowsOf(editor.text, columns);
           const at = cursorAt(rows, editor.cursor, columns);
           expect(at.column).toBeLessThan(columns);
@@ -122,26 +136,26 @@ describe("keys", () => {
 
 describe("commands with a slash", () => {
   test("one slip of the hand is understood, two are not", () => {
-    for (const slip of ["modle", "mdoel", "modl", "modell", "mobel", "odel"]) expect(meant(slip)).toBe("model");
-    for (const other of ["mobile", "", "x", "led", "sesions2"]) expect(meant(other)).toBeNull();
-    expect(parse("/Model offline")).toEqual({ kind: "command", name: "model", argument: "offline" });
+    for (const slip of ["modle", "mdoel", "modl", "modell", "mobel", "odel"]) expect(guessCommand(slip)).toBe("model");
+    for (const other of ["mobile", "", "x", "led", "sesions2"]) expect(guessCommand(other)).toBeNull();
+    expect(parseSlashCommand("/Model offline")).toEqual({ kind: "command", name: "model", argument: "offline" });
   });
 
   test("a path is a prompt, an unknown word is not", () => {
-    expect(parse("/etc/hosts is what?")).toEqual({ kind: "prompt" });
-    expect(parse("/model a/b")).toEqual({ kind: "command", name: "model", argument: "a/b" });
-    expect(parse(" /quit ")).toEqual({ kind: "command", name: "quit", argument: "" });
-    expect(parse("/exit")).toEqual({ kind: "command", name: "quit", argument: "" });
-    expect(parse("/nonsense")).toEqual({ kind: "unknown", name: "nonsense" });
-    expect(parse("/fork\nand more")).toEqual({ kind: "prompt" });
+    expect(parseSlashCommand("/etc/hosts is what?")).toEqual({ kind: "prompt" });
+    expect(parseSlashCommand("/model a/b")).toEqual({ kind: "command", name: "model", argument: "a/b" });
+    expect(parseSlashCommand(" /quit ")).toEqual({ kind: "command", name: "quit", argument: "" });
+    expect(parseSlashCommand("/exit")).toEqual({ kind: "command", name: "quit", argument: "" });
+    expect(parseSlashCommand("/nonsense")).toEqual({ kind: "unknown", name: "nonsense" });
+    expect(parseSlashCommand("/fork\nand more")).toEqual({ kind: "prompt" });
   });
 
   test("Tab completes as far as it is certain", () => {
-    expect(completed("/re")).toBe("/re");
-    expect(completed("/rew")).toBe("/rewind");
-    expect(completed("/ren")).toBe("/rename ");
-    expect(completed("/c")).toBe("/c");
-    expect(completed("hello")).toBe("hello");
-    expect(suggestions("/re").map(({ name }) => name)).toEqual(["rewind", "rename"]);
+    expect(completeCommand("/re")).toBe("/re");
+    expect(completeCommand("/rew")).toBe("/rewind");
+    expect(completeCommand("/ren")).toBe("/rename ");
+    expect(completeCommand("/c")).toBe("/c");
+    expect(completeCommand("hello")).toBe("hello");
+    expect(matchCommands("/re").map(({ name }) => name)).toEqual(["rewind", "rename"]);
   });
 });

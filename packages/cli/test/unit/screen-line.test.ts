@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { holds, seedOf } from "../../../holdfast/test/seed.ts";
-import { ansiOf, cut, type Line, line, lineText, lineWidth, span, untab, wrap } from "../../src/screen/line.ts";
+import { ansiOf, cut, type Line, line, lineText, lineWidth, span, untab, wrap } from "../../src/screen/lines/line.ts";
 
 const seed = seedOf(import.meta.url, "unit");
 

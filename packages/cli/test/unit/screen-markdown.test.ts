@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { holds, seedOf } from "../../../holdfast/test/seed.ts";
-import { advance, FLOW, finish } from "../../src/screen/flow.ts";
-import { type Line, lineText, lineWidth } from "../../src/screen/line.ts";
-import { markdownLines } from "../../src/screen/markdown.ts";
+import { type Line, lineText, lineWidth } from "../../src/screen/lines/line.ts";
+import { markdownLines } from "../../src/screen/lines/markdown.ts";
+import { advanceStream, EMPTY_STREAM, finishStream } from "../../src/screen/lines/markdown-stream.ts";
 
 const seed = seedOf(import.meta.url, "unit");
 const text = (lines: readonly Line[]): string => lines.map(lineText).join("\n");
@@ -110,17 +110,17 @@ describe("markdown that is streamed", () => {
         fc.array(fc.integer({ min: 1, max: 200 }), { minLength: 1, maxLength: 20 }),
         (blocks, sizes) => {
           const whole = blocks.join("\n\n");
-          let flow = FLOW;
+          let stream = EMPTY_STREAM;
           let at = 0;
           const written: Line[] = [];
           for (let i = 0; at < whole.length; i++) {
             at += sizes[i % sizes.length]!;
-            const step = advance(flow, whole.slice(0, at), 80, 10);
-            flow = step.flow;
+            const step = advanceStream(stream, whole.slice(0, at), 80, 10);
+            stream = step.stream;
             written.push(...step.finished);
-            expect(flow.pending.split("\n").length).toBeLessThanOrEqual(30);
+            expect(stream.pending.split("\n").length).toBeLessThanOrEqual(30);
           }
-          written.push(...finish(flow, whole, 80));
+          written.push(...finishStream(stream, whole, 80));
           const shown = (lines: readonly Line[]): string[] =>
             lines.map((row) => lineText(row).trimEnd()).filter((row) => row !== "");
           expect(shown(written)).toEqual(shown(markdownLines(whole, 80)));
@@ -132,35 +132,35 @@ describe("markdown that is streamed", () => {
   });
 
   test("a block of code of 10,000 lines is finished as it comes: no step looks at more than its end", () => {
-    let flow = FLOW;
+    let stream = EMPTY_STREAM;
     let all = "```\n";
     let rows = 0;
     let largest = 0;
     for (let i = 0; i < 10_000; i++) {
       all += `line ${i}\n`;
       if (i % 50 !== 0) continue;
-      const step = advance(flow, all, 80, 16);
-      flow = step.flow;
+      const step = advanceStream(stream, all, 80, 16);
+      stream = step.stream;
       rows += step.finished.length;
-      largest = Math.max(largest, flow.pending.length, step.live.length);
+      largest = Math.max(largest, stream.pending.length, step.live.length);
     }
-    rows += finish(flow, `${all}\`\`\``, 80).length;
+    rows += finishStream(stream, `${all}\`\`\``, 80).length;
     expect(rows).toBe(10_000);
     expect(largest).toBeLessThan(2_000);
   });
 
   test("one line without an end is finished piece by piece too", () => {
-    let flow = FLOW;
+    let stream = EMPTY_STREAM;
     let all = "";
     let written = "";
     for (let i = 0; i < 400; i++) {
       all += `word${i} `.repeat(20);
-      const step = advance(flow, all, 80, 10);
-      flow = step.flow;
+      const step = advanceStream(stream, all, 80, 10);
+      stream = step.stream;
       written += text(step.finished);
-      expect(flow.pending.length).toBeLessThan(10_000);
+      expect(stream.pending.length).toBeLessThan(10_000);
     }
-    written += text(finish(flow, all, 80));
+    written += text(finishStream(stream, all, 80));
     expect(written.match(/word399/g)).toHaveLength(20);
   });
 });

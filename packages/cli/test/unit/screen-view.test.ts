@@ -2,15 +2,15 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { holds, seedOf } from "../../../holdfast/test/seed.ts";
 import type { ChatState } from "../../src/host/host.ts";
-import { EDITOR, withText } from "../../src/screen/editor.ts";
-import { type Line, lineText, lineWidth } from "../../src/screen/line.ts";
-import { panelOf } from "../../src/screen/panel.ts";
-import { openPicker, passing, pickKey, withRows } from "../../src/screen/picker.ts";
-import { pickerView } from "../../src/screen/picker-view.ts";
-import { reflows, rowsMore } from "../../src/screen/reflow.ts";
-import { pendingItems, Scrollback } from "../../src/screen/scrollback.ts";
-import { sessionRows } from "../../src/screen/session-rows.ts";
-import { type Shown, viewOf } from "../../src/screen/view.ts";
+import { type LiveContent, layOutLiveArea } from "../../src/screen/drawing/live-area.ts";
+import { countExtraRows, doesReflow } from "../../src/screen/drawing/reflow.ts";
+import { pendingItems, Scrollback } from "../../src/screen/drawing/scrollback.ts";
+import { EDITOR, withText } from "../../src/screen/input/editor.ts";
+import { type Line, lineText, lineWidth } from "../../src/screen/lines/line.ts";
+import { panelOf } from "../../src/screen/panels/panel.ts";
+import { openPicker, passing, pickKey, withRows } from "../../src/screen/pickers/picker.ts";
+import { layOutPicker } from "../../src/screen/pickers/picker-layout.ts";
+import { sessionRows } from "../../src/screen/pickers/session-rows.ts";
 import type { CallState, Item } from "../../src/transcript/item.ts";
 import { asking } from "../screen/ask.ts";
 
@@ -123,13 +123,13 @@ describe("the live part", () => {
         fc.constantFrom("", "a", "/", "日本 ".repeat(200), "one\ntwo\nthree\n".repeat(10)),
         fc.integer({ min: 0, max: 80 }),
         (state, columns, rows, typed, answerRows) => {
-          const shown: Shown = {
+          const shown: LiveContent = {
             ...{ state, editor: withText(EDITOR, typed), panel: panelOf(state, new Set()), selected: 0, now: NOW },
             answer: Array.from({ length: answerRows }, () => [{ text: "row" }]),
             pending: pendingItems(state),
             status: { frame: 3, elapsedMs: 61_000, busy: null, hint: "Esc stops", elsewhere: '"other" is done' },
           };
-          const view = viewOf(shown, { columns, rows });
+          const view = layOutLiveArea(shown, { columns, rows });
           expect(view.lines.length).toBeLessThan(rows - 1);
           for (const row of view.lines) expect(lineWidth(row)).toBeLessThanOrEqual(columns);
           expect(view.cursor!.y).toBeGreaterThanOrEqual(0);
@@ -145,12 +145,12 @@ describe("the live part", () => {
 
   test("a prompt that is given while a question waits is seen to be queued", () => {
     const state = states[5]!;
-    const shown: Shown = {
+    const shown: LiveContent = {
       ...{ state, editor: EDITOR, panel: panelOf(state, new Set()), selected: 0, now: NOW, answer: [], pending: [] },
       status: { frame: 0, elapsedMs: 0, busy: null, hint: "", elsewhere: "" },
     };
     for (const rows of [24, 60]) {
-      const seen = text(viewOf(shown, { columns: 80, rows }).lines);
+      const seen = text(layOutLiveArea(shown, { columns: 80, rows }).lines);
       expect(seen).toMatch(/y {2}allow once[\s\S]*\n {2}queued: later\n/);
       expect(seen, "the arrows are the question's").not.toContain("takes the last one back");
     }
@@ -160,11 +160,11 @@ describe("the live part", () => {
     const items = [prompt("p"), call("1", "waiting"), call("2", "waiting"), call("3", "waiting")];
     const asks = ["2", "3"].map((id) => asking({ call: id, name: "shell", input: {}, summary: "run" }));
     const state: ChatState = { ...BASE, status: "waiting", items, asks };
-    const shown: Shown = {
+    const shown: LiveContent = {
       ...{ state, editor: EDITOR, panel: null, selected: 0, now: NOW, answer: [], pending: pendingItems(state) },
       status: { frame: 0, elapsedMs: 0, busy: null, hint: "", elsewhere: "" },
     };
-    const seen = text(viewOf(shown, { columns: 80, rows: 24 }).lines);
+    const seen = text(layOutLiveArea(shown, { columns: 80, rows: 24 }).lines);
     expect(seen).toMatch(/run 1 {2}answered\n.*run 3 {2}waits for your word/);
   });
 
@@ -216,11 +216,11 @@ describe("the live part", () => {
     "nobody chooses blindly: in a window of %s rows a question says what it is about",
     (rows) => {
       const state = states[2]!;
-      const shown: Shown = {
+      const shown: LiveContent = {
         ...{ state, editor: EDITOR, panel: panelOf(state, new Set()), selected: 0, now: NOW, answer: [], pending: [] },
         status: { frame: 0, elapsedMs: 0, busy: null, hint: "", elsewhere: "" },
       };
-      const seen = text(viewOf(shown, { columns: 30, rows }).lines);
+      const seen = text(layOutLiveArea(shown, { columns: 30, rows }).lines);
       expect(seen).toMatch(/write x|real path: \/tmp\/x\/file/);
       if (rows > 5) expect(seen).toContain("▸ y  allow once");
     },
@@ -244,13 +244,13 @@ describe("the live part", () => {
 
 test("a screen that is made narrower: the rows above the cursor are counted as the terminal has broken them", () => {
   const live = ["x".repeat(100), "\u001b[1mshort\u001b[22m", "日".repeat(50), "❯ typed"].join("\n");
-  expect(rowsMore({ live, cursor: { x: 7, y: 3 } }, 100)).toBe(0);
-  expect(rowsMore({ live, cursor: { x: 7, y: 3 } }, 50)).toBe(2);
-  expect(rowsMore({ live, cursor: { x: 7, y: 3 } }, 30)).toBe(6);
-  expect(rowsMore({ live, cursor: { x: 70, y: 0 } }, 30)).toBe(2);
-  expect(rowsMore({ live, cursor: null }, 30)).toBe(0);
-  expect(reflows({ TERM: "xterm-256color" })).toBe(true);
-  expect(reflows({ TERM: "xterm-256color", XTERM_VERSION: "XTerm(390)" })).toBe(false);
+  expect(countExtraRows({ live, cursor: { x: 7, y: 3 } }, 100)).toBe(0);
+  expect(countExtraRows({ live, cursor: { x: 7, y: 3 } }, 50)).toBe(2);
+  expect(countExtraRows({ live, cursor: { x: 7, y: 3 } }, 30)).toBe(6);
+  expect(countExtraRows({ live, cursor: { x: 70, y: 0 } }, 30)).toBe(2);
+  expect(countExtraRows({ live, cursor: null }, 30)).toBe(0);
+  expect(doesReflow({ TERM: "xterm-256color" })).toBe(true);
+  expect(doesReflow({ TERM: "xterm-256color", XTERM_VERSION: "XTerm(390)" })).toBe(false);
 });
 
 describe("the list of sessions", () => {
@@ -302,7 +302,7 @@ describe("the list of sessions", () => {
         (columns, rows, height) => {
           const picker = openPicker("sessions", "Sessions", sessionRows(sessions, NOW));
           const preview: Line[] = Array.from({ length: height }, () => [{ text: "日本 word ".repeat(3) }]);
-          const view = pickerView(picker, preview, columns, rows);
+          const view = layOutPicker(picker, preview, columns, rows);
           expect(view.lines.length).toBeLessThanOrEqual(rows);
           for (const row of view.lines) expect(lineWidth(row)).toBeLessThanOrEqual(columns);
         },

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { openStore, type Store } from "holdfast";
 import { describe, expect, test } from "vitest";
-import { outputsFolder, sessionOutputs, sweepOutputs, touchOutputs } from "../../src/outputs.ts";
 import { placeWithoutStore } from "../../src/store/address.ts";
+import { idsFor } from "../../src/store/for-each-session.ts";
+import { outputsFolder, sessionOutputs, sweepOutputs, touchOutputs } from "../../src/store/output-folders.ts";
 import { resolveId, shortIds } from "../../src/store/session-id.ts";
-import { idsFor } from "../../src/store/several.ts";
 
 async function spoken(store: Store, text: string): Promise<string> {
   await using session = await store.create({ dialect: "anthropic" });

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import stringWidth from "string-width";
 import { describe, expect, test, vi } from "vitest";
 import { printerFor } from "../../src/run/print.ts";
 import { bytesWords } from "../../src/terminal/bytes.ts";
@@ -66,7 +67,9 @@ describe("C25: JSON is harmless on a terminal", () => {
 
   test("no command writes JSON in another way", () => {
     const folder = join(import.meta.dirname, "../../src/commands");
-    const texts = readdirSync(folder).map((name) => readFileSync(join(folder, name), "utf8"));
+    const texts = readdirSync(folder, { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".ts"))
+      .map((name) => readFileSync(join(folder, name), "utf8"));
     expect(
       texts.filter((text) => /stdout\.write\([^;]*JSON\.stringify/u.test(text) && !text.includes("torture")),
     ).toEqual([]);
@@ -90,6 +93,13 @@ describe("columns of a terminal", () => {
     ["1️⃣", 2],
   ])("%s takes %i", (text, columns) => {
     expect(widthOf(text)).toBe(columns);
+  });
+
+  test("characters that are not looked up take as many as Ink gives them", () => {
+    for (let code = 0x20; code < 0x2600; code++) {
+      const character = String.fromCodePoint(code);
+      expect(widthOf(character), code.toString(16)).toBe(stringWidth(character));
+    }
   });
 
   test("what is cut fits, and never in the middle of a character", () => {

@@ -17,14 +17,14 @@ import { createServer } from "node:net";
 import { basename, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
-import { editFile } from "../../src/tools/edit.ts";
-import { listFolder } from "../../src/tools/list.ts";
-import { isOvertaken } from "../../src/tools/overtaken.ts";
-import { readText } from "../../src/tools/read.ts";
-import { search } from "../../src/tools/search.ts";
-import { temporaryFor } from "../../src/tools/temporary.ts";
+import { editFile } from "../../src/tools/files/edit.ts";
+import { listFolder } from "../../src/tools/files/list.ts";
+import { readText } from "../../src/tools/files/read.ts";
+import { search } from "../../src/tools/files/search.ts";
+import { isStaleWrite } from "../../src/tools/files/stale-writes.ts";
+import { temporaryFor } from "../../src/tools/files/temporary-files.ts";
+import { replaceFile, writeFile } from "../../src/tools/files/write.ts";
 import { makeTools, REPLAY } from "../../src/tools/tools.ts";
-import { replaceFile, writeFile } from "../../src/tools/write.ts";
 
 let here: ReturnType<typeof place>;
 let cwd: string;
@@ -392,10 +392,10 @@ describe("what has no end, or is no file", () => {
       ...{ state: "outcome-unknown" as const, startedAt: "2020-01-01T00:00:00.000Z" },
     };
     execFileSync("mkfifo", [join(cwd, "pipe")]);
-    expect(await isOvertaken(cwd, call)).toBe(false);
+    expect(await isStaleWrite(cwd, call)).toBe(false);
     put("file", "mine");
-    expect(await isOvertaken(cwd, { ...call, input: { path: "file", content: "mine" } })).toBe(false);
-    expect(await isOvertaken(cwd, { ...call, input: { path: "file", content: "hers" } })).toBe(true);
+    expect(await isStaleWrite(cwd, { ...call, input: { path: "file", content: "mine" } })).toBe(false);
+    expect(await isStaleWrite(cwd, { ...call, input: { path: "file", content: "hers" } })).toBe(true);
   });
 
   test("a folder of very many names: the first ones, and that there are more", async () => {

@@ -15,10 +15,10 @@ import { join, relative } from "node:path";
 import type { ModelMessage } from "ai";
 import { openStore } from "holdfast";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { LocalChat } from "../../src/host/chat.ts";
-import type { Services } from "../../src/host/services.ts";
-import { sessionOutputs } from "../../src/outputs.ts";
-import { decide } from "../../src/tools/permission.ts";
+import type { Services } from "../../src/agent/services.ts";
+import { LocalChat } from "../../src/host/local/local-chat.ts";
+import { sessionOutputs } from "../../src/store/output-folders.ts";
+import { decide } from "../../src/tools/permission/decide.ts";
 import { Trust } from "../../src/trust/trust.ts";
 import { asResolved, call, config, scripted, text } from "./host-stage.ts";
 

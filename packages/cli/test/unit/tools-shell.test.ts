@@ -4,11 +4,18 @@ import { setTimeout as passed } from "node:timers/promises";
 import type { ToolProcess } from "holdfast";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
-import type { ToolContext } from "../../src/tools/context.ts";
-import { membersOf } from "../../src/tools/groups.ts";
-import { safeName } from "../../src/tools/outputs.ts";
-import { endProcesses, findAgain, identify, isRunning, stopGroup, waitFor } from "../../src/tools/processes.ts";
-import { runShell } from "../../src/tools/shell.ts";
+import { safeName } from "../../src/tools/shell/output-files.ts";
+import { membersOf } from "../../src/tools/shell/process-groups.ts";
+import type { ShellContext } from "../../src/tools/shell/shell.ts";
+import { runShell } from "../../src/tools/shell/shell.ts";
+import {
+  endProcesses,
+  findCommand,
+  identify,
+  isRunning,
+  stopGroup,
+  waitForCommand,
+} from "../../src/tools/shell/surviving-commands.ts";
 
 let here: ReturnType<typeof place>;
 let cwd: string;
@@ -28,7 +35,7 @@ interface Seen {
   said: string;
 }
 
-function watched(change: Partial<ToolContext> = {}): ToolContext & Seen {
+function watched(change: Partial<ShellContext> = {}): ShellContext & Seen {
   const recorded: ToolProcess[] = [];
   const context = {
     cwd,
@@ -119,7 +126,7 @@ describe("what the model is answered", () => {
 
 describe("R7b: the gate", () => {
   test("the process is recorded, with the identity of its start, before the command begins", async () => {
-    const context: ToolContext & Seen = watched({
+    const context: ShellContext & Seen = watched({
       process: async (_call, process) => {
         context.recorded.push(process);
         expect(await isRunning(process), "it waits at the gate").toBe(true);
@@ -243,7 +250,7 @@ describe("R7b: a command is found again", () => {
     for (const command of ["echo x; exit 7", "seq 1 20000", "true"]) {
       const context = watched();
       const answer = await runShell(context, "c", { command });
-      const found = await findAgain(outputs, "c", context.recorded[0]!);
+      const found = await findCommand(outputs, "c", context.recorded[0]!);
       expect(found).toMatchObject({ kind: "ended", running: false, shown: answer });
       expect(found.exitCode).toBe(command.endsWith("7") ? 7 : 0);
     }
@@ -254,12 +261,16 @@ describe("R7b: a command is found again", () => {
     const running = runShell(context, "c", { command: "echo one; while [ ! -e go ]; do sleep 0.02; done; echo two" });
     await until("its words", () => context.said === "one\n");
     const [process] = context.recorded;
-    expect(await findAgain(outputs, "c", process!)).toMatchObject({ kind: "running", running: true, output: "one\n" });
+    expect(await findCommand(outputs, "c", process!)).toMatchObject({
+      kind: "running",
+      running: true,
+      output: "one\n",
+    });
     const stop = new AbortController();
-    const given = failure(waitFor(outputs, "c", process!, { signal: stop.signal }));
+    const given = failure(waitForCommand(outputs, "c", process!, { signal: stop.signal }));
     stop.abort(new Error("enough"));
     expect(await given).toBe("enough");
-    const waiting = waitFor(outputs, "c", process!, { lookMs: 5 });
+    const waiting = waitForCommand(outputs, "c", process!, { lookMs: 5 });
     writeFileSync(join(cwd, "go"), "");
     expect(await waiting).toMatchObject({ kind: "ended", exitCode: 0, shown: "one\ntwo\n" });
     await running;
@@ -271,11 +282,14 @@ describe("R7b: a command is found again", () => {
     await until("its words", () => context.said === "one\n");
     process.kill(-context.recorded[0]!.pid, "SIGKILL");
     expect(await running).toContain("by SIGKILL");
-    const found = await findAgain(outputs, "c", context.recorded[0]!);
+    const found = await findCommand(outputs, "c", context.recorded[0]!);
     expect(found).toMatchObject({ kind: "unknown", running: false, output: "one\n" });
     expect(found.shown).toContain("Check what it has done");
-    expect(await findAgain(outputs, "c", undefined)).toMatchObject({ kind: "not-begun" });
-    expect(await findAgain(outputs, "other", { pid: 1, started: "x" })).toMatchObject({ kind: "unknown", output: "" });
+    expect(await findCommand(outputs, "c", undefined)).toMatchObject({ kind: "not-begun" });
+    expect(await findCommand(outputs, "other", { pid: 1, started: "x" })).toMatchObject({
+      kind: "unknown",
+      output: "",
+    });
   });
 
   test("its shell alone was killed: what it had started may still run, and that is told", async () => {
@@ -284,12 +298,12 @@ describe("R7b: a command is found again", () => {
     await until("its words", () => context.said === "one\n");
     process.kill(context.recorded[0]!.pid, "SIGKILL");
     expect(await running).toContain("by SIGKILL. Processes of its group may still run. What it had printed:");
-    const found = await findAgain(outputs, "c", context.recorded[0]!);
+    const found = await findCommand(outputs, "c", context.recorded[0]!);
     expect(found).toMatchObject({ kind: "unknown", running: false });
     expect(found.shown).toContain("Processes of its group may still run.");
     await endProcesses();
     expect(await membersOf(context.recorded[0]!.pid)).toEqual([]);
-    expect((await findAgain(outputs, "c", context.recorded[0]!)).shown).not.toContain("may still run");
+    expect((await findCommand(outputs, "c", context.recorded[0]!)).shown).not.toContain("may still run");
   });
 
   test("R9: ids of calls may repeat and hold anything; each command keeps its own output", async () => {
@@ -314,7 +328,7 @@ describe("R7b: a command is found again", () => {
       const context = watched();
       await runShell(context, id, { command: `echo ${at}` });
       found.push(id);
-      expect((await findAgain(outputs, id, context.recorded[0]!)).output).toBe(`${at}\n`);
+      expect((await findCommand(outputs, id, context.recorded[0]!)).output).toBe(`${at}\n`);
     }
     const names = readdirSync(outputs);
     expect(names).toHaveLength(2 * ids.length);
@@ -325,13 +339,13 @@ describe("R7b: a command is found again", () => {
     const context = watched();
     await runShell(watched(), "call_0", { command: "echo one" });
     const answer = await runShell(context, "call_0_2", { command: "echo two; exit 3" });
-    const found = await findAgain(outputs, "call_0", context.recorded[0]!);
+    const found = await findCommand(outputs, "call_0", context.recorded[0]!);
     expect(found).toMatchObject({ kind: "ended", exitCode: 3, shown: answer });
   });
 
   test("an exit file of an earlier process with the same pid says nothing about this one", async () => {
     mkdirSync(outputs, { recursive: true });
-    const context: ToolContext & Seen = watched({
+    const context: ShellContext & Seen = watched({
       process: async (_call, process) => {
         context.recorded.push(process);
         expect(existsSync(join(outputs, `c.${process.pid}.exit`))).toBe(false);
@@ -343,6 +357,6 @@ describe("R7b: a command is found again", () => {
       : process.pid;
     for (let pid = next; pid < next + 3000; pid++) writeFileSync(join(outputs, `c.${pid}.exit`), "9\n");
     expect(await runShell(context, "c", { command: "echo x" })).toBe("x\n");
-    expect(await findAgain(outputs, "c", context.recorded[0]!)).toMatchObject({ kind: "ended", exitCode: 0 });
+    expect(await findCommand(outputs, "c", context.recorded[0]!)).toMatchObject({ kind: "ended", exitCode: 0 });
   });
 });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { realPath } from "../../src/disk/node-disk.ts";
 import { isHoldfastError } from "../../src/errors.ts";
-import { defaultAddress } from "../../src/session/address.ts";
+import { defaultAddress } from "../../src/stores/default-address.ts";
 import { place } from "../place.ts";
 
 const never = (): string => {

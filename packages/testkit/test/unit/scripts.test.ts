@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
-import { checkFile, checkLockFile, checkManifest } from "../../../../scripts/rules.ts";
+import { findCycle, findLargeRooms } from "../../../../scripts/rules/rooms.ts";
+import { checkFile, checkLockFile, checkManifest, PACKAGES } from "../../../../scripts/rules.ts";
 import { sabotages } from "../../../../scripts/sabotage/list.ts";
 import { applied, pathOf } from "../../../../scripts/sabotage/workshop.ts";
 
@@ -38,6 +39,25 @@ describe("the rules of the layers notice", () => {
       /lower layer/,
     ],
     ["a dependency", `${LIBRARY}journal/x.ts`, 'import { z } from "zod";', /no runtime dependency/],
+    [
+      "a tool of the command that imports the agent",
+      "packages/cli/src/tools/files/x.ts",
+      'import type { Services } from "../../agent/services.ts";',
+      /lower layer/,
+    ],
+    [
+      "an agent that imports its host, loaded late",
+      "packages/cli/src/agent/x.ts",
+      'const { LocalHost } = await import("../host/local/local-host.ts");',
+      /lower layer/,
+    ],
+    ["a room that no table names", "packages/cli/src/new/x.ts", 'import { a } from "../store/open.ts";', /no table/],
+    [
+      "a base file that imports a room",
+      "packages/cli/src/exit.ts",
+      'import { a } from "./config.ts";',
+      /may import only/,
+    ],
     ["a focused test", "packages/holdfast/test/unit/x.test.ts", ["test", "only('x', () => {})"].join("."), /focused/],
     ["a long file", `${LIBRARY}journal/x.ts`, "\n".repeat(600), /at most 500 lines/],
   ];
@@ -64,6 +84,20 @@ describe("the rules of the layers notice", () => {
     ).toEqual([]);
     expect(checkFile(`${LIBRARY}disk/x.ts`, 'import * as fs from "node:fs";')).toEqual([]);
   });
+});
+
+test.each(PACKAGES.map((one) => [one.sources, one] as const))("no rooms of %s import each other", (_sources, one) => {
+  expect(findCycle(one)).toBeNull();
+  const [first, second] = Object.keys(one.rooms) as [string, string];
+  const circular = { ...one, rooms: { ...one.rooms, [first]: [second], [second]: [first] } };
+  expect(findCycle(circular)).toEqual([first, second, first]);
+});
+
+test("a room with too many files or lines is noticed", () => {
+  const sized = (files: number, each: number) =>
+    new Map(Array.from({ length: files }, (_, i) => [`packages/cli/src/tools/${i}.ts`, each] as const));
+  const found = (files: number, each: number) => findLargeRooms("packages/cli/src/", sized(files, each)).length;
+  expect([found(16, 100), found(17, 1), found(6, 417)]).toEqual([0, 1, 1]);
 });
 
 describe("every sabotage still fits the code that it breaks", () => {

@@ -1,5 +1,5 @@
 import type { ShownFile } from "../../transcript/item.ts";
-import type { ModelResult } from "../steps.ts";
+import type { ModelResult } from "./steps.ts";
 import { fileWords, type Writer } from "./writer.ts";
 
 type Part = { readonly type: string; readonly [member: string]: unknown };

@@ -1,5 +1,5 @@
 import type { ShownFile } from "../../transcript/item.ts";
-import type { ModelPart } from "../steps.ts";
+import type { ModelPart } from "./steps.ts";
 import { dataUrl, fileWords, isRaster, isWeb, markedText, type Writer } from "./writer.ts";
 
 type Part = { readonly type: string; readonly [member: string]: unknown };

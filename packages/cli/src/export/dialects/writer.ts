@@ -1,5 +1,5 @@
 import type { ShownFile } from "../../transcript/item.ts";
-import type { ModelCall, ModelPart, SpokenPart } from "../steps.ts";
+import type { ModelCall, ModelPart, SpokenPart } from "./steps.ts";
 
 /** How a step is said in a dialect. What the provider wants of order, ids and emptiness, the dialect's own `arrange` sees to. */
 export interface Writer {

@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import type { LanguageModelV4CallOptions, LanguageModelV4Prompt } from "@ai-sdk/provider";
-import { carriedText } from "./carried.ts";
+import { type Job, type Step, settled } from "./evidence/job.ts";
+import type { Known, Wanted } from "./evidence/known.ts";
+import { writeProgress } from "./evidence/progress.ts";
+import { readTalk, type Talk } from "./evidence/talk.ts";
 import { type Failure, failureIn } from "./failures.ts";
-import { type Job, type Step, settled } from "./job.ts";
-import type { Known, Wanted } from "./known.ts";
-import { readTalk, type Talk } from "./talk.ts";
 import { jobOf } from "./tasks.ts";
 
 /** What the model answers. */
@@ -143,7 +143,7 @@ function summaryOf(talk: Talk): string {
   const isIdle = JSON.stringify(tasks) === JSON.stringify(talk.carried?.tasks);
   const idle = isIdle ? talk.carried!.idle + 1 : 0;
   const summaries = (talk.carried?.summaries ?? 0) + 1;
-  lines.push(carriedText({ tasks, through, interruptions, made, summaries, idle, isOver }));
+  lines.push(writeProgress({ tasks, through, interruptions, made, summaries, idle, isOver }));
   return lines.join("\n");
 }
 

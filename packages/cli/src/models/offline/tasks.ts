@@ -1,12 +1,12 @@
-import type { Change } from "./change.ts";
-import type { Job } from "./job.ts";
+import type { Change } from "./evidence/change.ts";
+import type { Job } from "./evidence/job.ts";
+import { plainPath } from "./evidence/path.ts";
 import { delegateJob, fixJob, isRepeatable, runJob } from "./kinds/command.ts";
 import { countJob } from "./kinds/count.ts";
 import { changeJob, lookJob, readJob } from "./kinds/files.ts";
 import { renameJob } from "./kinds/rename.ts";
 import { stepsJob } from "./kinds/steps.ts";
 import { helpText, sayJob, story, thinkThought } from "./kinds/words.ts";
-import { plainPath } from "./path.ts";
 
 /** What a prompt asks for. Always something: what is not understood is answered with what would be. */
 export function jobOf(prompt: string): Job {

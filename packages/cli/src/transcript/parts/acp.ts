@@ -1,6 +1,7 @@
-import type { ShownFile } from "../item.ts";
+import { defined } from "../../defined.ts";
+import type { ShownFile } from "./file.ts";
 import { fileOf } from "./file.ts";
-import { call, type Ids, type Part, type ProgressPart, reasoning, result, type Told, text } from "./part.ts";
+import { call, type Ids, type Part, type ProgressPart, type ResultContent, reasoning, result, text } from "./part.ts";
 import { printed, type Shape, shapeOf, shapesOf, textOf } from "./shape.ts";
 
 export function acpParts(message: Shape, { calls, results }: Ids): Part[] {
@@ -12,7 +13,7 @@ export function acpParts(message: Shape, { calls, results }: Ids): Part[] {
   if (kind === "user_message_chunk" || kind === "agent_message_chunk") return content ? blockParts(content) : [];
   if (kind === "plan") return text(planText(shape));
   const made = calls.flatMap(call);
-  if (results.length > 0) return [...made, ...result(results[0], toldBy(shape))];
+  if (results.length > 0) return [...made, ...result(results[0], readResult(shape))];
   if (kind === "tool_call_update") return [progress(shape)];
   // A call may be announced as running already.
   return kind === "tool_call" && shape["status"] === "in_progress" ? [...made, progress(shape)] : made;
@@ -25,8 +26,8 @@ function progress(update: Shape): ProgressPart {
     type: "progress",
     call: textOf(update["toolCallId"]),
     ...(name ? { name } : {}),
-    ...(rawInput === undefined ? {} : { input: rawInput }),
-    text: toldBy(update).text,
+    ...defined({ input: rawInput }),
+    text: readResult(update).text,
     running: update["status"] === "in_progress",
   };
 }
@@ -54,7 +55,7 @@ function fileIn(block: Shape): ShownFile | null {
   return fileOf(resource["blob"], resource["mimeType"], resource["uri"]);
 }
 
-function toldBy({ content, rawOutput, status }: Shape): Told {
+function readResult({ content, rawOutput, status }: Shape): ResultContent {
   const failed = status === "failed";
   const texts: string[] = [];
   const files: ShownFile[] = [];

@@ -1,5 +1,5 @@
 import { fileOf } from "./file.ts";
-import { call, type Ids, type Part, reasoning, result, type Told, text } from "./part.ts";
+import { call, type Ids, type Part, type ResultContent, reasoning, result, text } from "./part.ts";
 import { printed, type Shape, shapeOf, shapesOf, textOf } from "./shape.ts";
 
 export function aiSdkParts(message: Shape, { calls, results }: Ids): Part[] {
@@ -20,7 +20,7 @@ export function aiSdkParts(message: Shape, { calls, results }: Ids): Part[] {
       case "tool-call":
         return call(calls[nextCall++]);
       case "tool-result":
-        return result(results[nextResult++], toldBy(shapeOf(part["output"]) ?? {}));
+        return result(results[nextResult++], readResult(shapeOf(part["output"]) ?? {}));
       case "tool-approval-response": {
         const reason = textOf(part["reason"]);
         const approval = textOf(part["approvalId"]);
@@ -32,7 +32,7 @@ export function aiSdkParts(message: Shape, { calls, results }: Ids): Part[] {
   });
 }
 
-function toldBy({ type, value, reason }: Shape): Told {
+function readResult({ type, value, reason }: Shape): ResultContent {
   if (type === "execution-denied") return { text: textOf(reason) || "Denied.", failed: true, denied: true };
   const failed = type === "error-text" || type === "error-json";
   if (type !== "content") {

@@ -1,6 +1,6 @@
-import type { ShownFile } from "../item.ts";
+import type { ShownFile } from "./file.ts";
 import { fileOf } from "./file.ts";
-import { call, type Ids, type Part, reasoning, result, type Told, text } from "./part.ts";
+import { call, type Ids, type Part, type ResultContent, reasoning, result, text } from "./part.ts";
 import { printed, type Shape, shapeOf, shapesOf, textOf } from "./shape.ts";
 
 export function anthropicParts({ content, role }: Shape, { calls, results }: Ids): Part[] {
@@ -13,13 +13,13 @@ export function anthropicParts({ content, role }: Shape, { calls, results }: Ids
     if (type === "thinking") return reasoning(textOf(block["thinking"]));
     if (type === "image" || type === "document") return [{ type: "file", file: sourceFile(block) }];
     if (type === "tool_use" || type === "server_tool_use" || type === "mcp_tool_use") return call(calls[nextCall++]);
-    if (type === "tool_result" && role === "user") return result(results[nextResult++], toldBy(block));
+    if (type === "tool_result" && role === "user") return result(results[nextResult++], readResult(block));
     const isProviders = type.endsWith("_tool_result") && typeof block["tool_use_id"] === "string";
-    return isProviders && role === "assistant" ? result(results[nextResult++], toldBy(block)) : [];
+    return isProviders && role === "assistant" ? result(results[nextResult++], readResult(block)) : [];
   });
 }
 
-function toldBy({ content, is_error }: Shape): Told {
+function readResult({ content, is_error }: Shape): ResultContent {
   const inner = shapeOf(content);
   const failed = is_error === true || textOf(inner?.["type"]).endsWith("_error");
   if (typeof content === "string") return { text: content, failed };

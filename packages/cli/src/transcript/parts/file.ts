@@ -1,5 +1,14 @@
-import type { ShownFile } from "../item.ts";
 import { shapeOf, textOf } from "./shape.ts";
+
+/** A file in a message, as people are shown it. */
+export interface ShownFile {
+  readonly mediaType: string;
+  readonly name?: string;
+  /** Base64, without the prefix of a data URL. */
+  readonly data?: string;
+  readonly url?: string;
+  readonly bytes?: number;
+}
 
 const DATA_URL = /^data:([^,;]*)((?:;[^,;]*)*),/;
 

@@ -1,5 +1,5 @@
 import { fileOf } from "./file.ts";
-import { call, type Ids, type Part, reasoning, result, type Told, text } from "./part.ts";
+import { call, type Ids, type Part, type ResultContent, reasoning, result, text } from "./part.ts";
 import { printed, type Shape, shapeOf, shapesOf, textOf } from "./shape.ts";
 
 export function geminiParts(content: Shape, { calls, results }: Ids): Part[] {
@@ -14,16 +14,16 @@ export function geminiParts(content: Shape, { calls, results }: Ids): Part[] {
     if (isModels && (part["functionCall"] || part["toolCall"] || part["executableCode"]))
       return call(calls[nextCall++]);
     const response = shapeOf(part["functionResponse"]);
-    if (response && !isModels) return result(results[nextResult++], toldBy(response));
+    if (response && !isModels) return result(results[nextResult++], readResult(response));
     const own = shapeOf(part["toolResponse"]) ?? shapeOf(part["codeExecutionResult"]);
-    if (own && isModels) return result(results[nextResult++], providerTold(own));
+    if (own && isModels) return result(results[nextResult++], readProviderResult(own));
     const words = textOf(part["text"]);
     return part["thought"] === true ? reasoning(words) : text(words);
   });
 }
 
 /** `error` for what went wrong; `output`, `result`, or the whole object, for what came of it. */
-function toldBy({ response, parts }: Shape): Told {
+function readResult({ response, parts }: Shape): ResultContent {
   const shape = shapeOf(response);
   const files = shapesOf(parts).flatMap((part) => {
     const inline = shapeOf(part["inlineData"]);
@@ -38,7 +38,7 @@ function toldBy({ response, parts }: Shape): Told {
   return { text: value === null ? "" : printed(value), json: value, failed: false, files };
 }
 
-function providerTold(own: Shape): Told {
+function readProviderResult(own: Shape): ResultContent {
   const outcome = textOf(own["outcome"]);
   const failed = outcome !== "" && outcome !== "OUTCOME_OK";
   return { text: textOf(own["output"]) || printed(own["response"] ?? ""), failed };

@@ -1,7 +1,7 @@
-import type { ShownFile } from "../item.ts";
+import type { ShownFile } from "./file.ts";
 import { fileOf } from "./file.ts";
 import { saysError } from "./openai-chat.ts";
-import { call, type Ids, type Part, reasoning, result, type Told, text } from "./part.ts";
+import { call, type Ids, type Part, type ResultContent, reasoning, result, text } from "./part.ts";
 import { printed, type Shape, shapeOf, shapesOf, textOf } from "./shape.ts";
 
 export function openaiResponsesParts(item: Shape, { calls, results }: Ids): Part[] {
@@ -14,7 +14,7 @@ export function openaiResponsesParts(item: Shape, { calls, results }: Ids): Part
     const words = [...shapesOf(item["summary"]), ...shapesOf(content)].map((part) => textOf(part["text"]));
     return reasoning(words.filter((one) => one !== "").join("\n\n"));
   }
-  const told = results.length > 0 ? toldBy(item) : null;
+  const told = results.length > 0 ? readResult(item) : null;
   if (calls.length > 0 || told) return [...calls.flatMap(call), ...(told ? result(results[0], told) : [])];
   return contentParts(content);
 }
@@ -46,7 +46,7 @@ function fileIn(part: Shape): ShownFile | null {
 }
 
 /** Also of the provider's calls, which hold their own result. */
-function toldBy(item: Shape): Told {
+function readResult(item: Shape): ResultContent {
   const failed = item["status"] === "failed" || item["status"] === "incomplete";
   if (item["type"] === "image_generation_call" && typeof item["result"] === "string") {
     return { text: "", failed, files: [fileOf(item["result"], "image/png")] };
@@ -63,7 +63,7 @@ function toldBy(item: Shape): Told {
   return { ...list(output), failed: failed || exitedBadly(output) };
 }
 
-function list(output: unknown): Pick<Told, "text" | "files" | "json"> {
+function list(output: unknown): Pick<ResultContent, "text" | "files" | "json"> {
   const texts: string[] = [];
   const files: ShownFile[] = [];
   if (!Array.isArray(output)) return { text: printed(output), json: output };

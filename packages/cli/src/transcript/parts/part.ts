@@ -1,4 +1,4 @@
-import type { ShownFile } from "../item.ts";
+import type { ShownFile } from "./file.ts";
 
 /** What a message holds, whatever dialect it is in. */
 export type Part = TextPart | FilePart | CallPart | ResultPart | ProgressPart | ApprovalPart;
@@ -67,7 +67,7 @@ export const call = (found: Ids["calls"][number] | undefined): CallPart[] =>
   found ? [{ type: "call", ...found }] : [];
 
 /** What a result says, before it is known which call it answers. */
-export interface Told {
+export interface ResultContent {
   readonly text: string;
   readonly json?: unknown;
   readonly failed: boolean;
@@ -75,7 +75,7 @@ export interface Told {
   readonly files?: readonly ShownFile[];
 }
 
-export function result(found: Ids["results"][number] | undefined, told: Told): ResultPart[] {
+export function result(found: Ids["results"][number] | undefined, told: ResultContent): ResultPart[] {
   if (!found) return [];
   const { call: id, idless, name } = found;
   const { files = [], ...rest } = told;

@@ -1,7 +1,16 @@
-import { type Change, standingOf } from "../change.ts";
-import { batch, type Job, type Step, several } from "../job.ts";
-import { denied, FAILED_MAX, has, type Known, lookAt, oneLine, type Wanted, wasInterruptedTooOften } from "../known.ts";
-import { hasPassed } from "../output.ts";
+import { type Change, checkChange } from "../evidence/change.ts";
+import { batch, type Job, type Step, several } from "../evidence/job.ts";
+import {
+  denied,
+  FAILED_MAX,
+  has,
+  type Known,
+  lookAt,
+  oneLine,
+  type Wanted,
+  wasInterruptedTooOften,
+} from "../evidence/known.ts";
+import { hasPassed } from "../evidence/output.ts";
 
 export interface Command {
   readonly command: string;
@@ -145,7 +154,7 @@ function repair(known: Known, changes: readonly Change[], from: number) {
   let to = from;
   let why: string | undefined;
   for (const change of changes) {
-    const standing = standingOf(known, change, { from });
+    const standing = checkChange(known, change, { from });
     if (standing.state === "ask") {
       calls.push(...standing.calls);
       continue;

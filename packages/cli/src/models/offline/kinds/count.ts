@@ -1,9 +1,9 @@
-import type { Progress } from "../carried.ts";
-import { standingOf } from "../change.ts";
-import { batch, type Job, type Step, several, stringsIn } from "../job.ts";
-import { FORGOTTEN, has, type Known, look, lookAt, type Wanted } from "../known.ts";
-import { countOf, filesListed, isPart } from "../output.ts";
-import { samePath } from "../path.ts";
+import { checkChange } from "../evidence/change.ts";
+import { batch, type Job, type Step, several, stringsIn } from "../evidence/job.ts";
+import { FORGOTTEN, has, type Known, look, lookAt, type Wanted } from "../evidence/known.ts";
+import { countOf, filesListed, isPart } from "../evidence/output.ts";
+import { samePath } from "../evidence/path.ts";
+import type { Progress } from "../evidence/progress.ts";
 import { sameLook } from "./files.ts";
 
 /** What is counted in each file. */
@@ -91,7 +91,7 @@ function count(
   }
   const table = tableOf(rows, left);
   const change = { kind: "write", path: report, content: `${table}\n` } as const;
-  const standing = standingOf(known, change, { from });
+  const standing = checkChange(known, change, { from });
   if (standing.state === "ask") {
     const thought = "Everything is counted. I write the report.";
     return { kind: "call", calls: standing.calls, thought, progress };

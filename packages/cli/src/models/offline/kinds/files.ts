@@ -1,8 +1,9 @@
-import { type Change, standingOf } from "../change.ts";
-import { batch, type Job, type Step, several, stringsIn } from "../job.ts";
-import { look, lookAt, oneLine, type Wanted } from "../known.ts";
-import { countOf } from "../output.ts";
-import { samePath } from "../path.ts";
+import { defined } from "../../../defined.ts";
+import { type Change, checkChange } from "../evidence/change.ts";
+import { batch, type Job, type Step, several, stringsIn } from "../evidence/job.ts";
+import { look, lookAt, oneLine, type Wanted } from "../evidence/known.ts";
+import { countOf } from "../evidence/output.ts";
+import { samePath } from "../evidence/path.ts";
 
 /** "write a.txt: hello", "append log.md: a line", "edit a.txt: replace "x" with "y"". */
 export function changeJob(change: Change): Job {
@@ -11,10 +12,10 @@ export function changeJob(change: Change): Job {
     next(known, from, before) {
       const goal = typeof before["goal"] === "string" ? before["goal"] : undefined;
       if (before["done"] === true) return { kind: "answer", text: done(change, true), to: from, progress: before };
-      const standing = standingOf(known, change, { from, goal });
+      const standing = checkChange(known, change, { from, goal });
       switch (standing.state) {
         case "ask": {
-          const progress = standing.goal === undefined ? {} : { goal: standing.goal };
+          const progress = defined({ goal: standing.goal });
           return { kind: "call", calls: standing.calls, thought: thoughtOf(change, standing.calls), progress };
         }
         case "reached":

@@ -1,6 +1,5 @@
-import type { Progress } from "../carried.ts";
-import { standingOf } from "../change.ts";
-import { batch, type Job, type Step, several, stringsIn } from "../job.ts";
+import { checkChange } from "../evidence/change.ts";
+import { batch, type Job, type Step, several, stringsIn } from "../evidence/job.ts";
 import {
   type Finding,
   FORGOTTEN,
@@ -11,8 +10,9 @@ import {
   lookAt,
   mayHaveRun,
   type Wanted,
-} from "../known.ts";
-import { filesFound, filesListed, isCut, isPart } from "../output.ts";
+} from "../evidence/known.ts";
+import { filesFound, filesListed, isCut, isPart } from "../evidence/output.ts";
+import type { Progress } from "../evidence/progress.ts";
 import { sameLook } from "./files.ts";
 
 /**
@@ -74,7 +74,7 @@ function change(
       continue;
     }
     const aim = { kind: "replace", path, old, new: name } as const;
-    const standing = standingOf(known, aim, { from, checks: true, goal: goals[path] });
+    const standing = checkChange(known, aim, { from, checks: true, goal: goals[path] });
     if (standing.state === "reached") {
       (standing.changed ? changed : untouched).add(path);
       delete goals[path];

@@ -1,5 +1,5 @@
-import type { Progress } from "../carried.ts";
-import { type Job, type Step, settled } from "../job.ts";
+import { type Job, type Step, settled } from "../evidence/job.ts";
+import type { Progress } from "../evidence/progress.ts";
 
 /** "1. write a.txt: x 2. run …": one after the other, with a list of what is done. */
 export function stepsJob(steps: readonly Job[]): Job {

@@ -1,4 +1,4 @@
-import type { Job } from "../job.ts";
+import type { Job } from "../evidence/job.ts";
 
 /** An answer without tools. */
 export function sayJob(title: string, text: string, thought?: string): Job {

@@ -1,0 +1,40 @@
+import type { Usage } from "holdfast";
+import type { Decision } from "../tools/permission/decide.ts";
+import type { TurnRun } from "./loop.ts";
+
+/** What an agent reports while it works. */
+export interface AgentEvents
+  extends Pick<TurnRun, "show" | "retrying" | "compacting" | "compacted" | "cutOff" | "used"> {
+  readonly started: (call: string, name: string, input: unknown) => void;
+  readonly ended: (call: string) => void;
+  readonly output: (call: string, text: string) => void;
+  /** A sub-agent works on this call, in this session. */
+  readonly delegated: (call: string, session: string) => void;
+  /** The sub-agent of this call does something, in these words. */
+  readonly startedBelow: (call: string, words: string) => void;
+  /** All that a sub-agent has used by now. */
+  readonly usedBelow: (session: string, usage: Usage) => void;
+  /** `isBelow`: it was a sub-agent's. */
+  readonly denied: (
+    call: { readonly toolName: string; readonly input: unknown },
+    decision: Decision,
+    isBelow?: boolean,
+  ) => void;
+}
+
+/** For an agent that nobody watches. */
+export const SILENT: AgentEvents = {
+  started: () => {},
+  ended: () => {},
+  output: () => {},
+  delegated: () => {},
+  startedBelow: () => {},
+  usedBelow: () => {},
+  denied: () => {},
+  show: () => {},
+  retrying: () => {},
+  compacting: () => {},
+  compacted: () => {},
+  cutOff: () => {},
+  used: () => {},
+};

@@ -1,0 +1,100 @@
+import type { ModelMessage } from "ai";
+import type { Entry, OpenCall, Outcome, Session, Turn } from "holdfast";
+import type { FoundCommand } from "../tools/shell/surviving-commands.ts";
+
+/** What is known of an open call beyond the journal, and what the rules say of running it. */
+export interface OpenCallFacts {
+  /** Of the command that the call ran (R7b). */
+  readonly command?: FoundCommand;
+  /** Running it twice does no harm, by its nature: its work can be taken up where it was left (a sub-agent). */
+  readonly isResumable?: boolean;
+  /** To run it again would undo what somebody has done since. */
+  readonly isStale?: boolean;
+  /** The rules allow it now, or a person has approved this very call. */
+  readonly isAllowed: boolean;
+}
+
+/**
+ * What becomes of a call that an interrupted turn left open. It runs again only if that is safe and allowed; what is in doubt is closed, and the model is told how far it came, so that it can check (C4).
+ */
+export function decideOpenCall(call: OpenCall, known: OpenCallFacts): "close" | "keep" | Outcome<string> {
+  // Still to be decided on: it has not started (R7).
+  if (call.state === "awaiting") return "keep";
+  if (call.state === "provider") return "keep";
+  const { command } = known;
+  if (command?.kind === "ended") return { value: command.shown };
+  // How far it came is not known, but what it had printed is.
+  if (command && command.kind !== "not-begun") return { error: command.shown };
+  if (!known.isAllowed) return "close";
+  if (call.state === "never-started" || command?.kind === "not-begun") return "keep";
+  if (known.isStale) return "close";
+  return call.replay === "safe" || known.isResumable ? "keep" : "close";
+}
+
+/** Takes the interrupted turn up again. */
+export function resumeInterrupted(
+  session: Session<ModelMessage>,
+  factsOf: (call: OpenCall) => OpenCallFacts,
+): Promise<Turn<ModelMessage>> {
+  return session.resumeTurn({ calls: (call) => decideOpenCall(call, factsOf(call)) });
+}
+
+/** Whether a person has approved this very call. By its message: servers repeat the ids of calls (R9), and an approval is for one of them only. */
+export function isApproved(
+  entries: readonly Entry<ModelMessage>[],
+  { id, message }: Pick<OpenCall, "id" | "message">,
+): boolean {
+  const asked = partsOf(entries.find((entry) => entry.id === message)?.message).flatMap((part) =>
+    part.type === "tool-approval-request" && part.toolCallId === id ? [part.approvalId] : [],
+  );
+  return entries.some((entry) =>
+    partsOf(entry.message).some(
+      (part) => part.type === "tool-approval-response" && part.approved && asked.includes(part.approvalId),
+    ),
+  );
+}
+
+function partsOf(message: ModelMessage | undefined): readonly Exclude<ModelMessage["content"], string>[number][] {
+  return message === undefined || typeof message.content === "string" ? [] : message.content;
+}
+
+/** A call that somebody has to decide on. */
+export interface AskedCall {
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly input: unknown;
+}
+
+export interface Approval extends AskedCall {
+  readonly approvalId: string;
+}
+
+/** Requests for permission at the end of the conversation that nobody has answered. */
+export function openApprovals(messages: readonly ModelMessage[]): Approval[] {
+  const calls = new Map<string, { readonly toolName: string; readonly input: unknown }>();
+  const open = new Map<string, Approval>();
+  for (const message of messages) {
+    if (typeof message.content === "string") continue;
+    for (const part of message.content) {
+      switch (part.type) {
+        case "tool-call":
+          calls.set(part.toolCallId, part);
+          break;
+        case "tool-approval-request": {
+          const { toolName = "", input } = calls.get(part.toolCallId) ?? {};
+          if (!part.isAutomatic) {
+            open.set(part.toolCallId, { approvalId: part.approvalId, toolCallId: part.toolCallId, toolName, input });
+          }
+          break;
+        }
+        case "tool-approval-response":
+          for (const [call, { approvalId }] of open) if (approvalId === part.approvalId) open.delete(call);
+          break;
+        case "tool-result":
+          open.delete(part.toolCallId);
+          break;
+      }
+    }
+  }
+  return [...open.values()];
+}

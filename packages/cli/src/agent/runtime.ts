@@ -1,0 +1,325 @@
+import { lstatSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { type Durable, durable } from "@holdfast/adapters/ai-sdk";
+import type { ModelMessage, ToolSet } from "ai";
+import type { OpenCall, Session, ToolProcess, Turn } from "holdfast";
+import { configPath } from "../config.ts";
+import { defined } from "../defined.ts";
+import type { ResolvedModel } from "../models/resolve.ts";
+import { outputsFolder } from "../store/output-folders.ts";
+import { nullIfUnreadable } from "../store/usage.ts";
+import { isStaleWrite } from "../tools/files/stale-writes.ts";
+import { type OwnStore, ownStore } from "../tools/paths/own-store.ts";
+import {
+  type Decision,
+  decide,
+  makeSearchFilter,
+  type Policy,
+  type PolicyContext,
+} from "../tools/permission/decide.ts";
+import { commandEnvironment } from "../tools/shell/environment.ts";
+import {
+  type FoundCommand,
+  findCommand,
+  isRunning,
+  type ProcessStatus,
+  stopGroup,
+  waitForCommand,
+} from "../tools/shell/surviving-commands.ts";
+import { makeTools, REPLAY, type ToolContext } from "../tools/tools.ts";
+import { callWords } from "../transcript/words.ts";
+import type { Claims } from "../trust/claims.ts";
+import { stateFolder } from "../trust/state-folder.ts";
+import { canonical, type SessionTrust } from "../trust/trust.ts";
+import { ApprovalGuard } from "./approval-guard.ts";
+import type { AgentEvents } from "./events.ts";
+import { buildInstructions } from "./instructions.ts";
+import type { TurnRun, Verdict } from "./loop.ts";
+import { isApproved, type OpenCallFacts } from "./open-calls.ts";
+import type { Services } from "./services.ts";
+import { DELEGATE, processesBelow } from "./subagent-sessions.ts";
+
+/** What makes an agent a sub-agent, or lets it have some. */
+export interface AgentRole {
+  /** Of a sub-agent: it works in the same folder by the same rules, and has nobody to ask. */
+  readonly parent?: AgentRuntime | null;
+  /** Makes the tool that starts sub-agents. An agent without it has none. */
+  readonly delegateTool?: ((agent: AgentRuntime, model: ResolvedModel) => ToolSet[string]) | null;
+}
+
+/** One agent: a session, with everything that is needed to work in it. */
+export class AgentRuntime {
+  readonly session: Session<ModelMessage>;
+  readonly durable: Durable;
+  readonly outputs: string;
+  readonly approvals: ApprovalGuard;
+  readonly #services: Services;
+  readonly #events: AgentEvents;
+  readonly #parent: AgentRuntime | null;
+  readonly #delegateTool: AgentRole["delegateTool"];
+  readonly #trust: SessionTrust;
+  /** The store that this process has open, if it is on the disk. */
+  readonly #own: OwnStore | null;
+
+  constructor(
+    session: Session<ModelMessage>,
+    services: Services,
+    events: AgentEvents,
+    { parent = null, delegateTool = null }: AgentRole = {},
+  ) {
+    this.session = session;
+    this.#services = services;
+    this.#events = events;
+    this.#parent = parent;
+    this.#delegateTool = delegateTool;
+    this.#trust = services.trust.of(session.id);
+    this.outputs = services.outputs(session.id);
+    this.#own = ownStore(services.store.url);
+    const judge = (name: string, input: unknown): Decision => this.decide(name, input);
+    this.approvals = new ApprovalGuard(session, () => this.cwd, this.#own, judge);
+    this.durable = durable(session, { replay: { ...REPLAY, [DELEGATE]: "safe" } });
+  }
+
+  /** Never what the journal says: anybody may have written that. */
+  get cwd(): string {
+    return this.#parent?.cwd ?? this.#trust.folder ?? process.cwd();
+  }
+
+  /** What the user allowed "for the rest of the session" counts beside the configured rules, also after a restart. */
+  get policy(): Policy {
+    const { allow, ask, deny } = this.#services.config;
+    return { allow: [...allow, ...this.#rules], ask, deny };
+  }
+
+  get #rules(): readonly string[] {
+    return this.#parent === null ? this.#trust.rules : this.#parent.#rules;
+  }
+
+  decide(name: string, input: unknown): Decision {
+    const decision = decide({ name, input }, this.#policyContext);
+    // A sub-agent is judged by the same rules, call by call: to begin one gives nothing away.
+    const isHarmless = name === DELEGATE && decision.verdict === "ask" && decision.rule === undefined;
+    return isHarmless ? { ...decision, verdict: "allow" } : decision;
+  }
+
+  /** For the rest of the session. Answers why that is only as long as this process lives; null if it is kept. */
+  allow(rule: string): string | null {
+    this.#trust.allow(rule);
+    return this.#trust.unkept;
+  }
+
+  /** A person has approved this call. Kept outside of the journal, before that says so: only then it may run after a restart. */
+  approve(turn: Turn<ModelMessage>, id: string, input: unknown): void {
+    const call = turn.open.findLast((one) => one.id === id && canonical(one.input) === canonical(input));
+    if (call) this.#trust.approve(call);
+  }
+
+  /** What the journal claims that this user has not said here. */
+  claims(): Omit<Claims, "model"> {
+    const { session } = this;
+    const { allow } = session.attributes.notes;
+    const known = [...this.#services.config.allow, ...this.#rules];
+    const calls = session.interruption?.calls ?? [];
+    const isUnknown = (rule: unknown): rule is string => typeof rule === "string" && !known.includes(rule);
+    const isForeign = (call: OpenCall): boolean =>
+      isApproved(session.entries, call) &&
+      !this.#trust.hasApproved(call) &&
+      this.decide(call.name, call.input).verdict !== "allow";
+    return {
+      rules: Array.isArray(allow) ? allow.filter(isUnknown) : [],
+      approvals: calls.filter(isForeign).map((call) => callWords(call)),
+      pids: calls.flatMap(({ process }) => (process && !this.#trust.hasStarted(process) ? [process.pid] : [])),
+    };
+  }
+
+  /** For one turn: what its tools record belongs to it, whatever happens meanwhile (C14). */
+  async prepareTurn(turn: Turn<ModelMessage>, model: ResolvedModel): Promise<TurnRun> {
+    const { session, durable } = this;
+    const { show, retrying, compacting, compacted, cutOff, used } = this.#events;
+    return {
+      session,
+      durable,
+      model,
+      signal: AbortSignal.any([turn.signal, this.#services.ending]),
+      tools: this.#tools(turn, model),
+      instructions: await buildInstructions(this.cwd, this.#own),
+      approve: (call) => this.#verdict(call),
+      show,
+      retrying,
+      compacting,
+      compacted,
+      cutOff,
+      used,
+    };
+  }
+
+  /** What can be found out about the calls that the last process left open. */
+  async inspectCalls(calls: readonly OpenCall[]): Promise<(call: OpenCall) => OpenCallFacts> {
+    const { entries } = this.session;
+    const commands = await this.findCommands(calls);
+    const stale = new Set<OpenCall>();
+    for (const call of calls) if (await isStaleWrite(this.cwd, call, this.#own)) stale.add(call);
+    return (call) => {
+      const { id, name, input } = call;
+      const command = commands.get(id);
+      // A rule that denies it now counts more than the word that was given then.
+      const { verdict } = this.decide(name, input);
+      return {
+        ...defined({ command }),
+        isResumable: name === DELEGATE,
+        isStale: [...stale].some((one) => one.id === id && one.message === call.message),
+        isAllowed:
+          verdict === "allow" || (verdict === "ask" && isApproved(entries, call) && this.#trust.hasApproved(call)),
+      };
+    };
+  }
+
+  /** What became of the commands of calls that were started: they may have outlived their agent (R7b). */
+  async findCommands(calls: readonly OpenCall[]): Promise<Map<string, FoundCommand>> {
+    const found = new Map<string, FoundCommand>();
+    for (const { id, name, state, process } of calls) {
+      if (name !== "shell" || state !== "outcome-unknown") continue;
+      const isOurs = process === undefined || this.#trust.hasStarted(process);
+      found.set(id, await findCommand(this.outputs, id, process, { isOurs }));
+    }
+    return found;
+  }
+
+  /** The same for people, who want to know of a sub-agent too that a command of its still runs. */
+  async findProcesses(calls: readonly OpenCall[]): Promise<Map<string, ProcessStatus>> {
+    const found: Map<string, ProcessStatus> = await this.findCommands(calls);
+    for (const call of calls) {
+      for (const process of (await nullIfUnreadable(this.#processesBelow(call))) ?? []) {
+        if (await isRunning(process)) found.set(call.id, { kind: "running", running: true, pid: process.pid });
+      }
+    }
+    return found;
+  }
+
+  /** Waits for the commands that outlived their agent, or stops them. False if that was stopped: then they go on. */
+  async settleCommands(
+    calls: readonly OpenCall[],
+    {
+      processes = "wait",
+      signal,
+      waits = () => {},
+    }: {
+      readonly processes?: "wait" | "stop";
+      readonly signal?: AbortSignal | undefined;
+      readonly waits?: (pid: number) => void;
+    },
+  ): Promise<boolean> {
+    const commands = await this.findCommands(calls);
+    for (const call of calls) {
+      const { id, process } = call;
+      if (signal?.aborted) return false;
+      // Those of a sub-agent are waited for when it is taken up.
+      if (processes === "stop") for (const one of await this.#processesBelow(call)) await stopGroup(one);
+      if (!process || !commands.get(id)?.running) continue;
+      if (processes === "stop") {
+        await stopGroup(process);
+        continue;
+      }
+      waits(process.pid);
+      try {
+        await waitForCommand(this.outputs, id, process, defined({ signal }));
+      } catch (error) {
+        if (signal?.aborted) return false;
+        throw error;
+      }
+    }
+    return true;
+  }
+
+  #processesBelow(call: OpenCall): Promise<ToolProcess[]> {
+    const { store, trust } = this.#services;
+    return processesBelow(store, trust, this.session.id, call);
+  }
+
+  get #policyContext(): PolicyContext {
+    const config = configPath();
+    const { url } = this.#services.store;
+    const allOutputs = outputsFolder(url);
+    const state = stateFolder();
+    return {
+      cwd: this.cwd,
+      policy: this.policy,
+      store: url,
+      // It was a real folder when the session was opened: a link in its place since would make all that it leads to the agent's own.
+      ...(isFolder(this.outputs) ? { outputs: this.outputs } : {}),
+      ...(allOutputs === null ? {} : { allOutputs }),
+      ...(state === null ? {} : { state: join(state, "holdfast") }),
+      ...(config === null ? {} : { config: resolve(config) }),
+    };
+  }
+
+  #verdict(call: { readonly toolName: string; readonly input: unknown }): Verdict {
+    const decision = this.decide(call.toolName, call.input);
+    if (decision.verdict === "allow") return { type: "not-applicable" };
+    const canAsk = this.#services.asks === "person" && this.#parent === null;
+    if (decision.verdict === "ask" && canAsk) return { type: "user-approval" };
+    this.#events.denied(call, decision);
+    return { type: "denied", reason: decision.denial };
+  }
+
+  #tools(turn: Turn<ModelMessage>, model: ResolvedModel): ToolSet {
+    const { config } = this.#services;
+    const context: ToolContext = {
+      cwd: this.cwd,
+      outputs: this.outputs,
+      process: (call, process) => {
+        // First: a process that is in the journal, and not here, is nobody's.
+        this.#trust.started(process);
+        return turn.toolProcess(call, process);
+      },
+      output: this.#events.output,
+      env: commandEnvironment(process.env, config.passEnv),
+      passOver: makeSearchFilter(this.#policyContext),
+      own: this.#own,
+      watch: (call, name, input) => this.approvals.watch(call, { name, input }),
+    };
+    const tools: ToolSet = { ...makeTools(context) };
+    if (this.#delegateTool) tools[DELEGATE] = this.#delegateTool(this, model);
+    // Now: what is started is no longer open.
+    const approved = turn.open.filter((call) => this.#trust.hasApproved(call));
+    for (const [name, tool] of Object.entries(tools)) tools[name] = this.#reporting(name, tool, approved);
+    return tools;
+  }
+
+  /**
+   * The SDK runs calls that its messages say were approved, by the ids of approvals; and messages come from the journal, whose author may have used an id twice. So each call is judged once more where it runs: the rules allow it, or this user has approved
+   * it. By its input, not its id: where ids repeat, the tool may be told another one (R9).
+   */
+  #assertMayRun(name: string, input: unknown, approved: readonly OpenCall[]): void {
+    const { verdict, denial } = this.decide(name, input);
+    if (verdict === "allow") return;
+    const given = canonical(input);
+    const isSame = (call: OpenCall): boolean => call.name === name && canonical(call.input) === given;
+    if (verdict === "ask" && approved.some(isSame)) return;
+    throw new Error(denial);
+  }
+
+  /** The adapter has recorded the start before it calls this, and records the outcome behind it. */
+  #reporting(name: string, tool: ToolSet[string], approved: readonly OpenCall[]): ToolSet[string] {
+    const { execute } = tool;
+    if (!execute) return tool;
+    const events = this.#events;
+    return {
+      ...tool,
+      execute: async (input: unknown, options: { toolCallId: string }) => {
+        this.#assertMayRun(name, input, approved);
+        events.started(options.toolCallId, name, input);
+        try {
+          await this.approvals.watch(options.toolCallId, { name, input }).check();
+          return await (execute as (input: unknown, options: unknown) => unknown)(input, options);
+        } finally {
+          events.ended(options.toolCallId);
+        }
+      },
+    } as ToolSet[string];
+  }
+}
+
+function isFolder(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+}

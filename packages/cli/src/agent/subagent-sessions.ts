@@ -1,0 +1,42 @@
+import type { OpenCall, Store, ToolProcess } from "holdfast";
+import { defined } from "../defined.ts";
+import { nullIfUnreadable } from "../store/usage.ts";
+import type { Trust } from "../trust/trust.ts";
+
+/** The name of the tool that starts a sub-agent, as the model knows it. */
+export const DELEGATE = "task";
+
+/** The session of the sub-agent that was begun for a call; null if there is none. `message`: the one that makes the call, since some servers repeat their ids (R9). */
+export async function findChild(store: Store, parent: string, call: string, message?: string): Promise<string | null> {
+  let after: string | undefined;
+  do {
+    const page = await store.list({
+      parent,
+      empty: true,
+      ...defined({ labels: message === undefined ? undefined : { message }, after }),
+    });
+    const found = page.sessions.find((session) => session.parent?.call === call);
+    if (found) return found.id;
+    after = page.next;
+  } while (after !== undefined);
+  return null;
+}
+
+/** Processes of the sub-agent that was begun for a call, and of those below it, which may have outlived them all (R7b). Only those that this user's agents started. */
+export async function processesBelow(
+  store: Store,
+  trust: Trust,
+  parent: string,
+  { id, name, message }: OpenCall,
+): Promise<ToolProcess[]> {
+  const child = name === DELEGATE ? await findChild(store, parent, id, message ?? undefined) : null;
+  if (child === null) return [];
+  // One that cannot be read will say so when it is taken up.
+  const reading = await nullIfUnreadable(store.read(child));
+  const found: ToolProcess[] = [];
+  for (const call of reading?.interruption?.calls ?? []) {
+    if (call.process && trust.of(child).hasStarted(call.process)) found.push(call.process);
+    found.push(...(await processesBelow(store, trust, child, call)));
+  }
+  return found;
+}

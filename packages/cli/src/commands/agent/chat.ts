@@ -1,0 +1,85 @@
+import { type Command, Option } from "commander";
+import { loadConfig } from "../../config.ts";
+import { CommandError, EXIT } from "../../exit.ts";
+import { modelOptions } from "./model-options.ts";
+
+interface Options {
+  readonly model?: string;
+  readonly continue?: true;
+  readonly resume?: string | true;
+  readonly title?: string;
+  readonly here?: true;
+}
+
+export function register(program: Command): void {
+  const command = program
+    .command("chat")
+    .summary("the agent, to talk with")
+    .description(
+      "A conversation with the agent in the terminal. Whatever happens to this process or its terminal, what was said and done stays: the next chat opens with what was interrupted, and offers to finish it.",
+    )
+    .addOption(
+      new Option(
+        "--resume [id]",
+        "in this session: its id, the beginning or the end of it, or latest; without an id: choose",
+      ).conflicts("continue"),
+    )
+    .option("--here", "with --resume <id>: work in this folder from now on, whatever folder the session names")
+    .option("--continue", "in the latest session of this folder")
+    .option("--title <title>", "what a new session is called");
+  modelOptions(command)
+    .addHelpText(
+      "after",
+      `
+Examples:
+  holdfast chat
+  holdfast chat --continue
+  holdfast chat --resume 0199 --model anthropic/claude-sonnet-4-5
+  holdfast chat --allow 'write(src/**)' --allow 'shell(npm test)'
+
+In the chat /help shows its commands and keys. Esc stops a turn, Ctrl+D leaves; everything is kept.`,
+    )
+    .action(async (options: Options, command: Command) => {
+      if (options.title !== undefined && (options.resume !== undefined || options.continue))
+        throw new CommandError(
+          EXIT.usage,
+          "USAGE",
+          "--title is for a new session. Another title for this one: holdfast rename <id> <title>, or /rename in the chat. Nothing was touched.",
+        );
+      if (options.here && typeof options.resume !== "string")
+        throw new CommandError(EXIT.usage, "USAGE", "--here goes with --resume <id>. Nothing was touched.");
+      needTerminal("chat");
+      const { runChat } = await loadScreen();
+      await runChat(options, loadConfig(command.optsWithGlobals()));
+    });
+}
+
+/** React takes its slow build for developers unless it is told otherwise when it is loaded. What the tools find in their environment stays the user's. */
+export async function loadScreen(): Promise<typeof import("../../screen/run-chat.ts")> {
+  const own = process.env["NODE_ENV"];
+  process.env["NODE_ENV"] ??= "production";
+  try {
+    return await import("../../screen/run-chat.ts");
+  } finally {
+    if (own === undefined) delete process.env["NODE_ENV"];
+  }
+}
+
+/** A screen needs somebody who looks at it. */
+export function needTerminal(name: string): void {
+  const { stdin, stdout, env } = process;
+  const why = whyNoScreen(stdin.isTTY, stdout.isTTY, env["TERM"]);
+  if (why === null) return;
+  throw new CommandError(
+    EXIT.usage,
+    "NO_TERMINAL",
+    `${why}, and "holdfast ${name}" needs one. For scripts: holdfast run "prompt", with --continue or --resume <id> to go on, and holdfast ls --json to list. Nothing was touched.`,
+  );
+}
+
+/** Null if there can be one. */
+export function whyNoScreen(isIn: boolean, isOut: boolean, term: string | undefined): string | null {
+  if (!isIn) return "Standard input is not a terminal";
+  if (!isOut) return "Standard output is not a terminal";
+  return term === "dumb" ? "This is not a terminal that can move its cursor (TERM is dumb)" : null;
+}

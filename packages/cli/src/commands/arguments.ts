@@ -1,0 +1,39 @@
+import { type Command, InvalidArgumentError } from "commander";
+import { CommandError, EXIT } from "../exit.ts";
+import { durationMs } from "../terminal/time.ts";
+
+/** Parsers for what is given on the command line; commander says which option it was. */
+
+export function countOf(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError("Give a whole number of at least 1.");
+  return Number(text);
+}
+
+export function countOrNoneOf(text: string): number {
+  return text === "0" ? 0 : countOf(text);
+}
+
+/** In milliseconds. */
+export function ageOf(text: string): number {
+  const age = durationMs(text);
+  if (age === null) throw new InvalidArgumentError("Give an age such as 2h, 7d or 0s.");
+  return age;
+}
+
+/** A date or an age, as an ISO 8601 time. */
+export function timeOf(text: string): string {
+  const age = durationMs(text);
+  const at = age === null ? Date.parse(text) : Date.now() - age;
+  if (Number.isNaN(at)) throw new InvalidArgumentError("Give a date, or an age such as 2h or 7d.");
+  return new Date(at).toISOString();
+}
+
+/** For a command that has a store of its own: one that was named is not to be passed over in silence. (One in the environment is meant for the others.) */
+export function assertNoStore(command: Command, why: string): void {
+  if (command.optsWithGlobals()["store"] === undefined) return;
+  throw new CommandError(
+    EXIT.usage,
+    "USAGE",
+    `--store does not go with "holdfast ${command.name()}": ${why}. Nothing was touched.`,
+  );
+}

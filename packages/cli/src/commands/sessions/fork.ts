@@ -1,0 +1,58 @@
+import type { Command } from "commander";
+import type { Session, Store } from "holdfast";
+import { failureOf } from "../../failure.ts";
+import { withStore } from "../../store/open.ts";
+import { resolveId, titleForFork } from "../../store/session-id.ts";
+import { jsonText } from "../../terminal/json.ts";
+
+interface Options {
+  readonly at?: string;
+  readonly title?: string;
+  readonly json?: true;
+}
+
+export function register(program: Command): void {
+  program
+    .command("fork")
+    .argument("<id>", "the session, by its id, the beginning or the end of it, or latest")
+    .summary("a new session with the conversation of another")
+    .description(
+      "Makes a new session that begins with the conversation of another, and prints its id. The other may be in use, and is not touched.",
+    )
+    .option("--at <message>", "up to and with the step of this message (default: all of it)")
+    .option("--title <title>", "a title of its own")
+    .option("--json", "as JSON")
+    .addHelpText("after", '\nExample:\n  holdfast fork latest --title "another way"')
+    .action((given: string, { at, title, json }: Options, command: Command) =>
+      withStore(command.optsWithGlobals(), async (store) => {
+        const from = await resolveId(store, given);
+        const { nullIfUnreadable } = await import("../../store/usage.ts");
+        // A list may fail over another session: this one is forked all the same.
+        const named = title === undefined ? ((await nullIfUnreadable(titleForFork(store, from))) ?? {}) : { title };
+        const session = await forkAt(store, from, at, named);
+        await session.close();
+        const { Trust } = await import("../../trust/trust.ts");
+        const trust = new Trust(store.url);
+        const { folder } = trust.of(from);
+        if (folder !== null) trust.of(session.id).workIn(folder);
+        process.stdout.write(json ? `${jsonText({ id: session.id, from })}\n` : `${session.id}\n`);
+      }),
+    );
+}
+
+async function forkAt(
+  store: Store,
+  from: string,
+  at: string | undefined,
+  named: { readonly title?: string },
+): Promise<Session<unknown>> {
+  if (at === undefined) return store.fork(from, named);
+  try {
+    return await store.fork(from, { ...named, at });
+  } catch (error) {
+    // "show" gives each part of a message an id of its own, with its number behind it: the message is meant.
+    const message = at.replace(/\.\d+$/, "");
+    if (message === at || failureOf(error).code !== "MESSAGE_UNKNOWN") throw error;
+    return store.fork(from, { ...named, at: message });
+  }
+}

@@ -1,0 +1,166 @@
+import { type Command, Option } from "commander";
+import type { ListQuery, Summary } from "holdfast";
+import { defined } from "../../defined.ts";
+import { withStore } from "../../store/open.ts";
+import { placeOf, shortIds } from "../../store/session-id.ts";
+import { tellUnreadable, unreadableIn } from "../../store/unreadable-sessions.ts";
+import { type Paint, paintFor, type Style } from "../../terminal/colour.ts";
+import { jsonText } from "../../terminal/json.ts";
+import { plainLine } from "../../terminal/plain.ts";
+import { tableLines } from "../../terminal/table.ts";
+import { ago } from "../../terminal/time.ts";
+import { countOf, timeOf } from "../arguments.ts";
+
+const STATUSES = ["running", "interrupted", "waiting", "queued", "idle", "unreadable"] as const;
+type Shown = (typeof STATUSES)[number];
+
+interface Options {
+  readonly here?: true;
+  readonly status?: Shown;
+  readonly app?: string;
+  readonly since?: string;
+  readonly limit: number;
+  readonly all?: true;
+  readonly json?: true;
+}
+
+export function register(program: Command): void {
+  program
+    .command("ls")
+    .summary("the sessions, newest first")
+    .description(
+      "Lists sessions, newest first, of all folders. running: a process has it open and a turn runs. interrupted: the last turn did not complete. waiting: for a person. queued: prompts wait for their turn. unreadable: see what is said below the list; exit code 5 if there is such a session.",
+    )
+    .option("--here", "only those of this folder")
+    .addOption(new Option("--status <status>", "only those").choices(STATUSES))
+    .option("--app <name>", "only those of this program")
+    .option("--since <time>", "only those written to since: a date, or an age such as 2h, 7d", timeOf)
+    .option("--limit <n>", "at most so many", countOf, 50)
+    .option("--all", "all of them, also those without a turn and those of sub-agents")
+    .option("--json", "one JSON object for each, on a line of its own")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  holdfast ls --here --status interrupted\n  holdfast ls --since 7d --json | jq -r .id",
+    )
+    .action((options: Options, command: Command) =>
+      withStore(
+        command.optsWithGlobals(),
+        async (store) => {
+          const found: Summary[] = [];
+          const max = options.all ? Number.POSITIVE_INFINITY : options.limit;
+          let after: string | undefined;
+          let more = false;
+          do {
+            const page = await store.list({
+              ...queryOf(options, process.cwd()),
+              ...defined({ after }),
+            });
+            after = page.next;
+            for (const session of page.sessions) {
+              if (options.status && shownStatus(session) !== options.status) continue;
+              // What works for another session is found there.
+              if (session.parent && !options.all) continue;
+              if (found.length >= max) {
+                more = true;
+                break;
+              }
+              found.push(session);
+            }
+          } while (after !== undefined && !more);
+          if (options.json)
+            for (const session of found)
+              process.stdout.write(`${jsonText({ ...session, status: shownStatus(session) })}\n`);
+          else
+            process.stdout.write(
+              listText(found, {
+                place: placeOf(store),
+                isFiltered: Boolean(options.here || options.status || options.app || options.since),
+                more,
+                now: Date.now(),
+                columns: process.stdout.columns,
+                paint: paintFor(process.stdout),
+              }),
+            );
+          const unreadable = await unreadableIn(store);
+          tellUnreadable(unreadable.map(({ id, unreadable: why }) => ({ id, why: why! })));
+        },
+        // Whoever begins has none: that is an empty list, and not a mistake. Where was looked is half of the answer.
+        (place) => void (options.json || process.stdout.write(`No sessions: there is no store in ${place} yet.\n`)),
+      ),
+    );
+}
+
+/** A session that nothing runs in and that prompts wait for is `queued`: somebody has to go on with it. */
+export function shownStatus({ status, queued, unreadable }: Summary): Shown {
+  if (unreadable) return "unreadable";
+  return status === "idle" && queued > 0 ? "queued" : status;
+}
+
+const COLOURS: Readonly<Partial<Record<Shown, Style>>> = {
+  running: "good",
+  interrupted: "bad",
+  waiting: "warning",
+  queued: "warning",
+  unreadable: "bad",
+};
+
+function listText(
+  sessions: readonly Summary[],
+  {
+    place,
+    isFiltered,
+    more,
+    now,
+    columns,
+    paint,
+  }: {
+    readonly place: string;
+    readonly isFiltered: boolean;
+    readonly more: boolean;
+    readonly now: number;
+    readonly columns: number | undefined;
+    readonly paint: Paint;
+  },
+): string {
+  if (sessions.length === 0) return `No ${isFiltered ? "such sessions" : "sessions"} in ${place}.\n`;
+  const short = shortIds(sessions.map(({ id }) => id));
+  const rows = sessions.map((session) => [
+    short.get(session.id)!,
+    shownStatus(session),
+    // Of one that was never read nothing is known.
+    session.unreadable && session.turns + session.queued === 0 ? "?" : ago(session.at, now),
+    `${session.parent ? "sub-agent: " : ""}${plainLine(session.title) || (session.unreadable ? "?" : "(no prompt yet)")}`,
+    plainLine(session.cwd ?? ""),
+  ]);
+  const lines = tableLines(
+    [
+      { title: "session" },
+      { title: "status" },
+      { title: "written" },
+      { title: "title", shrinksTo: 16 },
+      { title: "folder", shrinksTo: 8 },
+    ],
+    rows,
+    columns,
+    (text, row, column) => {
+      if (row === "title") return paint("heading", text);
+      const colour =
+        column === 1 ? COLOURS[shownStatus(sessions[row]!)] : column === 2 || column === 4 ? "faint" : undefined;
+      return colour ? paint(colour, text) : text;
+    },
+  );
+  if (more) lines.push(paint("faint", "There are more: --limit <n>, or --all."));
+  return `${lines.join("\n")}\n`;
+}
+
+function queryOf({ here, status, app, since, limit, all }: Options, cwd: string): ListQuery {
+  return {
+    ...(here ? { cwd } : {}),
+    ...defined({ app, since }),
+    ...(status === undefined || status === "unreadable" ? {} : { status: status === "queued" ? "idle" : status }),
+    ...(status === "unreadable" ? { unreadable: true } : {}),
+    ...(all ? { empty: true } : {}),
+    // One more than is shown tells whether there are more.
+    limit: all || status === "queued" || status === "idle" ? 1000 : limit + 1,
+  };
+}

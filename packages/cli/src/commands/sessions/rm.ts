@@ -1,0 +1,62 @@
+import type { Command } from "commander";
+import type { JournalStore, Store } from "holdfast";
+import { CommandError, EXIT } from "../../exit.ts";
+import { familyOf } from "../../store/children.ts";
+import { forEach, idsFor } from "../../store/for-each-session.ts";
+import { withStore } from "../../store/open.ts";
+import { touchOutputs } from "../../store/output-folders.ts";
+import { jsonText } from "../../terminal/json.ts";
+import { plainLine } from "../../terminal/plain.ts";
+
+export function register(program: Command): void {
+  program
+    .command("rm")
+    .argument("<id...>", "sessions, by their ids, the beginnings or the ends of them")
+    .summary("moves sessions to the trash")
+    .description(
+      'Moves sessions to the trash, with those of their sub-agents; "holdfast gc" removes them from there after a week. Never one that somebody has open, nor one of whose sub-agents somebody has.',
+    )
+    .option("--json", "one JSON object for each, on a line of its own")
+    .addHelpText("after", "\nExample:\n  holdfast ls --since 1h --json | jq -r .id | xargs holdfast rm")
+    .action((given: readonly string[], { json }: { readonly json?: true }, command: Command) =>
+      withStore(command.optsWithGlobals(), async (store, _config, journals) => {
+        const gone = new Set<string>();
+        await forEach(await idsFor(store, given, false), async (id) => {
+          // It went with the one that it worked for.
+          if (gone.has(id)) return;
+          const agents = await familyOf(store, id);
+          await assertFree(journals, id, agents);
+          for (const one of [id, ...agents]) {
+            await toTrash(store, one);
+            gone.add(one);
+          }
+          process.stdout.write(json ? `${jsonText({ id, trashed: true, agents })}\n` : wordsOf(id, agents));
+        });
+      }),
+    );
+}
+
+/** Before anything is moved: a family is taken as a whole. Of the session itself, the store says who has it. */
+async function assertFree(journals: JournalStore, id: string, agents: readonly string[]): Promise<void> {
+  for (const agent of agents) {
+    const holder = await journals.holder(agent);
+    if (!holder) continue;
+    const who = plainLine(`${holder.app} (process ${holder.pid} on ${holder.host}, since ${holder.since})`);
+    throw new CommandError(
+      EXIT.busy,
+      "SESSION_BUSY",
+      `Session ${id} was not moved: ${agent}, which a sub-agent of it works in, is open in ${who}. Nothing was touched. Try again when that has ended.`,
+    );
+  }
+}
+
+async function toTrash(store: Store, id: string): Promise<void> {
+  await store.delete(id);
+  touchOutputs(store.url, id);
+}
+
+function wordsOf(id: string, agents: readonly string[]): string {
+  const count =
+    agents.length === 1 ? "the session of its sub-agent" : `the ${agents.length} sessions of its sub-agents`;
+  return `${id} is in the trash${agents.length === 0 ? "" : `, with ${count}`}.\n`;
+}

@@ -1,0 +1,100 @@
+import type { Command } from "commander";
+import type { ListQuery, SearchHit, Store, Summary } from "holdfast";
+import { defined } from "../../defined.ts";
+import { EXIT } from "../../exit.ts";
+import { withStore } from "../../store/open.ts";
+import { allSessions, placeOf } from "../../store/session-id.ts";
+import { tellUnreadable } from "../../store/unreadable-sessions.ts";
+import { paintFor } from "../../terminal/colour.ts";
+import { jsonText } from "../../terminal/json.ts";
+import { plainLine } from "../../terminal/plain.ts";
+import { ago } from "../../terminal/time.ts";
+import { fit } from "../../terminal/width.ts";
+import { countOf, timeOf } from "../arguments.ts";
+
+interface Options {
+  readonly here?: true;
+  readonly app?: string;
+  readonly since?: string;
+  readonly limit: number;
+  readonly json?: true;
+}
+
+export function register(program: Command): void {
+  program
+    .command("search")
+    .argument("<words...>", "all of them must be there; the last one may be the beginning of a word")
+    .summary("finds what was said")
+    .description(
+      "Finds sessions by the words in their titles and in what was said, newest sessions first. Of a very long message, the first eight million characters are searched. Exit code 1 if there is nothing, 5 if a session could not be read.",
+    )
+    .option("--here", "only in sessions of this folder")
+    .option("--app <name>", "only in sessions of this program")
+    .option("--since <time>", "only in sessions written to since: a date, or an age such as 2h, 7d", timeOf)
+    .option("--limit <n>", "at most so many", countOf, 50)
+    .option("--json", "one JSON object for each hit, on a line of its own")
+    .addHelpText("after", "\nExample:\n  holdfast search flaky test --since 7d")
+    .action((words: readonly string[], options: Options, command: Command) =>
+      withStore(
+        command.optsWithGlobals(),
+        async (store) => {
+          const { here, app, since, limit } = options;
+          const query: ListQuery = {
+            ...(here ? { cwd: process.cwd() } : {}),
+            ...defined({ app, since }),
+            // One more than is shown tells whether there are more.
+            limit: options.json ? limit : limit + 1,
+          };
+          const hits: SearchHit[] = [];
+          const unread: { id: string; why: { code: string; message: string } }[] = [];
+          const cut: string[] = [];
+          const onIncomplete = (id: string, why: { code: string; message: string } | null): void =>
+            void (why ? unread.push({ id, why }) : cut.push(id));
+          for await (const hit of store.search(words.join(" "), query, { onIncomplete })) {
+            if (options.json) process.stdout.write(`${jsonText(hit)}\n`);
+            hits.push(hit);
+          }
+          if (hits.length === 0) nothingFound(placeOf(store));
+          if (cut.length > 0) process.stderr.write(cutWords(cut));
+          tellUnreadable(unread);
+          if (options.json || hits.length === 0) return;
+          const shown = hits.slice(0, limit);
+          const summaries = await summariesOf(store, new Set(shown.map(({ session }) => session)));
+          const paint = paintFor(process.stdout);
+          const columns = process.stdout.columns ?? Number.POSITIVE_INFINITY;
+          let last = "";
+          for (const { session, excerpt } of shown) {
+            if (session !== last) {
+              const about = summaries.get(session);
+              const words = about ? `  ${plainLine(about.title)} (${ago(about.at, Date.now())})` : "";
+              process.stdout.write(`${last === "" ? "" : "\n"}${paint("name", session)}${fit(words, columns - 36)}\n`);
+            }
+            process.stdout.write(`  ${fit(plainLine(excerpt), columns - 2)}\n`);
+            last = session;
+          }
+          if (hits.length > limit) process.stdout.write(`\n${paint("faint", "There are more: --limit <n>.")}\n`);
+        },
+        nothingFound,
+      ),
+    );
+}
+
+async function summariesOf(store: Store, ids: ReadonlySet<string>): Promise<Map<string, Summary>> {
+  const found = new Map<string, Summary>();
+  for await (const session of allSessions(store)) {
+    if (ids.has(session.id)) found.set(session.id, session);
+    if (found.size === ids.size) break;
+  }
+  return found;
+}
+
+function cutWords(ids: readonly string[]): string {
+  const which = ids.length === 1 ? `session ${ids[0]} has` : `${ids.length} sessions have`;
+  return `holdfast: Only the first eight million characters of a message are searched, and ${which} a longer one.\n`;
+}
+
+/** Where was looked is half of the answer. */
+function nothingFound(place: string): void {
+  process.stderr.write(`Nothing found in ${place}.\n`);
+  process.exitCode = EXIT.failed;
+}

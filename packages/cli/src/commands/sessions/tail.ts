@@ -1,0 +1,74 @@
+import type { Command } from "commander";
+import type { Dialect, JournalRecord, Store } from "holdfast";
+import { failureOf } from "../../failure.ts";
+import { withStore } from "../../store/open.ts";
+import { resolveId } from "../../store/session-id.ts";
+import { paintFor } from "../../terminal/colour.ts";
+import { recordText } from "../../terminal/json.ts";
+import { recordLine } from "../../transcript/record-line.ts";
+import { countOrNoneOf } from "../arguments.ts";
+
+interface Options {
+  readonly follow?: true;
+  readonly lines: number;
+  readonly json?: true;
+}
+
+export function register(program: Command): void {
+  program
+    .command("tail")
+    .argument("<id>", "the session, by its id, the beginning or the end of it, or latest")
+    .summary("the newest records of a session, and those that come")
+    .description(
+      "Shows the newest records of a session, one on a line; with -f it goes on with those that any process writes, until it is stopped or the session is deleted.",
+    )
+    .option("-f, --follow", "go on")
+    .option("-n, --lines <n>", "how many of those that are there", countOrNoneOf, 20)
+    .option("--json", "the records as they stand in the journal")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  holdfast tail -f latest\n  holdfast tail latest -n 1000 --json | jq 'select(.kind==\"usage\")'",
+    )
+    .action((given: string, options: Options, command: Command) =>
+      withStore(command.optsWithGlobals(), async (store) => {
+        const id = await resolveId(store, given);
+        const { dialect, from } = await whereToBegin(store, id, options.lines);
+        const paint = paintFor(process.stdout);
+        const show = (record: JournalRecord): void => {
+          const line = options.json
+            ? recordText(record)
+            : recordLine(record, { dialect, columns: process.stdout.columns, paint });
+          process.stdout.write(`${line}\n`);
+        };
+        const newest: JournalRecord[] = [];
+        let head = 0;
+        for await (const record of store.history(id, from)) {
+          head = record.seq;
+          newest.push(record);
+          if (newest.length > options.lines) newest.shift();
+        }
+        for (const record of newest) show(record);
+        if (!options.follow) return;
+        for await (const record of store.follow(id, head)) show(record);
+      }),
+    );
+}
+
+/** Each entry has at least one record: the last `lines` records do not begin before the last `lines` entries. A journal may be long. */
+async function whereToBegin(
+  store: Store,
+  id: string,
+  lines: number,
+): Promise<{ readonly dialect: Dialect<unknown> | null; readonly from: number }> {
+  const { dialects } = await import("holdfast");
+  try {
+    const { entries, attributes } = await store.read(id);
+    const from = lines === 0 ? entries.at(-1)?.seq : entries.at(-lines)?.seq;
+    const known = Object.values(dialects as Readonly<Record<string, Dialect<unknown>>>);
+    return { dialect: known.find(({ name }) => name === attributes.dialect) ?? null, from: from ?? 1 };
+  } catch (error) {
+    // The records of a dialect that this command does not know can be shown all the same.
+    if (failureOf(error).code !== "DIALECT_UNKNOWN") throw error;
+    return { dialect: null, from: 1 };
+  }
+}

@@ -1,0 +1,113 @@
+import type { Command } from "commander";
+import type { Copied } from "../../copy/copy.ts";
+import { CommandError, EXIT } from "../../exit.ts";
+import { withFamilies } from "../../store/children.ts";
+import { forEach, idsFor } from "../../store/for-each-session.ts";
+import { placeOf } from "../../store/session-id.ts";
+import { jsonText } from "../../terminal/json.ts";
+import { progressOn } from "../../terminal/progress.ts";
+import { assertNoStore } from "../arguments.ts";
+
+interface Options {
+  readonly all?: true;
+  readonly move?: true;
+  readonly json?: true;
+}
+
+export function register(program: Command): void {
+  program
+    .command("copy")
+    .argument("<from>", "the address of the store that has them")
+    .argument("<to>", "the address of the store that is to have them")
+    .argument("[id...]", "sessions, by their ids, the beginnings or the ends of them")
+    .summary("copies or moves sessions to another store")
+    .description(
+      'Copies sessions between any two stores: a folder, "sqlite:" and a file, or a PostgreSQL database. Every record is the same, byte for byte, and each copy is read again and compared. A session is there as a whole or not at all; after an interruption, the same command goes on where it was. Sessions of sub-agents go with the one that they worked for. Sessions that somebody is writing to are copied up to the record that they have come to. Whole outputs of tools, which lie beside the store, stay where they are.',
+    )
+    .option("--all", "all sessions")
+    .option("--move", "move the originals to the trash, once their copies are verified; never one that is in use")
+    .option("--json", "one JSON object for each, on a line of its own")
+    .addHelpText(
+      "after",
+      '\nExamples:\n  holdfast copy ~/.local/share/holdfast sqlite:sessions.db --all\n  PGPASSWORD=… holdfast copy . "postgres://worker@db/agents" latest --move',
+    )
+    .action((from: string, to: string, given: readonly string[], options: Options, command: Command) => {
+      assertNoStore(command, "both stores are named behind it");
+      return copy(from, to, given, options);
+    });
+}
+
+async function copy(from: string, to: string, given: readonly string[], options: Options): Promise<void> {
+  if (given.length === 0 && !options.all)
+    throw new CommandError(EXIT.usage, "USAGE", "Say which sessions: give ids, or --all. Nothing was touched.");
+  const { isOneFile, isSameStore, openSource, openTarget } = await import("../../copy/stores.ts");
+  const { copySession } = await import("../../copy/copy.ts");
+  if (isOneFile(from, to)) throw sameStore();
+  await using source = await openSource(from);
+  const named = await idsFor(source.store, given, options.all === true);
+  const ids = options.all ? named : await withFamilies(source.store, named);
+  // A source that is named wrongly may be an empty store: that must not look like a copy.
+  if (ids.length === 0)
+    throw new CommandError(
+      EXIT.notFound,
+      "SESSION_NOT_FOUND",
+      `There are no sessions in ${placeOf(source.store)}. Nothing was copied.`,
+    );
+  await using target = await openTarget(to);
+  if (await isSameStore(source.journals, target.journals, ids)) throw sameStore();
+  const { nullIfUnreadable } = await import("../../store/usage.ts");
+  // For the progress only: a list may fail over a session that cannot be read, and the others are copied all the same.
+  const listed = await nullIfUnreadable(source.journals.list());
+  const heads = new Map(listed?.sessions.map(({ id, head }) => [id, head]));
+  const total = ids.reduce((sum, id) => sum + (heads.get(id) ?? 0), 0);
+  const progress = progressOn(process.stderr, total);
+  let done = 0;
+  let number = 0;
+  const failed = await forEach(ids, async (id) => {
+    const words = `records, session ${++number} of ${ids.length}`;
+    progress.show(done, words);
+    try {
+      const found = await copySession(source.journals, target.journals, id, {
+        move: options.move === true,
+        onProgress: (records) => progress.show(done + records, words),
+      });
+      progress.clear();
+      process.stdout.write(options.json ? `${jsonText(found)}\n` : `${wordsOf(found).join("\n")}\n`);
+      if (found.kept) process.exitCode = found.kept === "damaged" ? EXIT.failed : EXIT.busy;
+    } finally {
+      progress.clear();
+      done += heads.get(id) ?? 0;
+    }
+  });
+  if (options.json || ids.length === 1) return;
+  const words = `${ids.length - failed} of ${ids.length} ${ids.length === 1 ? "session" : "sessions"}`;
+  process.stdout.write(`${words} copied to ${placeOf(target.store)}, and verified.\n`);
+}
+
+function sameStore(): CommandError {
+  return new CommandError(EXIT.usage, "USAGE", "Both addresses are the same store. Nothing was touched.");
+}
+
+const DONE: Readonly<Record<Copied["outcome"], string>> = {
+  copied: "copied",
+  completed: "copied again, since the copy had fewer",
+  there: "there already",
+};
+
+const KEPT: Readonly<Record<NonNullable<Copied["kept"]>, string>> = {
+  "in use": "The original was not removed: somebody is writing to it. Copy it again when that has ended.",
+  changed: "The original was not removed: it has grown meanwhile. Copy it again.",
+  damaged: "The original was not removed: it is damaged, and may still tell what the copy does not have.",
+};
+
+function wordsOf({ id, outcome, records, head, live, gaps, moved, kept }: Copied): string[] {
+  const lines = [`${id}: ${records} ${records === 1 ? "record" : "records"} ${DONE[outcome]}, verified.`];
+  if (live) lines.push(`  Somebody is writing to it: the copy ends with record ${head}.`);
+  for (const { from, to } of gaps)
+    lines.push(
+      `  ${from === to ? `Record ${from}` : `Records ${from} to ${to}`} could not be read, and cannot be copied.`,
+    );
+  if (moved) lines.push("  The original is in the trash.");
+  if (kept) lines.push(`  ${KEPT[kept]}`);
+  return lines;
+}

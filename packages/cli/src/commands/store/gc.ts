@@ -1,0 +1,62 @@
+import type { Command } from "commander";
+import { withStore } from "../../store/open.ts";
+import { sweepOutputs } from "../../store/output-folders.ts";
+import { nullIfUnreadable } from "../../store/usage.ts";
+import { bytesWords } from "../../terminal/bytes.ts";
+import { jsonText } from "../../terminal/json.ts";
+import { plainLine } from "../../terminal/plain.ts";
+import { Trust } from "../../trust/trust.ts";
+import { ageOf } from "../arguments.ts";
+
+const WEEK_MS = 7 * 24 * 3600 * 1000;
+
+interface Options {
+  readonly olderThan: number;
+  readonly json?: true;
+}
+
+export function register(program: Command): void {
+  program
+    .command("gc")
+    .summary("empties the trash")
+    .description(
+      "Removes for good what has been in the trash for a week, what unfinished work left behind, and kept outputs of tools whose session is gone. Sessions that are listed are never touched.",
+    )
+    .option(
+      "--older-than <age>",
+      "how long it has to be in the trash, such as 12h, 7d, 0s (default: 7d)",
+      ageOf,
+      WEEK_MS,
+    )
+    .option("--json", "as JSON")
+    .addHelpText("after", "\nExample:\n  holdfast gc --older-than 0s")
+    .action(async ({ olderThan: graceMs, json }: Options, command: Command) => {
+      const { removed, outputs } = await withStore(
+        command.optsWithGlobals(),
+        async (store) => {
+          const { removed } = await store.gc({ graceMs });
+          const trust = new Trust(store.url);
+          for (const id of removed) trust.forget(id);
+          // One that cannot be looked at is there.
+          const isThere = async (id: string) => (await nullIfUnreadable(store.has(id))) ?? true;
+          const before = Date.now() - graceMs;
+          return { removed, outputs: await sweepOutputs(store.url, { isThere, removed: new Set(removed), before }) };
+        },
+        () => ({ removed: [], outputs: { sessions: 0, bytes: 0, refused: [] } }),
+      );
+      const { refused, ...swept } = outputs;
+      for (const why of refused)
+        process.stderr.write(
+          `holdfast: ${plainLine(why)}: left alone. Kept outputs are removed from your own folders only.\n`,
+        );
+      if (json) {
+        process.stdout.write(`${jsonText({ removed, outputs: swept })}\n`);
+        return;
+      }
+      const sessions = removed.length === 1 ? "1 session" : `${removed.length} sessions`;
+      const kept = outputs.bytes === 0 ? "" : `, and ${bytesWords(outputs.bytes)} of kept outputs of tools`;
+      process.stdout.write(
+        removed.length + outputs.bytes === 0 ? "Nothing to remove.\n" : `Removed ${sessions}${kept}.\n`,
+      );
+    });
+}

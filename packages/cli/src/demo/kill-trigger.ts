@@ -1,0 +1,43 @@
+import type { ChatEvent } from "../host/host.ts";
+import type { KillMoment } from "./kill-plan.ts";
+
+/** What is to happen now. */
+export type Trigger =
+  /** Kill, perhaps after the time that so many deltas take. */
+  | { readonly shoot: string; readonly thenDeltas: number }
+  /** Kill when a new file appears among those of the session. */
+  | { readonly watch: string };
+
+/** So many words of the answer are heard first: then there is something to lose. */
+const WORDS = 14;
+
+/** Follows the events of one life; answers at the moment that it was told to wait for, and not again. */
+export function watchForMoment(aim: KillMoment): (event: ChatEvent) => Trigger | null {
+  let count = 0;
+  const agents = new Set<string>();
+  return (event) => {
+    switch (aim.at) {
+      case "text":
+        if (event.type !== "text" || ++count !== WORDS) return null;
+        return { shoot: `in mid-sentence, ${WORDS} words into its answer`, thenDeltas: 0 };
+      case "tools":
+        // Its first words: it has begun, and is not through.
+        if (event.type !== "tool.output" || ++count > 1) return null;
+        return { shoot: "while the command runs", thenDeltas: 0 };
+      case "compaction":
+        if (event.type === "compacting" && aim.part === "switch")
+          return { watch: "in the compaction, as the new epoch is written" };
+        if (event.type === "compacting")
+          return { shoot: "in the compaction, while the model sums up", thenDeltas: aim.thenDeltas };
+        return event.type === "replaced" ? { shoot: "right behind the compaction", thenDeltas: 0 } : null;
+      case "sub-agents":
+        if (event.type !== "tool.started" || event.name !== "task" || agents.has(event.call)) return null;
+        agents.add(event.call);
+        return agents.size === 2 ? { shoot: "while two sub-agents work", thenDeltas: aim.thenDeltas } : null;
+      case "random":
+        return ++count === aim.events
+          ? { shoot: `at a random instant, ${aim.events} events into this life`, thenDeltas: aim.thenDeltas }
+          : null;
+    }
+  };
+}

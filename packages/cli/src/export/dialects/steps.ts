@@ -1,0 +1,154 @@
+import { defined } from "../../defined.ts";
+import type { ShownFile } from "../../transcript/item.ts";
+import { saidIn } from "../../transcript/parts/index.ts";
+import type { CallPart, Part, ResultPart } from "../../transcript/parts/part.ts";
+import { inputObject, type Shape } from "../../transcript/parts/shape.ts";
+
+/** A conversation in no dialect: what a person said, and what the model did about it, each call with its result. */
+export type Step =
+  | { readonly kind: "user" | "system"; readonly parts: readonly SpokenPart[] }
+  | { readonly kind: "model"; readonly parts: readonly ModelPart[] };
+
+export type SpokenPart =
+  | { readonly type: "text"; readonly text: string }
+  | { readonly type: "file"; readonly file: ShownFile };
+export type ModelPart = SpokenPart | { readonly type: "reasoning"; readonly text: string } | ModelCall;
+
+export interface ModelCall {
+  readonly type: "call";
+  /** Unique in the conversation. */
+  readonly id: string;
+  readonly name: string;
+  readonly input: Shape;
+  readonly result: ModelResult;
+}
+
+export interface ModelResult {
+  readonly text: string;
+  readonly json?: unknown;
+  readonly failed: boolean;
+  readonly denied?: true;
+  readonly files: readonly ShownFile[];
+}
+
+type Open = { -readonly [K in keyof ModelCall]: ModelCall[K] | (K extends "result" ? null : never) } & {
+  readonly known: string;
+  readonly by: CallPart["by"];
+};
+
+/** What a call without a result is answered with: providers refuse one that has none. */
+const NO_RESULT: ModelResult = { text: "No result is recorded.", failed: true, files: [] };
+
+/**
+ * The messages that the model would be shown, as steps. A step ends where results come: what the assistant says then, it says knowing them. Calls of the provider's own are
+ * shown as calls like others, since no other provider has them; one that was not finished is left out.
+ */
+export function stepsOf(messages: readonly unknown[], dialect: string): Step[] {
+  return new Builder(dialect === "acp").build(messages.map((message) => saidIn(message, dialect)));
+}
+
+class Builder {
+  readonly #steps: Step[] = [];
+  readonly #ids = new Set<string>();
+  readonly #isChunked: boolean;
+  #parts: (Exclude<ModelPart, ModelCall> | Open)[] = [];
+  /** The model's steps since somebody else spoke. */
+  readonly #since: (Exclude<ModelPart, ModelCall> | Open)[][] = [];
+  #isAnswered = false;
+
+  constructor(isChunked: boolean) {
+    this.#isChunked = isChunked;
+  }
+
+  build(messages: readonly { readonly role: string; readonly parts: readonly Part[] }[]): Step[] {
+    for (const { role, parts } of messages) {
+      if (role === "assistant") for (const part of parts) this.#modelPart(part);
+      else this.#others(role, parts);
+    }
+    this.#endTurn();
+    return this.#steps;
+  }
+
+  #modelPart(part: Part): void {
+    if (part.type === "result") {
+      this.#result(part);
+      return;
+    }
+    if (part.type === "approval" || part.type === "progress") return;
+    if (this.#isAnswered) this.#endStep();
+    const last = this.#parts.at(-1);
+    if (part.type === "call") {
+      const { id: known, name, input, by } = part;
+      this.#parts.push({
+        type: "call",
+        id: this.#newId(known),
+        known,
+        name: name || "tool",
+        input: inputObject(input),
+        result: null,
+        by,
+      });
+    } else if (part.type !== "file" && last?.type === part.type && (this.#isChunked || part.type === "text")) {
+      this.#parts[this.#parts.length - 1] = { type: part.type, text: last.text + part.text };
+    } else this.#parts.push(part);
+  }
+
+  #others(role: string, parts: readonly Part[]): void {
+    const spoken: SpokenPart[] = [];
+    for (const part of parts) {
+      if (part.type === "result") this.#result(part);
+      else if (part.type === "file" || (part.type === "text" && part.text.trim() !== ""))
+        spoken.push(part as SpokenPart);
+    }
+    if (spoken.length === 0 || role === "other") return;
+    this.#endTurn();
+    const kind = role === "system" ? "system" : "user";
+    this.#steps.push({ kind, parts: spoken });
+  }
+
+  #result({ call, text, json, failed, denied, files }: ResultPart): void {
+    const open = this.#openCall(call);
+    if (!open) return;
+    // What is said from here on is said knowing it.
+    this.#isAnswered = true;
+    open.result = { text, ...defined({ json }), failed, ...(denied ? { denied } : {}), files };
+  }
+
+  /** Of several with one id, the newest step's first. */
+  #openCall(call: string): Open | null {
+    for (const step of [this.#parts, ...this.#since.toReversed()]) {
+      for (const part of step) if (part.type === "call" && part.known === call && part.result === null) return part;
+    }
+    return null;
+  }
+
+  #endStep(): void {
+    if (this.#parts.length > 0) this.#since.push(this.#parts);
+    this.#parts = [];
+    this.#isAnswered = false;
+  }
+
+  /** Until somebody else speaks, a call may still get its result: ACP's agents speak while their tools run. */
+  #endTurn(): void {
+    this.#endStep();
+    for (const step of this.#since.splice(0)) {
+      const parts = step.flatMap((part): ModelPart[] => {
+        if (part.type !== "call") return [part];
+        const { id, name, input, result, by } = part;
+        if (result === null && by === "provider") return [];
+        return [{ type: "call", id, name, input, result: result ?? NO_RESULT }];
+      });
+      const isSaid = parts.some((part) => part.type === "call" || part.type === "file" || part.text.trim() !== "");
+      if (isSaid) this.#steps.push({ kind: "model", parts });
+    }
+  }
+
+  /** Ids may be missing, or repeat (R9). */
+  #newId(known: string): string {
+    const wanted = known === "" ? "call" : known;
+    let id = wanted;
+    for (let count = 2; this.#ids.has(id); count++) id = `${wanted}_${count}`;
+    this.#ids.add(id);
+    return id;
+  }
+}

@@ -1,0 +1,180 @@
+import { Buffer } from "node:buffer";
+import { visible, visibleLine } from "../../terminal/visible.ts";
+import type { FileSnapshot, Target } from "../../tools/files/call-target.ts";
+import { replaceText } from "../../tools/files/edit.ts";
+import { decodedExactly } from "../../tools/files/text-file.ts";
+import type { PermissionAsk, ShownPart } from "../host.ts";
+
+/** What a person is asked, in the same words on every surface. */
+
+/** A call that a person has to decide on. */
+export interface Question {
+  readonly call: string;
+  readonly name: string;
+  readonly input: unknown;
+  readonly summary: string;
+  readonly rule: string;
+}
+
+/** The request for approval: the whole input, where it leads, and what stands there now. */
+export function describeApproval(question: Question, cwd: string, seen: FileSnapshot): PermissionAsk {
+  const { path, target, digest } = seen;
+  const facts = factsOf(question, cwd, seen);
+  // What matters most comes first: a low window shows little more.
+  const parts = question.name === "shell" ? [...inputParts(question), ...facts] : [...facts, ...inputParts(question)];
+  return { ...question, cwd, path, target, digest, parts, always: alwaysWords(question) };
+}
+
+/** The same for several calls, with what each would do now. */
+export async function describeApprovals(
+  questions: readonly Question[],
+  agent: { readonly cwd: string; readonly approvals: { look(question: Question): Promise<FileSnapshot> } },
+): Promise<PermissionAsk[]> {
+  const asks: PermissionAsk[] = [];
+  for (const question of questions)
+    asks.push(describeApproval(question, agent.cwd, await agent.approvals.look(question)));
+  return asks;
+}
+
+/** A long rule would only repeat the call. */
+function alwaysWords({ name, rule }: Question): string {
+  const shown = visibleLine(rule);
+  if (shown.length <= RULE_CHARS_MAX) return shown;
+  return `exactly this ${name === "shell" ? "command" : `${visibleLine(name)} call`}`;
+}
+
+const RULE_CHARS_MAX = 60;
+
+function factsOf({ name, input }: Question, cwd: string, { path, target, bytes }: FileSnapshot): ShownPart[] {
+  const fact = (label: string, text: string): ShownPart => ({ kind: "fact", label, text: visibleLine(text) });
+  if (name === "shell") return [fact("runs in", path ?? cwd)];
+  if (path === null) return target.kind === "unknown" ? [fact("unknown path", target.why)] : [];
+  const facts = [fact("real path", path)];
+  if (target.kind === "unknown") facts.push(fact("cannot be looked at", target.why));
+  if (name === "write") facts.push(fact("file", targetWords(target)), ...sizeFact(input));
+  if (name === "edit") facts.push(fact("place", placeWords(target, bytes, input)));
+  return facts;
+}
+
+function targetWords(target: Target): string {
+  switch (target.kind) {
+    case "none":
+      return "new";
+    case "file":
+      return `replaces the existing file (${countWords(target.bytes ?? 0, "byte")})`;
+    case "folder":
+      return "is a folder: the call would fail";
+    case "other":
+      return "is a device, a pipe or a socket: the call would fail";
+    case "unknown":
+      return "unknown";
+  }
+}
+
+function sizeFact(input: unknown): ShownPart[] {
+  const content = memberOf(input, "content");
+  if (typeof content !== "string") return [];
+  const text = `${countWords(linesOf(content).length, "line")}, ${countWords(Buffer.byteLength(content), "byte")}`;
+  return [{ kind: "fact", label: "size", text }];
+}
+
+/** Where the old text stands, or why the edit would fail. */
+function placeWords(target: Target, bytes: Buffer | null, input: unknown): string {
+  const [old, fresh, all] = [memberOf(input, "old"), memberOf(input, "new"), memberOf(input, "all")];
+  if (typeof old !== "string" || typeof fresh !== "string") return "not known";
+  const text = bytes && decodedExactly(bytes);
+  if (text === null) return target.kind === "none" ? "there is no such file: the call would fail" : "not known";
+  try {
+    const { line, places } = replaceText(text, { old, new: fresh, all: all === true }, "the file");
+    return places === 1 ? `line ${line}` : `${places} places, the first on line ${line}`;
+  } catch (error) {
+    if (error instanceof Error) return `the call would fail: ${error.message}`;
+    throw error;
+  }
+}
+
+/** Every member of the input, whether the tool knows it or not; the long ones last. */
+function inputParts({ name, input }: Question): ShownPart[] {
+  if (typeof input !== "object" || input === null || Array.isArray(input)) return [jsonPart("input", input)];
+  const { old, new: fresh, ...rest } = input as Record<string, unknown>;
+  const isDiff = name === "edit" && typeof old === "string" && typeof fresh === "string";
+  const members = Object.entries(isDiff ? rest : input).filter(([, value]) => value !== undefined);
+  const parts = members.map(
+    ([member, value]): ShownPart =>
+      typeof value === "string"
+        ? { kind: "text", label: visibleLine(member), text: visible(value) }
+        : jsonPart(visibleLine(member), value),
+  );
+  if (isDiff) parts.push({ kind: "diff", label: "change", text: diffOf(old, fresh) });
+  const short = parts.filter((part) => !isBlock(part));
+  return [...short, ...parts.filter(isBlock)];
+}
+
+function jsonPart(label: string, value: unknown): ShownPart {
+  return { kind: "json", label, text: visible(JSON.stringify(value, null, 2) ?? "undefined") };
+}
+
+/** The old and the new text, whole: lines they begin and end with in common, and what stands between. */
+function diffOf(old: string, fresh: string): string {
+  const before = linesOf(old);
+  const after = linesOf(fresh);
+  let start = 0;
+  while (start < before.length && start < after.length && before[start] === after[start]) start += 1;
+  let end = 0;
+  const most = Math.min(before.length, after.length) - start;
+  while (end < most && before.at(-1 - end) === after.at(-1 - end)) end += 1;
+  const marked = (mark: string, lines: readonly string[]): string[] =>
+    lines.map((one) => `${mark} ${visible(one).replace(/\n$/u, "")}`);
+  return [
+    ...marked(" ", before.slice(0, start)),
+    ...marked("-", before.slice(start, before.length - end)),
+    ...marked("+", after.slice(start, after.length - end)),
+    ...marked(" ", before.slice(before.length - end)),
+  ].join("\n");
+}
+
+/** Each with its line end; none for an empty text. */
+function linesOf(text: string): string[] {
+  return text.match(/[^\n]*\n|[^\n]+$/gu) ?? [];
+}
+
+/** One line of a request, as a surface shows it. */
+export interface ShownLine {
+  readonly label: string;
+  readonly text: string;
+  readonly kind: "short" | "title" | "block" | "added" | "removed";
+}
+
+/** All of a request, line by line: a label and a text, or a label and the lines of its text below it. */
+export function approvalLines({ parts }: Pick<PermissionAsk, "parts">): ShownLine[] {
+  return parts.flatMap((part): ShownLine[] => {
+    const { label, text } = part;
+    if (!isBlock(part)) return [{ label, text, kind: "short" }];
+    // The mark of the last line end says that there is one: a blank row behind it would be none of the text.
+    const rows = text
+      .replace(/\n$/u, "")
+      .split("\n")
+      .map((row): ShownLine => {
+        const mark = part.kind === "diff" ? row[0] : " ";
+        return { label: "", text: row, kind: mark === "+" ? "added" : mark === "-" ? "removed" : "block" };
+      });
+    return [{ label, text: "", kind: "title" }, ...rows];
+  });
+}
+
+function isBlock({ kind, text }: ShownPart): boolean {
+  return kind === "diff" || text.includes("\n");
+}
+
+/** One such line, without styles. */
+export function lineWords({ label, text, kind }: ShownLine): string {
+  return kind === "short" ? `  ${label}: ${text}` : kind === "title" ? `  ${label}:` : `  │ ${text}`;
+}
+
+function memberOf(input: unknown, member: string): unknown {
+  return typeof input === "object" && input !== null ? (input as Record<string, unknown>)[member] : undefined;
+}
+
+function countWords(count: number, unit: string): string {
+  return `${count} ${unit}${count === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,162 @@
+import type { ModelMessage } from "ai";
+import type { Interruption } from "holdfast";
+import type { Approval, AskedCall } from "../../agent/open-calls.ts";
+import type { Decision } from "../../tools/permission/decide.ts";
+import type { ChatEvent, ChatState, PermissionAsk } from "../host.ts";
+import type { Question } from "./approval-request.ts";
+
+interface Answer {
+  readonly approved: boolean;
+  readonly reason?: string;
+  /** What a person has approved. None if a rule decided. */
+  readonly ask?: PermissionAsk;
+}
+
+/** Where the questions are shown. */
+export interface PromptDisplay {
+  readonly state: Pick<ChatState, "asks">;
+  update(change: Partial<ChatState>, event?: ChatEvent): void;
+  refresh(): void;
+  emit(event: ChatEvent): void;
+}
+
+/** The questions that are put to a person, until all of them are answered or withdrawn. */
+export class PermissionPrompts {
+  readonly #display: PromptDisplay;
+  #open = new Set<string>();
+  #answers = new Map<string, Answer>();
+  #done: ((answers: Map<string, Answer> | null) => void) | null = null;
+  #asked = Promise.withResolvers<void>();
+  /** What was said of calls whose turn had not been taken up. */
+  #ahead = new Map<string, Answer>();
+
+  constructor(display: PromptDisplay) {
+    this.#display = display;
+  }
+
+  /** Resolves when the next question is put. */
+  get asked(): Promise<void> {
+    return this.#asked.promise;
+  }
+
+  /** Null if the questions were withdrawn. */
+  async ask(asks: readonly PermissionAsk[]): Promise<Map<string, Answer> | null> {
+    this.#display.update({ status: "waiting", asks });
+    this.#display.refresh();
+    this.#open = new Set(asks.map(({ call }) => call));
+    this.#answers = new Map();
+    // Before anybody is told: the answer may come at once.
+    const answered = new Promise<Map<string, Answer> | null>((resolve) => {
+      this.#done = resolve;
+    });
+    this.#asked.resolve();
+    this.#asked = Promise.withResolvers();
+    for (const ask of asks) this.#display.emit({ type: "permission.asked", ask });
+    const answers = await answered;
+    this.#display.update({ asks: [] });
+    return answers;
+  }
+
+  /** The same before the turn is taken up: the answers are kept for it. False if the questions were withdrawn. */
+  async askAhead(asks: readonly PermissionAsk[]): Promise<boolean> {
+    const answers = await this.ask(asks);
+    this.#ahead = answers ?? new Map();
+    return answers !== null;
+  }
+
+  /** The turn could not be taken up: what was said is not kept for a later call that happens to have the same id (R9). */
+  forgetAhead(): void {
+    this.#ahead = new Map();
+  }
+
+  /** Those that nobody has answered ahead; the answers of the others go into `answers`, once. */
+  takeAnswered(asks: readonly Question[], answers: Map<string, Answer>): readonly Question[] {
+    const ahead = this.#ahead;
+    this.#ahead = new Map();
+    for (const { call } of asks) if (ahead.has(call)) answers.set(call, ahead.get(call)!);
+    return asks.filter(({ call }) => !ahead.has(call));
+  }
+
+  answer(ask: PermissionAsk, allowed: boolean, by: string, reason?: string): void {
+    const asks = this.#display.state.asks.filter((one) => one !== ask);
+    this.#display.update({ asks }, { type: "permission.answered", call: ask.call, allowed, by });
+    if (!this.#open.delete(ask.call)) return;
+    this.#answers.set(ask.call, { approved: allowed, ...(reason ? { reason } : {}), ...(allowed ? { ask } : {}) });
+    if (this.#open.size === 0) this.#finish(this.#answers);
+  }
+
+  withdraw(): void {
+    this.#finish(null);
+  }
+
+  #finish(answers: Map<string, Answer> | null): void {
+    this.#done?.(answers);
+    this.#done = null;
+    this.#open.clear();
+  }
+}
+
+/** What the rules say of calls that wait, and which of them are left to a person. */
+export function applyRules(
+  approvals: readonly AskedCall[],
+  decide: (name: string, input: unknown) => Decision,
+  asks: "person" | "nobody",
+): {
+  readonly answers: Map<string, Answer>;
+  readonly undecided: readonly Question[];
+  readonly denied: readonly { readonly call: AskedCall; readonly decision: Decision }[];
+} {
+  const answers = new Map<string, Answer>();
+  const undecided: Question[] = [];
+  const denied: { call: AskedCall; decision: Decision }[] = [];
+  for (const call of approvals) {
+    const { toolCallId, toolName: name, input } = call;
+    const decision = decide(name, input);
+    const { verdict, suggestion: rule, summary, denial } = decision;
+    if (verdict === "allow") answers.set(toolCallId, { approved: true });
+    else if (verdict === "deny" || asks === "nobody") {
+      answers.set(toolCallId, { approved: false, reason: denial });
+      denied.push({ call, decision });
+    } else undecided.push({ call: toolCallId, name, input, summary, rule });
+  }
+  return { answers, undecided, denied };
+}
+
+/** What a person has approved among these answers, by call. */
+export function selectApproved(answers: ReadonlyMap<string, Answer>): ReadonlyMap<string, PermissionAsk> {
+  return new Map([...answers].flatMap(([call, { ask }]) => (ask ? [[call, ask] as const] : [])));
+}
+
+/** The answers on all of these calls, as the SDK is told them. */
+export function buildApprovalMessage(
+  approvals: readonly Approval[],
+  answers: ReadonlyMap<string, Answer>,
+): ModelMessage {
+  const content = approvals.map(({ approvalId, toolCallId }) => {
+    const { approved, reason } = answers.get(toolCallId)!;
+    return { type: "tool-approval-response" as const, approvalId, approved, ...(reason ? { reason } : {}) };
+  });
+  return { role: "tool", content };
+}
+
+/** Shown when something else is asked for while a turn waits for a person, over a restart too (R7). */
+export const UNDECIDED =
+  "The last turn is waiting for your answer. Go on with it to be asked again, or leave it: then its call does not run.";
+
+/** A person was to decide on a call of this turn, and has not; nor has anybody stopped it. */
+export function isAwaitingPerson({ how, calls }: Pick<Interruption<ModelMessage>, "how" | "calls">): boolean {
+  if (how.kind === "suspended") return true;
+  if (how.kind === "aborted" && how.by !== "close") return false;
+  return calls.some(({ state }) => state === "awaiting");
+}
+
+/** The questions that can be put again at once. None if something else is open too: a person decides first how that is taken up. */
+export function openQuestions(
+  interruption: Pick<Interruption<ModelMessage>, "how" | "calls">,
+  decide: (name: string, input: unknown) => Decision,
+): readonly Question[] {
+  const { calls } = interruption;
+  if (!isAwaitingPerson(interruption) || !calls.every(({ state }) => state === "awaiting")) return [];
+  const asked = calls.map(({ id, name, input }) => ({ toolCallId: id, toolName: name, input }));
+  return applyRules(asked, decide, "person").undecided;
+}

@@ -1,0 +1,144 @@
+import { existsSync } from "node:fs";
+import type { ModelMessage, TextStreamPart, ToolSet } from "ai";
+import type { Interruption, Session, Usage } from "holdfast";
+import { defined } from "../../defined.ts";
+import { recoveryLines } from "../../store/damage.ts";
+import { sumUsage, usageOf } from "../../store/usage.ts";
+import type { ProcessStatus } from "../../tools/shell/surviving-commands.ts";
+import type { Item } from "../../transcript/item.ts";
+import { itemsOf, type Now } from "../../transcript/items.ts";
+import type { ChatEvent, ChatState, InterruptedCall, InterruptionShown, LiveAnswer } from "../host.ts";
+
+/** Only the end of a tool's output is shown while it runs. */
+const OUTPUT_CHARACTERS_MAX = 16_384;
+
+const NOTHING: LiveAnswer = { text: "", reasoning: "", calls: [] };
+
+/** The state of a conversation that nothing has happened in yet. */
+export function firstState(
+  session: Session<ModelMessage>,
+  { cwd, model, maxTokens }: { readonly cwd: string; readonly model: string; readonly maxTokens: number },
+): ChatState {
+  const now: ChatState = {
+    id: session.id,
+    title: session.attributes.title,
+    cwd,
+    model,
+    status: "idle",
+    items: [],
+    live: null,
+    outputs: {},
+    asks: [],
+    queue: [],
+    interruption: null,
+    usage: session.usage,
+    window: { usedTokens: 0, maxTokens },
+    failure: null,
+    damage: [...recoveryLines(session.recovery), ...missingFolderLines(cwd)],
+    canUndo: false,
+    isCompacting: false,
+  };
+  return withRecorded(now, session, {});
+}
+
+/** What the journal says. Items that have not changed are the same objects as before. */
+export function withRecorded(
+  state: ChatState,
+  session: Session<ModelMessage>,
+  now: Pick<Now, "running" | "children"> & { readonly below?: ReadonlyMap<string, Usage> },
+): ChatState {
+  const waiting = new Set(state.asks.map(({ call }) => call));
+  return {
+    ...state,
+    title: session.attributes.title,
+    items: itemsOf(session, { ...now, waiting }),
+    queue: session.queue.map(({ id, prompt }) => ({ id, text: messageText(prompt) })),
+    usage: sumUsage([usageOf(session), ...(now.below?.values() ?? [])]),
+  };
+}
+
+/** Items that are new, or that changed. An item that was made anew, because its neighbour changed, has not. */
+export function changedItems(before: readonly Item[], after: readonly Item[]): Item[] {
+  const known = new Map(before.map((item) => [item.id, item]));
+  return after.filter((item) => {
+    const old = known.get(item.id);
+    return old !== item && (old === undefined || JSON.stringify(old) !== JSON.stringify(item));
+  });
+}
+
+/** What a part of the stream adds to what is being said, and what to tell of it; null if it is not of that kind. */
+export function applyStreamPart(
+  state: ChatState,
+  part: TextStreamPart<ToolSet>,
+): { readonly state: ChatState; readonly event?: ChatEvent } | null {
+  const live = state.live ?? NOTHING;
+  switch (part.type) {
+    case "text-delta":
+      return {
+        state: { ...state, live: { ...live, text: live.text + part.text } },
+        event: { type: "text", text: part.text },
+      };
+    case "reasoning-delta":
+      return {
+        state: { ...state, live: { ...live, reasoning: live.reasoning + part.text } },
+        event: { type: "reasoning", text: part.text },
+      };
+    case "tool-input-start":
+      return {
+        state: { ...state, live: { ...live, calls: [...live.calls, { id: part.id, name: part.toolName, input: "" }] } },
+      };
+    case "tool-input-delta": {
+      const calls = live.calls.map((call) =>
+        call.id === part.id ? { ...call, input: call.input + part.delta } : call,
+      );
+      return { state: { ...state, live: { ...live, calls } } };
+    }
+    default:
+      return null;
+  }
+}
+
+export function withOutput(state: ChatState, call: string, text: string): ChatState {
+  const all = (state.outputs[call] ?? "") + text;
+  return { ...state, outputs: { ...state.outputs, [call]: all.slice(-OUTPUT_CHARACTERS_MAX) } };
+}
+
+export function withoutOutput(state: ChatState, call: string): ChatState {
+  const { [call]: _ended, ...outputs } = state.outputs;
+  return { ...state, outputs };
+}
+
+/** What the last process left in flight, as plain data. */
+export function describeInterruption(
+  { turn, lastAt, resumes, how, prompt, answered, draft, calls }: Interruption<ModelMessage>,
+  processes: ReadonlyMap<string, ProcessStatus>,
+): InterruptionShown {
+  return {
+    turn,
+    at: lastAt,
+    resumes,
+    how,
+    prompt: messageText(prompt.message),
+    answered,
+    text: draft?.text ?? "",
+    calls: calls.map(({ id, name, input, state }): InterruptedCall => {
+      const found = processes.get(id);
+      // The command waits for its process to be recorded: without that it never began.
+      if (found?.kind === "not-begun") return { call: id, name, input, state: "never-started" };
+      if (found?.pid === undefined) return { call: id, name, input, state };
+      const exitCode = defined({ exitCode: found.exitCode });
+      return { call: id, name, input, state, process: { pid: found.pid, running: found.running, ...exitCode } };
+    }),
+  };
+}
+
+/** The folder of a session may have been moved or removed since the session began. */
+function missingFolderLines(cwd: string): string[] {
+  if (existsSync(cwd)) return [];
+  return [`The folder of this session, ${cwd}, is not there: its tools cannot work until it is.`];
+}
+
+export function messageText({ content }: ModelMessage): string {
+  if (typeof content === "string") return content;
+  return content.map((part) => (part.type === "text" ? part.text : "")).join("");
+}

@@ -1,0 +1,487 @@
+import type { ModelMessage } from "ai";
+import type { Queued, Session, Turn } from "holdfast";
+import { estimateTokens } from "../../agent/compaction.ts";
+import { runTurn, type TurnResult } from "../../agent/loop.ts";
+import { type Approval, openApprovals, resumeInterrupted } from "../../agent/open-calls.ts";
+import type { AgentRuntime } from "../../agent/runtime.ts";
+import type { Services } from "../../agent/services.ts";
+import { createAgent } from "../../agent/subagent.ts";
+import { CommandError, EXIT } from "../../exit.ts";
+import type { ResolvedModel } from "../../models/resolve.ts";
+import { APP } from "../../store/app.ts";
+import { claimsShown } from "../../trust/claims.ts";
+import { describeApprovals } from "../approval/approval-request.ts";
+import {
+  applyRules,
+  buildApprovalMessage,
+  isAwaitingPerson,
+  openQuestions,
+  PermissionPrompts,
+  selectApproved,
+  UNDECIDED,
+} from "../approval/permission-prompts.ts";
+import { explainFailure, isStoreFailure } from "../failures.ts";
+import type { Chat, ChatEvent, ChatState, PermissionAsk } from "../host.ts";
+import { ActiveWork } from "./active-work.ts";
+import { describeInterruption, firstState, messageText } from "./chat-state.ts";
+import { ChatStateStore } from "./chat-state-store.ts";
+import { compactOnRequest, splitBeforePrompt } from "./history-edits.ts";
+import { completeAnsweredTurn, endTurn, resumeTurn } from "./turn-lifecycle.ts";
+
+type Message = ModelMessage;
+
+export interface ChatFacts {
+  /** Begun here, and nothing has happened in it yet. */
+  readonly isNew?: boolean;
+  /** The model that the journal names and this user has not chosen. */
+  readonly foreignModel?: string | null;
+}
+
+/** One conversation with the agent, in this process. It decides when turns begin and how they end; the loop works on them, the journal remembers them. */
+export class LocalChat implements Chat {
+  readonly id: string;
+  readonly #services: Services;
+  readonly #onClosed: () => void;
+  readonly #states: ChatStateStore;
+  readonly #prompts: PermissionPrompts;
+  #session: Session<Message>;
+  #agent: AgentRuntime;
+  #model: ResolvedModel;
+  #turn: Turn<Message> | null = null;
+  /** The turns at work, one after the other, until nothing is left to do. */
+  readonly #work = new ActiveWork();
+  /** Nothing can be recorded until the session is opened anew. */
+  #isBroken = false;
+  #reopening: Promise<void> | null = null;
+  /** Begun here, and nothing has happened in it yet. */
+  #isUnused: boolean;
+  #closing: Promise<void> | null = null;
+
+  constructor(
+    session: Session<Message>,
+    model: ResolvedModel,
+    services: Services,
+    onClosed: () => void,
+    { isNew = false, foreignModel = null }: ChatFacts = {},
+  ) {
+    this.#isUnused = isNew;
+    this.id = session.id;
+    this.#session = session;
+    this.#model = model;
+    this.#services = services;
+    this.#onClosed = onClosed;
+    const cwd = services.trust.of(session.id).folder ?? process.cwd();
+    const state = firstState(session, { cwd, model: model.name, maxTokens: model.windowTokens });
+    this.#states = new ChatStateStore(state, () => this.#session);
+    this.#prompts = new PermissionPrompts(this.#states);
+    this.#agent = createAgent(session, services, this.#states.agentEvents());
+    const claimed = claimsShown({ ...this.#agent.claims(), model: foreignModel });
+    this.#states.update({ damage: [...state.damage, ...claimed] });
+  }
+
+  get state(): ChatState {
+    return this.#states.state;
+  }
+
+  /** What the last process left in flight, with what can be found out about its tools. A turn that only lacked its end is completed. */
+  async inspect(): Promise<void> {
+    await completeAnsweredTurn(this.#session);
+    const { interruption } = this.#session;
+    const found = await this.#agent.findProcesses(interruption?.calls ?? []);
+    await this.#states.loadChildren(this.#services.store);
+    const { usedTokens } = this.#states.state.window;
+    this.#states.update({
+      status: interruption ? "interrupted" : "idle",
+      interruption: interruption && describeInterruption(interruption, found),
+      // The provider's own count is better, once there is one.
+      window: { ...this.#states.state.window, usedTokens: usedTokens || estimateTokens(this.#session.messages) },
+    });
+  }
+
+  /** The state as the last process left it: a question that was open then is open again (R7). Nothing is recorded until it is answered. */
+  async restore(): Promise<void> {
+    await this.inspect();
+    const { interruption } = this.#session;
+    if (!interruption || this.#services.asks === "nobody") return;
+    const open = openQuestions(interruption, (name, input) => this.#agent.decide(name, input));
+    if (open.length > 0) this.#askAgain(await describeApprovals(open, this.#agent));
+  }
+
+  subscribe(listener: (event: ChatEvent) => void): () => void {
+    return this.#states.subscribe(listener);
+  }
+
+  async settled(): Promise<void> {
+    while (this.#work.finished && this.#states.state.asks.length === 0) {
+      const { asked } = this.#prompts;
+      await Promise.race([this.#work.finished, asked]);
+    }
+  }
+
+  async prompt(text: string): Promise<"started" | "queued"> {
+    const message: Message = { role: "user", content: text };
+    await this.#ensureOpen();
+    this.#isUnused = false;
+    this.#work.isPaused = false;
+    // Behind those that wait already: prompts are delivered in their order (C9).
+    if (this.#work.finished || this.#session.queue.length > 0 || this.#isUndecided()) {
+      const { id } = await this.#session.enqueue(message);
+      this.#states.emitRecorded({ type: "queued", id, text });
+      // Nothing runs, or it was the last moment of the turn that ran: nobody else would begin it.
+      if (this.#isUndecided()) this.#states.emit({ type: "notice", level: "warning", text: `Queued. ${UNDECIDED}` });
+      else if (!this.#work.finished) await this.resumeQueue();
+      return "queued";
+    }
+    // Named as its answers name it: else every prompt would look like a change of the model, and signed reasoning be left out (R4).
+    await this.#start(() => this.#session.startTurn(message, { model: this.#model.model.modelId }));
+    return "started";
+  }
+
+  async withdraw(queued: string): Promise<void> {
+    await this.#ensureOpen();
+    await this.#session.dequeue(queued);
+    this.#states.emitRecorded({ type: "dequeued", id: queued });
+  }
+
+  async finish({ processes = "wait" }: { readonly processes?: "wait" | "stop" } = {}): Promise<void> {
+    await this.#ensureOpen();
+    if (this.#work.finished)
+      throw new CommandError(EXIT.usage, "TURN_OPEN", "A turn is running: there is nothing to finish.");
+    const { interruption } = this.#session;
+    if (!interruption)
+      throw new CommandError(EXIT.failed, "NOTHING_TO_RESUME", "Nothing to finish: the last turn completed.");
+    const goOn = (signal: AbortSignal) =>
+      resumeTurn(this.#session, this.#agent, this.#states, { interruption, processes, signal });
+    await this.#start(goOn, true);
+  }
+
+  leave(): void {
+    this.#states.update(
+      { status: this.#work.finished ? this.#states.state.status : "idle", interruption: null },
+      { type: "changed" },
+    );
+  }
+
+  async stop(by = "user"): Promise<void> {
+    const { finished } = this.#work;
+    if (!finished) return;
+    this.#work.stop(by);
+    this.#prompts.withdraw();
+    await this.#turn?.abort({ by });
+    await finished;
+  }
+
+  async resumeQueue(): Promise<void> {
+    await this.#ensureOpen();
+    if (this.#isUndecided()) throw new CommandError(EXIT.usage, "TURN_OPEN", UNDECIDED);
+    this.#work.isPaused = false;
+    const [next] = this.#session.queue;
+    if (!this.#work.finished && next) await this.#start(() => this.#startQueued(next));
+  }
+
+  async answer(call: string, word: "allow" | "always" | "deny", reason?: string): Promise<void> {
+    const ask = this.#states.state.asks.find((one) => one.call === call);
+    if (!ask) throw new CommandError(EXIT.usage, "CALL_UNKNOWN", "That call does not wait for an answer.");
+    const unkept = word === "always" ? this.#agent.allow(ask.rule) : null;
+    if (unkept !== null) {
+      const text = `That is allowed until you leave, and asked for again then: it could not be written down (${unkept}).`;
+      this.#states.emit({ type: "notice", level: "warning", text });
+    }
+    this.#prompts.answer(ask, word !== "deny", "user", reason);
+    if (word !== "always") return;
+    // The rule speaks for others of its kind too.
+    for (const other of this.#states.state.asks) {
+      if (this.#agent.decide(other.name, other.input).verdict === "allow") this.#prompts.answer(other, true, "rules");
+    }
+  }
+
+  async setModel(name: string): Promise<void> {
+    const model = await this.#services.model(name);
+    await this.#ensureOpen();
+    await this.#session.note("model", model.name);
+    this.#model = model;
+    const window = { ...this.#states.state.window, maxTokens: model.windowTokens };
+    this.#states.update({ model: model.name, window }, { type: "changed" });
+  }
+
+  async compact(): Promise<void> {
+    await this.#assertIdle();
+    if (this.#session.messages.length === 0)
+      throw new CommandError(EXIT.usage, "NOTHING_TO_COMPACT", "Nothing has been said yet that could be summed up.");
+    // What is queued already waits on; a prompt that comes meanwhile is begun behind it.
+    this.#work.isPaused = true;
+    await this.#start(async (signal) => {
+      this.#states.update({ isCompacting: true }, { type: "compacting" });
+      await compactOnRequest(this.#session, this.#model, signal).finally(() =>
+        this.#states.update({ isCompacting: false }),
+      );
+      await this.#afterReplace("compaction");
+      return null;
+    });
+  }
+
+  async clear(): Promise<void> {
+    await this.#assertIdle();
+    await this.#session.replace([], { reason: "clear" });
+    await this.#afterReplace("clear");
+  }
+
+  async undo(): Promise<void> {
+    await this.#assertIdle();
+    await this.#session.undo();
+    await this.#afterReplace("undo");
+  }
+
+  async rewind(message: string): Promise<string> {
+    await this.#assertIdle();
+    const { kept, prompt } = splitBeforePrompt(this.#session, message);
+    await this.#session.replace(kept, { reason: "rewind" });
+    await this.#afterReplace("rewind");
+    return prompt;
+  }
+
+  async rename(title: string): Promise<void> {
+    await this.#ensureOpen();
+    this.#isUnused = false;
+    await this.#session.rename(title);
+    this.#states.emitRecorded({ type: "changed" });
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const { finished } = this.#work;
+    this.#work.stop("close");
+    this.#prompts.withdraw();
+    try {
+      // Its tools come to their ends first, and those are recorded. What a failed store could not record is told already, or by its close.
+      await Promise.allSettled([this.#turn?.abort({ by: "close" }), finished]);
+      if (!this.#isBroken) await this.#session.close();
+      // Nobody has said anything in it: it would only be in the way.
+      if (this.#isUnused) {
+        await this.#services.store.delete(this.id);
+        this.#services.trust.forget(this.id);
+      }
+    } finally {
+      this.#onClosed();
+    }
+  }
+
+  /** Opens the session anew if the store had failed: what was recorded is there, and the turn that was cut off can be finished (P8). */
+  async #ensureOpen(): Promise<void> {
+    if (this.#closing) throw new CommandError(EXIT.usage, "SESSION_CLOSED", "This conversation was closed here.");
+    if (!this.#isBroken) return;
+    this.#reopening ??= this.#reopen().finally(() => {
+      this.#reopening = null;
+    });
+    await this.#reopening;
+  }
+
+  async #reopen(): Promise<void> {
+    await this.#work.finished;
+    this.#session = await this.#services.store.resume<Message>(this.id, { app: APP, intents: true });
+    this.#agent = createAgent(this.#session, this.#services, this.#states.agentEvents());
+    this.#isBroken = false;
+    this.#states.refresh();
+    await this.inspect();
+    this.#states.update({ failure: null }, { type: "changed" });
+  }
+
+  /** For what cannot be done while a turn runs. */
+  async #assertIdle(): Promise<void> {
+    await this.#ensureOpen();
+    if (this.#work.finished) throw new CommandError(EXIT.usage, "TURN_OPEN", "A turn is running: stop it first.");
+    if (this.#isUndecided()) throw new CommandError(EXIT.usage, "TURN_OPEN", UNDECIDED);
+  }
+
+  /** A turn waits for a person who has neither answered nor left it: nothing else may take its place. */
+  #isUndecided(): boolean {
+    const { interruption } = this.#session;
+    const isShown = this.state.interruption !== null;
+    return !this.#work.finished && interruption !== null && isShown && isAwaitingPerson(interruption);
+  }
+
+  /** Begins a turn, or does what must not happen beside one (then `start` answers null). Rejects with what `start` says. */
+  async #start(start: (stopped: AbortSignal) => Promise<Turn<Message> | null>, resumed = false): Promise<void> {
+    this.#work.start();
+    try {
+      const turn = await start(this.#work.signal);
+      void this.#runTurns(turn, resumed);
+    } catch (error) {
+      if (isStoreFailure(error)) await this.#breakOff(error);
+      void this.#runTurns(null, false);
+      throw error;
+    }
+  }
+
+  async #startQueued(next: Queued<Message>): Promise<Turn<Message>> {
+    const turn = await this.#session.startTurn(next, { model: this.#model.model.modelId });
+    this.#states.emitRecorded({ type: "dequeued", id: next.id });
+    return turn;
+  }
+
+  /** Works on this turn, and on those that are queued behind it. */
+  async #runTurns(first: Turn<Message> | null, isResumed: boolean): Promise<void> {
+    let turn = first;
+    let resumed = isResumed;
+    for (;;) {
+      if (turn) await this.#runToEnd(turn, resumed);
+      this.#turn = null;
+      turn = null;
+      resumed = false;
+      const [next] = this.#session.queue;
+      if (!next || this.#work.isPaused || this.#isBroken) break;
+      this.#work.startNext();
+      try {
+        turn = await this.#startQueued(next);
+      } catch (error) {
+        await this.#failTurn(error);
+      }
+    }
+    // At one instant with the look at the queue: who queues a prompt after it sees that nothing runs, and begins it.
+    this.#work.end();
+  }
+
+  async #runToEnd(first: Turn<Message>, resumed: boolean): Promise<void> {
+    let turn = first;
+    try {
+      this.#states.startTurn();
+      this.#states.update({ status: "running", interruption: null, failure: null, canUndo: false });
+      this.#states.emitRecorded({
+        type: "turn.started",
+        turn: turn.number,
+        prompt: messageText(turn.prompt.message),
+        ...(resumed ? { resumed: true as const } : {}),
+      });
+      for (;;) {
+        await this.#makeStoppable(turn);
+        // With the inputs that the tools would get: the rules decide on those.
+        const waiting = openApprovals(this.#agent.durable.messages());
+        const result: TurnResult =
+          waiting.length > 0
+            ? { kind: "waiting", approvals: waiting, calls: [] }
+            : await runTurn(await this.#agent.prepareTurn(turn, this.#model));
+        // The process was told to end, which is recorded, and its turn with it: nothing more is done in the time that is left.
+        if (this.#services.ending.aborted) await new Promise<never>(() => {});
+        this.#states.update({ live: null, isCompacting: false });
+        this.#states.refresh();
+        if (result.kind !== "waiting") {
+          // What is queued behind a failure was meant to follow its success.
+          if (result.kind === "failed" || result.kind === "limit") this.#work.isPaused = true;
+          const facts = { stoppedBy: this.#work.stoppedBy, model: this.#model.name, inspect: () => this.inspect() };
+          await endTurn(this.#session, turn, result, this.#states, facts);
+          return;
+        }
+        const next = await this.#getPermission(turn, result.approvals);
+        if (!next) return;
+        turn = next;
+        this.#states.update({ status: "running" });
+      }
+    } catch (error) {
+      await this.#failTurn(error);
+    }
+  }
+
+  /** From here on `stop` finds it; one that came before stops it now. */
+  async #makeStoppable(turn: Turn<Message>): Promise<void> {
+    this.#turn = turn;
+    const by = this.#work.stoppedBy;
+    if (by !== null) await turn.abort({ by });
+  }
+
+  /** A person decides on each of the calls; the turn waits, if need be until another process goes on with it (R7, C37). Null if nobody did. */
+  async #getPermission(turn: Turn<Message>, approvals: readonly Approval[]): Promise<Turn<Message> | null> {
+    const decide = (name: string, input: unknown) => this.#agent.decide(name, input);
+    const { answers, undecided: open, denied } = applyRules(approvals, decide, this.#services.asks);
+    const undecided = this.#prompts.takeAnswered(open, answers);
+    for (const { call, decision } of denied) {
+      this.#states.agentEvents().denied(call, decision);
+      this.#states.emit({ type: "permission.answered", call: call.toolCallId, allowed: false, by: "rules" });
+    }
+    if (undecided.length > 0) {
+      const given = await this.#suspendAndAsk(turn, await describeApprovals(undecided, this.#agent));
+      if (!given) {
+        await this.inspect();
+        this.#states.emitRecorded({
+          type: "turn.ended",
+          outcome: "waiting",
+          denied: this.#states.deniedIn(turn.number),
+        });
+        return null;
+      }
+      for (const [call, answer] of given) answers.set(call, answer);
+    }
+    const goesOn = undecided.length > 0 ? await this.#session.resumeTurn({ calls: () => "keep" }) : turn;
+    for (const { toolCallId, input } of approvals)
+      if (answers.get(toolCallId)?.approved) this.#agent.approve(goesOn, toolCallId, input);
+    // Before the answer: an approval without what it is for would allow nothing.
+    await this.#agent.approvals.record(selectApproved(answers));
+    await goesOn.append(buildApprovalMessage(approvals, answers));
+    this.#states.refresh();
+    return goesOn;
+  }
+
+  /** The turn is taken up when all of them are answered; withdrawn, it waits on. */
+  #askAgain(asks: readonly PermissionAsk[]): void {
+    const asked = this.#start(async () => {
+      if (!(await this.#prompts.askAhead(asks))) {
+        await this.inspect();
+        this.#states.emit({ type: "turn.ended", outcome: "waiting", denied: 0 });
+        return null;
+      }
+      this.#states.update({ status: "running" }, { type: "changed" });
+      return await resumeInterrupted(
+        this.#session,
+        await this.#agent.inspectCalls(this.#session.interruption?.calls ?? []),
+      );
+    }, true);
+    // Nobody waits for this: the chat tells of it by its state, as it does of a failed store.
+    asked.catch((error: unknown) => {
+      this.#prompts.forgetAhead();
+      if (!isStoreFailure(error)) this.#states.update({ failure: explainFailure(error, this.#model.name) });
+    });
+  }
+
+  /** Null if nobody is to be asked any more. */
+  async #suspendAndAsk(turn: Turn<Message>, asks: readonly PermissionAsk[]): ReturnType<PermissionPrompts["ask"]> {
+    await turn.suspend({ reason: "permission", calls: asks.map(({ call }) => call) });
+    this.#turn = null;
+    return this.#work.signal.aborted ? null : this.#prompts.ask(asks);
+  }
+
+  /** The store failed: nothing more is done on the strength of what could not be recorded. `finish` or a prompt opens the session anew. */
+  async #breakOff(error: unknown): Promise<void> {
+    this.#isBroken = true;
+    // A prompt that could not be recorded began no turn: there is none to be finished.
+    const isOpen = this.#turn !== null || this.#session.turn !== null || this.#session.interruption !== null;
+    try {
+      await this.#session.close();
+    } catch (second) {
+      // The first failure is the one to tell of; that the end could not be recorded is what `resume` is made for.
+      if (!isStoreFailure(second)) process.emitWarning(second as Error);
+    }
+    const failure = explainFailure(error, this.#model.name);
+    this.#states.update(
+      { status: isOpen ? "interrupted" : "idle", live: null, asks: [], isCompacting: false, failure },
+      { type: "changed" },
+    );
+  }
+
+  /** In the middle of a turn, or between two. */
+  async #failTurn(error: unknown): Promise<void> {
+    const denied = this.#states.deniedIn(this.#turn?.number ?? 0);
+    await this.#breakOff(error);
+    this.#states.emit({ type: "turn.ended", outcome: "failed", error: this.#states.state.failure!, denied });
+  }
+
+  async #afterReplace(reason: "compaction" | "clear" | "rewind" | "undo"): Promise<void> {
+    // What the provider counted was another conversation.
+    this.#states.update({ window: { ...this.#states.state.window, usedTokens: 0 } });
+    await this.inspect();
+    this.#states.update({ canUndo: reason !== "undo", failure: null });
+    this.#states.emitRecorded({ type: "replaced", reason, items: this.#session.messages.length });
+  }
+}

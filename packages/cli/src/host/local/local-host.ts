@@ -1,0 +1,249 @@
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ModelMessage } from "ai";
+import { guard, type ListQuery, openStore, type Session, type Store, type Summary } from "holdfast";
+import { foreignInstructions } from "../../agent/instructions.ts";
+import type { Services } from "../../agent/services.ts";
+import type { Config } from "../../config.ts";
+import { defined } from "../../defined.ts";
+import { CommandError, EXIT } from "../../exit.ts";
+import { type ResolvedModel, resolveModel } from "../../models/resolve.ts";
+import { APP } from "../../store/app.ts";
+import { redaction } from "../../store/open.ts";
+import { sessionOutputs } from "../../store/output-folders.ts";
+import { titleForFork } from "../../store/session-id.ts";
+import { nullIfUnreadable } from "../../store/usage.ts";
+import { checkRule } from "../../tools/permission/decide.ts";
+import { endProcesses } from "../../tools/shell/surviving-commands.ts";
+import type { Item } from "../../transcript/item.ts";
+import { itemsOf } from "../../transcript/items.ts";
+import { Trust } from "../../trust/trust.ts";
+import { folderFor } from "../../trust/work-folder.ts";
+import type { Chat, ChatOptions, Host, NewChat } from "../host.ts";
+import { type ChatFacts, LocalChat } from "./local-chat.ts";
+
+/** A preview shows this many of the newest items. */
+const PEEK_ITEMS = 40;
+
+export interface LocalHostOptions {
+  readonly config: Config;
+  /** Who decides on a call that no rule allows: a person, who is asked through `Chat`; or nobody, and it is denied. */
+  readonly asks: "person" | "nobody";
+}
+
+/** Opens the store, and runs the agent in this process. */
+export async function openLocalHost({ config, asks }: LocalHostOptions): Promise<LocalHost> {
+  // A rule that means nothing to us may mean a lot to the user: nothing is done until it is right.
+  for (const kind of ["allow", "ask", "deny"] as const) {
+    for (const rule of config[kind]) {
+      const wrong = checkRule(rule, kind, process.platform);
+      if (wrong !== null) throw new CommandError(EXIT.usage, "RULE_INVALID", `${wrong} Nothing was touched.`);
+    }
+  }
+  // What the SDK would print in the middle of an answer; it is for those who look for a fault.
+  if (!config.debug) globalThis.AI_SDK_LOG_WARNINGS = false;
+  const store = await openStore(config.store, { app: APP, ...redaction(config) });
+  return new LocalHost(store, config, asks);
+}
+
+interface Opened extends ChatFacts {
+  readonly model: ResolvedModel;
+}
+
+export class LocalHost implements Host {
+  readonly #store: Store;
+  readonly #services: Services;
+  readonly #chats = new Map<string, Promise<LocalChat>>();
+  readonly #unguard: () => void;
+  /** Sessions that `latest` would have opened, had it been able to. */
+  readonly #passedOver: string[] = [];
+  /** Instructions of folders that are not followed. */
+  readonly #notFollowed = new Set<string>();
+
+  constructor(store: Store, config: Config, asks: "person" | "nobody") {
+    const ending = new AbortController();
+    this.#store = store;
+    this.#services = {
+      store,
+      config,
+      asks,
+      model: (name) =>
+        resolveModel(name, {
+          env: process.env,
+          offlineDelayMs: config.offlineDelayMs,
+          ...defined({ baseUrl: config.baseUrl, windowTokens: config.windowTokens }),
+        }),
+      ending: ending.signal,
+      outputs: outputsIn(store.url),
+      trust: new Trust(store.url),
+    };
+    // SIGTERM and SIGHUP are recorded first; then the tools' processes are ended; then the process ends by that signal, as its parent expects (C6).
+    const unguard = guard(store);
+    const undo = (["SIGTERM", "SIGHUP"] as const).map((signal) => {
+      let isEnding = false;
+      const listener = (): void => {
+        // It stays while it works: a terminal that is closed sends SIGHUP twice, and the second one would end the process before its tools.
+        if (isEnding) return;
+        isEnding = true;
+        ending.abort(new DOMException(signal, "AbortError"));
+        // A database has no way to record it inside the call.
+        void Promise.allSettled([endProcesses(), unguard.written()]).then(() => {
+          process.off(signal, listener);
+          unguard();
+          process.kill(process.pid, signal);
+        });
+      };
+      process.on(signal, listener);
+      return () => process.off(signal, listener);
+    });
+    this.#unguard = () => {
+      for (const one of undo) one();
+      unguard();
+    };
+  }
+
+  get store(): string {
+    return this.#store.url;
+  }
+
+  /** For commands that run in this process. */
+  get sessions(): Store {
+    return this.#store;
+  }
+
+  get warnings(): readonly string[] {
+    const { trust } = this.#services;
+    return [...this.#store.warnings, ...this.#passedOver, ...this.#notFollowed, ...trust.warnings];
+  }
+
+  list(query?: ListQuery): Promise<{ sessions: readonly Summary[]; next?: string }> {
+    return this.#store.list(query);
+  }
+
+  async peek(id: string): Promise<readonly Item[]> {
+    return itemsOf(await this.#store.read(id)).slice(-PEEK_ITEMS);
+  }
+
+  async create({ cwd, title, labels, model: name }: NewChat): Promise<Chat> {
+    // First: a session that no model can work in is not begun.
+    const model = await this.#services.model(name ?? this.#services.config.model);
+    const session = await this.#store.create<ModelMessage>({
+      dialect: "ai-sdk",
+      app: APP,
+      intents: true,
+      cwd,
+      ...defined({ title, labels }),
+    });
+    this.#services.trust.of(session.id).workIn(cwd);
+    return this.#keep(session, () => ({ model, isNew: true }));
+  }
+
+  open(id: string, options: ChatOptions = {}): Promise<Chat> {
+    const open = this.#chats.get(id);
+    if (open) return open;
+    const opening = this.#store
+      .resume<ModelMessage>(id, { app: APP, intents: true })
+      .then((session) => this.#opened(session, options));
+    this.#remember(id, opening);
+    return opening;
+  }
+
+  async latest(cwd: string, options: ChatOptions = {}): Promise<Chat | null> {
+    const session = await this.#store.resumeLatest<ModelMessage>(
+      { cwd, app: APP },
+      {
+        ...{ app: APP, intents: true },
+        onPassedOver: (id, { message }) => this.#passedOver.push(`Session ${id} was passed over: ${message}`),
+      },
+    );
+    return session && this.#opened(session, options, cwd);
+  }
+
+  async fork(id: string, at?: string): Promise<Chat> {
+    // A list may fail over another session: this one is forked all the same.
+    const named = await nullIfUnreadable(titleForFork(this.#store, id));
+    const session = await this.#store.fork<ModelMessage>(id, {
+      app: APP,
+      intents: true,
+      ...named,
+      ...defined({ at }),
+    });
+    // What was allowed in the other one was allowed there; but where this user works, they work in this one too.
+    const { folder } = this.#services.trust.of(id);
+    if (folder !== null) this.#services.trust.of(session.id).workIn(folder);
+    return this.#opened(session, {});
+  }
+
+  async close(): Promise<void> {
+    try {
+      await Promise.all([...this.#chats.values()].map(async (chat) => (await chat).close()));
+    } finally {
+      await endProcesses();
+      this.#unguard();
+      await this.#store.close();
+    }
+  }
+
+  /** `now`: where this user is. */
+  async #opened(
+    session: Session<ModelMessage>,
+    { model: wanted, here = false }: ChatOptions,
+    now: string = process.cwd(),
+  ): Promise<LocalChat> {
+    return this.#keep(session, async () => {
+      const { notes, dialect, app } = session.attributes;
+      if (dialect !== "ai-sdk") {
+        const message = `Session ${session.id} holds messages in the dialect "${dialect}"${app ? `, of ${app}` : ""}: this agent cannot go on with it. Nothing was touched. "holdfast show" reads it, "holdfast export" translates it.`;
+        throw new CommandError(EXIT.store, "DIALECT_UNKNOWN", message);
+      }
+      const trust = this.#services.trust.of(session.id);
+      const known = trust.folder;
+      const { cwd: journal } = session.attributes;
+      const folder = folderFor({ session: session.id, journal, known, now, isHere: here });
+      // A model decides who is sent this user's files: the journal's word counts only where this user has worked with it.
+      const last = typeof notes["model"] === "string" ? notes["model"] : null;
+      const model = await this.#services.model(wanted ?? (known === null ? null : last) ?? this.#services.config.model);
+      trust.workIn(folder);
+      const isForeign = known === null && wanted === undefined && last !== null && last !== model.name;
+      return { model, foreignModel: isForeign ? last : null };
+    });
+  }
+
+  #keep(session: Session<ModelMessage>, look: () => Opened | Promise<Opened>): Promise<LocalChat> {
+    const { id } = session;
+    const kept = (async () => {
+      try {
+        const { model, ...facts } = await look();
+        const chat = new LocalChat(session, model, this.#services, () => this.#chats.delete(id), facts);
+        if (session.attributes.notes["model"] !== model.name) await session.note("model", model.name);
+        await chat.restore();
+        for (const words of await foreignInstructions(chat.state.cwd)) this.#notFollowed.add(words);
+        return chat;
+      } catch (error) {
+        await session.close();
+        throw error;
+      }
+    })();
+    this.#remember(id, kept);
+    return kept;
+  }
+
+  #remember(id: string, chat: Promise<LocalChat>): void {
+    this.#chats.set(id, chat);
+    chat.catch(() => {
+      if (this.#chats.get(id) === chat) this.#chats.delete(id);
+    });
+  }
+}
+
+/** A store in memory keeps nothing: what its tools print goes with the machine's other temporary files. */
+function outputsIn(url: string): (session: string) => string {
+  let temporary: string | undefined;
+  return (session) => {
+    const own = sessionOutputs(url, session);
+    if (own !== null) return own;
+    temporary ??= mkdtempSync(join(tmpdir(), "holdfast-outputs-"));
+    return temporary;
+  };
+}

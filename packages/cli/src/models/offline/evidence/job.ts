@@ -1,0 +1,62 @@
+import type { Known, Wanted } from "./known.ts";
+import type { Progress } from "./progress.ts";
+
+/** A task, understood. What it does next is asked anew for each request, by what is known then. */
+export interface Job {
+  /** On one line. */
+  readonly title: string;
+  /**
+   * `from`: calls before this index belong to earlier tasks. `before`: what a summary carried over.
+   */
+  next(known: Known, from: number, before: Progress): Step;
+}
+
+export type Step = (
+  | {
+      readonly kind: "call";
+      readonly calls: readonly Wanted[];
+      readonly thought: string;
+      /** Said before the calls. */
+      readonly text?: string;
+    }
+  | {
+      readonly kind: "answer";
+      readonly text: string;
+      readonly thought?: string;
+      /** The calls before this index are done with. */
+      readonly to: number;
+    }
+) & {
+  /** For a summary: enough to go on behind it. */
+  readonly progress: Progress;
+};
+
+/**
+ * Where a task stands that others come after: it was through at the first instant at which it had an answer, whatever was called later.
+ */
+export function settled(job: Job, known: Known, from: number, before: Progress): Step {
+  for (let end = from; end < known.calls.length; end++) {
+    const then = job.next({ ...known, calls: known.calls.slice(0, end) }, from, before);
+    if (then.kind === "answer") return { ...then, to: end };
+  }
+  return job.next(known, from, before);
+}
+
+/** As many as may be made at once, each once. */
+export function batch(known: Known, calls: readonly Wanted[]): Wanted[] {
+  const seen = new Set<string>();
+  return calls
+    .filter((call) => {
+      const key = JSON.stringify(call);
+      return !seen.has(key) && seen.add(key);
+    })
+    .slice(0, known.parallelMax);
+}
+
+export function several(count: number, thing: string): string {
+  return `${count} ${thing}${count === 1 ? "" : "s"}`;
+}
+
+export function stringsIn(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
+}

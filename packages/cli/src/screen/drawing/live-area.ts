@@ -1,0 +1,195 @@
+import type { ChatState } from "../../host/host.ts";
+import { plain, plainLine } from "../../terminal/index.ts";
+import type { CallItem, CallState, Item } from "../../transcript/item.ts";
+import { cursorAt, type Editor, rowsOf } from "../input/editor.ts";
+import { matchCommands } from "../input/slash-commands.ts";
+import { callLine, outputTail } from "../lines/item-lines.ts";
+import { callSummary, excerpt } from "../lines/labels.ts";
+import { BLANK, cut, type Line, line, type Span, span, untab, wrap } from "../lines/line.ts";
+import { type StatusFacts, spinner, statusLine } from "../lines/status-line.ts";
+import { choiceLine, choiceLines, type Panel } from "../panels/panel.ts";
+
+export interface Size {
+  readonly columns: number;
+  readonly rows: number;
+}
+
+/** The live part of the screen, and where the terminal's cursor stands in it. */
+export interface LiveArea {
+  readonly lines: readonly Line[];
+  readonly cursor: { readonly x: number; readonly y: number } | null;
+}
+
+export interface LiveContent {
+  readonly state: ChatState;
+  /** Rows of the streamed answer that may still change. */
+  readonly answer: readonly Line[];
+  /** Calls that have not ended. */
+  readonly pending: readonly Item[];
+  readonly editor: Editor;
+  readonly panel: Panel | null;
+  /** In the panel; -1: none, since something else is being written. */
+  readonly selected: number;
+  readonly status: StatusFacts;
+  readonly now: number;
+}
+
+const PROMPT = "❯ ";
+const OUTPUT_ROWS = 3;
+/** A terminal that is made narrower breaks what is wider, and nobody can know into how many rows: what is drawn anew stays short where it can. */
+const RULE_COLUMNS = 60;
+/** From here on a long question leaves room for the queue. */
+const ROOMY_ROWS = 18;
+
+/** Longer rows are hard to read, however wide the screen is. */
+export function textColumns(columns: number): number {
+  return Math.min(columns, 120);
+}
+
+/** How many columns the editor has for its text. */
+export function editorColumns(columns: number): number {
+  return Math.max(1, columns - PROMPT.length - 1);
+}
+
+/** How many rows of a streamed answer may stay unfinished. */
+export function answerRowsMax({ rows }: Size): number {
+  return Math.max(3, rows - 8);
+}
+
+/** How many rows may be drawn anew. Not the last one: the terminal would scroll. Nor the first one, but in a very low window: what is erased from there on, tmux keeps in its scrollback. */
+export function liveRowsMax({ rows }: Size): number {
+  return Math.max(4, Math.min(5, rows - 1), rows - 2);
+}
+
+/** What is less urgent gives way. */
+export function layOutLiveArea(shown: LiveContent, size: Size): LiveArea {
+  const { columns } = size;
+  const height = liveRowsMax(size);
+  const status = statusLine(shown.state, shown.status, columns);
+  const editor = editorPart(shown, columns, Math.max(1, Math.min(10, Math.floor(height / 3))));
+  // The panel of an interruption shows the queue itself; a question does not, and a prompt that is given meanwhile must not seem lost.
+  const isAsking = shown.panel !== null && shown.state.asks.length > 0;
+  const queue = shown.panel === null || isAsking ? queuePart(shown.state, columns, !isAsking) : [];
+  const hints = suggestionPart(shown, columns).slice(0, Math.max(0, height - editor.lines.length - 3));
+  let left = height - editor.lines.length - 1 - hints.length - 1;
+  const panel = panelPart(shown, columns, Math.max(0, height >= ROOMY_ROWS ? left - queue.length : left));
+  left -= panel.length;
+  const queued = queue.slice(0, Math.max(0, left));
+  left -= queued.length;
+  const work = workPart(shown, columns).slice(0, Math.max(0, left - (shown.answer.length > 0 ? 2 : 0)));
+  left -= work.length;
+  const answer = left > 0 ? answerPart(shown, columns).slice(-left) : [];
+  const above = [...answer, ...work, ...panel, ...queued];
+  const rule = line("─".repeat(Math.min(columns, RULE_COLUMNS)), { colour: "grey" });
+  const lines = [...above, rule, ...editor.lines, ...hints, status].slice(-height);
+  const dropped = above.length + 1 + editor.lines.length + hints.length + 1 - lines.length;
+  return { lines, cursor: { x: editor.cursor.x, y: above.length + 1 + editor.cursor.y - dropped } };
+}
+
+function answerPart({ state, answer }: LiveContent, columns: number): readonly Line[] {
+  if (answer.length > 0) return answer;
+  const thought = state.live?.reasoning ?? "";
+  if (thought.trim() === "" || state.live?.text !== "") return [];
+  const rows = untab(plain(thought.slice(-2_000)))
+    .trim()
+    .split("\n")
+    .flatMap((one) => wrap(line(one, { dim: true, italic: true }), columns - 2));
+  return [BLANK, line("∴ thinking", { dim: true }), ...rows.slice(-4).map((row) => [span("  "), ...row])];
+}
+
+/** Calls whose input is being streamed, that wait, and that run, with the end of what they say. */
+function workPart({ state, pending, status }: LiveContent, columns: number): Line[] {
+  const rows: Line[] = [];
+  const recorded = new Set(pending.map((item) => (item.kind === "call" ? item.call : "")));
+  for (const { id, name, input } of state.live?.calls ?? []) {
+    if (recorded.has(id)) continue;
+    rows.push(
+      cut(
+        [
+          span("◌ ", { dim: true }),
+          span(plainLine(name), { bold: true }),
+          span(` ${excerpt(input, columns)}`, { dim: true }),
+        ],
+        columns,
+      ),
+    );
+  }
+  for (const item of pending) {
+    // What it is asked about stands in the panel.
+    if (item.kind !== "call" || item.call === state.asks[0]?.call) continue;
+    const shown = stateNow(item, state);
+    const mark = shown === "running" ? spinner(status.frame) : undefined;
+    rows.push(callLine(item.name, callSummary(item), shown, columns, mark));
+    rows.push(...outputTail(state.outputs[item.call] ?? "", columns, OUTPUT_ROWS));
+  }
+  return rows.length === 0 ? [] : [BLANK, ...rows];
+}
+
+/** While a turn works, an outcome that is not known is on its way into the journal; when the turn was broken off, it never came there. A word on a call is recorded with those on its neighbours. */
+function stateNow({ call, state }: CallItem, { status, asks }: ChatState): CallState | "answered" {
+  if (status === "interrupted") return state === "running" ? "unknown" : state;
+  if (state === "waiting" && status === "waiting" && !asks.some((ask) => ask.call === call)) return "answered";
+  return state === "unknown" ? "running" : state;
+}
+
+function panelPart({ panel, selected, now }: LiveContent, columns: number, rowsMax: number): Line[] {
+  if (panel === null) return [];
+  const choices = choiceLines(panel, selected, columns);
+  if (rowsMax < choices.length + 2) {
+    // In a low window what it is about goes before the choices: nobody is to choose blindly.
+    const about = panel.lines(columns, Math.max(2, rowsMax - 1), now).map((row) => cut(row, columns));
+    if (rowsMax < 2) return about.slice(0, 2).slice(-1);
+    return [...about.slice(0, Math.max(2, rowsMax - 1)).slice(1 - rowsMax), choiceLine(panel, selected, columns)];
+  }
+  const about = panel.lines(columns, Math.max(2, rowsMax - choices.length - 1), now);
+  return [BLANK, ...about.map((row) => cut(row, columns)), ...choices].slice(-Math.max(1, rowsMax));
+}
+
+/** `canTakeBack`: the arrows are not somebody else's now. */
+function queuePart({ queue }: ChatState, columns: number, canTakeBack: boolean): Line[] {
+  if (queue.length === 0) return [];
+  const shown = queue.slice(0, 3).map(({ text }) => line(`  queued: ${excerpt(text, columns - 12)}`, { dim: true }));
+  const more = queue.length > 3 ? [line(`  … and ${queue.length - 3} more`, { dim: true })] : [];
+  const hint = canTakeBack ? [line("  ↑ takes the last one back", { dim: true })] : [];
+  const rows = [...shown, ...more, ...hint];
+  return [BLANK, ...rows.map((row) => cut(row, columns))];
+}
+
+function editorPart(
+  { editor, state }: LiveContent,
+  columns: number,
+  rowsMax: number,
+): { lines: Line[]; cursor: { x: number; y: number } } {
+  const room = editorColumns(columns);
+  const rows = rowsOf(editor.text, room);
+  const at = cursorAt(rows, editor.cursor, room);
+  if (at.row >= rows.length) rows.push({ start: editor.text.length, text: "" });
+  const first = Math.max(0, Math.min(at.row - Math.floor(rowsMax / 2), rows.length - rowsMax));
+  const shown = rows.slice(first, first + rowsMax);
+  const lead = (i: number): Span => (first + i === 0 ? span(PROMPT, { bold: true, colour: "cyan" }) : span("  "));
+  const empty =
+    state.status === "running" || state.isCompacting ? "write the next prompt: it waits for its turn" : "ask, or /help";
+  const lines = shown.map(
+    (row, i): Line => [lead(i), editor.text === "" ? span(empty, { dim: true }) : span(plain(row.text))],
+  );
+  return {
+    lines: lines.map((row) => cut(row, columns)),
+    cursor: { x: PROMPT.length + at.column, y: at.row - first },
+  };
+}
+
+function suggestionPart({ editor }: LiveContent, columns: number): Line[] {
+  const found = matchCommands(editor.text);
+  if (found.length === 0 || (found.length === 1 && `/${found[0]!.name}` === editor.text)) return [];
+  return found
+    .slice(0, 6)
+    .map(({ name, argument, does }) =>
+      cut(
+        [
+          span(`  /${name}${argument === "" ? "" : ` ${argument}`}`.padEnd(20), { colour: "cyan" }),
+          span(does, { dim: true }),
+        ],
+        columns,
+      ),
+    );
+}

@@ -1,0 +1,57 @@
+import { join } from "node:path";
+import type { Store } from "holdfast";
+import { CommandError, EXIT } from "../exit.ts";
+import { exported, formatFor, writeOutput } from "../export/index.ts";
+import { homeFolder } from "../home.ts";
+
+/** `/export`: like the command, but there are no flags here, and it may be asked for again after each turn. Answers the path. */
+export function makeExporter(
+  store: Store,
+  home: () => string | null = homeFolder,
+): (id: string, file: string | undefined) => Promise<string> {
+  const write = async (id: string, path: string): Promise<string> => {
+    await writeOutput(path, exported(store, id, { format: formatOf(path) }));
+    return path;
+  };
+  return async (id, file) => {
+    if (file !== undefined) {
+      return await write(id, file.startsWith("~/") ? join(homeOf(home), file.slice(2)) : file).catch(
+        (error: unknown) => {
+          throw isTaken(error) ? taken(file) : error;
+        },
+      );
+    }
+    for (let n = 1; ; n++) {
+      const path = `holdfast-${id.slice(0, 13)}${n === 1 ? "" : `-${n}`}.md`;
+      try {
+        return await write(id, path);
+      } catch (error) {
+        if (!isTaken(error)) throw error;
+      }
+    }
+  };
+}
+
+function homeOf(home: () => string | null): string {
+  const found = home();
+  if (found !== null) return found;
+  throw new CommandError(EXIT.usage, "USAGE", "This user has no home: give a whole path. Nothing was written.");
+}
+
+function formatOf(path: string): ReturnType<typeof formatFor> {
+  try {
+    return formatFor(undefined, path);
+  } catch (error) {
+    const message = `What format is "${path.slice(-80)}" to have? Its name tells: .md, .html or .jsonl. Nothing was written.`;
+    throw new CommandError(EXIT.usage, "USAGE", message, error);
+  }
+}
+
+function isTaken(error: unknown): boolean {
+  return error instanceof CommandError && error.code === "OUTPUT_EXISTS";
+}
+
+function taken(file: string): CommandError {
+  const message = `${file} is there already, and was not touched. Give another name.`;
+  return new CommandError(EXIT.usage, "OUTPUT_EXISTS", message);
+}

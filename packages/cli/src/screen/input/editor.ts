@@ -1,0 +1,210 @@
+import { graphemes, widthOf } from "../../terminal/index.ts";
+import type { Item } from "../../transcript/item.ts";
+import type { Key } from "./keys.ts";
+
+/** The text that is being written, and what was sent before. */
+export interface Editor {
+  readonly text: string;
+  /** In characters of `text`, always between two that a reader sees. */
+  readonly cursor: number;
+  /** What was sent, oldest first. */
+  readonly history: readonly string[];
+  /** Where in the history we are; its length: at what is being written. */
+  readonly at: number;
+  /** What was being written when the history was entered. */
+  readonly draft: string;
+}
+
+export const EDITOR: Editor = { text: "", cursor: 0, history: [], at: 0, draft: "" };
+
+export function withText(editor: Editor, text: string): Editor {
+  const harmless = clean(text);
+  return { ...editor, text: harmless, cursor: harmless.length };
+}
+
+/** What was asked in this conversation can be asked again. */
+export function withHistory(editor: Editor, items: readonly Item[]): Editor {
+  const history = items.flatMap((item) => (item.kind === "prompt" ? [clean(item.text)] : [])).slice(-500);
+  return { ...editor, history, at: history.length, draft: "" };
+}
+
+/** Sent: empty again, and remembered. */
+export function markSent(editor: Editor): Editor {
+  const last = editor.history.at(-1);
+  const history = editor.text === last ? editor.history : [...editor.history, editor.text].slice(-500);
+  return { text: "", cursor: 0, history, at: history.length, draft: "" };
+}
+
+/** What a key does to the text; null if it is none of the editor's keys. `columns`: what a row holds, for up and down. */
+export function applyKey(editor: Editor, key: Key, columns: number): Editor | null {
+  switch (key.name) {
+    case "text":
+    case "paste":
+      return insert(editor, clean(key.text));
+    case "newline":
+      return insert(editor, "\n");
+    case "backspace":
+      return remove(editor, before(editor.text, editor.cursor), editor.cursor);
+    case "delete":
+      return remove(editor, editor.cursor, after(editor.text, editor.cursor));
+    case "left":
+      return { ...editor, cursor: before(editor.text, editor.cursor) };
+    case "right":
+      return { ...editor, cursor: after(editor.text, editor.cursor) };
+    case "wordLeft":
+      return { ...editor, cursor: wordBefore(editor.text, editor.cursor) };
+    case "wordRight":
+      return { ...editor, cursor: wordAfter(editor.text, editor.cursor) };
+    case "home":
+      return { ...editor, cursor: lineStart(editor.text, editor.cursor) };
+    case "end":
+      return { ...editor, cursor: lineEnd(editor.text, editor.cursor) };
+    case "killToEnd": {
+      const end = lineEnd(editor.text, editor.cursor);
+      // At the end of a line it joins the next one to it, as everywhere.
+      return remove(editor, editor.cursor, end === editor.cursor ? end + 1 : end);
+    }
+    case "killToStart": {
+      const start = lineStart(editor.text, editor.cursor);
+      return remove(editor, start === editor.cursor ? Math.max(0, start - 1) : start, editor.cursor);
+    }
+    case "killWord":
+      return remove(editor, wordBefore(editor.text, editor.cursor), editor.cursor);
+    case "up":
+      return vertical(editor, columns, -1) ?? fromHistory(editor, -1);
+    case "down":
+      return vertical(editor, columns, 1) ?? fromHistory(editor, 1);
+    default:
+      return null;
+  }
+}
+
+/** A backslash before Enter means a new line: answers the text with it, or null. */
+export function continueLine(editor: Editor): Editor | null {
+  if (editor.text[editor.cursor - 1] !== "\\") return null;
+  const text = `${editor.text.slice(0, editor.cursor - 1)}\n${editor.text.slice(editor.cursor)}`;
+  return { ...editor, text };
+}
+
+/** One row of the editor: a piece of the text, from `start`. */
+export interface Row {
+  readonly start: number;
+  readonly text: string;
+}
+
+/** Text as rows of at most `columns`, cut anywhere: what was typed is shown as it is. */
+export function rowsOf(text: string, columns: number): Row[] {
+  const rows: Row[] = [];
+  let offset = 0;
+  for (const one of text.split("\n")) {
+    let start = offset;
+    let piece = "";
+    let width = 0;
+    for (const [grapheme, own] of graphemes(one)) {
+      if (width + own > columns && piece !== "") {
+        rows.push({ start, text: piece });
+        start += piece.length;
+        piece = "";
+        width = 0;
+      }
+      piece += grapheme;
+      width += own;
+    }
+    rows.push({ start, text: piece });
+    offset += one.length + 1;
+  }
+  return rows;
+}
+
+/** Where the cursor stands, in rows and columns. A row that is full has its end on the next one. */
+export function cursorAt(rows: readonly Row[], cursor: number, columns: number): { row: number; column: number } {
+  const row = Math.max(
+    0,
+    rows.findLastIndex(({ start }) => start <= cursor),
+  );
+  const { start, text } = rows[row]!;
+  const column = widthOf(text.slice(0, cursor - start));
+  return column >= columns ? { row: row + 1, column: 0 } : { row, column };
+}
+
+function clean(text: string): string {
+  // Control characters have no place in a prompt; a tab is four spaces, so that its width is the same everywhere.
+  return text
+    .replace(/\r\n?/gu, "\n")
+    .replaceAll("\t", "    ")
+    .replace(/(?!\n)\p{Cc}/gu, "");
+}
+
+function insert(editor: Editor, text: string): Editor {
+  const all = editor.text.slice(0, editor.cursor) + text + editor.text.slice(editor.cursor);
+  return { ...editor, text: all, cursor: editor.cursor + text.length, at: editor.history.length };
+}
+
+function remove(editor: Editor, from: number, to: number): Editor {
+  if (from >= to) return editor;
+  return { ...editor, text: editor.text.slice(0, from) + editor.text.slice(to), cursor: from };
+}
+
+function before(text: string, cursor: number): number {
+  if (cursor <= 0) return 0;
+  const start = text.lastIndexOf("\n", cursor - 1);
+  if (start === cursor - 1) return start;
+  let at = start + 1;
+  let last = at;
+  for (const [grapheme] of graphemes(text.slice(start + 1, cursor))) {
+    last = at;
+    at += grapheme.length;
+  }
+  return last;
+}
+
+function after(text: string, cursor: number): number {
+  if (cursor >= text.length) return text.length;
+  const [first] = graphemes(text.slice(cursor, lineEnd(text, cursor) || undefined) || "\n");
+  return cursor + (text[cursor] === "\n" ? 1 : (first?.[0].length ?? 1));
+}
+
+function wordBefore(text: string, cursor: number): number {
+  const before = text.slice(0, cursor).trimEnd();
+  let at = before.length;
+  while (at > 0 && !/\s/u.test(before[at - 1]!)) at -= 1;
+  return at;
+}
+
+function wordAfter(text: string, cursor: number): number {
+  const found = /^\s*\S+/u.exec(text.slice(cursor));
+  return found === null ? text.length : cursor + found[0].length;
+}
+
+function lineStart(text: string, cursor: number): number {
+  return cursor === 0 ? 0 : text.lastIndexOf("\n", cursor - 1) + 1;
+}
+
+function lineEnd(text: string, cursor: number): number {
+  const end = text.indexOf("\n", cursor);
+  return end === -1 ? text.length : end;
+}
+
+/** To the row above or below, as near to the same column as it has one; null if there is none. */
+function vertical(editor: Editor, columns: number, by: 1 | -1): Editor | null {
+  const rows = rowsOf(editor.text, columns);
+  const { row, column } = cursorAt(rows, editor.cursor, columns);
+  const target = rows[row + by];
+  if (target === undefined) return null;
+  let cursor = target.start;
+  let width = 0;
+  for (const [grapheme, own] of graphemes(target.text)) {
+    if (width + own > column) break;
+    width += own;
+    cursor += grapheme.length;
+  }
+  return { ...editor, cursor };
+}
+
+function fromHistory(editor: Editor, by: 1 | -1): Editor | null {
+  const at = editor.at + by;
+  if (at < 0 || at > editor.history.length) return editor;
+  const draft = editor.at === editor.history.length ? editor.text : editor.draft;
+  const text = at === editor.history.length ? draft : editor.history[at]!;
+  return { ...editor, text, cursor: text.length, at, draft };
+}

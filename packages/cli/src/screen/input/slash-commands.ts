@@ -1,0 +1,63 @@
+/** What can be said to the screen itself, and not to the model. */
+export const COMMANDS = [
+  { name: "help", argument: "", does: "keys and commands" },
+  { name: "sessions", argument: "", does: "go to another session; this one goes on" },
+  { name: "fork", argument: "", does: "a new session that begins with this conversation" },
+  { name: "rewind", argument: "", does: "back to before a prompt, which comes back to be edited" },
+  { name: "compact", argument: "", does: "a summary in the place of the conversation" },
+  { name: "clear", argument: "", does: "begin anew in this session" },
+  { name: "undo", argument: "", does: "the last /compact, /clear or /rewind" },
+  { name: "model", argument: "[name]", does: "which model answers, as provider/name" },
+  { name: "export", argument: "[file]", does: "the conversation as a file: .md, .html or .jsonl" },
+  { name: "rename", argument: "<title>", does: "what this session is called" },
+  { name: "quit", argument: "", does: "leave; everything is kept" },
+] as const;
+
+export type CommandName = (typeof COMMANDS)[number]["name"];
+
+export type Parsed =
+  | { readonly kind: "command"; readonly name: CommandName; readonly argument: string }
+  | { readonly kind: "unknown"; readonly name: string }
+  | { readonly kind: "prompt" };
+
+/** `/name argument` on one line. A path such as `/etc/hosts` is a prompt. */
+export function parseSlashCommand(text: string): Parsed {
+  const match = /^\/([a-z]+)(?:[ \t]([^\n]*))?$/iu.exec(text.trim());
+  if (match === null) return { kind: "prompt" };
+  const said = match[1]!.toLowerCase();
+  // As other programs call it.
+  const name = said === "exit" ? "quit" : said;
+  const known = COMMANDS.find((one) => one.name === name);
+  if (known === undefined) return { kind: "unknown", name };
+  return { kind: "command", name: known.name, argument: (match[2] ?? "").trim() };
+}
+
+/** The command that was meant, perhaps: a letter more, less, wrong or in the wrong place. */
+export function guessCommand(name: string): CommandName | null {
+  return COMMANDS.find((one) => isSlip(name, one.name) || isSlip(one.name, name))?.name ?? null;
+}
+
+/** Does one slip of the hand make `a` of `b`, which is not shorter? */
+function isSlip(a: string, b: string): boolean {
+  let at = 0;
+  while (at < a.length && a[at] === b[at]) at++;
+  const [rest, wanted] = [a.slice(at), b.slice(at)];
+  const swapped = wanted.slice(0, 2).split("").reverse().join("");
+  return rest === wanted.slice(1) || rest.slice(1) === wanted.slice(1) || rest === swapped + wanted.slice(2);
+}
+
+/** Commands that begin like this. */
+export function matchCommands(text: string): readonly (typeof COMMANDS)[number][] {
+  if (!/^\/[a-z]*$/u.test(text)) return [];
+  return COMMANDS.filter(({ name }) => name.startsWith(text.slice(1)));
+}
+
+/** What Tab makes of it: as much as all of them share, and a space behind the only one. */
+export function completeCommand(text: string): string {
+  const found = matchCommands(text);
+  if (found.length === 0) return text;
+  if (found.length === 1) return `/${found[0]!.name}${found[0]!.argument === "" ? "" : " "}`;
+  let shared = found[0]!.name as string;
+  for (const { name } of found) while (!name.startsWith(shared)) shared = shared.slice(0, -1);
+  return `/${shared}`;
+}

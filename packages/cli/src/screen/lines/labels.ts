@@ -1,0 +1,73 @@
+import { failureOf } from "../../failure.ts";
+import { homeFolder } from "../../home.ts";
+import type { ChatState } from "../../host/host.ts";
+import { fit, plainLine } from "../../terminal/index.ts";
+import type { CallState } from "../../transcript/item.ts";
+import { callWords } from "../../transcript/words.ts";
+import type { Colour } from "./line.ts";
+
+const SUMMARY_COLUMNS_MAX = 200;
+
+/** What a call does, on one line, without the name of the tool. */
+export function callSummary(call: { readonly name: string; readonly input: unknown }): string {
+  const words = callWords(call, SUMMARY_COLUMNS_MAX);
+  return words.startsWith(call.name) ? words.slice(call.name.length).replace(/^:? /u, "") : words;
+}
+
+export const CALL_STATES: Record<
+  CallState | "answered",
+  { readonly mark: string; readonly words: string; readonly colour: Colour }
+> = {
+  open: { mark: "○", words: "to come", colour: "grey" },
+  waiting: { mark: "?", words: "waits for your word", colour: "yellow" },
+  answered: { mark: "○", words: "answered", colour: "grey" },
+  running: { mark: "●", words: "running", colour: "cyan" },
+  done: { mark: "✓", words: "", colour: "green" },
+  failed: { mark: "✗", words: "failed", colour: "red" },
+  denied: { mark: "⊘", words: "denied", colour: "yellow" },
+  unknown: { mark: "!", words: "started, outcome unknown", colour: "yellow" },
+  "not-run": { mark: "–", words: "did not run", colour: "grey" },
+};
+
+/** A folder as people write it. */
+export function folderWords(cwd: string, columns: number, home: string | null = homeFolder()): string {
+  const short =
+    home === null ? cwd : cwd === home ? "~" : cwd.startsWith(`${home}/`) ? `~${cwd.slice(home.length)}` : cwd;
+  const harmless = plainLine(short);
+  if (harmless.length <= columns) return harmless;
+  // The end of a path says more than its beginning.
+  return `…${harmless.slice(harmless.length - columns + 1)}`;
+}
+
+/** What people know a session by: its title, else how it began. */
+export function chatName({ title, items, id }: Pick<ChatState, "title" | "items" | "id">, columns: number): string {
+  const first = items.find((item) => item.kind === "prompt");
+  return excerpt(title || (first?.kind === "prompt" ? first.text : "") || shortId(id), columns);
+}
+
+/** The beginning of a text, on one line. */
+export function excerpt(text: string, columns: number): string {
+  return fit(plainLine(text.slice(0, columns * 8)), columns);
+}
+
+export function tokensWords(count: number): string {
+  if (count < 1_000) return String(count);
+  if (count < 999_500) return `${(count / 1_000).toFixed(count < 9_950 ? 1 : 0)}k`;
+  return `${(count / 1_000_000).toFixed(1)}M`;
+}
+
+export function elapsedWords(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1_000));
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+}
+
+/** The first letters of an id that tell it from others at a glance. A UUIDv7 begins with the time: its end differs more. */
+export function shortId(id: string): string {
+  return id.slice(0, 13);
+}
+
+/** An error in words that say what to do. */
+export function errorWords(error: unknown): string {
+  const { message, hints } = failureOf(error);
+  return [message, ...hints].join(" ");
+}

@@ -1,0 +1,40 @@
+import type { ChatState } from "../../host/host.ts";
+import { plainLine } from "../../terminal/index.ts";
+import { chatName, folderWords, shortId } from "./labels.ts";
+import { BLANK, cut, type Line, line, type Style, span, wrap } from "./line.ts";
+
+export type Level = "info" | "warning" | "error";
+
+const LEVELS: Record<Level, { readonly mark: string; readonly style: Style }> = {
+  info: { mark: "· ", style: { dim: true } },
+  warning: { mark: "! ", style: { colour: "yellow" } },
+  error: { mark: "✗ ", style: { colour: "red" } },
+};
+
+/** A word from the program itself. */
+export function noticeLines(level: Level, text: string, columns: number): Line[] {
+  const { mark, style } = LEVELS[level];
+  return [BLANK, ...wrap(line(plainLine(text), style), columns, { first: [span(mark, style)], rest: [span("  ")] })];
+}
+
+/** What stands above a conversation when it comes onto the screen. */
+export function headLines(state: ChatState, columns: number, resumed: boolean): Line[] {
+  const facts = [shortId(state.id), plainLine(state.model), folderWords(state.cwd, 60)].join(" · ");
+  const rows: Line[] = [
+    cut(
+      [
+        span("holdfast ", { bold: true, colour: "cyan" }),
+        span(resumed ? chatName(state, 60) : "new session", { bold: true }),
+      ],
+      columns,
+    ),
+    cut(line(facts, { dim: true }), columns),
+  ];
+  for (const words of state.damage) rows.push(...noticeLines("warning", words, columns));
+  return rows;
+}
+
+/** Between two conversations in one scrollback. */
+export function ruleLine(columns: number): Line {
+  return line("━".repeat(Math.min(columns, 60)), { colour: "grey" });
+}

@@ -1,0 +1,66 @@
+import type { ChatState } from "../../host/host.ts";
+import { plainLine } from "../../terminal/index.ts";
+import { elapsedWords, excerpt, folderWords, tokensWords } from "./labels.ts";
+import { cut, type Line, lineWidth, type Span, span } from "./line.ts";
+
+const SPINNER = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+export interface StatusFacts {
+  /** A count that grows while something runs. */
+  readonly frame: number;
+  /** How long the turn has been running. */
+  readonly elapsedMs: number;
+  /** Something else that is under way, such as a compaction. */
+  readonly busy: string | null;
+  /** What the next key would do. */
+  readonly hint: string;
+  /** Word from sessions that are not on the screen. */
+  readonly elsewhere: string;
+}
+
+export function spinner(frame: number): string {
+  return SPINNER[frame % SPINNER.length]!;
+}
+
+/** One row: the state, then where we are. What does not fit goes, the least important first. */
+export function statusLine(state: ChatState, facts: StatusFacts, columns: number): Line {
+  const spans: Span[] = stateSpans(state, facts);
+  if (facts.hint !== "") spans.push(span(` · ${facts.hint}`, { dim: true }));
+  if (facts.elsewhere !== "") spans.push(span(` · ${facts.elsewhere}`, { colour: "yellow" }));
+  const pieces = [
+    plainLine(state.model),
+    windowWords(state.window),
+    folderWords(state.cwd, Math.max(12, Math.floor(columns / 3))),
+    excerpt(state.title, 40),
+  ];
+  for (const piece of pieces) {
+    const next = span(` · ${piece}`, { dim: true });
+    if (piece !== "" && lineWidth([...spans, next]) <= columns) spans.push(next);
+  }
+  return cut(spans, columns);
+}
+
+function stateSpans(state: ChatState, { frame, elapsedMs, busy }: StatusFacts): Span[] {
+  if (busy !== null) return [span(`${spinner(frame)} ${busy}`, { colour: "cyan" })];
+  switch (state.status) {
+    case "running":
+      return [span(`${spinner(frame)} ${workWords(state)} ${elapsedWords(elapsedMs)}`, { colour: "cyan" })];
+    case "waiting":
+      return [span("? waits for your word", { colour: "yellow" })];
+    case "interrupted":
+      return [span("! interrupted", { colour: "yellow" })];
+    case "idle":
+      return state.failure === null ? [span("ready", { colour: "green" })] : [span("✗ failed", { colour: "red" })];
+  }
+}
+
+/** To sum up takes its time, and nothing is streamed meanwhile: it says why. */
+function workWords({ isCompacting }: ChatState): string {
+  return isCompacting ? "summing up" : "working";
+}
+
+function windowWords({ usedTokens, maxTokens }: ChatState["window"]): string {
+  if (maxTokens <= 0) return usedTokens > 0 ? `${tokensWords(usedTokens)} tokens` : "";
+  const share = Math.round((usedTokens / maxTokens) * 100);
+  return `${share}% of ${tokensWords(maxTokens)}`;
+}

@@ -1,0 +1,122 @@
+import type { InterruptedCall, InterruptionShown } from "../../host/host.ts";
+import { ago, plain, plainLine } from "../../terminal/index.ts";
+import { callSummary, excerpt } from "../lines/labels.ts";
+import { BLANK, cut, type Line, line, type Span, span, untab, wrap } from "../lines/line.ts";
+import { markdownLines } from "../lines/markdown.ts";
+
+const WARNING = { colour: "yellow" } as const;
+const FAINT = { dim: true } as const;
+
+/** How a turn was cut off, as a sentence. */
+export function howWords(how: InterruptionShown["how"]): string {
+  switch (how.kind) {
+    case "killed":
+      return "The last process was killed in the middle of a turn";
+    case "signal":
+      return how.signal === "SIGHUP"
+        ? "The terminal was closed in the middle of a turn (SIGHUP)"
+        : `The last process was ended by ${plainLine(how.signal)} in the middle of a turn`;
+    case "aborted":
+      return how.by === "close"
+        ? "The last turn was stopped when its chat was left"
+        : `The last turn was stopped by ${plainLine(how.by)}${how.reason ? `: ${plainLine(how.reason)}` : ""}`;
+    case "failed":
+      return `The last turn failed: ${plainLine(how.error)}`;
+    case "suspended":
+      return how.reason === "permission"
+        ? "The last turn waits for your word"
+        : `The last turn waits: ${plainLine(how.reason)}`;
+  }
+}
+
+/** How far a call came, as a person would say it. */
+export function describeCallState(call: InterruptedCall): string {
+  const { process } = call;
+  if (process?.running) return `still running as process ${process.pid}`;
+  if (process?.exitCode !== undefined) return `ended since, with status ${process.exitCode}`;
+  switch (call.state) {
+    case "never-started":
+      return "never started: safe to run";
+    case "outcome-unknown":
+      return "started, outcome unknown";
+    case "unrecorded":
+      return "may have run: nobody recorded it";
+    case "awaiting":
+      return "waits for your word, has not run";
+    case "provider":
+      return "runs at the provider";
+  }
+}
+
+/** In brief: what was asked, what had been said, which tools were in which state. `told`: why it failed stands above already. */
+export function summarizeInterruption(
+  found: InterruptionShown,
+  columns: number,
+  rowsMax: number,
+  now: number,
+  told = false,
+): Line[] {
+  const rows: Line[] = wrap(
+    line(`${told ? "The turn failed" : howWords(found.how)}, ${ago(found.at, now)}.`, { ...WARNING, bold: true }),
+    columns,
+  );
+  rows.push(fact("you asked", excerpt(found.prompt, columns), columns));
+  if (found.text.trim() !== "") rows.push(fact("it had said", lastWords(found.text, columns - 16), columns));
+  else if (found.answered) rows.push(fact("it had", "answered, and nothing is open", columns));
+  const calls = found.calls.map((call) => callRow(call, columns));
+  const room = Math.max(1, rowsMax - rows.length);
+  const shown = calls.length > room ? calls.slice(0, room - 1) : calls;
+  rows.push(...shown);
+  if (shown.length < calls.length) rows.push(more(calls.length - shown.length, shown.length > 0));
+  return rows;
+}
+
+/** All of it, for the scrollback. */
+export function interruptionDetails(found: InterruptionShown, columns: number): Line[] {
+  const rows: Line[] = [BLANK, line(`── turn ${found.turn}, cut off at ${found.at}`, FAINT)];
+  rows.push(...wrap(line(`${howWords(found.how)}.`, WARNING), columns));
+  // Also after each permission: it is no alarm by itself.
+  if (found.resumes > 0) rows.push(line(`It had been gone on with ${found.resumes} times.`, FAINT));
+  rows.push(BLANK, line("What you asked:", FAINT));
+  rows.push(
+    ...untab(plain(found.prompt))
+      .split("\n")
+      .flatMap((one) => wrap(line(one), columns)),
+  );
+  if (found.text.trim() !== "") {
+    rows.push(BLANK, line("What had been streamed:", FAINT), ...markdownLines(found.text, columns));
+    rows.push(line("… cut off here", { italic: true, colour: "yellow" }));
+  }
+  for (const call of found.calls) {
+    rows.push(BLANK, callRow(call, columns));
+    const input = JSON.stringify(call.input, null, 2) ?? "";
+    rows.push(
+      ...untab(plain(input))
+        .split("\n")
+        .slice(0, 40)
+        .flatMap((one) => wrap(line(one, FAINT), columns, { first: [span("  ")], rest: [span("  ")], hard: true })),
+    );
+  }
+  return rows;
+}
+
+function callRow(call: InterruptedCall, columns: number): Line {
+  const words = `  ${describeCallState(call)}`;
+  const colour = call.state === "never-started" || call.state === "awaiting" ? "grey" : "yellow";
+  const head: Span[] = [span("  • ", FAINT), span(plainLine(call.name), { bold: true }), span(` ${callSummary(call)}`)];
+  return cut([...cut(head, Math.max(12, columns - words.length)), span(words, { colour })], columns);
+}
+
+function fact(name: string, words: string, columns: number): Line {
+  return cut([span(`  ${name}: `, FAINT), span(words)], columns);
+}
+
+/** The end says where it stopped. */
+function lastWords(text: string, columns: number): string {
+  const all = plainLine(text.slice(-columns * 4));
+  return all.length <= columns ? all : `…${all.slice(-Math.max(1, columns - 1))}`;
+}
+
+function more(count: number, areSomeShown: boolean): Line {
+  return line(areSomeShown ? `  … and ${count} more calls` : `  … ${count} calls`, FAINT);
+}

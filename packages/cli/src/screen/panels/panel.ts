@@ -1,0 +1,175 @@
+import type { ChatState, PermissionAsk } from "../../host/host.ts";
+import { plainLine } from "../../terminal/index.ts";
+import { visibleLine } from "../../terminal/visible.ts";
+import { excerpt } from "../lines/labels.ts";
+import { cut, type Line, line, span, wrap } from "../lines/line.ts";
+import { excerptRows } from "./approval-rows.ts";
+import { summarizeInterruption } from "./interruption.ts";
+
+/** What a person may decide now. */
+export interface Panel {
+  /** What it is about: a selection holds as long as this is the same. */
+  readonly about: string;
+  readonly choices: readonly Choice[];
+  /** The choice that Enter means before any other key; default: the first. */
+  readonly initial?: number;
+  /** Something runs if it is allowed: keys that were typed before it was shown are no answer. */
+  readonly isQuestion?: true;
+  /** What stands above the choices. */
+  readonly lines: (columns: number, rowsMax: number, now: number) => Line[];
+}
+
+export interface Choice {
+  /** Chooses it, with Enter behind it. */
+  readonly key: string;
+  /** The same in full. */
+  readonly word?: string;
+  readonly label: string;
+  readonly act: Act;
+}
+
+export type Act =
+  | { readonly do: "answer"; readonly call: string; readonly word: "allow" | "always" | "deny" }
+  | { readonly do: "finish"; readonly processes?: "wait" | "stop" }
+  | { readonly do: "leave" }
+  | { readonly do: "show" }
+  | { readonly do: "showAll"; readonly ask: PermissionAsk }
+  | { readonly do: "sendQueue" }
+  | { readonly do: "withdrawQueue" }
+  | { readonly do: "later"; readonly about: string };
+
+/** The most urgent one; null if nothing waits for a word. `later`: what the person has put off. */
+export function panelOf(state: ChatState, later: ReadonlySet<string>): Panel | null {
+  const ask = state.asks[0];
+  if (ask !== undefined) return askPanel(ask, state.asks.length - 1);
+  if (state.status === "running" || state.isCompacting) return null;
+  if (state.interruption !== null) return interruptionPanel(state);
+  if (state.status === "interrupted") return brokenPanel(state);
+  const about = `queue:${state.queue.map(({ id }) => id).join()}`;
+  return state.queue.length > 0 && state.status === "idle" && !later.has(about) ? queuePanel(state, about) : null;
+}
+
+function askPanel(ask: PermissionAsk, others: number): Panel {
+  const { call } = ask;
+  return {
+    about: `ask:${call}:${ask.digest}`,
+    isQuestion: true,
+    initial: 2,
+    choices: [
+      { key: "y", word: "yes", label: "allow once", act: { do: "answer", call, word: "allow" } },
+      {
+        ...{ key: "a", word: "always", label: `always in this session (${ask.always})` },
+        act: { do: "answer", call, word: "always" },
+      },
+      { key: "n", word: "no", label: "deny", act: { do: "answer", call, word: "deny" } },
+      { key: "v", word: "view", label: "view all of it", act: { do: "showAll", ask } },
+    ],
+    lines: (columns, rowsMax) => {
+      const more = others > 0 ? ` (${others} more behind it)` : "";
+      const head: Line = [
+        span("? ", { colour: "yellow", bold: true }),
+        span(`Allow ${visibleLine(ask.name)}?${more}`, { bold: true }),
+      ];
+      if (rowsMax < 3) return [cut(head, columns), cut(line(`  ${plainLine(ask.summary)}`), columns)];
+      return [cut(head, columns), ...excerptRows(ask, columns, rowsMax - 1)];
+    },
+  };
+}
+
+function interruptionPanel(state: ChatState): Panel {
+  const found = state.interruption!;
+  const running = found.calls.find((call) => call.process?.running);
+  const pid = running?.process?.pid;
+  const goOn = found.how.kind === "suspended" ? "go on with it: you are asked again" : "finish it";
+  const finish: Choice[] =
+    pid === undefined
+      ? [{ key: "f", label: goOn, act: { do: "finish" } }]
+      : [
+          { key: "f", label: `finish it: wait for process ${pid}`, act: { do: "finish", processes: "wait" } },
+          { key: "k", label: `finish it: stop process ${pid} first`, act: { do: "finish", processes: "stop" } },
+        ];
+  return {
+    about: `interruption:${found.turn}:${found.resumes}`,
+    choices: [
+      ...finish,
+      { key: "l", label: "leave it: the model is told with your next prompt", act: { do: "leave" } },
+      { key: "s", label: "show it", act: { do: "show" } },
+    ],
+    lines: (columns, rowsMax, now) => [
+      ...summarizeInterruption(found, columns, rowsMax - state.queue.length, now, state.failure !== null),
+      ...waiting(state.queue, columns),
+    ],
+  };
+}
+
+/** Nothing can be recorded, so nothing is known of the turn but that it did not end. What happened stands above. */
+function brokenPanel(state: ChatState): Panel {
+  return {
+    about: `broken:${state.failure?.message ?? ""}`,
+    choices: [
+      { key: "f", label: "finish it, once that is put right", act: { do: "finish" } },
+      { key: "l", label: "leave it: the model is told with your next prompt", act: { do: "leave" } },
+    ],
+    lines: (columns) =>
+      wrap(
+        line("The turn was broken off. What was recorded before is safe.", { bold: true, colour: "yellow" }),
+        columns,
+      ),
+  };
+}
+
+function queuePanel(state: ChatState, about: string): Panel {
+  const one = state.queue.length === 1;
+  return {
+    about,
+    choices: [
+      { key: "s", label: one ? "send it" : "send them, one after the other", act: { do: "sendQueue" } },
+      { key: "w", label: one ? "take it back into the editor" : "withdraw them", act: { do: "withdrawQueue" } },
+      { key: "l", label: "later", act: { do: "later", about } },
+    ],
+    lines: (columns) => [
+      line(one ? "A prompt waits for its turn:" : `${state.queue.length} prompts wait for their turn:`, {
+        bold: true,
+        colour: "yellow",
+      }),
+      ...waiting(state.queue, columns),
+    ],
+  };
+}
+
+function waiting(queue: ChatState["queue"], columns: number): Line[] {
+  return queue.slice(0, 4).map(({ text }) => line(`  queued: ${excerpt(text, columns - 10)}`, { dim: true }));
+}
+
+/** In the place of a choice: something else is being written. */
+export const WRITING = -1;
+/** In the place of a choice: the question has only just appeared, and a key may have been meant for something else. */
+export const APPEARING = -2;
+
+function howToChoose(selected: number): string | null {
+  if (selected === WRITING) return "empty the line below to choose";
+  return selected === APPEARING ? "a moment: keys typed before this question do not answer it" : null;
+}
+
+/** The choices, one a row. */
+export function choiceLines(panel: Panel, selected: number, columns: number): Line[] {
+  const rows = panel.choices.map(({ key, label }, i): Line => {
+    const on = i === selected;
+    return [
+      span(on ? "▸ " : "  ", { colour: "cyan", bold: true }),
+      span(key, { colour: "cyan", bold: true }),
+      span(`  ${label}`, on ? { bold: true } : {}),
+    ];
+  });
+  const how = howToChoose(selected) ?? "letter or arrows, then Enter";
+  return [...rows, line(`  ${how}`, { dim: true })].map((row) => cut(row, columns));
+}
+
+/** The choices on one row, where there is no room for more: the chosen one, and the letters of the others. */
+export function choiceLine(panel: Panel, selected: number, columns: number): Line {
+  const chosen = panel.choices[selected];
+  if (!chosen) return cut(line(`  ${howToChoose(selected)}`, { dim: true }), columns);
+  const others = panel.choices.flatMap(({ key }) => (key === chosen.key ? [] : [key])).join(", ");
+  const what = span(`▸ ${chosen.key}  ${chosen.label}`, { colour: "cyan", bold: true });
+  return cut([what, span(`  or ${others}`, { dim: true })], columns);
+}

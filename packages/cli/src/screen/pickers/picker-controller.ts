@@ -1,0 +1,102 @@
+import type { Summary } from "holdfast";
+import { defined } from "../../defined.ts";
+import type { ChatState, Host } from "../../host/host.ts";
+import { ago, plainLine } from "../../terminal/index.ts";
+import type { Item } from "../../transcript/item.ts";
+import { itemLines } from "../lines/item-lines.ts";
+import { errorWords } from "../lines/labels.ts";
+import { type Line, line } from "../lines/line.ts";
+import { openPicker, type Picker, type PickerRow, passing, withRows } from "./picker.ts";
+import { previewColumns } from "./picker-layout.ts";
+import { sessionRows } from "./session-rows.ts";
+
+const PAGE = 200;
+const SESSIONS_MAX = 2_000;
+const PREVIEW_ITEMS = 8;
+
+/** The list that is open, if one is, with what it shows of the selected row. */
+export class PickerController {
+  readonly #host: Host;
+  readonly #now: () => number;
+  readonly #changed: () => void;
+  readonly #peeked = new Map<string, readonly Item[] | string>();
+  #picker: Picker | null = null;
+
+  constructor(host: Host, now: () => number, changed: () => void) {
+    this.#host = host;
+    this.#now = now;
+    this.#changed = changed;
+  }
+
+  get picker(): Picker | null {
+    return this.#picker;
+  }
+
+  close(): void {
+    this.#picker = null;
+  }
+
+  change(picker: Picker): void {
+    this.#picker = picker;
+    this.#peek();
+  }
+
+  /** All sessions, a page at a time: the first can be chosen before the last has come. */
+  async sessions(current: string | undefined): Promise<void> {
+    this.#peeked.clear();
+    this.#picker = openPicker("sessions", "Sessions", [], true);
+    const found: Summary[] = [];
+    let after: string | undefined;
+    do {
+      const page = await this.#host.list({ limit: PAGE, ...defined({ after }) });
+      found.push(...page.sessions);
+      after = found.length < SESSIONS_MAX ? page.next : undefined;
+      if (this.#picker?.kind !== "sessions") return;
+      this.#picker = withRows(this.#picker, sessionRows(found, this.#now(), current), after !== undefined);
+      this.#peek();
+      this.#changed();
+    } while (after !== undefined);
+  }
+
+  /** The prompts of this conversation, the latest first. */
+  rewind({ items }: ChatState): void {
+    const rows = items
+      .filter((item) => item.kind === "prompt" && item.aside === undefined)
+      .reverse()
+      .map(
+        (item): PickerRow => ({
+          id: item.id,
+          title: item.kind === "prompt" ? plainLine(item.text) : "",
+          detail: ago(item.at, this.#now()),
+          mark: "",
+          urgent: false,
+        }),
+      );
+    this.#picker = openPicker("rewind", "Back to before which prompt?", rows);
+  }
+
+  /** The end of the selected conversation. */
+  preview(columns: number): readonly Line[] {
+    const picker = this.#picker;
+    if (picker?.kind !== "sessions") return [];
+    const row = passing(picker)[picker.selected];
+    const found = row === undefined ? undefined : this.#peeked.get(row.id);
+    if (found === undefined) return [];
+    if (typeof found === "string") return [line(found, { colour: "yellow" })];
+    const rows = found.slice(-PREVIEW_ITEMS).flatMap((item) => itemLines(item, previewColumns(columns)));
+    // The blank line before the first item separates it from nothing.
+    return rows.slice(1);
+  }
+
+  #peek(): void {
+    if (this.#picker?.kind !== "sessions") return;
+    const row = passing(this.#picker)[this.#picker.selected];
+    if (row === undefined || this.#peeked.has(row.id)) return;
+    this.#peeked.set(row.id, []);
+    this.#host
+      .peek(row.id)
+      .then((items) => this.#peeked.set(row.id, items))
+      .catch((error) => this.#peeked.set(row.id, errorWords(error)))
+      .finally(this.#changed);
+  }
+}

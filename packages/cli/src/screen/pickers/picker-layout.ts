@@ -1,0 +1,87 @@
+import { pad } from "../../terminal/index.ts";
+import { BLANK, cut, type Line, line, lineWidth, type Span, span } from "../lines/line.ts";
+import { type Picker, type PickerRow, passing } from "./picker.ts";
+
+/** From here on the preview stands beside the list, else below it. */
+const WIDE_COLUMNS = 120;
+
+/** What the terminal's cursor stands at: the end of the filter. */
+export interface PickerLayout {
+  readonly lines: Line[];
+  readonly cursor: { readonly x: number; readonly y: number };
+}
+
+/** `preview`: the end of the selected conversation, laid out for `previewColumns(columns)`. */
+export function layOutPicker(picker: Picker, preview: readonly Line[], columns: number, rowsMax: number): PickerLayout {
+  const filter = `filter: ${picker.filter}`;
+  const head: Line[] = [
+    BLANK,
+    cut([span(picker.title, { bold: true, colour: "cyan" }), span(countWords(picker), { dim: true })], columns),
+    cut([span("filter: ", { dim: true }), span(picker.filter)], columns),
+  ];
+  const foot: Line[] = [cut(line("↑↓ choose · Enter take · type to filter · Esc back", { dim: true }), columns)];
+  const room = Math.max(1, rowsMax - head.length - foot.length - 1);
+  const body =
+    columns >= WIDE_COLUMNS && preview.length > 0
+      ? beside(picker, preview, columns, room)
+      : below(picker, preview, columns, room);
+  return {
+    lines: [...head, ...body, BLANK, ...foot].slice(0, rowsMax),
+    cursor: { x: Math.min(columns - 1, lineWidth([span(filter)])), y: 2 },
+  };
+}
+
+export function previewColumns(columns: number): number {
+  return columns >= WIDE_COLUMNS ? columns - Math.floor(columns * 0.55) - 3 : columns - 2;
+}
+
+function below(picker: Picker, preview: readonly Line[], columns: number, room: number): Line[] {
+  const shown = preview.slice(-Math.max(0, Math.min(Math.floor(room / 2) - 1, preview.length)));
+  const list = listRows(picker, columns, Math.max(1, room - (shown.length > 0 ? shown.length + 1 : 0)));
+  if (shown.length === 0 || room < 8) return listRows(picker, columns, room);
+  const rule = line("─".repeat(columns), { dim: true });
+  return [...list, rule, ...shown.map((one) => cut([span("  "), ...one], columns))];
+}
+
+function beside(picker: Picker, preview: readonly Line[], columns: number, room: number): Line[] {
+  const left = Math.floor(columns * 0.55);
+  const list = listRows(picker, left, room);
+  const shown = preview.slice(-room);
+  return Array.from({ length: Math.max(list.length, shown.length) }, (_, i) => {
+    const own = cut(list[i] ?? BLANK, left);
+    const gap = pad("", left - lineWidth(own));
+    return cut([...own, span(gap), span(" │ ", { dim: true }), ...(shown[i] ?? BLANK)], columns);
+  });
+}
+
+function listRows(picker: Picker, columns: number, room: number): Line[] {
+  const rows = passing(picker);
+  if (rows.length === 0) {
+    const words = picker.loading ? "  …" : picker.filter === "" ? "  nothing here" : "  nothing fits";
+    return [cut(line(words, { dim: true }), columns)];
+  }
+  const first = Math.max(0, Math.min(picker.selected - Math.floor(room / 2), rows.length - room));
+  return rows.slice(first, first + room).map((row, i) => rowLine(row, first + i === picker.selected, columns));
+}
+
+function rowLine(row: PickerRow, on: boolean, columns: number): Line {
+  const mark: Span[] = row.mark === "" ? [] : [span(`${row.mark} `, { colour: row.urgent ? "yellow" : "green" })];
+  const detail = span(`  ${row.detail}`, { dim: true });
+  const detailWidth = lineWidth([detail]);
+  const whole: Span[] = [
+    span(on ? "▸ " : "  ", { colour: "cyan", bold: true }),
+    ...mark,
+    span(row.title, on ? { bold: true } : {}),
+  ];
+  // A title says more than its details: they give way first.
+  const room = columns - detailWidth >= 30 ? columns - detailWidth : columns;
+  const head = cut(whole, room);
+  return room === columns ? head : [...head, span(pad("", room - lineWidth(head))), detail];
+}
+
+function countWords(picker: Picker): string {
+  const all = picker.rows.length;
+  const shown = passing(picker).length;
+  const more = picker.loading ? "+" : "";
+  return picker.filter === "" ? `  ${all}${more}` : `  ${shown} of ${all}${more}`;
+}

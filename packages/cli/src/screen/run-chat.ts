@@ -1,0 +1,71 @@
+import type { Config } from "../config.ts";
+import { defined } from "../defined.ts";
+import { CommandError, EXIT } from "../exit.ts";
+import { type LocalHost, openLocalHost } from "../host/local/local-host.ts";
+import { assertStore } from "../store/open.ts";
+import { resolveId } from "../store/session-id.ts";
+import { plainLine } from "../terminal/index.ts";
+import { makeExporter } from "./export-file.ts";
+import { chatName, shortId } from "./lines/labels.ts";
+import { type Left, runScreen, type ScreenOptions } from "./run-screen.tsx";
+
+export interface ChatCommandOptions {
+  readonly model?: string;
+  readonly continue?: true;
+  /** true: choose. */
+  readonly resume?: string | true;
+  readonly title?: string;
+  readonly here?: true;
+}
+
+/** `holdfast chat` and `holdfast resume`. */
+export async function runChat(options: ChatCommandOptions, config: Config): Promise<void> {
+  if (options.resume !== undefined || options.continue) await assertStore(config);
+  const host = await openLocalHost({ config, asks: "person" });
+  let words = "";
+  try {
+    const begin = await beginning(host, options);
+    const left = await runScreen({
+      ...{ host, begin, exportTo: makeExporter(host.sessions) },
+      ...defined({ model: options.model }),
+    });
+    words = leavingWords(left);
+  } finally {
+    await host.close();
+  }
+  process.stdout.write(words);
+}
+
+/** How to come back, and what was cut off: also in sessions that nobody looked at. */
+function leavingWords({ chat, cutOff }: Left): string {
+  const rows: string[] = [];
+  if (chat !== null && chat.state.items.length > 0)
+    rows.push(`Everything is kept. To go on: holdfast resume ${shortId(chat.id)}`);
+  for (const { id, state } of cutOff) {
+    const which = id === chat?.id ? "Its turn" : `The turn of "${chatName(state, 40)}"`;
+    const where = id === chat?.id ? "there" : `with holdfast resume ${shortId(id)}`;
+    rows.push(`${which} was stopped in the middle, and can be finished ${where}.`);
+  }
+  return rows.map((row) => `${row}\n`).join("");
+}
+
+async function beginning(host: LocalHost, options: ChatCommandOptions): Promise<ScreenOptions["begin"]> {
+  const model = defined({ model: options.model });
+  const cwd = process.cwd();
+  if (options.resume === true) return null;
+  if (options.resume !== undefined) {
+    const id = await resolveId(host.sessions, options.resume);
+    return { chat: await host.open(id, { ...model, here: options.here === true }), resumed: true };
+  }
+  if (options.continue) {
+    const found = await host.latest(cwd, model);
+    if (found !== null) return { chat: found, resumed: true };
+    throw new CommandError(
+      EXIT.notFound,
+      "SESSION_NOT_FOUND",
+      `There is no session of this folder (${plainLine(cwd)}) that is not in use. Leave --continue out to begin one, or choose with "holdfast resume".`,
+    );
+  }
+  const title = defined({ title: options.title });
+  return { chat: await host.create({ cwd, ...model, ...title }), resumed: false };
+}

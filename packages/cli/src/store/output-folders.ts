@@ -1,0 +1,106 @@
+import { createHash } from "node:crypto";
+import { type Dirent, lstatSync, lutimesSync, readdirSync, rmSync } from "node:fs";
+import { basename, dirname, isAbsolute, join } from "node:path";
+import { homeFolder } from "../home.ts";
+import { findOwnFolder, makeOwnFolder } from "../own-folder.ts";
+import { onDisk } from "./address.ts";
+
+const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** A folder that the user named, and the names below it, each of which must be a real folder of this user alone. */
+interface Place {
+  readonly root: string;
+  readonly names: readonly string[];
+}
+
+/**
+ * Where the whole outputs of tools are kept, of which the journal has what the model saw: beside the store, a folder for each session. Null if the store is gone with its process, or is elsewhere and this user has no home. `storeUrl` is `store.url`.
+ * It need not exist.
+ */
+export function outputsFolder(
+  storeUrl: string,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): string | null {
+  const place = placeOf(storeUrl, env);
+  return place && join(place.root, ...place.names);
+}
+
+function placeOf(storeUrl: string, env: Readonly<Record<string, string | undefined>> = process.env): Place | null {
+  const place = onDisk(storeUrl);
+  if (place?.kind === "sqlite") return { root: dirname(place.path), names: [`${basename(place.path)}.outputs`] };
+  if (place) return { root: place.path, names: ["outputs"] };
+  if (/^memory:/i.test(storeUrl)) return null;
+  // A database elsewhere: its outputs are this user's, and apart from those of other databases. The address may hold a password, so only its digest becomes a name.
+  const given = env["XDG_DATA_HOME"] ?? "";
+  const home = homeFolder();
+  const root = isAbsolute(given) ? given : home && join(home, ".local", "share");
+  const digest = createHash("sha256").update(storeUrl).digest("hex").slice(0, 16);
+  return root === null ? null : { root, names: ["holdfast-outputs", digest] };
+}
+
+/**
+ * The folder of a session's outputs, by its real path, made if it is not there: for this user alone. Null as for `outputsFolder`. Throws CommandError PATH_UNSAFE if it is a link, or another user's, or in such a folder.
+ */
+export function sessionOutputs(storeUrl: string, session: string): string | null {
+  const place = placeOf(storeUrl);
+  if (place === null) return null;
+  if (!ID.test(session)) throw new Error(`not an id of a session: ${JSON.stringify(session.slice(0, 60))}`);
+  return makeOwnFolder(place.root, [...place.names, session]);
+}
+
+/** A session goes to the trash: its outputs are to stay as long as it does there. */
+export function touchOutputs(storeUrl: string, session: string, now: Date = new Date()): void {
+  const place = placeOf(storeUrl);
+  const own = place && ID.test(session) ? findOwnFolder(place.root, [...place.names, session]) : null;
+  if (typeof own === "string") lutimesSync(own, now, now);
+}
+
+export interface Sweep {
+  readonly isThere: (session: string) => Promise<boolean>;
+  /** Sessions that are known to be gone for good. */
+  readonly removed: ReadonlySet<string>;
+  /** Outputs of other sessions that are not there go if their folder has not changed since: a session in the trash can still be brought back. In milliseconds. */
+  readonly before: number;
+}
+
+export interface Swept {
+  readonly sessions: number;
+  readonly bytes: number;
+  /** What was left alone, since it is a link or another user's: in words. */
+  readonly refused: readonly string[];
+}
+
+/** Removes the outputs of sessions that are gone. Only what lies in real folders of this user alone: nothing that a link leads to. */
+export async function sweepOutputs(storeUrl: string, { isThere, removed, before }: Sweep): Promise<Swept> {
+  const place = placeOf(storeUrl);
+  const all = place && findOwnFolder(place.root, place.names);
+  if (all === null) return { sessions: 0, bytes: 0, refused: [] };
+  if (typeof all !== "string") return { sessions: 0, bytes: 0, refused: [all.why] };
+  const refused: string[] = [];
+  let sessions = 0;
+  let bytes = 0;
+  for (const name of readdirSync(all)) {
+    if (!ID.test(name) || (await isThere(name))) continue;
+    // Looked at again, from the root on, right before it goes.
+    const own = findOwnFolder(place!.root, [...place!.names, name]);
+    if (own === null) continue;
+    if (typeof own !== "string") {
+      refused.push(own.why);
+      continue;
+    }
+    if (!removed.has(name) && lstatSync(own).mtimeMs > before) continue;
+    bytes += sizeOf(own);
+    rmSync(own, { recursive: true, force: true });
+    sessions++;
+  }
+  return { sessions, bytes, refused };
+}
+
+/** Without what links lead to. */
+function sizeOf(folder: string): number {
+  const size = (entry: Dirent): number => {
+    const path = join(folder, entry.name);
+    return entry.isDirectory() ? sizeOf(path) : (lstatSync(path, { throwIfNoEntry: false })?.size ?? 0);
+  };
+  return readdirSync(folder, { withFileTypes: true }).reduce((sum, entry) => sum + size(entry), 0);
+}

@@ -1,0 +1,35 @@
+import type { Store, Summary } from "holdfast";
+import { defined } from "../defined.ts";
+import { EXIT } from "../exit.ts";
+import { plainLine } from "../terminal/plain.ts";
+
+/** More reasons than this are counted. */
+const REASONS_MAX = 3;
+
+/** Every session of the store that cannot be read. */
+export async function unreadableIn(store: Store): Promise<Summary[]> {
+  const found: Summary[] = [];
+  let after: string | undefined;
+  do {
+    const page = await store.list({ unreadable: true, limit: 1000, ...defined({ after }) });
+    found.push(...page.sessions);
+    after = page.next;
+  } while (after !== undefined);
+  return found;
+}
+
+/** Says on standard error which sessions could not be read, a line for each reason, and leaves the exit code. The others have been dealt with. */
+export function tellUnreadable(
+  sessions: readonly { readonly id: string; readonly why: { readonly code: string; readonly message: string } }[],
+): void {
+  if (sessions.length === 0) return;
+  const count = sessions.length === 1 ? "1 session" : `${sessions.length} sessions`;
+  process.stderr.write(`holdfast: Could not read ${count} of this store; the others are not affected:\n`);
+  for (const { id, why } of sessions.slice(0, REASONS_MAX))
+    process.stderr.write(`  ${id}  ${plainLine(why.message)} [${why.code}]\n`);
+  if (sessions.length > REASONS_MAX)
+    process.stderr.write(
+      `  and ${sessions.length - REASONS_MAX} more: holdfast ls --status unreadable --json has all of them\n`,
+    );
+  process.exitCode = EXIT.store;
+}

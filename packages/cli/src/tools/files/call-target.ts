@@ -1,0 +1,105 @@
+import { createHash } from "node:crypto";
+import type { BigIntStats } from "node:fs";
+import { lstat } from "node:fs/promises";
+import { isOwn, type OwnStore } from "../paths/own-store.ts";
+import { PATH_TOOLS, realPath } from "../paths/real-path.ts";
+import { readWhole } from "./regular-file.ts";
+
+/** What stood at the real path of a call when somebody looked. `identity` is the file system and the number of the file in it. */
+export type Target =
+  | { readonly kind: "none" }
+  | {
+      readonly kind: "file";
+      readonly identity: string;
+      /** For a call that changes the file: its size, and the digest of its bytes (the time of its last change if they cannot be read). */
+      readonly bytes?: number;
+      readonly version?: string;
+    }
+  | { readonly kind: "folder" | "other"; readonly identity: string }
+  /** Nobody could look. */
+  | { readonly kind: "unknown"; readonly why: string };
+
+/** What a call is about, at one moment. */
+export interface TargetSnapshot {
+  /** Where the path of the call leads, links followed; for a command the working folder. Null: the call has no path, or nobody can say where it leads. */
+  readonly path: string | null;
+  readonly target: Target;
+  /** SHA-256 of the tool's name, its input, the real path and the target: another one means another call. */
+  readonly digest: string;
+}
+
+export interface FileSnapshot extends TargetSnapshot {
+  /** The bytes of a file that is to be edited. */
+  readonly bytes: Buffer | null;
+}
+
+interface Call {
+  readonly name: string;
+  readonly input: unknown;
+}
+
+const BYTES_MAX = 64 * 1024 * 1024;
+const NONE: Target = { kind: "none" };
+
+/** Looks at what a call is about. Never throws for what it finds. */
+export async function inspectTarget(cwd: string, call: Call, own: OwnStore | null): Promise<FileSnapshot> {
+  const given = pathOf(call);
+  let path: string | null = null;
+  let target: Target = NONE;
+  let bytes: Buffer | null = null;
+  if (given !== null) {
+    try {
+      path = realPath(cwd, given);
+      // A file of the open store must not be opened and closed here: that would give its lock away (S13, S21).
+      if (own && isOwn(own, path)) target = { kind: "unknown", why: "it belongs to the agent's own store" };
+      else ({ target, bytes } = await targetAt(path, call.name === "write" || call.name === "edit"));
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      target = { kind: "unknown", why: error.message };
+    }
+  }
+  return { path, target, digest: digestOf(call, path, target), bytes };
+}
+
+export function digestOf({ name, input }: Call, path: string | null, target: Target): string {
+  const text = JSON.stringify([name, canonical(input), path, canonical(target)]);
+  return createHash("sha256").update(text).digest("hex");
+}
+
+/** Members in one order, whoever made the object. */
+function canonical(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(canonical);
+  if (typeof value !== "object" || value === null) return value;
+  const members = Object.entries(value).filter(([, one]) => one !== undefined);
+  return members.sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, one]) => [name, canonical(one)]);
+}
+
+function pathOf({ name, input }: Call): string | null {
+  if (name === "shell") return ".";
+  if (!PATH_TOOLS.has(name)) return null;
+  const path = typeof input === "object" && input !== null ? (input as { path?: unknown }).path : undefined;
+  if (typeof path === "string") return path;
+  return path === undefined && (name === "list" || name === "search") ? "." : null;
+}
+
+async function targetAt(path: string, isChanged: boolean): Promise<{ target: Target; bytes: Buffer | null }> {
+  let found: BigIntStats;
+  try {
+    found = await lstat(path, { bigint: true });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return { target: NONE, bytes: null };
+    throw error;
+  }
+  const identity = `${found.dev}:${found.ino}`;
+  if (!found.isFile()) return { target: { kind: found.isDirectory() ? "folder" : "other", identity }, bytes: null };
+  if (!isChanged) return { target: { kind: "file", identity }, bytes: null };
+  const bytes = found.size > BYTES_MAX ? null : await readWhole(path, path, BYTES_MAX).catch(unlessSystem);
+  const version = bytes ? `sha256:${createHash("sha256").update(bytes).digest("hex")}` : `changed:${found.ctimeNs}`;
+  return { target: { kind: "file", identity, bytes: Number(found.size), version }, bytes };
+}
+
+/** A file that may be written to, but not read. */
+function unlessSystem(error: unknown): null {
+  if (error instanceof Error && "code" in error) return null;
+  throw error;
+}

@@ -1,0 +1,107 @@
+import { Buffer } from "node:buffer";
+import { stat } from "node:fs/promises";
+import { assertNotOwn } from "../paths/own-store.ts";
+import { realPath, shownPath } from "../paths/real-path.ts";
+import { describeSystemError } from "../results/system-errors.ts";
+import type { FileContext, Watch } from "./context.ts";
+import { readWhole } from "./regular-file.ts";
+import { decodedExactly, notText } from "./text-file.ts";
+import { oneAtATime, replaceFile } from "./write.ts";
+
+const BYTES_MAX = 64 * 1024 * 1024;
+
+interface EditInput {
+  readonly path: string;
+  readonly old: string;
+  readonly new: string;
+  readonly all?: boolean | undefined;
+}
+
+export async function editFile(
+  { cwd, own }: Pick<FileContext, "cwd" | "own">,
+  input: EditInput,
+  watch?: Watch,
+): Promise<string> {
+  const path = realPath(cwd, input.path);
+  const shown = shownPath(cwd, path);
+  assertNotOwn(own, path, shown);
+  try {
+    return await oneAtATime(path, async () => {
+      const found = await stat(path);
+      if (!found.isFile()) throw new Error(`${shown} is not a file. Nothing was changed.`);
+      const bytes = found.size > BYTES_MAX ? null : await readWhole(path, shown, BYTES_MAX);
+      if (bytes === null)
+        throw new Error(
+          `${shown} is too large to be edited (the limit is ${BYTES_MAX / 1024 / 1024} MB). Nothing was changed.`,
+        );
+      const text = notText(bytes.subarray(0, 8192)) ? null : decodedExactly(bytes);
+      if (text === null) throw new Error(`${shown} is not a text in UTF-8. Nothing was changed.`);
+      const edited = replaceText(text, input, shown);
+      await replaceFile(path, Buffer.from(edited.text, "utf8"), async (now) => {
+        // Somebody else's change is not to be lost.
+        if (now?.ino !== found.ino || now.mtimeMs !== found.mtimeMs || now.size !== found.size)
+          throw new Error(`${shown} was changed by somebody else at this moment. Nothing was changed. Read it again.`);
+        await watch?.check();
+      });
+      await watch?.changed();
+      return `Changed ${shown}: ${edited.places === 1 ? "1 place" : `${edited.places} places`}, from line ${edited.line} on.`;
+    });
+  } catch (error) {
+    throw describeSystemError(error, shown);
+  }
+}
+
+/** Throws in words for the model: then nothing was changed. */
+export function replaceText(
+  text: string,
+  { old, new: fresh, all = false }: Omit<EditInput, "path">,
+  shown: string,
+): { readonly text: string; readonly places: number; readonly line: number } {
+  if (old === "") throw new Error("The old text is empty. Nothing was changed. Use write to make a file.");
+  if (old === fresh) throw new Error("The old and the new text are the same. Nothing was changed.");
+  // A model sees and writes plain line ends, whatever the file has.
+  const isForeign = !text.includes(old) && text.includes("\r\n") && !old.includes("\r\n");
+  const from = isForeign ? old.replaceAll("\n", "\r\n") : old;
+  const to = isForeign || isOfWindows(text) ? fresh.replaceAll(/\r?\n/gu, "\r\n") : fresh;
+  const pieces = text.split(from);
+  const places = pieces.length - 1;
+  if (places === 0) throw new Error(notFound(text, from, to, shown));
+  if (places > 1 && !all) {
+    throw new Error(
+      `The old text stands in ${shown} ${places} times, at lines ${placesOf(pieces, from)}. Nothing was changed. Give more of the text around it, or \`all\`.`,
+    );
+  }
+  return { text: pieces.join(to), places, line: lineAt(pieces[0]!) };
+}
+
+/** Every line ends so. */
+function isOfWindows(text: string): boolean {
+  return text.includes("\r\n") && !/(?:^|[^\r])\n/u.test(text);
+}
+
+function notFound(text: string, old: string, fresh: string, shown: string): string {
+  if (fresh.trim() !== "" && text.includes(fresh)) {
+    return `The old text is not in ${shown}, but the new one is: it may have been applied already. Nothing was changed. Read the file before you go on.`;
+  }
+  const squeezed = (words: string): string => words.replaceAll(/\s+/gu, " ").trim();
+  if (squeezed(old) !== "" && squeezed(text).includes(squeezed(old))) {
+    return `The old text is not in ${shown} as given: blanks or line ends differ. Nothing was changed. Read the file, and give the text exactly.`;
+  }
+  return `The old text is not in ${shown}. Nothing was changed. Read the file, and give the text exactly.`;
+}
+
+function placesOf(pieces: readonly string[], old: string): string {
+  const at: number[] = [];
+  let line = 1;
+  for (const piece of pieces.slice(0, Math.min(pieces.length - 1, 10))) {
+    line += lineAt(piece) - 1;
+    at.push(line);
+    line += lineAt(old) - 1;
+  }
+  return at.join(", ") + (pieces.length - 1 > at.length ? ", …" : "");
+}
+
+/** Of what follows this text. */
+function lineAt(before: string): number {
+  return before.split("\n").length;
+}

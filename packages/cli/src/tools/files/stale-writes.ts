@@ -1,0 +1,31 @@
+import { Buffer } from "node:buffer";
+import { stat } from "node:fs/promises";
+import type { OpenCall } from "holdfast";
+import { isOwn, type OwnStore } from "../paths/own-store.ts";
+import { realPath } from "../paths/real-path.ts";
+import { readWhole } from "./regular-file.ts";
+
+/**
+ * Whether a write that was started, and of which no end is known, would undo what somebody has made of its file since: it was changed after the start, and to something else. The same bytes once more do no harm; others in the place of a person's would.
+ */
+export async function isStaleWrite(
+  cwd: string,
+  { name, input, state, startedAt }: OpenCall,
+  own: OwnStore | null = null,
+): Promise<boolean> {
+  if (name !== "write" || state !== "outcome-unknown" || startedAt === undefined) return false;
+  const { path, content } = (input ?? {}) as { readonly path?: unknown; readonly content?: unknown };
+  if (typeof path !== "string" || typeof content !== "string") return false;
+  try {
+    const real = realPath(cwd, path);
+    if (own && isOwn(own, real)) return false;
+    const { mtimeMs, size } = await stat(real);
+    if (mtimeMs <= Date.parse(startedAt)) return false;
+    const expected = Buffer.from(content);
+    return size !== expected.length || (await readWhole(real, path, size))?.equals(expected) !== true;
+  } catch (error) {
+    // There is no such file, or nobody can look: then there is nothing that could be undone.
+    if (error instanceof Error) return false;
+    throw error;
+  }
+}

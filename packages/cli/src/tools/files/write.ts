@@ -1,0 +1,129 @@
+import { Buffer } from "node:buffer";
+import type { Stats } from "node:fs";
+import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import { assertNotOwn } from "../paths/own-store.ts";
+import { assertReal, realPath, shownPath } from "../paths/real-path.ts";
+import { describeSystemError } from "../results/system-errors.ts";
+import type { FileContext, Watch } from "./context.ts";
+import { sweepTemporary, temporaryFor } from "./temporary-files.ts";
+
+interface WriteInput {
+  readonly path: string;
+  readonly content: string;
+}
+
+export async function writeFile(
+  { cwd, own }: Pick<FileContext, "cwd" | "own">,
+  input: WriteInput,
+  watch?: Watch,
+): Promise<string> {
+  const path = realPath(cwd, input.path);
+  const shown = shownPath(cwd, path);
+  assertNotOwn(own, path, shown);
+  try {
+    return await oneAtATime(path, async () => {
+      await mkdir(dirname(path), { recursive: true });
+      const isNew = await replaceFile(path, Buffer.from(input.content, "utf8"), () => watch?.check());
+      await watch?.changed();
+      const { length } = Buffer.from(input.content, "utf8");
+      return `${isNew ? "Made" : "Replaced"} ${shown} (${length} bytes).`;
+    });
+  } catch (error) {
+    throw describeSystemError(error, shown);
+  }
+}
+
+const queues = new Map<string, Promise<unknown>>();
+
+/** The model may call for several changes of one file in one breath: each sees what the one before it made. */
+export async function oneAtATime<T>(path: string, work: () => Promise<T>): Promise<T> {
+  const before = queues.get(path);
+  const mine = before ? before.then(work, work) : work();
+  queues.set(path, mine);
+  try {
+    return await mine;
+  } finally {
+    if (queues.get(path) === mine) queues.delete(path);
+  }
+}
+
+/**
+ * Whoever reads it sees the old bytes or the new ones, also after a crash. Answers whether there was none. `check` is asked at the last moment what it thinks of the file that is to be replaced, and may throw. `path` is a real
+ * path: if a part of it has become a link since, nothing is written.
+ */
+export async function replaceFile(
+  path: string,
+  bytes: Uint8Array,
+  check: (now: Stats | null) => void | Promise<void> = () => {},
+): Promise<boolean> {
+  assertReal(path);
+  const before = await fileAt(path);
+  const mode = before && before.mode & 0o7777;
+  await sweepTemporary(dirname(path));
+  const temporary = temporaryFor(path);
+  let file: FileHandle | null = await open(temporary, "wx", mode ?? 0o666);
+  try {
+    await file.writeFile(bytes);
+    if (before) await keepOwner(file, before);
+    // Behind the owner: to change that takes away bits of the mode.
+    if (mode !== null) await file.chmod(mode);
+    // Before the rename, else a power cut could leave the name with nothing behind it.
+    await file.sync();
+    await file.close();
+    file = null;
+    await check(await fileAt(path));
+    assertReal(path);
+    await rename(temporary, path);
+  } catch (error) {
+    await file?.close();
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  await syncFolder(dirname(path));
+  return before === null;
+}
+
+/** What root writes for a user stays the user's. Somebody else cannot give a file away, and need not. */
+async function keepOwner(file: FileHandle, { uid, gid }: Stats): Promise<void> {
+  const made = await file.stat();
+  if (made.uid === uid && made.gid === gid) return;
+  await file.chown(uid, gid).catch((error: unknown) => {
+    if (!hasCode(error, "EPERM", "ENOSYS", "EINVAL")) throw error;
+  });
+}
+
+/** The new name is to survive a power cut, as what is recorded of it does. */
+async function syncFolder(path: string): Promise<void> {
+  if (process.platform === "win32") return;
+  const folder = await open(path, "r").catch((error: unknown) => {
+    // A folder that may be written to, but not read.
+    if (hasCode(error, "EACCES")) return null;
+    throw error;
+  });
+  try {
+    await folder?.sync();
+  } catch (error) {
+    // Some file systems of others know no such thing.
+    if (!hasCode(error, "EINVAL", "ENOTSUP", "EBADF")) throw error;
+  } finally {
+    await folder?.close();
+  }
+}
+
+function hasCode(error: unknown, ...codes: string[]): boolean {
+  return error instanceof Error && "code" in error && codes.includes(String(error.code));
+}
+
+/** Null if there is no such file. */
+async function fileAt(path: string): Promise<Stats | null> {
+  try {
+    const found = await stat(path);
+    if (found.isDirectory()) throw Object.assign(new Error("is a folder"), { code: "EISDIR" });
+    if (!found.isFile()) throw new Error("It is a device, a pipe or a socket, and was not written to.");
+    return found;
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return null;
+    throw error;
+  }
+}

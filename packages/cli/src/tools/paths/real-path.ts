@@ -1,0 +1,68 @@
+import { lstatSync, readlinkSync } from "node:fs";
+import { isAbsolute, join, parse, relative, resolve, sep } from "node:path";
+
+/** The tools whose input names a path. */
+export const PATH_TOOLS: ReadonlySet<string> = new Set(["read", "write", "edit", "list", "search"]);
+
+const LINKS_MAX = 40;
+/** No system call takes a longer path; and each folder of it is looked at. */
+const PATH_CHARS_MAX = process.platform === "win32" ? 32_767 : 4096;
+
+/**
+ * Where a path leads in truth: every symbolic link is followed, also one that leads to nothing yet (a write would make it there), and `..` goes up from where a link led. The rest of a path that does not exist stays as it is.
+ */
+export function realPath(cwd: string, path: string): string {
+  if (path.includes("\0")) throw new Error("A path cannot hold a NUL character.");
+  if (path.length > PATH_CHARS_MAX)
+    throw new Error(`A path of ${path.length} characters is longer than the system takes (${PATH_CHARS_MAX}).`);
+  const from = isAbsolute(path) ? path : `${cwd}${sep}${path}`;
+  const { root } = parse(resolve(from));
+  const left = from.slice(parse(from).root.length).split(sep === "/" ? "/" : /[/\\]/u);
+  let here = root;
+  let links = 0;
+  while (left.length > 0) {
+    const name = left.shift()!;
+    if (name === "" || name === ".") continue;
+    if (name === "..") {
+      here = resolve(here, "..");
+      continue;
+    }
+    const next = join(here, name);
+    const target = linkTarget(next);
+    if (target === null) {
+      here = next;
+      continue;
+    }
+    links += 1;
+    if (links > LINKS_MAX) throw new Error(`${path} is a chain of symbolic links without an end.`);
+    left.unshift(...target.split(sep === "/" ? "/" : /[/\\]/u));
+    if (isAbsolute(target)) here = parse(target).root;
+  }
+  return here;
+}
+
+/** A real path was judged, and is used a moment later: somebody may have put a link into it since. */
+export function assertReal(path: string): void {
+  if (realPath(parse(path).root, path) === path) return;
+  throw new Error(`${path} leads elsewhere now: a link was put into it a moment ago. Nothing was done. Look again.`);
+}
+
+function linkTarget(path: string): string | null {
+  try {
+    return lstatSync(path).isSymbolicLink() ? readlinkSync(path) : null;
+  } catch (error) {
+    // What does not exist, or may not be looked at, cannot be followed by the tool either.
+    if (error instanceof Error) return null;
+    throw error;
+  }
+}
+
+export function isInside(folder: string, path: string): boolean {
+  const way = relative(folder, path);
+  return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way));
+}
+
+/** As it is shown: relative where it is inside of the working folder. */
+export function shownPath(cwd: string, path: string): string {
+  return isInside(cwd, path) ? relative(cwd, path) || "." : path;
+}

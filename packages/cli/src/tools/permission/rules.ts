@@ -1,0 +1,132 @@
+import { sep } from "node:path";
+import { PATH_TOOLS } from "../paths/real-path.ts";
+import { patternCommands } from "./command-rules.ts";
+import { trimmedLine } from "./shell-words.ts";
+import { isJoinedBy } from "./wildcard.ts";
+
+/**
+ * A rule of permission. `*`: everything. `read`: every call of that tool; as a permission, only inside of the working folder. `write(src/**)`: on these paths. `shell(npm *)`: these commands (command-rules.ts). `read(=a*b)`,
+ * `shell(=…)`: exactly this path, exactly this command line, without wildcards.
+ */
+export interface Rule {
+  readonly text: string;
+  /** `*` for every tool. */
+  readonly tool: string;
+  readonly pattern: string | null;
+  readonly isExact: boolean;
+  /** By its `=`: not one character more or less. */
+  readonly isLiteral?: true;
+  /** Of a pattern for the shell: the words of its commands; empty if it cannot be taken apart. */
+  readonly commands: readonly (readonly string[])[];
+}
+
+/** Null if it is none. */
+export function parseRule(text: string): Rule | null {
+  const [, tool, , pattern] = /^([A-Za-z_][\w.:/-]*|\*)\s*(\(([\s\S]*)\))?$/u.exec(text.trim()) ?? [];
+  if (tool === undefined) return null;
+  if (pattern === undefined) return { text, tool, pattern: null, isExact: false, commands: [] };
+  if (tool === "*" || pattern.trim() === "") return null;
+  const isLiteral = pattern.startsWith("=");
+  const commands = tool === "shell" ? patternCommands(pattern, isLiteral) : [];
+  if (isLiteral) return { text, tool, pattern: pattern.slice(1), isExact: true, isLiteral, commands };
+  if (tool === "shell" && pattern.includes("*") && commands.length !== 1) return null;
+  if (PATH_TOOLS.has(tool) && pathPattern(pattern, "/", "/") === null) return null;
+  const trimmed = tool === "shell" ? trimmedLine(pattern) : pattern.trim();
+  return { text, tool, pattern: trimmed, isExact: !pattern.includes("*"), commands };
+}
+
+const TOOLS: ReadonlySet<string> = new Set(["*", ...PATH_TOOLS, "shell", "task"]);
+/** These touch what is in a folder, too. */
+const TREE_TOOLS: ReadonlySet<string> = new Set(["list", "search"]);
+
+/** What is wrong with a rule, in words; null if nothing is. */
+export function checkRule(text: string, kind: "allow" | "ask" | "deny", platform: string): string | null {
+  const rule = parseRule(text);
+  if (rule && platform === "win32" && isUnreadableOnWindows(rule, kind))
+    return `The rule ${JSON.stringify(text)} cannot be followed on Windows: cmd.exe splits and expands a command line in other ways than these rules do, so they would allow or miss the wrong commands. Use shell for all commands, or shell(=...) with --allow for exactly one line.`;
+  // A slip in the name of a tool would leave a rule that forbids without effect, and nobody would know.
+  if (rule && !TOOLS.has(rule.tool))
+    return `The rule ${JSON.stringify(text)} names no tool of the agent. Its tools are ${[...TOOLS].slice(1).join(", ")}; * is all of them.`;
+  if (rule) return null;
+  return `${JSON.stringify(text)} is not a rule of permission. A rule is a tool (read), a tool with paths (write(src/**)), the shell with one simple command (shell(npm *)), or * for everything.`;
+}
+
+/** By words, that is; an exact line that is denied is run with one more blank. */
+export function isUnreadableOnWindows({ tool, pattern, isLiteral }: Rule, kind: "allow" | "ask" | "deny"): boolean {
+  return tool === "shell" && pattern !== null && !(isLiteral && kind === "allow");
+}
+
+export interface Places {
+  readonly cwd: string;
+  readonly home: string;
+}
+
+/** Whether a rule names this path, and nothing less than all that the tool would touch there. `isBroad`: for rules that forbid, in doubt yes. */
+export function namesPath(rule: Rule, tool: string, path: string, { cwd, home }: Places, isBroad: boolean): boolean {
+  const given = rule.isExact ? literal(rule.pattern!, cwd, home) : pathPattern(rule.pattern!, cwd, home);
+  if (given === null) return false;
+  const fold = (text: string): string => (isBroad ? text.normalize("NFC").toLowerCase() : text);
+  const pattern = given.map((segment) => (segment === DEEP ? DEEP : segment.map(fold)));
+  const names = segments(path).map(fold);
+  const isTree = !isBroad && TREE_TOOLS.has(tool);
+  if (isTree && !rule.isExact && pattern.at(-1) !== DEEP) return false;
+  return matches(pattern, names);
+}
+
+const DEEP = "**";
+/** Of a name: the texts between its wildcards. */
+type Segment = readonly string[] | typeof DEEP;
+
+function segments(path: string): string[] {
+  return path.split(sep).filter((name) => name !== "");
+}
+
+function based(pattern: string, cwd: string, home: string): { base: string[]; names: string[] } {
+  const names = pattern.split(sep === "/" ? "/" : /[/\\]/u);
+  if (names[0] === "~") return { base: segments(home), names: names.slice(1) };
+  if (names[0] === "") return { base: [], names };
+  return /^[A-Za-z]:$/u.test(names[0]!) && sep === "\\" ? { base: [], names } : { base: segments(cwd), names };
+}
+
+function literal(pattern: string, cwd: string, home: string): Segment[] {
+  const { base, names } = based(pattern, cwd, home);
+  return normal([...base, ...names].map((name) => [name]));
+}
+
+/** Null: `..` behind a wildcard leads nobody knows where. */
+function pathPattern(pattern: string, cwd: string, home: string): Segment[] | null {
+  const { base, names } = based(pattern.trim(), cwd, home);
+  const firstWild = names.findIndex((name) => name.includes("*"));
+  if (firstWild >= 0 && names.slice(firstWild).includes("..")) return null;
+  const parsed = names.map((name): Segment => (name === DEEP ? DEEP : name.split("*")));
+  return normal([...base.map((name) => [name]), ...parsed]);
+}
+
+function normal(given: readonly Segment[]): Segment[] {
+  const all: Segment[] = [];
+  for (const segment of given) {
+    if (segment !== DEEP && segment.length === 1 && (segment[0] === "" || segment[0] === ".")) continue;
+    if (segment !== DEEP && segment.length === 1 && segment[0] === "..") all.pop();
+    else all.push(segment);
+  }
+  return all;
+}
+
+/** `open[i]`: the pattern from its start up to the i-th segment fits the names so far. */
+function matches(pattern: readonly Segment[], names: readonly string[]): boolean {
+  const passDeep = (open: boolean[]): boolean[] => {
+    for (const [at, segment] of pattern.entries()) if (open[at] && segment === DEEP) open[at + 1] = true;
+    return open;
+  };
+  let open = passDeep([true]);
+  for (const name of names) {
+    const next: boolean[] = [];
+    for (const [at, segment] of pattern.entries()) {
+      if (!open[at]) continue;
+      if (segment === DEEP) next[at] = true;
+      else if (isJoinedBy(segment, name)) next[at + 1] = true;
+    }
+    open = passDeep(next);
+  }
+  return open[pattern.length] === true;
+}

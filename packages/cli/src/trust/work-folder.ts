@@ -1,0 +1,37 @@
+import { CommandError, EXIT } from "../exit.ts";
+import { plainLine } from "../terminal/plain.ts";
+import { realPath } from "../tools/paths/real-path.ts";
+
+export interface Folders {
+  readonly session: string;
+  /** What the journal says. */
+  readonly journal: string | undefined;
+  /** Where this user has worked in the session before. */
+  readonly known: string | null;
+  /** Where this user is now. */
+  readonly now: string;
+  /** This user wants to work where they are, whatever the journal says. */
+  readonly isHere: boolean;
+}
+
+/**
+ * The folder that tools work in. Never one that only the journal names: its author could choose any folder of this user's. It counts if this user is in it, or has worked with this session there before. Throws CommandError FOLDER_UNKNOWN.
+ */
+export function folderFor({ session, journal, known, now, isHere }: Folders): string {
+  if (isHere) return now;
+  if (known !== null) return known;
+  if (journal === undefined || (leadsTo(now, journal) ?? "") === leadsTo(now, now)) return now;
+  const place = plainLine(journal);
+  const message = `Session ${session} names the folder ${place}, and you have not worked with it there, nor are you there now: a journal may come from somebody else, so its folder is not taken from it. Nothing was run. If you trust it: cd '${place.replaceAll("'", `'\\''`)}' and try again; or give --here to work in ${plainLine(now)}.`;
+  throw new CommandError(EXIT.usage, "FOLDER_UNKNOWN", message);
+}
+
+/** Null if nobody can say. */
+function leadsTo(now: string, path: string): string | null {
+  try {
+    return realPath(now, path);
+  } catch (error) {
+    if (error instanceof Error) return null;
+    throw error;
+  }
+}

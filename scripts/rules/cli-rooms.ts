@@ -1,0 +1,77 @@
+import type { PackageRooms } from "./rooms.ts";
+
+/** The rooms of the command, from the bottom to the top, with what each may import. */
+export const CLI_ROOMS: PackageRooms = {
+  sources: "packages/cli/src/",
+  base: ["defined.ts", "exit.ts", "home.ts", "own-folder.ts", "shown-address.ts"],
+  rooms: {
+    "version.ts": [],
+    "config.ts": [],
+    // Text for people: harmless, measured, in columns.
+    "terminal/": [],
+    "failure.ts": ["terminal/"],
+    // The sessions of a store, as the commands name and open them.
+    "store/": ["config.ts", "failure.ts", "terminal/"],
+
+    // A conversation as people read it, in any dialect.
+    "transcript/parts/": [],
+    "transcript/": ["terminal/", "transcript/parts/"],
+    "export/dialects/": ["transcript/", "transcript/parts/"],
+    "export/": ["export/dialects/", "store/", "terminal/", "transcript/", "transcript/parts/"],
+    "copy/": ["config.ts", "store/"],
+
+    // What the agent can do, and what it may do without asking.
+    "tools/paths/": ["store/"],
+    "tools/results/": [],
+    "tools/files/": ["tools/paths/", "tools/results/"],
+    "tools/shell/": ["tools/results/"],
+    "tools/permission/": ["store/", "tools/paths/"],
+    "tools/": ["tools/files/", "tools/shell/"],
+    "trust/": ["store/", "terminal/", "tools/paths/"],
+
+    "models/offline/evidence/": [],
+    "models/offline/kinds/": ["models/offline/evidence/"],
+    "models/offline/": ["models/offline/evidence/", "models/offline/kinds/"],
+    "models/": ["models/offline/"],
+
+    // One agent in one session.
+    "agent/": [
+      ...["config.ts", "models/", "store/", "transcript/", "trust/"],
+      ...["tools/", "tools/files/", "tools/paths/", "tools/permission/", "tools/shell/"],
+    ],
+
+    // The contract between an agent and whoever shows it; what a person is asked; the agent in this process.
+    "host/": ["models/", "tools/files/", "transcript/"],
+    "host/approval/": ["agent/", "host/", "terminal/", "tools/files/", "tools/permission/"],
+    "host/local/": [
+      ...["agent/", "config.ts", "host/", "host/approval/", "models/", "store/", "transcript/", "trust/"],
+      ...["tools/permission/", "tools/shell/"],
+    ],
+
+    // The chat in a terminal.
+    "screen/lines/": ["failure.ts", "host/", "terminal/", "transcript/"],
+    "screen/input/": ["terminal/", "transcript/"],
+    "screen/panels/": ["host/", "host/approval/", "screen/lines/", "terminal/"],
+    "screen/pickers/": ["host/", "screen/input/", "screen/lines/", "terminal/", "transcript/"],
+    "screen/drawing/": ["host/", "screen/input/", "screen/lines/", "screen/panels/", "terminal/", "transcript/"],
+    "screen/": [
+      ...["config.ts", "export/", "host/", "host/local/", "store/", "terminal/"],
+      ...["screen/drawing/", "screen/input/", "screen/lines/", "screen/panels/", "screen/pickers/"],
+    ],
+
+    // The other surfaces.
+    "run/": ["config.ts", "failure.ts", "host/", "host/approval/", "host/local/", "store/", "terminal/", "transcript/"],
+    "demo/": ["host/", "store/", "terminal/", "tools/shell/", "transcript/"],
+
+    // One file for each command; what they need is loaded when they run.
+    "commands/": ["config.ts", "demo/", "failure.ts", "store/", "terminal/"],
+    "commands/agent/": ["config.ts", "run/", "screen/"],
+    "commands/sessions/": ["commands/", "export/", "failure.ts", "store/", "terminal/", "transcript/", "trust/"],
+    "commands/store/": ["commands/", "copy/", "failure.ts", "store/", "terminal/", "trust/"],
+    "main.ts": [
+      ...["commands/", "commands/agent/", "commands/sessions/", "commands/store/"],
+      ...["failure.ts", "terminal/", "version.ts"],
+    ],
+    "bin.ts": ["main.ts", "version.ts"],
+  },
+};
