@@ -13,20 +13,20 @@ const LIBRARY = "packages/holdfast/src/";
 const LINES_MAX = 500;
 
 /** What each room of the library may import: itself, and the rooms below it. Data flows down this list: a room knows nothing of those behind it. */
-const BASE = ["errors.ts", "journal/", "dialects/", "text/"];
+const BASE = ["errors.ts", "defined.ts", "journal/", "dialects/", "text/"];
 const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
-  ["journal/", ["errors.ts"]],
+  ["journal/", ["errors.ts", "defined.ts"]],
   ["text/", ["journal/texts.ts"]],
-  ["disk/", ["errors.ts", "journal/record.ts"]],
-  ["dialects/", ["journal/record.ts", "text/"]],
-  ["stores/folder/", ["errors.ts", "journal/", "disk/", "stores/*.ts"]],
-  ["stores/sqlite/", ["errors.ts", "journal/", "disk/", "stores/*.ts"]],
-  ["stores/memory/", ["errors.ts", "journal/", "stores/*.ts"]],
+  ["disk/", ["errors.ts", "defined.ts", "journal/record.ts"]],
+  ["dialects/", ["defined.ts", "journal/record.ts", "text/"]],
+  ["stores/folder/", ["errors.ts", "defined.ts", "journal/", "disk/", "stores/*.ts"]],
+  ["stores/sqlite/", ["errors.ts", "defined.ts", "journal/", "disk/", "stores/*.ts"]],
+  ["stores/memory/", ["errors.ts", "defined.ts", "journal/", "stores/*.ts"]],
   [
     "stores/open.ts",
-    ["errors.ts", "journal/", "stores/folder/", "stores/memory/", "stores/sqlite/", "stores/address.ts"],
+    ["errors.ts", "defined.ts", "journal/", "stores/folder/", "stores/memory/", "stores/sqlite/", "stores/address.ts"],
   ],
-  ["stores/", ["errors.ts", "journal/", "disk/"]],
+  ["stores/", ["errors.ts", "defined.ts", "journal/", "disk/"]],
   ["redact/", ["journal/record.ts", "dialects/shape.ts"]],
   ["conversation/", BASE],
   ["view/", [...BASE, "conversation/"]],
@@ -46,8 +46,8 @@ const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
     ]),
   ],
   ["session/", [...BASE, "redact/", "conversation/", "view/", "admit/", "replace/", "sync/", "listing/", "search/"]],
-  ["guard/", ["session/surface.ts", "session/guarded.ts"]],
-  ["kit.ts", ["journal/", "text/", "stores/*.ts"]],
+  ["guard/", ["defined.ts", "session/surface.ts", "session/guarded.ts"]],
+  ["kit.ts", ["defined.ts", "journal/", "text/", "stores/*.ts"]],
 ];
 
 /** The packages whose rooms stand in a table of their own. */

@@ -3,6 +3,7 @@
  * Unlike the rest of the library, these may change with a minor version.
  */
 
+export { defined } from "./defined.ts";
 export { rowIn } from "./journal/contract.ts";
 export { assertId } from "./journal/id.ts";
 export { Ledger, type Prepared } from "./journal/ledger.ts";

@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import type { Dialect, Metadata, Outcome } from "../dialects/dialect.ts";
 import { quoted } from "../dialects/shape.ts";
 import { HoldfastError, isHoldfastError } from "../errors.ts";
@@ -120,7 +121,7 @@ export class Admission<M> {
       return error === words ? { error } : { error, redacted: true };
     }
     const { value, redacted } = this.value(outcome.value);
-    return { ...(value === undefined ? {} : { value }), ...(redacted ? { redacted } : {}) };
+    return { ...defined({ value }), ...(redacted ? { redacted } : {}) };
   }
 }
 
@@ -172,7 +173,7 @@ export function asMessageError(error: unknown, index?: number): unknown {
   const text =
     `The message was not recorded: at ${where}, ${why}. Nothing before it is affected. ` +
     "Convert the value, or give the session a dialect that encodes it.";
-  return new HoldfastError("MESSAGE_NOT_JSON", text, { path, why, ...(index === undefined ? {} : { index }) }, error);
+  return new HoldfastError("MESSAGE_NOT_JSON", text, { path, why, ...defined({ index }) }, error);
 }
 
 /** What is given may be anything: a proxy that throws is refused as a Date is. Throws RECORD_NOT_JSON. */
@@ -207,7 +208,7 @@ function unfitFor<M>(dialect: Dialect<M>, why: string, message: M, index: number
   const text =
     `${which} was not recorded: it does not fit the dialect "${dialect.name}" (${why}); it is ${what}. Nothing before it is affected. ` +
     "Give the message as the SDK makes it, or create the session with its dialect.";
-  const facts = { dialect: dialect.name, why, found: what, ...(index === undefined ? {} : { index }) };
+  const facts = { dialect: dialect.name, why, found: what, ...defined({ index }) };
   return new HoldfastError("MESSAGE_UNFIT", text, facts);
 }
 

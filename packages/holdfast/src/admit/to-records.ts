@@ -1,6 +1,7 @@
 import type { Conversation, Queued } from "../conversation/conversation.ts";
 import type { MessageRecord, SessionRecord } from "../conversation/records.ts";
 import type { Usage } from "../conversation/usage.ts";
+import { defined } from "../defined.ts";
 import type { Metadata } from "../dialects/dialect.ts";
 import { newId } from "../journal/id.ts";
 import { snapshot } from "../journal/lines/plain.ts";
@@ -81,9 +82,9 @@ export function admitOptions<M>(admission: Admission<M>, given: AppendOptions | 
     throw unfit(`model is a text of at most ${MODEL_CHARS_MAX} characters, and not ${found(model)}`);
   }
   return {
-    ...(id === undefined ? {} : { id }),
+    ...defined({ id }),
     ...(metadata === undefined || metadata === null ? {} : { metadata: admission.metadata(metadata) }),
-    ...(model === undefined ? {} : { model }),
+    ...defined({ model }),
     ...(usage === undefined || usage === null ? {} : { usage: admitUsage(usage) }),
   };
 }

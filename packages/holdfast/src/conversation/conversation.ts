@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import type { Dialect, Entry, Metadata } from "../dialects/dialect.ts";
 import { HoldfastError } from "../errors.ts";
 import type { JournalRecord, Json } from "../journal/record.ts";
@@ -143,10 +144,7 @@ export class Conversation<M> {
       dialect,
       labels: { ...labels },
       notes: Object.fromEntries(this.#notes),
-      ...(cwd === undefined ? {} : { cwd }),
-      ...(app === undefined ? {} : { app }),
-      ...(parent === undefined ? {} : { parent }),
-      ...(forkedFrom === undefined ? {} : { forkedFrom }),
+      ...defined({ cwd, app, parent, forkedFrom }),
     };
   }
 
@@ -251,7 +249,7 @@ export class Conversation<M> {
 
   #session({ seq: _seq, at: _at, kind: _kind, ...changed }: Stamped<records.SessionAttributes>): void {
     const { dialect = changed.dialect } = this.#attributes;
-    this.#attributes = { ...this.#attributes, ...changed, ...(dialect === undefined ? {} : { dialect }) };
+    this.#attributes = { ...this.#attributes, ...changed, ...defined({ dialect }) };
     if (changed.dialect !== undefined) this.#speak(changed.dialect);
     if (this.#checkpoint) this.#begin();
   }

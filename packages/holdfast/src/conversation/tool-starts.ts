@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import type { Dialect, Entry } from "../dialects/dialect.ts";
 import type { Json } from "../journal/record.ts";
 import type { StartedCheckpoint, ToolEnded, ToolProcess, ToolStarted } from "./records.ts";
@@ -134,17 +135,13 @@ export class ToolStarts {
 function again({ id, turn, call, message, index, name, value, error, ms, shown, redacted }: ToolEnded): ToolEnded {
   return {
     ...{ kind: "tool.ended", id, turn, call, message: message ?? null, name },
-    ...(index === undefined ? {} : { index }),
-    ...(value === undefined ? {} : { value }),
-    ...(error === undefined ? {} : { error }),
-    ...(ms === undefined ? {} : { ms }),
-    ...(shown === undefined ? {} : { shown }),
+    ...defined({ index, value, error, ms, shown }),
     ...(redacted ? { redacted } : {}),
   };
 }
 
 function saved({ at, seq, input, ...run }: ToolStart): Omit<StartedCheckpoint, "message"> {
-  return { ...run, startedAt: at, startedSeq: seq, ...(input === undefined ? {} : { input }) };
+  return { ...run, startedAt: at, startedSeq: seq, ...defined({ input }) };
 }
 
 /** The how many-eth call of which message. */

@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import type { Entry } from "../dialects/dialect.ts";
 import type { TurnCheckpoint, TurnEnded } from "./records.ts";
 
@@ -42,9 +43,7 @@ export function endTurn<M>(turn: TurnState<M>, record: Omit<TurnEnded, "kind" | 
   // No more than that: a record from a journal has members that are the journal's own.
   turn.ended = {
     outcome,
-    ...(by === undefined ? {} : { by }),
-    ...(reason === undefined ? {} : { reason }),
-    ...(error === undefined ? {} : { error }),
+    ...defined({ by, reason, error }),
   };
   return true;
 }

@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import { beginningOf } from "../text/well-formed.ts";
 import type { Dialect, Entry, View } from "./dialect.ts";
 import { BEGINNING, MergedRoles } from "./order/merge-roles.ts";
@@ -300,7 +301,7 @@ function answerBlock({ answer, id }: ShownCall, results: readonly Shape[]): Shap
   const content = resultContent(block);
   if (block["tool_use_id"] === id && block["content"] === content) return block;
   const { content: _, ...rest } = block;
-  return { ...rest, tool_use_id: id, ...(content === undefined ? {} : { content }) };
+  return { ...rest, tool_use_id: id, ...defined({ content }) };
 }
 
 /** No empty text, nothing but text in an error, and not nothing. Undefined: any other result may be without content. */

@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import { isHoldfastError } from "../errors.ts";
 import type { JournalStore, Listed, ListOptions } from "../journal/contract.ts";
 import { checkQuery, type ListQuery, type Summary, type Wanted } from "./query.ts";
@@ -51,10 +52,7 @@ export async function* latest(
   realPath: (path: string) => string,
 ): AsyncGenerator<string, void, undefined> {
   const { cwd, app } = { ...query };
-  const { where, hints } = checkQuery(
-    { ...(cwd === undefined ? {} : { cwd }), ...(app === undefined ? {} : { app }) },
-    realPath,
-  );
+  const { where, hints } = checkQuery({ ...defined({ cwd, app }) }, realPath);
   const mine = { ...where, parentSession: null };
   // A turn that was left in the middle is not to be overlooked because another session was finished after it.
   const unfinished = { ...hints, noneOf: { ...hints.noneOf, state: ["idle"] } };
@@ -172,14 +170,11 @@ function summaryOf(listed: Listed, row: SessionRow, status: Summary["status"]): 
   return {
     id: listed.id,
     title: row.title || (row.prompt ?? ""),
-    ...(cwd === undefined ? {} : { cwd }),
-    ...(app === undefined ? {} : { app }),
+    ...defined({ cwd, app }),
     at: listed.at,
     turns,
     queued,
     status,
-    ...(labels === undefined ? {} : { labels }),
-    ...(parent === undefined ? {} : { parent }),
-    ...(unreadable === undefined ? {} : { unreadable }),
+    ...defined({ labels, parent, unreadable }),
   };
 }

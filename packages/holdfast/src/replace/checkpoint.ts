@@ -12,6 +12,7 @@ import type {
 } from "../conversation/records.ts";
 import type { Place } from "../conversation/tool-starts.ts";
 import { recordsStarts, type TurnState } from "../conversation/turn-state.ts";
+import { defined } from "../defined.ts";
 import type { Dialect, Entry } from "../dialects/dialect.ts";
 import { encoded } from "./retained.ts";
 
@@ -74,8 +75,7 @@ function storedPrompt<M>(dialect: Dialect<M>, entry: Entry<M>): TurnCheckpoint["
     message: encoded(dialect, message),
     first,
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
-    ...(model === undefined ? {} : { model }),
-    ...(synthetic === undefined ? {} : { synthetic }),
+    ...defined({ model, synthetic }),
   };
 }
 
@@ -86,7 +86,7 @@ function queuedItem<M>(conversation: Conversation<M>, of: string): QueuedItem {
     prompt: encoded(conversation.dialect, prompt),
     queuedAt,
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
-    ...(model === undefined ? {} : { model }),
+    ...defined({ model }),
   };
 }
 

@@ -4,6 +4,7 @@ import type { Conversation } from "../conversation/conversation.ts";
 import type { Item } from "../conversation/item.ts";
 import type { Checkpoint, EpochRecord, SessionAttributes, SessionRecord } from "../conversation/records.ts";
 import { type Place, sameCalls } from "../conversation/tool-starts.ts";
+import { defined } from "../defined.ts";
 import { HoldfastError } from "../errors.ts";
 import { type FoundCall, openCalls } from "../view/interruption.ts";
 import { liveRepair, type TurnActivity } from "../view/messages.ts";
@@ -89,7 +90,7 @@ export function replacement<M>(
     ...(isPending ? { pending: true } : {}),
   };
   const { reason, undo } = options;
-  const epoch = { kind: "epoch", reason, carried: carried.length, ...(undo === undefined ? {} : { undo }) } as const;
+  const epoch = { kind: "epoch", reason, carried: carried.length, ...defined({ undo }) } as const;
   const { started } = checkpoint;
   const ends = conversation.toolStarts.earlyEnds.filter(({ call }) =>
     started.some((one) => one.message === null && one.call === call),

@@ -4,6 +4,7 @@ import type { Conversation } from "../conversation/conversation.ts";
 import { type Item, isShown } from "../conversation/item.ts";
 import { PendingEdits } from "../conversation/pending-edits.ts";
 import type { MessageRecord, RepairEntry } from "../conversation/records.ts";
+import { defined } from "../defined.ts";
 import type { Dialect, Entry } from "../dialects/dialect.ts";
 import { HoldfastError } from "../errors.ts";
 import { snapshot } from "../journal/lines/plain.ts";
@@ -54,13 +55,12 @@ function entryIn<M>(given: M | Entry<M>): Entry<M> | null {
   if (typeof id !== "string" || typeof step !== "string" || typeof seq !== "number") return null;
   return {
     ...{ id, seq, at, turn, step, message, metadata },
-    ...(model === undefined ? {} : { model }),
-    ...(synthetic === undefined ? {} : { synthetic }),
+    ...defined({ model, synthetic }),
     ...(incomplete ? { incomplete } : {}),
     ...(late ? { late } : {}),
-    ...(replacedBy === undefined ? {} : { replacedBy }),
+    ...defined({ replacedBy }),
     ...(call ? { call } : {}),
-    ...(value === undefined ? {} : { value }),
+    ...defined({ value }),
   };
 }
 
@@ -204,17 +204,17 @@ export function retainedRecord<M>({ entry, stored, isNew, hidden, redacted }: Re
     step,
     message: stored,
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
-    ...(model === undefined ? {} : { model }),
+    ...defined({ model }),
     ...(redacted ? { redacted } : {}),
     carried: true,
     ...(isNew ? {} : { first: at }),
-    ...(synthetic === undefined ? {} : { synthetic }),
+    ...defined({ synthetic }),
     ...(incomplete ? { incomplete } : {}),
     ...(late ? { late } : {}),
-    ...(replacedBy === undefined ? {} : { replacedBy }),
+    ...defined({ replacedBy }),
     ...(hidden ? { hidden } : {}),
     ...(call ? { call } : {}),
-    ...(value === undefined ? {} : { value }),
+    ...defined({ value }),
   };
 }
 

@@ -1,6 +1,7 @@
 import { type StoredMessage, unfit } from "../admit/admit.ts";
 import { messageIdTaken, queueUnknown } from "../admit/refusals.ts";
 import { admitOptions } from "../admit/to-records.ts";
+import { defined } from "../defined.ts";
 import { newId } from "../journal/id.ts";
 import { handedOut } from "../view/handed-out.ts";
 import type { SessionContext } from "./context.ts";
@@ -35,7 +36,7 @@ export class Queue<M> {
     }
     const given = {
       ...(metadata ? { metadata } : {}),
-      ...(model === undefined ? {} : { model }),
+      ...defined({ model }),
     };
     const appended = log.append([{ kind: "queue.put", id, prompt: message.stored, ...given }]);
     // It may have been delivered by the time at which the store answers.

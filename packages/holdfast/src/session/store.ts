@@ -3,6 +3,7 @@ import process from "node:process";
 import { reading } from "../admit/admit.ts";
 import { attributesGiven, type Cleaning } from "../admit/attributes.ts";
 import { Conversation } from "../conversation/conversation.ts";
+import { defined } from "../defined.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { dialectNamed } from "../dialects/index.ts";
 import { realPath } from "../disk/node-disk.ts";
@@ -177,7 +178,7 @@ class SessionStore implements surface.Store, Guarded {
   }
 
   follow(id: string, after?: number, options: { readonly signal?: AbortSignal } = {}): AsyncIterable<JournalRecord> {
-    return this.#journals.follow(id, { ...options, ...(after === undefined ? {} : { after }) });
+    return this.#journals.follow(id, { ...options, ...defined({ after }) });
   }
 
   async fork<M = unknown>(
@@ -194,8 +195,7 @@ class SessionStore implements surface.Store, Guarded {
     if (dialect) this.#parts.own.set(dialect.name, dialect);
     const first = forkRecords(source, {
       from: id,
-      ...(at === undefined ? {} : { at }),
-      ...(title === undefined ? {} : { title }),
+      ...defined({ at, title }),
     });
     return this.#begin(source.dialect, first as unknown as NewRecord[], given);
   }
@@ -339,7 +339,7 @@ class SessionStore implements surface.Store, Guarded {
     const ids = new Set<string>();
     let after: string | undefined;
     do {
-      const page = await this.list({ ...filter, limit: 1000, ...(after === undefined ? {} : { after }) });
+      const page = await this.list({ ...filter, limit: 1000, ...defined({ after }) });
       for (const { id } of page.sessions) ids.add(id);
       after = page.next;
     } while (after !== undefined);

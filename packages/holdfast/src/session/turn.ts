@@ -3,6 +3,7 @@ import { draftGone, invalid, turnEnded } from "../admit/refusals.ts";
 import { type AdmittedMessages, admitMessages, admitOptions, admitUsage, toRecords } from "../admit/to-records.ts";
 import { isShown } from "../conversation/item.ts";
 import type { RepairEntry, SessionRecord, TurnEnded } from "../conversation/records.ts";
+import { defined } from "../defined.ts";
 import type { Entry, Outcome } from "../dialects/dialect.ts";
 import { type ErrorKind, errorKind, isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
@@ -237,7 +238,7 @@ export class LiveTurn<M> implements Turn<M> {
     const reason = given === undefined ? undefined : admission.words(given);
     const words = reason === undefined ? `stopped by ${by}` : `stopped by ${by}: ${reason}`;
     const aborted = new DOMException(words, "AbortError");
-    return this.#finish(this.#ended({ outcome: "aborted", by, ...(reason === undefined ? {} : { reason }) }), aborted);
+    return this.#finish(this.#ended({ outcome: "aborted", by, ...defined({ reason }) }), aborted);
   }
 
   fail(error: unknown): Promise<void> {

@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import { HoldfastError } from "../errors.ts";
 import type { Listed, ListOptions } from "../journal/contract.ts";
 
@@ -28,7 +29,7 @@ export function pageOf(
     sessions.push({
       ...{ id, at, head, closed, summary },
       ...(stamp === undefined || stamp === at ? {} : { stamp }),
-      ...(unreadable === undefined ? {} : { unreadable }),
+      ...defined({ unreadable }),
     });
   }
   return { sessions };

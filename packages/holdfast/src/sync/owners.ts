@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import { HoldfastError } from "../errors.ts";
 
 /**
@@ -31,5 +32,5 @@ export function syncRewrite(session: string, index: number, dropped?: number): H
   const message =
     `${what} What is recorded stays as it is. Load the conversation first ([...session.messages]) and keep the beginning of the array as it was, ` +
     'or sync with rewrite: "epoch" to make the array the conversation.';
-  return new HoldfastError("SYNC_REWRITE", message, { session, index, ...(dropped === undefined ? {} : { dropped }) });
+  return new HoldfastError("SYNC_REWRITE", message, { session, index, ...defined({ dropped }) });
 }

@@ -3,6 +3,7 @@ import { invalid } from "../admit/refusals.ts";
 import { type AdmittedMessages, toAdmitted } from "../admit/to-records.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import type { SessionRecord } from "../conversation/records.ts";
+import { defined } from "../defined.ts";
 import type { Entry } from "../dialects/dialect.ts";
 import { isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
@@ -350,8 +351,7 @@ export class Sync<M> {
     const at = like?.at ?? new Date().toISOString();
     return {
       ...{ id, seq, at, turn, step: id, message: admission.decoded(stored), metadata },
-      ...(model === undefined ? {} : { model }),
-      ...(synthetic === undefined ? {} : { synthetic }),
+      ...defined({ model, synthetic }),
       ...(incomplete ? { incomplete } : {}),
     };
   }

@@ -2,6 +2,7 @@ import type { Admission, StoredMessage } from "../admit/admit.ts";
 import { toAdmitted, toRecords } from "../admit/to-records.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import type { SessionRecord } from "../conversation/records.ts";
+import { defined } from "../defined.ts";
 import { howOf, openCalls } from "../view/interruption.ts";
 import { liveRepairs } from "../view/messages.ts";
 import { CALL_REPAIRS, leaveTurn, synthesizeResult } from "../view/repairs.ts";
@@ -56,7 +57,7 @@ export function appendUnit<M>(
 ): Unit {
   const { turns: turn, exchange } = conversation;
   const given = toAdmitted(messages);
-  const { ids, records } = toRecords(conversation, admission, given, { turn, ...(id === undefined ? {} : { id }) });
+  const { ids, records } = toRecords(conversation, admission, given, { turn, ...defined({ id }) });
   const entries = given.isAnswer && exchange.isClosed ? liveRepairs(conversation, since) : [];
   return { unit: entries.length > 0 ? [{ kind: "repair", turn, entries }, ...records] : records, ids };
 }

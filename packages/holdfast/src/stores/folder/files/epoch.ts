@@ -1,3 +1,4 @@
+import { defined } from "../../../defined.ts";
 import type { Disk } from "../../../disk/disk.ts";
 import { HoldfastError } from "../../../errors.ts";
 import type { Damage, Recovery } from "../../../journal/contract.ts";
@@ -112,7 +113,7 @@ export class Account {
 
   add(segment: string, tail: Tail): void {
     for (const { offset, end, why, seq } of tail.damaged) {
-      this.#damaged.push({ segment, offset, bytes: end - offset, why, ...(seq === undefined ? {} : { seq }) });
+      this.#damaged.push({ segment, offset, bytes: end - offset, why, ...defined({ seq }) });
     }
     // One at a time: as the parameters of one call they would overflow the stack.
     for (const gap of tail.missing) this.#missing.push(gap);
@@ -125,7 +126,7 @@ export class Account {
       cutBytes,
       damaged: this.#damaged,
       missing: this.#missing,
-      ...(quarantine === undefined ? {} : { quarantine }),
+      ...defined({ quarantine }),
     };
   }
 }
