@@ -40,7 +40,8 @@ export async function openJournalStore(
         );
       return openFolderStore(text, options);
     case "file":
-      if (!/^file:\/\//i.test(text)) throw invalidAddress(text, 'a file URL begins with "file://"');
+      if (!/^file:\//i.test(text))
+        throw invalidAddress(text, 'a file URL has an absolute path: "file:///path", or "file:/path"');
       return openFolderStore(pathOf(text), options);
     case "sqlite": {
       const path = text.slice("sqlite:".length).replace(/^\/\/(?=\/)/, "");

@@ -16,6 +16,8 @@ describe("the address of a store", () => {
     await (await byPath.create(id, [{ kind: "session" }])).close();
     await using byUrl = await openJournalStore(pathToFileURL(folder));
     expect(await byUrl.has(id)).toBe(true);
+    await using byShortUrl = await openJournalStore(String(pathToFileURL(folder)).replace("file:///", "file:/"));
+    expect(await byShortUrl.has(id)).toBe(true);
     await using sqlite = await openJournalStore(`sqlite:${file}`);
     await (await sqlite.create(id, [{ kind: "session" }])).close();
     await using again = await openJournalStore(`sqlite://${file}`);
@@ -25,20 +27,26 @@ describe("the address of a store", () => {
     expect(memory.capabilities.durability).toBe("none");
   });
 
-  test.each(["", "http://example.com/x", "postgresx://h/db", "sqlite:", "file://elsewhere/x", "\0"])(
-    "%j makes no sense, and touches nothing",
-    async (address) => {
-      using here = place();
-      const before = process.cwd();
-      process.chdir(here.path);
-      try {
-        await expect(openJournalStore(address)).rejects.toMatchObject({ code: "STORE_URL_INVALID" });
-        expect(treeOf(here.path).size).toBe(0);
-      } finally {
-        process.chdir(before);
-      }
-    },
-  );
+  test.each([
+    "",
+    "http://example.com/x",
+    "postgresx://h/db",
+    "sqlite:",
+    "file://elsewhere/x",
+    "file:here",
+    "file:",
+    "\0",
+  ])("%j makes no sense, and touches nothing", async (address) => {
+    using here = place();
+    const before = process.cwd();
+    process.chdir(here.path);
+    try {
+      await expect(openJournalStore(address)).rejects.toMatchObject({ code: "STORE_URL_INVALID" });
+      expect(treeOf(here.path).size).toBe(0);
+    } finally {
+      process.chdir(before);
+    }
+  });
 
   test.each([openFolderStore, openSqliteStore])("%o takes no path that names nothing", async (open) => {
     using here = place();
