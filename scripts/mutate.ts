@@ -18,7 +18,7 @@ no test notices has survived: a test is missing, or the change does no harm. End
 
 What to change:
   --rooms <names>   folders of the library, or packages, each with its own count if you like
-                    (default: journal,stores,session,dialects,adapters)
+                    (default: journal,stores,conversation,view,admit,replace,sync,session,dialects,adapters)
   --file <path>     one source file instead of rooms; can be repeated
   --changed [base]  first the lines that differ from a commit, then their files, then the rest (default base: main)
   --count <n|all>   mutants per room (default: 20)
@@ -50,7 +50,7 @@ Examples:
 `;
 
 const OPTIONS = {
-  rooms: { type: "string", default: "journal,stores,session,dialects,adapters" },
+  rooms: { type: "string", default: "journal,stores,conversation,view,admit,replace,sync,session,dialects,adapters" },
   file: { type: "string", multiple: true },
   changed: { type: "string" },
   count: { type: "string", default: "20" },
