@@ -236,7 +236,7 @@ export const sabotages: readonly Sabotage[] = [
   },
   {
     name: "lists: a row of a session that is being taken over is kept",
-    file: "stores/folder/listing/summary.ts",
+    file: "stores/folder/listing/row-from-files.ts",
     find: "closed && isTakenOver ? { isPassing: true } : {}",
     replace: "closed && !isTakenOver ? {} : {}",
     look: ["unit/folder-list-takeover"],
@@ -385,7 +385,7 @@ export const sabotages: readonly Sabotage[] = [
   },
   {
     name: "the list trusts its catalogue",
-    file: "stores/folder/listing/summary.ts",
+    file: "stores/folder/listing/row-from-files.ts",
     find: "  if (!found || found.size !== row.size || found.mtimeMs !== row.mtimeMs || hasOtherNames(found)) return false;",
     replace: "  if (!found) return false;",
     look: UNIT,

@@ -30,7 +30,7 @@ export type {
 } from "./journal/contract.ts";
 export { newId } from "./journal/id.ts";
 export { cursorOf, type JournalRecord, type Json, type NewRecord, RECORD_BYTES_MAX } from "./journal/record.ts";
-export { credentials } from "./redact/credentials.ts";
+export { credentials } from "./redact/find-credentials.ts";
 export { openStore, openStoreWith } from "./session/store.ts";
 export type {
   AnswerOptions,

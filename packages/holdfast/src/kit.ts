@@ -5,9 +5,10 @@
 
 export { defined } from "./defined.ts";
 export { rowIn } from "./journal/contract.ts";
+export { crcIn, startAfter } from "./journal/cursor.ts";
 export { assertId } from "./journal/id.ts";
 export { Ledger, type Prepared } from "./journal/ledger.ts";
-export { assertFormat, closedRecord, openedRecord, segmentRecord } from "./journal/lifecycle.ts";
+export { assertEpoch, assertFormat, closedRecord, openedRecord, segmentRecord } from "./journal/lifecycle.ts";
 export { Account, type Line, recordOf, type Segment } from "./journal/lines/account.ts";
 export { decodeLine, TRAILER_BYTES, TRAILER_START } from "./journal/lines/decode.ts";
 export { assertFollows, lineOf, nothingToAdopt, segmentAt, type VerbatimLine } from "./journal/lines/verbatim.ts";

@@ -1,5 +1,5 @@
 import { type FollowOptions, isHoldfastError, type JournalRecord } from "holdfast";
-import { cursorStale, recordOf, sessionNotFound, TRAILER_BYTES, TRAILER_START, Wake } from "holdfast/kit";
+import { crcIn, cursorStale, recordOf, sessionNotFound, startAfter, Wake } from "holdfast/kit";
 import type { Lines } from "./lines.ts";
 import type { SessionRows } from "./session-rows.ts";
 
@@ -50,7 +50,10 @@ export async function* followSession(
     const found = await sessions.find(id);
     if (!found) throw sessionNotFound(id);
     const { place } = found;
-    let last = await startAfter(lines, id, place, options.after ?? 0);
+    let last = await startAfter(id, options.after ?? 0, async (seq) => {
+      const line = await lines.one(place, seq);
+      return line && crcIn(line);
+    });
     let lastCrc: string | null = null;
     while (!signal?.aborted) {
       const now = await sessions.find(id);
@@ -63,13 +66,13 @@ export async function* followSession(
       // A new session with the same id has its own writer.
       const to = isThere ? Math.min(newest, source.acknowledged(id)) : newest;
       for await (const some of lines.read(place, seen === null || to <= last ? last + 1 : last, to)) {
-        if (seen !== null && some[0] && some[0].seq <= last && crcOf(some[0].bytes) !== lastCrc)
+        if (seen !== null && some[0] && some[0].seq <= last && crcIn(some[0].bytes) !== lastCrc)
           throw cursorStale(id, seen);
         for (const line of some) {
           if (signal?.aborted) return;
           if (line.seq <= last) continue;
           last = line.seq;
-          lastCrc = crcOf(line.bytes);
+          lastCrc = crcIn(line.bytes);
           const record = recordOf(line);
           if (record) yield record;
         }
@@ -86,23 +89,6 @@ export async function* followSession(
   }
 }
 
-/** The seq to start after. A cursor is valid only if its record is still the same. */
-async function startAfter(lines: Lines, id: string, place: string, after: number | string): Promise<number> {
-  if (typeof after === "number") return Math.max(0, after);
-  const dash = after.indexOf("-");
-  const seq = Number(after.slice(0, dash));
-  if (dash > 0 && Number.isSafeInteger(seq) && seq > 0) {
-    const line = await lines.one(place, seq);
-    if (line && crcOf(line) === after.slice(dash + 1)) return seq;
-  }
-  throw cursorStale(id, after);
-}
-
 function cursorFrom(seq: number, crc: string): string {
   return `${seq}-${crc}`;
-}
-
-/** The checksum as it stands in the line. */
-function crcOf(line: Buffer): string {
-  return line.toString("latin1", line.length - TRAILER_BYTES + TRAILER_START.length, line.length - 2);
 }

@@ -1,7 +1,7 @@
 import {
   type Durability,
   type FollowOptions,
-  HoldfastError,
+  type HoldfastError,
   isHoldfastError,
   type Journal,
   type JournalAppended,
@@ -10,6 +10,7 @@ import {
   type NewRecord,
 } from "holdfast";
 import {
+  assertEpoch,
   closedRecord,
   journalClosed,
   type Ledger,
@@ -262,7 +263,9 @@ export class PostgresJournal implements Journal {
   #build(build: () => readonly NewRecord[]): readonly NewRecord[] {
     this.#isBuilding = true;
     try {
-      return epochOf(build());
+      const records = build();
+      assertEpoch(this.id, records);
+      return records;
     } finally {
       this.#isBuilding = false;
     }
@@ -423,10 +426,4 @@ export class PostgresJournal implements Journal {
     if (this.#closing) throw journalClosed(this.id);
     if (this.#failure) throw this.#report(this.#failure);
   }
-}
-
-function epochOf(records: readonly NewRecord[]): readonly NewRecord[] {
-  if (records[0]?.kind === "epoch") return records;
-  const message = 'The epoch was not started: its first record must be of kind "epoch". The old epoch continues.';
-  throw new HoldfastError("RECORD_INVALID", message);
 }

@@ -90,3 +90,10 @@ export function assertFormat(header: JournalRecord): void {
     );
   }
 }
+
+/** What `epoch` of a journal was given. Throws RECORD_INVALID. */
+export function assertEpoch(session: string, records: readonly NewRecord[]): void {
+  if (records[0]?.kind === "epoch") return;
+  const message = 'The epoch was not started: its first record must be of kind "epoch". The old epoch continues.';
+  throw new HoldfastError("RECORD_INVALID", message, { session });
+}

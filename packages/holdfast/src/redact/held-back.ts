@@ -1,7 +1,7 @@
-import { credentials, credentialsCutOff, credentialsSoFar } from "./credentials.ts";
+import { LONGEST_SHAPE_CHARS } from "./credential-shapes.ts";
+import { credentials, credentialsCutOff, credentialsSoFar } from "./find-credentials.ts";
 import { CONTEXT_CHARS } from "./pattern.ts";
 import type { Redactor } from "./redactor.ts";
-import { LONGEST_SHAPE_CHARS } from "./shapes.ts";
 
 /** A stream under an application's own redactor holds back at least so much: what is longer may be cut in two before it is recognised. */
 export const HELD_BACK_CHARS = 512;

@@ -1,4 +1,4 @@
-import { credentials } from "./credentials.ts";
+import { credentials } from "./find-credentials.ts";
 
 /** Takes a text, gives what may be written of it. Total: it does not throw. */
 export type Redactor = (text: string) => string;

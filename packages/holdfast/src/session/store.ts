@@ -12,8 +12,8 @@ import type { Holder, Journal, JournalStore, Recovery, Verification } from "../j
 import { newId } from "../journal/id.ts";
 import type { JournalRecord, NewRecord } from "../journal/record.ts";
 import { storeClosed } from "../journal/refusals.ts";
+import { sessionSummariser } from "../listing/fold-row.ts";
 import { latest, listSessions } from "../listing/list.ts";
-import { sessionSummariser } from "../listing/summary.ts";
 import { type Redactor, redactorOf } from "../redact/redactor.ts";
 import { forkRecords } from "../replace/fork.ts";
 import { type OnIncomplete, SearchIndex } from "../search/search-index.ts";

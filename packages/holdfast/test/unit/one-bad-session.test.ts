@@ -5,7 +5,7 @@ import { openSqliteStore, openStore, type SearchHit, type Store, type Summary } 
 import { type Disk, nodeDisk } from "holdfast/disk";
 import { describe, expect, test, vi } from "vitest";
 import { dialectNamed } from "../../src/dialects/index.ts";
-import { sessionSummariser } from "../../src/listing/summary.ts";
+import { sessionSummariser } from "../../src/listing/fold-row.ts";
 import { TEXT_CHARS_MAX } from "../../src/search/texts.ts";
 import { openStoreWith } from "../../src/session/store.ts";
 import { openFolderStore } from "../../src/stores/folder/store.ts";

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { credentials } from "../../src/redact/credentials.ts";
+import { LONGEST_SHAPE_CHARS } from "../../src/redact/credential-shapes.ts";
+import { credentials } from "../../src/redact/find-credentials.ts";
 import { HELD_BACK_CHARS, HeldBack } from "../../src/redact/held-back.ts";
 import { redactorOf } from "../../src/redact/redactor.ts";
-import { LONGEST_SHAPE_CHARS } from "../../src/redact/shapes.ts";
 import { holds, seedOf } from "../seed.ts";
 import { pieces, redactable, sizes } from "./redact-arbitraries.ts";
 import { noise, PEM, SAMPLES } from "./redact-samples.ts";

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { encodeBytes } from "../../src/dialects/bytes.ts";
 import type { Json } from "../../src/journal/record.ts";
-import { credentials } from "../../src/redact/credentials.ts";
+import { credentials } from "../../src/redact/find-credentials.ts";
 import { redactJson, redactMessage } from "../../src/redact/message.ts";
 import { holds, seedOf } from "../seed.ts";
 import { json, plainName } from "./arbitraries.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { credentials } from "../../src/redact/credentials.ts";
+import { credentials } from "../../src/redact/find-credentials.ts";
 import { HeldBack } from "../../src/redact/held-back.ts";
 import { LOOKALIKES, SECRETS } from "./redact-realistic.ts";
 

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { credentials } from "../../src/redact/credentials.ts";
+import { SCHEMES, SHAPES } from "../../src/redact/credential-shapes.ts";
+import { credentials } from "../../src/redact/find-credentials.ts";
 import { REDACTOR_FAILED, redactorOf } from "../../src/redact/redactor.ts";
-import { SCHEMES, SHAPES } from "../../src/redact/shapes.ts";
 import { holds, seedOf } from "../seed.ts";
 import { redactable } from "./redact-arbitraries.ts";
 import { SECRETS } from "./redact-realistic.ts";

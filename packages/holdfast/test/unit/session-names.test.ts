@@ -1,7 +1,7 @@
 import { openStore, type Session } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { Conversation } from "../../src/conversation/conversation.ts";
-import { sessionSummariser } from "../../src/listing/summary.ts";
+import { sessionSummariser } from "../../src/listing/fold-row.ts";
 import { place } from "../place.ts";
 import { voices } from "./dialect-voices.ts";
 import type { Made } from "./sync-agents.ts";

@@ -3,8 +3,8 @@ import type { SessionRecord } from "../../src/conversation/records.ts";
 import type { Dialect } from "../../src/dialects/dialect.ts";
 import { dialectNamed } from "../../src/dialects/index.ts";
 import type { Json, NewRecord } from "../../src/journal/record.ts";
+import { sessionSummariser } from "../../src/listing/fold-row.ts";
 import { rowOf } from "../../src/listing/row.ts";
-import { sessionSummariser } from "../../src/listing/summary.ts";
 
 const summariser = sessionSummariser(dialectNamed);
 const AT = "2026-11-15T02:30:00.123Z";

@@ -2,10 +2,11 @@ import { join } from "node:path";
 import type { Disk } from "../../disk/disk.ts";
 import { errnoOf } from "../../errors.ts";
 import type { FollowOptions } from "../../journal/contract.ts";
+import { startAfter } from "../../journal/cursor.ts";
 import { assertFormat } from "../../journal/lifecycle.ts";
 import type { Scan } from "../../journal/lines/scan.ts";
 import { decideTail, type TailContext } from "../../journal/lines/tail.ts";
-import { cursorOf, type JournalRecord } from "../../journal/record.ts";
+import type { JournalRecord } from "../../journal/record.ts";
 import { cursorStale } from "../../journal/refusals.ts";
 import { Wake, watchOrPoll } from "../wake.ts";
 import { beginsAtOrBefore, readHistory } from "./files/history.ts";
@@ -51,7 +52,7 @@ export async function* followSession(source: FollowSource, options: FollowOption
   let live: LiveWriter | undefined;
   let unlisten: (() => void) | undefined;
   try {
-    let last = await startAfter(source, options.after ?? 0);
+    let last = await startAfter(source.id, options.after ?? 0, (seq) => crcAt(source, seq));
     let given = 0;
     let place: Place | null = null;
     while (!signal?.aborted) {
@@ -179,15 +180,7 @@ function take(
   };
 }
 
-/** The seq to start after. A cursor is good only while its record is the one that it was taken from. */
-async function startAfter({ disk, folder, id }: FollowSource, after: number | string): Promise<number> {
-  if (typeof after === "number") return after;
-  const seq = Number(after.slice(0, after.indexOf("-")));
-  if (Number.isSafeInteger(seq) && seq > 0) {
-    for await (const record of readHistory(disk, folder, seq)) {
-      if (record.seq === seq && cursorOf(record) === after) return seq;
-      break;
-    }
-  }
-  throw cursorStale(id, after);
+async function crcAt({ disk, folder }: FollowSource, seq: number): Promise<string | null> {
+  for await (const record of readHistory(disk, folder, seq)) return record.seq === seq ? record.crc : null;
+  return null;
 }

@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import { HoldfastError, isHoldfastError } from "../../errors.ts";
 import type { Appended, AppendOptions, Durability, FollowOptions, Journal } from "../../journal/contract.ts";
 import type { Ledger, Prepared } from "../../journal/ledger.ts";
-import { closedRecord } from "../../journal/lifecycle.ts";
+import { assertEpoch, closedRecord } from "../../journal/lifecycle.ts";
 import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { journalClosed } from "../../journal/refusals.ts";
 import { flushAtExit } from "../exit.ts";
@@ -282,10 +282,7 @@ export class FolderJournal implements Journal {
     if (this.#failure) throw this.#tell(this.#failure);
     if (this.#ended) throw journalClosed(this.id);
     const records = build();
-    if (records[0]?.kind !== "epoch") {
-      const message = 'The epoch was not begun: its first record must be of kind "epoch". Nothing was changed.';
-      throw new HoldfastError("RECORD_INVALID", message);
-    }
+    assertEpoch(this.id, records);
     this.#start(records);
     try {
       this.#syncNow();

@@ -1,14 +1,11 @@
 import type { Disk } from "../../disk/disk.ts";
+import { networkWarning } from "../network-warning.ts";
 
 /** What this place cannot promise. */
 export function warningsOf(disk: Disk, root: string): string[] {
   const warnings: string[] = [];
-  const network = disk.networkKind(root);
-  if (network !== null) {
-    warnings.push(
-      `${root} is on a network file system (${network}): its locks and syncs are not to be relied on, so P1 and P6 are not promised there.`,
-    );
-  }
+  const network = networkWarning(disk, root);
+  if (network !== null) warnings.push(network);
   const owner = disk.stat(root)?.owner ?? 0;
   if (process.geteuid?.() === 0 && owner !== 0) {
     warnings.push(

@@ -1,7 +1,7 @@
 import { HoldfastError } from "../../errors.ts";
 import type { Appended, AppendOptions, Durability, FollowOptions, Journal } from "../../journal/contract.ts";
 import type { Ledger, Prepared } from "../../journal/ledger.ts";
-import { closedRecord, segmentRecord } from "../../journal/lifecycle.ts";
+import { assertEpoch, closedRecord, segmentRecord } from "../../journal/lifecycle.ts";
 import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { journalClosed } from "../../journal/refusals.ts";
 import { tellAll } from "../listeners.ts";
@@ -83,10 +83,7 @@ export class MemoryJournal implements Journal {
   async epoch(build: () => readonly NewRecord[]): Promise<Appended> {
     this.#assertWritable();
     const records = build();
-    if (records[0]?.kind !== "epoch") {
-      const message = "The epoch was not begun: its first record must be of kind `epoch`. The old epoch goes on.";
-      throw new HoldfastError("RECORD_INVALID", message, { session: this.id });
-    }
+    assertEpoch(this.id, records);
     const prepared = this.#announce(() => this.#ledger.prepareSegment([this.#header(), ...records]));
     this.#session.beginSegment(prepared.bytes);
     this.#ledger.commit(prepared);

@@ -2,10 +2,10 @@ import { dirname } from "node:path";
 import type { Disk } from "../../disk/disk.ts";
 import { isHoldfastError } from "../../errors.ts";
 import type { FollowOptions } from "../../journal/contract.ts";
+import { crcIn, startAfter } from "../../journal/cursor.ts";
 import { recordOf } from "../../journal/lines/account.ts";
-import { TRAILER_BYTES, TRAILER_START } from "../../journal/lines/decode.ts";
 import type { JournalRecord } from "../../journal/record.ts";
-import { cursorStale, sessionNotFound } from "../../journal/refusals.ts";
+import { sessionNotFound } from "../../journal/refusals.ts";
 import { Wake, watchOrPoll } from "../wake.ts";
 import type { Reads } from "./database/database.ts";
 import { findSession } from "./rows/catalogue.ts";
@@ -91,7 +91,10 @@ export async function* followSession(
     const session = await database.read("look for the session", (rows) => findSession(rows, id));
     if (!session) throw sessionNotFound(id);
     const { key, head } = session;
-    let last = await startAfter(source, id, key, options.after ?? 0);
+    let last = await startAfter(id, options.after ?? 0, async (seq) => {
+      const line = await database.read("look for the cursor", (rows) => rows.readLine(key, seq));
+      return line && crcIn(line);
+    });
     while (!signal?.aborted) {
       const seen = await database.read("follow the journal", (rows) => ({
         newest: newestSeq(rows, key) || head,
@@ -116,22 +119,4 @@ export async function* followSession(
     followers.remove(wake);
     wake.end();
   }
-}
-
-/** The seq to start after. A cursor is good only while its record is the one that it was taken from. */
-async function startAfter(source: FollowSource, id: string, key: number, after: number | string): Promise<number> {
-  if (typeof after === "number") return Math.max(0, after);
-  const { database } = source;
-  const dash = after.indexOf("-");
-  const seq = Number(after.slice(0, dash));
-  if (dash > 0 && Number.isSafeInteger(seq) && seq > 0) {
-    const line = await database.read("look for the cursor", (rows) => rows.readLine(key, seq));
-    if (line && crcOf(line) === after.slice(dash + 1)) return seq;
-  }
-  throw cursorStale(id, after);
-}
-
-/** As it stands in the line: a cursor stays good when the record that it names is damaged later. */
-function crcOf(line: Buffer): string {
-  return line.toString("latin1", line.length - TRAILER_BYTES + TRAILER_START.length, line.length - 2);
 }

@@ -1,7 +1,7 @@
-import { HoldfastError, isHoldfastError } from "../../errors.ts";
+import { type HoldfastError, isHoldfastError } from "../../errors.ts";
 import type { Appended, AppendOptions, Durability, FollowOptions, Journal } from "../../journal/contract.ts";
 import type { Ledger } from "../../journal/ledger.ts";
-import { closedRecord } from "../../journal/lifecycle.ts";
+import { assertEpoch, closedRecord } from "../../journal/lifecycle.ts";
 import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { journalClosed } from "../../journal/refusals.ts";
 import { flushAtExit } from "../exit.ts";
@@ -141,7 +141,8 @@ export class SqliteJournal implements Journal {
       () => {
         this.#assertWritable();
         // Asked for once, at the instant when nothing can come before it any more: the first try, since later appends stay behind.
-        records ??= epochOf(build());
+        records ??= build();
+        assertEpoch(this.id, records);
         return this.#commit(records, () => {
           const prepared = this.#parts.writer.begin(records!);
           this.#segmentStarted = true;
@@ -417,10 +418,4 @@ function unitOf(records: NewRecord | readonly NewRecord[]): readonly NewRecord[]
 /** What the caller changes later changes nothing stored. The records have been checked: they are JSON. */
 function copyOf(records: readonly NewRecord[]): readonly NewRecord[] {
   return JSON.parse(JSON.stringify(records)) as NewRecord[];
-}
-
-function epochOf(records: readonly NewRecord[]): readonly NewRecord[] {
-  if (records[0]?.kind === "epoch") return records;
-  const message = 'The epoch was not begun: its first record must be of kind "epoch". The old epoch goes on.';
-  throw new HoldfastError("RECORD_INVALID", message);
 }

@@ -14,6 +14,7 @@ import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type NewRecord } from "
 import { notSupported, sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
 import { assertPath } from "../address.ts";
 import { type Lease, Leases } from "../lease.ts";
+import { networkWarning } from "../network-warning.ts";
 import { adoptSession } from "./adopt.ts";
 import type { Database } from "./database/database.ts";
 import { orNull, sqliteFailure } from "./database/failure.ts";
@@ -125,13 +126,8 @@ class SqliteStore implements contract.JournalStore {
     this.#clock = OrderClock.of(options.clock);
     this.#leases = Leases.besideFile(disk, file);
     this.#followers = new Followers(disk, file);
-    const network = disk.networkKind(dirname(file));
-    this.warnings = network
-      ? [
-          ...reads.warnings,
-          `${file} is on a network file system (${network}): its locks and syncs are not to be relied on, so P1 and P6 are not promised there.`,
-        ]
-      : reads.warnings;
+    const network = networkWarning(disk, dirname(file), file);
+    this.warnings = network === null ? reads.warnings : [...reads.warnings, network];
     const onDoubt = (error: unknown): void => {
       for (const journal of [...this.#live.values()]) journal.fail(error);
     };

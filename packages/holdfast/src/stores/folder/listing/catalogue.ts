@@ -5,7 +5,7 @@ import { sqliteCode } from "../../../disk/node-disk.ts";
 import { errnoOf } from "../../../errors.ts";
 import { isNestedTooDeep } from "../../../journal/lines/json-text.ts";
 import type { Json } from "../../../journal/record.ts";
-import type { Row } from "./summary.ts";
+import type { Row } from "./row-from-files.ts";
 
 const SCHEMA_VERSION = 2;
 const SCHEMA = `CREATE TABLE sessions (id TEXT PRIMARY KEY, segment INTEGER NOT NULL, size INTEGER NOT NULL, mtime REAL NOT NULL,

@@ -9,7 +9,7 @@ import { stampOf } from "../../../journal/order.ts";
 import { newestFirst, pageOf } from "../../page.ts";
 import type { SegmentWriter } from "../writer.ts";
 import type { Catalogue } from "./catalogue.ts";
-import { isFresh, type Row, readRow } from "./summary.ts";
+import { isFresh, type Row, readRow } from "./row-from-files.ts";
 
 /** Lists the sessions of a folder, from the catalogue where that is right, from the ends of the files where it is not (S20). */
 export class Listing {

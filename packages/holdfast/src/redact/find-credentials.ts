@@ -1,5 +1,5 @@
+import { SHAPES } from "./credential-shapes.ts";
 import { marker, nothing, type Shape, sequence } from "./pattern.ts";
-import { SHAPES } from "./shapes.ts";
 
 const PIECES = SHAPES.map(({ keep = nothing, prefix = nothing, secret, behind = nothing }) => {
   const all = sequence(keep, prefix, secret, behind);

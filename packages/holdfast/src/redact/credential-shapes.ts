@@ -1,3 +1,4 @@
+import { all, LETTERS, TOKEN_MAX, TOKEN_SHAPES, WORD, withDigit } from "./credential-tokens.ts";
 import {
   beginning,
   either,
@@ -12,7 +13,6 @@ import {
   upTo,
   word,
 } from "./pattern.ts";
-import { all, LETTERS, TOKEN_MAX, TOKEN_SHAPES, WORD, withDigit } from "./tokens.ts";
 
 const PEM_MAX = 16_384;
 

@@ -1,0 +1,8 @@
+import type { Disk } from "../disk/disk.ts";
+
+/** For a person who keeps a store in a place whose locks and syncs cannot be trusted; null if they can. `store`: its folder or file. */
+export function networkWarning(disk: Disk, folder: string, store: string = folder): string | null {
+  const network = disk.networkKind(folder);
+  if (network === null) return null;
+  return `${store} is on a network file system (${network}): its locks and syncs are not to be relied on, so P1 and P6 are not promised there.`;
+}
