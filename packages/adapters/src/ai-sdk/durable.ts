@@ -5,7 +5,7 @@ import { restoreInputs } from "./open-inputs.ts";
 import { finishAs, outcomeOf } from "./outcome.ts";
 import { resumeTurn } from "./resume.ts";
 import { runOpen } from "./run-open.ts";
-import { Runs } from "./runs.ts";
+import { RunRegistry } from "./run-registry.ts";
 import type { Durable, DurableOptions, ToolSettings } from "./surface.ts";
 import { UnwrittenOutcomes } from "./unwritten-outcomes.ts";
 import { wrapSettings } from "./wrap.ts";
@@ -25,7 +25,7 @@ export function durable(session: Session<ModelMessage>, options: DurableOptions 
       `The session has the dialect "${dialect}", but messages of the AI SDK need "ai-sdk". Create the session with the dialect "ai-sdk".`,
     );
   }
-  const runs = new Runs();
+  const runs = new RunRegistry();
   const unwritten = UNWRITTEN.get(session) ?? new UnwrittenOutcomes();
   UNWRITTEN.set(session, unwritten);
   const messages = (): ModelMessage[] => restoreInputs(session.messages.map(mutableCopy), session.turn?.open ?? []);

@@ -2,7 +2,7 @@ import type { ModelMessage } from "ai";
 import { isHoldfastError, type OpenCall, type Turn } from "holdfast";
 import { mutableCopy } from "./mutable-copy.ts";
 import type { RunState } from "./run.ts";
-import type { Runs } from "./runs.ts";
+import type { RunRegistry } from "./run-registry.ts";
 import type { Run, RunOutcome, WaitingCall } from "./surface.ts";
 
 interface Streamed {
@@ -17,7 +17,7 @@ interface Ended {
 }
 
 /** How a run ended. Rejects with the store's error, or with what Holdfast refused. */
-export async function outcomeOf(run: Run, turn: Turn<ModelMessage> | null, runs: Runs): Promise<RunOutcome> {
+export async function outcomeOf(run: Run, turn: Turn<ModelMessage> | null, runs: RunRegistry): Promise<RunOutcome> {
   const stateOf = runs.claim(run, turn);
   const { step, thrown } = await endedOrFailed(run, stateOf, runs);
   const state = stateOf();
@@ -57,7 +57,7 @@ export async function finishAs(outcome: RunOutcome, turn: Turn<ModelMessage>): P
 }
 
 /** Does not wait for a failed run: a tool that never ends would block the SDK and hide the failure. */
-async function endedOrFailed(run: Run, stateOf: () => RunState | null, runs: Runs): Promise<Ended> {
+async function endedOrFailed(run: Run, stateOf: () => RunState | null, runs: RunRegistry): Promise<Ended> {
   const { promise: failed, resolve } = Promise.withResolvers<Ended>();
   const unwatch = runs.watch(() => {
     if (stateOf()?.failure) resolve({});

@@ -8,7 +8,7 @@ import { place } from "../../../holdfast/test/place.ts";
 
 const EXAMPLE = resolve(import.meta.dirname, "../../../../examples/ai-sdk.ts");
 
-/** Runs the example as a user does, to its end, or until it says where to kill it. */
+/** RunRegistry the example as a user does, to its end, or until it says where to kill it. */
 async function run(cwd: string, isKilled: boolean): Promise<{ lines: string[]; signal: NodeJS.Signals | null }> {
   const child = spawn(process.execPath, ["--conditions=holdfast-source", EXAMPLE], {
     cwd,

@@ -49,7 +49,7 @@ function counting(): { ran: string[]; tools: () => ToolSet } {
 }
 
 describe.each(everyWay)("%s", (_, start) => {
-  /** Runs to the approval, lets a person answer in another life of the session, and goes on. */
+  /** RunRegistry to the approval, lets a person answer in another life of the session, and goes on. */
   async function lives(
     approved: boolean,
     restart: boolean,

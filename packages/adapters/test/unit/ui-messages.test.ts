@@ -62,7 +62,7 @@ interface Shown {
 
 const SETTINGS = { stopWhen: isStepCount(8), maxRetries: 0, onError: () => {} };
 
-/** Runs it, and shows it twice: as it is streamed, and as the session has it. */
+/** RunRegistry it, and shows it twice: as it is streamed, and as the session has it. */
 async function shown(
   session: Session<ModelMessage>,
   settings: Record<string, unknown>,

@@ -11,7 +11,7 @@ const KEPT = 32;
  * after it has returned a promise. It is the first run that asked the model in the open turn, was not claimed by
  * another result, and did not begin before the newest run at that time.
  */
-export class Runs {
+export class RunRegistry {
   readonly #begun: RunState[] = [];
   readonly #claimed = new WeakSet<RunState>();
   /** By result: a caller may ask twice. */
