@@ -234,7 +234,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   async note(name: string, value: Json): Promise<void> {
     this.#assertOpen();
-    if (typeof name !== "string" || value === undefined) throw invalid("a note has a name and a value");
+    if (typeof name !== "string" || value === undefined) throw invalid("a note needs a name and a value");
     const given = this.#admission.json(value, "value");
     assertSize("the note", "note", { name, value: given }, MESSAGE_BYTES_MAX);
     await this.#log.append([{ kind: "note", name, value: given }]);

@@ -218,7 +218,7 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   async suspend(why: { reason: string; calls?: string[] }): Promise<void> {
-    this.#assertOpen("that it waits");
+    this.#assertOpen("the suspension");
     const { reason, calls } = reading("why", () => ({
       reason: String(why.reason),
       calls: why.calls && [...why.calls],
