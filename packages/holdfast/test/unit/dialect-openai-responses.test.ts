@@ -285,7 +285,7 @@ describe("openai-responses: the rest", () => {
   test("check: what another SDK made is refused, not read as the assistant's", () => {
     const refused: [item: unknown, why: RegExp][] = [
       [{ type: "function_call", name: "look", arguments: "{}" }, /call_id is missing/],
-      [{ type: "function_call", callId: "a", name: "look", arguments: "{}" }, /callId is another SDK's/],
+      [{ type: "function_call", callId: "a", name: "look", arguments: "{}" }, /callId belongs to another SDK/],
       [{ type: "function_call", call_id: "a", arguments: "{}" }, /name is missing/],
       [{ type: "function_call_result", callId: "a", output: "x" }, /another SDK's/],
       [{ type: "computer_call_result", callId: "a" }, /another SDK's/],
