@@ -11,10 +11,7 @@ export interface SessionContext<M> {
   readonly admission: Admission<M>;
   readonly draftMs: number;
   readonly draftBytes: number;
-  /**
-   * The newest record that the application had seen when it last read the messages: the model may have been asked with
-   * them.
-   */
+  /** The newest record when the application last read the messages: the model may have been asked with them. */
   askedAt(): number;
   /** Throws SESSION_CLOSED. */
   assertOpen(): void;

@@ -22,9 +22,7 @@ export interface DraftContext<M> {
   commit(draft: LiveDraft<M>, message: M | M[], options: AnswerOptions): Promise<Appended>;
 }
 
-/**
- * Buffers streamed text and writes it every 200 ms or 8 KB. Nothing here waits, so recording never slows a stream down.
- */
+/** Buffers streamed text and writes it every 200 ms or 8 KB. Nothing waits, so recording never slows a stream. */
 export class LiveDraft<M> implements Draft<M> {
   readonly id: string;
   readonly #context: DraftContext<M>;
@@ -82,10 +80,7 @@ export class LiveDraft<M> implements Draft<M> {
     if (this.#n > 0) await this.#context.write({ id: this.id, n: this.#n, discarded: reason });
   }
 
-  /**
-   * Hands over the buffered text. Text that could be the start of a secret stays here until the stream shows what it
-   * is. Never rejects: it returns the error, or null.
-   */
+  /** Hands over the buffered text, except a possible start of a secret. Never rejects: returns the error, or null. */
   async flush(): Promise<unknown> {
     const piece = this.#take();
     if (!piece) return null;
@@ -94,10 +89,7 @@ export class LiveDraft<M> implements Draft<M> {
     return error;
   }
 
-  /**
-   * Like `flush`, for a stream that was cut off: nothing more will show whether the tail is a secret, so it is
-   * redacted.
-   */
+  /** Like `flush`, for a stream that was cut off: a tail that could be the start of a secret is redacted. */
   flushLast(): Promise<unknown> {
     if (this.isOpen) {
       for (const { part, member, held } of this.#heldBack?.values() ?? []) this.#add(part, member, held.end());
@@ -147,9 +139,7 @@ export class LiveDraft<M> implements Draft<M> {
     return { id: this.id, n: this.#n++, parts };
   }
 
-  /**
-   * The piece was not written. Only the newest can be retried: pieces after it have the next numbers and show the gap.
-   */
+  /** The piece was not written. Only the newest can be retried: later ones have the next numbers and show the gap. */
   #putBack({ n, parts }: DraftPiece & { readonly parts: DraftPart[] }): void {
     if (!this.isOpen || this.#n !== n + 1) return;
     const later = this.#parts;

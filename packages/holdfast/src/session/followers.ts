@@ -28,9 +28,7 @@ export class Followers {
     }
   }
 
-  /**
-   * The writer has ended. Followers continue up to its last record; if it failed, that record is unknown, so they stop.
-   */
+  /** The writer has ended. Followers continue to its last record, or stop if it failed, since that is unknown then. */
   end(): void {
     this.#end = this.#journal.failure ? 0 : this.#journal.head;
     for (const follower of this.#following) this.#release(follower);

@@ -10,10 +10,7 @@ export interface Ending {
 }
 
 export interface Guarded {
-  /**
-   * Writes a `signal` record to each open turn, after its buffered draft, and flushes. Never throws. Done when it
-   * returns; if the store cannot write synchronously (capability `sync: false`), done when the promise resolves.
-   */
+  /** Writes a `signal` record to each open turn and flushes. Never throws. Returns a promise if the store is async. */
   [endsNow](ending: Ending): void | Promise<void>;
   /** Calls `listener` when it has been closed. Returns a function that removes the listener. */
   [onClosed](listener: () => void): () => void;

@@ -16,17 +16,11 @@ interface Waiting {
   isToBegin: boolean;
   /** Resolves when it is known. Never rejects. */
   answered: Promise<unknown>;
-  /**
-   * Called once the unit is in the conversation. A store may answer out of order, and no caller may hear of a record
-   * that the conversation does not have yet.
-   */
+  /** Called once the unit is in the conversation. A store may answer out of order: nobody hears of it earlier. */
   onFold: () => void;
 }
 
-/**
- * Writes to the journal and folds what was written into the conversation, in journal order. If the store writes
- * synchronously, both are done when the call returns; if it does not, or may not have, when the store answers.
- */
+/** Writes to the journal, and folds each unit into the conversation, in journal order, once it is written. */
 export class Log<M> {
   readonly journal: Journal;
   readonly #conversation: Conversation<M>;
@@ -49,10 +43,7 @@ export class Log<M> {
     return this.#openedAt ?? Number.POSITIVE_INFINITY;
   }
 
-  /**
-   * Whether this writer records every tool start (R5). Until it writes, the conversation only knows about the previous
-   * writer.
-   */
+  /** Whether this writer records every tool start (R5): from its options until its first record is written. */
   get intents(): boolean {
     return this.#openedAt === null ? this.#opened["intents"] === true : this.#conversation.writer.intents;
   }
@@ -68,10 +59,7 @@ export class Log<M> {
     await this.#answered();
   }
 
-  /**
-   * Calls `run` once the conversation has caught up: synchronously, if the store writes synchronously. Waiting calls
-   * keep their order. `run` hands its records over before its first await.
-   */
+  /** Calls `run` once the conversation has caught up, in order. `run` hands its records over before its first await. */
   inLine<T>(run: () => Promise<T>): Promise<T> {
     if (!this.isBehind) return run();
     const before = this.#line;
@@ -160,9 +148,9 @@ export class Log<M> {
   }
 
   /**
-   * The journal grew by this many records during the call: is the unit among them? The journal also writes records of
-   * its own, even if the unit then finds no space: `opened` before our first record, and segment headers, which are
-   * durable at once. If that leaves any doubt, the store's answer decides.
+   * Whether the unit is among the records that the journal grew by during the call. The journal also writes its own,
+   * even if the unit finds no space: `opened`, and segment headers, durable at once. In doubt, the store's answer
+   * decides.
    */
   #wasWritten(unit: readonly SessionRecord[], records: number): boolean {
     return this.#openedAt !== null && records >= unit.length && this.journal.durable < this.journal.head;

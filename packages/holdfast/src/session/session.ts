@@ -55,10 +55,7 @@ export interface SessionParts<M> {
   readonly onClose: (id: string) => void;
 }
 
-/**
- * A session that this process has open for writing. It performs effects in order; the pure modules around it decide the
- * rules.
- */
+/** A session open for writing in this process. It performs effects in order; the pure modules decide the rules. */
 export class LiveSession<M> implements surface.Session<M>, Guarded {
   readonly id: string;
   readonly recovery: Recovery;
@@ -389,10 +386,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     );
   }
 
-  /**
-   * Messages still being written when the application chose what to keep. It could not know about them, so it did not
-   * drop them.
-   */
+  /** Messages in flight when the application chose what to keep: it could not know about them, so they are kept. */
   #since(head: number, epochSeq: number): Given<M>[] {
     const { items, epochSeq: current } = this.#conversation;
     if (current !== epochSeq) return [];
@@ -472,8 +466,5 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   }
 }
 
-/**
- * The process is about to end. A failure here was reported to the caller that appended, or the next process to open the
- * session reports it.
- */
+/** The process is ending: a failure here was reported to the appender, or is by the next process to open it. */
 function ignoreAtEnd(_failure: unknown): void {}

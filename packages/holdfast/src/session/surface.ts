@@ -32,9 +32,8 @@ export interface StoreOptions {
   /** What every append waits for. `power` (the default) survives a power cut; `process` survives SIGKILL (P1). */
   readonly durability?: Durability;
   /**
-   * Runs synchronously over the texts of every record before it is written. `"credentials"` recognizes the common
-   * shapes of keys and tokens. Off by default: redacted text cannot be restored, and signed reasoning after it is no
-   * longer sent (R1).
+   * Redacts the texts of every record before it is written, synchronously. `"credentials"` recognizes common keys and
+   * tokens. Off by default: redaction is irreversible, and signed reasoning after it is no longer sent (R1).
    */
   readonly redact?: "credentials" | ((text: string) => string);
   /** The application's own dialects, so that sessions in them can be listed, searched and read. */
@@ -57,9 +56,8 @@ export interface Store extends AsyncDisposable {
   create<M = unknown>(options: CreateOptions<M>): Promise<Session<M>>;
   /**
    * Opens a session for writing: takes the lease, repairs what a crash left behind, and reports what was in flight
-   * (`interruption`). Everything it shows is durable. It appends nothing to the journal by itself.
-   * Throws SESSION_NOT_FOUND, SESSION_BUSY { holder, sameProcess }, DIALECT_UNKNOWN, FORMAT_NEWER, ID_INVALID, and
-   * store errors.
+   * (`interruption`). Everything it shows is durable. It appends nothing to the journal by itself. Throws
+   * SESSION_NOT_FOUND, SESSION_BUSY { holder, sameProcess }, DIALECT_UNKNOWN, FORMAT_NEWER, ID_INVALID, store errors.
    */
   resume<M = unknown>(id: string, options?: OpenOptions<M>): Promise<Session<M>>;
   /**
@@ -74,23 +72,17 @@ export interface Store extends AsyncDisposable {
   /** The session that this process has open through this store, for switching back to it; null if it is not open. */
   // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
   live(id: string): Session<any> | null;
-  /**
-   * Reads the current conversation without taking the lease; writes nothing. Throws SESSION_NOT_FOUND, DIALECT_UNKNOWN,
-   * FORMAT_NEWER.
-   */
+  /** Reads the conversation without the lease; writes nothing. SESSION_NOT_FOUND, DIALECT_UNKNOWN, FORMAT_NEWER. */
   read<M = unknown>(id: string): Promise<Reading<M>>;
   /**
-   * Lists sessions newest first, one page at a time, even if a clock was wrong. Reads no transcripts (P7). An
-   * unreadable session is marked and does not stop the others from being listed (P9). Throws CURSOR_STALE if `after`
-   * did not come from a list.
+   * Lists sessions newest first, page by page, even if a clock was wrong. Reads no transcripts (P7). Marks unreadable
+   * sessions and still lists the others (P9). Throws CURSOR_STALE if `after` did not come from a list.
    */
   list(query?: ListQuery): Promise<{ readonly sessions: Summary[]; readonly next?: string }>;
   /**
-   * Full-text search over titles and message texts. Every word must match; the last one may be a prefix. Newest
-   * sessions first. A hit in a title has the message `""`.
-   * Searches the first eight million characters of each message. `onIncomplete` receives each session that has a longer
-   * message (`why` is null) and each session that cannot be read, with the reason. The other sessions are still
-   * searched (P9).
+   * Full-text search over titles and message texts, newest sessions first. Every word must match; the last one may be a
+   * prefix. A hit in a title has the message `""`. Searches the first eight million characters of each message:
+   * `onIncomplete` receives sessions with a longer one (`why` is null) and unreadable sessions, with the reason (P9).
    */
   search(
     text: string,
@@ -103,10 +95,7 @@ export interface Store extends AsyncDisposable {
     },
   ): AsyncIterable<SearchHit>;
   has(id: string): Promise<boolean>;
-  /**
-   * Yields every record once, in order, as any process writes it. Ends when the signal fires, the session is deleted,
-   * or the store is closed.
-   */
+  /** Yields each record once, in order, by any process. Ends on the signal, on deletion, or when the store closes. */
   follow(id: string, after?: number, options?: { readonly signal?: AbortSignal }): AsyncIterable<JournalRecord>;
   /**
    * Creates a session that starts with another session's conversation, up to and including the step that contains the
@@ -121,22 +110,13 @@ export interface Store extends AsyncDisposable {
   delete(id: string): Promise<void>;
   /** Reads every byte and reports what it finds. Repairs nothing. */
   verify(id: string): Promise<Verification>;
-  /**
-   * Repairs what a crash left behind, as `resume` does, and reports what it found. Works in any dialect, because it
-   * does not read the conversation. Throws SESSION_BUSY.
-   */
+  /** Repairs what a crash left behind, as `resume` does, in any dialect, and reports it. Throws SESSION_BUSY. */
   heal(id: string): Promise<Recovery>;
   /** Yields all records from seq `from` (default 1) to the current end, earlier epochs included; writes nothing. */
   history(id: string, from?: number): AsyncIterable<JournalRecord>;
-  /**
-   * Compresses everything before the current epoch. Throws SESSION_BUSY while any process has the session open, and
-   * NOT_SUPPORTED if the store cannot compress.
-   */
+  /** Compresses everything before the current epoch. Throws SESSION_BUSY, or NOT_SUPPORTED if the store cannot. */
   pack(id: string): Promise<{ readonly segments: number; readonly bytesBefore: number; readonly bytesAfter: number }>;
-  /**
-   * Permanently removes sessions that have been in the trash longer than `graceMs` (default: one week), and leftovers
-   * of unfinished work. Returns the removed ids.
-   */
+  /** Permanently removes what was in the trash longer than `graceMs` (default: a week), and leftovers. Returns ids. */
   gc(options?: { readonly graceMs?: number }): Promise<{ readonly removed: readonly string[] }>;
   /** Closes every session that is open through this store, as `session.close` does. */
   close(): Promise<void>;
@@ -147,10 +127,7 @@ export interface OpenOptions<M> {
   readonly dialect?: Dialect<M>;
   /** The name that the lease holder is recorded under. */
   readonly app?: string;
-  /**
-   * Declares that this agent records every tool start (`turn.tool`, `turn.toolStarted`), so that a call without a start
-   * is known never to have run (R5).
-   */
+  /** This agent records every tool start, so a call without a recorded start is known never to have run (R5). */
   readonly intents?: boolean;
   /** How long streamed text may wait before it is written, in milliseconds. Default 200. */
   readonly draftMs?: number;
@@ -170,20 +147,15 @@ export interface CreateOptions<M> extends Omit<OpenOptions<M>, "dialect"> {
   readonly parent?: Link;
 }
 
-/**
- * A conversation open for writing. Unless a method says otherwise, everything it records is durable when its promise
- * resolves.
- */
+/** A conversation open for writing. Unless stated otherwise, records are durable when the promise resolves. */
 export interface Session<M> extends Reading<M>, AsyncDisposable {
   /** The open turn; null between turns. */
   readonly turn: Turn<M> | null;
   /**
-   * Starts a turn. Whatever the interrupted turn before it left open is closed truthfully in the same unit as the
-   * prompt (P3, P5): either all of it is durable or none of it happened. A queued prompt leaves the queue in that unit
-   * too.
-   * If the id belongs to the open turn's prompt, returns that turn (a retry); if it belongs to the prompt of an
-   * interrupted turn, resumes that turn. Throws TURN_OPEN, MESSAGE_UNFIT, MESSAGE_NOT_JSON, MESSAGE_ID_TAKEN,
-   * QUEUE_UNKNOWN, SESSION_CLOSED, and store errors.
+   * Starts a turn. In the same unit as the prompt, closes whatever an interrupted turn left open, saying how far it got
+   * (P3, P5), and takes a queued prompt from the queue: all of it is durable, or none of it happened.
+   * With the id of the open turn's prompt, returns that turn (a retry); with an interrupted turn's, resumes it. Throws
+   * TURN_OPEN, MESSAGE_UNFIT, MESSAGE_NOT_JSON, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN, SESSION_CLOSED, store errors.
    */
   startTurn(prompt: M | M[] | Queued<M>, options?: AppendOptions): Promise<Turn<M>>;
   /** Continues the last turn. Throws NOTHING_TO_RESUME if it completed or there is none, TURN_OPEN. */
@@ -198,32 +170,24 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
    * the turn at an answer without calls (R14). Calls are serialized. An array that no longer starts with the recorded
    * conversation starts a new epoch or throws SYNC_REWRITE (see `rewrite`). A message changed in place is detected back
    * to the assistant's last message, at most eight messages.
-   * Throws SYNC_FOREIGN for messages of another session, RECORD_INVALID for unknown options.
+   * Throws SYNC_FOREIGN for messages of another session, RECORD_INVALID for invalid options.
    */
   sync(messages: readonly M[], options?: SyncOptions<M>): Promise<{ appended: string[]; epoch: boolean }>;
-  /**
-   * Applies a JSON merge patch to a message's metadata. Hiding takes effect for the model when the next turn starts.
-   * Throws MESSAGE_UNKNOWN.
-   */
+  /** Applies a JSON merge patch to the metadata. Hiding takes effect at the next turn. Throws MESSAGE_UNKNOWN. */
   patch(id: string, metadata: Metadata): Promise<void>;
   /**
-   * Shows these messages in place of the given ones; the originals stay in `entries`, marked. The model sees the change
-   * from the next turn on, or immediately with `now`. Works on whole steps: throws STEP_SPLIT, MESSAGE_UNKNOWN,
-   * MESSAGE_UNFIT, MESSAGE_NOT_JSON.
+   * Shows these messages in place of the given ones, which stay in `entries`, marked. The model sees the change from
+   * the next turn on, or at once with `now`. Throws STEP_SPLIT for part of a step, MESSAGE_UNKNOWN, MESSAGE_UNFIT,
+   * MESSAGE_NOT_JSON.
    */
   edit(ids: string[], shown: M[], options: { reason: string; now?: boolean }): Promise<void>;
   /**
-   * Starts a new epoch with this conversation, atomically: the old conversation is valid until that instant, the new
-   * one from then on. An `Entry` keeps its id, turn and metadata. The queue, open turn, title, usage and notes are
-   * kept.
-   * Messages still being written at the time of the call are kept too, at the end. Throws CALLS_OPEN if it would drop a
-   * call whose tool is running, STEP_SPLIT, MESSAGE_UNFIT, MESSAGE_NOT_JSON.
+   * Starts a new epoch with this conversation, atomically. An `Entry` keeps its id, turn and metadata. The queue, open
+   * turn, title, usage and notes are kept, and so, at the end, are messages still being written at the call. Throws
+   * CALLS_OPEN if it would drop a call whose tool is running, STEP_SPLIT, MESSAGE_UNFIT, MESSAGE_NOT_JSON.
    */
   replace(items: (M | Entry<M>)[], options: { reason: "compaction" | "clear" | "rewind" | "import" }): Promise<void>;
-  /**
-   * Undoes the last `replace`, even after a restart, until the next turn starts. Everything recorded since then is
-   * kept. Throws UNDO_TOO_LATE.
-   */
+  /** Undoes the last `replace`, also after a restart, until the next turn. Keeps later records. UNDO_TOO_LATE. */
   undo(): Promise<void>;
   /**
    * Queues a prompt. Pass the returned item to `startTurn`, or to `turn.append` to steer: it is delivered once. Throws
@@ -236,10 +200,7 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
   note(name: string, value: Json): Promise<void>;
   /** Throws ATTRIBUTE_INVALID. */
   rename(title: string): Promise<void>;
-  /**
-   * Yields every record once, in order, from the beginning or after a seq, until the signal fires or the session is
-   * closed.
-   */
+  /** Yields each record once, in order, after seq `after`, until the signal fires or the session is closed. */
   follow(options?: { after?: number; signal?: AbortSignal }): AsyncIterable<JournalRecord>;
   /**
    * Once this resolves, everything written so far survives a power cut, drafts included. With redaction, the end of a
@@ -258,17 +219,11 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
 
 /** Options of `turn.append` and `draft.commit`. */
 export interface AnswerOptions extends AppendOptions {
-  /**
-   * Also ends the turn as completed, in one unit with the message: after a crash both are there, or neither is. Use it
-   * for the final answer. If there is no space for the unit, the turn stays open.
-   */
+  /** For the final answer: ends the turn as completed, in one unit with it. Without space, the turn stays open. */
   readonly end?: boolean;
 }
 
-/**
- * One prompt and everything the agent does about it. A turn stays with its session, even if the user switches to
- * another.
- */
+/** One prompt and everything the agent does about it. It stays with its session if the user switches to another. */
 export interface Turn<M> extends AsyncDisposable {
   readonly number: number;
   readonly prompt: Entry<M>;
@@ -279,9 +234,8 @@ export interface Turn<M> extends AsyncDisposable {
   /**
    * Records finished messages. Pass all items of one response together: they form one unit and one step (R3). Messages
    * keep the position in which they are recorded, so record nothing between a request and its answer unless the answer
-   * is streamed into a draft (R1). Durable when it resolves, so calls are on disk before any tool runs.
-   * Throws TURN_ENDED, MESSAGE_UNFIT, MESSAGE_NOT_JSON, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN, RECORD_TOO_LARGE, and store
-   * errors.
+   * is streamed into a draft (R1). Durable when it resolves, so calls are on disk before any tool runs. Throws
+   * TURN_ENDED, MESSAGE_UNFIT, MESSAGE_NOT_JSON, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN, RECORD_TOO_LARGE, store errors.
    */
   append(message: M | M[] | Queued<M>, options?: AnswerOptions): Promise<Appended>;
   /**
@@ -292,31 +246,25 @@ export interface Turn<M> extends AsyncDisposable {
   draft(): Draft<M>;
   /**
    * Records the start, runs the tool, records its outcome (R5, R6). Whatever the tool throws is its outcome. Rejects if
-   * the store failed (then `run` was not called, or its outcome is in doubt) or if there is nothing to run:
-   * CALL_UNKNOWN, CALL_TAKEN, TURN_ENDED, SESSION_CLOSED.
-   * Also rejects with errors that Holdfast itself throws inside the tool and that the model cannot act on (`errorKind`
-   * is `store` or `misuse`: an unknown call, a failed store). Then `signal` fires, and no other tool of the turn
-   * starts.
-   * After an abort it returns an error without calling `run`. If there is no space for the outcome (STORE_FULL),
-   * `toolEnded` can record it later.
+   * the store failed (then `run` was not called, or its outcome is in doubt) or there is nothing to run: CALL_UNKNOWN,
+   * CALL_TAKEN, TURN_ENDED, SESSION_CLOSED.
+   * Also rejects with errors that Holdfast throws inside the tool and a model cannot act on (`errorKind` is `store` or
+   * `misuse`: a failed store, an unknown call). Then `signal` fires, and no other tool of the turn starts.
+   * After an abort it returns an error without calling `run`. After STORE_FULL, `toolEnded` can record the outcome
+   * later.
    */
   tool<T>(callId: string, run: (signal: AbortSignal) => T | Promise<T>, options?: ToolOptions): Promise<Outcome<T>>;
   /**
-   * Records only the start. Durable when it resolves: do not run the tool before that. Throws CALL_UNKNOWN unless the
-   * call is recorded or name and input are given; CALL_TAKEN if the call is running, has its result, or was not
-   * approved; TURN_ENDED.
+   * Records only the start. Durable when it resolves: run the tool only then. Throws CALL_UNKNOWN unless the call is
+   * recorded or name and input are given; CALL_TAKEN if it is running, has its result, or was not approved; TURN_ENDED.
    */
   toolStarted(callId: string, options?: ToolOptions): Promise<void>;
   /**
-   * Records the process that a started call runs in; the call's `process` reports it after a crash. Durable when it
-   * resolves; a later process replaces an earlier one. Also allowed after the turn ends. Throws CALL_UNKNOWN if this
-   * turn started no such tool, or the tool has ended.
+   * Records the process that a started call runs in, for `process` of the call after a crash. Durable when it resolves;
+   * a later one replaces an earlier one. Also after the turn ends. CALL_UNKNOWN if this turn runs no such tool.
    */
   toolProcess(callId: string, process: ToolProcess): Promise<void>;
-  /**
-   * Records only the outcome; also allowed after the turn ends. `shown` is the message that the model sees instead.
-   * Throws CALL_UNKNOWN.
-   */
+  /** Records only the outcome, also after the turn ends. `shown`: what the model sees instead. Throws CALL_UNKNOWN. */
   toolEnded(callId: string, outcome: Outcome, shown?: M): Promise<void>;
   /** Adds to the usage of the turn and the session; also allowed after the turn ends. */
   usage(usage: Usage): Promise<void>;
@@ -324,9 +272,7 @@ export interface Turn<M> extends AsyncDisposable {
   suspend(why: { reason: string; calls?: string[] }): Promise<void>;
   /** Completes the turn. To end it in one unit with its answer, record the answer with `{ end: true }`. */
   end(): Promise<void>;
-  /**
-   * Keeps everything produced so far and records who stopped the turn. Ending a turn twice, in any way, has no effect.
-   */
+  /** Keeps what was produced and records who stopped the turn. A second end of any kind has no effect. */
   abort(why: { by: string; reason?: string }): Promise<void>;
   fail(error: unknown): Promise<void>;
 }

@@ -43,10 +43,7 @@ export class Tools<M> {
     this.#turn = turn;
   }
 
-  /**
-   * `isStreaming`: a message is being streamed that may make the call. Throws CALL_UNKNOWN, CALL_TAKEN, and store
-   * errors.
-   */
+  /** `isStreaming`: a streaming message may make the call. Throws CALL_UNKNOWN, CALL_TAKEN, and store errors. */
   async start(callId: string, given: ToolOptions, flags: { intents: boolean; isStreaming: boolean }): Promise<Running> {
     const { log, admission } = this.#context;
     const options = reading("options", () => ({ ...given }));
@@ -105,10 +102,7 @@ export class Tools<M> {
     await this.#context.log.append([record]);
   }
 
-  /**
-   * `which`: the tool, if several with the same call id are running. Throws CALL_UNKNOWN, MESSAGE_UNFIT, and store
-   * errors: then it can be retried.
-   */
+  /** `which`: the tool, if several with this call id run. Throws CALL_UNKNOWN, MESSAGE_UNFIT, store errors (retry). */
   async end(callId: string, outcome: Outcome, shown?: M, which?: Running): Promise<void> {
     this.#context.assertOpen();
     const running = which ?? this.#runningOf(callId);
@@ -135,10 +129,7 @@ export class Tools<M> {
     }
   }
 
-  /**
-   * The outcome, and what the model sees of it. The tool has run, so an outcome too large to record is described in
-   * words.
-   */
+  /** The outcome, and what the model sees. The tool has run, so an outcome that is too large is described in words. */
   #ended(
     call: { readonly id: string; readonly name: string },
     outcome: Outcome,
@@ -163,10 +154,7 @@ export class Tools<M> {
     }
   }
 
-  /**
-   * The dialect's message may be larger than the value itself, and an epoch must be able to retain it. Throws
-   * RECORD_TOO_LARGE.
-   */
+  /** The dialect's message may be larger than the value, and must fit into an epoch too. Throws RECORD_TOO_LARGE. */
   #assertPhrased(call: { readonly id: string; readonly name: string }, ended: { value?: Json; error?: string }): void {
     const { dialect } = this.#context.admission;
     if (!isTooLarge(ended, MESSAGE_BYTES_MAX / BYTES_PHRASED_MAX)) return;
@@ -226,20 +214,14 @@ export class Tools<M> {
     return false;
   }
 
-  /**
-   * The tool of the newest message that makes such a call; of several in it, the one started first (R9). A tool whose
-   * result came in a message may never be reported as ended.
-   */
+  /** Of the newest message with such a call, the first started (R9): one answered by a message may never end. */
   #runningOf(callId: string, fits: (running: Running) => boolean = () => true): Running | null {
     const all = [...this.#running].filter((one) => one.call === callId && fits(one));
     const newest = all.at(-1)?.place?.message;
     return all.find(({ place }) => place?.message === newest) ?? null;
   }
 
-  /**
-   * The current position of the call that a result answers: the one it had when the tool started, or the one it has
-   * moved to since.
-   */
+  /** The position of the call that a result answers: as it was when the tool started, or where it has moved since. */
   #placeOf(callId: string, running: Running | null): { message: string; index: number; name: string } | null {
     const { exchange } = this.#context.conversation;
     if (running?.place && this.#isThere(running.place.message)) return { ...running.place, name: running.name };

@@ -116,10 +116,7 @@ export class LiveTurn<M> implements Turn<M> {
     return options.end ? this.#endWith(appended) : appended;
   }
 
-  /**
-   * Messages of this turn are about to be recorded as part of a larger unit. `write` returns whether one of them
-   * replaces the draft (R10).
-   */
+  /** A larger unit will record messages of this turn. `write` returns whether one of them replaces the draft (R10). */
   async recordedBy(write: () => Promise<boolean>): Promise<void> {
     const draft = this.#draft;
     draft?.hold();
@@ -356,8 +353,7 @@ export class LiveTurn<M> implements Turn<M> {
     if (asked && last && last.entry.seq > asked.head && last.role !== "assistant") {
       return [{ kind: "repair", turn: this.number, asked: asked.head, entries: [...asked.entries] }];
     }
-    // Items of one response may arrive one by one while tools already run. Anything after the model was asked is
-    // another response.
+    // Items of one response may arrive one by one while tools run. Anything after the next request is another response.
     const isAnother = this.#context.conversation.exchange.isClosed || this.#isAskedSinceAnswer();
     const entries = isAnother ? this.#repairsForOpenCalls() : [];
     return entries.length > 0 ? [{ kind: "repair", turn: this.number, entries }] : [];
@@ -421,10 +417,7 @@ export class LiveTurn<M> implements Turn<M> {
     return this.#over;
   }
 
-  /**
-   * Writes what was produced, then the marker, then fires the signal, so that nothing reacting to the signal is
-   * recorded before the marker.
-   */
+  /** What was produced, then the marker, then the signal: no reaction to the signal is recorded before the marker. */
   async #close(record: SessionRecord, aborted: unknown): Promise<void> {
     const { log } = this.#context;
     this.#context.assertOpen();
