@@ -28,7 +28,7 @@ export class Followers {
     }
   }
 
-  /** The writer has ended. Followers continue to its last record, or stop if it failed, since that is unknown then. */
+  /** The writer has ended. Followers continue to its last record; after a failure that is unknown, so they stop. */
   end(): void {
     this.#end = this.#journal.failure ? 0 : this.#journal.head;
     for (const follower of this.#following) this.#release(follower);

@@ -466,5 +466,5 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   }
 }
 
-/** The process is ending: a failure here was reported to the appender, or is by the next process to open it. */
+/** The process is ending. A failed write was reported to its caller, or shows when the session is next opened. */
 function ignoreAtEnd(_failure: unknown): void {}

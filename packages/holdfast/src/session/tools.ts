@@ -214,7 +214,7 @@ export class Tools<M> {
     return false;
   }
 
-  /** Of the newest message with such a call, the first started (R9): one answered by a message may never end. */
+  /** The newest message's first start of such a call (R9): an older tool, answered by a message, may never end. */
   #runningOf(callId: string, fits: (running: Running) => boolean = () => true): Running | null {
     const all = [...this.#running].filter((one) => one.call === callId && fits(one));
     const newest = all.at(-1)?.place?.message;
