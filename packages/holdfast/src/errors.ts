@@ -1,6 +1,6 @@
 import type { Json } from "./journal/record.ts";
 
-/** Every code that Holdfast throws. docs/ERRORS.md has an entry for each, and a test keeps the two lists equal. */
+/** Every code that Holdfast throws. docs/ERRORS.md has an entry for each; a test keeps the two lists equal. */
 export const errorCodes = [
   "ATTRIBUTE_INVALID",
   "CALLS_OPEN",
@@ -51,8 +51,8 @@ export type ErrorCode = (typeof errorCodes)[number];
 /**
  * What an error means for a program that works on a turn.
  * - `store`: nothing more can be recorded, or it is in doubt whether something was.
- * - `misuse`: the program uses Holdfast wrongly, and would be refused again.
- * - `refusal`: an answer that the program, or its model, can act on: no such session, it is in use.
+ * - `misuse`: the program uses Holdfast incorrectly, and would be refused again.
+ * - `refusal`: the program or its model can act on it: there is no such session, or it is in use.
  */
 export type ErrorKind = "store" | "misuse" | "refusal";
 
@@ -102,7 +102,7 @@ const KINDS: Readonly<Record<ErrorCode, ErrorKind>> = {
 };
 
 /**
- * The one error class. `code` is stable and documented in docs/ERRORS.md; `facts` are small values for programs (path,
+ * The only error class. `code` is stable and documented in docs/ERRORS.md; `facts` are small values for programs (path,
  * offset, limit, holder); the message says what happened, whether data is safe, and what to do next.
  */
 export class HoldfastError extends Error {
@@ -111,7 +111,7 @@ export class HoldfastError extends Error {
   readonly facts: Readonly<Record<string, Json>>;
 
   constructor(code: ErrorCode, message: string, facts: Record<string, Json> = {}, cause?: unknown) {
-    // An id or a path that is quoted may be cut, or may not be Unicode in the first place: what is read and logged is.
+    // A quoted id or path may be cut, or may not be valid Unicode in the first place; what is read and logged must be.
     super(message.toWellFormed(), cause === undefined ? undefined : { cause });
     this.code = code;
     this.facts = Object.freeze(facts);
@@ -119,8 +119,9 @@ export class HoldfastError extends Error {
 }
 
 /**
- * Is it a HoldfastError, of one of these codes if any are given? Known by its name and not by its class: a process may have the library twice (in a bundle, and beneath a store that is a package of its own), and an error of the one
- * is an error for the other.
+ * Whether it is a HoldfastError, with one of these codes if any are given. Recognized by name, not by class: a process
+ * may load the library twice (in a bundle, and as a dependency of a store package), and each copy must recognize the
+ * other's errors.
  */
 export function isHoldfastError(error: unknown, ...codes: ErrorCode[]): error is HoldfastError {
   if (!(error instanceof Error) || error.name !== "HoldfastError" || !("code" in error)) return false;
@@ -128,8 +129,9 @@ export function isHoldfastError(error: unknown, ...codes: ErrorCode[]): error is
 }
 
 /**
- * Which kind of error it is; null if it is none of Holdfast's. An agent stops at `store` and `misuse`: told to the model
- * as the error of a tool, they would come again at each try. A code that is not known here, of a newer version, is `misuse`.
+ * The kind of the error; null if it is not Holdfast's. An agent must stop at `store` and `misuse`: if they were
+ * reported to the model as a tool's error, every retry would fail again. An unknown code, from a newer version, is
+ * `misuse`.
  */
 export function errorKind(error: unknown): ErrorKind | null {
   if (!isHoldfastError(error)) return null;

@@ -9,7 +9,7 @@ import type { Redactor } from "../redact/redactor.ts";
 import { beginningOf } from "../text/well-formed.ts";
 import { assertSize, MESSAGE_BYTES_MAX, METADATA_BYTES_MAX } from "./size.ts";
 
-/** A message in the form that the journal keeps: nobody else's hands reach it any more (R19). */
+/** A message in the form that the journal stores. The caller can no longer change it (R19). */
 export interface StoredMessage {
   readonly stored: Json;
   readonly redacted: boolean;
@@ -18,7 +18,7 @@ export interface StoredMessage {
 
 const WORDS_CHARS_MAX = 1024 * 1024;
 
-/** What everything passes on its way into the journal: a snapshot, the dialect's check, its encoding, redaction. */
+/** Prepares everything for the journal: a snapshot, the dialect's check, its encoding, redaction. */
 export class Admission<M> {
   readonly dialect: Dialect<M>;
   readonly redactor: Redactor | null;
@@ -28,7 +28,7 @@ export class Admission<M> {
     this.redactor = redactor;
   }
 
-  /** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, RECORD_TOO_LARGE. `index`: where it stands in a list that was given. */
+  /** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, RECORD_TOO_LARGE. `index`: its position in a given list. */
   message(message: M, index?: number): StoredMessage {
     return readable("message", index, () => {
       const { copy } = snapshotAround(message, "message");
@@ -36,7 +36,7 @@ export class Admission<M> {
     });
   }
 
-  /** The same, and what it says, as it was given: before redaction, and with bytes that are nobody else's. */
+  /** Like `message`, plus the content as given: before redaction, and with its own copy of any bytes. */
   held(message: M, index: number): { readonly content: M; readonly stored: StoredMessage } {
     return readable("message", index, () => {
       const { copy, isPlain } = snapshotAround(message, "message");
@@ -67,17 +67,17 @@ export class Admission<M> {
     return dialect.decode ? dialect.decode(stored) : (stored as M);
   }
 
-  /** Is the recorded message what would be recorded of this one? */
+  /** Whether recording this message would give the recorded one. */
   same(recorded: M, message: StoredMessage): boolean {
     return this.dialect.same(recorded, this.decoded(message));
   }
 
-  /** As it would come back from the journal. */
+  /** The message as it would be read back from the journal. */
   decoded({ stored }: StoredMessage): M {
     return this.#decoded(stored);
   }
 
-  /** A value of the application's own. Throws RECORD_NOT_JSON. */
+  /** An application's value. Throws RECORD_NOT_JSON. */
   json<T>(value: T, path: string): T {
     const copy = snapshot(value, path);
     return this.redactor ? snapshot(redactJson(copy as Json, this.redactor).value as T, path) : copy;
@@ -87,7 +87,7 @@ export class Admission<M> {
   metadata(metadata: Metadata): Metadata {
     const copy: unknown = readable("metadata", undefined, () => this.json(metadata, "metadata"));
     if (typeof copy !== "object" || copy === null || Array.isArray(copy)) {
-      throw unfit(`metadata is an object, and not ${found(metadata)}`);
+      throw unfit(`metadata must be an object, not ${found(metadata)}`);
     }
     assertSize("the metadata", "message", copy as Json, METADATA_BYTES_MAX);
     return copy as Metadata;
@@ -97,14 +97,17 @@ export class Admission<M> {
     return this.redactor ? this.redactor(text) : text;
   }
 
-  /** How a turn ended. Every epoch that follows brings it along, so that there is a limit, which no sensible text comes near. Never cut inside a character. */
+  /**
+   * How a turn ended. Every later epoch repeats it, so it has a limit, far above any sensible text. Never cut inside a
+   * character.
+   */
   words(text: string): string {
     const words = this.text(text);
     if (words.length <= WORDS_CHARS_MAX) return words;
     return `${beginningOf(words, WORDS_CHARS_MAX)}…`;
   }
 
-  /** A value of any kind. Total: a tool has run, and that must be recorded whatever it returned. */
+  /** A value of any kind. Total: the tool has run, and that must be recorded whatever it returned. */
   value(value: unknown): { readonly value: Json | undefined; readonly redacted: boolean } {
     const json = jsonOf(value);
     if (json === undefined || !this.redactor) return { value: json, redacted: false };
@@ -112,7 +115,7 @@ export class Admission<M> {
     return { value: clean, redacted: changed };
   }
 
-  /** What a tool came to, as members of a `tool.ended`. */
+  /** A tool's outcome, as members of a `tool.ended`. */
   outcome(given: Outcome): { value?: Json; error?: string; redacted?: true } {
     const outcome = outcomeOf(given);
     if (outcome.error !== undefined) {
@@ -125,7 +128,7 @@ export class Admission<M> {
   }
 }
 
-/** Read once, and total: whatever stands in its place, a tool has run. */
+/** Reads the outcome once. Total: whatever was given, the tool has run. */
 function outcomeOf(given: Outcome): Outcome {
   try {
     const { value, error } = given;
@@ -135,7 +138,7 @@ function outcomeOf(given: Outcome): Outcome {
   }
 }
 
-/** As JSON would carry it; in words where it cannot. */
+/** As JSON would carry it, or in words if JSON cannot. */
 function jsonOf(value: unknown): Json | undefined {
   if (value === undefined) return undefined;
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return `(${value.byteLength} bytes)`;
@@ -143,7 +146,7 @@ function jsonOf(value: unknown): Json | undefined {
     const text = JSON.stringify(value);
     if (text !== undefined) return JSON.parse(text) as Json;
   } catch {
-    // A cycle, a BigInt, a getter that throws: said in words below.
+    // A cycle, a BigInt, a throwing getter: described in words below.
   }
   try {
     return String(value);
@@ -152,7 +155,7 @@ function jsonOf(value: unknown): Json | undefined {
   }
 }
 
-/** The words of an error, of whatever kind it is. */
+/** The text of an error of any kind. */
 export function wordsOf(error: unknown): string {
   if (typeof error === "string") return error;
   try {
@@ -164,7 +167,7 @@ export function wordsOf(error: unknown): string {
   }
 }
 
-/** The journal speaks of records; whoever appends a message wants to hear of that. */
+/** The journal reports records; a caller that appends a message needs to hear about the message. */
 export function asMessageError(error: unknown, index?: number): unknown {
   if (!isHoldfastError(error, "RECORD_NOT_JSON")) return error;
   const path = String(error.facts["path"]).replace(/^message\.(?=message)/, "");
@@ -176,19 +179,19 @@ export function asMessageError(error: unknown, index?: number): unknown {
   return new HoldfastError("MESSAGE_NOT_JSON", text, { path, why, ...defined({ index }) }, error);
 }
 
-/** What is given may be anything: a proxy that throws is refused as a Date is. Throws RECORD_NOT_JSON. */
+/** The value may be anything: a throwing proxy is refused like a Date. Throws RECORD_NOT_JSON. */
 export function reading<T>(path: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
     if (isHoldfastError(error)) throw error;
     const why = `it cannot be read (${wordsOf(error).slice(0, 200)})`;
-    const message = `Nothing was recorded: at ${path}, ${why}. Nothing before it is affected. Hand over plain values.`;
+    const message = `Nothing was recorded: at ${path}, ${why}. Nothing before it is affected. Pass plain values.`;
     throw new HoldfastError("RECORD_NOT_JSON", message, { path, why }, error);
   }
 }
 
-/** The same of a message, or of what comes with one. Throws MESSAGE_NOT_JSON. */
+/** Like `reading`, for a message or its options. Throws MESSAGE_NOT_JSON. */
 export function readable<T>(path: string, index: number | undefined, read: () => T): T {
   try {
     return reading(path, read);
@@ -207,12 +210,12 @@ function unfitFor<M>(dialect: Dialect<M>, why: string, message: M, index: number
   const which = index === undefined ? "The message" : `messages[${index}]`;
   const text =
     `${which} was not recorded: it does not fit the dialect "${dialect.name}" (${why}); it is ${what}. Nothing before it is affected. ` +
-    "Give the message as the SDK makes it, or create the session with its dialect.";
+    "Pass the message as the SDK makes it, or create the session with its dialect.";
   const facts = { dialect: dialect.name, why, found: what, ...defined({ index }) };
   return new HoldfastError("MESSAGE_UNFIT", text, facts);
 }
 
-/** One of the texts that an application says about its doings. Total: who stops a turn is not to be kept from it by a bad word. */
+/** A text that an application gives about an action. Total: a bad string must not stop a turn from being aborted. */
 export function textIn(given: unknown, name: string): string | undefined {
   try {
     const text: unknown = (given as Record<string, unknown> | null | undefined)?.[name];
@@ -224,7 +227,7 @@ export function textIn(given: unknown, name: string): string | undefined {
 
 const NAMES_MAX = 8;
 
-/** What a value is, without what it says: that may be a secret, and errors are logged. */
+/** Describes a value without quoting it: it may be a secret, and errors are logged. */
 export function found(value: unknown): string {
   if (value === null || value === undefined) return String(value);
   if (Array.isArray(value)) return `a list of ${value.length}`;

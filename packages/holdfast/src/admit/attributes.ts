@@ -12,18 +12,19 @@ interface Given {
   readonly parent?: Link;
 }
 
-/** Every epoch carries the title. Lists show only the beginning of a long one. */
+/** Every epoch repeats the title. Lists show only the beginning of a long one. */
 const GIVEN_TITLE_CHARS_MAX = 64 * 1024;
 
-/** What happens to texts that an application gives: redaction, and the real path of a folder. */
+/** What happens to texts from the application: redaction, and resolving a folder's real path. */
 export interface Cleaning {
   text(text: string): string;
   path(path: string): string;
 }
 
 /**
- * The attributes that an application gives to a session, as they were inside the call (R19). An attribute that no list could show or find is refused, whatever the compiler let through: what is accepted is
- * kept. Throws ATTRIBUTE_INVALID { member }, RECORD_NOT_JSON.
+ * The attributes that an application gives a session, copied during the call (R19). Refuses any attribute that no list
+ * could show or find, even if it compiled, so that everything accepted is kept. Throws ATTRIBUTE_INVALID { member },
+ * RECORD_NOT_JSON.
  */
 export function attributesGiven(given: Given, clean: Cleaning): Omit<SessionAttributes, "kind"> {
   const { title, cwd, app, labels, parent } = given;
@@ -42,7 +43,7 @@ export function titleOf(title: unknown): string {
 }
 
 function textOf(member: string, value: unknown, charsMax = ATTRIBUTE_CHARS_MAX): string {
-  if (typeof value !== "string") throw invalid(member, `it is not a string, but ${found(value)}`);
+  if (typeof value !== "string") throw invalid(member, `it must be a string, not ${found(value)}`);
   if (value.length > charsMax) throw tooLong(member, value.length, charsMax);
   return value;
 }
@@ -53,16 +54,16 @@ function folderOf(cwd: unknown): string {
   return path;
 }
 
-/** Counted as they are kept: redaction can make them longer. */
+/** Measured after redaction, which can make them longer. */
 function labelsOf(given: unknown, clean: Cleaning): Record<string, string> {
   const labels: unknown = snapshot(given, "labels");
   if (typeof labels !== "object" || labels === null || Array.isArray(labels)) {
-    throw invalid("labels", `it is not an object of strings, but ${found(given)}`);
+    throw invalid("labels", `it must be an object of strings, not ${found(given)}`);
   }
   let chars = 0;
   const entries = Object.entries(labels).map(([name, value]): [string, string] => {
     if (typeof value !== "string")
-      throw invalid(`labels.${name.slice(0, 40)}`, `it is not a string, but ${found(value)}`);
+      throw invalid(`labels.${name.slice(0, 40)}`, `it must be a string, not ${found(value)}`);
     const kept = clean.text(value);
     chars += name.length + kept.length;
     return [name, kept];
@@ -73,7 +74,7 @@ function labelsOf(given: unknown, clean: Cleaning): Record<string, string> {
 
 function parentOf(given: unknown): { session: string; call?: string } {
   const parent: unknown = snapshot(given, "parent");
-  if (typeof parent !== "object" || parent === null) throw invalid("parent", "it is not an object with a session");
+  if (typeof parent !== "object" || parent === null) throw invalid("parent", "it must be an object with a session");
   const { session, call } = parent as { session?: unknown; call?: unknown };
   return {
     session: textOf("parent.session", session),
@@ -86,6 +87,6 @@ function tooLong(member: string, chars: number, charsMax: number): HoldfastError
 }
 
 function invalid(member: string, why: string, facts: { limitChars?: number } = {}): HoldfastError {
-  const message = `Nothing was recorded: "${member}" cannot be kept: ${why}. Nothing was changed. Correct it, or leave it out.`;
+  const message = `Nothing was recorded: "${member}" is not valid: ${why}. Nothing was changed. Correct it, or leave it out.`;
   return new HoldfastError("ATTRIBUTE_INVALID", message, { member, ...facts });
 }

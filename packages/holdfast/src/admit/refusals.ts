@@ -1,13 +1,13 @@
 import { HoldfastError } from "../errors.ts";
 import type { Json } from "../journal/record.ts";
 
-/** What sessions say no to. Nothing has happened when one of these is thrown. */
+/** The errors by which sessions refuse a call. When one is thrown, nothing has happened. */
 
 export function invalid(why: string, facts: Record<string, Json> = {}): HoldfastError {
   return new HoldfastError("RECORD_INVALID", `Nothing was recorded: ${why}. Nothing was changed.`, { why, ...facts });
 }
 
-/** What was given for an id may be anything. */
+/** The given id may be anything. */
 function named(id: unknown): string {
   return typeof id === "string" ? id.slice(0, 80) : `(a value of the type ${typeof id})`;
 }
@@ -26,19 +26,19 @@ export function turnEnded(session: string, turn: number, what: string): Holdfast
 
 export function turnUnanswered(session: string, turn: number): HoldfastError {
   const message =
-    `Turn ${turn} of session ${session} has no answer that it could be completed with: it was not ended, and nothing was ` +
-    "recorded. Go on with it by resumeTurn, or leave it by starting another.";
+    `Turn ${turn} of session ${session} has no answer, so it cannot be completed: it was not ended, and nothing was ` +
+    "recorded. Continue it with resumeTurn, or start another turn instead.";
   return new HoldfastError("TURN_UNANSWERED", message, { session, turn });
 }
 
 export function sessionClosed(session: string): HoldfastError {
-  const message = `Session ${session} has been closed here. Nothing was recorded. Resume it to go on.`;
+  const message = `Session ${session} is closed here. Nothing was recorded. Resume it to continue.`;
   return new HoldfastError("SESSION_CLOSED", message, { session });
 }
 
 export function nothingToResume(session: string, turns: number): HoldfastError {
-  const why = turns === 0 ? "it has no turn yet" : "its last turn was completed";
-  const message = `There is nothing to resume in session ${session}: ${why}. Start a turn.`;
+  const why = turns === 0 ? "it has no turn yet" : "its last turn completed";
+  const message = `Session ${session} has nothing to resume: ${why}. Start a turn.`;
   return new HoldfastError("NOTHING_TO_RESUME", message, { session });
 }
 
@@ -49,19 +49,19 @@ export function messageUnknown(session: string, id: unknown): HoldfastError {
 
 export function messageIdTaken(id: string, why = "another message has this id"): HoldfastError {
   const shown = id.slice(0, 80);
-  const text = `The message ${JSON.stringify(shown)} was not recorded: ${why}. What is recorded stays as it is. Give the new one an id of its own.`;
+  const text = `The message ${JSON.stringify(shown)} was not recorded: ${why}. Recorded messages are unchanged. Give the new message its own id.`;
   return new HoldfastError("MESSAGE_ID_TAKEN", text, { message: shown });
 }
 
 export function queueUnknown(id: unknown): HoldfastError {
-  const message = `No prompt ${JSON.stringify(named(id))} waits in the queue: it has been delivered or withdrawn. Nothing was recorded.`;
+  const message = `The queue has no prompt ${JSON.stringify(named(id))}: it was delivered or withdrawn. Nothing was recorded.`;
   return new HoldfastError("QUEUE_UNKNOWN", message, { id: named(id) });
 }
 
 export function callUnknown(call: unknown): HoldfastError {
   const message =
     `No recorded message makes the call ${JSON.stringify(named(call))}, so nothing was recorded and no tool was run. Append the message first, ` +
-    "or give name and input for a tool that starts while its message is still streamed.";
+    "or pass name and input for a tool that starts while its message is still streaming.";
   return new HoldfastError("CALL_UNKNOWN", message, { call: named(call) });
 }
 
@@ -72,6 +72,6 @@ export function callTaken(call: string, why: string, facts: Record<string, Json>
 
 export function draftGone(): HoldfastError {
   const message =
-    "The message was not recorded: its draft has been discarded, or another draft or message took its place. Append it with turn.append if it is to count.";
+    "The message was not recorded: its draft was discarded, or another draft or message replaced it. To record it anyway, use turn.append.";
   return new HoldfastError("DRAFT_DISCARDED", message);
 }

@@ -3,11 +3,14 @@ import { type Json, RECORD_BYTES_MAX } from "../journal/record.ts";
 import { weightOf } from "./weight.ts";
 
 const MIB = 1024 * 1024;
-/** What a message may take, encoded: so much less than a record that an epoch can bring it along, with its metadata and with all that it says of it. */
+/**
+ * The largest encoded message: small enough that an epoch can repeat it in one record, with its metadata and everything
+ * else known about it.
+ */
 export const MESSAGE_BYTES_MAX = RECORD_BYTES_MAX - 2 * MIB;
-/** What its metadata may take, with all patches. */
+/** The largest metadata, with all patches applied. */
 export const METADATA_BYTES_MAX = MIB;
-/** No character takes more bytes than this in JSON: an escape such as \\u0007. */
+/** The most bytes that one character takes in JSON: an escape such as \\u0007. */
 const BYTES_OF_CHAR_MAX = 6;
 
 /** Throws RECORD_TOO_LARGE. */
@@ -16,8 +19,8 @@ export function assertSize(what: string, kind: string, value: Json, limitBytes: 
   if (bytes !== null && bytes <= limitBytes) return;
   const size = bytes === null ? "more than 512 MB" : `${bytes} bytes`;
   const message =
-    `Nothing was recorded: ${what} takes ${size}, and the limit is ${limitBytes} bytes, so that a new epoch can bring it along. Nothing before it is affected. ` +
-    "Keep large content in a file of its own, and record a reference to it.";
+    `Nothing was recorded: ${what} takes ${size}, and the limit is ${limitBytes} bytes, so that a new epoch can repeat it. Nothing before it is affected. ` +
+    "Keep large content in a separate file, and record a reference to it.";
   throw new HoldfastError("RECORD_TOO_LARGE", message, { kind, limitBytes, bytes });
 }
 
@@ -26,7 +29,7 @@ export function isTooLarge(value: Json, limitBytes: number): boolean {
   return bytes === null || bytes > limitBytes;
 }
 
-/** Counted only where it matters. Null: more than JavaScript can put into one string. */
+/** Counts bytes only if the value may be near the limit. Null: longer than JavaScript's longest string. */
 function bytesAtMost(value: Json, limitBytes: number): number | null {
   const chars = weightOf(value);
   if (chars * BYTES_OF_CHAR_MAX <= limitBytes) return chars * BYTES_OF_CHAR_MAX;

@@ -9,16 +9,16 @@ import { type Admission, found, readable, type StoredMessage, unfit } from "./ad
 import { messageIdTaken, queueUnknown } from "./refusals.ts";
 
 export interface AppendOptions {
-  /** An id seen before is not written twice; MESSAGE_ID_TAKEN if the content differs (R15). */
+  /** A known id is not written twice; MESSAGE_ID_TAKEN if the content differs (R15). */
   readonly id?: string;
   readonly metadata?: Metadata;
-  /** Which model made it, or is about to be asked. */
+  /** The model that made it, or that will be asked next. */
   readonly model?: string;
   readonly usage?: Usage;
 }
 
 export interface Appended {
-  /** Of the first message. */
+  /** The id of the first message. */
   id: string;
   ids: string[];
   seq: number;
@@ -27,32 +27,32 @@ export interface Appended {
 const ID_CHARS_MAX = 512;
 const MODEL_CHARS_MAX = 1024;
 
-/** Messages on their way into one unit. */
+/** Messages prepared for one unit. */
 export interface Items {
   readonly ids: readonly string[];
-  /** Its records, without those of the turn. */
+  /** The unit's records, without those of the turn. */
   readonly records: readonly SessionRecord[];
-  /** All of them are recorded already, as they are (R15). */
+  /** Set if all of them are already recorded, unchanged (R15). */
   readonly known: Appended | null;
 }
 
 type Given<M> = M | readonly M[] | Queued<M>;
 
-/** What the application gave, in the form that the journal keeps. */
+/** The application's messages, in the form that the journal stores. */
 export interface AdmittedMessages {
   readonly stored: readonly StoredMessage[];
-  /** The id of the prompt in the queue that it is. */
+  /** The id of the queued prompt, if it is one. */
   readonly queued: string | null;
   /** One of the messages is the assistant's. */
   readonly isAnswer: boolean;
-  /** Which of them is the prompt, if they begin a turn: what the system says may stand before it. */
+  /** The index of the prompt, if they start a turn: system messages may come before it. */
   readonly prompt: number;
 }
 
-/** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. What the caller changes later changes nothing of it (R19). */
+/** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. Later changes by the caller have no effect (R19). */
 export function admitMessages<M>(admission: Admission<M>, given: Given<M>): AdmittedMessages {
   const { messages, queued } = readable("message", undefined, () => listed<M>(given));
-  if (messages.length === 0) throw unfit("there is no message in it");
+  if (messages.length === 0) throw unfit("the list of messages is empty");
   const isAlone = !Array.isArray(given);
   return toAdmitted(
     messages.map((message, index) => admission.message(message, isAlone ? undefined : index)),
@@ -79,7 +79,7 @@ export function admitOptions<M>(admission: Admission<M>, given: AppendOptions | 
   });
   if (id !== undefined) assertId(id);
   if (model !== undefined && (typeof model !== "string" || model.length > MODEL_CHARS_MAX)) {
-    throw unfit(`model is a text of at most ${MODEL_CHARS_MAX} characters, and not ${found(model)}`);
+    throw unfit(`model must be a string of at most ${MODEL_CHARS_MAX} characters, not ${found(model)}`);
   }
   return {
     ...defined({ id }),
@@ -95,11 +95,12 @@ const NO_OPTIONS: AppendOptions = {};
 export function admitUsage(usage: Usage): Usage {
   const copy: unknown = readable("usage", undefined, () => snapshot(usage, "usage"));
   if (typeof copy === "object" && copy !== null && !Array.isArray(copy)) return copy;
-  throw unfit(`usage is an object, and not ${found(usage)}`);
+  throw unfit(`usage must be an object, not ${found(usage)}`);
 }
 
 /**
- * The records of one or several messages, which count together (R3). `options` are taken as well. Throws MESSAGE_UNFIT, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN.
+ * The records of one or more messages that form one step (R3). `options` are already admitted. Throws MESSAGE_UNFIT,
+ * MESSAGE_ID_TAKEN, QUEUE_UNKNOWN.
  */
 export function toRecords<M>(
   conversation: Conversation<M>,
@@ -113,13 +114,13 @@ export function toRecords<M>(
   const given = options.id ?? admitted.queued;
   const first = given ?? newId();
   const ids = stored.length === 1 ? [first] : stored.map((_, index) => (index === 0 ? first : `${first}.${index}`));
-  // Only an id that was given can be one that is known.
+  // Only an id given by the application can already be known.
   if (given !== null) {
     assertId(given);
     const known = knownOf(conversation, admission, ids, stored);
     if (known) return { ids, records: [], known };
     if (admitted.queued !== null && !queued) throw queueUnknown(admitted.queued);
-    if (!queued && conversation.queued(given)) throw messageIdTaken(given, "a prompt in the queue has this id");
+    if (!queued && conversation.queued(given)) throw messageIdTaken(given, "a queued prompt has this id");
   }
 
   const metadata = options.metadata ?? queued?.metadata;
@@ -159,5 +160,5 @@ function knownOf<M>(
 
 export function assertId(id: unknown): void {
   if (typeof id === "string" && id !== "" && id.length <= ID_CHARS_MAX) return;
-  throw unfit(`an id is a text of 1 to ${ID_CHARS_MAX} characters`);
+  throw unfit(`an id must be a string of 1 to ${ID_CHARS_MAX} characters`);
 }

@@ -1,6 +1,6 @@
 const weights = new WeakMap<object, number>();
 
-/** About how many characters a recorded value takes. Counted once: such values do not change. */
+/** The approximate number of characters in a recorded value. Cached: such values do not change. */
 export function weightOf(value: unknown): number {
   if (typeof value !== "object" || value === null) return charsIn(value, 0);
   const known = weights.get(value);
@@ -11,7 +11,7 @@ export function weightOf(value: unknown): number {
 }
 
 const DEPTH_MAX = 1000;
-/** Of a number, a word, and of what stands around each value. */
+/** Counted for a number, a literal, and the punctuation around each value. */
 const CHARS_OF_ANY = 8;
 
 function charsIn(value: unknown, depth: number): number {

@@ -1,6 +1,6 @@
 import type { Json } from "../journal/record.ts";
 
-/** Another session, and the call in it that began this one. */
+/** Another session, and the call in it that started this one. */
 export interface Link {
   readonly session: string;
   readonly call?: string;
@@ -17,7 +17,7 @@ export interface Attributes {
   readonly notes: Record<string, Json>;
 }
 
-/** The longest path that systems have. A longer one names no folder, and is not looked for. */
+/** The longest path that systems support. A longer one cannot name a folder, so it is not looked up. */
 export const ATTRIBUTE_CHARS_MAX = 4096;
-/** All of a session's labels together, their names counted. */
+/** All of a session's labels together, names included. */
 export const LABELS_CHARS_MAX = 16 * 1024;

@@ -32,8 +32,9 @@ type TurnRecord = records.TurnResumed | records.TurnSuspended | records.TurnEnde
 const EMPTY: Metadata = Object.freeze({});
 
 /**
- * The fold: records in, conversation out. Pure but for its own state, incremental, and total: whatever the records are, it takes them. It holds the current epoch and nothing else,
- * so that its memory is bounded by the live context. What the model sees of it, view.ts decides; what was in flight, resume.ts.
+ * Folds records into a conversation. Pure except for its own state, incremental, and total: it accepts any records. It
+ * holds only the current epoch, so its memory is bounded by the live context. `view/` decides what the model sees of it
+ * and what was in flight.
  */
 export class Conversation<M> {
   readonly #lookup: DialectLookup;
@@ -56,7 +57,7 @@ export class Conversation<M> {
   #at = "";
   #version = 0;
 
-  /** `named`: the dialect that the application gave along, whatever the journal says. */
+  /** `named`: the dialect that the application passed, which overrides the journal. */
   constructor(lookup: DialectLookup, named?: Dialect<M>) {
     this.#lookup = lookup;
     this.#dialect = named ?? null;
@@ -67,9 +68,9 @@ export class Conversation<M> {
     const name = this.#attributes.dialect ?? "";
     const message =
       name === ""
-        ? "The journal does not say which dialect the session is in: the record that says so is lost. Nothing was touched. Give the dialect to resume."
-        : `The session is in the dialect ${JSON.stringify(name)}, which is not known here. Nothing was touched. ` +
-          "Give that dialect to openStore({ dialects }), or to resume.";
+        ? "The journal does not say which dialect the session uses: that record is lost. Nothing was touched. Pass the dialect to resume."
+        : `The session uses the dialect ${JSON.stringify(name)}, which is unknown here. Nothing was touched. ` +
+          "Pass that dialect to openStore({ dialects }), or to resume.";
     throw new HoldfastError("DIALECT_UNKNOWN", message, { dialect: name });
   }
   get head(): number {
@@ -79,14 +80,14 @@ export class Conversation<M> {
   get at(): string {
     return this.#at;
   }
-  /** Grows with every record. */
+  /** Increases with every record. */
   get version(): number {
     return this.#version;
   }
   get items(): readonly Item<M>[] {
     return this.#said.items;
   }
-  /** Whether all messages can be sent as they are. */
+  /** Whether every message can be sent unchanged. */
   get isWellFormed(): boolean {
     return this.#said.isWellFormed;
   }
@@ -99,7 +100,7 @@ export class Conversation<M> {
   get turns(): number {
     return this.#turns;
   }
-  /** The last one, ended or not. */
+  /** The last turn, ended or not. */
   get turn(): TurnState<M> | null {
     return this.#turn;
   }
@@ -121,11 +122,11 @@ export class Conversation<M> {
   get changed(): PendingEdits<M> {
     return this.#said.changed;
   }
-  /** The seq of the first record of the epoch before, if the replacement can still be undone. */
+  /** The seq of the previous epoch's first record, if the replacement can still be undone. */
   get undo(): number | null {
     return this.#undo;
   }
-  /** The seq of the first record of this epoch. */
+  /** The seq of this epoch's first record. */
   get epochSeq(): number {
     return this.#epochSeq;
   }
@@ -155,10 +156,14 @@ export class Conversation<M> {
     return this.#queue.get(id) ?? null;
   }
 
-  /** A record that is in the journal, in order. Throws DIALECT_UNKNOWN, and FORMAT_NEWER for a record that must not be passed over. */
+  /**
+   * Adds a journal record, in order. Throws DIALECT_UNKNOWN, and FORMAT_NEWER for an unknown record that must not be
+   * skipped.
+   */
   add(record: JournalRecord | Stamped<records.SessionRecord>): void {
     const { seq, at } = record;
-    // A record that is missing might have been a start, or the mark of a writer that records none: then "never started" may no longer be said (R5).
+    // A missing record could be a tool start, or the `opened` of a writer that does not record starts: "never started"
+    // may no longer be claimed (R5).
     if (this.#head > 0 && seq !== this.#head + 1) this.#lose();
     this.#head = seq;
     this.#at = at;
@@ -254,13 +259,13 @@ export class Conversation<M> {
     if (this.#checkpoint) this.#begin();
   }
 
-  /** A session has one dialect, from the beginning on. */
+  /** A session has one dialect, set once. */
   #speak(name: string): void {
     if (this.#attributes.dialect === undefined) this.#attributes = { ...this.#attributes, dialect: name };
     this.#dialect ??= this.#lookup(name);
   }
 
-  /** Everything is new. The dialect stands in the record that follows, unless it is known already. */
+  /** Resets everything. The record that follows names the dialect, unless it is already known. */
   #epoch(record: Stamped<records.EpochRecord>): void {
     this.#checkpoint = record;
     this.#epochSeq = record.seq;
@@ -296,7 +301,7 @@ export class Conversation<M> {
   #turned(record: Stamped<TurnRecord>): void {
     const turn = this.#turn;
     if (record.kind === "signal") {
-      // Somebody else's process may be told to end while the turn of one that died waits.
+      // Another process may receive a signal while the turn of a dead one is pending.
       if (!turn || turn.ended || !turn.writers.has(this.#writer)) return;
       turn.signal = { signal: record.signal, ...(record.error === undefined ? {} : { error: record.error }) };
       return;
@@ -350,18 +355,18 @@ export class Conversation<M> {
     if (carried) return;
     this.#turn?.writers.add(this.#writer);
     if (item.role !== "assistant") return;
-    // An answer takes the place of the draft, whichever it was (R10).
+    // An answer replaces any draft (R10).
     this.#drafts.drop();
     this.#adopt(item.entry);
   }
 
-  /** The prompt of the turn as it is now. */
+  /** Updates the prompt of the turn. */
   #prompted(entry: Entry<M> | null): void {
     const turn = this.#turn;
     if (entry && turn && entry.id === turn.prompt.id && entry.turn === turn.number) turn.prompt = entry;
   }
 
-  /** Tools that started while the stream still ran (R9). */
+  /** Links tools that started while the message was still streaming (R9). */
   #adopt({ id: message, message: said }: Entry<M>): void {
     if (!this.#toolStarts.hasEarlyStarts) return;
     for (const [index, { id, by }] of this.dialect.calls(said).entries()) {
@@ -370,7 +375,10 @@ export class Conversation<M> {
     }
   }
 
-  /** What was started for a call belongs to the message that makes the same call in the place of the one that made it: it has not run less for that (P5). */
+  /**
+   * Moves the starts of replaced calls to the messages that make the same calls in their place: the tools still ran
+   * (P5).
+   */
   #moveStarts({ ids, shown }: records.EditRecord): void {
     const starts = ids.flatMap((id) => (this.#toolStarts.hasStarts(id) ? (this.#said.find(id)?.entry ?? []) : []));
     const made = starts.length === 0 ? [] : shown.flatMap(({ id }) => this.#said.find(id)?.entry ?? []);
@@ -396,7 +404,7 @@ export class Conversation<M> {
     const open = message === null ? this.#said.exchange.open(record.call) : null;
     const place =
       message !== null ? { message, index } : open ? { message: open.item.entry.id, index: open.index } : null;
-    // It ran, whether or not there are words for what it came to.
+    // The tool ran, even if its outcome cannot be phrased.
     if (this.#said.result(record, place) && place) this.#toolStarts.end(place.message, place.index);
     else if (place && !this.#said.find(record.id)) this.#toolStarts.startUnlessKnown({ ...record, ...place });
   }
@@ -411,7 +419,7 @@ export class Conversation<M> {
     return Object.freeze(model === undefined ? item : { ...item, model });
   }
 
-  /** Until the prompt's own record comes, and for good if that was damaged. */
+  /** A placeholder until the prompt's own record arrives, permanent if that record was damaged. */
   #lostPrompt({ seq, at, turn, prompt }: Stamped<records.TurnStarted>): Entry<M> {
     const message = this.dialect.boundary("(The prompt of this turn was lost to damage.)");
     return { id: prompt, seq, at, turn, step: prompt, message, metadata: EMPTY, synthetic: "damaged" };
@@ -420,7 +428,7 @@ export class Conversation<M> {
 
 function mustKnow(kind: string): HoldfastError {
   const message =
-    `The session holds a record of the kind ${JSON.stringify(kind)}, which this version of Holdfast does not know and must not pass over. ` +
+    `The session holds a record of the kind ${JSON.stringify(kind)}, which this version of Holdfast does not know and must not skip. ` +
     "Nothing was touched and nothing is lost. Open it with a newer version of Holdfast.";
   return new HoldfastError("FORMAT_NEWER", message, { kind });
 }

@@ -10,7 +10,10 @@ export interface DraftContent {
 
 type Saved = { id: string; turn: number; n: number; parts: DraftPart[]; gap?: true };
 
-/** The open draft of a turn. There is one at most: another one, or an answer, ends it, and its words never come back (R10, C36). */
+/**
+ * The turn's open draft. There is at most one: another draft or an answer ends it, and its text never reappears (R10,
+ * C36).
+ */
 export class Drafts {
   readonly #over = new Set<string>();
   #open: DraftState | null;
@@ -43,7 +46,7 @@ export class Drafts {
   }
 }
 
-/** A draft, as its records add up. */
+/** A draft, accumulated from its records. */
 export class DraftState {
   readonly id: string;
   readonly turn: number;
@@ -56,7 +59,7 @@ export class DraftState {
     this.turn = turn;
   }
 
-  /** A record that is missing shows as a gap in the count: what comes behind it belongs to nothing (R10). */
+  /** A missing record shows as a gap in the count; text after the gap is dropped (R10). */
   add({ n, parts = [] }: Pick<DraftRecord, "n" | "parts">): void {
     if (n !== this.#next) this.#gap = true;
     this.#next = n + 1;

@@ -5,38 +5,39 @@ import { grown } from "../dialects/shape.ts";
 import { type Item, isShown } from "./item.ts";
 
 const NONE: readonly never[] = [];
-/** Up to here, looking through them is faster than an index. */
+/** Up to this many, a linear search is faster than an index. */
 const FEW = 8;
 
 /** A call of the exchange. */
 export interface ExchangeCall<M> {
   readonly item: Item<M>;
-  /** Which of the exchange's messages makes it, and as its how many-eth call. */
+  /** The index of the message in the exchange that makes it, and the index of the call in that message. */
   readonly entry: number;
   readonly index: number;
   readonly call: FoundCall;
-  /** What holds its result. */
+  /** The item that holds its result. */
   answer: Item<M> | null;
-  /** What a person decided of it; null if nobody was asked, or has answered. */
+  /** A person's decision about it; null if nobody was asked or nobody has answered. */
   approved: boolean | null;
 }
 
 /**
- * The live end of a conversation: the assistant's last messages in a row, and what came behind them. Only here may a result still be placed: once the assistant has spoken again, the past
- * is frozen (R1). Kept up as records come, so that an append costs the same whatever the length. It pairs as `pair` does for the view, message by message.
+ * The live end of a conversation: the assistant's last consecutive messages, and everything after them. Only here can a
+ * result still be placed: once the assistant speaks again, the past is frozen (R1). Updated record by record, so an
+ * append costs the same at any length. It pairs message by message, as `pair` does for the view.
  */
 export class Exchange<M> {
   #items: readonly Item<M>[] = NONE;
   readonly #dialect: Dialect<M> & Pick<Reader<M>, "interleaved">;
-  /** The ids of all calls of the agent's that were made before. */
+  /** The ids of all earlier calls made to the agent's tools. */
   readonly #past = new Set<string>();
-  /** Withdrawn items that still stand in the list: taken out when somebody looks. */
+  /** Withdrawn items that are still in the list; removed at the next read. */
   readonly #withdrawn = new Set<Item<M>>();
   #count = 0;
   readonly #open = new OpenCalls<ExchangeCall<M>>();
   readonly #provider = new OpenCalls<ExchangeCall<M>>();
   #calls: readonly ExchangeCall<M>[] = NONE;
-  /** Made when they are needed: nearly every exchange has few calls, and is soon over. */
+  /** Built when needed: most exchanges have few calls and end soon. */
   #byId: Map<string, ExchangeCall<M>[]> | null = null;
   #byMessage: Map<string, ExchangeCall<M>[]> | null = null;
   #byApproval: Map<string, ExchangeCall<M>> | null = null;
@@ -55,20 +56,20 @@ export class Exchange<M> {
     return this.#items;
   }
 
-  /** The next message of the assistant's begins another exchange. */
+  /** Whether the assistant's next message starts another exchange. */
   get isClosed(): boolean {
     return this.#closed;
   }
 
-  /** In their order. */
+  /** In order. */
   get calls(): readonly ExchangeCall<M>[] {
     return this.#calls;
   }
 
-  /** Answers the items whose place it takes: results that no message held until now (R6). */
+  /** Returns the items that it replaces: results that no message held until now (R6). */
   add(item: Item<M>): readonly Item<M>[] {
     const isAssistants = item.role === "assistant";
-    // What the model does not see does not part what it does.
+    // Messages hidden from the model do not separate visible ones.
     const isSeen = isShown(item);
     if (isAssistants && isSeen && this.#closed) this.#begin();
     this.#items = grown(this.#items, item);
@@ -99,17 +100,17 @@ export class Exchange<M> {
     return replaced;
   }
 
-  /** The call that an id means: the newest that has no result (R9). */
+  /** The call that an id refers to: the newest one without a result (R9). */
   open(id: string): ExchangeCall<M> | null {
     return this.#open.take(id) ?? this.#provider.take(id);
   }
 
-  /** The newest whose result no message holds. */
+  /** The newest call whose result is in no message. */
   unheld(id: string): ExchangeCall<M> | null {
     return this.#unheldCalls().take(id);
   }
 
-  /** A call of this exchange has the id. */
+  /** Whether a call of this exchange has the id. */
   knows(id: string): boolean {
     return this.#with(id).length > 0;
   }
@@ -118,7 +119,10 @@ export class Exchange<M> {
     return this.#placed().get(message)?.[index] ?? null;
   }
 
-  /** All calls that these results answer were made before this exchange, or have been closed by a repair: the model may have seen that. */
+  /**
+   * Whether every call that these results answer was made before this exchange or was closed by a repair, which the
+   * model may have seen.
+   */
   isLate(results: readonly { readonly call: string }[]): boolean {
     if (results.length === 0) return false;
     for (let i = 0; i < results.length; i++) if (!this.#isOver(results[i]!.call)) return false;
@@ -137,7 +141,7 @@ export class Exchange<M> {
     return isKnown || this.#past.has(id);
   }
 
-  /** The assistant speaks again. */
+  /** Starts a new exchange when the assistant speaks again. */
   #begin(): void {
     for (let i = 0; i < this.#calls.length; i++) {
       const { call } = this.#calls[i]!;
@@ -146,7 +150,7 @@ export class Exchange<M> {
     this.clear();
   }
 
-  /** As if nothing of this exchange had been said; what was before it stays known. */
+  /** Forgets this exchange but keeps what is known about earlier ones. */
   clear(): void {
     this.#items = NONE;
     this.#withdrawn.clear();
@@ -212,7 +216,7 @@ export class Exchange<M> {
     return idless ? this.#unheldCalls().first(name) : this.unheld(call);
   }
 
-  /** Those whose result no message holds. */
+  /** The calls whose results are in no message. */
   #unheldCalls(): OpenCalls<ExchangeCall<M>> {
     if (!this.#unheld) {
       this.#unheld = new OpenCalls<ExchangeCall<M>>(UNHELD);

@@ -1,7 +1,8 @@
 import type { Dialect } from "../dialects/dialect.ts";
 
 /**
- * The dialect, which remembers what it has said of a message: what goes through a whole conversation at every change of its past asks it of the new messages alone (P7). Recorded messages do not change.
+ * Caches the dialect's answers per message, so that passes over the whole conversation after a change of the past cost
+ * only the new messages (P7). Recorded messages do not change.
  */
 export function remembering<M>(dialect: Dialect<M>): Dialect<M> {
   return {

@@ -4,8 +4,9 @@ import { type Item, isShown } from "./item.ts";
 import type { Checkpoint } from "./records.ts";
 
 /**
- * Changes of the past that the application asked for: hiding, editing, another model. Hiding and editing come into force all at once, at the start of a turn. Signed reasoning between the first place that changed
- * and what was the end then is no longer sent (R1): what came later was signed over the changed past.
+ * Changes of the past that the application requested: hiding, editing, another model. Hiding and editing take effect
+ * together, at the start of a turn. Signed reasoning between the first changed position and the end at that time is no
+ * longer sent (R1); later reasoning was signed over the changed past.
  */
 export class PendingEdits<M> {
   #from: string | null;
@@ -18,7 +19,7 @@ export class PendingEdits<M> {
     this.#isPending = pending === true;
   }
 
-  /** Something is to be hidden, shown or replaced. */
+  /** Something will be hidden, shown or replaced. */
   note(): void {
     this.#isPending = true;
   }
@@ -31,7 +32,7 @@ export class PendingEdits<M> {
     return this.#from !== null && this.#until !== null ? { from: this.#from, until: this.#until } : null;
   }
 
-  /** Puts in force what was noted. True if that changed what is shown. */
+  /** Applies the noted changes. Returns true if that changed what is shown. */
   settle(items: readonly Item<M>[], dialect: Dialect<M>): boolean {
     if (!this.#isPending) return false;
     this.#isPending = false;
@@ -49,7 +50,7 @@ export class PendingEdits<M> {
     return true;
   }
 
-  /** What the dialect has to know of it, for a view of these items. No function of the dialect is called. */
+  /** What the dialect needs to know about the changes, for a view of these items. Calls no function of the dialect. */
   seen(items: readonly Item<M>[]): Pick<View, "changedAt" | "changedUntil" | "redactedAt" | "model"> {
     const seen: { changedAt: string | null; changedUntil?: string; redactedAt?: string; model?: string } = {
       changedAt: null,
@@ -64,7 +65,7 @@ export class PendingEdits<M> {
       if (isShown(item)) {
         first ??= id;
         if (item.redacted) seen.redactedAt ??= id;
-        // Another model: reasoning of the one before does not come back, also if that one does (R4).
+        // Another model: the previous model's reasoning is not sent again, even if that model returns (R4).
         if (model !== undefined && model !== seen.model) {
           if (seen.model !== undefined && last !== null) {
             seen.changedAt = first;
@@ -84,7 +85,7 @@ export class PendingEdits<M> {
   }
 }
 
-/** What the model is not to see: by whole steps, and never a call without its result or a result without its call (R3). */
+/** What to hide from the model: whole steps, and never a call without its result or a result without its call (R3). */
 function hiddenOf<M>(items: readonly Item<M>[], dialect: Dialect<M>): boolean[] {
   const kept = items.filter(({ entry }) => entry.replacedBy === undefined);
   const steps = new Set<string>();
@@ -102,7 +103,7 @@ function hiddenOf<M>(items: readonly Item<M>[], dialect: Dialect<M>): boolean[] 
     for (const call of answered) if (steps.has(stepOf(call!.answer!.entry))) steps.add(stepOf(call!.entry));
     for (const [at, of] of answers.entries()) {
       const isGone = of?.length && of.every((call) => call && steps.has(stepOf(call.entry)));
-      // A message that says something besides stays; the results in it are then orphans.
+      // A message that also has text stays; its results are then orphans.
       if (isGone && dialect.text(kept[at]!.entry.message).trim() === "") steps.add(stepOf(at));
     }
   }

@@ -97,7 +97,7 @@ const NOTHING: Checkpoint = {
   usageByTurn: [],
 };
 
-/** What each kind has: the members without which a record means nothing, and those that it may have. */
+/** The shape of each kind: the members that a record cannot do without, and its optional members. */
 const SHAPES: { readonly [K in Kind]: Clean } = {
   session: shape({}, attributes),
   "turn.started": shape({ turn: count, prompt: text }),
@@ -133,7 +133,10 @@ const SHAPES: { readonly [K in Kind]: Clean } = {
   note: shape({ name: text, value: some }),
 };
 
-/** The record as one of a session's, without what is not of the type that it should be. Null: it is the journal's own, of a kind that is not known here, or not what its kind says. */
+/**
+ * The record as a session record, without members of the wrong type. Null if it belongs to the journal, is of an
+ * unknown kind, or lacks what its kind requires.
+ */
 export function storedRecord(record: JournalRecord | SessionRecord): SessionRecord | null {
   return isKnownKind(record.kind) ? ((SHAPES[record.kind](record) as SessionRecord | undefined) ?? null) : null;
 }

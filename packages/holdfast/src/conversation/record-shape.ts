@@ -1,4 +1,7 @@
-/** Reads a member: the value itself, a part of it that is usable, or undefined if none is. Nothing is taken for granted of what stands in a journal. */
+/**
+ * Reads a member: the value itself, a usable part of it, or undefined if none is. It assumes nothing about what is in a
+ * journal.
+ */
 export type Clean = (value: unknown) => unknown;
 
 type Members = { readonly [member: string]: Clean };
@@ -28,7 +31,7 @@ export function list(item: Clean): Clean {
   };
 }
 
-/** The usable members of an object that has any names. */
+/** The usable members of an object with arbitrary names. */
 export function record(member: Clean): Clean {
   return (value) => {
     if (!isObject(value)) return undefined;
@@ -38,9 +41,9 @@ export function record(member: Clean): Clean {
   };
 }
 
-/** An object without whose required members it means nothing. Members that are not named here stay as they are. */
+/** An object that is unusable without its required members. Other members stay unchanged. */
 export function shape(required: Members, optional: Members = {}): Clean {
-  // Every record passes here: lists are gone through faster than pairs are taken apart.
+  // Every record passes here, and iterating arrays of keys is faster than destructuring pairs.
   const needed = Object.keys(required);
   const possible = Object.keys(optional);
   const neededCleans = Object.values(required);

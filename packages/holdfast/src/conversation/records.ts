@@ -4,8 +4,9 @@ import type { Link } from "./attributes.ts";
 import type { Usage } from "./usage.ts";
 
 /**
- * The records of a session, as they stand in its journal (FORMAT.md, "Record kinds of sessions"). Each has a `kind`; the journal adds `seq` and `at`. A message is stored as its dialect
- * encodes it. Readers take nothing for granted: a member that is missing or of another type is as good as not there.
+ * The records of a session, as its journal holds them (FORMAT.md, "Record kinds of sessions"). Each has a `kind`; the
+ * journal adds `seq` and `at`. A message is stored as its dialect encodes it. Readers assume nothing: a member of the
+ * wrong type is treated as missing.
  */
 export type SessionRecord =
   | SessionAttributes
@@ -29,7 +30,7 @@ export type SessionRecord =
   | RepairRecord
   | NoteRecord;
 
-/** The first one has all attributes; a later one changes those that it has. */
+/** The first one has all attributes; a later one changes those it contains. */
 export interface SessionAttributes {
   kind: "session";
   title?: string;
@@ -41,13 +42,15 @@ export interface SessionAttributes {
   forkedFrom?: { session: string; at: string };
 }
 
-/** In one unit with what closes the turn before it, and with its prompt. `prompt` is the id of that message. */
+/**
+ * Written in one unit with the records that close the previous turn and with its prompt. `prompt` is that message's id.
+ */
 export interface TurnStarted {
   kind: "turn.started";
   turn: number;
   prompt: string;
 }
-/** For the `n`-th time. */
+/** The nth time. */
 export interface TurnResumed {
   kind: "turn.resumed";
   turn: number;
@@ -57,7 +60,7 @@ export interface TurnSuspended {
   kind: "turn.suspended";
   turn: number;
   reason: string;
-  /** Ids of the calls that wait. */
+  /** Ids of the waiting calls. */
   calls?: string[];
 }
 export interface TurnEnded {
@@ -68,7 +71,7 @@ export interface TurnEnded {
   reason?: string;
   error?: string;
 }
-/** The process was told to end, or an error that nobody caught was about to end it. */
+/** The process was told to end, or an uncaught error was about to end it. */
 export interface Signalled {
   kind: "signal";
   signal: string;
@@ -83,9 +86,9 @@ export interface MessageRecord {
   message: Json;
   metadata?: Metadata;
   model?: string;
-  /** Texts in it were redacted before it was written. */
+  /** Some of its text was redacted before it was written. */
   redacted?: true;
-  /** An epoch brought it along. The members below stand only on such. */
+  /** Copied into a new epoch. The members below occur only on such records. */
   carried?: true;
   /** When it was first recorded. */
   first?: string;
@@ -93,15 +96,18 @@ export interface MessageRecord {
   incomplete?: true;
   late?: true;
   replacedBy?: string;
-  /** It is not shown to the model. */
+  /** Hidden from the model. */
   hidden?: true;
-  /** The call that it answers, where that is known better than by the call's id. */
+  /** The call that it answers, where the call's id alone is ambiguous. */
   call?: { message: string; index: number };
-  /** What the tool returned whose result it is, where the model is shown something else. */
+  /** The tool's return value, where the model is shown something else. */
   value?: Json;
 }
 
-/** What was streamed since the last one, by part; `n` counts from 0, so that a lost record shows as a gap. Or that the draft was discarded. */
+/**
+ * The text streamed since the previous record, by part, or the fact that the draft was discarded. `n` counts from 0, so
+ * a lost record shows as a gap.
+ */
 export interface DraftRecord {
   kind: "draft";
   id: string;
@@ -118,7 +124,7 @@ export interface DraftPart {
   input?: string;
 }
 
-/** Durable before the tool runs. `message` and `index` say which call it is; null if the call is not recorded yet. */
+/** Durable before the tool runs. `message` and `index` identify the call; null if the call is not recorded yet. */
 export interface ToolStarted {
   kind: "tool.started";
   turn: number;
@@ -129,18 +135,23 @@ export interface ToolStarted {
   input?: Json;
   replay?: "safe";
   child?: string;
-  /** This writer records every start (R5). */
+  /** This writer records every tool start (R5). */
   intents?: true;
 }
-/** A process that a tool runs in, so that it can be found again when the agent is gone (R7b). */
+/** A process that a tool runs in, so that it can be found after the agent dies (R7b). */
 export interface ToolProcess {
   readonly pid: number;
-  /** What tells it apart from a later process of the same pid: its time of start, in whatever form the application compares. */
+  /**
+   * Distinguishes it from a later process with the same pid: its start time, in any form that the application can
+   * compare.
+   */
   readonly started: string;
-  /** `pid` leads a process group, which can be ended as a whole. */
+  /** `pid` leads a process group, which can be killed as a whole. */
   readonly group?: true;
 }
-/** The started tool runs in this process, which may outlive the agent (R7b). Durable before the process begins its work. */
+/**
+ * The started tool runs in this process, which may outlive the agent (R7b). Durable before the process starts its work.
+ */
 export interface ToolProcessRecord extends ToolProcess {
   kind: "tool.process";
   turn: number;
@@ -148,7 +159,7 @@ export interface ToolProcessRecord extends ToolProcess {
   message: string | null;
   index?: number;
 }
-/** `id` is that of the entry that it makes, if no message comes to hold the result. */
+/** `id` is the id of the resulting entry, if no message ever holds the result. */
 export interface ToolEnded {
   kind: "tool.ended";
   id: string;
@@ -160,7 +171,7 @@ export interface ToolEnded {
   value?: Json;
   error?: string;
   ms?: number;
-  /** A message: what the model is to see of it. */
+  /** The message that shows the outcome to the model. */
   shown?: Json;
   redacted?: true;
 }
@@ -179,7 +190,7 @@ export interface EditRecord {
   reason: string;
   now?: true;
 }
-/** The reason of an edit by which `sync` records what the application has changed in its array. */
+/** The reason given for edits by which `sync` records changes that the application made in its array. */
 export const SYNCED = "changed by the application";
 
 export interface UsageRecord {
@@ -188,40 +199,52 @@ export interface UsageRecord {
   usage: Usage;
 }
 
-/** Followed by `session` with all attributes, and by the carried messages. What lives on besides stands here (S16). */
+/**
+ * Followed by `session` with all attributes, and by the retained messages. Everything else that is kept is stored here
+ * (S16).
+ */
 export interface EpochRecord {
   kind: "epoch";
   reason: "compaction" | "clear" | "rewind" | "import" | "fork";
-  /** How many messages are carried. */
+  /** The number of retained messages. */
   carried: number;
-  /** The seq of the first record of the epoch before, for `undo`; not there if that is no longer possible. */
+  /** The seq of the previous epoch's first record, for `undo`; absent if undo is no longer possible. */
   undo?: number;
   checkpoint: Checkpoint;
 }
 export interface Checkpoint {
   dialect: string;
-  /** The writer records every start of a tool (R5). */
+  /** The writer records every tool start (R5). */
   intents: boolean;
   /** The number of the last turn. */
   turns: number;
-  /** Where the message of its prompt is null, it is carried, or stands in a `turn.prompt` behind the epoch. */
+  /**
+   * If its prompt's message is null, the prompt is among the retained messages or in a `turn.prompt` after the epoch.
+   */
   turn?: TurnCheckpoint;
   /** Starts whose calls have no result yet. */
   started: StartedCheckpoint[];
   draft?: { id: string; turn: number; n: number; parts: DraftPart[]; gap?: true };
-  /** The first ones, and some of the notes: the others stand behind the epoch, each in a record of its own. */
+  /** The first queued items and some of the notes; the others follow the epoch, each in its own record. */
   queue: QueuedItem[];
   notes: Record<string, Json>;
   usage: Usage;
   usageByTurn: [turn: number, usage: Usage][];
-  /** Ids of the first and the last message behind a change of the past: signed reasoning there is no longer sent (R1). */
+  /**
+   * Ids of the first and last message after a change of the past: signed reasoning between them is no longer sent (R1).
+   */
   changed?: { from: string; until: string };
-  /** Hiding and editing wait for the next turn: which carried messages are shown until then, their `hidden` alone says. */
+  /**
+   * Hiding and editing wait for the next turn. Until then, only the `hidden` member of retained messages decides what
+   * is shown.
+   */
   pending?: true;
 }
 export interface StartedCheckpoint extends Omit<ToolStarted, "kind"> {
   startedAt: string;
-  /** The seq of its start: which writer started it. Not there in another journal than that one's. */
+  /**
+   * The seq of its start, which identifies the writer that started it. Absent in a journal other than that writer's.
+   */
   startedSeq?: number;
   process?: ToolProcess;
 }
@@ -230,7 +253,7 @@ export interface TurnCheckpoint {
   startedAt: string;
   lastAt: string;
   resumes: number;
-  /** Every writer of this turn recorded the starts of tools. */
+  /** Every writer of this turn recorded tool starts. */
   intents: boolean;
   prompt: Omit<MessageRecord, "kind" | "carried"> & { first: string };
   ended?: Omit<TurnEnded, "kind" | "turn">;
@@ -245,7 +268,10 @@ export interface QueuedItem {
   model?: string;
 }
 
-/** The prompt of the last turn, where it is too large for the checkpoint and is not carried. A reader that passed it over would show another one. */
+/**
+ * The last turn's prompt, if it is too large for the checkpoint and not retained. A reader that skipped it would show
+ * the wrong prompt.
+ */
 export interface TurnPrompt {
   kind: "turn.prompt";
   must: true;
@@ -259,23 +285,27 @@ export interface QueuePut {
   prompt: Json;
   metadata?: Metadata;
   model?: string;
-  /** An epoch brought it along; `first`: when it was queued. */
+  /** Copied into a new epoch; `first` is when it was queued. */
   carried?: true;
   first?: string;
 }
-/** Delivered, in the unit of the turn or the message; or withdrawn. */
+/** Delivered in the unit of the turn or message, or withdrawn. */
 export interface QueueTake {
   kind: "queue.take";
   id: string;
   withdrawn?: true;
 }
 
-/** Messages that were made up, and why. From here on they are part of the conversation, as they stand here (R1). */
+/**
+ * Synthesized messages, and why they were needed. From here on they are part of the conversation, exactly as recorded
+ * (R1).
+ */
 export interface RepairRecord {
   kind: "repair";
   turn: number;
   /**
-   * The answer that follows was asked for when this was the newest record. What came since, the model had not seen: results are late, and what others said stands behind the answer (R1).
+   * The newest record when the following answer was requested. The model had not seen anything after it: results are
+   * late, and other messages are placed after the answer (R1).
    */
   asked?: number;
   entries: RepairEntry[];
@@ -294,6 +324,6 @@ export interface NoteRecord {
   kind: "note";
   name: string;
   value: Json;
-  /** An epoch brought it along. */
+  /** Copied into a new epoch. */
   carried?: true;
 }

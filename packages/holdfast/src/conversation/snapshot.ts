@@ -1,6 +1,9 @@
 import { isSnapshot } from "../journal/lines/plain.ts";
 
-/** A deep, frozen copy of plain JSON, as it would come back from the journal: members that are undefined are not there. A snapshot is such a copy already. */
+/**
+ * A deep, frozen copy of plain JSON, as it would be read back from the journal: undefined members are omitted. A
+ * snapshot is returned as it is.
+ */
 export function frozenCopy<T>(value: T): T {
   if (typeof value !== "object" || value === null || isSnapshot(value)) return value;
   if (Array.isArray(value)) {
@@ -12,14 +15,14 @@ export function frozenCopy<T>(value: T): T {
   for (const name of Object.keys(value)) {
     const member = (value as Record<string, unknown>)[name];
     if (member === undefined) continue;
-    // The one name that an assignment would take for something else.
+    // The one name that assignment treats specially.
     if (name === "__proto__") Object.defineProperty(copy, name, { value: frozenCopy(member), enumerable: true });
     else copy[name] = frozenCopy(member);
   }
   return Object.freeze(copy) as T;
 }
 
-/** The same of an object that is a copy already, but not what is in it. */
+/** Like `frozenCopy`, for an object that is itself a copy but whose members are not. */
 export function frozenInside<T extends object>(copy: T): T {
   const members = copy as Record<string, unknown>;
   for (const name in members) {
@@ -30,10 +33,13 @@ export function frozenInside<T extends object>(copy: T): T {
   return Object.freeze(copy);
 }
 
-/** Deeper than the journal takes (S5). A record of another writer's may be: it is read all the same. */
+/** Deeper than the journal accepts (S5). Another writer's record may be deeper, and is still read. */
 const DEPTH_MAX = 1000;
 
-/** Freezes plain objects and arrays where they stand. What a dialect makes of bytes and URLs stays as it is: those cannot be frozen. */
+/**
+ * Freezes plain objects and arrays in place. Bytes and URLs that a dialect decodes cannot be frozen and stay as they
+ * are.
+ */
 export function deepFreeze<T>(value: T, depth = 0): T {
   if (typeof value !== "object" || value === null || Object.isFrozen(value) || depth > DEPTH_MAX) return value;
   if (Array.isArray(value)) {
@@ -44,7 +50,7 @@ export function deepFreeze<T>(value: T, depth = 0): T {
   if (prototype !== null && prototype !== Object.prototype && Object.getPrototypeOf(prototype) !== null) return value;
   for (const name in value) {
     const member: unknown = (value as Record<string, unknown>)[name];
-    // Most are texts, and every message that is read passes here.
+    // Most members are strings, and every message that is read passes here.
     if (typeof member === "object") deepFreeze(member, depth + 1);
   }
   return Object.freeze(value);

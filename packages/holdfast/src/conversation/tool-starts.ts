@@ -10,7 +10,7 @@ export interface ToolStart {
   readonly name: string;
   readonly input: Json | undefined;
   readonly at: string;
-  /** Of the record of its start: which writer started it. */
+  /** The seq of its start record, which identifies the writer that started it. */
   readonly seq: number;
   readonly replay?: "safe";
   readonly child?: string;
@@ -19,7 +19,7 @@ export interface ToolStart {
 
 type Stamped<R> = R & { readonly seq: number; readonly at: string };
 
-/** The starts without an end. Those whose call is not recorded yet are strays, until it is (R9). */
+/** Tool starts without an end. A start whose call is not recorded yet is an early start (R9). */
 export class ToolStarts {
   readonly #byPlace = new Map<string, ToolStart>();
   readonly #earlyStarts = new Map<string, { readonly run: ToolStart; ended: Stamped<ToolEnded> | null }>();
@@ -36,12 +36,12 @@ export class ToolStarts {
     else this.#byPlace.set(`${index} ${message}`, run);
   }
 
-  /** A tool that ended without words for what it came to: whether or not its start was recorded, it ran. */
+  /** A tool ended without a phrasable outcome: it ran, whether or not its start was recorded. */
   startUnlessKnown(record: Stamped<Omit<ToolStarted, "kind">> & { message: string; index: number }): void {
     if (!this.of(record.message, record.index)) this.start(record);
   }
 
-  /** Where it runs. False if no such tool was started, or it has ended. */
+  /** Records its process. False if no such tool was started, or it has ended. */
   runsIn(process: ToolProcess, message: string, index: number): boolean {
     const run = this.of(message, index);
     if (run) this.#byPlace.set(`${index} ${message}`, { ...run, process });
@@ -63,7 +63,7 @@ export class ToolStarts {
     return false;
   }
 
-  /** The call stands elsewhere now. */
+  /** The call has moved. */
   move(message: string, index: number, to: { readonly message: string; readonly index: number }): void {
     const run = this.of(message, index);
     if (!run) return;
@@ -91,17 +91,17 @@ export class ToolStarts {
     return this.#earlyStarts.size > 0;
   }
 
-  /** Those of which neither a call nor an end was recorded. */
+  /** Those with neither a recorded call nor a recorded end. */
   get earlyStarts(): ToolStart[] {
     return [...this.#earlyStarts.values()].filter(({ ended }) => !ended).map(({ run }) => run);
   }
 
-  /** Those whose call was not recorded, though they ended. */
+  /** Those that ended although their call was never recorded. */
   get endedEarlyStarts(): ToolStart[] {
     return [...this.#earlyStarts.values()].filter(({ ended }) => ended).map(({ run }) => run);
   }
 
-  /** Their ends, to be recorded again where an epoch begins: the call may still come. */
+  /** Their ends, recorded again when an epoch begins, because the call may still arrive. */
   get earlyEnds(): ToolEnded[] {
     return [...this.#earlyStarts.values()].flatMap(({ ended }) => (ended ? [again(ended)] : []));
   }
@@ -110,7 +110,7 @@ export class ToolStarts {
     this.#earlyStarts.clear();
   }
 
-  /** The call has been recorded. Answers the end, if there was one. */
+  /** Links the start to its call, now recorded. Returns the tool's end, if there was one. */
   adopt(call: string, message: string, index: number): Stamped<ToolEnded> | null {
     const stray = this.#earlyStarts.get(call);
     if (!stray) return null;
@@ -131,7 +131,7 @@ export class ToolStarts {
   }
 }
 
-/** Without what the journal put there: it writes that anew. */
+/** Drops the members that the journal adds: it will write them again. */
 function again({ id, turn, call, message, index, name, value, error, ms, shown, redacted }: ToolEnded): ToolEnded {
   return {
     ...{ kind: "tool.ended", id, turn, call, message: message ?? null, name },
@@ -144,13 +144,16 @@ function saved({ at, seq, input, ...run }: ToolStart): Omit<StartedCheckpoint, "
   return { ...run, startedAt: at, startedSeq: seq, ...defined({ input }) };
 }
 
-/** The how many-eth call of which message. */
+/** The position of a call: its message, and its index among that message's calls. */
 export interface Place {
   readonly message: string;
   readonly index: number;
 }
 
-/** The calls of a message that another one makes too, by their index in the first: the same id, and of several with one id the how many-eth (R9). */
+/**
+ * The calls that both messages make, keyed by their index in the first. Calls match by id; among several with one id,
+ * by order (R9).
+ */
 export function sameCalls<M>(dialect: Dialect<M>, was: Entry<M>, is: Entry<M>): Map<number, Place> {
   const free = new Map<string, number[]>();
   for (const [index, { id }] of dialect.calls(is.message).entries()) {

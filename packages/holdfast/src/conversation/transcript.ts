@@ -15,26 +15,26 @@ type Made<M> = { -readonly [K in keyof Entry<M>]: Entry<M>[K] };
 
 const EMPTY: Metadata = Object.freeze({});
 
-/** What was said in this epoch, in order, and the live end of it. */
+/** Everything said in this epoch, in order, and its live end. */
 export class Transcript<M> {
   readonly changed: PendingEdits<M>;
   readonly #dialect: Dialect<M>;
   readonly #items: Item<M>[] = [];
-  /** Items whose place another has taken, and that still stand in the list: taken out when somebody looks. */
+  /** Replaced items that are still in the list; removed at the next read. */
   readonly #gone = new Set<Item<M>>();
   readonly #byId = new Map<string, Item<M>>();
   readonly #earlyPatches = new Map<string, Metadata[]>();
-  /** Messages whose texts nobody has looked at yet. */
+  /** Messages not yet checked for unpaired surrogates. */
   #unread: M[] = [];
   #isWellFormed = true;
-  /** What the epoch brought along is shown as it says, not as its metadata does. */
+  /** Retained messages are shown as the epoch says, not as their metadata says. */
   readonly #isPending: boolean;
-  /** For what goes through everything again; null until something has changed the past. */
+  /** For repeated passes over everything; null until something changes the past. */
   #again: Dialect<M> | null = null;
   #exchange: Exchange<M>;
-  /** From this place on the live end is to be found again, when somebody asks for it. */
+  /** From this index on, the live end must be recomputed when it is next needed. */
   #staleFrom = Number.POSITIVE_INFINITY;
-  /** Where the next answer is to stand, if not at the end; which step that is, its first message says. */
+  /** Where to insert the next answer, if not at the end. Its first message sets the step. */
   #answer: { at: number; step: string | null } | null = null;
 
   constructor(dialect: Dialect<M>, saved: Pick<records.Checkpoint, "changed" | "pending"> = {}) {
@@ -54,7 +54,7 @@ export class Transcript<M> {
     return this.#exchange;
   }
 
-  /** Whether all of it can be sent as it is. Each message is looked at once, and not before somebody asks. */
+  /** Whether all of it can be sent unchanged. Each message is checked once, and only on demand. */
   get isWellFormed(): boolean {
     for (let i = 0; i < this.#unread.length && this.#isWellFormed; i++) {
       this.#isWellFormed = isWellFormed(this.#unread[i]);
@@ -67,7 +67,7 @@ export class Transcript<M> {
     return this.#byId.get(id) ?? null;
   }
 
-  /** Null if it is there already. */
+  /** Null if it is already there. */
   message(record: Stamped<records.MessageRecord>): Item<M> | null {
     if (this.#byId.has(record.id)) return null;
     const item = this.#itemOf(this.entryOf(record), "message", record);
@@ -80,7 +80,10 @@ export class Transcript<M> {
     return item;
   }
 
-  /** Null: at the end. The items of a response stand together: results of its first ones may have come between them (R3, R9). */
+  /**
+   * Null: at the end. The items of a response stay together, even if results of its first items arrived between them
+   * (R3, R9).
+   */
   #placeOf({ id, step }: Entry<M>): number | null {
     const answer = this.#answer;
     if (answer && (answer.step ?? step) === step) {
@@ -93,11 +96,11 @@ export class Transcript<M> {
     return before < 0 ? null : before + 1;
   }
 
-  /** The result of a tool that no message holds. False if it cannot be phrased (R8), or is there already. */
+  /** Adds a tool result that no message holds. False if it cannot be phrased (R8), or is already there. */
   result(record: Stamped<records.ToolEnded>, place: { message: string; index: number } | null): boolean {
     if (this.#byId.has(record.id)) return false;
     const at = place && this.exchange.at(place.message, place.index);
-    // The provider's calls are not ours to answer (R8).
+    // The provider answers its own calls (R8).
     const found = at?.call.by === "agent" ? at : null;
     const message = this.#resultOf(record, found?.call);
     if (message === null) return false;
@@ -131,7 +134,7 @@ export class Transcript<M> {
     for (const item of behind) items.push(item);
   }
 
-  /** Takes out what others said since, and marks results of that time as late. */
+  /** Takes out what others said since the request, and marks results since then as late. */
   #setAside(asked: number): Item<M>[] {
     const { items } = this;
     let from = items.length;
@@ -149,7 +152,10 @@ export class Transcript<M> {
     return behind;
   }
 
-  /** Null if that repair is there already. An application may have given the id to something else: the call is to be closed all the same. */
+  /**
+   * Null if that repair is already there. An application may have used the id for something else; the call must be
+   * closed anyway.
+   */
   #freeId(wanted: string, call: Entry<M>["call"]): string | null {
     let id = wanted;
     for (let item = this.#byId.get(id); item; item = this.#byId.get(id)) {
@@ -162,7 +168,7 @@ export class Transcript<M> {
     return id;
   }
 
-  /** The entry as it is now; null if it is not there yet. */
+  /** Returns the updated entry; null if the message is not there yet. */
   patch({ id, metadata }: records.PatchRecord): Entry<M> | null {
     const item = this.#byId.get(id);
     if (!item) {
@@ -203,7 +209,7 @@ export class Transcript<M> {
     if (now) this.settle();
   }
 
-  /** Puts in force what is to be hidden, shown or replaced. */
+  /** Applies pending hiding, showing and replacing. */
   settle(): void {
     if (!this.changed.isPending) return;
     this.#again ??= remembering(this.#dialect);
@@ -230,7 +236,7 @@ export class Transcript<M> {
     return deepFreeze(decode ? decode(stored) : (stored as M));
   }
 
-  /** A result that comes too late is kept from the model. What somebody says beside it is not. */
+  /** A late result is hidden from the model. Other text in the same message is not. */
   #isLate({ entry: { message }, role }: Item<M>): boolean {
     if (role !== "tool" || !this.exchange.isLate(this.#dialect.results(message))) return false;
     return this.#dialect.text(message).trim() === "";
@@ -256,7 +262,7 @@ export class Transcript<M> {
     this.#byId.delete(item.entry.id);
   }
 
-  /** They stand near the end: no more is looked at than from there on. */
+  /** They are near the end, so only that part is scanned. */
   #takeOut(): void {
     const items = this.#items;
     let to = items.length;
@@ -266,12 +272,12 @@ export class Transcript<M> {
     this.#gone.clear();
   }
 
-  /** From this place on, what is shown has changed. */
+  /** What is shown has changed from this index on. */
   #reindex(from: number): void {
     this.#staleFrom = Math.min(this.#staleFrom, from);
   }
 
-  /** The live end is found again: from its own beginning, if nothing has changed before that. */
+  /** Recomputes the live end: from its own start, if nothing before that changed. */
   #findExchange(): void {
     const { items } = this;
     const [first] = this.#exchange.items;
@@ -290,7 +296,7 @@ export class Transcript<M> {
     return message === null ? null : deepFreeze(message);
   }
 
-  /** Changes that came before the message that they are for (C31). */
+  /** Applies patches that arrived before their message (C31). */
   #patched(id: string, given: Metadata): Metadata {
     let metadata = given;
     if (this.#earlyPatches.size > 0) {
@@ -305,14 +311,15 @@ export class Transcript<M> {
     const isMessage = from === "message";
     const hidden = flags.hidden === true || (isMessage && (isAtOnce || this.#joinsHidden(entry.step)));
     if (hidden && isMessage) this.#hideStep(entry.step);
-    // From the next turn on: a result, which goes together with its call, and what an epoch says is still shown.
+    // Takes effect at the next turn: until then, results (which go with their calls) and messages that the epoch shows
+    // stay visible.
     if (isToBe && !hidden) this.changed.note();
     const role = this.#dialect.role(entry.message);
     if (this.#isWellFormed) this.#unread.push(entry.message);
     return { entry, from, role, hidden, redacted: flags.redacted === true };
   }
 
-  /** A step is hidden as a whole, and comes as a whole (R3). */
+  /** A step is hidden as a whole, and arrives as a whole (R3). */
   #joinsHidden(step: string): boolean {
     const before = this.#items.at(-1);
     return before?.hidden === true && before.entry.step === step;

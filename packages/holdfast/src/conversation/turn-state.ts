@@ -2,20 +2,20 @@ import { defined } from "../defined.ts";
 import type { Entry } from "../dialects/dialect.ts";
 import type { TurnCheckpoint, TurnEnded } from "./records.ts";
 
-/** One process that wrote to the session. */
+/** A process that wrote to the session. */
 export interface Writer {
-  /** It records every start of a tool (R5). */
+  /** It records every tool start (R5). */
   intents: boolean;
 }
 
-/** What is known of a turn. */
+/** What is known about a turn. */
 export interface TurnState<M> {
   readonly number: number;
   readonly startedAt: string;
   lastAt: string;
   resumes: number;
   prompt: Entry<M>;
-  /** Those who worked on it. */
+  /** The writers that worked on it. */
   readonly writers: Set<Writer>;
   ended: Omit<TurnEnded, "kind" | "turn"> | null;
   suspended: { readonly reason: string; readonly calls?: readonly string[] } | null;
@@ -27,7 +27,7 @@ export function recordsStarts<M>({ writers }: TurnState<M>): boolean {
   return true;
 }
 
-/** It goes on, whatever had become of it. */
+/** Resumes the turn, however it had ended. */
 export function resumeTurn<M>(turn: TurnState<M>, n: number, writer: Writer): void {
   turn.resumes = n;
   turn.writers.add(writer);
@@ -36,11 +36,11 @@ export function resumeTurn<M>(turn: TurnState<M>, n: number, writer: Writer): vo
   turn.signal = null;
 }
 
-/** A second end of any kind does nothing; but one that did not complete can be left for another turn. */
+/** A second end has no effect, except that a turn that did not complete can be left for another one. */
 export function endTurn<M>(turn: TurnState<M>, record: Omit<TurnEnded, "kind" | "turn">): boolean {
   const { outcome, by, reason, error } = record;
   if (turn.ended && outcome !== "left") return false;
-  // No more than that: a record from a journal has members that are the journal's own.
+  // Only these members: a journal record also has the journal's own.
   turn.ended = {
     outcome,
     ...defined({ by, reason, error }),

@@ -10,13 +10,13 @@ export interface Usage {
   readonly cacheWriteTokens?: number;
   readonly reasoningTokens?: number;
   readonly cost?: Cost;
-  /** In a total: what was paid in other currencies than that of `cost`. */
+  /** In a total: costs in currencies other than that of `cost`. */
   readonly otherCosts?: readonly Cost[];
 }
 
 const COUNTS = ["inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens"] as const;
 
-/** Both together. Costs add up within a currency. */
+/** Adds both. Costs add up per currency. */
 export function addUsage(a: Usage, b: Usage): Usage {
   const sum: { -readonly [K in keyof Usage]: Usage[K] } = {};
   for (const name of COUNTS) {

@@ -7,8 +7,9 @@ import { equal } from "./order/sameness.ts";
 import { isBlank, joinedText, mapped, type Shape, shapeOf, shapesOf, textOf, without } from "./shape.ts";
 
 /**
- * What an ACP agent and its client say to each other: the parameters of a `session/prompt`, of a `session/update` (or its `update` alone), or of a
- * `session/request_permission`, since a tool call may be born in one. The view is what `session/load` replays, as updates: for a client, not for a model.
+ * What an ACP agent and its client say to each other: the parameters of a `session/prompt`, of a `session/update` (or
+ * only its `update`), or of a `session/request_permission`, which may introduce a tool call. The view is what
+ * `session/load` replays, as updates: for a client, not for a model.
  */
 export interface AcpMessage {
   readonly sessionUpdate?: string;
@@ -63,7 +64,7 @@ function chunk(sessionUpdate: string, text: string): AcpMessage {
   return { sessionUpdate, content: { type: "text", text } } as AcpMessage;
 }
 
-/** Without the envelope that names the session. */
+/** Removes the envelope that names the session. */
 function bareOf(message: unknown): Shape | null {
   const shape = shapeOf(message);
   return shape && shape["sessionUpdate"] === undefined ? (shapeOf(shape["update"]) ?? shape) : shape;
@@ -74,21 +75,21 @@ const isPrompt = ({ sessionUpdate, prompt }: Shape): boolean => sessionUpdate ==
 function check(message: unknown): string | null {
   const shape = bareOf(message);
   if (!shape) return "it is neither a prompt, nor a session update, nor a request for permission";
-  if (isPrompt(shape)) return shapesOf(shape["prompt"]).length > 0 ? null : "a prompt has at least one block";
+  if (isPrompt(shape)) return shapesOf(shape["prompt"]).length > 0 ? null : "a prompt needs at least one block";
   const { sessionUpdate, toolCall } = shape;
   if (sessionUpdate === undefined) {
-    if (!shapeOf(toolCall)) return "it has no sessionUpdate, and no toolCall to ask permission for";
+    if (!shapeOf(toolCall)) return "it has neither a sessionUpdate nor a toolCall to ask permission for";
     return textOf(shapeOf(toolCall)!["toolCallId"]) ? null : "toolCall has no toolCallId";
   }
-  if (typeof sessionUpdate !== "string") return "sessionUpdate is not a text";
-  if (CHUNKS.has(sessionUpdate) && !shapeOf(shape["content"])) return "a chunk has a block for its content";
+  if (typeof sessionUpdate !== "string") return "sessionUpdate is not a string";
+  if (CHUNKS.has(sessionUpdate) && !shapeOf(shape["content"])) return "the content of a chunk is not a block";
   if (sessionUpdate === "tool_call" || sessionUpdate === "tool_call_update") {
     return textOf(shape["toolCallId"]) ? null : "toolCallId is missing";
   }
   return null;
 }
 
-/** The call that a message is about, with whatever it says of it. */
+/** The call that a message is about, with everything the message says about it. */
 function callIn(shape: Shape): Shape | null {
   const { sessionUpdate, toolCall } = shape;
   const call =
@@ -104,7 +105,10 @@ function isEnd({ status }: Shape): boolean {
   return status === "completed" || status === "failed";
 }
 
-/** A call is made where it is announced, or where permission is asked for it. An update alone makes none: its call may have been announced before. */
+/**
+ * A call is made where it is announced, or where permission for it is requested. An update alone makes no call: the
+ * call may have been announced earlier.
+ */
 function callsOf(message: unknown): FoundCall[] {
   const shape = bareOf(message);
   const call = shape && callIn(shape);
@@ -122,9 +126,10 @@ function resultsOf(message: unknown): FoundResult[] {
 }
 
 /**
- * Each call is announced once, where it was first seen, and ended once, where it ended, with all that was said of it in between: before the next prompt, and
- * not at all once the agent has spoken after that (R1). What is only for the moment is left out: notices, steps in between, terminals (their ids die with the client). A call that
- * did not end stays open: to a client that is no error, and `result` says what became of it.
+ * Each call is announced once, where it first appeared, and ended once, where it ended, with everything said about it
+ * in between: before the next prompt, and never once the agent has spoken after that prompt (R1). Transient updates are
+ * left out: notices, intermediate steps, terminals (their ids die with the client). A call that did not end stays open:
+ * a client accepts that, and `result` reports its outcome.
  */
 function arrange(entries: readonly Entry<AcpMessage>[]): AcpMessage[] {
   let turn: Replayed = { updates: [], hasAgent: false };
@@ -149,7 +154,7 @@ function arrange(entries: readonly Entry<AcpMessage>[]): AcpMessage[] {
     const id = textOf(call["toolCallId"]);
     const seen = known.get(id);
     if (!seen) {
-      // Also where only its end was recorded: that it ran is something to show.
+      // Also if only its end was recorded: it ran, and that is worth showing.
       const isEnded = shape["sessionUpdate"] !== undefined && isEnd(call);
       const sent = sentId(id, ids);
       known.set(id, { id: sent, since: [], ended: isEnded, turn: turns.length - 1 });
@@ -163,7 +168,7 @@ function arrange(entries: readonly Entry<AcpMessage>[]): AcpMessage[] {
   return withBeginning(turns.flatMap(({ updates }) => updates));
 }
 
-/** A turn starts with the user's message: where the first one is not shown any more, something stands in its place. */
+/** A turn starts with the user's message: if the first one is no longer shown, a placeholder replaces it. */
 function withBeginning(updates: AcpMessage[]): AcpMessage[] {
   const isSpoken = (update: AcpMessage): boolean => {
     const kind = textOf(shapeOf(update)?.["sessionUpdate"]);
@@ -176,15 +181,15 @@ function withBeginning(updates: AcpMessage[]): AcpMessage[] {
 
 /** A call that was announced. */
 interface Known {
-  /** As it is sent. */
+  /** The id that is sent. */
   readonly id: string;
-  /** What was said of it since, in order. */
+  /** What was said about it since, in order. */
   readonly since: Shape[];
   ended: boolean;
   readonly turn: number;
 }
 
-/** Two ids may differ in nothing but halves of characters, which are not sent. */
+/** Two ids may differ only in halves of characters, which are not sent. */
 function sentId(id: string, ids: Set<string>): string {
   let sent = wellFormedText(id);
   while (ids.has(sent)) sent += "_";
@@ -202,7 +207,7 @@ interface Replayed {
   hasAgent: boolean;
 }
 
-/** One update for each block, as an agent replays a prompt. */
+/** One update per block, as an agent replays a prompt. */
 function chunksOf(prompt: unknown): Shape[] {
   return shapesOf(prompt).map((content) => ({ sessionUpdate: "user_message_chunk", content }));
 }

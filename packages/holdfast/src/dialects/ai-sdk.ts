@@ -25,19 +25,19 @@ import {
   without,
 } from "./shape.ts";
 
-/** `ModelMessage` of ai 5 to 7 fits. */
+/** Accepts `ModelMessage` of ai 5 to 7. */
 export interface AiSdkMessage {
   readonly role: "system" | "user" | "assistant" | "tool";
   readonly content: string | readonly { readonly type: string }[];
 }
 
-/** Parts that tell that a message was made for another API. */
+/** Parts that show that a message was made for another API. */
 const FOREIGN = new Set(["tool_use", "tool_result", "image_url", "input_text", "output_text", "function_call"]);
 
-/** In provider options: what a provider signed, or knows by its id. Bound to what stood before it, as reasoning is. */
+/** Provider options that a provider signed or knows by id. Like reasoning, they are bound to what came before them. */
 const SIGNED = ["thoughtSignature", "itemId", "reasoningEncryptedContent", "reasoning_details"];
 
-/** In provider options: cache marks of the providers that have them. */
+/** Provider options that are cache marks. */
 const MARKS = ["cacheControl", "cache_control", "cachePoint"];
 
 const MANNER = { speaks, needsIds: true, idsUniqueIn: "conversation", together: () => false } as const;
@@ -79,15 +79,15 @@ export const aiSdk: Dialect<AiSdkMessage> = {
 
 function check(message: unknown): string | null {
   const shape = shapeOf(message);
-  if (!shape) return "a message is an object with a role and content";
+  if (!shape) return "a message must be an object with a role and content";
   const { role, content } = shape;
   if (roleOf(message) === "other") return `role is ${quoted(role)}`;
   if (typeof content === "string" && role !== "tool") return null;
-  if (!Array.isArray(content) || role === "system") return "content is not what that role has";
+  if (!Array.isArray(content) || role === "system") return "content is not valid for that role";
   for (const [index, part] of content.entries()) {
     const type = shapeOf(part)?.["type"];
     if (typeof type !== "string") return `content[${index}] is not a part with a type`;
-    if (FOREIGN.has(type)) return `content[${index}] is of the type "${type}", which is another dialect's`;
+    if (FOREIGN.has(type)) return `content[${index}] is of the type "${type}", which belongs to another dialect`;
     if (type === "text" && typeof shapeOf(part)?.["text"] !== "string") return `content[${index}] has no text`;
   }
   return null;
@@ -112,7 +112,7 @@ const isResponse = ({ type }: Shape): boolean => type === "tool-approval-respons
 function callsOf(message: unknown): FoundCall[] {
   if (roleOf(message) !== "assistant") return [];
   const parts = shapesOf(shapeOf(message)?.["content"]);
-  // A request that was answered without asking anybody waits for nobody.
+  // A request that was answered automatically waits for nobody.
   const requests = only(parts, isOpenRequest);
   const asked =
     requests.length > 0 ? new Map(requests.map((part) => [part["toolCallId"], textOf(part["approvalId"])])) : null;
@@ -145,14 +145,14 @@ function foundResult(part: Shape): FoundResult {
   return name ? { call, name } : { call };
 }
 
-/** A message or a part without its cache marks, and without options that are empty then. */
+/** A message or part without its cache marks, and without options that are empty then. */
 function withoutMarks(part: Shape): Shape {
   const output = shapeOf(part["output"]);
   const bare = withOptions(part);
   return output ? { ...bare, output: withOptions(output) } : bare;
 }
 
-/** With those options alone that say something. */
+/** With only those options that say something. */
 function withOptions(part: Shape): Shape {
   const bare = changedOptions(part, MARKS);
   const options = shapeOf(bare["providerOptions"]);
@@ -162,7 +162,7 @@ function withOptions(part: Shape): Shape {
   return said.length > 0 ? { ...rest, providerOptions: Object.fromEntries(said) } : rest;
 }
 
-/** The same without these options of any provider. */
+/** A copy without these options of any provider. */
 function changedOptions(part: Shape, names: readonly string[]): Shape {
   const options = shapeOf(part["providerOptions"]);
   if (!options) return part;
@@ -180,11 +180,14 @@ function changedOptions(part: Shape, names: readonly string[]): Shape {
   return kept.length > 0 ? { ...bare, providerOptions: Object.fromEntries(kept) } : bare;
 }
 
-/** The user's message first, neighbours of the assistant's joined; behind each message with calls a result for each of them, in call order, and before those the approvals that were given. */
+/**
+ * The user's message first; consecutive assistant messages joined; after each message with calls, a result for each
+ * call, in call order, preceded by the approvals that were given.
+ */
 function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMessage[] {
   const plan = planned(entries, view, aiSdk, MANNER);
   const out: AiSdkMessage[] = [];
-  /** The content of the last message, if that was joined here. */
+  /** The content of the last message, if it was joined here. */
   let made: Shape[] = [];
   const resultsAt = atOnce((at) => resultParts(entries[at]!.message));
   let hasBegun = false;
@@ -200,7 +203,7 @@ function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMess
       hasBegun ||= message !== null;
       const last = out.at(-1);
       if (message && last?.role === "assistant") {
-        // Once it is ours it grows where it is: neighbours may be many.
+        // Once the list is ours, it grows in place: there may be many neighbours.
         if ((last.content as unknown) !== made) made = [...partsOf(last)];
         for (const part of partsOf(message)) made.push(part);
         out[out.length - 1] = joined(last, message, made);
@@ -212,7 +215,7 @@ function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMess
         if (approval) found = grown(found, approval);
       }
       const isApproved = found.length > 0;
-      // The calls of a exchange are in the order of its messages.
+      // The calls of an exchange are in the order of its messages.
       for (; next < calls.length && calls[next]!.entry === at; next++) {
         const call = calls[next]!;
         if (call.answer === null || !isInToolMessage(entries, call) || isAnothers(call, plan)) continue;
@@ -231,7 +234,7 @@ function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMess
   return out;
 }
 
-/** Not every provider package does it by itself, and Gemini refuses a call behind a turn of the model's own. */
+/** Not every provider package joins them, and Gemini refuses a call after another turn of the model. */
 function joined(first: AiSdkMessage, second: AiSdkMessage, content: readonly Shape[]): AiSdkMessage {
   return { ...first, ...second, content: content as never };
 }
@@ -241,7 +244,7 @@ interface Found {
   readonly part: Shape;
 }
 
-/** The first response to each request: the SDK goes by that, and throws on one without its request. */
+/** The first response to each request: the SDK uses that one, and throws on a response without its request. */
 function approvalsIn(entries: readonly Entry<AiSdkMessage>[], others: readonly number[]): Map<unknown, Found> {
   const found = new Map<unknown, Found>();
   for (const at of others) {
@@ -254,14 +257,15 @@ function approvalsIn(entries: readonly Entry<AiSdkMessage>[], others: readonly n
   return found;
 }
 
-/** The results of the provider's own calls stand where the SDK put them, which is mostly the assistant's message (R8). */
+/** Results of the provider's own calls stay where the SDK put them, usually in the assistant's message (R8). */
 function isInToolMessage(entries: readonly Entry<AiSdkMessage>[], { call, answer }: ShownCall): boolean {
   return call.by === "agent" || roleOf(entries[answer!.entry]!.message) === "tool";
 }
 
 /**
- * Neighbours that came in one message stay in one, with what else that message has; a whole message is handed on as it is. Approvals and results share
- * one: the SDK looks into the last message alone for what it may run, and for what has been run already (C37).
+ * Neighbours from one message stay in one message, with its other content; a whole message is passed on unchanged.
+ * Approvals and results share a message: the SDK looks only at the last message for what it may run and what has
+ * already run (C37).
  */
 function toolMessages(
   entries: readonly Entry<AiSdkMessage>[],
@@ -286,7 +290,7 @@ function speaks(message: AiSdkMessage): boolean {
   return sentOther(message) !== null;
 }
 
-/** Null if there is nothing in it. */
+/** Null if it is empty. */
 function sentOther(message: AiSdkMessage): AiSdkMessage | null {
   const role = roleOf(message);
   if (role !== "user" && role !== "system") return null;
@@ -303,7 +307,7 @@ function withParts(message: AiSdkMessage, parts: readonly Shape[]): AiSdkMessage
   return sameItems(listOf(content), parts) ? message : { ...message, content: parts as never };
 }
 
-/** Google signs parts without text, too. */
+/** Google also signs parts without text. */
 function isEmpty(part: Shape): boolean {
   return part["type"] === "text" && isBlank(part["text"]) && changedOptions(part, SIGNED) === part;
 }
@@ -311,7 +315,7 @@ function isEmpty(part: Shape): boolean {
 function sentAssistant(recorded: AiSdkMessage, at: number, plan: Plan): AiSdkMessage | null {
   const stale = plan.stale(at);
   const message = stale ? (changedOptions(recorded as never, SIGNED) as unknown as AiSdkMessage) : recorded;
-  // Of several calls with one id, the first request is for the first call.
+  // Among several calls with one id, the first request is for the first call.
   const ids = only(shapesOf(message.content), isRequest).length > 0 ? new Map<unknown, string>() : null;
   let call = 0;
   let result = 0;
@@ -332,15 +336,15 @@ function sentAssistant(recorded: AiSdkMessage, at: number, plan: Plan): AiSdkMes
 }
 
 /**
- * What a provider ran by itself, only that provider knows: the package of another one sends it as a call of the agent's, or throws (R4). Which provider a model is of cannot be
- * told, so that it goes when the model does.
+ * Only the provider that ran a call itself knows it: another provider's package sends it as the agent's call, or throws
+ * (R4). The provider of a model is unknown here, so the call is dropped when the model changes.
  */
 function isAnothers({ call, entry, answer }: ShownCall, plan: Plan): boolean {
   if (call.by !== "provider") return false;
   return plan.foreign(entry) || (answer !== null && plan.foreign(answer.entry));
 }
 
-/** The SDK throws on a request for a call that is not there. */
+/** The SDK throws on a request for a missing call. */
 function sentRequests(parts: readonly Shape[], ids: ReadonlyMap<unknown, string>): readonly Shape[] {
   const spent = new Set<unknown>();
   return mapped(parts, (part) => {
@@ -352,7 +356,9 @@ function sentRequests(parts: readonly Shape[], ids: ReadonlyMap<unknown, string>
   });
 }
 
-/** Providers want what reasoning led to behind it: a response that was cut off while it reasoned goes without. */
+/**
+ * Providers require reasoning to be followed by what it led to: a response cut off while reasoning is sent without it.
+ */
 function withoutReasoningAtEnd(parts: readonly Shape[]): readonly Shape[] {
   const end = parts.findLastIndex((part) => !isReasoning(part));
   return end === parts.length - 1 ? parts : parts.slice(0, end + 1);
@@ -360,7 +366,7 @@ function withoutReasoningAtEnd(parts: readonly Shape[]): readonly Shape[] {
 
 const isReasoning = ({ type }: Shape): boolean => type === "reasoning" || type === "reasoning-file";
 
-/** With options of its provider, reasoning is signed, encrypted, or known by its id. Without, it is text like any other. */
+/** Reasoning with provider options is signed, encrypted, or known by its id. Without them it is plain text. */
 function isSignedReasoning(part: Shape): boolean {
   return isReasoning(part) && shapeOf(withoutMarks(part)["providerOptions"]) !== null;
 }
@@ -369,7 +375,7 @@ function sentCall(part: Shape, { id, call }: ShownCall): Shape {
   const input = inputObject(part["input"]);
   const isAsItCame = part["providerOptions"] === undefined || isWellFormed(input);
   if (part["toolCallId"] === id && part["input"] === input && isAsItCame && call.name !== "") return part;
-  // A signature is for its call as it came. Google's package puts a mark in its place that the API accepts.
+  // A signature covers its call unchanged. Google's package replaces it with a mark that the API accepts.
   return { ...changedOptions(part, SIGNED), toolCallId: id, toolName: call.name || NAMELESS, input };
 }
 
@@ -383,7 +389,7 @@ function sentResult({ answer, call, id }: ShownCall, results: readonly Shape[]):
 
 const NOTHING: Shape = Object.freeze({ type: "text", value: "" });
 
-/** The packages hand on what providers refuse: empty text among other content, and an error without a word. */
+/** The packages pass on what providers refuse: empty text among other content, and an error without text. */
 function sentOutput(output: Shape): Shape {
   const { type, value } = output;
   if (type === "error-text" && isBlank(value)) return { ...output, value: "failed without a message" };

@@ -24,22 +24,22 @@ import {
   without,
 } from "./shape.ts";
 
-/** `MessageParam` of @anthropic-ai/sdk fits, and so does a `Message` as it comes from the API. */
+/** Accepts `MessageParam` of @anthropic-ai/sdk, and a `Message` as returned by the API. */
 export interface AnthropicMessage {
   readonly role: "user" | "assistant" | "system";
   readonly content: string | readonly { readonly type: string }[];
 }
 
-/** The API takes four cache marks in a request. Two are left for system and tools, which are not ours to see. */
+/** The API accepts four cache marks per request. Two are left for system and tools, which Holdfast does not see. */
 const CACHE_MARKS_MAX = 2;
 
-/** "tool_use.name: String should have at most 200 characters": models have put a whole command there. */
+/** "tool_use.name: String should have at most 200 characters": models have put whole commands there. */
 const NAME_LENGTH_MAX = 200;
 
-/** Blocks whose place is part of what was signed. */
+/** Blocks whose position is part of what was signed. */
 const STAYS = new Set(["thinking", "redacted_thinking", "fallback"]);
 
-/** Blocks that tell that a message was made for another API. */
+/** Blocks that show that a message was made for another API. */
 const FOREIGN = new Set(["tool-call", "tool-result", "image_url", "input_text", "output_text", "function_call"]);
 
 const fit = (id: string): string => (/[^a-zA-Z0-9_-]/.test(id) ? id.replaceAll(/[^a-zA-Z0-9_-]/g, "_") : id);
@@ -66,23 +66,23 @@ export const anthropic: Dialect<AnthropicMessage> = {
   unsent: (step) =>
     step.some((message) => blocksOf(message).some((block) => isReasoning(block) && isSpent(block, false)))
       ? "A thinking block was recorded without its signature: no request will contain it, since the API refuses it. " +
-        "Record the message as the API gave it; of a stream, with the signature_delta."
+        "Record the message as the API returned it; when streaming, include the signature_delta."
       : null,
   arrange,
 };
 
 function check(message: unknown): string | null {
   const shape = shapeOf(message);
-  if (!shape) return "a message is an object with a role and content";
+  if (!shape) return "a message must be an object with a role and content";
   const { role, content } = shape;
   if (role !== "user" && role !== "assistant" && role !== "system") return `role is ${quoted(role)}`;
   if (typeof content === "string") return null;
-  if (!Array.isArray(content)) return "content is neither a text nor a list of blocks";
+  if (!Array.isArray(content)) return "content is neither a string nor a list of blocks";
   for (let index = 0; index < content.length; index++) {
     const block = shapeOf(content[index]);
     const type = block?.["type"];
     if (typeof type !== "string") return `content[${index}] is not a block with a type`;
-    if (FOREIGN.has(type)) return `content[${index}] is of the type "${type}", which is another dialect's`;
+    if (FOREIGN.has(type)) return `content[${index}] is of the type "${type}", which belongs to another dialect`;
     if (type === "text" && typeof block?.["text"] !== "string") return `content[${index}] has no text`;
   }
   return null;
@@ -93,7 +93,7 @@ function blocksOf(message: unknown): readonly Shape[] {
   return typeof content === "string" ? [{ type: "text", text: content }] : shapesOf(content);
 }
 
-/** A user's message that holds results, whatever else it holds, is no prompt. */
+/** A user message that holds results is not a prompt, whatever else it holds. */
 function roleOf(message: unknown): "system" | "user" | "assistant" | "tool" | "other" {
   const shape = shapeOf(message);
   const role = shape?.["role"];
@@ -113,7 +113,7 @@ function holdsResults(content: unknown): boolean {
   return false;
 }
 
-/** The result of a server tool stands in a message of the assistant's (R8). */
+/** The result of a server tool is in an assistant message (R8). */
 const isProviderResult = ({ type, tool_use_id }: Shape): boolean =>
   typeof tool_use_id === "string" && typeof type === "string" && type.endsWith("_tool_result");
 
@@ -136,7 +136,7 @@ function callsOf(message: unknown): FoundCall[] {
   return found;
 }
 
-/** In programmatic tool calling, the code execution in whose course a tool is called. */
+/** In programmatic tool calling, the code execution that makes the call. */
 const callerOf = (block: Shape): string => textOf(shapeOf(block["caller"])?.["tool_id"]);
 
 function resultBlocks(message: unknown): readonly Shape[] {
@@ -150,7 +150,7 @@ function foundResult(block: Shape): FoundResult {
   return call ? { call } : { call, idless: true };
 }
 
-/** Also without members that are null, such as `citations`: the API has them in its answers, and does not miss them. */
+/** Also drops null members such as `citations`: the API includes them in its answers but does not require them. */
 function withoutMarks(part: Shape): Shape {
   const empty = Object.keys(part).filter((name) => name === "cache_control" || part[name] === null);
   const bare = empty.length > 0 ? without(part, ...empty) : part;
@@ -160,9 +160,10 @@ function withoutMarks(part: Shape): Shape {
 }
 
 /**
- * Alternating turns, the user's first. Behind the assistant's calls one message of the user's: first their results, in call order, then what the user said. Messages in
- * the system's role wait until the user has spoken, and stand right before the assistant's next message, or at the end: the only places where the API
- * takes them. Of those alone, R1 does not hold while the user still speaks.
+ * Alternating turns, starting with the user's. The assistant's calls are followed by one user message: first their
+ * results, in call order, then what the user said. System messages wait until the user has spoken, and are placed right
+ * before the assistant's next message or at the end, the only places where the API accepts them. They are the one
+ * exception to R1, while the user is still speaking.
  */
 function arrange(entries: readonly Entry<AnthropicMessage>[], view: View): AnthropicMessage[] {
   const plan = planned(entries, view, anthropic, MANNER);
@@ -203,7 +204,7 @@ function arrange(entries: readonly Entry<AnthropicMessage>[], view: View): Anthr
       else if (blocks.length > 0) turns.add("user", blocks, wholeOf(message, blocks));
     }
   }
-  // While results are to come, the user's turn is not over.
+  // While results are pending, the user's turn is not over.
   if (exchanges.at(-1)!.calls.every(({ answer }) => answer !== null)) release();
   const make = (role: string, blocks: readonly Shape[], rest: Shape): AnthropicMessage => {
     const content = role === "assistant" ? callsLast(blocks) : blocks;
@@ -220,7 +221,10 @@ function spoken(message: AnthropicMessage): readonly Shape[] {
   return mapped(blocksOf(message), (block) => (isResult(block) || isEmpty(block) ? null : block));
 }
 
-/** The message as it was recorded, if these blocks are all of it. What else it has, such as a response's usage, the API refuses in a request. */
+/**
+ * The recorded message, if these blocks are all of its content. The API refuses its other members, such as a response's
+ * usage, in a request.
+ */
 function wholeOf(message: AnthropicMessage, blocks: readonly Shape[]): AnthropicMessage | null {
   const { content, role } = message;
   if (role !== "system") for (const name in message) if (name !== "role" && name !== "content") return null;
@@ -247,14 +251,14 @@ function assistantBlocks(message: AnthropicMessage, at: number, plan: Plan, call
   return callsLast(withoutReasoningAtEnd(blocks));
 }
 
-/** A response that was cut off while it reasoned: the API refuses a message that ends so. */
+/** Trims a response that was cut off while reasoning: the API refuses a message that ends with it. */
 function withoutReasoningAtEnd(blocks: readonly Shape[]): readonly Shape[] {
   let end = blocks.length;
   while (end > 0 && isReasoning(blocks[end - 1]!)) end -= 1;
   return end === blocks.length ? blocks : blocks.slice(0, end);
 }
 
-/** Reasoning that may no longer be sent (R1, R4), or never could be: without its signature the API refuses it (C30). */
+/** Reasoning that may no longer be sent (R1, R4), or never could be: the API refuses it without its signature (C30). */
 function isSpent({ type, signature, data }: Shape, stale: boolean): boolean {
   if (type === "thinking") return stale || textOf(signature) === "";
   return type === "redacted_thinking" && (stale || textOf(data) === "");
@@ -274,7 +278,8 @@ function withCaller(block: Shape, callers: ReadonlySet<string>): Shape {
 }
 
 /**
- * The API looks for results right behind the calls: what the assistant said after a call stands before it, though not across reasoning.
+ * The API expects results right after the calls: text that the assistant added after a call is moved before it, but
+ * never across reasoning.
  */
 function callsLast(blocks: readonly Shape[]): readonly Shape[] {
   let end = blocks.length;
@@ -304,7 +309,10 @@ function answerBlock({ answer, id }: ShownCall, results: readonly Shape[]): Shap
   return { ...rest, tool_use_id: id, ...defined({ content }) };
 }
 
-/** No empty text, nothing but text in an error, and not nothing. Undefined: any other result may be without content. */
+/**
+ * Drops empty text, and anything but text from an error. An error never ends up empty; any other result may
+ * (undefined).
+ */
 function resultContent({ content, is_error }: Shape): unknown {
   const nothing = is_error === true ? "failed without a message" : undefined;
   if (typeof content === "string") return isBlank(content) ? nothing : content;
@@ -316,7 +324,7 @@ function resultContent({ content, is_error }: Shape): unknown {
   return kept.length > 0 ? kept : nothing;
 }
 
-/** The newest marks: they move on with the conversation, and older ones would add up to more than the API takes. */
+/** Keeps the newest marks: marks move along with the conversation, and older ones would exceed the API's limit. */
 function withFewMarks(messages: AnthropicMessage[]): AnthropicMessage[] {
   let marks = 0;
   const trimmed = (block: Shape): Shape => {

@@ -2,16 +2,17 @@ import type { Json } from "../journal/record.ts";
 import { isPlain } from "../text/well-formed.ts";
 
 /**
- * Bytes and URLs in messages, as JSON and back, exactly (R19, C39): `{"$holdfast":"Uint8Array","base64":"…"}`. An object of the caller's own that has a member of that
- * name is wrapped (`{"$holdfast":"object","of":{…}}`), so that nothing is taken for bytes that was not. Whatever else JSON
- * cannot carry stays where it is, for the caller to refuse with its path (MESSAGE_NOT_JSON).
+ * Encodes bytes and URLs in messages as JSON, and back, exactly (R19, C39): `{"$holdfast":"Uint8Array","base64":"…"}`.
+ * A caller's object that has a member of that name is wrapped (`{"$holdfast":"object","of":{…}}`), so that it is not
+ * mistaken for bytes. Anything else that JSON cannot carry stays unchanged, for the caller to refuse with its path
+ * (MESSAGE_NOT_JSON).
  */
 const TAG = "$holdfast";
 
-/** Deeper than the journal takes (S5): left as it is, and refused there. */
+/** Deeper than the journal accepts (S5): left unchanged, and refused there. */
 const DEPTH_MAX = 1000;
 
-/** The very same value if there was nothing to encode. */
+/** Returns the same value if there was nothing to encode. */
 export function encodeBytes(value: unknown): Json {
   return encoded(value, []) as Json;
 }
@@ -31,13 +32,13 @@ function encoded(value: unknown, ancestors: object[]): unknown {
 function bytesOf(value: object): Json | null {
   if (Buffer.isBuffer(value)) return { [TAG]: "Buffer", base64: value.toString("base64") };
   if (value instanceof ArrayBuffer) return { [TAG]: "ArrayBuffer", base64: Buffer.from(value).toString("base64") };
-  // Exactly this class: what comes back from an instance of another would not be what was handed in.
+  // Exactly this class: an instance of another would not come back as what was given.
   if (Object.getPrototypeOf(value) !== Uint8Array.prototype) return null;
   const { buffer, byteOffset, byteLength } = value as Uint8Array;
   return { [TAG]: "Uint8Array", base64: Buffer.from(buffer, byteOffset, byteLength).toString("base64") };
 }
 
-/** The inverse. What is not a well-formed tag is left as it is. */
+/** The inverse. Anything that is not a well-formed tag is left unchanged. */
 export function decodeBytes(stored: unknown): unknown {
   return decoded(stored, 0);
 }
@@ -57,7 +58,7 @@ function decoded(value: unknown, depth: number): unknown {
   return value;
 }
 
-/** Every message passes here: what is not an object is not looked at, and no function is made on the way. */
+/** Every message passes here: non-objects are skipped, and no closures are created. */
 function eachItem<C>(
   items: readonly unknown[],
   change: (item: unknown, context: C) => unknown,
@@ -78,14 +79,14 @@ function eachItem<C>(
 function eachMember<C>(value: object, change: (member: unknown, context: C) => unknown, context: C): object {
   if (!isPlain(value)) return value;
   let copy: Record<string, unknown> | null = null;
-  // It is plain: all that there is to go through is its own.
+  // A plain object: all its enumerable members are its own.
   for (const name in value) {
     const member = (value as { readonly [name: string]: unknown })[name];
     if (typeof member !== "object") continue;
     const next = change(member, context);
     if (next === member) continue;
     copy ??= { ...value };
-    // Not by assignment: a member may be called __proto__.
+    // Not by assignment: a member may be named __proto__.
     Object.defineProperty(copy, name, { value: next, enumerable: true, writable: true, configurable: true });
   }
   return copy ?? value;

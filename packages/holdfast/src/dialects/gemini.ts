@@ -22,13 +22,13 @@ import {
   without,
 } from "./shape.ts";
 
-/** `Content` of @google/genai fits. */
+/** Accepts `Content` of @google/genai. */
 export interface GeminiContent {
   readonly role?: string;
   readonly parts?: readonly object[];
 }
 
-/** What the API takes in the place of a signature that is not there any more (ai.google.dev, "Thought signatures"). */
+/** What the API accepts in place of a missing signature (ai.google.dev, "Thought signatures"). */
 const NO_SIGNATURE = "skip_thought_signature_validator";
 
 const MANNER = { speaks, needsIds: false, idsUniqueIn: "exchange", together: () => true, pauses: false } as const;
@@ -48,7 +48,7 @@ export const gemini: Dialect<GeminiContent> = {
   result: ({ id, name }, outcome) => {
     const { failed, text, json } = phrase(outcome);
     const response = failed ? { error: text } : { output: json };
-    // A stand-in is kept here, so that the result finds its call among others of that name; arrange takes it out.
+    // Keeps a stand-in id, so that the result finds its call among others of that name; `arrange` removes it.
     return { role: "user", parts: [{ functionResponse: { id, name, response } }] };
   },
   incomplete: (text) => (isBlank(text) ? null : { role: "model", parts: [{ text }] }),
@@ -59,19 +59,21 @@ export const gemini: Dialect<GeminiContent> = {
 
 function check(content: unknown): string | null {
   const shape = shapeOf(content);
-  if (!shape) return "a content is an object with a role and parts";
+  if (!shape) return "a content must be an object with a role and parts";
   const { role, parts } = shape;
   if (role !== undefined && !ROLES.has(role)) return `role is ${quoted(role)}`;
   if (!Array.isArray(parts)) return "parts is not a list";
   for (const [index, part] of parts.entries()) {
     const found = shapeOf(part);
     if (!found) return `parts[${index}] is not an object`;
-    if (typeof found["type"] === "string") return `parts[${index}] has a type, as parts of another dialect have`;
+    if (typeof found["type"] === "string") return `parts[${index}] has a type, like parts of another dialect`;
   }
   return null;
 }
 
-/** Without a role it is the user's, and a call without arguments has none: the SDK leaves out both, and the API puts them in. */
+/**
+ * A missing role means the user's, and a call without arguments has none: the SDK omits both, and the API adds them.
+ */
 function bareOf(content: unknown): unknown {
   const shape = shapeOf(content);
   if (!shape) return content;
@@ -88,7 +90,7 @@ function partsOf(content: unknown): readonly Shape[] {
   return shapesOf(shapeOf(content)?.["parts"]);
 }
 
-/** Without a role it is the user's. A user's content that holds results, whatever else it holds, is no prompt. */
+/** A missing role means the user's. User content that holds results is not a prompt, whatever else it holds. */
 function roleOf(content: unknown): "user" | "assistant" | "tool" | "other" {
   const shape = shapeOf(content);
   if (!shape || (shape["role"] !== undefined && !ROLES.has(shape["role"]))) return "other";
@@ -103,7 +105,7 @@ const providerCallIn = (part: Shape): Shape | null => shapeOf(part["toolCall"]) 
 const providerResultIn = (part: Shape): Shape | null =>
   shapeOf(part["toolResponse"]) ?? shapeOf(part["codeExecutionResult"]);
 
-/** Code execution may come without an id, and with its result right behind it. */
+/** Code execution may lack an id; its result then follows it directly. */
 function providerName(part: Shape): string {
   const server = shapeOf(part["toolCall"]) ?? shapeOf(part["toolResponse"]);
   return server ? textOf(server["toolType"]) || "server tool" : "code execution";
@@ -150,8 +152,8 @@ function resultsOf(content: unknown): FoundResult[] {
 }
 
 /**
- * The user's turn first, neighbours joined; behind a turn with calls one with as many responses, in their order, and nothing else. What the user
- * said stands in a turn behind it.
+ * The user's turn first, neighbours joined. A turn with calls is followed by one with exactly as many responses, in
+ * order, and nothing else. What the user said goes in the next turn.
  */
 function arrange(entries: readonly Entry<GeminiContent>[], view: View): GeminiContent[] {
   const plan = planned(entries, view, gemini, MANNER);
@@ -187,7 +189,7 @@ function spoken(content: GeminiContent): readonly Shape[] {
   return mapped(partsOf(content), (part) => (isResult(part) || isEmpty(part) ? null : part));
 }
 
-/** A signature may come on a part without text. */
+/** A signature may be on a part without text. */
 function isEmpty(part: Shape): boolean {
   for (const name in part) if (name !== "thought" && name !== "text" && part[name] !== undefined) return false;
   return isBlank(part["text"]);
@@ -207,7 +209,7 @@ function modelParts(content: GeminiContent, at: number, plan: Plan): readonly Sh
   let result = 0;
   return mapped(partsOf(content), (recorded) => {
     if (isResult(recorded) || (stale && recorded["thought"] === true)) return null;
-    // A signature is for its part as it came.
+    // A signature covers its part unchanged.
     const isBroken = "thoughtSignature" in recorded && !stale && !isWellFormed(recorded);
     const isSpent = isBroken || (stale && "thoughtSignature" in recorded);
     const part = isSpent ? without(recorded, "thoughtSignature") : recorded;
@@ -237,7 +239,7 @@ function withId(shape: Shape, id: string): Shape {
   return id ? { ...shape, id } : without(shape, "id");
 }
 
-/** With the name and the id of its call, and an object for a response. */
+/** Sets the name and id of its call, and makes the response an object. */
 function responsePart({ answer, call, id }: ShownCall, results: readonly Shape[]): Shape {
   const found = results[answer!.index] ?? {};
   const result = resultIn(found) ?? {};

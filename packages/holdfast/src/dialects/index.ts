@@ -16,7 +16,7 @@ export type { OpenAIResponsesItem } from "./openai-responses.ts";
 
 export type DialectName = "ai-sdk" | "anthropic" | "openai-chat" | "openai-responses" | "gemini" | "acp";
 
-/** The dialects that are built in. Which messages one is for, only the application knows. */
+/** The built-in dialects. Only the application knows which one its messages use. */
 // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
 export const dialects: Readonly<Record<DialectName, Dialect<any>>> = {
   "ai-sdk": aiSdk,
@@ -27,7 +27,7 @@ export const dialects: Readonly<Record<DialectName, Dialect<any>>> = {
   acp,
 };
 
-/** Null if there is none of that name: it may be one of the application's own. */
+/** Null if no built-in dialect has that name: it may be the application's own. */
 // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
 export function dialectNamed(name: string): Dialect<any> | null {
   return Object.hasOwn(dialects, name) ? dialects[name as DialectName] : null;

@@ -20,7 +20,7 @@ import {
   without,
 } from "./shape.ts";
 
-/** `ChatCompletionMessageParam` of openai fits, and what servers that imitate the API send. */
+/** Accepts `ChatCompletionMessageParam` of openai, and what compatible servers send. */
 export interface OpenAIChatMessage {
   readonly role: "system" | "developer" | "user" | "assistant" | "tool" | "function";
   readonly content?: string | readonly { readonly type: string }[] | null;
@@ -35,10 +35,10 @@ const ROLES = new Map<unknown, "system" | "user" | "assistant" | "tool">([
   ["function", "tool"],
 ]);
 
-/** Parts that tell that a message was made for another API. */
+/** Parts that show that a message was made for another API. */
 const FOREIGN = new Set(["tool_use", "tool_result", "tool-call", "tool-result", "input_text", "output_text"]);
 
-/** "Invalid 'messages[9].tool_calls[0].function.name'": names of earlier calls are checked as those of tools are. */
+/** "Invalid 'messages[9].tool_calls[0].function.name'": the names of earlier calls are validated like tool names. */
 const NAME_LENGTH_MAX = 64;
 
 const fit = (id: string): string => beginningOf(id, ID_LENGTH_MAX);
@@ -69,7 +69,7 @@ export const openaiChat: Dialect<OpenAIChatMessage> = {
 
 function check(message: unknown): string | null {
   const shape = shapeOf(message);
-  if (!shape) return "a message is an object with a role and content";
+  if (!shape) return "a message must be an object with a role and content";
   const { role, content } = shape;
   if (!ROLES.has(role)) return `role is ${quoted(role)}`;
   if (typeof content === "string") return null;
@@ -77,11 +77,11 @@ function check(message: unknown): string | null {
     if (role === "assistant") return null;
     return "content is missing";
   }
-  if (!Array.isArray(content)) return "content is neither a text nor a list of parts";
+  if (!Array.isArray(content)) return "content is neither a string nor a list of parts";
   for (const [index, part] of content.entries()) {
     const type = shapeOf(part)?.["type"];
     if (typeof type !== "string") return `content[${index}] is not a part with a type`;
-    if (FOREIGN.has(type)) return `content[${index}] is of the type "${type}", which is another dialect's`;
+    if (FOREIGN.has(type)) return `content[${index}] is of the type "${type}", which belongs to another dialect`;
   }
   return null;
 }
@@ -124,14 +124,17 @@ function resultsOf(message: unknown): FoundResult[] {
   return [{ call: standIns()(name), idless: true, ...(name ? { name } : {}) }];
 }
 
-/** Cache marks are for servers that pass them on to a provider that wants them; the rest is what a response has besides, and what the SDK has parsed. */
+/**
+ * Members that are not compared: cache marks, for servers that pass them on to a provider; extra members of a response;
+ * and what the SDK has parsed.
+ */
 const BESIDES = ["cache_control", "annotations", "logprobs", "parsed"];
 
 function withoutMarks(part: Shape): Shape {
   return BESIDES.some((name) => name in part) ? without(part, ...BESIDES) : part;
 }
 
-/** What is sent of a message, without marks: the SDK's own runner puts them in, and leaves them out. */
+/** The part of a message that is sent, without marks: the SDK's own runner adds and drops the rest. */
 function bareOf(message: unknown): unknown {
   const bare = shapeOf(unmarked(message, withoutMarks));
   if (!bare) return message;
@@ -151,7 +154,7 @@ function withoutParsed(call: Shape): Shape {
   return target && "parsed_arguments" in target ? { ...call, function: without(target, "parsed_arguments") } : call;
 }
 
-/** Behind each message with calls, before anything else, a tool message for each of them, in call order. */
+/** After each message with calls, before anything else, a tool message for each call, in call order. */
 function arrange(entries: readonly Entry<OpenAIChatMessage>[], view: View): OpenAIChatMessage[] {
   const plan = planned(entries, view, openaiChat, MANNER);
   const out: OpenAIChatMessage[] = [];
@@ -177,7 +180,7 @@ function speaks(message: OpenAIChatMessage): boolean {
   return sentOther(message) !== null;
 }
 
-/** Null if there is nothing in it. */
+/** Null if it is empty. */
 function sentOther(message: OpenAIChatMessage): OpenAIChatMessage | null {
   const role = roleOf(message);
   if (role !== "user" && role !== "system") return null;
@@ -218,12 +221,12 @@ function sentAssistant(message: OpenAIChatMessage, at: number, plan: Plan): Open
   const content = filled(recorded["content"]);
   const isCalling = sent["tool_calls"] !== undefined || shapeOf(sent["function_call"]) !== null;
   if (!isCalling && content === null && isBlank(sent["refusal"]) && !shapeOf(sent["audio"])) return null;
-  // Beside calls, a refusal or audio, null and an empty text are fine as they are; an empty list is not.
+  // Beside calls, a refusal or audio, null and an empty string are valid; an empty list is not.
   if (content !== recorded["content"] && Array.isArray(recorded["content"])) sent = { ...sent, content };
   return sent === recorded ? message : (sent as unknown as OpenAIChatMessage);
 }
 
-/** Servers that pass reasoning through give it a list of details, some of them signed or encrypted (R1, R4). */
+/** Servers that pass reasoning through add a list of details, some of them signed or encrypted (R1, R4). */
 function withSignedReasoning(message: Shape, stale: boolean): Shape {
   const details = message["reasoning_details"];
   if (!stale || !Array.isArray(details)) return message;
@@ -232,7 +235,7 @@ function withSignedReasoning(message: Shape, stale: boolean): Shape {
   return kept.length > 0 ? { ...message, reasoning_details: kept } : without(message, "reasoning_details");
 }
 
-/** Arguments are the JSON text of an object, also where the stream was cut off (C30). */
+/** Arguments are the JSON text of an object, even if the stream was cut off (C30). */
 function sentCall(call: Shape, shown: ShownCall | null): Shape | null {
   if (!shown) return null;
   const renamed = call["id"] === shown.id ? call : { ...call, id: shown.id };

@@ -2,9 +2,11 @@ import { wellFormedText } from "../text/well-formed.ts";
 import type { Entry } from "./dialect.ts";
 import { type Shape, textOf, without } from "./shape.ts";
 
-/** The ids of items of OpenAI Responses: an array may hold an item twice, and the API refuses a request that holds an id twice. */
+/**
+ * The ids of OpenAI Responses items: an array may hold an item twice, and the API refuses a request with a repeated id.
+ */
 
-/** As it is sent: two ids may differ in nothing but halves of characters. Empty: it has none. */
+/** The id that is sent: two ids may differ only in halves of characters. Empty: it has none. */
 export function idOf(item: object): string {
   return wellFormedText(textOf((item as Shape)["id"]));
 }
@@ -13,7 +15,7 @@ export function withoutId<T extends object>(item: T): T {
   return "id" in item ? (without(item as Shape, "id") as T) : item;
 }
 
-/** With its id if that was not sent before. */
+/** Keeps the id only if it was not sent before. */
 export function withIdOnce<T extends object>(item: T, sent: Set<string>): T {
   const id = idOf(item);
   if (id === "") return item;
@@ -22,7 +24,7 @@ export function withIdOnce<T extends object>(item: T, sent: Set<string>): T {
   return item;
 }
 
-/** Those of these items whose id was sent before, or stands among them before. */
+/** The items whose id was sent before, or occurs earlier among them. */
 export function repeatedIn(
   entries: readonly Entry<object>[],
   items: readonly number[],

@@ -20,16 +20,19 @@ import {
   without,
 } from "./shape.ts";
 
-/** One item: `ResponseInputItem` of openai fits, and an item of a response's `output`. */
+/** One item: accepts `ResponseInputItem` of openai, and an item of a response's `output`. */
 export interface OpenAIResponsesItem {
   readonly type?: string | null;
   readonly role?: string;
 }
 
-/** Those want a screenshot, or a list of tools: there is no way to say in them that something went wrong. Such a call goes by the name of its type. */
+/**
+ * Calls that require a screenshot or a list of tools: their outputs cannot express an error. Such a call is named after
+ * its type.
+ */
 const UNSPEAKABLE = new Set(["computer_call", "tool_search_call"]);
 
-/** Calls that the provider runs by itself, and that hold their own result. */
+/** Calls that the provider runs itself, and that hold their own result. */
 const PROVIDER_CALLS = new Set<unknown>([
   "web_search_call",
   "file_search_call",
@@ -38,7 +41,9 @@ const PROVIDER_CALLS = new Set<unknown>([
   "mcp_call",
 ]);
 
-/** Items that the API takes with their id only: without the reasoning that the id refers to, they are not sent at all. */
+/**
+ * Items that the API accepts only with their id: without the reasoning that the id refers to, they are not sent at all.
+ */
 const NEEDS_ID = new Set<unknown>([
   ...PROVIDER_CALLS,
   "mcp_list_tools",
@@ -75,7 +80,7 @@ export const openaiResponses: Dialect<OpenAIResponsesItem> = {
   arrange,
 };
 
-/** Without what the SDK has parsed, and lists that a response has though they are empty. */
+/** Drops what the SDK has parsed, and the empty lists of a response. */
 function bareOf(item: unknown): unknown {
   const shape = shapeOf(item);
   if (!shape) return item;
@@ -105,8 +110,8 @@ function unsent(step: readonly OpenAIResponsesItem[]): string | null {
     }
     if (i === step.length - 1) {
       return (
-        "A reasoning item was recorded without the item that it led to: no request will contain it, since the API refuses it by itself. " +
-        "Append all items of a response together: turn.append([...response.output]), or draft.commit of the same."
+        "A reasoning item was recorded without the item that it led to: no request will contain it, since the API refuses it on its own. " +
+        "Append all items of a response together, with turn.append([...response.output]) or draft.commit."
       );
     }
   }
@@ -117,19 +122,19 @@ function isSealed(item: OpenAIResponsesItem): boolean {
   return textOf((item as Shape)["encrypted_content"]) !== "";
 }
 
-/** What the model made, its provider's own results among it, is the assistant's. */
+/** Everything the model made is the assistant's, including its provider's own results. */
 function roleOf(item: unknown): "system" | "user" | "assistant" | "tool" | "other" {
   const shape = shapeOf(item);
   if (!shape) return "other";
   const { type, role, execution } = shape;
   if (isMessage(item)) return ROLES.get(role) ?? "other";
   if (type === "tool_search_output") return execution === "client" ? "tool" : "assistant";
-  // Of a shell that the provider runs, the output stands in the response, with an id.
+  // The output of a shell that the provider runs is in the response, with an id.
   if (type === "shell_call_output" && typeof shape["id"] === "string") return "assistant";
   if (OUTPUTS.has(type)) return "tool";
   if (type === "mcp_approval_response") return "user";
   if (type === "additional_tools" || type === "compaction_trigger") return "system";
-  // A reference is to what only the server has (R4).
+  // A reference points to what only the server has (R4).
   return typeof type === "string" && type !== "item_reference" ? "assistant" : "other";
 }
 
@@ -166,7 +171,7 @@ function callsOf(item: unknown): FoundCall[] {
   return id && (type === "program" || PROVIDER_CALLS.has(type)) ? [found] : [];
 }
 
-/** Where each kind of call holds its input, besides `arguments`, which is the only one that is JSON text. */
+/** Where each kind of call holds its input, besides `arguments`, the only one that is JSON text. */
 const INPUTS = ["input", "action", "actions", "operation", "code", "queries", "revised_prompt"];
 
 function inputOf(item: Shape): unknown {
@@ -189,15 +194,16 @@ function resultsOf(item: unknown): FoundResult[] {
     return [call ? { call } : { call, idless: true }];
   }
   if (type === "mcp_approval_response") return [{ call: textOf(shape["approval_request_id"]) }];
-  // The provider's call holds its own result, once it has one.
+  // The provider's call holds its own result, once there is one.
   return PROVIDER_CALLS.has(type) && textOf(shape["id"]) && !UNFINISHED.has(shape["status"])
     ? [{ call: textOf(shape["id"]) }]
     : [];
 }
 
 /**
- * Items of one response together, in their order; behind them the outputs of the agent, in call order; then what others said. An item that was
- * made after reasoning refers to it by its id: without the one it goes without the other, and what cannot go without its id not at all.
+ * The items of one response together, in order; then the agent's outputs, in call order; then what others said. An item
+ * made after reasoning refers to it by id: without that reasoning it is sent without its id, and an item that needs its
+ * id is not sent.
  */
 function arrange(entries: readonly Entry<OpenAIResponsesItem>[], view: View): OpenAIResponsesItem[] {
   const plan = planned(entries, view, openaiResponses, MANNER);
@@ -229,7 +235,7 @@ function arrange(entries: readonly Entry<OpenAIResponsesItem>[], view: View): Op
       const { message } = entries[at]!;
       const role = roleOf(message);
       if (role === "tool" || role === "other" || !isSent(message, at, plan)) continue;
-      // An approval goes with the request that it is for.
+      // An approval is sent with the request that it is for.
       const answered = plan.answered(at, 0);
       if (!answered || sent.entries.has(answered.entry)) out.push(withIdOnce(filled(message), sent.ids));
     }
@@ -240,18 +246,21 @@ function arrange(entries: readonly Entry<OpenAIResponsesItem>[], view: View): Op
 /** What has been sent so far. */
 interface Sent {
   readonly entries: Set<number>;
-  /** Those that went without their reasoning, and so without their id. */
+  /** Those sent without their reasoning, and so without their id. */
   readonly loose: Set<number>;
-  /** Item ids: the API refuses a request that holds one twice. */
+  /** Item ids: the API refuses a request with a repeated id. */
   readonly ids: Set<string>;
   /** Reasoning was left out, and the next item may have come from it. */
   isLoose: boolean;
-  /** The last step, and whether it was recorded at once: then its response is all there. Of items one by one, nobody knows where the next response begins. */
+  /**
+   * The last step, and whether it was recorded at once: then its response is complete. For items recorded one by one,
+   * the start of the next response is unknown.
+   */
   step: string | null;
   isWhole: boolean;
 }
 
-/** Whether an item of somebody else's holds the output of a call that the provider ran. */
+/** Whether a tool item holds the output of a call that the provider ran. */
 function isProvided(entries: readonly Entry<OpenAIResponsesItem>[], plan: Plan): (at: number) => boolean {
   return (at) => roleOf(entries[at]!.message) === "tool" && plan.answered(at, 0)?.call.by === "provider";
 }
@@ -306,7 +315,7 @@ function speaks(item: OpenAIResponsesItem): boolean {
   return isMessage(item) && roleOf(item) !== "other" && filled(item) !== EMPTY;
 }
 
-/** Not empty, and if it answers something, then something that is there, and for the first time. */
+/** Whether it is not empty and, if it answers a call, that call is there and this is its first answer. */
 function isSent(item: OpenAIResponsesItem, at: number, plan: Plan): boolean {
   if (filled(item) === EMPTY) return false;
   const [result] = resultsOf(item);
@@ -331,9 +340,10 @@ function filled(item: OpenAIResponsesItem): OpenAIResponsesItem {
 }
 
 /**
- * Reasoning goes with the item that it led to, or not at all. That is the next one of its step: what was recorded by itself may be another response, asked for
- * after this one ended in its reasoning or lost its end with the process, and in front of that the API refuses it. Without its encrypted
- * content it is only a reference to what the server may have forgotten (R4, C30).
+ * Reasoning is sent with the item that it led to, or not at all. That is the next item of its step. An item recorded
+ * separately may be another response, requested after this one ended in its reasoning or lost its end with the process,
+ * and the API refuses the reasoning before such an item. Without its encrypted content, reasoning is only a reference
+ * to what the server may have forgotten (R4, C30).
  */
 function withFollowers(
   entries: readonly Entry<OpenAIResponsesItem>[],
@@ -370,7 +380,7 @@ function sentItem(item: OpenAIResponsesItem, at: number, plan: Plan, loose: bool
   return (text === bare["arguments"] ? renamed : { ...renamed, arguments: text }) as OpenAIResponsesItem;
 }
 
-/** The output in the type that the call wants: what `result` phrases is a function's. */
+/** The output in the type that the call requires: `result` phrases a function's output. */
 function sentOutput(entries: readonly Entry<OpenAIResponsesItem>[], shown: ShownCall): OpenAIResponsesItem {
   const call = shapeOf(entries[shown.entry]!.message)!;
   const output = shapeOf(entries[shown.answer!.entry]!.message)!;

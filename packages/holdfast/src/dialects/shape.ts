@@ -1,6 +1,9 @@
 import { isWellFormed, wellFormed } from "../text/well-formed.ts";
 
-/** Reading what others wrote: whatever it is, these answer, so that a dialect is total without asking at every step. */
+/**
+ * Reads data written by others. These functions return for any input, so that a dialect is total without checks at
+ * every step.
+ */
 
 export type Shape = { readonly [member: string]: unknown };
 
@@ -12,7 +15,7 @@ export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** The objects of a list; whatever else is in it is passed over. The very same list if it holds nothing else. */
+/** The objects of a list; anything else in it is skipped. Returns the same list if there is nothing else. */
 export function shapesOf(value: unknown): readonly Shape[] {
   if (!Array.isArray(value)) return NONE;
   for (let i = 0; i < value.length; i++) {
@@ -21,26 +24,26 @@ export function shapesOf(value: unknown): readonly Shape[] {
   return value as Shape[];
 }
 
-/** Those of them that are; the very same list if all are. */
+/** Those that match; the same list if all do. */
 export function only(list: readonly Shape[], is: (shape: Shape) => boolean): readonly Shape[] {
   let count = 0;
   for (let i = 0; i < list.length; i++) if (is(list[i]!)) count += 1;
   return count === list.length ? list : count === 0 ? NONE : list.filter(is);
 }
 
-/** One for all: most messages neither call nor answer, and a conversation has many. */
+/** Shared: most messages neither call nor answer, and a conversation has many. */
 export const NONE: readonly never[] = Object.freeze([]);
 
 export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** A short text in quotation marks; of anything else the type, since it may be large, or what JSON gives up on. */
+/** A short string in quotation marks; for anything else its type, since the value may be large or not valid in JSON. */
 export function quoted(value: unknown): string {
   return typeof value === "string" && value.length <= 64 ? JSON.stringify(value) : `of the type ${typeof value}`;
 }
 
-/** Providers refuse text that is empty, and some refuse white space. */
+/** Providers refuse empty text, and some refuse white space. */
 export function isBlank(value: unknown): boolean {
   return typeof value !== "string" || value.trim() === "";
 }
@@ -51,7 +54,7 @@ export function without(shape: Shape, ...names: string[]): Shape {
   return rest;
 }
 
-/** The very same list if nothing was changed: what was recorded is handed on untouched wherever that is possible. */
+/** Returns the same list if nothing changed: recorded messages are passed on untouched wherever possible. */
 export function mapped<T>(items: readonly T[], change: (item: T, index: number) => T | null): readonly T[] {
   let out: T[] | null = null;
   for (let index = 0; index < items.length; index++) {
@@ -63,7 +66,7 @@ export function mapped<T>(items: readonly T[], change: (item: T, index: number) 
   return out ?? items;
 }
 
-/** What a function answers to a number, remembered for the last one: many results may stand in one message. */
+/** Caches the function's result for the last number: one message may hold many results. */
 export function atOnce<T>(find: (at: number) => T): (at: number) => T {
   let last = -1;
   let found: T | undefined;
@@ -74,14 +77,14 @@ export function atOnce<T>(find: (at: number) => T): (at: number) => T {
   };
 }
 
-/** The list with one more. Most lists here have one item or none, and one that is pushed to makes room for many. */
+/** The list with one more item. Most lists here have at most one item, and push would reserve room for many. */
 export function grown<T>(list: readonly T[], item: T): T[] {
   if (list.length === 0) return [item];
   (list as T[]).push(item);
   return list as T[];
 }
 
-/** Whether two lists hold the very same items. */
+/** Whether two lists hold the same items, by identity. */
 export function sameItems(list: readonly unknown[], other: readonly unknown[]): boolean {
   if (list === other) return true;
   if (list.length !== other.length) return false;
@@ -89,7 +92,10 @@ export function sameItems(list: readonly unknown[], other: readonly unknown[]): 
   return true;
 }
 
-/** Tool input as the object that providers want: also input that was cut off in the stream, null, or not an object (C30). */
+/**
+ * Tool input as the object that providers require, even if it was cut off in the stream, is null, or is not an object
+ * (C30).
+ */
 export function inputObject(value: unknown): Shape {
   const shape = shapeOf(value);
   if (shape) return shape;
@@ -100,17 +106,17 @@ export function inputObject(value: unknown): Shape {
   return parsed === null ? {} : (shapeOf(parsed) ?? { unparsed: value });
 }
 
-/** Half a character, or a NUL, as JSON writes it: models do that to the input of a tool. */
+/** Half a character, or a NUL, escaped in JSON: models write such tool input. */
 const ESCAPED = /\\u(?:d[89a-f]|0000)/i;
 
-/** The same as JSON text: byte for byte as it came, if that is the JSON of an object that can be sent. */
+/** The same as JSON text: unchanged, byte for byte, if it is the JSON of an object that can be sent. */
 export function inputText(value: unknown): string {
   const parsed = typeof value === "string" ? shapeOf(parsedJson(value)) : null;
   if (parsed && !(ESCAPED.test(value as string) && !isWellFormed(parsed))) return value as string;
   return JSON.stringify(wellFormed(parsed ?? inputObject(value))) ?? "{}";
 }
 
-/** Deeper than the journal takes (S5): whoever walks through what a model wrote would run out of stack. */
+/** Deeper than the journal accepts (S5): walking through it would overflow the stack. */
 const DEPTH_MAX = 1000;
 
 /** Undefined if it is not JSON, or nested too deep. */
@@ -131,7 +137,7 @@ function isDeep(value: unknown, depth: number): boolean {
   return false;
 }
 
-/** The text of several parts, for people: pieces of one text as one, anything else in between as a line of its own. */
+/** The text of several parts, for people: adjacent pieces of one text are joined, anything else starts a new line. */
 export function joinedText(parts: readonly unknown[], textIn: (part: Shape) => string | null, apart: boolean): string {
   let out = "";
   let adjacent = false;

@@ -17,8 +17,9 @@ import type { Dialect, Entry } from "../dialects/dialect.ts";
 import { encoded } from "./retained.ts";
 
 /**
- * All that lives on besides the messages, so that nothing before the epoch is needed to go on (S16). `kept`: the entries that the epoch has. Starts of calls that
- * are not among them belong to nothing any more, unless the call has moved to another one (`moved`, by its place).
+ * Everything besides the messages that a new epoch keeps, so that nothing before it is needed (S16). `kept`: the
+ * entries of the epoch. Starts of calls outside them are dropped, unless the call has moved to another entry (`moved`,
+ * keyed by position).
  */
 export function checkpointOf<M>(
   conversation: Conversation<M>,
@@ -90,15 +91,16 @@ function queuedItem<M>(conversation: Conversation<M>, of: string): QueuedItem {
   };
 }
 
-/** What one record holds of a checkpoint; what does not fit comes in records behind it. About that many characters. */
+/** How much of a checkpoint one record holds, in characters, approximately; the rest follows in further records. */
 const INLINE_CHARS_MAX = 1024 * 1024;
-/** Nobody streams more than this. */
+/** Far more than any model streams. */
 const DRAFT_CHARS_MAX = 8 * 1024 * 1024;
 const USAGE_TURNS_MAX = 100_000;
 
 /**
- * The checkpoint as one record can hold it, and the records behind it that hold the rest: a session whose queue, notes and prompt are large can be compacted and forked like any other. `isCarried`: the prompt is among the messages of the
- * epoch, as the one of its turn.
+ * The checkpoint as one record can hold it, and the records after it that hold the rest, so that a session with a large
+ * queue, notes or prompt can be compacted and forked like any other. `isCarried`: the prompt is among the epoch's
+ * messages, as the prompt of its turn.
  */
 export function spreadOut(
   whole: Checkpoint,
@@ -125,7 +127,7 @@ export function spreadOut(
     const { number, prompt } = turn;
     if (!isCarried(prompt, number)) behind.push({ kind: "turn.prompt", must: true, turn: number, prompt });
   }
-  // They keep their order: once one does not fit, no later one does.
+  // They keep their order: once one does not fit, no later one is inlined.
   const inline = whole.queue.findIndex((item) => !fits(item));
   checkpoint.queue = inline < 0 ? whole.queue : whole.queue.slice(0, inline);
   for (const { queuedAt: first, ...item } of whole.queue.slice(checkpoint.queue.length)) {
@@ -139,7 +141,7 @@ export function spreadOut(
   return { checkpoint, behind };
 }
 
-/** Of a call that is recorded the message knows the input. */
+/** If the call is recorded, its message has the input. */
 function withSmallInput(started: StartedCheckpoint): StartedCheckpoint {
   const { input, ...rest } = started;
   if (input === undefined || (started.message === null && weightOf(input) <= INLINE_CHARS_MAX)) return started;
@@ -157,7 +159,7 @@ function cutDraft(draft: NonNullable<Checkpoint["draft"]>): NonNullable<Checkpoi
   return end < 0 ? draft : { ...draft, parts: draft.parts.slice(0, end), gap: true };
 }
 
-/** All attributes, as the record that follows the epoch has them. */
+/** All attributes, for the `session` record that follows the epoch. */
 export function attributesRecord({ notes: _notes, title, labels, ...rest }: Attributes): SessionAttributes {
   return {
     kind: "session",

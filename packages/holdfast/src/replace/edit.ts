@@ -9,7 +9,7 @@ import type { Json } from "../journal/record.ts";
 import { settle, shownItem, unhidden } from "./retained.ts";
 import { type Paired, pairsIn, requirePairs, stepSplit, stepsOf } from "./step-integrity.ts";
 
-/** What was given to `edit`, as it was then (R19). Throws RECORD_INVALID, MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
+/** The arguments of `edit`, copied during the call (R19). Throws RECORD_INVALID, MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
 export function editGiven<M>(
   ids: readonly string[],
   shown: readonly M[],
@@ -17,23 +17,25 @@ export function editGiven<M>(
   admission: Admission<M>,
 ): { ids: string[]; shown: Json[]; options: { reason: string; now: boolean } } {
   const given = readable("shown", undefined, () => {
-    if (!Array.isArray(ids) || !Array.isArray(shown)) throw invalid("an edit has a list of ids and a list of messages");
+    if (!Array.isArray(ids) || !Array.isArray(shown)) throw invalid("edit needs a list of ids and a list of messages");
     return { ids: [...ids], shown: [...shown], reason: options?.reason, now: options?.now === true };
   });
   if (typeof given.reason !== "string" || given.reason.length > REASON_CHARS_MAX) {
-    throw invalid(`an edit has a reason, in words, of at most ${REASON_CHARS_MAX} characters`);
+    throw invalid(`edit needs a reason: a string of at most ${REASON_CHARS_MAX} characters`);
   }
   const reason = admission.text(given.reason);
   const messages = given.shown.map((message, index) => admission.message(message, index).stored);
   return { ids: given.ids, shown: messages, options: { reason, now: given.now } };
 }
 
-/** It stands with each message that is shown, in every epoch. */
+/** Every epoch repeats it with each shown message. */
 const REASON_CHARS_MAX = 64 * 1024;
 
 /**
- * The record that shows other messages in the place of these (R12). The results of the calls that go are taken along, unless `shown` makes the same call again without a result. Results may be replaced by
- * themselves where `shown` answers the same calls. An entry that was replaced already is not shown, so it is MESSAGE_UNKNOWN here: what replaced it can be named. `shown`: messages as they are stored. Throws STEP_SPLIT, MESSAGE_UNKNOWN.
+ * The record that shows other messages in place of these (R12). Results of the removed calls are removed too, unless
+ * `shown` makes the same call again without a result. Results can be replaced alone if `shown` answers the same calls.
+ * An entry that was already replaced is not shown, so it is MESSAGE_UNKNOWN here: name its replacement. `shown`:
+ * messages in stored form. Throws STEP_SPLIT, MESSAGE_UNKNOWN.
  */
 export function editRecord<M>(
   conversation: Conversation<M>,
@@ -69,15 +71,15 @@ function requireShown<M>(conversation: Conversation<M>, ids: readonly string[]):
   if (unknown.length > 0 || ids.length === 0) {
     const which =
       unknown.length > 0
-        ? `There is no message ${unknown.map(String).join(", ")} in this conversation`
+        ? `This conversation has no message ${unknown.map(String).join(", ")}`
         : "No message was named";
-    const message = `${which}. Nothing was changed. Take ids from \`session.entries\`: what a replacement dropped is no longer there.`;
+    const message = `${which}. Nothing was changed. Take ids from \`session.entries\`: messages dropped by a replacement are no longer there.`;
     throw new HoldfastError("MESSAGE_UNKNOWN", message, { ids: unknown });
   }
   const past = ids.filter((id) => conversation.find(id)!.entry.replacedBy !== undefined);
   if (past.length === 0) return;
   const by = [...new Set(past.map((id) => conversation.find(id)!.entry.replacedBy!))];
-  const message = `${past.join(", ")} was replaced by ${by.join(", ")} already, and is no longer shown. Nothing was changed. Name what replaced it.`;
+  const message = `${past.join(", ")} was already replaced by ${by.join(", ")} and is no longer shown. Nothing was changed. Name its replacement.`;
   throw new HoldfastError("MESSAGE_UNKNOWN", message, { ids: past, replacedBy: by });
 }
 
@@ -86,11 +88,11 @@ function requireSteps<M>(items: readonly Item<M>[], gone: ReadonlySet<string>): 
     const missing = step.filter((id) => !gone.has(id));
     if (missing.length === 0 || missing.length === step.length) continue;
     const named = step.find((id) => gone.has(id))!;
-    throw stepSplit(`${named} belongs to one step with ${missing.join(", ")}, and a step is replaced whole`, missing);
+    throw stepSplit(`${named} is in one step with ${missing.join(", ")}, and a step is replaced as a whole`, missing);
   }
 }
 
-/** What is shown may wait for a result only where the call that it replaces did. */
+/** A shown call may lack a result only if the call that it replaces did. */
 function requireResults<M>(
   after: readonly Paired<M>[],
   made: readonly Item<M>[],
@@ -102,11 +104,11 @@ function requireResults<M>(
   for (const { item, call, answer, isLast } of after) {
     if (answer || call.by === "provider" || !isMade.has(item)) continue;
     if (isLast && waited.some((one) => one.call.id === call.id)) continue;
-    throw stepSplit(`\`shown\` makes the call ${call.id}, and no result for it`, [...gone]);
+    throw stepSplit(`\`shown\` makes the call ${call.id} without a result`, [...gone]);
   }
 }
 
-/** The ids of the calls that wait for a result behind these messages. */
+/** The ids of the calls in these messages that have no result. */
 function openIn<M>(made: readonly Item<M>[], { dialect }: Conversation<M>): Set<string> {
   return new Set(
     pairsIn(made, dialect)
@@ -115,7 +117,10 @@ function openIn<M>(made: readonly Item<M>[], { dialect }: Conversation<M>): Set<
   );
 }
 
-/** The results that go with their calls. What says more than that, or answers others too, stays: of it, the model is shown what still has a place. */
+/**
+ * The results that are removed with their calls. A result message that has text of its own or answers other calls
+ * stays; the model is shown the parts that still have a call.
+ */
 function resultsOf<M>(
   items: readonly Item<M>[],
   pairs: readonly Paired<M>[],

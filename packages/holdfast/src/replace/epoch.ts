@@ -25,37 +25,46 @@ import { around, type Paired, pairsIn, placeOf, requirePairs, requireWholeSteps,
 
 const REASONS = ["compaction", "clear", "rewind", "import"] as const;
 
-/** What was given to `replace` as its reason. Throws RECORD_INVALID, RECORD_NOT_JSON. */
+/** The reason given to `replace`. Throws RECORD_INVALID, RECORD_NOT_JSON. */
 export function reasonGiven(options: { readonly reason: ReplaceOptions["reason"] }): ReplaceOptions["reason"] {
   const wanted = reading("options", () => options?.reason);
   const reason = REASONS.find((one) => one === wanted);
-  if (!reason) throw invalid(`the reason is one of ${REASONS.join(", ")}`);
+  if (!reason) throw invalid(`the reason must be one of ${REASONS.join(", ")}`);
   return reason;
 }
 
 export interface ReplaceOptions {
   readonly reason: (typeof REASONS)[number];
-  /** Whether the turn is at work in this process, and since when: only then can a tool be running. */
+  /** Whether this process works on the turn, and since when: only then can a tool be running. */
   readonly activity: TurnActivity;
-  /** The seq of the first record of the epoch that is replaced; without it this cannot be undone. */
+  /** The seq of the first record of the replaced epoch; without it the replacement cannot be undone. */
   readonly undo?: number;
-  /** An entry of the conversation behind which signed reasoning saw another past (undo). */
+  /** The entry after which signed reasoning saw another past (undo). */
   readonly changedFrom?: string | null;
-  /** Entries of which another one takes the place, by their ids: what was started for the calls of the one belongs to the same calls of the other. */
+  /**
+   * Replaced entries and their replacements, by id: tool starts move from the old entry's calls to the same calls of
+   * the new one.
+   */
   readonly renewed?: ReadonlyMap<string, string>;
-  /** Whether whoever replaces it records every start of a tool (R5). Default: as the last writer in the conversation does, which is another one if this is the first that is written. */
+  /**
+   * Whether the current writer records every tool start (R5). Default: what the conversation's last writer did, which
+   * is an earlier one if this is the current writer's first record.
+   */
   readonly intents?: boolean;
 }
 
 /**
- * The records of a new epoch that holds this conversation (R11, S15, S16): `epoch`, `session` with all attributes, and a carried `message` for each entry.
+ * The records of a new epoch that holds this conversation (R11, S15, S16): `epoch`, `session` with all attributes, and
+ * a carried `message` for each entry.
  *
- * Whole steps, with their results, or it is STEP_SPLIT (R3) – but for the one cut that nobody should have to count for: `entries.slice(-20)`. Where entries at the end of what is given are the
- * end of the conversation, and begin inside a step, or with results whose calls are not among them, the entries in front that belong to them are carried too: rather a
- * few more than were asked for than the last results of the running turn lost, or a compaction that fails on some days. Where that would bring back all that was
- * left out, leaving it out was meant, and is refused.
+ * Steps must be whole, with their results, or it throws STEP_SPLIT (R3), with one exception, so that callers can write
+ * `entries.slice(-20)`. If the given entries end with the end of the conversation and start inside a step, or with
+ * results whose calls are missing, the entries before them that complete the step are kept too: better to keep a few
+ * entries more than to lose the running turn's last results, or to have a compaction fail now and then. If that would
+ * restore everything that was left out, the omission was intended, and is refused.
  *
- * CALLS_OPEN if a call would be dropped whose tool is running. MESSAGE_ID_TAKEN. Hiding and editing that were to reach the model at the next turn are in force in the new epoch, unless a turn is open.
+ * Throws CALLS_OPEN if it would drop a call whose tool is running, and MESSAGE_ID_TAKEN. Hiding and editing that wait
+ * for the next turn take effect in the new epoch, unless a turn is open.
  */
 export function replacement<M>(
   conversation: Conversation<M>,
@@ -98,10 +107,10 @@ export function replacement<M>(
   return [...epochRecords(epoch, checkpoint, attributesRecord(attributes), carried), ...ends];
 }
 
-/** By the places of calls whose message another one has taken the place of, their places in that. */
+/** New positions of calls whose message was replaced, keyed by their old positions. */
 type MovedCalls = ReadonlyMap<string, Place>;
 
-/** The same call is the one of the same id; of several with one id in a message, the how many-eth it is (R9). */
+/** Calls match by id; among several with one id in a message, by order (R9). */
 function movedCalls<M>(
   conversation: Conversation<M>,
   given: readonly Retained<M>[],
@@ -138,8 +147,9 @@ export function epochRecords<M>(
 }
 
 /**
- * Puts in force what was to be hidden, shown or replaced. While a turn is open, it goes on waiting for the next one: else the model could be asked with nothing but its own words at the end (R2).
- * True if something waits. An edit whose replaced entries are not given has nothing to wait for.
+ * Applies pending hiding, showing and replacing. While a turn is open, they keep waiting for the next one; otherwise a
+ * request could end with the model's own words (R2). Returns true if something waits. An edit whose replaced entries
+ * are not given has nothing to wait for.
  */
 function comeIntoForce<M>(conversation: Conversation<M>, given: Retained<M>[]): boolean {
   const { turn, dialect } = conversation;
@@ -160,7 +170,10 @@ function comeIntoForce<M>(conversation: Conversation<M>, given: Retained<M>[]): 
   return isPending;
 }
 
-/** If what is given ends with the end of the conversation: with the whole steps of it, and the calls of the results in it. `near`: the items around those that are given. */
+/**
+ * If the given entries end with the end of the conversation, completes their steps and adds the calls of their results.
+ * `near`: the items around the given ones.
+ */
 function withWholeTail<M>(
   { items, dialect }: Conversation<M>,
   near: readonly Item<M>[],
@@ -187,14 +200,14 @@ function withWholeTail<M>(
   const front = near.slice(start, from);
   const known = new Set(given.map(({ entry }) => entry.id));
   if (front.some(({ entry }) => known.has(entry.id))) return given;
-  // From the start on, all items are near.
+  // `near` contains every item from `start` on.
   const before = items[items.length - near.length + start - 1];
   const neighbour = given[head - 1];
   if (neighbour === undefined ? before === undefined : before?.entry.id === neighbour.entry.id) return given;
   return [...given.slice(0, head), ...front.map((item) => retain(item, dialect)), ...given.slice(head)];
 }
 
-/** Its outcome would belong to nothing, and the model would not know that it ever called it. */
+/** Otherwise the outcome would belong to no call, and the model would not know that it made the call. */
 function requireRunningCalls<M>(
   { turn, toolStarts }: Conversation<M>,
   pairs: readonly Paired<M>[],
@@ -214,12 +227,15 @@ function requireRunningCalls<M>(
   }
   if (dropped.length === 0) return;
   const message =
-    `The tools of these calls are running, and the calls would be dropped: ${dropped.join(", ")}. Nothing was changed. ` +
+    `These calls have running tools and would be dropped: ${dropped.join(", ")}. Nothing was changed. ` +
     "Keep the entries that make them, or wait for their results.";
   throw new HoldfastError("CALLS_OPEN", message, { calls: dropped });
 }
 
-/** With a result for each call that can no longer get one, where the model is shown it for the first time or could still have waited for it. */
+/**
+ * Adds a result for each call that can no longer get one, if the model is shown the call for the first time or could
+ * still have waited for its result.
+ */
 function withResults<M>(
   conversation: Conversation<M>,
   items: readonly Item<M>[],
@@ -228,7 +244,7 @@ function withResults<M>(
   newId: () => string,
 ): Retained<M>[] {
   const { dialect } = conversation;
-  // What was left out before stays left out: the view of it does not change.
+  // Steps left out before stay left out, so that their view does not change.
   const since = items.findIndex(({ entry }) => entry.id === changedFrom);
   const before = pairsIn(since < 0 ? items : items.slice(0, since), dialect);
   const frozen = new Set(before.filter(({ isLast }) => !isLast).map(({ item, index }) => placeOf(item, index)));
@@ -254,8 +270,9 @@ function withResults<M>(
 }
 
 /**
- * A turn that nobody works on, and of which a clear or a rewind keeps nothing, is over: the next prompt is not told of it. What had been streamed behind the last
- * entry goes with that entry. A compaction keeps both: it changes how much is said, not what happened.
+ * A turn that nobody works on is over if a clear or a rewind drops all of it: the next prompt does not mention it. Text
+ * streamed after the last entry is dropped with that entry. A compaction keeps both: it changes how much is said, not
+ * what happened.
  */
 function leftBehind<M>(
   { items, turn }: Conversation<M>,

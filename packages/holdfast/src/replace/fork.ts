@@ -9,18 +9,20 @@ import { changedStretch, madeUp, type Retained, retain, settle, unhidden } from 
 import { pairsIn, stepsOf } from "./step-integrity.ts";
 
 export interface ForkOptions {
-  /** The id of the session that is forked. */
+  /** The id of the session being forked. */
   readonly from: string;
-  /** The last message; without it, all of the conversation. */
+  /** The last message to include; without it, the whole conversation. */
   readonly at?: string;
   readonly title?: string;
 }
 
 /**
- * The first records of a session that begins with the conversation of another (C33): an `epoch` of reason "fork", `session`, and the carried messages, up to and with the whole step of `at` and the results of its calls.
- *
- * Attributes and notes are those of the source, but not its parent: nobody waits for the fork. Turns are counted on; none is open, whatever the source's turn is doing, and calls that have no
- * result get one that says so. What was queued is delivered once, in the source, and what was paid was paid there. Throws MESSAGE_UNKNOWN.
+ * The first records of a session that starts with another session's conversation (C33): an `epoch` with the reason
+ * "fork", `session`, and the retained messages, up to and including the whole step of `at` and the results of its
+ * calls.
+ * Attributes and notes are the source's, except the parent: nobody waits for the fork. Turn numbers continue. No turn
+ * is open, whatever the source is doing, and calls without a result get one that says so. Queued prompts and usage stay
+ * with the source, which delivers and pays for them once. Throws MESSAGE_UNKNOWN.
  */
 export function forkRecords<M>(conversation: Conversation<M>, { from, at, title }: ForkOptions): SessionRecord[] {
   const { dialect } = conversation;
@@ -48,13 +50,13 @@ export function forkRecords<M>(conversation: Conversation<M>, { from, at, title 
   return epochRecords(epoch, checkpoint, attributesRecord(named), carried);
 }
 
-/** Whole steps, and the results of the calls in them: those that came behind other words, too. */
+/** Whole steps and the results of their calls, including results recorded after other messages. */
 function upTo<M>(conversation: Conversation<M>, at: string): Item<M>[] {
   const { items, dialect } = conversation;
   const last = conversation.find(at);
   if (!last) {
     const shown = String(at).slice(0, 80);
-    const message = `There is no message ${shown} in the conversation to fork at. Nothing was written. Take an id from its \`entries\`: what a replacement dropped is no longer there.`;
+    const message = `The conversation has no message ${shown} to fork at. Nothing was written. Take an id from its \`entries\`: messages dropped by a replacement are no longer there.`;
     throw new HoldfastError("MESSAGE_UNKNOWN", message, { id: shown });
   }
   const kept = new Set(items.slice(0, items.indexOf(last) + 1).map(({ entry }) => entry.id));
@@ -64,7 +66,7 @@ function upTo<M>(conversation: Conversation<M>, at: string): Item<M>[] {
     before = kept.size;
     for (const step of steps.values()) if (step.some((id) => kept.has(id))) for (const id of step) kept.add(id);
     for (const { item, call, answer } of pairs) {
-      // What the provider still works on may come in a later response, which is not part of this.
+      // A result that the provider is still working on may come in a later response, outside the fork.
       if (answer && call.by === "agent" && kept.has(item.entry.id)) kept.add(answer.item.entry.id);
     }
   }

@@ -12,26 +12,26 @@ import type { Json } from "../journal/record.ts";
 import { repairedEntry } from "../view/repairs.ts";
 import { stepsOfGiven } from "../view/unsent.ts";
 
-/** One of those that a new epoch is to hold, as it was when it was given (R19). */
+/** A message or entry for a new epoch, copied when it was given (R19). */
 export interface Given<M> {
-  /** Null for a message alone. */
+  /** Null for a bare message. */
   readonly entry: Entry<M> | null;
-  /** Null: the message is the one that is recorded for the entry. */
+  /** Null: use the message recorded for the entry. */
   readonly stored: StoredMessage | null;
 }
 
-/** An entry of the conversation, with the message that it has there. */
+/** An entry of the conversation, with its recorded message. */
 export function asRecorded<M>(entry: Entry<M>): Given<M> {
   return { entry, stored: null };
 }
 
-/** What was given to `replace`. Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, each with the place in the list. */
+/** The items given to `replace`. Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, each with the index in the list. */
 export function admitReplacement<M>(
   conversation: Conversation<M>,
   items: readonly (M | Entry<M>)[],
   admission: Pick<Admission<M>, "message" | "metadata">,
 ): Given<M>[] {
-  if (!Array.isArray(items)) throw unfit(`a list of messages and entries is wanted, and not ${found(items)}`);
+  if (!Array.isArray(items)) throw unfit(`expected a list of messages and entries, not ${found(items)}`);
   const list: readonly (M | Entry<M>)[] = readable("message", undefined, () => [...items]);
   return list.map((one, index) =>
     readable("message", index, () => {
@@ -47,7 +47,7 @@ export function admitReplacement<M>(
   );
 }
 
-/** By its shape, so that a copy counts too. Each member is read once. */
+/** Recognized by shape, so that a copy counts too. Each member is read once. */
 function entryIn<M>(given: M | Entry<M>): Entry<M> | null {
   if (typeof given !== "object" || given === null || !("message" in given)) return null;
   const { id, step, seq, at, turn, message, metadata, synthetic, incomplete, late, replacedBy, model, call, value } =
@@ -64,16 +64,17 @@ function entryIn<M>(given: M | Entry<M>): Entry<M> | null {
   };
 }
 
-/** An entry as it is to stand in a new epoch or a fork. */
+/** An entry prepared for a new epoch or a fork. */
 export interface Retained<M> extends Item<M> {
   readonly stored: Json;
-  /** It was not recorded before, here or elsewhere. */
+  /** Not recorded before, here or elsewhere. */
   readonly isNew: boolean;
 }
 
 /**
- * An entry of the conversation counts as it is recorded there, whatever copy of it is given: what was patched or edited meanwhile stays. Entries from elsewhere (an older epoch, another session)
- * are taken as they are given. Throws MESSAGE_ID_TAKEN for an entry that is given twice, or whose message is not the recorded one.
+ * An entry of the conversation is used as recorded, whichever copy of it is given, so that patches and edits made since
+ * then are kept. Entries from elsewhere (an older epoch, another session) are used as given. Throws MESSAGE_ID_TAKEN
+ * for an entry that is given twice, or whose message differs from the recorded one.
  */
 export function retainGiven<M>(
   conversation: Conversation<M>,
@@ -89,7 +90,7 @@ export function retainGiven<M>(
       : retainMessage(conversation, stored!, fresh[at]!, steps[at]!);
     const { id } = carried.entry;
     if (ids.has(id)) {
-      const message = `The entry ${id} was given twice, and an id stands for one message. Nothing was changed. Give the message itself where it is to be repeated.`;
+      const message = `The entry ${id} was given twice, but an id stands for one message. Nothing was changed. To repeat a message, pass the message itself.`;
       throw new HoldfastError("MESSAGE_ID_TAKEN", message, { id });
     }
     ids.add(id);
@@ -103,8 +104,8 @@ function retainEntry<M>(conversation: Conversation<M>, given: Entry<M>, stored: 
   if (item) {
     if (!stored || dialect.same(decoded(dialect, stored.stored), item.entry.message)) return retain(item, dialect);
     const message =
-      `The entry ${given.id} was given with another message than the one that is recorded under this id. Nothing was changed. ` +
-      "Give the new message itself, without the entry, or change it with `edit`.";
+      `The entry ${given.id} was given with a message that differs from the one recorded under this id. Nothing was changed. ` +
+      "Pass the new message itself, without the entry, or change it with `edit`.";
     throw new HoldfastError("MESSAGE_ID_TAKEN", message, { id: given.id });
   }
   const { stored: message, redacted } = stored ?? { stored: encoded(dialect, given.message), redacted: false };
@@ -118,7 +119,7 @@ function retainEntry<M>(conversation: Conversation<M>, given: Entry<M>, stored: 
   return { ...itemOf(dialect, entry, "message", redacted), stored: message, isNew: false };
 }
 
-/** For each message that is given as such; an entry has its own. */
+/** The steps of bare messages; an entry has its own. */
 function stepsOfNew<M>(
   { dialect }: Conversation<M>,
   given: readonly Given<M>[],
@@ -148,7 +149,7 @@ function retainMessage<M>(
   return { ...itemOf(dialect, entry, "message", redacted), stored, isNew: true };
 }
 
-/** A result that is made up for a call of that turn. */
+/** A synthesized result for a call of that turn. */
 export function madeUp<M>(conversation: Conversation<M>, made: RepairEntry, turn: number): Retained<M> {
   const entry = { ...repairedEntry(conversation, made), turn };
   return { ...itemOf(conversation.dialect, entry, "repair", false), stored: made.message, isNew: true };
@@ -158,14 +159,14 @@ function itemOf<M>(dialect: Dialect<M>, entry: Entry<M>, from: Item<M>["from"], 
   return { entry, from, role: dialect.role(entry.message), hidden: false, redacted };
 }
 
-/** What an edit shows, as it will be: in a step of its own. */
+/** A message shown by an edit, as it will be recorded: in a step of its own. */
 export function shownItem<M>(conversation: Conversation<M>, id: string, step: string, stored: Json): Item<M> {
   const { dialect, head: seq, at, turns: turn } = conversation;
   const entry: Entry<M> = { id, seq, at, turn, step, message: decoded(dialect, stored), metadata: {} };
   return itemOf(dialect, entry, "edit", false);
 }
 
-/** A copy of an entry that is recorded already: it was checked then. */
+/** Copies an entry that is already recorded, and so was already checked. */
 export function retain<M>(item: Item<M>, dialect: Dialect<M>): Retained<M> {
   return { ...item, stored: encoded(dialect, item.entry.message), isNew: false };
 }
@@ -178,14 +179,17 @@ function decoded<M>(dialect: Dialect<M>, stored: Json): M {
   return dialect.decode ? dialect.decode(stored) : (stored as M);
 }
 
-/** What was to be hidden, shown or replaced from the next turn on, is so from the start of the epoch: there is no past in it that could change later. */
+/** Applies changes that were waiting for the next turn: a new epoch has no past that could change later. */
 export function settle<M>(items: Item<M>[], dialect: Dialect<M>): void {
   const past = new PendingEdits<M>();
   past.note();
   past.settle(items, dialect);
 }
 
-/** Copies with all edits in force, and nothing hidden. What is hidden may be shown again, and must be whole then: no call loses its result because nobody sees the two at the moment (R3). */
+/**
+ * Copies with all edits applied and nothing hidden. Hidden messages can be shown again and must then be complete:
+ * hiding a pair must not separate a call from its result (R3).
+ */
 export function unhidden<M>(items: readonly Item<M>[], dialect: Dialect<M>): Item<M>[] {
   const all = items.map((item) => {
     const { hiddenFromModel: _, ...metadata } = item.entry.metadata;
@@ -219,8 +223,9 @@ export function retainedRecord<M>({ entry, stored, isNew, hidden, redacted }: Re
 }
 
 /**
- * Where signed reasoning may no longer be sent (R1). Nothing changed if what the model is shown is the beginning of what it was shown before, or goes on behind it: then the stretch of
- * an earlier change stays, as far as it is carried. `from`: an entry behind which the past is another in any case.
+ * Where signed reasoning may no longer be sent (R1). If the visible messages are a prefix or a continuation of those
+ * shown before, nothing changed: then the range of an earlier change stays, as far as it is retained. `from`: an entry
+ * after which the past differs in any case.
  */
 export function changedStretch<M>(
   { items, changed }: Conversation<M>,
@@ -245,7 +250,7 @@ export function changedStretch<M>(
   return first < 0 ? null : { from: carried[first]!.entry.id, until: carried[last]!.entry.id };
 }
 
-/** Those of the ids that stand in it. */
+/** The ids that lie in the range. */
 function stretchIn<M>(
   items: readonly Item<M>[],
   saved: { readonly from: string; readonly until: string } | null,

@@ -3,21 +3,22 @@ import type { Call, Dialect } from "../dialects/dialect.ts";
 import { pair, type Reader } from "../dialects/order/pairing.ts";
 import { HoldfastError } from "../errors.ts";
 
-/** A call that the model is shown, and what answers it. */
+/** A call that the model is shown, and its result. */
 export interface Paired<M> {
   readonly call: Call;
   readonly item: Item<M>;
   readonly index: number;
   readonly answer: { readonly item: Item<M>; readonly index: number } | null;
-  /** It stands in the last exchange: it may still get its result. */
+  /** The call is in the last exchange, so it can still get its result. */
   readonly isLast: boolean;
-  /** The first entry of the exchange behind its own. */
+  /** The first entry of the next exchange. */
   readonly before: Item<M> | null;
 }
 
 /**
- * The items among which calls and results of these entries pair, so that nobody has to look at the rest of a long conversation: the stretches that they stand in, with their whole steps, and the live end. A stretch ends where a exchange
- * ends, whatever of it is hidden. All items while changes wait to come into force: what is shown then is another matter.
+ * The items that decide how the calls and results of these entries pair, so that the rest of a long conversation need
+ * not be read: the ranges around the entries, with their whole steps, and the live end. A range ends where an exchange
+ * ends, counting hidden messages. While changes are pending, all items: they change what is shown.
  */
 export function around<M>(
   { items, dialect, changed }: { items: readonly Item<M>[]; dialect: Dialect<M>; changed: { isPending: boolean } },
@@ -74,7 +75,7 @@ export function placeOf<M>({ entry }: Item<M>, index: number): string {
   return `${index} ${entry.id}`;
 }
 
-/** Throws STEP_SPLIT unless of each step all entries are kept, side by side as they were, or none (R3, C34). */
+/** Throws STEP_SPLIT unless each step is kept whole, in order and contiguous, or dropped whole (R3, C34). */
 export function requireWholeSteps<M>(before: readonly Item<M>[], after: readonly Item<M>[]): void {
   const places = new Map(after.map(({ entry }, at) => [entry.id, at]));
   const were = new Map(before.map(({ entry }, at) => [entry.id, at]));
@@ -84,7 +85,7 @@ export function requireWholeSteps<M>(before: readonly Item<M>[], after: readonly
     if (missing.length === step.length) continue;
     if (missing.length > 0) {
       const kept = step.find((id) => places.has(id))!;
-      const why = `${kept} belongs to one response with ${missing.join(", ")}, and a response is kept whole or not at all`;
+      const why = `${kept} is in one response with ${missing.join(", ")}, and a response is kept whole or not at all`;
       throw stepSplit(why, missing);
     }
     for (const [n, id] of step.slice(1).entries()) {
@@ -94,13 +95,13 @@ export function requireWholeSteps<M>(before: readonly Item<M>[], after: readonly
         return was < were.get(step[n]!)! || was > were.get(id)!;
       });
       if (isApart || places.get(id)! < places.get(step[n]!)!) {
-        throw stepSplit(`${step.join(", ")} are one response, and stay together in this order`, step);
+        throw stepSplit(`${step.join(", ")} are one response and must stay together in this order`, step);
       }
     }
   }
 }
 
-/** The ids of the entries of each step. */
+/** The entry ids of each step. */
 export function stepsOf<M>(items: readonly Item<M>[]): Map<string, string[]> {
   const steps = new Map<string, string[]>();
   for (const { entry } of items) {
@@ -111,7 +112,7 @@ export function stepsOf<M>(items: readonly Item<M>[]): Map<string, string[]> {
   return steps;
 }
 
-/** Throws STEP_SPLIT where a call that had a result is shown without one, or a result that had its call without that one (R3). */
+/** Throws STEP_SPLIT if a call loses its result, or a result its call (R3). */
 export function requirePairs<M>(before: readonly Paired<M>[], after: readonly Item<M>[], dialect: Dialect<M>): void {
   const kept = new Map(after.map((item) => [item.entry.id, item]));
   const pairs = pairsIn(after, dialect);
@@ -128,16 +129,16 @@ export function requirePairs<M>(before: readonly Paired<M>[], after: readonly It
     const place = placeOf(item, index);
     if (calls.get(place)?.answer === null) results.push(answer.item.entry.id);
     const result = kept.get(answer.item.entry.id);
-    // A call that is hidden or replaced takes its results along.
+    // Hiding or replacing a call does the same to its results.
     const isHidden = kept.has(item.entry.id) && !calls.has(place);
     if (!result || !isShown(result) || isHidden) continue;
     if (answers.get(placeOf(answer.item, answer.index)) !== place) callers.push(item.entry.id);
   }
   if (results.length > 0) {
-    throw stepSplit(`${listed(results)} would be missing behind its call, and a call is kept with its result`, results);
+    throw stepSplit(`${listed(results)} would be missing after its call, and a call is kept with its result`, results);
   }
   if (callers.length > 0) {
-    throw stepSplit(`a result would stand without its call in ${listed(callers)}, or too far behind it`, callers);
+    throw stepSplit(`a result would lose its call in ${listed(callers)}, or be too far after it`, callers);
   }
 }
 
@@ -146,6 +147,6 @@ function listed(ids: readonly string[]): string {
 }
 
 export function stepSplit(why: string, ids: readonly string[]): HoldfastError {
-  const message = `This would cut a step apart: ${why}. Nothing was changed. Take whole steps with their results; if something was recorded meanwhile, read \`session.entries\` again.`;
+  const message = `This would split a step: ${why}. Nothing was changed. Take whole steps with their results; if something was recorded meanwhile, read \`session.entries\` again.`;
   return new HoldfastError("STEP_SPLIT", message, { ids: [...new Set(ids)] });
 }

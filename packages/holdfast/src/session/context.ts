@@ -3,7 +3,7 @@ import type { Conversation } from "../conversation/conversation.ts";
 import type { Log } from "./log.ts";
 import type { LiveTurn } from "./turn.ts";
 
-/** What a session and its turns share. */
+/** Shared between a session and its turns. */
 export interface SessionContext<M> {
   readonly id: string;
   readonly log: Log<M>;
@@ -11,10 +11,10 @@ export interface SessionContext<M> {
   readonly admission: Admission<M>;
   readonly draftMs: number;
   readonly draftBytes: number;
-  /** The newest record that the application had seen when it last asked for the messages: the model may have been asked with them. */
+  /** The newest record when the application last read the messages: the model may have been asked with them. */
   askedAt(): number;
   /** Throws SESSION_CLOSED. */
   assertOpen(): void;
-  /** The turn is over, in whatever way. */
+  /** The turn has ended, in any way. */
   turnOver(turn: LiveTurn<M>): void;
 }

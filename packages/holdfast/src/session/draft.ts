@@ -4,7 +4,7 @@ import { HeldBack } from "../redact/held-back.ts";
 import type { Redactor } from "../redact/redactor.ts";
 import type { AnswerOptions, Appended, Delta, Draft } from "./surface.ts";
 
-/** A record of a draft, without what its turn knows. */
+/** A draft record, without the members that the turn adds. */
 export interface DraftPiece {
   readonly id: string;
   readonly n: number;
@@ -12,19 +12,17 @@ export interface DraftPiece {
   readonly discarded?: string;
 }
 
-/** What a draft needs of its turn. */
+/** What a draft needs from its turn. */
 export interface DraftContext<M> {
   readonly draftMs: number;
   readonly draftBytes: number;
   readonly redactor: Redactor | null;
-  /** Hands a record over, without waiting for a sync. Never throws, and never rejects: it answers the error, or null. */
+  /** Hands a record over without waiting for a sync. Never throws or rejects: it returns the error, or null. */
   write(piece: DraftPiece): Promise<unknown>;
   commit(draft: LiveDraft<M>, message: M | M[], options: AnswerOptions): Promise<Appended>;
 }
 
-/**
- * Gathers what is streamed, and writes it every 200 ms or 8 KB. Nothing here waits: a stream is never slower for being recorded.
- */
+/** Buffers streamed text and writes it every 200 ms or 8 KB. Nothing waits, so recording never slows a stream. */
 export class LiveDraft<M> implements Draft<M> {
   readonly id: string;
   readonly #context: DraftContext<M>;
@@ -34,7 +32,7 @@ export class LiveDraft<M> implements Draft<M> {
   #timer: NodeJS.Timeout | null = null;
   #heldBack: Map<string, { readonly part: number; readonly member: Member; readonly held: HeldBack }> | null;
   #state: "open" | "committed" | "gone" = "open";
-  /** Messages under way that are to take its place: nothing is written until it is known whether they could. */
+  /** Messages being written that will replace the draft: nothing is written until it is known whether they succeed. */
   #successors = 0;
 
   constructor(id: string, host: DraftContext<M>) {
@@ -47,7 +45,7 @@ export class LiveDraft<M> implements Draft<M> {
     return this.#state === "open";
   }
 
-  /** Something was streamed. */
+  /** Whether anything was streamed. */
   get hasBegun(): boolean {
     return this.#hasBegun;
   }
@@ -82,9 +80,7 @@ export class LiveDraft<M> implements Draft<M> {
     if (this.#n > 0) await this.#context.write({ id: this.id, n: this.#n, discarded: reason });
   }
 
-  /**
-   * Hands over what has been gathered. What may be the beginning of a secret stays here until the stream shows what it is. Never rejects: it answers the error, or null.
-   */
+  /** Hands over the buffered text, except a possible start of a secret. Never rejects: returns the error, or null. */
   async flush(): Promise<unknown> {
     const piece = this.#take();
     if (!piece) return null;
@@ -93,7 +89,7 @@ export class LiveDraft<M> implements Draft<M> {
     return error;
   }
 
-  /** The same when the stream was cut off: nothing follows that could show whether the beginning of a secret is one, so it is replaced. */
+  /** Like `flush`, for a stream that was cut off: a tail that could be the start of a secret is redacted. */
   flushLast(): Promise<unknown> {
     if (this.isOpen) {
       for (const { part, member, held } of this.#heldBack?.values() ?? []) this.#add(part, member, held.end());
@@ -101,7 +97,7 @@ export class LiveDraft<M> implements Draft<M> {
     return this.flush();
   }
 
-  /** As `flush`, with a way to write inside the call, which may throw. */
+  /** Like `flush`, but writes synchronously with `write`, which may throw. */
   flushSync(write: (piece: DraftPiece) => void): void {
     const piece = this.#take();
     if (!piece) return;
@@ -113,19 +109,19 @@ export class LiveDraft<M> implements Draft<M> {
     }
   }
 
-  /** Nothing more is taken, and what has not been handed over is dropped. */
+  /** Accepts nothing more, and drops text that was not handed over. */
   stop(): void {
     if (this.isOpen) this.#state = "gone";
     this.#drop();
   }
 
-  /** A message that takes its place is on its way. */
+  /** A message that replaces the draft is being written. */
   hold(): void {
     this.#successors += 1;
     this.#clearTimer();
   }
 
-  /** It arrived: as this draft's own message, or as another. Or it did not, and the draft goes on. */
+  /** That message was recorded, as this draft's own or as another; or it failed (null), and the draft continues. */
   release(by: "itself" | "another" | null): void {
     this.#successors -= 1;
     if (by === "itself") this.#state = "committed";
@@ -143,7 +139,7 @@ export class LiveDraft<M> implements Draft<M> {
     return { id: this.id, n: this.#n++, parts };
   }
 
-  /** It was not written. Only the newest can still come later: those behind it have counted on, and show the gap. */
+  /** The piece was not written. Only the newest can be retried: later ones have the next numbers and show the gap. */
   #putBack({ n, parts }: DraftPiece & { readonly parts: DraftPart[] }): void {
     if (!this.isOpen || this.#n !== n + 1) return;
     const later = this.#parts;
@@ -172,7 +168,7 @@ export class LiveDraft<M> implements Draft<M> {
     this.#chars += text.length;
   }
 
-  /** Parts interleave, and each is one string: there are few of them. */
+  /** Parts interleave, and each is one string. There are few, so a linear search is enough. */
   #of(part: number): DraftPart {
     let found = this.#parts.find((one) => one.part === part);
     if (!found) {
@@ -198,7 +194,7 @@ export class LiveDraft<M> implements Draft<M> {
   }
 }
 
-/** Read once, and total: a push never throws. Null if there is nothing that can be read. */
+/** Reads the delta once. Total, because a push never throws: null if nothing in it can be read. */
 function readDelta(delta: Delta): Delta | null {
   try {
     if (typeof delta !== "object" || delta === null) return null;

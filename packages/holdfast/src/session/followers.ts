@@ -1,11 +1,11 @@
 import type { Journal } from "../journal/contract.ts";
 import type { JournalRecord } from "../journal/record.ts";
 
-/** Those who follow a session through its writer: they get all that it wrote, and no more (C18). */
+/** Followers of a session through its writer: they receive everything it wrote, and nothing else (C18). */
 export class Followers {
   readonly #journal: Journal;
   readonly #following = new Set<{ last: number; readonly over: AbortController }>();
-  /** The last record of the writer; null while it is at work. */
+  /** The writer's last record; null while it is open. */
   #end: number | null = null;
 
   constructor(journal: Journal) {
@@ -28,7 +28,7 @@ export class Followers {
     }
   }
 
-  /** The writer has ended. Whoever has not got everything yet goes on until then; if it failed, nobody knows what there is to get. */
+  /** The writer has ended. Followers continue to its last record; after a failure that is unknown, so they stop. */
   end(): void {
     this.#end = this.#journal.failure ? 0 : this.#journal.head;
     for (const follower of this.#following) this.#release(follower);

@@ -1,4 +1,4 @@
-/** Calls that follow one another: each begins when those before it are over, and inside the call if there are none. */
+/** Runs calls one after another: each starts when the earlier ones are done, synchronously if there are none. */
 export class InOrder {
   #last: Promise<void> = Promise.resolve();
   #underWay = 0;
@@ -7,7 +7,7 @@ export class InOrder {
     return this.#underWay > 0;
   }
 
-  /** Resolves when all that was called before is over. Never rejects. */
+  /** Resolves when all earlier calls are done. Never rejects. */
   get over(): Promise<void> {
     return this.#last;
   }

@@ -5,25 +5,22 @@ import type { Appended, Durability, Journal } from "../journal/contract.ts";
 import { assertPlain } from "../journal/lines/plain.ts";
 import type { JournalRecord, Json, NewRecord } from "../journal/record.ts";
 
-/** Records that the journal was given, until it is known whether they stand in it. */
+/** Records handed to the journal, until it is known whether they were written. */
 interface Waiting {
   unit: readonly SessionRecord[];
   /** Null: not known yet. */
   written: { readonly last: number; readonly at: string } | null;
-  /** When it was written, if it was written inside the call; null if it was not. */
+  /** When it was written, if that happened synchronously; else null. */
   at: string | null;
-  /** An epoch that has not begun: where it stands among the others is not known. */
+  /** An epoch that has not begun: its position among the others is not known. */
   isToBegin: boolean;
   /** Resolves when it is known. Never rejects. */
   answered: Promise<unknown>;
-  /** Called when it is in the conversation: a store may answer out of order, and nobody is told of what the conversation lacks. */
+  /** Called once the unit is in the conversation. A store may answer out of order: nobody hears of it earlier. */
   onFold: () => void;
 }
 
-/**
- * Writes to the journal, and folds what it wrote into the conversation, in the order of the journal. Where a store writes inside the call, that is done when the call returns;
- * where it does not, or may not have, when the store answers.
- */
+/** Writes to the journal, and folds each unit into the conversation, in journal order, once it is written. */
 export class Log<M> {
   readonly journal: Journal;
   readonly #conversation: Conversation<M>;
@@ -31,41 +28,38 @@ export class Log<M> {
   readonly #waiting: Waiting[] = [];
   readonly #taps = new Set<(record: JournalRecord) => void>();
   #openedAt: number | null = null;
-  /** Those that wait until the conversation is not behind; null if there are none. */
+  /** The calls that wait for the conversation to catch up; null if there are none. */
   #line: Promise<void> | null = null;
 
-  /** `opened`: the members that the journal's `opened` record carries. */
+  /** `opened`: the members of the journal's `opened` record. */
   constructor(journal: Journal, conversation: Conversation<M>, opened: Readonly<Record<string, Json>>) {
     this.journal = journal;
     this.#conversation = conversation;
     this.#opened = opened;
   }
 
-  /** Every record of this writer has a greater seq; until it has written, there is none. */
+  /** Every record of this writer has a greater seq; infinite until it writes. */
   get since(): number {
     return this.#openedAt ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Whether this writer records every start of a tool (R5). Until it has written, the conversation knows only of the one before. */
+  /** Whether this writer records every tool start (R5): from its options until its first record is written. */
   get intents(): boolean {
     return this.#openedAt === null ? this.#opened["intents"] === true : this.#conversation.writer.intents;
   }
 
-  /** The conversation lacks what the store has not answered yet, or what waits for that. */
+  /** The conversation lacks units that the store has not answered yet, or calls that wait for them. */
   get isBehind(): boolean {
     return this.#waiting.length > 0 || this.#line !== null;
   }
 
-  /** Resolves when all that was appended before is in the conversation, or was refused. Never rejects. */
+  /** Resolves when every earlier unit is in the conversation or was refused. Never rejects. */
   async caughtUp(): Promise<void> {
     await this.#line;
     await this.#answered();
   }
 
-  /**
-   * Calls `run` when the conversation is not behind: inside the call, where the store writes inside the call. Those that wait are called in their order. `run` hands its records over before it first
-   * waits.
-   */
+  /** Calls `run` once the conversation has caught up, in order. `run` hands its records over before its first await. */
   inLine<T>(run: () => Promise<T>): Promise<T> {
     if (!this.isBehind) return run();
     const before = this.#line;
@@ -80,7 +74,7 @@ export class Log<M> {
     });
   }
 
-  /** One unit. Resolves when it is durable; throws what `Journal.append` throws. */
+  /** Appends one unit. Resolves when it is durable; throws what `Journal.append` throws. */
   append(unit: readonly SessionRecord[], durability?: Durability): Promise<Appended> {
     const { journal } = this;
     const before = journal.head;
@@ -121,7 +115,7 @@ export class Log<M> {
     return appended;
   }
 
-  /** A new epoch. `build` is called at the instant at which it begins, and finds all in the conversation that came before. */
+  /** Starts a new epoch. `build` runs at the instant it begins, with everything before it in the conversation. */
   epoch(build: () => readonly SessionRecord[]): Promise<void> {
     return this.inLine(() => this.#epoch(build));
   }
@@ -147,15 +141,16 @@ export class Log<M> {
     }
   }
 
-  /** Calls back with every record that is folded from now on. Returns the way to stop that. */
+  /** Calls `listener` with every record folded from now on. Returns a function that removes the listener. */
   tap(listener: (record: JournalRecord) => void): () => void {
     this.#taps.add(listener);
     return () => this.#taps.delete(listener);
   }
 
   /**
-   * The journal grew by so many records inside the call: is the unit among them? It writes some by itself, also if the unit then finds no space: `opened` before our first one, and the header of a
-   * segment, which is durable at once. Where that leaves a doubt, the answer of the store decides.
+   * Whether the unit is among the records that the journal grew by during the call. The journal also writes its own,
+   * even if the unit finds no space: `opened`, and segment headers, durable at once. In doubt, the store's answer
+   * decides.
    */
   #wasWritten(unit: readonly SessionRecord[], records: number): boolean {
     return this.#openedAt !== null && records >= unit.length && this.journal.durable < this.journal.head;
@@ -171,7 +166,7 @@ export class Log<M> {
     this.#drain();
   }
 
-  /** It is the newest in the journal. */
+  /** The unit is the newest in the journal. */
   #add(unit: readonly SessionRecord[]): void {
     const { head: last, at } = this.journal;
     if (this.#waiting.length === 0) {
@@ -192,7 +187,7 @@ export class Log<M> {
     this.#drain();
   }
 
-  /** The first that was written before all others that wait. */
+  /** The waiting unit that was written first. */
   #next(): Waiting | undefined {
     return this.#waiting.find(({ isToBegin }) => !isToBegin);
   }
@@ -212,7 +207,7 @@ export class Log<M> {
     let seq = last - unit.length + 1;
     this.#passOver(seq, at);
     for (const record of unit) {
-      // What the caller changes later changes nothing stored (R19).
+      // Changes the caller makes later must not affect what is stored (R19).
       const folded = frozenInside({ ...record, seq, at }) as JournalRecord;
       this.#conversation.add(folded);
       if (this.#taps.size > 0) for (const listener of this.#taps) listener(folded);
@@ -220,7 +215,7 @@ export class Log<M> {
     }
   }
 
-  /** The records that the journal wrote by itself: `opened` before our first one, and the headers of segments. */
+  /** The records that the journal wrote itself: `opened` before our first record, and segment headers. */
   #passOver(until: number, at: string): void {
     for (let seq = this.#conversation.head + 1; seq < until; seq++) {
       const isOpened = this.#openedAt === null && seq === until - 1;
@@ -232,7 +227,7 @@ export class Log<M> {
   }
 }
 
-/** As it is now, for later. What is not plain JSON the journal refuses. */
+/** Copies the unit now, for later. The journal refuses anything that is not plain JSON. */
 function kept(unit: readonly SessionRecord[]): readonly SessionRecord[] {
   try {
     assertPlain(unit, "unit");

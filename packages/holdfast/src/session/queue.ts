@@ -7,7 +7,7 @@ import { handedOut } from "../view/handed-out.ts";
 import type { SessionContext } from "./context.ts";
 import type { AppendOptions, Queued } from "./surface.ts";
 
-/** Prompts that wait for their turn (R13). Delivery is the turn's own. */
+/** Prompts waiting for their turn (R13). The turn delivers them. */
 export class Queue<M> {
   readonly #context: SessionContext<M>;
 
@@ -20,8 +20,8 @@ export class Queue<M> {
     const given = admitOptions(admission, options);
     const { id = newId() } = given;
     const message = admission.message(prompt);
-    // No turn could begin with it, and it would stay in the queue.
-    if (message.role === "assistant") throw unfit("a message of the assistant's is no prompt");
+    // No turn could start with it, so it would stay in the queue forever.
+    if (message.role === "assistant") throw unfit("an assistant message is not a prompt");
     return log.inLine(() => this.#put(id, message, given));
   }
 
@@ -39,7 +39,7 @@ export class Queue<M> {
       ...defined({ model }),
     };
     const appended = log.append([{ kind: "queue.put", id, prompt: message.stored, ...given }]);
-    // It may have been delivered by the time at which the store answers.
+    // It may have been delivered by the time the store answers.
     const queued = conversation.queued(id);
     await appended;
     return handedOut(queued ?? conversation.queued(id) ?? this.#delivered(id)!);
@@ -53,7 +53,7 @@ export class Queue<M> {
     });
   }
 
-  /** What had been queued, and is part of the conversation now. */
+  /** A queued prompt that is now part of the conversation. */
   #delivered(id: string): Queued<M> | null {
     const entry = this.#context.conversation.find(id)?.entry;
     return entry ? Object.freeze({ id, prompt: entry.message, at: entry.at, metadata: entry.metadata }) : null;

@@ -5,16 +5,16 @@ import type { SessionRecord } from "../conversation/records.ts";
 import { interruptionOf } from "../view/interruption.ts";
 import type { ResumeOptions } from "../view/repairs.ts";
 
-/** Completes an interrupted turn that only lacks its end. Throws TURN_UNANSWERED. */
+/** Completes an interrupted turn that lacks only its end. Throws TURN_UNANSWERED. */
 export function endAnswered<M>(session: string, conversation: Conversation<M>): SessionRecord[] {
   const { number, resumes, ended } = conversation.turn!;
   if (!interruptionOf(conversation)?.answered) throw turnUnanswered(session, number);
-  // Of several ends the first counts: an aborted turn goes on before it ends again.
+  // The first end counts, so an aborted turn is resumed before it ends again.
   const resumed: SessionRecord[] = ended ? [{ kind: "turn.resumed", turn: number, n: resumes + 1 }] : [];
   return [...resumed, { kind: "turn.ended", turn: number, outcome: "completed" }];
 }
 
-/** What was given to `resumeTurn`, as it was then (R19). Throws RECORD_INVALID, RECORD_NOT_JSON. */
+/** A copy of the options given to `resumeTurn`, taken at the call (R19). Throws RECORD_INVALID, RECORD_NOT_JSON. */
 export function resumeGiven(options: ResumeOptions): ResumeOptions {
   const { calls = "close", draft = "discard" } = reading("options", () => ({ ...options }));
   if (typeof calls !== "function" && calls !== "close" && calls !== "rerun") {

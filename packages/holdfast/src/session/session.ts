@@ -49,13 +49,13 @@ export interface SessionParts<M> {
   /** The members of the `opened` record. */
   readonly opened: Readonly<Record<string, Json>>;
   readonly options: Pick<surface.OpenOptions<M>, "draftMs" | "draftBytes">;
-  /** Folds records into a new conversation, in the dialect of this one. */
+  /** Folds records into a new conversation in this session's dialect. */
   readonly fold: (dialect: Dialect<M>) => Conversation<M>;
   readonly onTurnEnd: (id: string) => void;
   readonly onClose: (id: string) => void;
 }
 
-/** A session that this process has open for writing. The rules are in the pure modules around it; here they are put to work in order. */
+/** A session open for writing in this process. It performs effects in order; the pure modules decide the rules. */
 export class LiveSession<M> implements surface.Session<M>, Guarded {
   readonly id: string;
   readonly recovery: Recovery;
@@ -69,7 +69,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   readonly #view: View<M>;
   readonly #sync: Sync<M>;
   readonly #queue: Queue<M>;
-  /** Calls that change the course of the conversation follow one another. */
+  /** Serializes the calls that change the conversation. */
   readonly #order = new InOrder();
   readonly #closed = new Set<() => void>();
   readonly #stopListening: () => void;
@@ -231,7 +231,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   async note(name: string, value: Json): Promise<void> {
     this.#assertOpen();
-    if (typeof name !== "string" || value === undefined) throw invalid("a note has a name and a value");
+    if (typeof name !== "string" || value === undefined) throw invalid("a note needs a name and a value");
     const given = this.#admission.json(value, "value");
     assertSize("the note", "note", { name, value: given }, MESSAGE_BYTES_MAX);
     await this.#log.append([{ kind: "note", name, value: given }]);
@@ -247,7 +247,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     return this.#followers.follow(reading("options", () => ({ ...options })));
   }
 
-  /** Resolves when all that was called before has been written, or refused. Never rejects. */
+  /** Resolves when every earlier call was written or refused. Never rejects. */
   async settled(): Promise<void> {
     await this.#order.over;
     await this.#log.caughtUp();
@@ -275,7 +275,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   }
 
   [endsNow](ending: Ending): void | Promise<void> {
-    // A guard of the store and one of the session may both tell.
+    // A guard of the store and one of the session may both report the ending.
     if (this.#closing || this.#told === ending) return;
     this.#told = ending;
     const { signal, error } = ending;
@@ -312,7 +312,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     const number = conversation.turns + 1;
     const items = toRecords(conversation, this.#admission, prompt, { ...options, turn: number });
     if (items.known) return this.#startAgain(items.known.id);
-    if (prompt.isAnswer) throw unfit("a turn does not begin with a message of the assistant's");
+    if (prompt.isAnswer) throw unfit("a turn cannot start with an assistant message");
     const entries = repairForPrompt(conversation);
     const unit: SessionRecord[] = leaveTurn(conversation);
     if (entries.length > 0) unit.push({ kind: "repair", turn: conversation.turn?.number ?? number, entries });
@@ -334,7 +334,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     }
   }
 
-  /** The same prompt once more, by its id: a retry of whoever could not know that it had been recorded (R15). */
+  /** The same prompt again, by its id: a retry from a caller that could not know it was recorded (R15). */
   async #again(prompt: AdmittedMessages, options: surface.AppendOptions, open: LiveTurn<M>): Promise<LiveTurn<M>> {
     const id = options.id ?? prompt.queued;
     if (id === null || this.#stepOf(id) !== open.prompt.step) throw turnOpen(this.id, open.number);
@@ -347,7 +347,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   async #startAgain(id: string): Promise<LiveTurn<M>> {
     const { interruption } = this;
     if (interruption && interruption.prompt.step === this.#stepOf(id)) return this.#resume({});
-    throw messageIdTaken(id, "this prompt was recorded before, and its turn is over");
+    throw messageIdTaken(id, "this prompt is already recorded, and its turn is over");
   }
 
   #stepOf(id: string): string | undefined {
@@ -386,7 +386,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     );
   }
 
-  /** What was on its way when the application chose what to keep. It could not know of that, and has not dropped it. */
+  /** Messages in flight when the application chose what to keep: it could not know about them, so they are kept. */
   #since(head: number, epochSeq: number): Given<M>[] {
     const { items, epochSeq: current } = this.#conversation;
     if (current !== epochSeq) return [];
@@ -460,11 +460,11 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     return this.#order.run(() => this.#log.inLine(run));
   }
 
-  /** What is called once `close` was called does not happen. */
+  /** Calls made after `close` have no effect. */
   #assertOpen(): void {
     if (this.#closing) throw sessionClosed(this.id);
   }
 }
 
-/** The process is about to end: what fails now has been told to whoever appended, or is told by the next who opens the session. */
+/** The process is ending. A failed write was reported to its caller, or shows when the session is next opened. */
 function ignoreAtEnd(_failure: unknown): void {}

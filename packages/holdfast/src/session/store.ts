@@ -26,7 +26,8 @@ import { LiveSession } from "./session.ts";
 import type * as surface from "./surface.ts";
 
 /**
- * Opens a store of sessions: the address given, else HOLDFAST_STORE, else the user's data folder. An address is a folder, a `file:` URL, `sqlite:` and a file, `postgres:` and where a database is, or `memory:`.
+ * Opens a session store at the given address, else at HOLDFAST_STORE, else in the user's data folder. An address is a
+ * folder, a `file:` URL, `sqlite:` with a file, `postgres:` with a database, or `memory:`.
  * Throws STORE_URL_INVALID, STORE_FORBIDDEN, STORE_IO, FORMAT_NEWER.
  */
 export function openStore(url?: string, options: surface.StoreOptions = {}): Promise<surface.Store> {
@@ -37,7 +38,8 @@ export function openStore(url?: string, options: surface.StoreOptions = {}): Pro
 }
 
 /**
- * The same on a store that is opened by other means: `open` is handed what the store has to know (durability, what its list shows, its name), and gives back any store that fulfils the contract.
+ * Like `openStore`, for a store that you open yourself. `open` receives the store's options (durability, list
+ * summaries, application name) and returns any store that implements the contract.
  */
 export async function openStoreWith(
   open: (options: JournalStoreOptions) => Promise<JournalStore>,
@@ -127,7 +129,7 @@ class SessionStore implements surface.Store, Guarded {
       try {
         session = await this.resume<M>(id, opening);
       } catch (error) {
-        // In use since the list was made, or deleted: the next one, then.
+        // Taken or deleted since the list was read: try the next one.
         if (isHoldfastError(error, "SESSION_BUSY", "SESSION_NOT_FOUND")) continue;
         if (!isOfOneSession(error)) throw error;
         passedOver.push({ id, error });
@@ -136,7 +138,7 @@ class SessionStore implements surface.Store, Guarded {
       for (const one of passedOver) onPassedOver(one.id, one.error);
       return session;
     }
-    // To answer that there is none would be to begin anew what is there.
+    // Returning null would make the caller start over although a session exists.
     if (passedOver[0]) throw passedOver[0].error;
     return null;
   }
@@ -317,7 +319,7 @@ class SessionStore implements surface.Store, Guarded {
   #fold<M>(records: readonly JournalRecord[], dialect?: Dialect<M>): Conversation<M> {
     const conversation = new Conversation<M>(this.#parts.lookup, dialect);
     for (const record of records) conversation.add(record);
-    // Said now, and not at the first look.
+    // Throws DIALECT_UNKNOWN now instead of at the first read.
     void conversation.dialect;
     return conversation;
   }
@@ -330,8 +332,8 @@ class SessionStore implements surface.Store, Guarded {
     const found = this.#parts.lookup(given);
     if (found) return found;
     const message =
-      `No session was created: no dialect is known by the name ${JSON.stringify(String(given).slice(0, 80))}. ` +
-      "Name one that is built in, or give the dialect itself.";
+      `No session was created: unknown dialect ${JSON.stringify(String(given).slice(0, 80))}. ` +
+      "Name a built-in dialect, or pass the dialect itself.";
     throw new HoldfastError("DIALECT_UNKNOWN", message, { dialect: String(given).slice(0, 80) });
   }
 
@@ -353,7 +355,7 @@ class SessionStore implements surface.Store, Guarded {
   }
 }
 
-/** Is it about the session that was to be opened, and not about the store? */
+/** Whether the error concerns the one session being opened, not the store. */
 function isOfOneSession(error: unknown): error is HoldfastError {
   return isHoldfastError(
     error,
@@ -369,7 +371,7 @@ function isOfOneSession(error: unknown): error is HoldfastError {
 const WARNING_CHARS_MAX = 1000;
 
 function warnOf(id: string, { code, message }: HoldfastError): void {
-  // Node prints it as it is, and the message may quote what a stranger's journal says.
+  // Node prints it unescaped, and the message may quote an untrusted journal.
   const words = oneLine(message, WARNING_CHARS_MAX);
-  process.emitWarning(`Session ${id} was passed over, and an older one opened: ${words}`, { code });
+  process.emitWarning(`Session ${id} was skipped, and an older one opened: ${words}`, { code });
 }

@@ -10,7 +10,7 @@ import type { Json } from "../journal/record.ts";
 import type { SessionContext } from "./context.ts";
 import type { ToolOptions, ToolProcess } from "./surface.ts";
 
-/** JSON in a text is escaped: a byte of it takes at most so many. */
+/** JSON inside a string is escaped: each byte can grow to this many. */
 const BYTES_PHRASED_MAX = 12;
 
 function tooLarge({ facts }: HoldfastError): string {
@@ -21,18 +21,18 @@ function inWords(ended: { readonly error?: string }, words: string): { value: st
   return ended.error === undefined ? { value: words } : { error: words };
 }
 
-/** A tool that this process runs, and the call that it belongs to. */
+/** A tool that this process runs, and its call. */
 export interface Running {
   readonly call: string;
   readonly name: string;
   readonly startedMs: number;
-  /** Null: its message was not recorded when it started. */
+  /** Null: the call's message was not recorded when the tool started. */
   readonly place: { readonly message: string; readonly index: number } | null;
-  /** It was said where it runs. */
+  /** The process that it runs in was recorded. */
   hasProcess?: true;
 }
 
-/** The tools of one turn: which of them run, and the records of their starts and ends (R5, R6). */
+/** The tools of one turn: which are running, and the records of their starts and ends (R5, R6). */
 export class Tools<M> {
   readonly #context: SessionContext<M>;
   readonly #turn: number;
@@ -43,12 +43,12 @@ export class Tools<M> {
     this.#turn = turn;
   }
 
-  /** `isStreaming`: a message is under way, which may make the call. Throws CALL_UNKNOWN, CALL_TAKEN, and what the store says. */
+  /** `isStreaming`: a streaming message may make the call. Throws CALL_UNKNOWN, CALL_TAKEN, and store errors. */
   async start(callId: string, given: ToolOptions, flags: { intents: boolean; isStreaming: boolean }): Promise<Running> {
     const { log, admission } = this.#context;
     const options = reading("options", () => ({ ...given }));
     const input = options.input === undefined ? undefined : admission.value(options.input).value;
-    // The message that makes the call may be on its way to a store that answers later.
+    // The message that makes the call may still be on its way to a store that answers later.
     if (log.isBehind) await log.caughtUp();
     this.#context.assertOpen();
     const call = this.#callToStart(callId, options, flags.isStreaming);
@@ -69,7 +69,7 @@ export class Tools<M> {
     const running: Running = { call: callId, name, startedMs: performance.now(), place };
     this.#running.add(running);
     try {
-      // Durable before the tool runs: else nobody could say after a crash that it may have (R5).
+      // Durable before the tool runs: otherwise nobody could tell after a crash that it may have run (R5).
       await log.append([record]);
       return running;
     } catch (error) {
@@ -78,12 +78,12 @@ export class Tools<M> {
     }
   }
 
-  /** Throws CALL_UNKNOWN, and what the store says. */
+  /** Throws CALL_UNKNOWN, and store errors. */
   async runsIn(callId: string, given: ToolProcess): Promise<void> {
     this.#context.assertOpen();
     const { pid, started, group } = reading("process", () => ({ ...given }));
     if (!Number.isSafeInteger(pid) || pid < 1 || typeof started !== "string") {
-      throw invalid("a process has a pid and a text that tells it apart from a later one (`started`)");
+      throw invalid("a process needs a pid and a text that distinguishes it from a later one (`started`)");
     }
     const running = this.#runningOf(callId, ({ hasProcess }) => !hasProcess) ?? this.#runningOf(callId);
     if (!running) throw callUnknown(callId);
@@ -102,7 +102,7 @@ export class Tools<M> {
     await this.#context.log.append([record]);
   }
 
-  /** `which`: the tool, if several run that were called by the same id. Throws CALL_UNKNOWN, MESSAGE_UNFIT, and what the store says: then it can be tried again. */
+  /** `which`: the tool, if several with this call id run. Throws CALL_UNKNOWN, MESSAGE_UNFIT, store errors (retry). */
   async end(callId: string, outcome: Outcome, shown?: M, which?: Running): Promise<void> {
     this.#context.assertOpen();
     const running = which ?? this.#runningOf(callId);
@@ -129,7 +129,7 @@ export class Tools<M> {
     }
   }
 
-  /** What it came to, and what the model is to see of it. The tool has run: what is too large to be kept is told in words. */
+  /** The outcome, and what the model sees. The tool has run, so an outcome that is too large is described in words. */
   #ended(
     call: { readonly id: string; readonly name: string },
     outcome: Outcome,
@@ -143,9 +143,9 @@ export class Tools<M> {
         return ended;
       }
       const { stored, redacted } = admission.message(shown);
-      // Else the call would stay open, and read as if it had never run.
+      // Otherwise the call would stay open and read as if it had never run.
       if (admission.dialect.results(admission.decoded({ stored, redacted, role: "tool" })).length === 0) {
-        throw unfit("what is shown of a tool's outcome is a message that holds its result");
+        throw unfit("`shown` must be a message that holds the tool's result");
       }
       return { ...ended, shown: stored, ...(redacted ? { redacted } : {}) };
     } catch (error) {
@@ -154,7 +154,7 @@ export class Tools<M> {
     }
   }
 
-  /** As the dialect puts it into a message, it may take more than the value itself, and an epoch has to bring that along. Throws RECORD_TOO_LARGE. */
+  /** The dialect's message may be larger than the value, and must fit into an epoch too. Throws RECORD_TOO_LARGE. */
   #assertPhrased(call: { readonly id: string; readonly name: string }, ended: { value?: Json; error?: string }): void {
     const { dialect } = this.#context.admission;
     if (!isTooLarge(ended, MESSAGE_BYTES_MAX / BYTES_PHRASED_MAX)) return;
@@ -164,7 +164,7 @@ export class Tools<M> {
     assertSize("the result", "tool.ended", stored, MESSAGE_BYTES_MAX);
   }
 
-  /** The tool has run: that it did must be recorded, if not what it returned. */
+  /** The tool has run: record at least that, even if its result cannot be recorded. */
   async #append(record: ToolEnded): Promise<void> {
     const { log } = this.#context;
     try {
@@ -178,11 +178,11 @@ export class Tools<M> {
     }
   }
 
-  /** Null: it is not recorded yet, and the application has said what it is (R9). */
+  /** Null: the call is not recorded yet, and the application has given its name and input (R9). */
   #callToStart(callId: string, options: ToolOptions, isStreaming: boolean): ExchangeCall<M> | null {
     const { exchange } = this.#context.conversation;
     const open = exchange.open(callId);
-    // Servers repeat their ids, also within one message: each start means another call.
+    // Servers reuse ids, even within one message: each start means another call.
     const call = open && this.#isRunning(open) ? this.#nextOf(open) : open;
     if (call) {
       if (call.call.by === "provider") throw callTaken(callId, "is run by the provider itself");
@@ -190,10 +190,10 @@ export class Tools<M> {
       return call;
     }
     const isStray = [...this.#running].some((one) => one.call === callId && one.place === null);
-    if (open || isStray) throw callTaken(callId, "is running already");
-    // The message that is being streamed may use an id of the step before it again.
+    if (open || isStray) throw callTaken(callId, "is already running");
+    // The message being streamed may reuse an id of the step before it.
     const mayBeNew = options.name !== undefined && isStreaming && exchange.isClosed;
-    if (exchange.knows(callId) && !mayBeNew) throw callTaken(callId, "has its result already");
+    if (exchange.knows(callId) && !mayBeNew) throw callTaken(callId, "already has its result");
     if (options.name === undefined) throw callUnknown(callId);
     return null;
   }
@@ -207,21 +207,21 @@ export class Tools<M> {
     for (const { call, place } of this.#running) {
       if (call !== id) continue;
       if (place === null || (place.message === item.entry.id && place.index === index)) return true;
-      // Its start has moved along with the call.
+      // Its start moved with the call.
       const isMoved = !this.#isThere(place.message);
       if (isMoved && this.#context.conversation.toolStarts.of(item.entry.id, index)) return true;
     }
     return false;
   }
 
-  /** Of the newest message that makes such a call; of several in it, the one that was started first (R9). One whose result came in a message may never be told to have ended. */
+  /** The newest message's first start of such a call (R9): an older tool, answered by a message, may never end. */
   #runningOf(callId: string, fits: (running: Running) => boolean = () => true): Running | null {
     const all = [...this.#running].filter((one) => one.call === callId && fits(one));
     const newest = all.at(-1)?.place?.message;
     return all.find(({ place }) => place?.message === newest) ?? null;
   }
 
-  /** Where the call of a result stands: where it stood when the tool started, or where it has come to stand since. */
+  /** The position of the call that a result answers: as it was when the tool started, or where it has moved since. */
   #placeOf(callId: string, running: Running | null): { message: string; index: number; name: string } | null {
     const { exchange } = this.#context.conversation;
     if (running?.place && this.#isThere(running.place.message)) return { ...running.place, name: running.name };
@@ -230,7 +230,7 @@ export class Tools<M> {
     return running?.place ? { ...running.place, name: running.name } : null;
   }
 
-  /** Another message may have taken its place, and make the same call. */
+  /** Another message may have replaced it and make the same call. */
   #isThere(message: string): boolean {
     const entry = this.#context.conversation.find(message)?.entry;
     return entry !== undefined && entry.replacedBy === undefined;

@@ -27,7 +27,7 @@ import type {
 } from "./surface.ts";
 import { Tools } from "./tools.ts";
 
-/** Total, as `fail` is: whatever is thrown, the turn failed. */
+/** Total, as `fail` is: whatever was thrown, the turn failed. */
 function isError(error: unknown): boolean {
   try {
     return error instanceof Error;
@@ -38,7 +38,7 @@ function isError(error: unknown): boolean {
 
 const warned = new Set<string>();
 
-/** Once in a process: it goes to stderr, unless the application listens to warnings or has turned them off. */
+/** Once per process. Node prints it to stderr, unless the application handles warnings or has turned them off. */
 function warnOnce(text: string): void {
   if (warned.has(text)) return;
   warned.add(text);
@@ -52,7 +52,7 @@ export class LiveTurn<M> implements Turn<M> {
   readonly #controller = new AbortController();
   readonly #tools: Tools<M>;
   #draft: LiveDraft<M> | null = null;
-  /** What the model was shown of the calls without a result when the draft began, and the newest record of that time. */
+  /** What the model was shown for calls without a result when the draft began, and the newest record at that time. */
   #asked: { readonly head: number; readonly entries: readonly RepairEntry[] } | null = null;
   #over: Promise<void> | null = null;
   #wasAborted = false;
@@ -69,7 +69,7 @@ export class LiveTurn<M> implements Turn<M> {
   }
   #prompt: Entry<M> | null = null;
 
-  /** It is recorded. Its prompt is kept here: the conversation knows that of the last turn alone. */
+  /** The turn is recorded. Its prompt is kept here, because the conversation only keeps the last turn's. */
   begun(): void {
     const { turn } = this.#context.conversation;
     if (turn?.number === this.number) this.#prompt = turn.prompt;
@@ -90,7 +90,7 @@ export class LiveTurn<M> implements Turn<M> {
     return this.#controller.signal;
   }
 
-  /** Its start is in the conversation: where a store answers later, it is not at once. */
+  /** Whether its start is in the conversation. False until a store that answers later has answered. */
   get isRecorded(): boolean {
     return this.#context.conversation.turns >= this.number;
   }
@@ -103,7 +103,7 @@ export class LiveTurn<M> implements Turn<M> {
     return this.#take(message, options, null);
   }
 
-  /** The same of messages that were taken before (sync). `draft`: the one that they finish. */
+  /** Like `append`, for messages already admitted (sync). `draft`: the one that they finish. */
   async appendAdmitted(
     admitted: AdmittedMessages,
     options: Pick<AnswerOptions, "id" | "end"> = {},
@@ -117,7 +117,7 @@ export class LiveTurn<M> implements Turn<M> {
     return options.end ? this.#endWith(appended) : appended;
   }
 
-  /** Messages of this turn are about to be recorded as part of something larger. `write` answers whether one of them takes the place of the draft (R10). */
+  /** A larger unit will record messages of this turn. `write` returns whether one of them replaces the draft (R10). */
   async recordedBy(write: () => Promise<boolean>): Promise<void> {
     const draft = this.#draft;
     draft?.hold();
@@ -131,7 +131,7 @@ export class LiveTurn<M> implements Turn<M> {
     }
   }
 
-  /** Its end has been recorded as part of something larger. */
+  /** Its end was recorded as part of a larger unit. */
   wasEnded(): void {
     this.#over ??= Promise.resolve();
     this.#draft?.stop();
@@ -140,7 +140,7 @@ export class LiveTurn<M> implements Turn<M> {
 
   draft(): Draft<M> {
     this.#assertOpen("the draft");
-    // A retry sends the same request once more; whoever makes another one looks at the messages again.
+    // A retry sends the same request again; a new request reads the messages first.
     const { head } = this.#asked ?? { head: -1 };
     const isRetry = this.#isAskedSinceAnswer() && this.#context.askedAt() <= head;
     if (!isRetry) this.#ask();
@@ -164,10 +164,10 @@ export class LiveTurn<M> implements Turn<M> {
     options: ToolOptions = {},
   ): Promise<Outcome<T>> {
     const { journal } = this.#context.log;
-    // Stopped in the middle of a batch: what has not started does not start, and the model will be told so.
+    // Stopped in the middle of a batch: calls that have not started do not start, and the model will be told.
     if (this.#wasAborted && !journal.failure) return { error: this.signal.reason };
     const running = await this.#start(callId, options, true);
-    // What it comes to could not be recorded: then it is not run either (P8).
+    // The outcome could not be recorded, so the tool does not run either (P8).
     if (journal.failure) throw journal.failure;
     let outcome: Outcome<T>;
     if (this.#wasAborted) {
@@ -183,13 +183,13 @@ export class LiveTurn<M> implements Turn<M> {
       outcome = { error: error ?? new Error("the tool failed without an error") };
       fault = this.signal.aborted ? null : this.#faultOf(error);
     }
-    // How far it came when a store failed is not known: nobody says of it that it has ended.
+    // After a store failure nobody knows how far the tool got, so it is not recorded as ended.
     if (fault !== "store") await this.#tools.end(callId, outcome, undefined, running);
     if (fault) throw outcome.error;
     return outcome;
   }
 
-  /** What Holdfast refused inside a tool is no outcome that a model could act on: everything stops at it. */
+  /** A model cannot act on what Holdfast refused inside a tool, so the whole turn stops. */
   #faultOf(error: unknown): ErrorKind | null {
     const kind = errorKind(error);
     if (kind !== "store" && kind !== "misuse") return null;
@@ -216,13 +216,12 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   async suspend(why: { reason: string; calls?: string[] }): Promise<void> {
-    this.#assertOpen("that it waits");
+    this.#assertOpen("the suspension");
     const { reason, calls } = reading("why", () => ({
       reason: String(why.reason),
       calls: why.calls && [...why.calls],
     }));
-    if (calls && !calls.every((id) => typeof id === "string"))
-      throw invalid("the calls that wait are named by their ids");
+    if (calls && !calls.every((id) => typeof id === "string")) throw invalid("calls are given as a list of ids");
     const words = this.#context.admission.words(reason);
     await this.#finish({ kind: "turn.suspended", turn: this.number, reason: words, ...(calls ? { calls } : {}) }, null);
   }
@@ -250,34 +249,34 @@ export class LiveTurn<M> implements Turn<M> {
     try {
       await (this.#over ?? this.fail("left without being ended"));
     } catch (error) {
-      // The session was closed first, and has said what became of its turn.
+      // The session was closed first and has recorded how its turn ended.
       if (!isHoldfastError(error, "SESSION_CLOSED")) throw error;
     }
   }
 
-  /** The store failed, or the session is closed: nothing that this turn does can be recorded any more. */
+  /** The store failed or the session is closed: this turn can record nothing more. */
   stop(error: unknown): void {
     this.#draft?.stop();
     this.#controller.abort(error);
   }
 
-  /** The application has looked at the messages: until the stream begins, that is what the model is asked with. */
+  /** The application read the messages: until the stream begins, those are what the model is asked with. */
   looked(): void {
     if (this.#draft?.isOpen && !this.#draft.hasBegun) this.#ask();
   }
 
-  /** Hands over what the draft has gathered. Rejects if it was not written. */
+  /** Hands over the buffered draft. Rejects if it was not written. */
   async flushDraft(): Promise<void> {
     const error = (await this.#draft?.flush()) ?? null;
     if (error !== null) throw error;
   }
 
-  /** The same inside the call. */
+  /** Like `flushDraft`, synchronously. */
   flushDraftSync(): void {
     this.#draft?.flushSync((piece) => this.#context.log.appendSync([this.#draftRecord(piece)]));
   }
 
-  /** Inside the call, if nothing waits: every step in between would be felt. */
+  /** Synchronous if nothing waits, because every extra tick is measurable. */
   #take(given: M | M[] | Queued<M>, options: AnswerOptions, draft: LiveDraft<M> | null): Promise<Appended> {
     try {
       this.#assertOpen("the message");
@@ -298,7 +297,7 @@ export class LiveTurn<M> implements Turn<M> {
     }
   }
 
-  /** The unit on its way ends the turn: from now on the turn takes nothing more, unless the unit cannot be written. */
+  /** The unit being written ends the turn: the turn accepts nothing more, unless that write fails. */
   #endWith(appended: Promise<Appended>): Promise<Appended> {
     const over = appended.then(
       () => this.#context.turnOver(this),
@@ -325,7 +324,7 @@ export class LiveTurn<M> implements Turn<M> {
     const unit = [...repairs, ...items.records, ...ended];
     const other = (admitted.isAnswer || end) && this.#draft !== draft ? this.#draft : null;
     const appended = log.append(unit);
-    // An answer takes the place of the draft, whichever it was (R10).
+    // An answer replaces any draft (R10).
     draft?.hold();
     other?.hold();
     try {
@@ -345,8 +344,8 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   /**
-   * The model has gone on without the results of some calls: from here on the past is frozen, with the words that it saw. Of an answer that was streamed, the draft tells when it was asked for: what came since is
-   * not what it saw (R1).
+   * The model has continued without the results of some calls: from here on the past is frozen, with the words it saw.
+   * For a streamed answer, the draft knows when it was requested; the model had not seen anything recorded since (R1).
    */
   #repairs(isStreamed: boolean): SessionRecord[] {
     const { items, epochSeq } = this.#context.conversation;
@@ -355,7 +354,7 @@ export class LiveTurn<M> implements Turn<M> {
     if (asked && last && last.entry.seq > asked.head && last.role !== "assistant") {
       return [{ kind: "repair", turn: this.number, asked: asked.head, entries: [...asked.entries] }];
     }
-    // Items of one response may come one by one, while tools run already. What comes after the model was asked is another response.
+    // Items of one response may arrive one by one while tools run. Anything after the next request is another response.
     const isAnother = this.#context.conversation.exchange.isClosed || this.#isAskedSinceAnswer();
     const entries = isAnother ? this.#repairsForOpenCalls() : [];
     return entries.length > 0 ? [{ kind: "repair", turn: this.number, entries }] : [];
@@ -365,7 +364,7 @@ export class LiveTurn<M> implements Turn<M> {
     this.#asked = { head: this.#context.conversation.head, entries: this.#repairsForOpenCalls() };
   }
 
-  /** What `messages` shows of calls without a result. */
+  /** What `messages` shows for calls without a result. */
   #repairsForOpenCalls(): RepairEntry[] {
     const { conversation, log } = this.#context;
     return liveRepairs(conversation, log.since);
@@ -376,7 +375,7 @@ export class LiveTurn<M> implements Turn<M> {
     return this.#context.askedAt() >= Math.max(last?.entry.seq ?? 0, this.prompt.seq);
   }
 
-  /** Of what was recorded and will not be sent. */
+  /** Warns about content that was recorded and will not be sent. */
   #warn(ids: readonly string[]): void {
     const { conversation } = this.#context;
     if (!conversation.dialect.unsent) return;
@@ -395,7 +394,7 @@ export class LiveTurn<M> implements Turn<M> {
       await this.#context.log.append([this.#draftRecord(piece)], "process");
       return null;
     } catch (error) {
-      // Nobody awaits a push: whoever reads the signal stops.
+      // Nobody awaits a push, so the signal reports the failure.
       this.#controller.abort(error);
       return error;
     }
@@ -412,14 +411,14 @@ export class LiveTurn<M> implements Turn<M> {
 
   #finish(record: SessionRecord, aborted: unknown): Promise<void> {
     this.#over ??= this.#close(record, aborted).catch((error) => {
-      // It may be tried again once there is space: what could not be recorded did not happen.
+      // It can be retried once there is space: what could not be recorded did not happen.
       this.#over = null;
       throw error;
     });
     return this.#over;
   }
 
-  /** What was produced, then the marker, then the signal: nothing that reacts to it comes before the marker. */
+  /** What was produced, then the marker, then the signal: no reaction to the signal is recorded before the marker. */
   async #close(record: SessionRecord, aborted: unknown): Promise<void> {
     const { log } = this.#context;
     this.#context.assertOpen();

@@ -6,15 +6,15 @@ import { originalOf } from "../view/arrange.ts";
 import { stepsOfGiven } from "../view/unsent.ts";
 import { type GivenArray, type Held, TAIL_MAX } from "./given-array.ts";
 
-/** A message of the application's array, and what is recorded of it. */
+/** A message of the application's array, and what is recorded for it. */
 export interface Slot<M> {
-  /** The object that stood in the array. */
+  /** The object in the array. */
   given: M;
-  /** What Holdfast has of it. */
+  /** Holdfast's version of it. */
   readonly recorded: M;
-  /** Its entry; null if it is one that the view made: several that were joined, or what was made up (P3). */
+  /** Its entry; null if the view made it, by joining several messages or by synthesizing one (P3). */
   readonly id: string | null;
-  /** What the application's `key` said of it. */
+  /** The result of the application's `key` for it. */
   key?: string;
 }
 
@@ -22,7 +22,7 @@ export function slotOf<M>(given: M, recorded: M, id: string | null): Slot<M> {
   return { given, recorded, id };
 }
 
-/** Compares what is recorded with what an array holds (R14 b, c). */
+/** Compares the recorded conversation with an array (R14 b, c). */
 export class Comparison<M> {
   readonly array: GivenArray<M>;
   readonly #admission: Admission<M>;
@@ -34,7 +34,7 @@ export class Comparison<M> {
     this.#key = key;
   }
 
-  /** Equal but for cache marks, and for what redaction and the dialect's encoding do to it. */
+  /** Equal except for cache marks, and for the effects of redaction and the dialect's encoding. */
   same(recorded: M, at: number): boolean {
     return recorded === this.array.objects[at] || this.sameAs(recorded, this.array.held(at));
   }
@@ -44,7 +44,7 @@ export class Comparison<M> {
     return dialect.same(recorded, content) || (redactor !== null && this.#admission.same(recorded, stored));
   }
 
-  /** As it would come back from the journal. */
+  /** The message as it would be read back from the journal. */
   stored(at: number): M {
     const { content, stored } = this.array.held(at);
     return this.#admission.redactor ? this.#admission.decoded(stored) : content;
@@ -60,7 +60,10 @@ export class Comparison<M> {
     return this.same(slot.recorded, at);
   }
 
-  /** The first message that is not the one of its slot; the number of slots if all are. By reference this looks at no message but the last few. */
+  /**
+   * The index of the first message that differs from its slot; the number of slots if none does. Objects that are the
+   * same are compared by content only among the last few messages.
+   */
   firstDifference(slots: readonly Slot<M>[]): number {
     const { array } = this;
     const end = Math.min(slots.length, array.length);
@@ -69,13 +72,15 @@ export class Comparison<M> {
       const slot = slots[at]!;
       if (slot.given === array.objects[at]) continue;
       if (!this.fits(slot, at)) return at;
-      // From now on by reference.
+      // Recognized by reference from now on.
       slot.given = array.objects[at]!;
     }
     return Math.min(at, this.#firstWrittenInto(slots, end));
   }
 
-  /** Is it still what is recorded in the slot that it is known from? Far back in the array nobody writes into a message any more. */
+  /**
+   * Whether it still equals what is recorded in its slot. Applications do not change messages far back in the array.
+   */
   isUnchanged(slots: readonly Slot<M>[], slot: number, at: number): boolean {
     const isOld = at < this.array.length - TAIL_MAX && slot < slots.length - TAIL_MAX;
     return isOld || this.same(slots[slot]!.recorded, at);
@@ -86,7 +91,7 @@ export class Comparison<M> {
     return typeof key === "string" ? key : "";
   }
 
-  /** Objects that were written into after they were recorded, from the assistant's last message on. */
+  /** Finds objects changed after they were recorded, from the assistant's last message on. */
   #firstWrittenInto(slots: readonly Slot<M>[], end: number): number {
     const { dialect } = this.#admission;
     let first = end;
@@ -99,7 +104,7 @@ export class Comparison<M> {
   }
 }
 
-/** The slots of an array that begins with what the model is shown, message by message; null if it does not. */
+/** The slots of an array that starts with what the model is shown, message by message; null if it does not. */
 export function slotsOfView<M>(
   view: readonly M[],
   items: readonly Item<M>[],
@@ -110,7 +115,7 @@ export function slotsOfView<M>(
   return comparison.firstDifference(slots) === slots.length ? slots : null;
 }
 
-/** What the model is shown, as if the application had it in its array. */
+/** What the model is shown, as if it were the application's array. */
 export function viewSlots<M>(view: readonly M[], items: readonly Item<M>[]): Slot<M>[] {
   const ids = new Map<M, string>();
   for (const { entry } of items) ids.set(entry.message, entry.id);
@@ -118,8 +123,8 @@ export function viewSlots<M>(view: readonly M[], items: readonly Item<M>[]): Slo
 }
 
 /**
- * The slots of an array that begins with the messages as they were recorded: that of an agent that stored its own. What Holdfast made up, what is kept from the model, and results that no message holds
- * may stand in it or not.
+ * The slots of an array that starts with the messages as recorded: the array of an agent that stored its own.
+ * Synthesized messages, messages hidden from the model, and results that no message holds are optional in it.
  */
 export function slotsOfItems<M>(items: readonly Item<M>[], comparison: Comparison<M>): Slot<M>[] | null {
   const { array } = comparison;
@@ -138,12 +143,13 @@ export function slotsOfItems<M>(items: readonly Item<M>[], comparison: Compariso
   return comparison.firstDifference(slots) === slots.length ? slots : null;
 }
 
-/** An array that begins with what is recorded has few messages behind that when a process syncs it for the first time. */
+/** When a process first syncs an array that starts with the recorded conversation, few messages follow it. */
 const NEW_MAX = 32;
 
 /**
- * The slots of an array that begins with what the model is shown, once both are arranged: that of an agent that was given a view, said more, and stored the whole. Where the dialect joins neighbours, the
- * view has joined since what the array has apart.
+ * The slots of an array that starts with what the model is shown, once both are arranged: the array of an agent that
+ * received a view, added to it, and stored all of it. Where the dialect joins neighbours, the view may have joined
+ * messages that are separate in the array.
  */
 export function slotsOfArranged<M>(
   view: readonly M[],
@@ -166,7 +172,7 @@ export function slotsOfArranged<M>(
       view.slice(0, until).every((message, at) => message === arranged[at] || dialect.same(message, arranged[at]!))
     );
   };
-  // Its last message may still be joined with what follows.
+  // Its last message may still be joined with the next one.
   if (!isShown(array.length, view.length - 1)) return null;
   for (let end = array.length; end > Math.max(0, array.length - NEW_MAX); end--) {
     if (isShown(end, view.length)) return anchored(end, items, comparison);
@@ -174,10 +180,10 @@ export function slotsOfArranged<M>(
   return null;
 }
 
-/** So many entries may have been joined into one message. */
+/** At most this many entries can be joined into one message. */
 export const JOINED_MAX = 64;
 
-/** With the entries of those messages that were recorded as they are. */
+/** Adds the entries of messages that were recorded unchanged. */
 function anchored<M>(end: number, items: readonly Item<M>[], comparison: Comparison<M>): Slot<M>[] {
   let next = 0;
   return comparison.array.objects.slice(0, end).map((object, at) => {
@@ -190,14 +196,17 @@ function anchored<M>(end: number, items: readonly Item<M>[], comparison: Compari
   });
 }
 
-/** An array of the application's own need not hold it. What an array itself has brought is not among that, in whatever way it is recorded. */
+/**
+ * Whether an application's own array may lack it. Messages that came from an array are never optional, however they are
+ * recorded.
+ */
 export function isOptional<M>(item: Item<M>): boolean {
   if (!isShown(item)) return true;
   const { synthetic } = item.entry;
   return synthetic === undefined ? item.from !== "message" : synthetic !== SYNCED;
 }
 
-/** How many of the recorded messages an array does not have, of which these messages are known from these slots. */
+/** How many recorded messages the array lacks, given the slots that its messages match. */
 export function droppedFrom<M>(
   items: readonly Item<M>[],
   slots: readonly Slot<M>[],
@@ -205,13 +214,14 @@ export function droppedFrom<M>(
 ): number {
   const known = new Set(matches);
   const inSlots = new Map(slots.map(({ id }, at) => [id, known.has(at)]));
-  // Several entries may have been joined into one slot, which has no id then. Which ones those are, nobody has to know.
+  // A slot of several joined entries has no id. Which entries those are does not matter here.
   const isJoinThere = slots.every(({ id }, at) => id !== null || known.has(at));
   return items.filter((item) => !isOptional(item) && !(inSlots.get(item.entry.id) ?? isJoinThere)).length;
 }
 
 /**
- * What was recorded since by other calls, `turn.append` say, and has come to stand in the array too: slots for as many of the messages from `known` on as are found among those, in order.
+ * Messages recorded since by other calls, such as `turn.append`, that are also in the array: slots for as many of the
+ * messages from `known` on as match them, in order.
  */
 export function slotsOfOthers<M>(others: readonly Entry<M>[], known: number, comparison: Comparison<M>): Slot<M>[] {
   const { array } = comparison;

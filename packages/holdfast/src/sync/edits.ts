@@ -5,15 +5,15 @@ import { type EditRecord, SYNCED } from "../conversation/records.ts";
 import type { Comparison, Slot } from "./comparison.ts";
 import { placesOf } from "./match.ts";
 
-/** What the application has changed in its array, where that is little: it is recorded as edits, and costs what is new (P7). */
+/** Small changes that the application made in its array, recorded as edits: they cost only what is new (P7). */
 export interface Edits<M> {
   /** One unit. */
   readonly records: readonly EditRecord[];
-  /** The array up to `cut`, as it is then. */
+  /** The array up to `cut`, after the edits. */
   readonly slots: Slot<M>[];
-  /** The messages from here on are new. */
+  /** Messages from here on are new. */
   readonly cut: number;
-  /** The ids of those that took the place of others. */
+  /** The ids of the replacement messages. */
   readonly added: readonly string[];
 }
 
@@ -22,23 +22,24 @@ export interface EditParts<M> {
   readonly matches: readonly (number | null)[];
   readonly conversation: Conversation<M>;
   readonly comparison: Comparison<M>;
-  /** From here on the assistant's messages still grow. */
+  /** From here on the assistant's messages are still growing. */
   readonly growing: number;
   readonly newId: () => string;
 }
 
-/** What becomes of a slot: the message that it is known by, or that took its place; null if it is gone. */
+/** What happened to a slot: the message that matches or replaces it; null if it is gone. */
 type Fate = { readonly at: number; readonly isChanged: boolean } | null;
 
 /**
- * Null where the array is not the old one with a few messages changed or left out: then it takes a new epoch. A message that has been changed is the one that stands between the same neighbours, says it in the same role, makes
- * the same calls and answers the same ones: so every call keeps its result. What is left out is left out with its results. At the end of the array, where there is no neighbour to go by, only a result, or a message that others
- * have followed, can have been changed: anything else is another answer or another prompt.
+ * Null if the array is not the old one with a few messages changed or removed: then it needs a new epoch. A changed
+ * message has the same neighbours and role, makes the same calls and answers the same ones, so every call keeps its
+ * result. Removed calls are removed with their results. At the end of the array, where a neighbour is missing, only a
+ * result, or a message that others follow, can count as changed: anything else is another answer or another prompt.
  */
 export function planEdits<M>(parts: EditParts<M>): Edits<M> | null {
   const { slots, matches, conversation } = parts;
   const known = matches.reduce<number>((count, slot) => (slot === null ? count : count + 1), 0);
-  // More is gone than is left: that is no small change, whatever it is.
+  // More is gone than is left, so the change is not small.
   if (slots.length - known > known) return null;
   const fates = fatesOf(parts);
   if (!fates) return null;
@@ -61,13 +62,13 @@ export function planEdits<M>(parts: EditParts<M>): Edits<M> | null {
 }
 
 interface Change {
-  /** They are replaced. */
+  /** The replaced slots. */
   readonly slots: number[];
-  /** By these messages of the array. */
+  /** The array's messages that replace them. */
   readonly shown: readonly number[];
 }
 
-/** By whole steps (R3). Null if one of them is not an entry that is shown as it was recorded. */
+/** Extends to the whole step (R3). Null if one of its slots is not an entry shown as it was recorded. */
 function stepAround<M>(slot: number, { slots, conversation }: EditParts<M>): number[] | null {
   const stepOf = (one: number): string | null => {
     const id = slots[one]?.id ?? null;
@@ -111,7 +112,8 @@ function fatesOf<M>(parts: EditParts<M>): { of: Fate[]; cut: number } | null {
 type Pairs = [slot: number, fate: Fate][];
 
 /**
- * Each message is one of the slots, in their order; the others are gone. Where some are gone, only what is named by a call can be told to be one of them: a text in the place of several is a summary.
+ * Matches each message to a slot, in order; the other slots are gone. If some are gone, only messages with call ids can
+ * be matched: a text in place of several is a summary.
  */
 function changedBetween<M>(parts: EditParts<M>, gap: readonly number[], messages: readonly number[]): Pairs | null {
   const pairs: Pairs = [];
@@ -132,7 +134,7 @@ function changedBetween<M>(parts: EditParts<M>, gap: readonly number[], messages
     : null;
 }
 
-/** The first messages are the slots, one by one; the others are new. */
+/** The first messages match the slots, one by one; the others are new. */
 function changedAtEnd<M>(parts: EditParts<M>, gap: readonly number[], messages: readonly number[]): Pairs | null {
   if (gap.length === 0) return [];
   if (messages.length < gap.length) return null;
@@ -173,7 +175,7 @@ function equalLists(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((one, n) => one === b[n]);
 }
 
-/** What is left out is whole: each call with its result, each result with its call. */
+/** Whether the removed slots are complete: each call with its result, each result with its call. */
 function isClosed<M>({ slots, conversation: { dialect } }: EditParts<M>, gone: readonly number[]): boolean {
   const open: string[] = [];
   for (const slot of gone) {
@@ -225,12 +227,13 @@ function made<M>(
   return { records, slots: after, cut, added };
 }
 
-/** Below this, what is kept for people only is not worth an epoch. */
+/** Below this, content kept only for people is not worth an epoch. */
 const SUPERSEDED_CHARS_MIN = 256 * 1024;
 
 /**
- * What the array no longer has stays in the epoch, in memory and on disk: a new one is begun when it is more than what the array has. So an epoch is paid for by as many changes as it has messages, and the live conversation bounds
- * what is kept.
+ * Content that the array no longer has stays in the epoch, in memory and on disk. A new epoch starts once there is more
+ * of it than of the array's content. So the cost of an epoch is spread over as many changes as it has messages, and the
+ * live conversation bounds what is kept.
  */
 function isWorthAnEpoch<M>(items: readonly Item<M>[], gone: ReadonlySet<string>): boolean {
   let count = 0;

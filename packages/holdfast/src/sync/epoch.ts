@@ -19,16 +19,16 @@ export type Replace<M> = (
 
 export interface EpochParts<M> extends RewriteParts<M> {
   readonly conversation: Conversation<M>;
-  /** An empty one, in the same dialect. */
+  /** An empty conversation in the same dialect. */
   readonly ahead: Conversation<M>;
   readonly admission: Admission<M>;
-  /** The turn that is open, and the id of its prompt. */
+  /** The open turn, and the id of its prompt. */
   readonly turn: { readonly number: number; readonly prompt: string } | null;
-  /** The last message still grows. */
+  /** The last message is still growing. */
   readonly open: boolean;
-  /** The array holds results that were made up, and are not recorded yet. */
+  /** The array holds synthesized results that are not recorded yet. */
   readonly holdsRepairs: boolean;
-  /** What was started after this seq runs now. */
+  /** Tools started after this seq are running now. */
   readonly since: number;
   /** The id of the draft that these messages finish. */
   draftFor(span: Span): string | undefined;
@@ -36,23 +36,24 @@ export interface EpochParts<M> extends RewriteParts<M> {
 
 type Span = { readonly from: number; readonly to: number };
 
-/** A new epoch, and what it makes of the array and the turn. */
+/** A new epoch, and its effect on the array and the turn. */
 export interface WrittenEpoch<M> {
   readonly plan: Rewrite<M>;
   readonly records: readonly SessionRecord[];
-  /** Of the messages behind those that are carried. */
+  /** The ids of the messages after the retained ones. */
   readonly ids: readonly string[];
-  /** The number of a turn that began in it, or went on, and is open. */
+  /** The number of the turn that it started or resumed, if that turn is open. */
   readonly opened: number | null;
-  /** The turn that was open is not any more. */
+  /** The turn that was open has ended. */
   readonly isTurnOver: boolean;
-  /** The assistant has spoken behind what is carried. */
+  /** The assistant has spoken after the retained messages. */
   readonly hasAnswer: boolean;
 }
 
 /**
- * One epoch, with all of the array in it: what is new stands behind what is carried, in the records that it would have been appended by. Were it appended later, a kill between the two would take what had been acknowledged, and is in the array
- * in other words.
+ * One epoch with the whole array in it: new messages follow the retained ones, in the records that would have appended
+ * them. If they were appended later, a kill in between could lose acknowledged content that the array holds in other
+ * words.
  */
 export function epochOfArray<M>(parts: EpochParts<M>, replaced: Replace<M>): WrittenEpoch<M> {
   let plan = planRewrite(parts);
@@ -71,7 +72,7 @@ export function epochOfArray<M>(parts: EpochParts<M>, replaced: Replace<M>): Wri
   return { plan, records: sequel.records, ...sequel.state };
 }
 
-/** What comes behind the epoch, made as if the epoch were there already. */
+/** The records after the epoch, built as if the epoch were already written. */
 class Sequel<M> {
   readonly records: SessionRecord[] = [];
   readonly #parts: EpochParts<M>;
@@ -98,11 +99,11 @@ class Sequel<M> {
 
   add({ cut, reason }: Rewrite<M>): void {
     const { turn, open, comparison, dialect } = this.#parts;
-    // Of a turn whose prompt was taken back nothing is left to go on with. A compaction may well drop it, and goes on.
+    // A turn whose prompt was removed cannot continue. A compaction may drop the prompt, and the turn continues.
     if (turn && reason !== "compaction" && !this.#ahead.find(turn.prompt)) this.#end();
     const now = turnNow(this.#ahead, this.#isOpen);
     for (const step of planNew(comparison.array.contents(cut), cut, { dialect, turn: now, open })) {
-      // A message that still grows is streamed behind the epoch.
+      // A message that is still growing is streamed after the epoch.
       if (step.kind === "draft" || step.kind === "import") return;
       this.#step(step);
     }
@@ -159,7 +160,7 @@ class Sequel<M> {
   }
 }
 
-/** How the last turn stands when messages come in. `isOpen`: it is open in this process. */
+/** The state of the last turn when messages arrive. `isOpen`: it is open in this process. */
 export function turnNow<M>({ turn, items, dialect }: Conversation<M>, isOpen: boolean): TurnNow {
   if (!isOpen) return turn === null ? "none" : "over";
   const last = items.findLast(isShown);

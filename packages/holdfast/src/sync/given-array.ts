@@ -1,31 +1,33 @@
 import { type Admission, found, readable, type StoredMessage, unfit } from "../admit/admit.ts";
 
 export interface SyncOptions<M> {
-  /** The last message still grows: it is kept as a draft. */
+  /** The last message is still growing: it is kept as a draft. */
   readonly open?: boolean;
   /**
-   * What to do with an array that no longer begins with what is recorded. By default it becomes a new epoch, but for the first sync of a session that was resumed: an array that shares nothing with it is SYNC_REWRITE, since it was
-   * probably not loaded. "epoch": that too is meant.
+   * What to do with an array that no longer starts with the recorded conversation. By default it starts a new epoch,
+   * except at the first sync after the session is opened: an array that lacks recorded messages throws SYNC_REWRITE,
+   * since the application probably did not load the conversation. "epoch": start a new epoch in that case too. "error":
+   * always throw.
    */
   readonly rewrite?: "epoch" | "error";
-  /** What tells two messages apart without comparing them byte by byte. */
+  /** Identifies a message, so that messages need not be compared by content. */
   readonly key?: (message: M) => string;
 }
 
-/** So many of the last messages are looked at though they are the same objects: agents go on writing into those. */
+/** How many of the last messages are compared even if they are the same objects: agents keep writing into those. */
 export const TAIL_MAX = 8;
 
 /** A message of the array, as it was when the array was given. */
 export interface Held<M> {
-  /** What it says. */
+  /** Its content. */
   readonly content: M;
-  /** What is recorded of it. */
+  /** What is recorded for it. */
   readonly stored: StoredMessage;
 }
 
 /**
- * The array of one sync, as it was inside the call (R19). The objects themselves tell which messages are known; what they say is read once, and only of those that may be new: by reference, a sync costs
- * what is new.
+ * The array of one sync, as it was during the call (R19). Object identity shows which messages are known; content is
+ * read once, and only for messages that may be new, so a sync by reference costs only what is new.
  */
 export class GivenArray<M> {
   readonly objects: readonly M[];
@@ -36,7 +38,7 @@ export class GivenArray<M> {
 
   /** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
   constructor(given: readonly M[], admission: Admission<M>, key: SyncOptions<M>["key"]) {
-    if (!Array.isArray(given)) throw unfit(`sync wants a list of messages, and not ${found(given)}`);
+    if (!Array.isArray(given)) throw unfit(`sync expects a list of messages, not ${found(given)}`);
     this.objects = readable("messages", undefined, () => [...given]);
     this.#admission = admission;
     this.#key = key;
@@ -46,7 +48,7 @@ export class GivenArray<M> {
     return this.objects.length;
   }
 
-  /** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, with the place in the array. */
+  /** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, with the index in the array. */
   held(at: number): Held<M> {
     const known = this.#held[at];
     if (known) return known;
@@ -63,7 +65,7 @@ export class GivenArray<M> {
     return this.held(at).stored.role;
   }
 
-  /** What the application's `key` says of it. Empty: there is none, and the messages themselves are compared. */
+  /** The application's `key` for it. Empty: there is none, and the messages are compared by content. */
   key(at: number): string {
     const known = this.#keys[at];
     if (known !== undefined) return known;
@@ -73,12 +75,15 @@ export class GivenArray<M> {
     return key;
   }
 
-  /** Reads these messages: what is done to them from now on changes nothing. */
+  /** Reads these messages now, so that later changes to them have no effect. */
   hold(isWanted: (at: number) => boolean): void {
     for (let at = 0; at < this.length; at++) if (isWanted(at)) this.held(at);
   }
 
-  /** The same for a sync that has to wait: those that are the very objects of the array before it were read with that one, but for the last few. */
+  /**
+   * Like `hold`, for a sync that has to wait. Objects that were also in the previous array were read with it, except
+   * the last few.
+   */
   holdSince(before: readonly M[]): void {
     const isOld = (at: number): boolean => at < before.length - TAIL_MAX && this.objects[at] === before[at];
     for (let at = 0; at < this.length; at++) {
@@ -88,7 +93,7 @@ export class GivenArray<M> {
     }
   }
 
-  /** What the messages say from `from` on; those before it stand there as they are, for whoever counts on their places. */
+  /** The contents from `from` on; earlier messages are left in place as they are, to keep the indices. */
   contents(from: number): M[] {
     return this.objects.map((object, at) => (at < from ? object : this.content(at)));
   }

@@ -3,8 +3,9 @@ import { wellFormed } from "../text/well-formed.ts";
 import type { Comparison, Slot } from "./comparison.ts";
 
 /**
- * For each message of the array the slot that it is known from, or null. The first `same` are in their places. First by reference, which costs nothing; what is left is compared, and few are: messages of different sorts are not the
- * same. Of several that are, the last one counts: what is kept is mostly the end.
+ * For each message of the array, its matching slot or null. The first `same` match by position. The rest are matched by
+ * reference, which is free, and then by content, which is rarely needed: messages of different sorts never match. Among
+ * several candidates the last one wins, because mostly the end is kept.
  */
 export function matchedSlots<M>(
   slots: readonly Slot<M>[],
@@ -37,18 +38,18 @@ export function matchedSlots<M>(
   return matches;
 }
 
-/** For each message in a gap, so many slots are looked at from either end of it. */
+/** For each message in a gap, at most this many slots are compared from either end of the gap. */
 const NEAR_MAX = 64;
 
-/** Messages that are not known, side by side, and the slots that they may stand for. */
+/** Consecutive unmatched messages, and the slots that they may correspond to. */
 export interface Gap {
   readonly messages: readonly number[];
   readonly slots: readonly number[];
 }
 
 /**
- * Between two messages that are known, what stands between their slots, if they are in order; else all slots that no message is known from. Where an array has left out nearly everything, only the slots at both ends of the gap: what was
- * dropped in between is not looked at (P7).
+ * Between two matched messages: the slots between theirs, if those are in order; otherwise all unmatched slots. If the
+ * array has dropped nearly everything, only the slots at both ends of the gap are compared, not those in between (P7).
  */
 export function gapsIn(matches: readonly (number | null)[], count: number): Gap[] {
   const known = new Set(matches);
@@ -87,7 +88,10 @@ function sortOf<M>(message: M, dialect: Dialect<M>): string {
   return JSON.stringify(wellFormed([placesOf(message, dialect), dialect.text(message).slice(0, 200)]));
 }
 
-/** Who says it, which calls it makes, and which it answers. A message that has been changed without a change of these has its place in the conversation still. */
+/**
+ * Its role, the calls that it makes, and the calls that it answers. A changed message that keeps these keeps its place
+ * in the conversation.
+ */
 export function placesOf<M>(message: M, dialect: Dialect<M>): { role: string; calls: string[]; results: string[] } {
   return {
     role: dialect.role(message),

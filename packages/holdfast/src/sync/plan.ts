@@ -1,35 +1,37 @@
 import type { Dialect } from "../dialects/dialect.ts";
 
-/** How the last turn stands when messages come in. */
+/** The state of the last turn when messages arrive. */
 export type TurnNow =
-  /** There has been none. */
+  /** There is no turn yet. */
   | "none"
   /** It is over, completed or cut off. */
   | "over"
-  /** It is open, and the model or a tool is to speak next. */
+  /** It is open, and the model or a tool speaks next. */
   | "open"
   /** It is open, and its last message is an answer without calls. */
   | "answered";
 
-/** What becomes of the new messages of an array, from `from` up to and without `to`. */
+/** What to do with the array's new messages from `from` (inclusive) to `to` (exclusive). */
 export type SyncStep =
-  /** A prompt, and what stands before it for it, begins a turn. */
+  /** Starts a turn with a prompt and the messages that precede it. */
   | { readonly kind: "start"; readonly from: number; readonly to: number }
-  /** Said before there was any turn: a greeting of the assistant's, say. */
+  /** Records messages from before any turn, such as a greeting from the assistant. */
   | { readonly kind: "import"; readonly from: number; readonly to: number }
-  /** The last turn goes on, though it was over. */
+  /** Resumes the last turn, which was over. */
   | { readonly kind: "resume" }
   /** One unit of the open turn. `end`: it also ends the turn. */
   | { readonly kind: "append"; readonly from: number; readonly to: number; readonly end?: true }
-  /** The assistant's last messages, of which the very last still grows. */
+  /** The assistant's last messages; the very last is still growing. */
   | { readonly kind: "draft"; readonly from: number; readonly to: number }
   | { readonly kind: "end" };
 
 type Speech<M> = Pick<Dialect<M>, "role" | "calls" | "results">;
 
 /**
- * What a sync does about the messages behind those that are known (R14 a, e, h). A prompt begins a turn, and steers one that is open and not answered; messages of the assistant's in a row are one response, and one unit (R3);
- * an answer without calls ends the turn. What the system says between turns waits for the prompt that it stands before, and goes along with it; so do results that the application gives to the calls of a turn that is over.
+ * What a sync does with the messages after the known ones (R14 a, e, h). A prompt starts a turn, or steers an open,
+ * unanswered one. Consecutive assistant messages are one response and one unit (R3). An answer without calls ends the
+ * turn. System messages between turns wait for the next prompt and are recorded with it; so are results that the
+ * application gives for calls of a turn that is over.
  */
 export function planNew<M>(
   messages: readonly M[],
@@ -40,11 +42,11 @@ export function planNew<M>(
   const roleOf = (at: number): ReturnType<Speech<M>["role"]> => {
     const message = messages[at]!;
     const role = dialect.role(message);
-    // What a person decides of a call is no prompt: the turn that asked goes on (R7).
+    // A person's decision about a call is not a prompt: the turn that asked continues (R7).
     return role === "user" && dialect.results(message).length > 0 ? "tool" : role;
   };
   let now = turn;
-  /** From here on, messages wait for what comes behind them. */
+  /** Messages from here on wait for what follows them. */
   let waiting = known;
   const goOn = (at: number): void => {
     if (now === "over") steps.push({ kind: "resume" });
@@ -54,7 +56,8 @@ export function planNew<M>(
     waiting = at;
   };
 
-  // In one unit with the answer, unless that is recorded already: a crash in between would leave a turn that is answered and not over.
+  // In one unit with the answer, unless the answer is already recorded: a crash in between would leave the turn
+  // answered but not ended.
   const end = (): void => {
     const last = steps.at(-1);
     if (last?.kind === "append") steps[steps.length - 1] = { ...last, end: true };
@@ -72,7 +75,7 @@ export function planNew<M>(
     } else if (role === "assistant") {
       while (to < messages.length && roleOf(to) === "assistant") to += 1;
       const isGrowing = open && to === messages.length;
-      // Without any turn there is nothing that a draft could belong to.
+      // Without a turn, a draft has nothing to belong to.
       if (isGrowing && now === "none") return steps;
       if (now === "none") {
         goOn(to);
@@ -93,7 +96,10 @@ export function planNew<M>(
   return steps;
 }
 
-/** The model has spoken, and waits for nobody: no tool of the agent's, and none of the provider's, which goes on by itself (R8). */
+/**
+ * Whether the model has spoken and waits for nothing: neither the agent's tools nor the provider's, which continue by
+ * themselves (R8).
+ */
 export function isAnswer<M>(response: readonly M[], dialect: Speech<M>): boolean {
   const last = response.at(-1);
   if (last === undefined || dialect.role(last) !== "assistant") return false;

@@ -18,35 +18,35 @@ import {
 import type { GivenArray } from "./given-array.ts";
 import { matchedSlots } from "./match.ts";
 
-/** How an array differs from what is recorded. */
+/** How an array differs from the recorded conversation. */
 export interface Difference<M> {
-  /** The first message that is not what is recorded there. */
+  /** The index of the first message that differs. */
   readonly index: number;
   /** What the array was, or should have been. */
   readonly slots: readonly Slot<M>[];
-  /** For each message the slot that it is known from. */
+  /** For each message, its matching slot. */
   readonly matches: readonly (number | null)[];
 }
 
-/** What is known of the session besides its conversation. */
+/** What else is known about the session. */
 export interface Surroundings<M> {
   /** What the model is shown. */
   messages(): readonly M[];
-  /** How often the application has looked at that. */
+  /** How often the application has read the messages. */
   looks(): number;
   hasOpenTurn(): boolean;
 }
 
-/** The application's array, as far as it is recorded. */
+/** The recorded part of the application's array. */
 export class RecordedArray<M> {
   readonly #conversation: Conversation<M>;
   readonly #around: Surroundings<M>;
   #slots: Slot<M>[] | null = null;
-  /** The epoch that the slots are of. */
+  /** The epoch that the slots belong to. */
   #epoch = 0;
-  /** Items with a greater seq were recorded by others. */
+  /** Items with a greater seq were recorded by other calls. */
   #seq = 0;
-  /** How often the application had looked at the messages at the last sync. */
+  /** How often the application had read the messages at the last sync. */
   #looks = -1;
 
   constructor(conversation: Conversation<M>, around: Surroundings<M>) {
@@ -54,7 +54,7 @@ export class RecordedArray<M> {
     this.#around = around;
   }
 
-  /** The array holds results that the view made up, and that are not recorded yet. */
+  /** The array holds results that the view synthesized and that are not recorded yet. */
   holdsRepairs = false;
 
   /** False until the first sync. */
@@ -66,24 +66,24 @@ export class RecordedArray<M> {
     return this.#slots?.length ?? 0;
   }
 
-  /** Items with a greater seq were recorded beside the array. */
+  /** Items with a greater seq were recorded outside the array. */
   get seenSeq(): number {
     return this.#slots ? this.#seq : this.#conversation.head;
   }
 
-  /** It is all recorded now. `looks`: how often the application had looked when it was given. */
+  /** All of it is recorded now. `looks`: how often the application had read the messages when the array was given. */
   synced(looks: number): void {
     this.#looks = looks;
   }
 
-  /** The array begins with these. */
+  /** The array starts with these slots. */
   take(slots: Slot<M>[]): void {
     this.#slots = slots;
     this.#epoch = this.#conversation.epochSeq;
     this.#seq = Math.max(this.#seq, this.#conversation.head);
   }
 
-  /** These messages were recorded behind the others, from `from` on in the array. */
+  /** These messages were recorded after the others, from `from` on in the array. */
   add(array: GivenArray<M>, from: number, ids: readonly string[]): void {
     this.#epoch = this.#conversation.epochSeq;
     for (const [n, id] of ids.entries()) {
@@ -94,7 +94,8 @@ export class RecordedArray<M> {
   }
 
   /**
-   * Finds what is known at the beginning of the array: by the array as it was, else by what the session shows, else by what is recorded. Null if all that is there is known.
+   * Finds the known beginning of the array: by the previous array, else by what the session shows, else by what is
+   * recorded. Null if the array starts with the recorded conversation.
    */
   recognise(comparison: Comparison<M>): Difference<M> | null {
     if (this.#slots && this.#epoch !== this.#conversation.epochSeq) this.#slots = null;
@@ -123,12 +124,12 @@ export class RecordedArray<M> {
     return known ?? this.#firstDifference(comparison);
   }
 
-  /** Those messages that are objects which the session handed out. */
+  /** The messages that are objects handed out by the session. */
   *handedOut(): Iterable<M> {
     for (const { given, recorded } of this.#slots ?? []) if (given === recorded) yield given;
   }
 
-  /** The first sync of this process: whether the array came from what is shown or from what is recorded, nobody says. */
+  /** The first sync of this process: the array may come from what is shown or from what is recorded. */
   #firstDifference(comparison: Comparison<M>): Difference<M> {
     const { items, dialect } = this.#conversation;
     const shown = viewSlots(this.#around.messages(), items);
@@ -144,7 +145,7 @@ export class RecordedArray<M> {
     return other!.dropped < one!.dropped || other!.known > one!.known ? other! : one!;
   }
 
-  /** With what others have recorded since, as far as the array has it. */
+  /** Includes what other calls have recorded since, as far as the array has it. */
   #differenceFrom(slots: readonly Slot<M>[], same: number, comparison: Comparison<M>): Difference<M> {
     const others = this.#others().map(({ message, id }) => slotOf(message, message, id));
     const matches = matchedSlots([...slots, ...others], same, comparison, this.#conversation.dialect);
@@ -160,8 +161,9 @@ export class RecordedArray<M> {
   }
 
   /**
-   * It is the array of the last sync, changed by the application, and not one that was loaded from what the session shows since. Nobody has looked at that; or some of its messages are the very objects, and none of the others is frozen, as
-   * those of the session are; or it has left out so many that it cannot be all of what is shown.
+   * Whether it is the last sync's array, changed by the application, rather than one loaded since from what the session
+   * shows. True if nobody has read the messages since; or if some of its messages are the same objects and none of the
+   * others is frozen, as the session's are; or if it has dropped too much to be all of what is shown.
    */
   #isOfThisArray({ slots, matches }: Difference<M>, { objects }: GivenArray<M>): boolean {
     if (this.#around.looks() === this.#looks) return true;
@@ -176,14 +178,14 @@ export class RecordedArray<M> {
     return (isShared && !isFrozen) || slots.length - known > (matches.length - known) * JOINED_MAX;
   }
 
-  /** It begins with the very objects that the session shows: whatever the array was before, it was loaded again, behind an edit say. */
+  /** Whether it starts with the very objects that the session shows: it was loaded again, after an edit for example. */
   #isLoadedAgain({ objects }: GivenArray<M>): boolean {
     if (this.#around.looks() === this.#looks) return false;
     const view = this.#around.messages();
     return view.length <= objects.length && view.every((message, at) => message === objects[at]);
   }
 
-  /** "once arranged": it may differ in what the model is not shown. */
+  /** "once arranged": it may differ in messages that the model is not shown. */
   #loaded(comparison: Comparison<M>, how: "as shown" | "as recorded" | "once arranged"): Slot<M>[] | null {
     const { items, dialect } = this.#conversation;
     const view = this.#around.messages();
@@ -209,7 +211,10 @@ export class RecordedArray<M> {
     return null;
   }
 
-  /** Results that the view makes up for the calls of a turn that is over, and that the application has taken into its array: nobody said them (P3). */
+  /**
+   * Results that the view synthesized for calls of a turn that is over, and that the application copied into its array:
+   * nobody said them (P3).
+   */
   #closingSlots(known: number, comparison: Comparison<M>): Slot<M>[] {
     const { array } = comparison;
     const isPossible = this.#around.looks() !== this.#looks && !this.#around.hasOpenTurn() && known < array.length;
@@ -229,7 +234,7 @@ export class RecordedArray<M> {
     return arranged(this.#conversation, { next: "model", made: [], without: new Set() });
   }
 
-  /** What was recorded since by other calls. */
+  /** What other calls have recorded since. */
   #others(): Entry<M>[] {
     const { items } = this.#conversation;
     let from = items.length;
@@ -238,7 +243,7 @@ export class RecordedArray<M> {
   }
 }
 
-/** Every message stands where it stood, known or changed: none was joined with another. */
+/** Whether every message is in its old position, known or changed: none was joined with another. */
 function isInPlace<M>({ slots, matches }: Difference<M>): boolean {
   return matches.length >= slots.length && matches.every((slot, at) => slot === null || slot === at);
 }

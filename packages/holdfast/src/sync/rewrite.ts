@@ -8,19 +8,19 @@ import type { GivenArray } from "./given-array.ts";
 import { add, gapsIn, placesOf } from "./match.ts";
 import type { TurnNow } from "./plan.ts";
 
-/** A new epoch that begins as the array does. */
+/** A new epoch that starts as the array does. */
 export interface Rewrite<M> {
-  /** The messages before this one are carried; those from here on come as new ones. */
+  /** Messages before this one are retained; those from here on are new. */
   readonly cut: number;
   readonly reason: "compaction" | "rewind" | "clear";
   readonly entries: readonly Given<M>[];
-  /** Entries that take the place of others. */
+  /** Entries that replace others. */
   readonly renewed: Renewals;
-  /** For each message before the cut, its place among the entries; null where there is not one for it alone. */
+  /** For each message before the cut, its index among the entries; null if it has none of its own. */
   readonly places: readonly (number | null)[];
-  /** Those messages, with what is recorded of them until now. */
+  /** Those messages, with what is recorded for them so far. */
   readonly slots: readonly Slot<M>[];
-  /** Of messages that were not recorded before. */
+  /** The ids of messages not recorded before. */
   readonly added: readonly string[];
 }
 
@@ -33,17 +33,19 @@ export interface RewriteParts<M> {
   find(id: string): Item<M> | null;
   readonly dialect: Dialect<M>;
   readonly comparison: Comparison<M>;
-  /** While a turn is open, the array is what the model sees of it, and no prompt begins in it. */
+  /** While a turn is open, the array is what the model sees, and no prompt starts a turn in it. */
   readonly turnNow: TurnNow;
-  /** From here on the assistant's messages still grow. */
+  /** From here on the assistant's messages are still growing. */
   readonly growing: number;
-  /** Items with a greater seq were recorded beside the array since it was last synced: it has not dropped them. */
+  /**
+   * Items with a greater seq were recorded outside the array since it was last synced, so the array did not drop them.
+   */
   readonly seenSeq: number;
-  /** A new entry, like another if it takes the place of that one. */
+  /** A new entry, modelled on the one that it replaces, if any. */
   fresh(stored: StoredMessage, like?: Entry<M>): Entry<M>;
 }
 
-/** Which entries take the place of which. */
+/** Which entries replace which. */
 export class Renewals {
   readonly #byOld = new Map<string, string>();
   readonly #origins = new Map<string, string>();
@@ -58,13 +60,13 @@ export class Renewals {
     this.#byOld.set(origin, id);
   }
 
-  /** By the id of the recorded entry, that of the entry in its place. */
+  /** New entry ids, keyed by the ids of the entries that they replace. */
   get byOld(): ReadonlyMap<string, string> {
     return this.#byOld;
   }
 }
 
-/** Slots and the items that they show. Where the view joins neighbours, several of one stand for several of the other. */
+/** Slots and the items that they show. Where the view joins neighbours, several slots correspond to several items. */
 interface Group<M> {
   readonly slots: number[];
   readonly items: Item<M>[];
@@ -72,13 +74,15 @@ interface Group<M> {
 
 interface Kept<M> {
   readonly given: Given<M>;
-  /** The message of the array that it is. */
+  /** The array's message for it. */
   readonly at: number | null;
 }
 
 /**
- * The array no longer begins with what is recorded (R14 g). Messages that are known keep their entries, with ids, turns, metadata and marks (P3), and so does what was recorded beside the array behind them: outcomes of tools, what is hidden
- * from the model. Up to the last known message the array becomes the new epoch; what comes after it is new. Where nothing is known, the last prompt and what follows it is new.
+ * The array no longer starts with the recorded conversation (R14 g). Known messages keep their entries, with ids,
+ * turns, metadata and marks (P3). So does everything recorded after them outside the array: tool outcomes, messages
+ * hidden from the model. The array up to its last known message becomes the new epoch; the rest is new. If nothing is
+ * known, the last prompt and what follows it are new.
  */
 export function planRewrite<M>(parts: RewriteParts<M>): Rewrite<M> {
   const plan = new Plan(parts);
@@ -88,7 +92,10 @@ export function planRewrite<M>(parts: RewriteParts<M>): Rewrite<M> {
   return plan.done();
 }
 
-/** The same with nothing in it but new entries, whatever the array has torn apart: it is what the model sees. */
+/**
+ * Like `planRewrite`, but with only new entries, even where the array splits steps or pairs: the array is what the
+ * model sees.
+ */
 export function tornApart<M>(rewrite: Rewrite<M>, parts: RewriteParts<M>): Rewrite<M> {
   const renewed = new Renewals(rewrite.renewed);
   return { ...rewrite, renewed, entries: rewrite.entries.map((given) => renewal(given, parts, renewed)) };
@@ -110,7 +117,7 @@ function renewal<M>(
 class Plan<M> {
   readonly #parts: RewriteParts<M>;
   readonly #matches: readonly (number | null)[];
-  /** For each message that is not known, the slot whose place it takes. */
+  /** For each unknown message, the slot that it replaces. */
   readonly #changed: readonly (number | null)[];
   readonly #cut: number;
   readonly #kept: Kept<M>[] = [];
@@ -143,13 +150,13 @@ class Plan<M> {
       if (group.slots[0] !== slot) return;
       for (const item of group.items) this.#keep(item, item.entry.id === slots[slot]!.id ? at : null);
     } else if (group.items.length > 0) {
-      // Else it was made up for a view, and is made up again where it is needed.
+      // Otherwise it was synthesized for a view, and will be again where it is needed.
       const isMade = group.items.every(({ entry }) => entry.synthetic !== undefined);
       this.#fresh(at, isMade ? group.items[0]!.entry : undefined);
     }
   }
 
-  /** What was recorded beside the old one stays behind the new one: its outcomes, say. */
+  /** Items recorded outside the array after the old entry, such as outcomes, stay after the new one. */
   #carryChanged(group: Group<M>, slot: number, at: number): void {
     const { id } = this.#parts.slots[slot]!;
     const old = group.slots.length === 1 ? group.items.find(({ entry }) => entry.id === id) : undefined;
@@ -184,7 +191,10 @@ class Plan<M> {
     return entry;
   }
 
-  /** What the application could not have dropped: others have recorded it since, or it is the outcome of a call that the array still makes, and has no result for. */
+  /**
+   * Keeps what the application could not have dropped: items that other calls have recorded since, and outcomes of
+   * calls that the array still makes without a result.
+   */
   keepOthers(): void {
     const { items, seenSeq, dialect } = this.#parts;
     const others = items.filter(
@@ -213,7 +223,7 @@ class Plan<M> {
     return open;
   }
 
-  /** Responses and pairs that the array has torn apart are recorded anew, as they are: what is left of a step is no step (R3). */
+  /** Responses and pairs that the array has split are recorded again as they are: part of a step is not a step (R3). */
   unsplit(): void {
     const { dialect, find } = this.#parts;
     const items = around(this.#parts, new Set(this.#kept.map(({ given }) => given.entry!.id)));
@@ -272,7 +282,7 @@ class Plan<M> {
   }
 }
 
-/** Those that make the calls, or answer the ones, of a slot that is not known any more: they have been changed, and stand in its place. */
+/** Messages that make or answer the same calls as an unmatched slot: they are changed, and replace it. */
 function changedIn<M>({ slots, matches, dialect, comparison, growing }: RewriteParts<M>): (number | null)[] {
   const changed: (number | null)[] = new Array(matches.length).fill(null);
   for (const { messages, slots: gone } of gapsIn(matches, slots.length)) {
@@ -303,7 +313,7 @@ function cutOf<M>(
   return Math.max(prompt, 0);
 }
 
-/** What the assistant has said before there was any turn, a greeting say, and what stands before that. */
+/** What the assistant said before any turn, such as a greeting, and everything before that. */
 function beforeAnyPrompt<M>(array: GivenArray<M>, growing: number): number {
   let end = 0;
   while (end < growing && array.role(end) !== "user") end += 1;
@@ -312,7 +322,8 @@ function beforeAnyPrompt<M>(array: GivenArray<M>, growing: number): number {
 }
 
 /**
- * The groups of these slots. Items that no slot shows belong to the one before them; those that may have been joined into slots without an entry, to those.
+ * The groups of these slots. Items that no slot shows belong to the slot before them; items that may have been joined
+ * belong to the slots without an entry.
  */
 function groupsOf<M>(
   slots: readonly Slot<M>[],
@@ -321,7 +332,7 @@ function groupsOf<M>(
 ): Map<number, Group<M>> {
   let places: Map<string, number> | null = null;
   const placeOf = (id: string, next: number): number => {
-    // Nearly always they stand as the slots do.
+    // Nearly always they are in the same order as the slots.
     if (items[next]?.entry.id === id) return next;
     places ??= new Map(items.map(({ entry }, at) => [entry.id, at]));
     return places.get(id) ?? -1;
@@ -334,7 +345,7 @@ function groupsOf<M>(
     const place = id === null ? -1 : placeOf(id, next);
     if (place >= next) {
       for (let at = next; current && at < place; at++) current.items.push(items[at]!);
-      // Before the first one there may be items that are kept from the model.
+      // Items hidden from the model may precede the first one.
       const before: Item<M>[] = current?.slots.length === 0 ? current.items : [];
       current = wanted.has(slot) || before.length > 0 ? { slots: [slot], items: [...before, items[place]!] } : null;
       next = place + 1;
@@ -349,7 +360,7 @@ function groupsOf<M>(
   return groups;
 }
 
-/** All slots of the group stand side by side in the array, as they did; this one of them at `at`. */
+/** Whether all slots of the group are contiguous in the array, in order, with this one at `at`. */
 function isWhole<M>({ slots, items }: Group<M>, matches: readonly (number | null)[], at: number): boolean {
   const first = at - slots.indexOf(matches[at]!);
   return items.length > 0 && slots.every((slot, n) => matches[first + n] === slot);

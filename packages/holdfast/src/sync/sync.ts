@@ -17,7 +17,7 @@ import { planNew, type SyncStep } from "./plan.ts";
 import { type Difference, RecordedArray } from "./recorded-array.ts";
 import { resumeUnit, startUnit } from "./units.ts";
 
-/** What a sync needs of its session, which alone decides what a turn is. */
+/** What a sync needs from its session, which alone decides what a turn is. */
 export interface SyncSession<M> {
   readonly id: string;
   readonly conversation: Conversation<M>;
@@ -25,19 +25,19 @@ export interface SyncSession<M> {
   /** Throws SESSION_CLOSED. */
   assertOpen(): void;
   messages(): readonly M[];
-  /** How often the application has looked at them. */
+  /** How often the application has read them. */
   looks(): number;
   /** Every record of this writer has a greater seq. */
   since(): number;
   append(unit: readonly SessionRecord[]): Promise<unknown>;
   turn(): SyncTurn<M> | null;
-  /** Begins or resumes a turn: `unit` records it. */
+  /** Starts or resumes a turn: `unit` records it. */
   openTurn(number: number, unit: readonly SessionRecord[]): Promise<unknown>;
-  /** A new epoch has begun or resumed this turn. */
+  /** A new epoch has started or resumed this turn. */
   adoptTurn(number: number): void;
-  /** A new epoch, at one instant: `build` answers what it holds, and what else is to be recorded with it. */
+  /** Starts a new epoch atomically: `build` returns its records and everything else to record with it. */
   epoch(build: (replaced: Replace<M>) => readonly SessionRecord[]): Promise<void>;
-  /** An empty conversation, in the dialect of this one. */
+  /** An empty conversation in this session's dialect. */
   empty(): Conversation<M>;
 }
 
@@ -53,9 +53,12 @@ export interface SyncTurn<M> {
     options: { readonly id?: string; readonly end?: boolean },
     draft?: SyncDraft,
   ): Promise<{ readonly ids: readonly string[] }>;
-  /** Messages of this turn are recorded as part of something larger. `write` answers whether one of them takes the place of the draft (R10). */
+  /**
+   * Messages of this turn are recorded as part of a larger unit. `write` returns whether one of them replaces the draft
+   * (R10).
+   */
   recordedBy(write: () => Promise<boolean>): Promise<void>;
-  /** Its end has been recorded as part of something larger. */
+  /** Its end was recorded as part of a larger unit. */
   wasEnded(): void;
   end(): Promise<void>;
 }
@@ -68,7 +71,7 @@ export interface SyncDraft {
 
 type Span = { readonly from: number; readonly to: number };
 
-/** An array that was given to `sync`, as it was then. */
+/** An array given to `sync`, as it was at that time. */
 export interface Arrival<M> {
   readonly array: GivenArray<M>;
   readonly open: boolean;
@@ -77,14 +80,15 @@ export interface Arrival<M> {
 }
 
 /**
- * Records an array of messages as it grows (R14). The array is the truth of what the model sees: what it holds is recorded once, and nothing is shown later that it did not hold. That is why a prompt that follows an interrupted turn
- * gets no boundary here: signed reasoning behind it would be bound to a past without one (R1).
+ * Records an array of messages as it grows (R14). The array determines what the model sees: its content is recorded
+ * once, and nothing is shown later that it did not hold. That is why a prompt after an interrupted turn gets no
+ * boundary here: signed reasoning after it would be bound to a past without one (R1).
  */
 export class Sync<M> {
   readonly #session: SyncSession<M>;
   readonly #recorded: RecordedArray<M>;
   #draft: { readonly draft: SyncDraft; readonly turn: SyncTurn<M>; pushed: string } | null = null;
-  /** The objects of the array that was given last, synced or not. */
+  /** The objects of the array given last, synced or not. */
   #lastGiven: readonly M[] = [];
 
   constructor(session: SyncSession<M>) {
@@ -96,13 +100,16 @@ export class Sync<M> {
     });
   }
 
-  /** Inside the call. `isToWait`: other calls come first, and the application may go on with its messages meanwhile. Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, RECORD_INVALID, RECORD_NOT_JSON. */
+  /**
+   * Runs during the call. `isToWait`: other calls come first, and the application may change its messages meanwhile.
+   * Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, RECORD_INVALID, RECORD_NOT_JSON.
+   */
   admit(given: readonly M[], options: SyncOptions<M>, isToWait: boolean): Arrival<M> {
     const { open, rewrite, key } = reading("options", () => ({ ...options }));
     if (rewrite !== undefined && rewrite !== "epoch" && rewrite !== "error") {
-      throw invalid('`rewrite` is "epoch" or "error"');
+      throw invalid('`rewrite` must be "epoch" or "error"');
     }
-    if (key !== undefined && typeof key !== "function") throw invalid("`key` is a function");
+    if (key !== undefined && typeof key !== "function") throw invalid("`key` must be a function");
     const array = new GivenArray(given, this.#session.admission, key);
     if (isToWait) array.holdSince(this.#lastGiven);
     this.#lastGiven = array.objects;
@@ -118,9 +125,9 @@ export class Sync<M> {
     const wasKnown = recorded.isKnown;
     const looks = this.#session.looks();
     const difference = recorded.recognise(comparison);
-    // What this session handed out is its own; what was found to be the same may be anybody's.
+    // Objects that this session handed out are its own; objects that merely have equal content may be anyone's.
     if (difference === null && !wasKnown) for (const object of recorded.handedOut()) own(object, id);
-    // All that is not known is looked at before anything is recorded.
+    // All unknown messages are checked before anything is recorded.
     array.hold((at) => (difference === null ? at >= recorded.length : difference.matches[at] === null));
     // Examples that an application gives to all its sessions belong to none of them.
     const shared = isFirst ? array.objects.findLastIndex((_, at) => array.role(at) === "user") : 0;
@@ -151,7 +158,7 @@ export class Sync<M> {
     return { appended, epoch: epoch || steps.some(({ kind }) => kind === "import") };
   }
 
-  /** One message of the assistant's is enough: prompts and what the system says may be given to many. */
+  /** One assistant message is enough: prompts and system messages may be given to many sessions. */
   #refuseForeign(array: GivenArray<M>, from: number, matches: Difference<M>["matches"] = []): void {
     const { id } = this.#session;
     for (let at = from; at < array.length; at++) {
@@ -161,7 +168,10 @@ export class Sync<M> {
     }
   }
 
-  /** An agent that forgot to load the conversation, or has loaded an older one, would clear what is recorded by its first sync. */
+  /**
+   * An agent that forgot to load the conversation, or loaded an older one, would drop recorded messages with its first
+   * sync.
+   */
   #refuseDropping({ index, slots, matches }: Difference<M>): void {
     const dropped = droppedFrom(this.#session.conversation.items, slots, matches);
     if (dropped > 0) throw syncRewrite(this.#session.id, index, dropped);
@@ -222,7 +232,7 @@ export class Sync<M> {
       this.#draft = null;
       return ids;
     } catch (error) {
-      // Its words did not survive an append that failed, or another draft: the message itself is here.
+      // The draft was lost to a failed append or another draft; the message itself is here.
       if (!isHoldfastError(error, "DRAFT_DISCARDED")) throw error;
       const { ids } = await turn.appendAdmitted(given, { id: draft.id, end });
       this.#draft = null;
@@ -249,7 +259,7 @@ export class Sync<M> {
     draft.pushed = text;
   }
 
-  /** The message that grew is gone from the array: so are its words. */
+  /** The growing message is gone from the array, so its draft is discarded. */
   async #keepDraft(array: GivenArray<M>, steps: readonly SyncStep[]): Promise<void> {
     const draft = this.#draft;
     if (!draft) return;
@@ -268,7 +278,10 @@ export class Sync<M> {
     return texts.filter((text) => text !== "").join("\n");
   }
 
-  /** Makes what is recorded what the array is: by edits where little has changed, else by a new epoch. Either is one unit: a kill finds the old conversation or the new one. */
+  /**
+   * Makes the recorded conversation match the array: by edits if little has changed, otherwise by a new epoch. Either
+   * is one unit, so a kill leaves the old conversation or the new one.
+   */
   async #change(
     difference: Difference<M>,
     comparison: Comparison<M>,
@@ -284,7 +297,7 @@ export class Sync<M> {
       this.#recorded.take(edits.slots);
       return { ids: edits.added, epoch: false };
     }
-    // It is written later, and holds all of the array.
+    // It is written later, and holds the whole array.
     array.hold(() => true);
     const turn = this.#openTurn();
     let written: WrittenEpoch<M> | null = null;

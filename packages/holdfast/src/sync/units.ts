@@ -7,15 +7,17 @@ import { howOf, openCalls } from "../view/interruption.ts";
 import { liveRepairs } from "../view/messages.ts";
 import { CALL_REPAIRS, leaveTurn, synthesizeResult } from "../view/repairs.ts";
 
-/** Records that count together, and the ids of the messages among them. */
+/** One unit of records, and the ids of its messages. */
 export interface Unit {
   readonly unit: readonly SessionRecord[];
   readonly ids: readonly string[];
 }
 
 /**
- * The unit of a prompt that an array brings, with what stands before it for it. Calls of the turn before are closed, unless the array holds their results. There is no boundary, and what had been streamed
- * is kept for people only: the array holds neither, and the model is asked with the array. Shown later, they would stand before reasoning that was signed without them (R1).
+ * The unit of a prompt in an array, with the messages that precede it. Calls of the previous turn are closed, unless
+ * the array holds their results. There is no boundary, and streamed text is kept for people only: the array holds
+ * neither, and the model is asked with the array. Shown later, they would precede reasoning that was signed without
+ * them (R1).
  */
 export function startUnit<M>(
   conversation: Conversation<M>,
@@ -35,8 +37,9 @@ export function startUnit<M>(
 }
 
 /**
- * The last turn goes on, with what the array has behind it. It may have been completed: the items of one response can come one by one. `close`: the array holds the results that the view made up for calls
- * without one; else those calls stay open for the results that the array is to bring.
+ * Continues the last turn with what the array has after it. The turn may have completed: the items of one response can
+ * arrive one by one. `close`: the array holds the results that the view synthesized for calls without one; otherwise
+ * those calls stay open for the array's results.
  */
 export function resumeUnit<M>(conversation: Conversation<M>, close: boolean): readonly SessionRecord[] {
   const turn = conversation.turn!;
@@ -46,8 +49,9 @@ export function resumeUnit<M>(conversation: Conversation<M>, close: boolean): re
 }
 
 /**
- * Messages of the open turn. Before an answer that is not part of the same response, calls without a result are closed in the words that the model was shown (R1). `since`: what was started after this seq runs now. `id`: that
- * of the draft that the answer was streamed into.
+ * Messages of the open turn. Before an answer in another response, calls without a result are closed with the words
+ * that the model was shown (R1). `since`: tools started after this seq are running now. `id`: the draft that the answer
+ * was streamed into.
  */
 export function appendUnit<M>(
   conversation: Conversation<M>,
@@ -62,7 +66,7 @@ export function appendUnit<M>(
   return { unit: entries.length > 0 ? [{ kind: "repair", turn, entries }, ...records] : records, ids };
 }
 
-/** In the words that the view of the interrupted turn shows. */
+/** With the words that the view of the interrupted turn shows. */
 function repairsForOpenCalls<M>(conversation: Conversation<M>, answered: ReadonlySet<string>): SessionRecord[] {
   const { turn, dialect } = conversation;
   if (!turn) return [];
@@ -73,7 +77,7 @@ function repairsForOpenCalls<M>(conversation: Conversation<M>, answered: Readonl
   return entries.length > 0 ? [{ kind: "repair", turn: turn.number, entries }] : [];
 }
 
-/** What had been streamed of an answer that never came. */
+/** The streamed text of an answer that never arrived. */
 function cutOffWords<M>({ turn, dialect, draft }: Conversation<M>): SessionRecord[] {
   const words = draft ? dialect.incomplete(draft.content.text) : null;
   if (!turn || !draft || words === null || howOf(turn).kind === "completed") return [];

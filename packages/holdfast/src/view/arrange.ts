@@ -5,15 +5,15 @@ import type { Entry } from "../dialects/dialect.ts";
 import { isWellFormed, wellFormed } from "../text/well-formed.ts";
 
 export interface ViewParts<M> {
-  /** What will come behind it. */
+  /** What will follow it. */
   readonly next: "prompt" | "model";
-  /** Entries that are made up for this view, behind all others. */
+  /** Entries synthesized for this view, after all others. */
   readonly made: readonly Entry<M>[];
   /** Steps that cannot be shown. */
   readonly without: ReadonlySet<string>;
 }
 
-/** The conversation as the model is to see it: what is shown, arranged by the dialect (P4, R1). */
+/** The conversation as the model sees it: the visible entries, arranged by the dialect (P4, R1). */
 export function arranged<M>(conversation: Conversation<M>, { next, made, without }: ViewParts<M>): readonly M[] {
   const { items, dialect, changed } = conversation;
   const entries: Entry<M>[] = [];
@@ -30,7 +30,10 @@ export function arranged<M>(conversation: Conversation<M>, { next, made, without
 const copies = new WeakMap<object, object>();
 const originals = new WeakMap<object, object>();
 
-/** What a model is given of a message, which is frozen: the message itself, or a copy without half a character, and always the same copy. */
+/**
+ * What the model receives of a frozen message: the message itself, or, if it contains half a character, a cleaned copy,
+ * always the same one.
+ */
 function sent<M>(message: M): M {
   if (typeof message !== "object" || message === null) return wellFormed(message);
   const known = copies.get(message);
@@ -41,17 +44,20 @@ function sent<M>(message: M): M {
   return copy;
 }
 
-/** The message that a view was made of, if it shows a copy of it. */
+/** The message that a view was made from, if it shows a copy. */
 export function originalOf<M>(message: M): M {
   const original = typeof message === "object" && message !== null ? originals.get(message) : undefined;
   return (original as M | undefined) ?? message;
 }
 
-/** Whether a request with what is shown would end with words of the model's (R2). Looks at no more than it must. */
+/**
+ * Whether a request with the visible messages would end with the model's own words (R2). Looks at as little as
+ * possible.
+ */
 export function endsWithAnswer<M>(conversation: Conversation<M>): boolean {
   const { exchange, dialect } = conversation;
   const shown = exchange.items.filter(isShown).map(({ entry }) => entry);
-  // Where the live end has nothing to send, what is before it is the end.
+  // If the live end has nothing to send, the end is what comes before it.
   const messages = dialect.arrange(shown, { changedAt: null, next: "model" });
   const last = messages.at(-1) ?? arranged(conversation, { next: "model", made: [], without: new Set() }).at(-1);
   return last !== undefined && dialect.role(last) === "assistant";

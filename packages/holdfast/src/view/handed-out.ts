@@ -1,12 +1,13 @@
 /**
- * What a session shows is frozen, but bytes cannot be: whoever is handed a message with bytes gets bytes of their own, so that what they do to them changes neither what is shown next nor what an epoch or a fork writes (R19). The very
- * same value where there are none.
+ * What a session shows is frozen, but bytes cannot be. A caller that receives a message with bytes gets its own copy of
+ * them, so that writing into it changes neither what is shown next nor what an epoch or a fork writes (R19). Returns
+ * the same value if there are no bytes.
  */
 export function handedOut<T>(value: T): T {
   return copied(value) as T;
 }
 
-/** Values known to hold no bytes: they are frozen, and stay so. */
+/** Values known to hold no bytes: they are frozen and stay so. */
 const plain = new WeakSet<object>();
 
 function copied(value: unknown): unknown {

@@ -8,14 +8,14 @@ import type { How } from "./model-words.ts";
 
 export interface OpenCall {
   readonly id: string;
-  /** The message that makes it; null if the process died before that was recorded. */
+  /** The message that makes it; null if the process died before recording that message. */
   readonly message: string | null;
   readonly name: string;
   readonly input: unknown;
   readonly startedAt?: string;
   readonly replay?: "never" | "safe";
   readonly child?: string;
-  /** Where it was said to run (`turn.toolProcess`): it may still run there. */
+  /** Where the tool was recorded as running (`turn.toolProcess`): it may still be running there. */
   readonly process?: ToolProcess;
   readonly state: "never-started" | "outcome-unknown" | "unrecorded" | "awaiting" | "provider";
 }
@@ -24,12 +24,12 @@ export interface Interruption<M> {
   readonly turn: number;
   readonly startedAt: string;
   readonly lastAt: string;
-  /** How often it was resumed already: a supervisor stops at a poisoned turn (R16). */
+  /** How often the turn has been resumed: lets a supervisor give up on a poisoned turn (R16). */
   readonly resumes: number;
   readonly prompt: Entry<M>;
   /**
-   * The model had answered, no call is open, and the turn neither failed nor waits: only its end is missing. Do not ask the
-   * model again: `session.endTurn()` ends it as completed, and so does the next `startTurn`.
+   * The model had answered, no call is open, and the turn neither failed nor waits: only its end is missing. Do not ask
+   * the model again: `session.endTurn()` ends it as completed, and so does the next `startTurn`.
    */
   readonly answered: boolean;
   readonly how:
@@ -38,21 +38,21 @@ export interface Interruption<M> {
     | { readonly kind: "aborted"; readonly by: string; readonly reason?: string }
     | { readonly kind: "failed"; readonly error: string }
     | { readonly kind: "suspended"; readonly reason: string };
-  /** What had been streamed. `gap`: a piece was lost to damage, and the text is cut there. */
+  /** The streamed text. `gap`: a piece was lost to damage, and the text is cut there. */
   readonly draft: DraftContent | null;
   readonly calls: readonly OpenCall[];
 }
 
-/** A call without a result, and where it stands. */
+/** A call without a result, and its position. */
 export interface FoundCall extends OpenCall {
   readonly index: number;
   /** The seq of its start. */
   readonly startedSeq?: number;
-  /** What a person decided of it; not there if nobody has. */
+  /** A person's decision about it; absent if nobody has decided. */
   readonly approved?: boolean;
 }
 
-/** How a turn came to its end, or did not. */
+/** How a turn ended, if it did. */
 export function howOf<M>({ ended, suspended, signal }: TurnState<M>): How {
   if (ended?.outcome === "aborted") {
     const { by = "", reason } = ended;
@@ -65,7 +65,7 @@ export function howOf<M>({ ended, suspended, signal }: TurnState<M>): How {
   return signal ? { kind: "signal", signal: signal.signal } : { kind: "killed" };
 }
 
-/** The calls at the end of the conversation that have no result, in their order. */
+/** The calls without a result at the end of the conversation, in order. */
 export function openCalls<M>({ exchange, toolStarts, turn }: Conversation<M>): FoundCall[] {
   const isRecorded = turn !== null && recordsStarts(turn);
   const waiting = new Set(turn?.suspended?.calls);
@@ -75,9 +75,9 @@ export function openCalls<M>({ exchange, toolStarts, turn }: Conversation<M>): F
     const { id, name, input, by, awaiting } = call;
     const message = item.entry.id;
     const run = toolStarts.of(message, index);
-    // Nobody has decided, or has decided that it is not to run.
+    // Nobody has decided, or the decision was not to run it.
     const isWaiting = approved === null ? awaiting === true || waiting.has(id) : !approved;
-    // The starts of earlier turns are forgotten: of their calls nothing can be said (R5).
+    // The starts of earlier turns are forgotten, so nothing can be said about their calls (R5).
     const isKnown = isRecorded && item.entry.turn === turn.number;
     const unstarted = isWaiting ? "awaiting" : isKnown ? "never-started" : "unrecorded";
     const state = by === "provider" ? "provider" : run ? "outcome-unknown" : unstarted;
@@ -100,12 +100,12 @@ export function openCalls<M>({ exchange, toolStarts, turn }: Conversation<M>): F
   return found;
 }
 
-/** Without what only this room knows. */
+/** Drops the members that are internal to this room. */
 export function openCall({ index: _index, startedSeq: _seq, approved: _approved, ...call }: FoundCall): OpenCall {
   return call;
 }
 
-/** Tools that were started while the call itself was never recorded (R9). */
+/** Tools that were started although their call was never recorded (R9). */
 function callsStartedEarly<M>({ toolStarts }: Conversation<M>): OpenCall[] {
   return toolStarts.earlyStarts.map(({ call, name, input, at, replay, child, process }) => ({
     id: call,
@@ -130,13 +130,13 @@ export function interruptionOf<M>(conversation: Conversation<M>): Interruption<M
   const open = openCalls(conversation);
   const draft = conversation.draft?.content ?? null;
   const calls = [...open.map(openCall), ...callsStartedEarly(conversation)];
-  // An application that says that the turn failed, or waits, says that its answer is not the last word.
+  // An application that reports the turn as failed or waiting means that its answer is not final.
   const isOpenEnded = turn.ended?.outcome === "failed" || (turn.suspended !== null && !turn.ended);
   const answered = !isOpenEnded && calls.length === 0 && endOf(conversation, open, draft) === "answered";
   return { turn: number, startedAt, lastAt, resumes, prompt, answered, how, draft, calls };
 }
 
-/** What stands at the end of a turn that did not complete: the rows of the table in SESSIONS.md. */
+/** How a turn that did not complete ends: the rows of the table in SESSIONS.md. */
 export type End = "completed" | "answered" | "draft" | "draft behind an answer" | "cut";
 
 export function endOf<M>(conversation: Conversation<M>, open: readonly FoundCall[], draft: DraftContent | null): End {

@@ -6,16 +6,17 @@ import type { How } from "./model-words.ts";
 import { runningWords } from "./model-words.ts";
 import { repairedEntry, synthesizeResult, synthesizeResultSaying } from "./repairs.ts";
 
-/** Who looks at the conversation. */
+/** Whether a turn is being worked on when the conversation is read. */
 export type TurnActivity =
   /** No turn is open, or nobody works on it. */
   | { readonly kind: "idle" }
-  /** A turn is open; what was started after this seq runs now. */
+  /** A turn is open; tools started after this seq are running now. */
   | { readonly kind: "active"; readonly since: number };
 
 /**
- * What the provider accepts as it stands. Calls without a result are closed in this view, in words that fit: of a turn that is over, how far they came; of one that goes on, that they still run (R18). Nothing of it is recorded
- * by looking. Calls that wait for a person stay open while the turn does.
+ * The messages in a form that the provider accepts unchanged. Calls without a result are closed in this view with
+ * matching words: how far each got if the turn is over, or that it is still running if not (R18). Reading records none
+ * of it. Calls that wait for a person stay open as long as the turn does.
  */
 export function messagesOf<M>(conversation: Conversation<M>, activity: TurnActivity): readonly M[] {
   const { turn, dialect } = conversation;
@@ -31,17 +32,20 @@ export function messagesOf<M>(conversation: Conversation<M>, activity: TurnActiv
     if (entries.length === 0) without.add(conversation.find(call.message!)!.entry.step);
     for (const entry of entries) made.push(repairedEntry(conversation, entry));
   }
-  // Where the turn is over for good, a prompt comes next; else the model may be asked as it stands.
+  // After a completed turn a prompt comes next; otherwise the model may be asked with these messages.
   const next = activity.kind === "idle" && how.kind === "completed" ? "prompt" : "model";
   return arranged(conversation, { next, made, without });
 }
 
-/** A person is to decide, or has decided and the SDK is to do it: it looks for calls that were decided and have no result. */
+/**
+ * A person has yet to decide, or has approved and the SDK will run it: the SDK looks for decided calls without a
+ * result.
+ */
 function isLeftOpen({ state, approved }: FoundCall): boolean {
   return state === "awaiting" || (approved === true && state !== "outcome-unknown");
 }
 
-/** What the model is shown of the calls without a result while the turn goes on: recorded when the model goes on without them. */
+/** What the model is shown for calls without a result during the turn. Recorded if the model continues without them. */
 export function liveRepairs<M>(conversation: Conversation<M>, since: number): RepairEntry[] {
   return openCalls(conversation).flatMap((call) => {
     if (call.state === "provider") return [];
@@ -50,7 +54,7 @@ export function liveRepairs<M>(conversation: Conversation<M>, since: number): Re
   });
 }
 
-/** Also what is recorded when the model goes on though a tool still runs: it has seen these words. */
+/** Also recorded when the model continues while a tool still runs: the model has seen these words. */
 export function liveRepair<M>(
   { dialect }: Conversation<M>,
   call: FoundCall,

@@ -2,13 +2,13 @@ import { oneLine } from "../text/one-line.ts";
 import type { Interruption, OpenCall } from "./interruption.ts";
 
 /**
- * What is put into words for the model is bounded: an SDK's error may hold pages, and each call that was left open says it again. What is longer is cut between characters and ends with "…"; the whole is in the
- * journal.
+ * Text phrased for the model is bounded: an SDK's error may run to pages, and every open call repeats it. Longer text
+ * is cut between characters and ends with "…"; the journal has all of it.
  */
 const REASON_CHARS = 300;
-/** Of a name: who stopped the turn, a signal, a tool. */
+/** For names: who stopped the turn, a signal, a tool. */
 const NAME_CHARS = 80;
-/** So many tools are named; the others are counted. */
+/** At most this many tools are named; the others are counted. */
 const NAMES_MAX = 20;
 
 /** Why something happened, as the model is told. */
@@ -20,7 +20,10 @@ function nameWords(name: string): string {
   return oneLine(name, NAME_CHARS);
 }
 
-/** What the model is told of an interruption, in words. Recorded with the repair that says them, so that a later release may word it better (R1). */
+/**
+ * How a turn ended, for the words that tell the model. The words are recorded with their repair, so a later release may
+ * change them (R1).
+ */
 export type How = Interruption<unknown>["how"] | { readonly kind: "completed" };
 
 /** What happened to the turn. */
@@ -43,7 +46,7 @@ export function because(how: How): string {
   }
 }
 
-/** The result of a call that has none. */
+/** The result given to a call that has none. */
 export function resultWords(state: OpenCall["state"], how: How): string {
   switch (state) {
     case "never-started":
@@ -60,18 +63,18 @@ export function resultWords(state: OpenCall["state"], how: How): string {
   }
 }
 
-/** The same while the turn goes on. */
+/** The same during the turn. */
 export function runningWords(isRunning: boolean): string {
   return isRunning ? "Still running: there is no result yet." : "Not run yet: there is no result.";
 }
 
-/** Before a new prompt. */
+/** Placed before a new prompt. */
 export function boundaryWords(how: How, tools: ToolNames, isCutOff: boolean): string {
   const cut = isCutOff ? " The last answer was cut off." : "";
   return `[The turn before this was interrupted: ${because(how)}. It was not completed.${cut}${toolWords(tools)}]`;
 }
 
-/** Before the model is asked to go on with the turn itself. */
+/** Placed before the model is asked to continue the same turn. */
 export function goOnWords(how: How, tools: ToolNames, isCutOff: boolean): string {
   const cut = isCutOff ? " The answer above was cut off." : "";
   return `[This turn was interrupted: ${because(how)}.${cut}${toolWords(tools)} Go on with the task from here.]`;

@@ -9,34 +9,41 @@ import { type Interruption, interruptionOf } from "./interruption.ts";
 import { messagesOf, type TurnActivity } from "./messages.ts";
 import { unsentIn } from "./unsent.ts";
 
-/** What a journal folds into. */
+/** A read-only view of a session's conversation. */
 export interface Reading<M> {
   readonly id: string;
-  /** For the model: accepted by its provider as it stands, whatever happened (P4), and only growing at its end (R1). Frozen: copy before you change it. */
+  /**
+   * For the model: always accepted by its provider unchanged (P4), and only appended to (R1). Frozen: copy it before
+   * you change it.
+   */
   readonly messages: readonly M[];
-  /** For people: one for each recorded message and each recorded result, in order, with what is hidden, replaced, late or made up marked as such. */
+  /**
+   * For people: one entry per recorded message and per recorded result, in order. Hidden, replaced, late and
+   * synthesized entries are marked.
+   */
   readonly entries: readonly Entry<M>[];
-  /** What was in flight when the last turn was cut off (P5); null if it completed, or is running. */
+  /** What was in flight when the last turn was cut off (P5); null if it completed or is running. */
   readonly interruption: Interruption<M> | null;
-  /** Prompts that wait for their turn. */
+  /** Prompts waiting for their turn. */
   readonly queue: readonly Queued<M>[];
-  /** All turns together. */
+  /** The total of all turns. */
   readonly usage: Usage;
-  /** By the number of the turn: those of the current epoch. */
+  /** By turn number, for the turns of the current epoch. */
   readonly usageByTurn: ReadonlyMap<number, Usage>;
-  /** What was wrong with the journal when it was opened, and what was done about it. */
+  /** What was wrong with the journal when it was opened, and how it was repaired. */
   readonly recovery: Recovery;
-  /** Who writes to it now. */
+  /** The process that is writing to it now. */
   readonly holder: Holder | null;
   readonly attributes: Attributes;
   /**
-   * What is recorded and in no request, because its provider would refuse it there, in words for a developer: reasoning without its encrypted content or its signature, say. Empty if all is well. Each is
-   * also a warning of Node's (`process.emitWarning`, code `HOLDFAST_UNSENT`), once in a process.
+   * Recorded content that no request contains, because its provider would refuse it: for example, reasoning without its
+   * encrypted content or its signature. Written for developers; empty if there is none. Each is also emitted as a Node
+   * warning (`process.emitWarning`, code `HOLDFAST_UNSENT`), once per process.
    */
   readonly warnings: readonly string[];
 }
 
-/** What a conversation looks like from outside. Everything is made when it is asked for, and kept until the conversation changes. */
+/** The public view of a conversation. Everything is computed on demand and cached until the conversation changes. */
 export class View<M> implements Omit<Reading<M>, "id" | "recovery" | "holder"> {
   readonly #conversation: Conversation<M>;
   readonly #activity: () => TurnActivity;
@@ -50,7 +57,7 @@ export class View<M> implements Omit<Reading<M>, "id" | "recovery" | "holder"> {
   get messages(): readonly M[] {
     return this.#handedOut(this.shown);
   }
-  /** The same as they are here, for comparing. */
+  /** The messages without defensive copies, for comparison. */
   get shown(): readonly M[] {
     return this.#kept("messages", () => messagesOf(this.#conversation, this.#activity()));
   }
@@ -83,7 +90,7 @@ export class View<M> implements Omit<Reading<M>, "id" | "recovery" | "holder"> {
     return this.#kept("warnings", () => Object.freeze(unsentIn(items, dialect)));
   }
 
-  /** Only a dialect that decodes can have made bytes. */
+  /** Only a dialect that decodes can produce bytes. */
   #handedOut<T>(value: T): T {
     return this.#conversation.dialect.decode ? handedOut(value) : value;
   }
@@ -98,14 +105,14 @@ export class View<M> implements Omit<Reading<M>, "id" | "recovery" | "holder"> {
   }
 }
 
-/** A look at a session from outside. */
+/** A view of a session without its lease. */
 export function readingOf<M>(
   id: string,
   conversation: Conversation<M>,
   found: { readonly recovery: Recovery; readonly holder: Holder | null },
 ): Reading<M> {
   const { turn } = conversation;
-  // Whoever holds it works on the turn that is open: that one is running, not interrupted.
+  // The lease holder works on the open turn, so that turn is running, not interrupted.
   const isRunning = found.holder !== null && turn !== null && turn.ended === null && turn.suspended === null;
   const activity: TurnActivity = isRunning ? { kind: "active", since: 0 } : { kind: "idle" };
   const view = new View(conversation, () => activity);

@@ -15,15 +15,19 @@ import { boundaryWords, goOnWords, type How, resultWords } from "./model-words.t
 
 export interface ResumeOptions {
   /**
-   * What becomes of calls without a result. "close" (default): the model is told how far each came. "rerun": those that are safe to run again (never started, or recorded as `replay: "safe"`) stay open, in `turn.open`.
-   * A function decides for each: close it, keep it open, or give its outcome.
+   * What happens to calls without a result. "close" (default): the model is told how far each got. "rerun": calls that
+   * are safe to run again (never started, or recorded with `replay: "safe"`) stay open, in `turn.open`. A function
+   * decides per call: close it, keep it open, or return its outcome.
    */
   readonly calls?: "close" | "rerun" | ((call: OpenCall) => "close" | "keep" | Outcome);
-  /** The words that had been streamed. "discard" (default): the request is the one that died. "keep": they are shown as an incomplete message; calls before it are closed, since no result can follow it. */
+  /**
+   * What happens to the streamed text. "discard" (default): the request is the one that died. "keep": the text is shown
+   * as an incomplete message; calls before it are closed, since no result can follow it.
+   */
   readonly draft?: "discard" | "keep";
 }
 
-/** How a turn that has no end is left behind by another: completed, if only its end is missing. */
+/** Ends a turn that another one replaces: as completed if only its end is missing, else as left. */
 export function leaveTurn<M>(conversation: Conversation<M>): SessionRecord[] {
   const { turn } = conversation;
   if (!turn || turn.ended) return [];
@@ -34,11 +38,14 @@ export function leaveTurn<M>(conversation: Conversation<M>): SessionRecord[] {
 interface Ending {
   /** The streamed text is shown as an incomplete message. */
   readonly incomplete: boolean;
-  /** A message in the user's role that tells of the interruption. */
+  /** A message in the user's role reports the interruption. */
   readonly boundary: boolean;
 }
 
-/** With a new prompt (P), with `resumeTurn` (R), and with `resumeTurn({ draft: "keep" })`. Where tools were started whose calls are lost, there is always a boundary: it names them. */
+/**
+ * With a new prompt (P), with `resumeTurn` (R), and with `resumeTurn({ draft: "keep" })`. If tools were started whose
+ * calls are lost, there is always a boundary, which names them.
+ */
 export const END_REPAIRS: { readonly [E in End]: { readonly P: Ending; readonly R: Ending; readonly keep: Ending } } = {
   completed: {
     P: { incomplete: false, boundary: false },
@@ -67,7 +74,7 @@ export const END_REPAIRS: { readonly [E in End]: { readonly P: Ending; readonly 
   },
 };
 
-/** What becomes of a call without a result: with a new prompt or "close", and with "rerun". */
+/** What happens to a call without a result: with a new prompt or "close", and with "rerun". */
 export const CALL_REPAIRS: {
   readonly [S in OpenCall["state"]]: {
     readonly close: "close" | "leave";
@@ -81,7 +88,7 @@ export const CALL_REPAIRS: {
   provider: { close: "leave", rerun: "leave" },
 };
 
-/** What is to be recorded before a new prompt. */
+/** What to record before a new prompt. */
 export function repairForPrompt<M>(conversation: Conversation<M>): RepairEntry[] {
   const { turn } = conversation;
   const how: How = turn ? howOf(turn) : { kind: "completed" };
@@ -92,7 +99,7 @@ export function repairForPrompt<M>(conversation: Conversation<M>): RepairEntry[]
   return [...results, ...repairsForEnd(conversation, open, "P", how)];
 }
 
-/** What is to be recorded before the turn goes on: what is closed, and what the application says of the outcome of others. */
+/** What to record before the turn continues: repairs, and the outcomes that the application supplies. */
 export interface ResumePlan {
   readonly entries: RepairEntry[];
   readonly outcomes: { readonly call: FoundCall; readonly outcome: Outcome }[];
@@ -108,7 +115,7 @@ export function planResume<M>(
   const entries: RepairEntry[] = [];
   const outcomes: { call: FoundCall; outcome: Outcome }[] = [];
   const ending = repairsForEnd(conversation, open, draft === "keep" ? "keep" : "R", how);
-  // Behind words of the model's no call can get its result any more (R1): without one, its step would be left out.
+  // After the model's words no call can get a result any more (R1), and without one its step would be left out.
   const isFrozen = ending.some(({ incomplete }) => incomplete);
   for (const call of open) {
     const decided = decide(call, calls);
@@ -128,12 +135,14 @@ function decide(call: FoundCall, calls: NonNullable<ResumeOptions["calls"]>): "c
   return row;
 }
 
-/** The result that says how far a call came. None where it cannot be phrased: then its step is left out (R8). */
+/**
+ * The result that says how far a call got. None if the dialect cannot phrase it: then the call's step is left out (R8).
+ */
 export function synthesizeResult<M>(dialect: Dialect<M>, call: FoundCall, how: How): RepairEntry[] {
   return synthesizeResultSaying(dialect, call, resultWords(call.state, how), call.state);
 }
 
-/** Its id depends on the call alone: the same before and after it is recorded (R1). */
+/** Its id depends only on the call, so it is the same before and after it is recorded (R1). */
 export function synthesizeResultSaying<M>(
   dialect: Dialect<M>,
   call: FoundCall,
@@ -178,7 +187,7 @@ function repairsForEnd<M>(
   return entries;
 }
 
-/** A repair entry as it will look once it is recorded. */
+/** A repair entry as it will look once recorded. */
 export function repairedEntry<M>(
   { dialect, head, at, turns }: Conversation<M>,
   { id, message, synthetic, incomplete, call }: RepairEntry,

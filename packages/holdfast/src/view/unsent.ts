@@ -1,7 +1,7 @@
 import type { Item } from "../conversation/item.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 
-/** What is recorded and will be in no request, in words for the developer: each once, in the order in which it was first recorded. */
+/** Why some recorded content will be in no request, for developers: each reason once, in recorded order. */
 export function unsentIn<M>(items: readonly Item<M>[], { unsent }: Dialect<M>): readonly string[] {
   if (!unsent) return [];
   const found = new Set<string>();
@@ -16,8 +16,9 @@ export function unsentIn<M>(items: readonly Item<M>[], { unsent }: Dialect<M>): 
 }
 
 /**
- * The step of each message of a list that the application gives as it would send it. Messages of the assistant's in a row are one response, if the first of them is not sent without another: nobody else
- * could say what it led to. Any other message is a step of its own.
+ * The step of each message in a list that the application would send. Consecutive assistant messages are one response
+ * if the first of them is not sent without another, because nothing else shows what it led to. Any other message is a
+ * step of its own.
  */
 export function stepsOfGiven<M>(
   messages: readonly M[],

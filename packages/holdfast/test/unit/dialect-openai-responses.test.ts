@@ -285,14 +285,14 @@ describe("openai-responses: the rest", () => {
   test("check: what another SDK made is refused, not read as the assistant's", () => {
     const refused: [item: unknown, why: RegExp][] = [
       [{ type: "function_call", name: "look", arguments: "{}" }, /call_id is missing/],
-      [{ type: "function_call", callId: "a", name: "look", arguments: "{}" }, /callId is another SDK's/],
+      [{ type: "function_call", callId: "a", name: "look", arguments: "{}" }, /callId belongs to another SDK/],
       [{ type: "function_call", call_id: "a", arguments: "{}" }, /name is missing/],
-      [{ type: "function_call_result", callId: "a", output: "x" }, /another SDK's/],
-      [{ type: "computer_call_result", callId: "a" }, /another SDK's/],
+      [{ type: "function_call_result", callId: "a", output: "x" }, /another SDK/],
+      [{ type: "computer_call_result", callId: "a" }, /another SDK/],
       [{ type: "function_call_output", output: "x" }, /call_id is missing/],
       [{ type: "mcp_approval_response", approve: true }, /approval_request_id/],
-      [{ type: "human", content: "hello" }, /another SDK's/],
-      [{ lc: 1, type: "constructor", id: ["langchain_core"], kwargs: {} }, /another SDK's/],
+      [{ type: "human", content: "hello" }, /another SDK/],
+      [{ lc: 1, type: "constructor", id: ["langchain_core"], kwargs: {} }, /another SDK/],
     ];
     for (const [item, why] of refused) expect(openaiResponses.check(item as Item)).toMatch(why);
     const taken = [

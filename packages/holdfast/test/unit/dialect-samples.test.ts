@@ -513,7 +513,7 @@ describe("acp", () => {
   });
 
   test("what is missing is said", () => {
-    expect(acp.check({ prompt: [] })).toBe("a prompt has at least one block");
+    expect(acp.check({ prompt: [] })).toBe("a prompt needs at least one block");
     expect(acp.check({ toolCall: {} })).toBe("toolCall has no toolCallId");
   });
 });

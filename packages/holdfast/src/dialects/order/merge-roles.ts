@@ -1,15 +1,21 @@
 import type { Shape } from "../shape.ts";
 
-/** For APIs that want neighbours of one role joined. What needs no joining is handed on as it was recorded. */
+/**
+ * For APIs that require consecutive messages of one role to be joined. A message that needs no joining is passed on as
+ * recorded.
+ */
 export class MergedRoles<M> {
   readonly #turns: Turn<M>[] = [];
 
-  /** The message itself goes along if the parts are all of it, as they are. `rest`: its other members, if it has to be made anew. */
+  /**
+   * `whole`: the message itself, if the parts are all of its content, unchanged. `rest`: its other members, if it must
+   * be rebuilt.
+   */
   add(role: string, parts: readonly Shape[], whole: M | null, rest: Shape = NOTHING): void {
     if (parts.length === 0) return;
     const last = this.#turns[this.#turns.length - 1];
     if (last?.role === role) {
-      // Not our list until now: most turns are never joined.
+      // Copied only now: most turns are never joined.
       last.joined ??= [...last.parts];
       for (const part of parts) last.joined.push(part);
       last.parts = last.joined;
@@ -39,5 +45,5 @@ interface Turn<M> {
   rest: Shape;
 }
 
-/** In the place of a beginning that is not shown, where the first message has to be the user's. */
+/** Replaces a beginning that is not shown, where the first message must be the user's. */
 export const BEGINNING = "(The conversation starts here.)";

@@ -5,9 +5,9 @@ import { grown, NONE } from "../shape.ts";
 export interface FoundCall extends Call {
   /** It came without an id, and `id` is a stand-in (R9). */
   readonly idless?: true;
-  /** The id of the provider's call in whose course this one is made. */
+  /** The id of the provider's call that makes this one. */
   readonly caller?: string;
-  /** The provider's, which it never leaves for the next request to finish: without its result it is not sent. */
+  /** A provider's call that is never left for the next request to finish: without its result it is not sent. */
   readonly atOnce?: true;
 }
 
@@ -21,13 +21,13 @@ export interface FoundResult {
 /** A call that waits for its result, or has it. */
 export interface Answerable {
   readonly call: FoundCall;
-  /** Which entry makes the call. */
+  /** The index of the entry that makes the call. */
   readonly entry: number;
   /** Null: there is none yet. */
   readonly answer: unknown;
 }
 
-/** The call that a result in a message answers, if any. `isAssistants`: the message is. */
+/** The call that a result in a message answers, if any. `isAssistants`: the message is the assistant's. */
 export function answeredBy<T extends Answerable>(
   result: FoundResult,
   isAssistants: boolean,
@@ -40,13 +40,13 @@ export function answeredBy<T extends Answerable>(
   return isGuessed ? open.guess(result) : null;
 }
 
-/** Most exchanges have few calls: up to here, looking through them is faster than an index. */
+/** Most exchanges have few calls: up to this many, a linear search is faster than an index. */
 const FEW = 8;
 
-/** Which calls are looked for. */
+/** Which calls are searched for. */
 export interface Wanted<T> {
   is(call: T): boolean;
-  /** It is not, and never will be again. */
+  /** It is not wanted, and never will be again. */
   isOver(call: T): boolean;
 }
 
@@ -72,13 +72,13 @@ export class OpenCalls<T extends Answerable> {
     this.#index = null;
   }
 
-  /** Whether a result has an id that a call has, or had: one more result for it is a second one, not one that lost its id. */
+  /** Whether a result has an id that a call has or had: then it is a second result, not one that lost its id. */
   knows({ call, idless }: FoundResult): boolean {
     if (idless) return false;
     return this.#isFew() ? this.#calls.some(({ call: { id } }) => id === call) : this.#indexed().byId.has(call);
   }
 
-  /** By its id: of several calls with one, those of the newest message come first, in their order (R9). */
+  /** By id: among several calls with one id, those of the newest message come first, in order (R9). */
   take(id: string): T | null {
     if (!this.#isFew()) return this.#indexed().newest(id);
     let found: T | null = null;
@@ -91,14 +91,14 @@ export class OpenCalls<T extends Answerable> {
     return found;
   }
 
-  /** Where an id is missing on either side, by order and name. */
+  /** By order and name, if either side lacks an id. */
   guess({ name, idless }: FoundResult): T | null {
     const { idless: without, all } = this.#indexed();
     const key = name ? `of ${name}` : ANY;
     return without.get(key)?.first() ?? (idless ? (all.get(key)?.first() ?? null) : null);
   }
 
-  /** The first of a name, or of any; with an id or without. */
+  /** The first call with this name, or with any; with an id or without. */
   first(name: string | undefined): T | null {
     const key = name === undefined ? ANY : `of ${name}`;
     return this.#indexed().all.get(key)?.first() ?? null;
@@ -119,7 +119,7 @@ export class OpenCalls<T extends Answerable> {
 
 class Index<T extends Answerable> {
   readonly #wanted: Wanted<T>;
-  /** For each id, the calls of each message that makes them. */
+  /** For each id, its calls grouped by message. */
   readonly byId = new Map<string, Queue<T>[]>();
   readonly idless = new Map<string, Queue<T>>();
   readonly all = new Map<string, Queue<T>>();
@@ -157,7 +157,7 @@ class Index<T extends Answerable> {
 
 const ANY = "any";
 
-/** Calls in their order. */
+/** Calls in order. */
 class Queue<T extends Answerable> {
   /** The entry of the first one. */
   readonly entry: number;
@@ -171,12 +171,12 @@ class Queue<T extends Answerable> {
     this.#wanted = wanted;
   }
 
-  /** None of them will be wanted any more. */
+  /** None of them will be wanted again. */
   get isOver(): boolean {
     return this.#from >= this.calls.length;
   }
 
-  /** The first one that is wanted. */
+  /** The first wanted one. */
   first(): T | null {
     while (this.#from < this.calls.length && this.#wanted.isOver(this.calls[this.#from]!)) this.#from += 1;
     for (let at = this.#from; at < this.calls.length; at++) {

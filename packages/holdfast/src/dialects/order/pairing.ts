@@ -5,22 +5,25 @@ import { answeredBy, type FoundCall, type FoundResult, OpenCalls } from "./open-
 export type { FoundCall, FoundResult };
 
 /**
- * Which result answers which call: the one place where that is decided, for `arrange` and for whoever asks what is still open.
- *
- * A conversation falls into exchanges: one or more messages of the assistant's in a row, and what others said behind them. The result of a call
- * counts if it stands in the call's own exchange, and the first one that there is counts: once the assistant has spoken again, the past is
- * frozen, and what comes then is late (R1). Results of the provider's own calls may come in a later exchange (R8).
+ * Which result answers which call. This is the only place that decides it, for `arrange` and for everything that asks
+ * which calls are open.
+ * A conversation consists of exchanges: one or more consecutive assistant messages, and what others said after them. A
+ * result counts if it is in its call's own exchange, and the first one counts: once the assistant has spoken again, the
+ * past is frozen, and later results are late (R1). Results of the provider's own calls may come in a later exchange
+ * (R8).
  */
 export interface Pairing {
   readonly exchanges: readonly Exchange[];
   /** By entry and index. */
   readonly calls: readonly (readonly PairedCall[] | undefined)[];
-  /** By entry and index, the call that a result answers. A result that has none is an orphan, a second one, or late. */
+  /**
+   * By entry and index, the call that a result answers. A result without one is an orphan, a second result, or late.
+   */
   readonly answers: readonly (readonly (PairedCall | undefined)[] | undefined)[];
 }
 
 export interface Exchange {
-  /** Places in the list of entries. */
+  /** Indices into the list of entries. */
   readonly assistant: readonly number[];
   readonly others: readonly number[];
   readonly calls: readonly PairedCall[];
@@ -31,28 +34,28 @@ type Made<T> = { -readonly [K in keyof T]: T[K] };
 export interface PairedCall {
   readonly call: FoundCall;
   readonly exchange: number;
-  /** Which entry makes the call, and as its how many-eth. */
+  /** The index of the entry that makes the call, and the index of the call in that entry. */
   readonly entry: number;
   readonly index: number;
   answer: Place | null;
-  /** As it is to be sent (plan.ts). Null: it is not, or that is not decided yet. */
+  /** The id that is sent (plan.ts). Null: it is not sent, or that is not decided yet. */
   id: string | null;
 }
 
-/** A result: which entry holds it, and as its how many-eth. */
+/** A result: the index of its entry, and its index in that entry. */
 export interface Place {
   readonly entry: number;
   readonly index: number;
 }
 
-/** The name under which a call without an id is known: the how many-eth such call of that tool in its message. */
+/** The stand-in id of a call without an id: the tool's name, and the number of such calls before it in the message. */
 export function standIn(name: string, count: number): string {
   return `${name}#${count}`;
 }
 
-/** Counts the calls or results without an id in one message, and names them. */
+/** Counts and names the calls or results without an id in one message. */
 export function standIns(): (name: string) => string {
-  // Made when it is needed: nearly every call has an id.
+  // Created when needed: nearly every call has an id.
   let counts: Map<string, number> | null = null;
   return (name) => {
     counts ??= new Map();
@@ -67,7 +70,7 @@ export interface Reader<M> extends Pick<Dialect<M>, "role" | "calls" | "results"
   readonly interleaved?: boolean;
 }
 
-/** Works for every dialect, one's own too, and in time that grows with the conversation, not with its square. */
+/** Works for every dialect, including the application's own, in linear time. */
 export function pair<M>(entries: readonly Entry<M>[], dialect: Reader<M>): Pairing {
   const exchanges: Exchange[] = [];
   const called: (PairedCall[] | undefined)[] = new Array(entries.length);
@@ -82,7 +85,7 @@ export function pair<M>(entries: readonly Entry<M>[], dialect: Reader<M>): Pairi
   for (let at = 0; at < entries.length; at++) {
     const entry = entries[at]!;
     const results: readonly FoundResult[] = dialect.results(entry.message);
-    // A late result is for people: it does not part the assistant's messages, and answers nothing.
+    // A late result is for people: it does not separate the assistant's messages, and answers nothing.
     if (entry.late && results.length > 0) {
       current.others = grown(current.others, at);
       continue;
@@ -136,12 +139,12 @@ function openAt(
   place: Entry<unknown>["call"],
   index: number,
 ): PairedCall | null {
-  // What was made for one call answers that one, and nothing besides.
+  // A result made for one call answers only that call.
   const call = index === 0 ? called[own]?.[place!.index] : undefined;
   return call && !call.answer ? call : null;
 }
 
-/** Where the messages of a exchange stand, by their ids. Nearly no exchange needs to know. */
+/** The positions of an exchange's messages, by id. Rarely needed. */
 class Places {
   readonly #entries: readonly Entry<unknown>[];
   #exchange: Exchange;

@@ -2,16 +2,16 @@ import type { Json } from "../../journal/record.ts";
 import type { Outcome } from "../dialect.ts";
 import { shapeOf } from "../shape.ts";
 
-/** What a tool came to, in words and as JSON. */
+/** A tool's outcome, as text and as JSON. */
 export interface Phrase {
   readonly failed: boolean;
-  /** Strings as they are, anything else as JSON; of an error its message. */
+  /** Strings unchanged, anything else as JSON; for an error, its message. */
   readonly text: string;
-  /** The value as JSON carries it, a copy; null if it cannot. */
+  /** The value as JSON carries it, copied; null if it cannot. */
   readonly json: Json;
 }
 
-/** Total: a tool may return, or throw, anything at all. */
+/** Total: a tool may return or throw anything. */
 export function phrase(outcome: Outcome): Phrase {
   const shape = shapeOf(outcome);
   const error = shape?.["error"];
@@ -27,7 +27,7 @@ export function phrase(outcome: Outcome): Phrase {
   return { failed: false, text, json: value === undefined ? null : text };
 }
 
-/** For dialects that have no mark for an error. */
+/** For dialects that have no error flag. */
 export function markedText({ failed, text }: Phrase): string {
   return failed && !text.startsWith("Error") ? `Error: ${text}` : text;
 }
@@ -47,7 +47,7 @@ function messageOf(error: unknown): string | null {
   return jsonText(error) ?? printed(error);
 }
 
-/** An error of one's own may have a getter that throws. */
+/** A custom error may have a getter that throws. */
 function read(shape: { readonly [member: string]: unknown }): { message: unknown; name: unknown } {
   try {
     return { message: shape["message"], name: shape["name"] };
@@ -56,7 +56,7 @@ function read(shape: { readonly [member: string]: unknown }): { message: unknown
   }
 }
 
-/** Null if JSON has no word for it (undefined, functions), or gives up (cycles, BigInt). */
+/** Null if JSON cannot represent it (undefined, functions) or throws (cycles, BigInt). */
 function jsonText(value: unknown): string | null {
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return null;
   try {

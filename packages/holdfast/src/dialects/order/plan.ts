@@ -3,21 +3,25 @@ import type { Entry, View } from "../dialect.ts";
 import { type Exchange, type PairedCall, pair, type Reader } from "./pairing.ts";
 
 /**
- * What a view shows, before a dialect puts it into words: which steps, which result for which call, and under which id.
- *
- * What "prefix" means (R1). Call a list of entries settled if no call in it waits for a result. Then the view of a settled list is the beginning of the view
- * of every longer one, message by message; in the dialects that join neighbours of one role (anthropic, gemini; ai-sdk the assistant's) its last message may go on with more blocks of the same
- * role behind its own, and content that is a text counts as the list of that one text. Cache marks are not compared.
- * Of a list that is not settled, this holds for the messages before the exchange (pairing.ts) of the first call that waits: whether its step is shown
- * in the end, and with which results, is known only when they are there, or when the assistant has spoken again without them.
+ * What a view shows, before a dialect phrases it: which steps, which result for which call, and under which id.
+ * What "prefix" means (R1). A list of entries is settled if no call in it waits for a result. The view of a settled
+ * list is a prefix of the view of every longer list, message by message. In the dialects that join neighbours of one
+ * role (anthropic, gemini; ai-sdk for the assistant's) its last message may continue with more blocks of the same role,
+ * and a string content equals the list of that one text. Cache marks are not compared.
+ * For a list that is not settled, this holds for the messages before the exchange (pairing.ts) of the first waiting
+ * call: whether its step is shown, and with which results, is known only once they arrive, or once the assistant has
+ * spoken again without them.
  */
 export interface Plan {
   readonly exchanges: readonly PlannedExchange[];
-  /** The how many-eth call of an entry, as it is to be shown. */
+  /** The call at this index of an entry, as it will be shown. */
   called(entry: number, index: number): ShownCall | null;
-  /** The call that a result answers, if it is to be shown. */
+  /** The call that a result answers, if it is shown. */
   answered(entry: number, index: number): ShownCall | null;
-  /** Signed reasoning of this entry may no longer be sent: the past before it was changed, or another model signed it (R1, R4). */
+  /**
+   * Signed reasoning of this entry may no longer be sent: the past before it was changed, or another model signed it
+   * (R1, R4).
+   */
   stale(entry: number): boolean;
   foreign(entry: number): boolean;
 }
@@ -26,7 +30,7 @@ export interface PlannedExchange {
   /** Without the steps that are left out. */
   readonly assistant: readonly number[];
   readonly others: readonly number[];
-  /** The calls of those, in order. */
+  /** The calls of those messages, in order. */
   readonly calls: readonly ShownCall[];
 }
 
@@ -36,24 +40,24 @@ export interface ShownCall extends PairedCall {
 }
 
 export interface Manner<M> {
-  /** Whether a message that is not the assistant's says anything besides results. */
+  /** Whether a message from another role says anything besides results. */
   speaks(message: M): boolean;
-  /** Whether a call that came without an id is given one. */
+  /** Whether a call without an id is given one. */
   readonly needsIds: boolean;
-  /** An id as the provider takes it: what came from another server may have other characters, or more. */
+  /** Converts an id to what the provider accepts: ids from another server may be longer or contain other characters. */
   readonly fit?: (id: string) => string;
-  /** Where an id may stand for one call only. */
+  /** The scope in which an id must be unique. */
   readonly idsUniqueIn: "conversation" | "exchange";
-  /** False: the provider never leaves a call of its own for the next request to finish. */
+  /** False: the provider never leaves its own call for the next request to finish. */
   readonly pauses?: boolean;
-  /** Whether the results of two neighbouring messages of the assistant's stand together behind the second. */
+  /** Whether the results of two consecutive assistant messages are placed together after the second. */
   together(entries: readonly Entry<M>[], at: number, next: number): boolean;
 }
 
 export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Reader<M>, manner: Manner<M>): Plan {
   const { exchanges, calls: called, answers } = pair(entries, dialect);
   const last = exchanges.length - 1;
-  // Where a prompt follows, in the entries or behind them, nothing may stay open.
+  // Before a prompt, among the entries or after them, nothing may stay open.
   const endsOpen = view.next === "model" && !exchanges[last]!.others.some((at) => manner.speaks(entries[at]!.message));
   const exchangeOf = exchangesOf(exchanges);
   const leftOut = new Set<string>();
@@ -66,7 +70,8 @@ export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Re
     (call.call.by === "agent" || (manner.pauses !== false && !call.call.atOnce)) &&
     (isAtEnd(call) || (call.call.by === "provider" && isCalledFrom(call.call.id, call.exchange + 1)));
   const isCalledFrom = callersOf(exchanges);
-  // Backwards, since a result of the provider's may stand in a later step that is left out itself; and until nothing changes any more.
+  // Backwards, since a provider's result may be in a later step that is left out itself; repeated until nothing
+  // changes.
   for (let before = -1; before !== leftOut.size; ) {
     before = leftOut.size;
     for (let exchange = last; exchange >= 0; exchange--) {
@@ -106,7 +111,8 @@ export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Re
 }
 
 /**
- * The provider's call may go on while calls that are made in its course are answered: whether each exchange from this one on makes such calls. Found once, from the end, when somebody asks.
+ * A provider's call may continue while the calls that it makes are answered: whether every exchange from this one on
+ * makes such calls. Computed once, from the end, on demand.
  */
 function callersOf(exchanges: readonly Exchange[]): (id: string, from: number) => boolean {
   let since: Map<string, number> | null = null;
@@ -125,7 +131,7 @@ function callersOf(exchanges: readonly Exchange[]): (id: string, from: number) =
   };
 }
 
-/** By entry, looked up only where a step is left out. */
+/** By entry; looked up only where a step is left out. */
 function exchangesOf(exchanges: readonly Exchange[]): (at: number) => number {
   let numbers: number[] | null = null;
   return (at) => {
@@ -137,14 +143,14 @@ function exchangesOf(exchanges: readonly Exchange[]): (at: number) => number {
   };
 }
 
-/** The first of the messages behind which the last results stand. */
+/** The first of the messages that the last results follow. */
 function endOf<M>(entries: readonly Entry<M>[], assistant: readonly number[], { together }: Manner<M>): number {
   let first = assistant.length - 1;
   while (first > 0 && together(entries, assistant[first - 1]!, assistant[first]!)) first -= 1;
   return assistant[first] ?? 0;
 }
 
-/** The messages of the assistant's in a row, in the groups behind which their results stand. */
+/** Consecutive assistant messages, in groups that their results follow. */
 export function groupsOf<M>(
   entries: readonly Entry<M>[],
   assistant: readonly number[],
@@ -163,7 +169,10 @@ function ifShown(call: PairedCall | undefined): ShownCall | null {
   return call && call.id !== null ? (call as ShownCall) : null;
 }
 
-/** A step is whole in this, too. A place that is not among the entries may be anywhere before them; an end that is not, anywhere behind. */
+/**
+ * Covers whole steps. A start that is not among the entries may be anywhere before them; an end that is not, anywhere
+ * after.
+ */
 function changedIn<M>(
   entries: readonly Entry<M>[],
   { changedAt, changedUntil }: View,
@@ -173,13 +182,13 @@ function changedIn<M>(
   let from = entries.findIndex(({ id }) => id === changedAt);
   while (from > 0 && entries[from - 1]!.step === entries[from]!.step) from -= 1;
   let until = typeof changedUntil === "string" ? entries.findIndex(({ id }) => id === changedUntil) : last;
-  // An end before its beginning is a mistake: rather too little reasoning than some that is refused.
+  // An end before its start is a mistake: better to send too little reasoning than some that is refused.
   if (until < Math.max(from, 0)) until = last;
   while (until < last && entries[until + 1]!.step === entries[until]!.step) until += 1;
   return { from, until };
 }
 
-/** As above: its step is whole, and a place that is not among the entries may be anywhere before them. */
+/** Covers its whole step, too. An entry that is not in the list may be anywhere before it. */
 function redactedIn<M>(entries: readonly Entry<M>[], { redactedAt }: View): number {
   if (typeof redactedAt !== "string") return entries.length;
   return changedIn(entries, { changedAt: redactedAt, next: "model" }).from;
@@ -189,19 +198,25 @@ function isForeign<M>(entry: Entry<M>, view: View): boolean {
   return view.model !== undefined && entry.model !== undefined && entry.model !== view.model;
 }
 
-/** OpenAI takes ids of at most 64 characters. */
+/** OpenAI accepts ids of at most 64 characters. */
 export const ID_LENGTH_MAX = 64;
 
-/** For a call that came without a name: no provider takes one. */
+/** For a call without a name: no provider accepts one. */
 export const NAMELESS = "unnamed";
 
-/** The name of a tool as OpenAI takes it. A model may make up another, and a request that tells of that call would be refused. */
+/**
+ * The tool name as OpenAI accepts it. A model may invent another one, and a request that contains that call would be
+ * refused.
+ */
 export function openaiName(name: unknown, lengthMax: number): string {
   if (typeof name !== "string" || name === "") return NAMELESS;
   return (/[^a-zA-Z0-9_-]/.test(name) ? name.replaceAll(/[^a-zA-Z0-9_-]/gu, "_") : name).slice(0, lengthMax);
 }
 
-/** Ids that do not repeat. Each depends on the calls before it alone, so that a longer conversation has the same names at its beginning (R1, R9). */
+/**
+ * Unique ids. Each depends only on the calls before it, so that a longer conversation has the same ids at its beginning
+ * (R1, R9).
+ */
 class Names {
   readonly #manner: Pick<Manner<never>, "needsIds" | "fit">;
   readonly #used = new Set<string>();
@@ -213,13 +228,13 @@ class Names {
 
   of({ call, exchange, index }: PairedCall): string {
     if (call.by === "provider") {
-      // The provider's own ids are never touched: it may know them.
+      // The provider's own ids are never changed: it may know them.
       this.#used.add(call.id);
       return call.id;
     }
     const { needsIds, fit } = this.#manner;
     if (call.idless && !needsIds) return "";
-    // Here and not when all is arranged: two ids may differ in nothing but halves of characters.
+    // Here, not after arranging: two ids may differ only in halves of characters.
     const given = call.idless ? `call_${exchange}_${index}` : wellFormedText(call.id);
     const wanted = fit ? fit(given) : given;
     if (!this.#used.has(wanted)) {

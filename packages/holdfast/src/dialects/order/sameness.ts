@@ -1,29 +1,29 @@
 import { isWellFormedText, wellFormed, wellFormedText } from "../../text/well-formed.ts";
 import { type Shape, shapeOf } from "../shape.ts";
 
-/** Deeper than the journal takes (S5): told apart by identity alone. */
+/** Deeper than the journal accepts (S5): compared by identity only. */
 const DEPTH_MAX = 1000;
 
-/** Is the member as good as not there? */
+/** Whether the member counts as missing. */
 type IsAbsent = (member: unknown) => boolean;
 const isUndefined: IsAbsent = (member) => member === undefined;
 const isNullish: IsAbsent = (member) => member === undefined || member === null;
 
 /**
- * Deep equality as JSON sees it: a member that is undefined is not there. Bytes and URLs by what they hold. A text and what is sent of
- * it are equal: an application that was handed the one may hand it back for the other.
+ * Deep equality as JSON sees it: an undefined member is missing. Bytes and URLs are compared by content. A text equals
+ * what is sent of it: an application may hand back either.
  */
 export function equal(a: unknown, b: unknown): boolean {
   return isEqual(a, b, isUndefined, 0);
 }
 
-/** The same for an API in which null says no more than nothing: its SDKs put such members in and leave them out as they like. */
+/** Like `equal`, for an API in which null means nothing: its SDKs add and drop such members freely. */
 export function equalButForNulls(a: unknown, b: unknown): boolean {
   return isEqual(a, b, isNullish, 0);
 }
 
 function isEqual(a: unknown, b: unknown, isAbsent: IsAbsent, depth: number): boolean {
-  // As JSON sees it, there is one zero.
+  // JSON has only one zero.
   if (a === b || Object.is(a, b)) return true;
   if (typeof a === "string" && typeof b === "string") {
     return a.length === b.length && wellFormedText(a) === wellFormedText(b);
@@ -53,8 +53,8 @@ function viewOf(value: object): Buffer | null {
 }
 
 /**
- * A message with its content as a list of parts without cache marks. Who moves a mark to the last message writes its content as a list to have
- * a place for it, so that a text and a list of that one text are the same.
+ * A message with its content as a list of parts without cache marks. Moving a mark to the last message turns its
+ * content into a list, so a string and a list of that one text are the same.
  */
 export function unmarked(message: unknown, plain: (part: Shape) => Shape): unknown {
   const shape = shapeOf(message);
