@@ -6,7 +6,7 @@ const SESSIONS = ["unit/session-", "unit/resume-table", "unit/fold.test"];
 export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "session: a tool runs before its start is recorded",
-    file: "session/tools.ts",
+    file: "session/turn/tools.ts",
     find: "      await log.append([record]);\n      return running;",
     replace: "      void log.append([record]);\n      return running;",
     look: SESSIONS,
@@ -34,7 +34,7 @@ export const sessionSabotages: readonly Sabotage[] = [
   },
   {
     name: "session: the end of a turn is a write of its own, behind its answer",
-    file: "session/turn.ts",
+    file: "session/turn/turn.ts",
     find: "const unit = [...repairs, ...items.records, ...ended];\n    const other = (admitted.isAnswer || end) && this.#draft !== draft ? this.#draft : null;\n    const appended = log.append(unit);",
     replace:
       "const other = (admitted.isAnswer || end) && this.#draft !== draft ? this.#draft : null;\n    const first = log.append([...repairs, ...items.records]);\n    const appended = end ? log.append(ended) : first;",
@@ -49,21 +49,21 @@ export const sessionSabotages: readonly Sabotage[] = [
   },
   {
     name: "session: what Holdfast refuses inside a tool is told to the model",
-    file: "session/turn.ts",
+    file: "session/turn/turn.ts",
     find: "fault = this.signal.aborted ? null : this.#faultOf(error);",
     replace: "fault = null;",
     look: SESSIONS,
   },
   {
     name: "session: the model goes on, and what it saw of running tools is not kept",
-    file: "session/turn.ts",
+    file: "session/turn/turn.ts",
     find: "const entries = isAnother ? this.#repairsForOpenCalls() : [];",
     replace: "const entries: RepairEntry[] = isAnother ? [] : [];",
     look: SESSIONS,
   },
   {
     name: "session: what is said while the model answers stands before its answer",
-    file: "session/turn.ts",
+    file: "session/turn/turn.ts",
     find: 'return [{ kind: "repair", turn: this.number, asked: asked.head, entries: [...asked.entries] }];',
     replace: 'return [{ kind: "repair", turn: this.number, entries: [...asked.entries] }];',
     look: SESSIONS,
@@ -91,14 +91,14 @@ export const sessionSabotages: readonly Sabotage[] = [
   },
   {
     name: "session: an abort forgets what was streamed last",
-    file: "session/turn.ts",
+    file: "session/turn/turn.ts",
     find: "    else void draft?.flushLast();",
     replace: "    else void draft;",
     look: SESSIONS,
   },
   {
     name: "redaction: a flush in the middle of a stream lets go of the beginning of a secret",
-    file: "session/draft.ts",
+    file: "session/turn/draft.ts",
     find: "  async flush(): Promise<unknown> {\n",
     replace:
       "  async flush(): Promise<unknown> {\n    for (const { part, member, held } of this.#heldBack?.values() ?? []) this.#add(part, member, held.end());\n",

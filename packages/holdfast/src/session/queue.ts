@@ -4,8 +4,8 @@ import { admitOptions } from "../admit/to-records.ts";
 import { defined } from "../defined.ts";
 import { newId } from "../journal/id.ts";
 import { handedOut } from "../view/handed-out.ts";
-import type { SessionContext } from "./context.ts";
 import type { AppendOptions, Queued } from "./surface.ts";
+import type { SessionContext } from "./turn/context.ts";
 
 /** Prompts waiting for their turn (R13). The turn delivers them. */
 export class Queue<M> {

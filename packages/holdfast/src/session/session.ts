@@ -26,7 +26,6 @@ import { Sync, type SyncSession } from "../sync/sync.ts";
 import type { TurnActivity } from "../view/messages.ts";
 import { View } from "../view/reading.ts";
 import { leaveTurn, planResume, repairForPrompt } from "../view/repairs.ts";
-import type { SessionContext } from "./context.ts";
 import { Followers } from "./followers.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import { InOrder } from "./in-order.ts";
@@ -34,7 +33,8 @@ import { Log } from "./log.ts";
 import { Queue } from "./queue.ts";
 import { endAnswered, resumeGiven } from "./resume-turn.ts";
 import type * as surface from "./surface.ts";
-import { LiveTurn } from "./turn.ts";
+import type { SessionContext } from "./turn/context.ts";
+import { LiveTurn } from "./turn/turn.ts";
 
 const DRAFT_MS = 200;
 const DRAFT_BYTES = 8192;

@@ -1,8 +1,8 @@
-import { draftGone } from "../admit/refusals.ts";
-import type { DraftPart } from "../conversation/records.ts";
-import { HeldBack } from "../redact/held-back.ts";
-import type { Redactor } from "../redact/redactor.ts";
-import type { AnswerOptions, Appended, Delta, Draft } from "./surface.ts";
+import { draftGone } from "../../admit/refusals.ts";
+import type { DraftPart } from "../../conversation/records.ts";
+import { HeldBack } from "../../redact/held-back.ts";
+import type { Redactor } from "../../redact/redactor.ts";
+import type { AnswerOptions, Appended, Delta, Draft } from "../surface.ts";
 
 /** A draft record, without the members that the turn adds. */
 export interface DraftPiece {

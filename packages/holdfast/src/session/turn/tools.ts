@@ -1,14 +1,14 @@
-import { asMessageError, reading, unfit } from "../admit/admit.ts";
-import { callTaken, callUnknown, invalid } from "../admit/refusals.ts";
-import { assertSize, isTooLarge, MESSAGE_BYTES_MAX } from "../admit/size.ts";
-import type { ExchangeCall } from "../conversation/exchange.ts";
-import type { ToolEnded, ToolProcessRecord, ToolStarted } from "../conversation/records.ts";
-import type { Outcome } from "../dialects/dialect.ts";
-import { type HoldfastError, isHoldfastError } from "../errors.ts";
-import { newId } from "../journal/id.ts";
-import type { Json } from "../journal/record.ts";
+import { asMessageError, reading, unfit } from "../../admit/admit.ts";
+import { callTaken, callUnknown, invalid } from "../../admit/refusals.ts";
+import { assertSize, isTooLarge, MESSAGE_BYTES_MAX } from "../../admit/size.ts";
+import type { ExchangeCall } from "../../conversation/exchange.ts";
+import type { ToolEnded, ToolProcessRecord, ToolStarted } from "../../conversation/records.ts";
+import type { Outcome } from "../../dialects/dialect.ts";
+import { type HoldfastError, isHoldfastError } from "../../errors.ts";
+import { newId } from "../../journal/id.ts";
+import type { Json } from "../../journal/record.ts";
+import type { ToolOptions, ToolProcess } from "../surface.ts";
 import type { SessionContext } from "./context.ts";
-import type { ToolOptions, ToolProcess } from "./surface.ts";
 
 /** JSON inside a string is escaped: each byte can grow to this many. */
 const BYTES_PHRASED_MAX = 12;

@@ -1,19 +1,17 @@
-import { asMessageError, reading, textIn, wordsOf } from "../admit/admit.ts";
-import { draftGone, invalid, turnEnded } from "../admit/refusals.ts";
-import { type AdmittedMessages, admitMessages, admitOptions, admitUsage, toRecords } from "../admit/to-records.ts";
-import { isShown } from "../conversation/item.ts";
-import type { RepairEntry, SessionRecord, TurnEnded } from "../conversation/records.ts";
-import { defined } from "../defined.ts";
-import type { Entry, Outcome } from "../dialects/dialect.ts";
-import { type ErrorKind, errorKind, isHoldfastError } from "../errors.ts";
-import { newId } from "../journal/id.ts";
-import { handedOut } from "../view/handed-out.ts";
-import { openCalls } from "../view/interruption.ts";
-import { liveRepairs } from "../view/messages.ts";
-import { reasonWords } from "../view/model-words.ts";
-import { unsentIn } from "../view/unsent.ts";
-import type { SessionContext } from "./context.ts";
-import { type DraftPiece, LiveDraft } from "./draft.ts";
+import { asMessageError, reading, textIn, wordsOf } from "../../admit/admit.ts";
+import { draftGone, invalid, turnEnded } from "../../admit/refusals.ts";
+import { type AdmittedMessages, admitMessages, admitOptions, admitUsage, toRecords } from "../../admit/to-records.ts";
+import { isShown } from "../../conversation/item.ts";
+import type { RepairEntry, SessionRecord, TurnEnded } from "../../conversation/records.ts";
+import { defined } from "../../defined.ts";
+import type { Entry, Outcome } from "../../dialects/dialect.ts";
+import { type ErrorKind, errorKind, isHoldfastError } from "../../errors.ts";
+import { newId } from "../../journal/id.ts";
+import { handedOut } from "../../view/handed-out.ts";
+import { openCalls } from "../../view/interruption.ts";
+import { liveRepairs } from "../../view/messages.ts";
+import { reasonWords } from "../../view/model-words.ts";
+import { unsentIn } from "../../view/unsent.ts";
 import type {
   AnswerOptions,
   Appended,
@@ -24,7 +22,9 @@ import type {
   ToolProcess,
   Turn,
   Usage,
-} from "./surface.ts";
+} from "../surface.ts";
+import type { SessionContext } from "./context.ts";
+import { type DraftPiece, LiveDraft } from "./draft.ts";
 import { Tools } from "./tools.ts";
 
 /** Total, as `fail` is: whatever was thrown, the turn failed. */
