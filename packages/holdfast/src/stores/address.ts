@@ -1,7 +1,10 @@
 import { HoldfastError } from "../errors.ts";
 import { shownAddress } from "./shown-address.ts";
 
-/** Throws STORE_URL_INVALID for a path that names nothing: the empty one would be the folder that the process happens to run in. */
+/**
+ * Throws STORE_URL_INVALID for a path that names nothing: the empty one would be the folder that the process happens to
+ * run in.
+ */
 export function assertPath(path: string, what: "folder" | "file", address: string = path): void {
   if (typeof path !== "string" || path === "" || path.includes("\0"))
     throw invalidAddress(address, `it names no ${what}`);

@@ -2,8 +2,9 @@ import { posix, win32 } from "node:path";
 import { HoldfastError } from "../errors.ts";
 
 /**
- * The store that is meant if none is named: HOLDFAST_STORE, else a folder among the user's data (XDG on Linux and its like, Application Support on macOS, LOCALAPPDATA on Windows). Throws STORE_URL_INVALID
- * if the user has no home. `home` is asked only if it is needed: `os.homedir` throws where there is none.
+ * The store that is meant if none is named: HOLDFAST_STORE, else a folder among the user's data (XDG on Linux and its
+ * like, Application Support on macOS, LOCALAPPDATA on Windows). Throws STORE_URL_INVALID if the user has no home.
+ * `home` is asked only if it is needed: `os.homedir` throws where there is none.
  */
 export function defaultAddress(
   env: Readonly<Record<string, string | undefined>>,

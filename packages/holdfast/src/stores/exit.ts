@@ -10,7 +10,8 @@ function flushAll(): void {
     try {
       one.flushSync();
     } catch {
-      // The process is ending and there is nobody left to tell: the journal has failed loudly before, or fails the next time it is opened.
+      // The process is ending and there is nobody left to tell: the journal has failed loudly before, or fails the next
+      // time it is opened.
     }
   }
 }

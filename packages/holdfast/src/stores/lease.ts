@@ -18,14 +18,20 @@ const LOST = new Set(["ENOENT", "ERR_SQLITE_ERROR"]);
 
 /** The hard lock costs a child process, so a session that is opened and closed at once does without. */
 const HARDEN_AFTER_MS = 100;
-/** Looks from other processes take the hard lock for an instant, so one refusal does not settle it. Each try waits twice as long as the one before. */
+/**
+ * Looks from other processes take the hard lock for an instant, so one refusal does not settle it. Each try waits twice
+ * as long as the one before.
+ */
 const HARDEN_TRIES = 6;
 const NOTE_BYTES_MAX = 4096;
 const TEMPORARY = ".tmp";
 const DAY_MS = 24 * 3600 * 1000;
 
 export interface Lease {
-  /** Nothing that other code of this process does can end the lease. Where it can, a store looks for another writer before each acknowledgement. */
+  /**
+   * Nothing that other code of this process does can end the lease. Where it can, a store looks for another writer
+   * before each acknowledgement.
+   */
   readonly isSure: boolean;
   /** Where the last writer closed the session, if it said so and nobody has written since; else null. */
   readonly lastClose: ClosedAt | null;
@@ -53,21 +59,23 @@ interface Held {
 }
 
 /**
- * Every lease that this process holds, by the identity of its file: per Disk, since each has a kernel of its own. The map keeps the lock
- * from the garbage collector.
+ * Every lease that this process holds, by the identity of its file: per Disk, since each has a kernel of its own. The
+ * map keeps the lock from the garbage collector.
  */
 const heldBy = new WeakMap<Disk, Map<string, Held>>();
 
 /**
- * The right to write to a session: locks of the operating system, which end with their holder, by the kernel's hand (P6). This module alone names their files:
+ * The right to write to a session: locks of the operating system, which end with their holder, by the kernel's hand
+ * (P6). This module alone names their files:
  *
- * - `<id>`: an empty file with a POSIX lock (by SQLite), taken in half a millisecond. Any code of the holder's process that opens and closes this file, a
- *   backup or a grep, gives the lock away in silence (S13).
+ * - `<id>`: an empty file with a POSIX lock (by SQLite), taken in half a millisecond. Any code of the holder's process
+ *   that opens and closes this file, a backup or a grep, gives the lock away in silence (S13).
  * - `<id>.lock`: a hard lock, taken a moment later, which no `close` gives away. Not every system has one.
  * - `<id>.json`: who holds it, for the words of an error. It never decides.
  * - `<id>.closed`: left by a writer that has closed the session in order; taken away by the next one that writes.
  *
- * A lock can be lost all the same (somebody removes the files). So a store does not rest on it: two writers of one session must do no harm.
+ * A lock can be lost all the same (somebody removes the files). So a store does not rest on it: two writers of one
+ * session must do no harm.
  */
 export class Leases {
   readonly #disk: Disk;
@@ -98,7 +106,8 @@ export class Leases {
     try {
       leases.#makeFolder();
     } catch (error) {
-      // A backup on a read-only medium: nobody can hold a lease there, and whoever only reads needs none. Whoever wants one is told.
+      // A backup on a read-only medium: nobody can hold a lease there, and whoever only reads needs none. Whoever wants
+      // one is told.
       if (!(error instanceof HoldfastError && isForbidden(error.cause))) throw error;
       leases.#isMissing = true;
     }
@@ -194,7 +203,10 @@ export class Leases {
     }
   }
 
-  /** The lock is ours; it becomes a lease if the file is still the one that was looked at, and nobody holds the session without its lock. */
+  /**
+   * The lock is ours; it becomes a lease if the file is still the one that was looked at, and nobody holds the session
+   * without its lock.
+   */
   #hold(id: string, app: string, key: string, lock: DiskLock): Lease | null {
     const path = this.#path(id);
     const holder: Holder = { pid: process.pid, host: hostname(), app, since: new Date().toISOString() };
@@ -258,8 +270,8 @@ export class Leases {
   }
 
   /**
-   * The POSIX lock of a living holder can have been given away inside its own process, and that lock cannot tell. Where the last holder may be alive, the
-   * hard lock is asked too, which costs a child process.
+   * The POSIX lock of a living holder can have been given away inside its own process, and that lock cannot tell. Where
+   * the last holder may be alive, the hard lock is asked too, which costs a child process.
    */
   #isHeldWithoutLock(id: string): boolean {
     const { pid, host } = this.#words(id);
@@ -271,8 +283,8 @@ export class Leases {
   }
 
   /**
-   * By a rename, which one of all who try can do; and then it is looked at, since it may have been taken and left again meanwhile. If that look fails, the next try looks
-   * again: what was taken is ours.
+   * By a rename, which one of all who try can do; and then it is looked at, since it may have been taken and left again
+   * meanwhile. If that look fails, the next try looks again: what was taken is ours.
    */
   #takeClose(id: string, expected: ClosedAt | null, held: Held): boolean {
     const path = this.#closedPath(id);
@@ -331,7 +343,10 @@ export class Leases {
     this.#write(this.#wordsPath(id), holder);
   }
 
-  /** Whole or not at all. Everybody can do without what stands in these files, so a full disk may keep them from being written. */
+  /**
+   * Whole or not at all. Everybody can do without what stands in these files, so a full disk may keep them from being
+   * written.
+   */
   #write(path: string, content: Holder | ClosedAt): void {
     const temporary = temporaryName(path);
     try {

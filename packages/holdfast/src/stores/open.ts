@@ -22,8 +22,9 @@ const POSTGRES = "@holdfast/postgres";
 const LIBPQ = /^\s*(?:host|hostaddr|port|dbname|user|password|passfile|service|sslmode|sslpassword|options)\s*=/i;
 
 /**
- * Opens a store by its address: a path or `file:` URL of a folder, `sqlite:` and the path of a database file, `postgres:` and where a database is (with `@holdfast/postgres` installed), or `memory:`. Throws
- * STORE_URL_INVALID, and what opening such a store throws.
+ * Opens a store by its address: a path or `file:` URL of a folder, `sqlite:` and the path of a database file,
+ * `postgres:` and where a database is (with `@holdfast/postgres` installed), or `memory:`. Throws STORE_URL_INVALID,
+ * and what opening such a store throws.
  */
 export async function openJournalStore(
   address: string | URL,

@@ -8,7 +8,10 @@ export function newestFirst(a: Place, b: Place): number {
   return a.id === b.id ? 0 : a.id < b.id ? 1 : -1;
 }
 
-/** One page of rows that are sorted newest first. The cursor names a place in that order, not a number, so that pages stay right while sessions change. */
+/**
+ * One page of rows that are sorted newest first. The cursor names a place in that order, not a number, so that pages
+ * stay right while sessions change.
+ */
 export function pageOf(
   rows: readonly Listed[],
   options: ListOptions,

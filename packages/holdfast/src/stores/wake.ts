@@ -1,7 +1,10 @@
 import type { Disk } from "../disk/disk.ts";
 import { errnoOf } from "../errors.ts";
 
-/** Something to wait on: until it is woken, a time has passed, or the signal fires. A wake that comes while nobody waits is not lost. */
+/**
+ * Something to wait on: until it is woken, a time has passed, or the signal fires. A wake that comes while nobody waits
+ * is not lost.
+ */
 export class Wake {
   readonly #signal: AbortSignal | undefined;
   #woken = false;

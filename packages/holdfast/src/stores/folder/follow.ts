@@ -38,8 +38,8 @@ export interface FollowSource {
 }
 
 /**
- * Every record after a place, once, in order, as it comes. Keeps no bytes across a wait: what a heal cut away would be glued to what
- * came after it (S19).
+ * Every record after a place, once, in order, as it comes. Keeps no bytes across a wait: what a heal cut away would be
+ * glued to what came after it (S19).
  */
 export async function* followSession(source: FollowSource, options: FollowOptions): AsyncGenerator<JournalRecord> {
   const { disk, folder } = source;
@@ -87,7 +87,10 @@ function identityOf(disk: Disk, folder: string): string {
 interface Place {
   readonly number: number;
   readonly offset: number;
-  /** How the segment looked when much of it behind the offset was no record: it is not read again until it looks different. */
+  /**
+   * How the segment looked when much of it behind the offset was no record: it is not read again until it looks
+   * different.
+   */
   readonly seen?: string | undefined;
 }
 
@@ -132,7 +135,10 @@ async function lookFurther(
   }
 }
 
-/** From the segment where the follower is, or has to begin. Most looks find nothing newer than that, and need not read its header again. */
+/**
+ * From the segment where the follower is, or has to begin. Most looks find nothing newer than that, and need not read
+ * its header again.
+ */
 async function chainFrom(disk: Disk, folder: string, place: Place | null, last: number): Promise<readonly Link[]> {
   if (!place) return chainSegments(disk, folder, beginsAtOrBefore(last + 1));
   const newest = listSegments(disk, folder).at(-1);

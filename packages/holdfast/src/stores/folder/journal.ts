@@ -42,8 +42,8 @@ interface Waiter {
 }
 
 /**
- * The writer of one session in a folder store. Seq, encoding and write are one synchronous step, so file order is seq order; one sync is under way
- * at a time, and it acknowledges what was written before it was issued (S10).
+ * The writer of one session in a folder store. Seq, encoding and write are one synchronous step, so file order is seq
+ * order; one sync is under way at a time, and it acknowledges what was written before it was issued (S10).
  */
 export class FolderJournal implements Journal {
   readonly id: string;
@@ -222,7 +222,10 @@ export class FolderJournal implements Journal {
     return { seq: prepared.seq, last: prepared.last };
   }
 
-  /** Acknowledges what the kernel has, under `process`. A sync looks whether the session is still this writer's; here nobody else does. */
+  /**
+   * Acknowledges what the kernel has, under `process`. A sync looks whether the session is still this writer's; here
+   * nobody else does.
+   */
   #written(): void {
     if (!this.#parts.lease.isSure) {
       try {
@@ -234,7 +237,10 @@ export class FolderJournal implements Journal {
     this.#unsynced();
   }
 
-  /** `opened` stands before a writer's first record; one that only looks, or whose first record is refused, writes nothing (R16). */
+  /**
+   * `opened` stands before a writer's first record; one that only looks, or whose first record is refused, writes
+   * nothing (R16).
+   */
   #start(records: readonly NewRecord[], key?: string): void {
     const { opened, beforeFirst, startSegment } = this.#parts;
     if (this.#started || !opened) return;
@@ -272,7 +278,10 @@ export class FolderJournal implements Journal {
     this.#assertOpen();
   }
 
-  /** A segment is left only when no sync is under way: that one could take the news of a failure which ours then would not hear of. */
+  /**
+   * A segment is left only when no sync is under way: that one could take the news of a failure which ours then would
+   * not hear of.
+   */
   #whenQuiet(run: () => void): void {
     if (this.#inFlight) this.#quiet.push(run);
     else run();
@@ -416,7 +425,10 @@ export class FolderJournal implements Journal {
     this.#timer = null;
   }
 
-  /** A caller that never gives way keeps the timer from firing: then an append waits for the sync itself, and the timer has its turn. */
+  /**
+   * A caller that never gives way keeps the timer from firing: then an append waits for the sync itself, and the timer
+   * has its turn.
+   */
   #isOverdue(): boolean {
     return this.#timer !== null && performance.now() - this.#unsyncedSince > BACKGROUND_MS;
   }

@@ -50,11 +50,15 @@ export interface FolderStoreOptions {
 }
 
 const SEGMENT_BYTES = 64 * 1024 * 1024;
-/** With the first records of an epoch before it, and a unit behind it, a segment stays within the size that is read (SEGMENT_BYTES_MAX). */
+/**
+ * With the first records of an epoch before it, and a unit behind it, a segment stays within the size that is read
+ * (SEGMENT_BYTES_MAX).
+ */
 const SEGMENT_BYTES_LIMIT = 256 * 1024 * 1024;
 
 /**
- * Opens a folder of sessions, and makes it if it is not there. Throws STORE_FORBIDDEN, STORE_FULL, STORE_IO, PATH_UNSAFE.
+ * Opens a folder of sessions, and makes it if it is not there. Throws STORE_FORBIDDEN, STORE_FULL, STORE_IO,
+ * PATH_UNSAFE.
  */
 export async function openFolderStore(root: string, options: FolderStoreOptions = {}): Promise<contract.JournalStore> {
   assertPath(root, "folder");
@@ -167,7 +171,10 @@ class FolderStore implements contract.JournalStore {
     });
   }
 
-  /** In the segment that the last writer closed: it writes nothing more, and of all who may have opened the session since, one takes its word away. */
+  /**
+   * In the segment that the last writer closed: it writes nothing more, and of all who may have opened the session
+   * since, one takes its word away.
+   */
   #goOn(folder: string, { tail, size }: EpochFiles, lease: Lease): Healed {
     this.#doing("open a journal", folder, () => prepare(this.#disk, folder));
     const beforeFirst = () => {

@@ -25,8 +25,8 @@ export interface Place {
 }
 
 /**
- * The newest segment, open for appending: puts bytes at its end, takes back what did not fit, syncs, and notices when the file is no longer the
- * one that it opened. Knows nothing of who waits for what: that is the journal's.
+ * The newest segment, open for appending: puts bytes at its end, takes back what did not fit, syncs, and notices when
+ * the file is no longer the one that it opened. Knows nothing of who waits for what: that is the journal's.
  */
 export class SegmentWriter {
   readonly #disk: Disk;
@@ -39,7 +39,10 @@ export class SegmentWriter {
   #size: number;
   /** Null until there is a segment to append to. */
   #file: DiskFile | null = null;
-  /** A second descriptor sees every write-back error too, whichever sync the kernel tells it to first; and Windows truncates only here (S11). */
+  /**
+   * A second descriptor sees every write-back error too, whichever sync the kernel tells it to first; and Windows
+   * truncates only here (S11).
+   */
   #second: DiskFile | null = null;
   #identity: DiskStat | null = null;
   /** What the next segment goes on from, if its last writer did not close it. */
@@ -72,7 +75,10 @@ export class SegmentWriter {
   get path(): string {
     return this.#file!.path;
   }
-  /** Writes one unit at the end, in one write. Throws STORE_FULL, STORE_IO with nothing written, or FILE_REPLACED (in doubt). */
+  /**
+   * Writes one unit at the end, in one write. Throws STORE_FULL, STORE_IO with nothing written, or FILE_REPLACED (in
+   * doubt).
+   */
   put(prepared: Prepared): void {
     const { bytes } = prepared;
     if (this.#size + bytes.length > SEGMENT_BYTES_MAX) throw segmentFull(this.path);
@@ -106,7 +112,10 @@ export class SegmentWriter {
     this.#second!.syncNow();
   }
 
-  /** Is it still my file, and my session (S12)? A sync proves nothing about a file that nobody will find again, or read to its end. */
+  /**
+   * Is it still my file, and my session (S12)? A sync proves nothing about a file that nobody will find again, or read
+   * to its end.
+   */
   assertMine(): void {
     let found: DiskStat | null;
     try {
@@ -130,11 +139,13 @@ export class SegmentWriter {
   }
 
   /**
-   * Goes on in a new segment, which begins with `records` when it begins an epoch. The old one is synced already. Throws STORE_FULL or STORE_IO with
-   * the old one still in use, or SYNC_FAILED, FILE_REPLACED or LEASE_LOST (in doubt).
+   * Goes on in a new segment, which begins with `records` when it begins an epoch. The old one is synced already.
+   * Throws STORE_FULL or STORE_IO with the old one still in use, or SYNC_FAILED, FILE_REPLACED or LEASE_LOST (in
+   * doubt).
    */
   next(records: readonly NewRecord[] | null): Prepared {
-    // Where nothing waited for a sync, nobody has looked since the last append: somebody may have put a backup in the place of the folder.
+    // Where nothing waited for a sync, nobody has looked since the last append: somebody may have put a backup in the
+    // place of the folder.
     if (this.#file) this.assertMine();
     // Claimed once: if there is no space for the segment now, the number stays this writer's.
     if (this.#claimed === null) {

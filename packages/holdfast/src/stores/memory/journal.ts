@@ -151,7 +151,10 @@ export class MemoryJournal implements Journal {
     return { seq: prepared.seq, last: prepared.last };
   }
 
-  /** Prepares what is to be written, with `opened` before it if that has not been written: but never for the sake of bad records. */
+  /**
+   * Prepares what is to be written, with `opened` before it if that has not been written: but never for the sake of bad
+   * records.
+   */
   #announce(prepare: () => Prepared): Prepared {
     const prepared = prepare();
     if (this.#announced) return prepared;

@@ -8,8 +8,8 @@ export interface MemoryLease {
 }
 
 /**
- * The place that memory stores keep their sessions in. Several stores may be open on one memory, as several processes may be on one
- * folder: that is how tests close a store and open it again.
+ * The place that memory stores keep their sessions in. Several stores may be open on one memory, as several processes
+ * may be on one folder: that is how tests close a store and open it again.
  */
 export class Memory {
   readonly sessions: Map<string, MemorySession> = new Map();

@@ -14,8 +14,9 @@ export interface Found {
 }
 
 /**
- * One journal: its exact lines, each with its newline. Line i has seq i + 1, since a unit is added as a whole and nothing is ever cut.
- * Records are decoded, and their checksums checked, each time that they are read: no reader shares an object with another one.
+ * One journal: its exact lines, each with its newline. Line i has seq i + 1, since a unit is added as a whole and
+ * nothing is ever cut. Records are decoded, and their checksums checked, each time that they are read: no reader shares
+ * an object with another one.
  */
 export class MemorySession {
   readonly id: string;

@@ -44,7 +44,10 @@ const GRACE_MS = 7 * 24 * 60 * 60 * 1000;
 const URL = "memory:";
 const CAPABILITIES: Capabilities = { durability: "none", lease: "process", sync: true, shared: false, pack: false };
 
-/** A store that keeps its sessions in memory, for tests: the contract in all but durability. Nothing outlives the process. */
+/**
+ * A store that keeps its sessions in memory, for tests: the contract in all but durability. Nothing outlives the
+ * process.
+ */
 export async function openMemoryStore(options: MemoryStoreOptions = {}): Promise<JournalStore> {
   return new MemoryStore(options);
 }

@@ -13,7 +13,9 @@ const BATCH_BYTES = 1024 * 1024;
 const BATCH_ROWS = 512;
 
 /**
- * A session with exactly these lines. Until all of them are there it is in the trash, where nobody sees it, and where one that is never finished is collected as any other; one last transaction takes it out. Under the lease. Throws what SQLite throws, and SESSION_EXISTS.
+ * A session with exactly these lines. Until all of them are there it is in the trash, where nobody sees it, and where
+ * one that is never finished is collected as any other; one last transaction takes it out. Under the lease. Throws what
+ * SQLite throws, and SESSION_EXISTS.
  */
 export async function adoptSession(
   place: {

@@ -14,8 +14,9 @@ import { newestSeq, readChunks } from "./rows/reader.ts";
 /** A watch can miss changes, so followers look this often as well (S19). */
 const POLL_MS = 250;
 /**
- * The log is written before the commit is published in shared memory, which no watch sees: so a look comes a little after the news, and
- * another one after that, for a writer that was held up between the two. Many writes in this time are one piece of news.
+ * The log is written before the commit is published in shared memory, which no watch sees: so a look comes a little
+ * after the news, and another one after that, for a writer that was held up between the two. Many writes in this time
+ * are one piece of news.
  */
 const LOOK_MS = 1;
 const LOOK_AGAIN_MS = 15;

@@ -10,10 +10,11 @@ const CHUNK_BYTES = 1024 * 1024;
 const EMPTY_MS = 500;
 
 /**
- * After a failed fsync the kernel takes the lost pages for clean, and the next fsync succeeds (S9); and a hole in the log takes every commit after
- * it. To write the same bytes to the same place is no help: ext4 has given them blocks that stay marked as never written, and after the
- * next mount they are NULs, although the fsync was confirmed (measured on Linux 6.18, with its default options). So the commits are moved
- * to the database file, and the log is cut to nothing: what is written to it then gets blocks of its own.
+ * After a failed fsync the kernel takes the lost pages for clean, and the next fsync succeeds (S9); and a hole in the
+ * log takes every commit after it. To write the same bytes to the same place is no help: ext4 has given them blocks
+ * that stay marked as never written, and after the next mount they are NULs, although the fsync was confirmed (measured
+ * on Linux 6.18, with its default options). So the commits are moved to the database file, and the log is cut to
+ * nothing: what is written to it then gets blocks of its own.
  *
  * False if it cannot be done, because somebody is still reading from the log or there is no space for a trial.
  */
@@ -39,7 +40,10 @@ export async function emptyLog(disk: Disk, database: Database, log: DiskFile): P
   }
 }
 
-/** The bytes of the log once more, in place: what is left to do if nothing is known to have failed, and the log cannot be emptied. */
+/**
+ * The bytes of the log once more, in place: what is left to do if nothing is known to have failed, and the log cannot
+ * be emptied.
+ */
 export async function rewriteLog(database: Database, log: DiskFile): Promise<void> {
   await inWriteLock(database, () => copyLog(log, (bytes, at) => log.writeAt(bytes, at)));
 }
@@ -50,8 +54,8 @@ function inWriteLock<T>(database: Database, work: () => T): Promise<T> {
 }
 
 /**
- * As many bytes as the log has, in a file that is thrown away: a disk that does not take these is not to be asked for the database file, whose
- * blocks cannot be given back. False if there is no space.
+ * As many bytes as the log has, in a file that is thrown away: a disk that does not take these is not to be asked for
+ * the database file, whose blocks cannot be given back. False if there is no space.
  */
 function tryDisk(disk: Disk, path: string, log: DiskFile): boolean {
   if (disk.stat(path)) disk.remove(path);

@@ -37,8 +37,8 @@ export interface JournalParts {
 }
 
 /**
- * The writer of one session in an SQLite store. Seq, encoding and commit are one synchronous step; the sync comes after it, is shared by all who
- * wait, and acknowledges what was committed before it was issued (S10).
+ * The writer of one session in an SQLite store. Seq, encoding and commit are one synchronous step; the sync comes after
+ * it, is shared by all who wait, and acknowledges what was committed before it was issued (S10).
  */
 export class SqliteJournal implements Journal {
   readonly id: string;
@@ -140,7 +140,8 @@ export class SqliteJournal implements Journal {
     const appended = this.#parts.writeQueue.run(
       () => {
         this.#assertWritable();
-        // Asked for once, at the instant when nothing can come before it any more: the first try, since later appends stay behind.
+        // Asked for once, at the instant when nothing can come before it any more: the first try, since later appends
+        // stay behind.
         records ??= epochOf(build());
         return this.#commit(records, () => {
           const prepared = this.#parts.writer.begin(records!);
@@ -249,7 +250,10 @@ export class SqliteJournal implements Journal {
     });
   }
 
-  /** Before a writer's first record comes what every writer begins with; but never for the sake of records that are refused (R16). */
+  /**
+   * Before a writer's first record comes what every writer begins with; but never for the sake of records that are
+   * refused (R16).
+   */
   #commit(records: readonly NewRecord[], write: () => Appended): Appended {
     const { writer, opened } = this.#parts;
     return this.#put(() => {
@@ -264,7 +268,10 @@ export class SqliteJournal implements Journal {
     });
   }
 
-  /** Gives SQLite's errors our words; a refusal of the ledger has them. Busy is left as it is: whoever waits for the turn tries again. */
+  /**
+   * Gives SQLite's errors our words; a refusal of the ledger has them. Busy is left as it is: whoever waits for the
+   * turn tries again.
+   */
   #put<T>(write: () => T): T {
     try {
       const result = write();
@@ -279,7 +286,10 @@ export class SqliteJournal implements Journal {
     }
   }
 
-  /** What waited for its turn has been written by others than its caller: until that one is told, it is not acknowledged. */
+  /**
+   * What waited for its turn has been written by others than its caller: until that one is told, it is not
+   * acknowledged.
+   */
   async #land(later: Promise<Appended>, durability: Durability): Promise<Appended> {
     this.#landing++;
     let appended: Appended;
@@ -302,7 +312,9 @@ export class SqliteJournal implements Journal {
     return Promise.resolve(appended);
   }
 
-  /** What nobody waits for the sync of is acknowledged only if it is where others, and the next process, find it (S12). */
+  /**
+   * What nobody waits for the sync of is acknowledged only if it is where others, and the next process, find it (S12).
+   */
   #committed(): void {
     try {
       if (this.#ledger.head > this.#ledger.durable) this.#parts.wal.assertMine();
@@ -378,7 +390,8 @@ export class SqliteJournal implements Journal {
     try {
       this.#parts.writer.saveRow(false);
     } catch (error) {
-      // The row is derived, and somebody else may be writing, or the disk be full: lists do without it, and the next round tries again.
+      // The row is derived, and somebody else may be writing, or the disk be full: lists do without it, and the next
+      // round tries again.
       if (!isSqliteError(error)) throw error;
       const { code } = writeFailure(error, this.id, this.#ledger, this.#parts.wal.path);
       if (code === "SYNC_FAILED") this.#parts.wal.doubt(error);

@@ -45,10 +45,11 @@ export interface SqliteStoreOptions {
 const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 
 /**
- * Opens a store that is one SQLite file (S21), and makes it if it is not there. Where this process may not write, an existing one is opened for reading only:
- * then everything that writes throws STORE_FORBIDDEN. Throws PATH_UNSAFE (a link or a folder in its place, or a file that is used
- * under another name), STORE_URL_INVALID (a file that is no such database), JOURNAL_UNREADABLE, FORMAT_NEWER, STORE_FORBIDDEN, STORE_FULL, STORE_IO,
- * and NOT_SUPPORTED if this Node's SQLite is older than 3.51.3.
+ * Opens a store that is one SQLite file (S21), and makes it if it is not there. Where this process may not write, an
+ * existing one is opened for reading only: then everything that writes throws STORE_FORBIDDEN. Throws PATH_UNSAFE (a
+ * link or a folder in its place, or a file that is used under another name), STORE_URL_INVALID (a file that is no such
+ * database), JOURNAL_UNREADABLE, FORMAT_NEWER, STORE_FORBIDDEN, STORE_FULL, STORE_IO, and NOT_SUPPORTED if this Node's
+ * SQLite is older than 3.51.3.
  */
 export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<contract.JournalStore> {
   const disk = options.disk ?? nodeDisk;
@@ -364,7 +365,10 @@ class SqliteStore implements contract.JournalStore {
     return this.#writes!;
   }
 
-  /** Looked at once for each store that is opened: it is the same for all sessions, and takes as long as reading the file. */
+  /**
+   * Looked at once for each store that is opened: it is the same for all sessions, and takes as long as reading the
+   * file.
+   */
   async #isWhole(): Promise<boolean> {
     this.#soundness.isWhole ??= await this.#reads.read(
       "verify the store",
@@ -411,11 +415,13 @@ class SqliteStore implements contract.JournalStore {
   }
 
   /**
-   * A writer's session comes before all others in lists from its first record on, whatever the clock says. The rows of writers that died are behind by up to a second, so the first look is at their lines too.
+   * A writer's session comes before all others in lists from its first record on, whatever the clock says. The rows of
+   * writers that died are behind by up to a second, so the first look is at their lines too.
    */
   #comeFirst(rows: Rows): void {
     if (this.#hasLooked) {
-      // Not from a damaged index: it could name a year that is far away, and every record from then on would count from there.
+      // Not from a damaged index: it could name a year that is far away, and every record from then on would count from
+      // there.
       if (this.#soundness.isSound) this.#clock.follow(orNull(() => rows.newestStamp()) ?? undefined);
       return;
     }

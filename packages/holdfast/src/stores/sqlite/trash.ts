@@ -14,7 +14,10 @@ const REMOVE_ROWS = 256;
 /** A line has a page to itself, or more than one, or less: about. */
 const PAGE_BYTES = 4096;
 
-/** Empties the trash of what is older than the grace time, and removes leases that nobody needs. The file keeps its size: the space is used again. */
+/**
+ * Empties the trash of what is older than the grace time, and removes leases that nobody needs. The file keeps its
+ * size: the space is used again.
+ */
 export async function collectGarbage(
   database: Database,
   wal: Wal,
@@ -65,7 +68,10 @@ async function removeLeases(database: Database, leases: Leases, nowMs: number): 
   if (failure) throw failure;
 }
 
-/** Not if it is only the row that says so, or if the row is not the one of this journal: what is removed here is gone for good. */
+/**
+ * Not if it is only the row that says so, or if the row is not the one of this journal: what is removed here is gone
+ * for good.
+ */
 function isTrash(rows: Rows, key: number, id: string): boolean {
   return key > 0 && findSession(rows, id)?.key !== key && (ownerOf(rows, key) ?? id) === id;
 }

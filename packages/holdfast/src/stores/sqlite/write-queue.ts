@@ -10,8 +10,9 @@ interface QueuedWrite {
 }
 
 /**
- * The writes of one journal, in order. One database has one writer at a time: almost always a write is done inside the call, as the
- * contract says; while another process is writing, it waits its turn here, and those that come later stay behind it.
+ * The writes of one journal, in order. One database has one writer at a time: almost always a write is done inside the
+ * call, as the contract says; while another process is writing, it waits its turn here, and those that come later stay
+ * behind it.
  */
 export class WriteQueue {
   readonly #database: Database;
@@ -23,8 +24,8 @@ export class WriteQueue {
   }
 
   /**
-   * Runs `work` now, or else later. `onLater` is called inside the call if it is to be later, before anybody can change what `work` needs.
-   * What `work` throws while the database is busy must have had no effect.
+   * Runs `work` now, or else later. `onLater` is called inside the call if it is to be later, before anybody can change
+   * what `work` needs. What `work` throws while the database is busy must have had no effect.
    */
   run<T>(work: () => T, onLater?: () => void): T | Promise<T> {
     if (this.#waiting.length === 0) {

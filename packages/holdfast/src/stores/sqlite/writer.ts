@@ -9,7 +9,10 @@ import type { SessionRow } from "./rows/session-row.ts";
 
 const NEWLINE = 0x0a;
 
-/** Puts the lines of one session into the database. Each call is one transaction, and throws what SQLite throws, with nothing done. */
+/**
+ * Puts the lines of one session into the database. Each call is one transaction, and throws what SQLite throws, with
+ * nothing done.
+ */
 export class SessionWriter {
   readonly #database: Database;
   readonly #rows: Rows;
@@ -45,7 +48,8 @@ export class SessionWriter {
       const before = rows.neighbours(KEY_MAX, 0, 0);
       return database.transaction(() => {
         const prepared = ledger.prepareSegment([segmentRecord({ session: id, segment: 1, epoch: 1 }), ...records]);
-        // Committed in the ledger before it is in the database: if that fails, the ledger goes too, since nobody has seen it yet.
+        // Committed in the ledger before it is in the database: if that fails, the ledger goes too, since nobody has
+        // seen it yet.
         ledger.commit(prepared);
         const key = rows.insertSession(id, ledger, ledger.row);
         rows.insertSegment(key, segment);
@@ -82,7 +86,10 @@ export class SessionWriter {
     this.#ledger.commit(prepared);
   }
 
-  /** A new segment, which begins an epoch if there are records for one (S15): before the commit the old epoch counts, after it the new one. */
+  /**
+   * A new segment, which begins an epoch if there are records for one (S15): before the commit the old epoch counts,
+   * after it the new one.
+   */
   begin(records: readonly NewRecord[] | null): Prepared {
     const number = this.#segment.number + 1;
     const epoch = records ? number : this.#segment.epoch;
@@ -104,7 +111,10 @@ export class SessionWriter {
     return this.#ledger.head !== this.#savedHead;
   }
 
-  /** Brings the row up to date with the journal. If it comes to nothing, lists carry the old row on over the lines that came later. */
+  /**
+   * Brings the row up to date with the journal. If it comes to nothing, lists carry the old row on over the lines that
+   * came later.
+   */
   saveRow(closed: boolean): void {
     if (!this.rowIsBehind) return;
     const { head, row } = this.#ledger;
@@ -120,9 +130,9 @@ export interface WriterPlace {
 }
 
 /**
- * The first lines of a writer. SQLite believes what a page says of its own free space, and where that is damaged, a new line overwrites others: so
- * those around it are looked at before and after, and if they have changed, nothing happens at all (P9). Later lines go to pages that SQLite has
- * arranged since.
+ * The first lines of a writer. SQLite believes what a page says of its own free space, and where that is damaged, a new
+ * line overwrites others: so those around it are looked at before and after, and if they have changed, nothing happens
+ * at all (P9). Later lines go to pages that SQLite has arranged since.
  */
 function insertFirst(rows: Rows, key: number, prepared: Prepared, before: Neighbours): void {
   insertLines(rows, key, prepared);

@@ -14,8 +14,9 @@ const NEWLINE = Buffer.from("\n");
 const PIECE_BYTES = 1024 * 1024;
 
 /**
- * A session with exactly these lines, each segment in a file of its own. It is made in `incoming`, synced, and gets its place by one rename: it is there as a whole or not at all. Under the lease; what an
- * earlier one left in `incoming` is replaced. Throws what the disk throws.
+ * A session with exactly these lines, each segment in a file of its own. It is made in `incoming`, synced, and gets its
+ * place by one rename: it is there as a whole or not at all. Under the lease; what an earlier one left in `incoming` is
+ * replaced. Throws what the disk throws.
  */
 export async function adoptSession(
   place: { readonly disk: Disk; readonly incoming: string; readonly sessions: string; readonly id: string },
@@ -123,7 +124,10 @@ function tooLarge(segment: number): HoldfastError {
   return new HoldfastError("RECORD_TOO_LARGE", message, { segment, limitBytes: SEGMENT_BYTES_MAX, bytes: null });
 }
 
-/** On the way out of a failure, which is what the caller must hear of: what stays is replaced by the next one, or collected. */
+/**
+ * On the way out of a failure, which is what the caller must hear of: what stays is replaced by the next one, or
+ * collected.
+ */
 function tidy(disk: Disk, folder: string): void {
   try {
     if (disk.stat(folder)) removeTree(disk, folder);

@@ -19,8 +19,9 @@ const QUARANTINE = "quarantine";
 const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 
 /**
- * The current epoch, for somebody who wants to write; null if there is no segment. Where the last writer closed the journal, and said so, `claim` is null: this one goes on in the
- * same segment. Else it has claimed a segment of its own, before it read the journal. A segment of another format is not appended to (S16), nor one that has other names.
+ * The current epoch, for somebody who wants to write; null if there is no segment. Where the last writer closed the
+ * journal, and said so, `claim` is null: this one goes on in the same segment. Else it has claimed a segment of its
+ * own, before it read the journal. A segment of another format is not appended to (S16), nor one that has other names.
  */
 export async function openEpoch(
   disk: Disk,
@@ -58,8 +59,9 @@ export interface Healed {
 }
 
 /**
- * Makes everything that `epoch` shows durable (S8, S9). The caller has claimed the next segment, and goes on there: whoever wrote the newest one may still be alive, if he lost his lease without
- * knowing it, and append to it. So no byte of that segment is changed. It is sealed: a file beside it, its tail, says where it ends.
+ * Makes everything that `epoch` shows durable (S8, S9). The caller has claimed the next segment, and goes on there:
+ * whoever wrote the newest one may still be alive, if he lost his lease without knowing it, and append to it. So no
+ * byte of that segment is changed. It is sealed: a file beside it, its tail, says where it ends.
  *
  * Runs again from the start if it is interrupted: each step leaves a journal that reads the same.
  */
@@ -74,8 +76,8 @@ export function heal(disk: Disk, folder: string, epoch: EpochFiles): Healed {
     const head = next - 1;
     if (epoch.last.tail) return { durable: head, end: epoch.last.tail.offset, beforeFirst };
     if (!epoch.recovery.unclean || (cut === null && !unended && durableEnd >= size)) {
-      // What is behind the last mark is `closed` at most, which nobody was promised; but what is appended behind it will be. Its bytes are
-      // taken now: a cache that is dropped later may have nothing to give.
+      // What is behind the last mark is `closed` at most, which nobody was promised; but what is appended behind it
+      // will be. Its bytes are taken now: a cache that is dropped later may have nothing to give.
       const kept = readRange(disk, path, durableEnd, size);
       let isSealed = false;
       const sealFirst = () => {
@@ -115,9 +117,10 @@ export function prepare(disk: Disk, folder: string): void {
 }
 
 /**
- * The segment ends at `offset`, followed by these bytes, which are durable when this returns whatever happened before. After a failed fsync the kernel takes lost pages
- * for clean (S9); and on ext4 writing them again in place is not enough: fdatasync confirms it, and zeros come back (measured on Linux 6.18, with blocks that had
- * never been written). A new file gets new blocks.
+ * The segment ends at `offset`, followed by these bytes, which are durable when this returns whatever happened before.
+ * After a failed fsync the kernel takes lost pages for clean (S9); and on ext4 writing them again in place is not
+ * enough: fdatasync confirms it, and zeros come back (measured on Linux 6.18, with blocks that had never been written).
+ * A new file gets new blocks.
  */
 function seal(
   disk: Disk,
@@ -130,8 +133,8 @@ function seal(
 }
 
 /**
- * A list asks the newest segment that it knows whether the session has gone on. Behind its tail no byte of it counts, but its size tells. One that has other names is not
- * changed, and lists do not ask it.
+ * A list asks the newest segment that it knows whether the session has gone on. Behind its tail no byte of it counts,
+ * but its size tells. One that has other names is not changed, and lists do not ask it.
  */
 function stir(disk: Disk, path: string): void {
   try {
@@ -181,8 +184,9 @@ function eachChunk(file: DiskFile, from: number, to: number, use: (bytes: Buffer
 }
 
 /**
- * Moves tails of segment `number`, which is about to be made, to the quarantine. Somebody removed the segment that they belonged to; beside the new one they would
- * take the place of its bytes. Whoever makes a segment has claimed its number, so that nobody is making a tail for it.
+ * Moves tails of segment `number`, which is about to be made, to the quarantine. Somebody removed the segment that they
+ * belonged to; beside the new one they would take the place of its bytes. Whoever makes a segment has claimed its
+ * number, so that nobody is making a tail for it.
  */
 export function setTailsAside(disk: Disk, folder: string, number: number): void {
   const quarantine = join(folder, QUARANTINE);

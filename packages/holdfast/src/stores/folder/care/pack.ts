@@ -9,12 +9,16 @@ import { encodeFrameTable, readAt, readFrames } from "../files/frames.ts";
 import { openSource, type Segment, type Source } from "../files/segment.ts";
 
 /**
- * A frame holds whole lines; one line that is longer has a frame of its own. A flipped bit costs its frame (P9), so frames are small: against 1 MiB the packed file of a typical session gets 5 % larger.
+ * A frame holds whole lines; one line that is longer has a frame of its own. A flipped bit costs its frame (P9), so
+ * frames are small: against 1 MiB the packed file of a typical session gets 5 % larger.
  */
 const FRAME_BYTES = 64 * 1024;
 const CHUNK_BYTES = 1024 * 1024;
 const NEWLINE = 0x0a;
-/** Without the checksum most flipped bits come out as wrong bytes (S17). The content size is always in, since input is given as a whole. */
+/**
+ * Without the checksum most flipped bits come out as wrong bytes (S17). The content size is always in, since input is
+ * given as a whole.
+ */
 const PARAMETERS = {
   [constants.ZSTD_c_compressionLevel]: 6,
   [constants.ZSTD_c_checksumFlag]: 1,
@@ -22,14 +26,15 @@ const PARAMETERS = {
 };
 
 /**
- * Replaces a plain segment by its packed form. Under the lease. Returns how many bytes it takes now; null if it stays as it is, because it is larger than a segment may be, or has a line that is no record and
- * fits into no frame.
+ * Replaces a plain segment by its packed form. Under the lease. Returns how many bytes it takes now; null if it stays
+ * as it is, because it is larger than a segment may be, or has a line that is no record and fits into no frame.
  */
 export function packSegment(disk: Disk, folder: string, segment: Segment): number | null {
   const path = join(folder, segment.name);
   const packedName = `${segment.name}.zst`;
   try {
-    // Sealed segments were synced before their successor was born, but the copy is made from the cache: sync what it is compared with.
+    // Sealed segments were synced before their successor was born, but the copy is made from the cache: sync what it is
+    // compared with.
     const tail = segment.tail?.name ?? null;
     for (const name of tail === null ? [segment.name] : [segment.name, tail]) syncFile(disk, join(folder, name));
     const source = openSource(disk, folder, segment);
@@ -43,7 +48,8 @@ export function packSegment(disk: Disk, folder: string, segment: Segment): numbe
     disk.remove(path);
     disk.syncFolder(folder);
     if (tail !== null) {
-      // Only once the segment is gone for good: a power cut that brought the segment back without its tail would hide the packed copy, and lose what is in the tail.
+      // Only once the segment is gone for good: a power cut that brought the segment back without its tail would hide
+      // the packed copy, and lose what is in the tail.
       disk.remove(join(folder, tail));
       disk.syncFolder(folder);
     }

@@ -24,7 +24,10 @@ export function moveToTrash(disk: Disk, sessions: string, trash: string, id: str
   disk.syncFolder(sessions);
 }
 
-/** Empties the trash of what is older than the grace time, removes what never became a session, and leases that nobody needs. */
+/**
+ * Empties the trash of what is older than the grace time, removes what never became a session, and leases that nobody
+ * needs.
+ */
 export function collectGarbage(
   places: {
     readonly disk: Disk;
@@ -93,14 +96,18 @@ function namesIn(disk: Disk, folder: string): string[] {
   return stat ? disk.list(folder) : [];
 }
 
-/** A power cut in the middle of a delete can leave one folder under both names: what is in the trash is then the session itself. */
+/**
+ * A power cut in the middle of a delete can leave one folder under both names: what is in the trash is then the session
+ * itself.
+ */
 function isSame(a: DiskStat | null, b: DiskStat | null): boolean {
   return a !== null && b !== null && a.dev === b.dev && a.ino === b.ino;
 }
 
 /**
- * Removes a folder that never became a session: one without a segment. False if it is a session, or becomes one meanwhile. Locks get lost (decision 6), so it does not look first and
- * then remove everything: it never removes a segment, and the system removes no folder that has one.
+ * Removes a folder that never became a session: one without a segment. False if it is a session, or becomes one
+ * meanwhile. Locks get lost (decision 6), so it does not look first and then remove everything: it never removes a
+ * segment, and the system removes no folder that has one.
  */
 export function removeUnborn(disk: Disk, folder: string): boolean {
   try {

@@ -5,10 +5,12 @@ import { errnoOf, HoldfastError } from "../../../errors.ts";
 import { claimedNumber, claimName, SEGMENT_NUMBER_MAX, segmentNumber } from "./segment.ts";
 
 /**
- * The right to write a segment is claimed by an empty file, which only one of all who try can make. A writer that takes over a session claims the number after the newest, and reads
- * the journal after that; the writer of the segment before looks for the claim after it has written and before it acknowledges. So what was acknowledged before the claim is in what
- * the new writer reads, and nothing is acknowledged after it, whatever happened to the locks (stores/lease.ts). The numbers give writers an order: one that was replaced, and does not
- * know it yet, can only make a segment that the newer one does not go on from.
+ * The right to write a segment is claimed by an empty file, which only one of all who try can make. A writer that takes
+ * over a session claims the number after the newest, and reads the journal after that; the writer of the segment before
+ * looks for the claim after it has written and before it acknowledges. So what was acknowledged before the claim is in
+ * what the new writer reads, and nothing is acknowledged after it, whatever happened to the locks (stores/lease.ts).
+ * The numbers give writers an order: one that was replaced, and does not know it yet, can only make a segment that the
+ * newer one does not go on from.
  */
 
 /** A claim that is taken means that another writer came first; more than a few of these are no accident. */
@@ -19,7 +21,8 @@ export function claimNext(disk: Disk, folder: string): number {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const number = 1 + highest(disk, folder, claimedNumber);
     if (!create(disk, folder, number)) continue;
-    // Whoever lives there may have begun a segment of this number between our look and our claim, and be done with its own claim.
+    // Whoever lives there may have begun a segment of this number between our look and our claim, and be done with its
+    // own claim.
     if (highest(disk, folder) < number) return number;
   }
   throw Object.assign(new Error("too many others claim the session"), { code: "EBUSY" });
@@ -35,8 +38,8 @@ export function claim(disk: Disk, folder: string, number: number): void {
 }
 
 /**
- * Removes the claim of a writer that has gone on to that segment from the one before: nobody looks for it any more. (All other claims stay: a number that nobody has
- * claimed tells the writer before it that it was not replaced.)
+ * Removes the claim of a writer that has gone on to that segment from the one before: nobody looks for it any more.
+ * (All other claims stay: a number that nobody has claimed tells the writer before it that it was not replaced.)
  */
 export function unclaim(disk: Disk, folder: string, number: number): void {
   try {

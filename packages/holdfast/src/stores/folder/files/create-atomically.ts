@@ -13,15 +13,19 @@ const ONE_NAME_ONLY = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLI
 export interface BirthOptions {
   /** Looks at the bytes before they have the name, and may throw. */
   readonly check?: (temporary: string) => void;
-  /** The name must be free: of two writers who want it, one gets it, and the other one LEASE_LOST. Else the name is taken over. */
+  /**
+   * The name must be free: of two writers who want it, one gets it, and the other one LEASE_LOST. Else the name is
+   * taken over.
+   */
   readonly unlessThere?: boolean;
 }
 
 /**
- * A file that is there whole or not at all (S15): written under another name, synced, given its name, and the name synced. Whoever sees the
- * name sees all the bytes, also after a power cut.
+ * A file that is there whole or not at all (S15): written under another name, synced, given its name, and the name
+ * synced. Whoever sees the name sees all the bytes, also after a power cut.
  *
- * Throws STORE_FULL, STORE_IO or STORE_FORBIDDEN while the name does not exist, and SYNC_FAILED when it does but may not last.
+ * Throws STORE_FULL, STORE_IO or STORE_FORBIDDEN while the name does not exist, and SYNC_FAILED when it does but may
+ * not last.
  */
 export function createAtomically(
   disk: Disk,
@@ -91,7 +95,10 @@ export function removeStray(disk: Disk, path: string): void {
   if (disk.stat(path)) disk.remove(path);
 }
 
-/** A temporary file that stays is removed by the next writer; if there was a failure, that is what the caller must hear of. */
+/**
+ * A temporary file that stays is removed by the next writer; if there was a failure, that is what the caller must hear
+ * of.
+ */
 function tidy(disk: Disk, path: string): void {
   try {
     removeStray(disk, path);

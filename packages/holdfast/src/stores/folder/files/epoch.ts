@@ -22,7 +22,9 @@ export interface EpochFiles {
   readonly recovery: Recovery;
 }
 
-/** Reads the current epoch; null if there is no segment. Reads nothing older (P7), writes nothing. Throws FORMAT_NEWER. */
+/**
+ * Reads the current epoch; null if there is no segment. Reads nothing older (P7), writes nothing. Throws FORMAT_NEWER.
+ */
 export async function readEpoch(disk: Disk, folder: string): Promise<EpochFiles | null> {
   const chain = await chainSegments(disk, folder, epochFinder());
   const last = chain.at(-1);
@@ -54,7 +56,10 @@ export async function readEpoch(disk: Disk, folder: string): Promise<EpochFiles 
   return { records, first, last, tail: tail!, size, format, recovery: account.recovery(!closed, cutBytes) };
 }
 
-/** Throws FORMAT_NEWER, JOURNAL_UNREADABLE if a segment of the current epoch is of a format that this version cannot read. */
+/**
+ * Throws FORMAT_NEWER, JOURNAL_UNREADABLE if a segment of the current epoch is of a format that this version cannot
+ * read.
+ */
 export async function assertEpochFormat(disk: Disk, folder: string): Promise<void> {
   for (const { header } of await chainSegments(disk, folder, epochFinder())) if (header) assertFormat(header);
 }
@@ -65,7 +70,10 @@ export function keep(scan: Scan, tail: Tail): JournalRecord[] {
   return scan.records;
 }
 
-/** Says of the segment that begins the current epoch that it is the first: a whole header names it, for its own segment and for those after it that begin none. */
+/**
+ * Says of the segment that begins the current epoch that it is the first: a whole header names it, for its own segment
+ * and for those after it that begin none.
+ */
 function epochFinder(): (link: Link) => boolean {
   let epoch: number | null = null;
   return (link) => {

@@ -3,7 +3,10 @@ import type { DiskFile } from "../../../disk/disk.ts";
 import { RECORD_BYTES_MAX, SEGMENT_BYTES_MAX } from "../../../journal/record.ts";
 import { FRAME_MAGIC, frameEnd, frameHeader } from "./zstd.ts";
 
-/** One frame of a packed segment, unpacked: which bytes of the segment it holds. Null bytes: it is damaged, or no frame at all. */
+/**
+ * One frame of a packed segment, unpacked: which bytes of the segment it holds. Null bytes: it is damaged, or no frame
+ * at all.
+ */
 export interface Frame {
   readonly offset: number;
   readonly size: number;
@@ -23,18 +26,26 @@ const ENTRY_BYTES = 8;
 const HEADER_BYTES = 8;
 /** Entry count and magic, at the very end of the file. */
 const FOOTER_BYTES = 8;
-/** A table of more frames than this is none of ours: a segment of the largest size, in frames of a thousand bytes, has fewer. */
+/**
+ * A table of more frames than this is none of ours: a segment of the largest size, in frames of a thousand bytes, has
+ * fewer.
+ */
 const FRAMES_MAX = 1024 * 1024;
 /** What cannot be compressed gets a little longer. */
 const PACKED_BYTES_MAX = RECORD_BYTES_MAX + RECORD_BYTES_MAX / 256 + 1024;
-/** Without a table, so many places that only look like the beginning of a frame are passed over, and so many blocks are looked at. */
+/**
+ * Without a table, so many places that only look like the beginning of a frame are passed over, and so many blocks are
+ * looked at.
+ */
 const FALSE_STARTS_MAX = 1024;
 const BLOCKS_MAX = 256 * 1024;
 const CHUNK_BYTES = 1024 * 1024;
 /** Node unpacks into no smaller buffer. */
 const MIN_CHUNK_BYTES = 64;
 
-/** The skippable frame at the end of a packed segment: for each frame its packed and its plain size, then their number. */
+/**
+ * The skippable frame at the end of a packed segment: for each frame its packed and its plain size, then their number.
+ */
 export function encodeFrameTable(frames: readonly TableEntry[]): Buffer {
   const content = frames.length * ENTRY_BYTES + FOOTER_BYTES;
   const bytes = Buffer.allocUnsafe(HEADER_BYTES + content);
@@ -52,9 +63,10 @@ export function encodeFrameTable(frames: readonly TableEntry[]): Buffer {
 }
 
 /**
- * The frames of a packed segment that reach beyond the plain byte `from`, one in memory at a time. A damaged table costs nothing: the frames are then found by their beginnings. No
- * frame is unpacked beyond what it declares, and none that declares more than a record can be, or nothing: a hundred kilobytes of zstd can hold gigabytes.
- * Together they hold no more than a segment may.
+ * The frames of a packed segment that reach beyond the plain byte `from`, one in memory at a time. A damaged table
+ * costs nothing: the frames are then found by their beginnings. No frame is unpacked beyond what it declares, and none
+ * that declares more than a record can be, or nothing: a hundred kilobytes of zstd can hold gigabytes. Together they
+ * hold no more than a segment may.
  */
 export function* readFrames(file: DiskFile, from = 0): Generator<Frame> {
   let offset = 0;
@@ -109,8 +121,9 @@ function readTable(file: DiskFile, size: number): TableEntry[] | null {
 }
 
 /**
- * Without the table: the blocks of a frame tell where it ends. One that is not followed by another frame, or by the table, has a wrong end, unless it can be unpacked. Where a frame is
- * damaged the next one is looked for by its magic number: what stands before it is one stray, of one byte since nobody knows how long its lines were.
+ * Without the table: the blocks of a frame tell where it ends. One that is not followed by another frame, or by the
+ * table, has a wrong end, unless it can be unpacked. Where a frame is damaged the next one is looked for by its magic
+ * number: what stands before it is one stray, of one byte since nobody knows how long its lines were.
  */
 function* searchFrames(file: DiskFile, fileSize: number): Generator<PackedFrame> {
   const end = Math.min(fileSize, SEGMENT_BYTES_MAX);

@@ -14,8 +14,8 @@ export interface SegmentBytes extends Pick<DiskFile, "read"> {
 }
 
 /**
- * Scans a plain segment from `from`, which is the beginning of a line. Gives way to others now and then. What stands behind the largest size that a segment may have is not
- * read: it is one stray, however large the file says that it is.
+ * Scans a plain segment from `from`, which is the beginning of a line. Gives way to others now and then. What stands
+ * behind the largest size that a segment may have is not read: it is one stray, however large the file says that it is.
  */
 export async function scanPlain(
   file: SegmentBytes,

@@ -14,7 +14,10 @@ export interface Segment {
   readonly number: number;
   readonly name: string;
   readonly packed: boolean;
-  /** Left by a writer that did not close it: the segment ends at that offset, and there the bytes of this file follow, if there is one. */
+  /**
+   * Left by a writer that did not close it: the segment ends at that offset, and there the bytes of this file follow,
+   * if there is one.
+   */
   readonly tail?: Tail;
 }
 
@@ -77,7 +80,10 @@ export function tailsOf(disk: Disk, folder: string, number: number): string[] {
   return disk.list(folder).filter((name) => Number(TAIL_NAME.exec(name)?.[1]) === number);
 }
 
-/** The segments of a session, in the order of their numbers. Where a plain and a packed one of one number are both present, the plain one counts (S17). */
+/**
+ * The segments of a session, in the order of their numbers. Where a plain and a packed one of one number are both
+ * present, the plain one counts (S17).
+ */
 export function listSegments(disk: Disk, folder: string): Segment[] {
   const found = new Map<number, Segment>();
   const tails: [number: number, tail: Tail][] = [];
@@ -101,8 +107,9 @@ export function listSegments(disk: Disk, folder: string): Segment[] {
 }
 
 /**
- * The segments that count, in order, with their headers. A segment goes on from the one before it, or from the place that its header names: what lies between, or behind that place, was written by
- * a writer that had been replaced. Goes back from the newest to the first, or until `isFirst` says that it is enough.
+ * The segments that count, in order, with their headers. A segment goes on from the one before it, or from the place
+ * that its header names: what lies between, or behind that place, was written by a writer that had been replaced. Goes
+ * back from the newest to the first, or until `isFirst` says that it is enough.
  */
 export async function chainSegments(
   disk: Disk,
@@ -151,7 +158,10 @@ export async function scanSegment(disk: Disk, folder: string, segment: Segment, 
   }
 }
 
-/** What of the i-th segment of a chain counts, and what its end means. `previous` is the last seq of the segment before, if that was read. */
+/**
+ * What of the i-th segment of a chain counts, and what its end means. `previous` is the last seq of the segment before,
+ * if that was read.
+ */
 export async function readSegment(
   disk: Disk,
   folder: string,
@@ -174,7 +184,10 @@ export function contextOf(chain: readonly Link[], i: number): TailContext {
 
 const beginnings = new WeakMap<readonly Link[], readonly number[]>();
 
-/** For each segment of a chain, and for what would come next: the number that it begins with, at the most. A journal may have many segments, so it is worked out once. */
+/**
+ * For each segment of a chain, and for what would come next: the number that it begins with, at the most. A journal may
+ * have many segments, so it is worked out once.
+ */
 function beginningsOf(chain: readonly Link[]): readonly number[] {
   let found = beginnings.get(chain);
   if (found) return found;
@@ -241,7 +254,8 @@ async function readHead(disk: Disk, folder: string, segment: Segment): Promise<H
   const { records, strays } = await scanSegment(disk, folder, segment);
   const record = records[0] ?? null;
   if (record?.kind === "segment") return { header: record, begins: record.seq, isLost: false };
-  // Its header, which is one record: more lines than one may be its pieces. Were they all counted, records of the segment before would not count.
+  // Its header, which is one record: more lines than one may be its pieces. Were they all counted, records of the
+  // segment before would not count.
   const isDamaged = strays.some(({ after, line }) => after === 0 && line);
   return { header: null, begins: record && record.seq - (isDamaged ? 1 : 0), isLost: !record && isDamaged };
 }

@@ -6,8 +6,8 @@ import { assertEpochFormat } from "./epoch.ts";
 import { listSegments } from "./segment.ts";
 
 /**
- * Before anything is touched: refuses a session that can be read, but not be written to, because its newest segment is none that a writer of this version left. Throws FORMAT_NEWER,
- * JOURNAL_UNREADABLE.
+ * Before anything is touched: refuses a session that can be read, but not be written to, because its newest segment is
+ * none that a writer of this version left. Throws FORMAT_NEWER, JOURNAL_UNREADABLE.
  */
 export async function assertWritable(disk: Disk, folder: string, id: string): Promise<void> {
   const newest = listSegments(disk, folder).at(-1);
@@ -19,7 +19,10 @@ export async function assertWritable(disk: Disk, folder: string, id: string): Pr
   await assertEpochFormat(disk, folder);
 }
 
-/** No writer makes such a file. What stands behind its end would have to be copied before the session can go on, and may be anything. */
+/**
+ * No writer makes such a file. What stands behind its end would have to be copied before the session can go on, and may
+ * be anything.
+ */
 function tooLargeToHeal(id: string, name: string, bytes: number): HoldfastError {
   const message =
     `The newest segment of session ${id} (${name}) has ${bytes} bytes, and none that Holdfast writes has more than ${SEGMENT_BYTES_MAX}: somebody has changed it, so it cannot be written to. ` +

@@ -43,8 +43,8 @@ function sizeIn(bytes: Buffer, at: number, length: number): number | null {
 }
 
 /**
- * Where the frame that begins at `position` ends, by the sizes of its blocks; null if it is no frame, or does not end before `end`. `budget` is how many blocks may still be looked
- * at: what is no frame can look like one with millions.
+ * Where the frame that begins at `position` ends, by the sizes of its blocks; null if it is no frame, or does not end
+ * before `end`. `budget` is how many blocks may still be looked at: what is no frame can look like one with millions.
  */
 export function frameEnd(file: DiskFile, position: number, end: number, budget: { blocks: number }): number | null {
   const header = frameHeader(file, position);

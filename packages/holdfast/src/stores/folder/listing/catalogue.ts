@@ -21,8 +21,9 @@ const SQLITE_FULL = 13;
 const SQLITE_IOERR_SHMSIZE = 4874;
 
 /**
- * The rows of a list, kept over processes in an SQLite file. It is derived: delete it, and it is made anew; and whatever goes wrong with it is nobody's
- * error but its own (S20). A busy catalogue is passed by, and healed by a later list.
+ * The rows of a list, kept over processes in an SQLite file. It is derived: delete it, and it is made anew; and
+ * whatever goes wrong with it is nobody's error but its own (S20). A busy catalogue is passed by, and healed by a later
+ * list.
  */
 export class Catalogue {
   readonly #disk: Disk;

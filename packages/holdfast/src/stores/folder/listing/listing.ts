@@ -11,7 +11,10 @@ import type { SegmentWriter } from "../writer.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { isFresh, type Row, readRow } from "./summary.ts";
 
-/** Lists the sessions of a folder, from the catalogue where that is right, from the ends of the files where it is not (S20). */
+/**
+ * Lists the sessions of a folder, from the catalogue where that is right, from the ends of the files where it is not
+ * (S20).
+ */
 export class Listing {
   readonly #disk: Disk;
   readonly #sessions: string;
@@ -33,7 +36,9 @@ export class Listing {
     return pageOf(this.#rows(), options);
   }
 
-  /** The session has ended in order: its row is known without reading. If its file cannot be looked at now, a list will. */
+  /**
+   * The session has ended in order: its row is known without reading. If its file cannot be looked at now, a list will.
+   */
   closed(id: string, writer: SegmentWriter, { at, stamp, head, row: summary }: Ledger): void {
     const stat = statOf(this.#disk, writer.path);
     if (!stat) return;
@@ -45,8 +50,9 @@ export class Listing {
   }
 
   /**
-   * The newest stamp of all sessions, so that a new writer comes behind it. Sessions whose writers died are in no catalogue: so the first look is at all of them, once. Later ones ask the catalogue, which hears of those that
-   * other processes have closed or listed.
+   * The newest stamp of all sessions, so that a new writer comes behind it. Sessions whose writers died are in no
+   * catalogue: so the first look is at all of them, once. Later ones ask the catalogue, which hears of those that other
+   * processes have closed or listed.
    */
   newest(): string | undefined {
     if (this.#hasLooked) return this.#catalogue?.newest();
@@ -69,7 +75,8 @@ export class Listing {
   #rows(): readonly Row[] {
     const known = this.#catalogue?.load() ?? new Map<string, Row>();
     const changed: Row[] = [];
-    // A list of ten thousand sessions is ten thousand stats: what stands beside each of them here is as short as it can be.
+    // A list of ten thousand sessions is ten thousand stats: what stands beside each of them here is as short as it can
+    // be.
     const before = this.#sessions + sep;
     const names = this.#disk.list(this.#sessions);
     const gone: string[] = [];

@@ -34,7 +34,10 @@ export interface Row {
 /** Enough for the last line of a session that was closed in order: all that most lists need. */
 const GLANCE_BYTES = 4 * 1024;
 const TAIL_BYTES = 64 * 1024;
-/** Rows stand in a journal every 32 KiB, and a record can be 64 MiB long: who finds none within this is not in a journal of ours, or in the middle of a giant unit. */
+/**
+ * Rows stand in a journal every 32 KiB, and a record can be 64 MiB long: who finds none within this is not in a journal
+ * of ours, or in the middle of a giant unit.
+ */
 const LOOK_BACK_BYTES_MAX = RECORD_BYTES_MAX + 16 * 1024 * 1024;
 const LOOK_BACK_RECORDS_MAX = 64 * 1024;
 const PACKED_LOOK_BACK_BYTES = 1024 * 1024;
@@ -44,14 +47,17 @@ const NO_RECORD =
   "no whole record was found at the end of any of its segments. Nothing was touched. Verify it to see what is damaged.";
 const TOO_FAR_BACK =
   "its summary stands further back in the journal than a list reads. Nothing was touched. Open it and close it, and it is written again.";
-/** Rows are made one at a time, inside one call, and keep no bytes: a buffer for each would be the collector's main work. */
+/**
+ * Rows are made one at a time, inside one call, and keep no bytes: a buffer for each would be the collector's main
+ * work.
+ */
 const shared = Buffer.allocUnsafe(TAIL_BYTES);
 const NEWLINE = 0x0a;
 
 /**
- * Is the row still what the files say? A closed session can only change through a writer, whose first record (`opened`) goes to the
- * segment that is newest now: one look at that tells. One that was not closed may have gone on in a newer segment. So may one whose segment has other names: writers do not
- * change that.
+ * Is the row still what the files say? A closed session can only change through a writer, whose first record (`opened`)
+ * goes to the segment that is newest now: one look at that tells. One that was not closed may have gone on in a newer
+ * segment. So may one whose segment has other names: writers do not change that.
  */
 export function isFresh(disk: Disk, folder: string, row: Row): boolean {
   const found = disk.stat(folder + sep + segmentName(row.segment));
@@ -59,15 +65,18 @@ export function isFresh(disk: Disk, folder: string, row: Row): boolean {
   return row.closed || !hasGoneOn(disk, folder, row.segment);
 }
 
-/** Is there a newer segment? It has the next number, unless somebody has claimed that one and not written: then it can have any. */
+/**
+ * Is there a newer segment? It has the next number, unless somebody has claimed that one and not written: then it can
+ * have any.
+ */
 function hasGoneOn(disk: Disk, folder: string, segment: number): boolean {
   if (disk.stat(folder + sep + segmentName(segment + 1))) return true;
   return isClaimed(disk, folder, segment + 1) && listSegments(disk, folder).at(-1)?.number !== segment;
 }
 
 /**
- * Makes a row out of the files: reads backwards from the end to the newest summary, and on from there (S20). Null if it is no session. Throws what keeps it from being read: no more than
- * LOOK_BACK_BYTES_MAX of it are.
+ * Makes a row out of the files: reads backwards from the end to the newest summary, and on from there (S20). Null if it
+ * is no session. Throws what keeps it from being read: no more than LOOK_BACK_BYTES_MAX of it are.
  */
 export function readRow(disk: Disk, folder: string, id: string, summariser: Summariser | undefined): Row | null {
   for (let looks = 1; ; looks++) {
@@ -91,7 +100,8 @@ function lookAt(disk: Disk, folder: string, id: string, summariser: Summariser |
   const state = disk.stat(join(folder, newest.name));
   if (!state) throw Object.assign(new Error(`${newest.name} is gone`), { code: "ENOENT" });
   const { size, mtimeMs } = state;
-  // After that look: whoever takes a closed session over makes its tail, then changes its size, and then begins a new segment, which changes nothing that `isFresh` looks at.
+  // After that look: whoever takes a closed session over makes its tail, then changes its size, and then begins a new
+  // segment, which changes nothing that `isFresh` looks at.
   const isTakenOver = tailsOf(disk, folder, newest.number).length > 0;
   // A segment may hold no whole record (its header rotted): then the one before it tells.
   for (const segment of segments.reverse()) {
@@ -137,7 +147,10 @@ function summarise(records: readonly JournalRecord[], summariser: Summariser | u
   return row;
 }
 
-/** The newest records of a segment: from the one that carries a summary on, or all of them. Not `isAll`: that one stands further back than a list looks. */
+/**
+ * The newest records of a segment: from the one that carries a summary on, or all of them. Not `isAll`: that one stands
+ * further back than a list looks.
+ */
 interface End {
   readonly records: readonly JournalRecord[];
   readonly isAll: boolean;

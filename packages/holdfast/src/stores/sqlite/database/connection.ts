@@ -4,12 +4,14 @@ import type { Disk, DiskStat } from "../../../disk/disk.ts";
 import { HoldfastError } from "../../../errors.ts";
 
 /**
- * A connection of SQLite's to a database in WAL mode, that can be left without touching the log. By itself SQLite takes whoever closes last, as far as its locks
- * tell, for the only one: it moves the log to the database, and deletes it. But locks get lost (see FlagLock), and a log that is
- * deleted, or moved to the database a second time by somebody whose log is no longer the one of the others, destroys the database.
+ * A connection of SQLite's to a database in WAL mode, that can be left without touching the log. By itself SQLite takes
+ * whoever closes last, as far as its locks tell, for the only one: it moves the log to the database, and deletes it.
+ * But locks get lost (see FlagLock), and a log that is deleted, or moved to the database a second time by somebody
+ * whose log is no longer the one of the others, destroys the database.
  *
- * So the file is attached to its own connection once more, as a keeper that can only read. Whoever closes the connection (this class, the garbage
- * collector, Node at the end of a thread): SQLite closes the first of the two first, sees that it is not alone, and the second may not delete.
+ * So the file is attached to its own connection once more, as a keeper that can only read. Whoever closes the
+ * connection (this class, the garbage collector, Node at the end of a thread): SQLite closes the first of the two
+ * first, sees that it is not alone, and the second may not delete.
  */
 export class Connection {
   readonly sqlite: DatabaseSync;

@@ -41,8 +41,8 @@ export interface DatabaseParts {
 }
 
 /**
- * The database file of a store, for reading and writing. All its transactions begin and end inside one call, so it never holds a lock, nor a
- * snapshot that keeps others from tidying up, while JavaScript waits for something.
+ * The database file of a store, for reading and writing. All its transactions begin and end inside one call, so it
+ * never holds a lock, nor a snapshot that keeps others from tidying up, while JavaScript waits for something.
  */
 export class Database implements Reads {
   readonly file: string;
@@ -94,8 +94,8 @@ export class Database implements Reads {
   }
 
   /**
-   * Moves commits from the log to the database file and syncs that: as many as readers allow (PASSIVE), or all of them, and the log is cut to
-   * nothing (TRUNCATE). Whether all were moved. Throws what SQLite throws, and FILE_REPLACED.
+   * Moves commits from the log to the database file and syncs that: as many as readers allow (PASSIVE), or all of them,
+   * and the log is cut to nothing (TRUNCATE). Whether all were moved. Throws what SQLite throws, and FILE_REPLACED.
    */
   checkpoint(mode: "PASSIVE" | "TRUNCATE"): boolean {
     return this.#lock.use("alone", () => {
@@ -138,7 +138,8 @@ export class Database implements Reads {
       try {
         return this.#lock.use("read", () => work(this.rows));
       } catch (error) {
-        // A reader that has lost its locks can see pages of different times: only what is damaged for a second look is damaged.
+        // A reader that has lost its locks can see pages of different times: only what is damaged for a second look is
+        // damaged.
         if (!isCorrupt(error)) throw error;
         return this.#lock.use("alone", () => work(this.rows));
       }
@@ -162,8 +163,8 @@ export class Database implements Reads {
   }
 
   /**
-   * The database file, not the log, says that something is written under this name from now on. A reader that stays in the log can keep this
-   * from happening: then it is left out, since that reader is nobody of ours.
+   * The database file, not the log, says that something is written under this name from now on. A reader that stays in
+   * the log can keep this from happening: then it is left out, since that reader is nobody of ours.
    */
   async recordUse(): Promise<void> {
     if (this.#isRecorded) return;
@@ -182,8 +183,8 @@ export class Database implements Reads {
   }
 
   /**
-   * `isTrusted`: the log is known to be in order, so that whoever is the last one may move it to the database. Whatever goes wrong, the log
-   * stays where it is, and nothing is lost.
+   * `isTrusted`: the log is known to be in order, so that whoever is the last one may move it to the database. Whatever
+   * goes wrong, the log stays where it is, and nothing is lost.
    */
   async close(isTrusted: boolean): Promise<void> {
     if (this.#closed) return;

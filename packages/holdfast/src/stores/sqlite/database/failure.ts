@@ -18,8 +18,8 @@ const AUTH = 23;
 const NOTADB = 26;
 
 /**
- * I/O errors after which no commit can be in the file: SQLite writes the frame that commits last, and none of these comes after it.
- * READ, SHORT_READ, WRITE, NOMEM, RDLOCK, LOCK, SHMOPEN, SHMSIZE, SHMLOCK, SHMMAP.
+ * I/O errors after which no commit can be in the file: SQLite writes the frame that commits last, and none of these
+ * comes after it. READ, SHORT_READ, WRITE, NOMEM, RDLOCK, LOCK, SHMOPEN, SHMSIZE, SHMLOCK, SHMMAP.
  */
 const NOTHING_WRITTEN = new Set([2, 1, 3, 12, 9, 15, 18, 19, 20, 21].map((detail) => IOERR | (detail << 8)));
 
@@ -82,7 +82,10 @@ export function isRefusal(failure: HoldfastError): boolean {
   return REFUSALS.has(failure.code);
 }
 
-/** An error of SQLite, or of the system, in our words: `what` was being done, `safety` says what is and is not affected. Anything else stays what it is. */
+/**
+ * An error of SQLite, or of the system, in our words: `what` was being done, `safety` says what is and is not affected.
+ * Anything else stays what it is.
+ */
 export function sqliteFailure(error: unknown, what: string, path: string, safety: string): unknown {
   return isSqliteError(error) ? inWords(error, what, path, safety) : diskFailure(error, what, path, safety);
 }
@@ -141,7 +144,9 @@ function inWords(error: SqliteError, what: string, path: string, safety: string)
   }
 }
 
-/** An error of an append, or of a new epoch. What is not known to have left nothing behind counts as a failed sync (S9). */
+/**
+ * An error of an append, or of a new epoch. What is not known to have left nothing behind counts as a failed sync (S9).
+ */
 export function writeFailure(error: SqliteError, session: string, ledger: Ledger, path: string): HoldfastError {
   const code = sqliteCode(error);
   if (code === CONSTRAINT) return seqTaken(session, ledger, error);

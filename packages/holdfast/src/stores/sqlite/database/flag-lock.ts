@@ -22,7 +22,10 @@ const HOST_CHARS = 80;
 
 /** A use takes microseconds, or a sync at most. If one takes longer than this, its owner may be dead. */
 const DEAD_MS = 20;
-/** An owner that lives, but not behind its lock, is given this long: it lost the lock, or its thread ended in the middle of a use. */
+/**
+ * An owner that lives, but not behind its lock, is given this long: it lost the lock, or its thread ended in the middle
+ * of a use.
+ */
 const STALLED_MS = 3000;
 const LOOK_AGAIN_MS = 50;
 /** A hard lock costs a child process, so a store that is opened and closed at once does without. */
@@ -38,15 +41,16 @@ interface Owner {
 }
 
 /**
- * Keeps the processes that use one database out of each other's way where SQLite's own locks do not. Those are POSIX locks: any code in a
- * process that opens, reads and closes the database or its `-shm` (a search tool, a backup) gives away every lock that the process has
- * on it, in silence and even in the middle of a transaction. Two writers in one log, or a log that somebody deletes while it is in use,
- * destroy the database.
+ * Keeps the processes that use one database out of each other's way where SQLite's own locks do not. Those are POSIX
+ * locks: any code in a process that opens, reads and closes the database or its `-shm` (a search tool, a backup) gives
+ * away every lock that the process has on it, in silence and even in the middle of a transaction. Two writers in one
+ * log, or a log that somebody deletes while it is in use, destroy the database.
  *
- * Here nothing is locked: each user has a slot in a file, raises the flag in it, and then looks at the flags of all others. Of two that
- * raise their flags at the same time, at least one sees the other's, and backs down. A flag is not lost by closing files. A user that
- * dies with its flag up is found by its process, and by the locks of its slot, which the kernel frees: a POSIX lock and, a moment later, a
- * hard lock, for those in other containers, whose processes cannot be seen.
+ * Here nothing is locked: each user has a slot in a file, raises the flag in it, and then looks at the flags of all
+ * others. Of two that raise their flags at the same time, at least one sees the other's, and backs down. A flag is not
+ * lost by closing files. A user that dies with its flag up is found by its process, and by the locks of its slot, which
+ * the kernel frees: a POSIX lock and, a moment later, a hard lock, for those in other containers, whose processes
+ * cannot be seen.
  *
  * SQLite's locks work as ever beneath it. They alone keep out programs that are not Holdfast.
  */
@@ -65,7 +69,10 @@ export class FlagLock {
   #raisedAt = 0;
   readonly #hardening: NodeJS.Timeout;
   #hardLock: DiskLock | null = null;
-  /** Fires when it is closed: a hard lock that is just being asked for would make its file in a folder that may be gone by then. */
+  /**
+   * Fires when it is closed: a hard lock that is just being asked for would make its file in a folder that may be gone
+   * by then.
+   */
   readonly #closing = new AbortController();
   #blocked: { slot: number; head: number; since: number; looked: number } | null = null;
 
@@ -99,8 +106,8 @@ export class FlagLock {
   }
 
   /**
-   * Runs `work` while nobody does what conflicts with it. Inside a use, a lesser or equal one is part of it. Throws an error that `isBusy` knows
-   * if somebody else is in the way now.
+   * Runs `work` while nobody does what conflicts with it. Inside a use, a lesser or equal one is part of it. Throws an
+   * error that `isBusy` knows if somebody else is in the way now.
    */
   use<T>(use: Use, work: () => T): T {
     const rank = RANK[use];
@@ -198,7 +205,8 @@ export class FlagLock {
     try {
       this.#file.writeAt(this.#head, this.#slot * SLOT_BYTES);
     } catch (error) {
-      // What was done is done, and must not be reported as failed. The next use writes the flag again, or the end of the process frees it.
+      // What was done is done, and must not be reported as failed. The next use writes the flag again, or the end of
+      // the process frees it.
       if (errnoOf(error) === undefined) throw error;
     }
   }
@@ -242,7 +250,10 @@ export class FlagLock {
     if (isDead || isStalled) this.#free(slot, head);
   }
 
-  /** Lowers the flag of an owner that cannot do it any more. Only one process can have the lock of the slot, so only one does this. */
+  /**
+   * Lowers the flag of an owner that cannot do it any more. Only one process can have the lock of the slot, so only one
+   * does this.
+   */
   #free(slot: number, head: number): void {
     const lock = lockSlot(this.#disk, this.#folder, slot);
     if (!lock) return;
@@ -354,7 +365,8 @@ function isLocked(disk: Disk, folder: string, slot: number): boolean {
 
 /** False if it cannot be told. */
 function isRunning(disk: Disk, folder: string, slot: number, { pid, start, boot, host }: Owner): boolean {
-  // A thread of this process, which may have been ended: its lock tells. (SQLite counts the locks of one process itself, so that one is not lost by closing files.)
+  // A thread of this process, which may have been ended: its lock tells. (SQLite counts the locks of one process
+  // itself, so that one is not lost by closing files.)
   if (pid === process.pid && disk.stat(slotPath(folder, slot))) return false;
   if (host !== ownHost() || boot !== bootOf(disk)) return false;
   try {

@@ -5,10 +5,11 @@ import type { Disk, DiskStat } from "../../../disk/disk.ts";
 import { errnoOf, HoldfastError } from "../../../errors.ts";
 
 /**
- * A database file can have several names: hard links, or a mount of this one file, in a container for instance. The log and the leases stand
- * beside the name, so under each name there are others, and whatever is acknowledged under one is lost under the other. Therefore the
- * database itself says under which name it is used. A name is known by a random id in the folder `-locks` beside it: that stays the same
- * over restarts, under whatever path the folder is mounted, and when everything is moved together.
+ * A database file can have several names: hard links, or a mount of this one file, in a container for instance. The log
+ * and the leases stand beside the name, so under each name there are others, and whatever is acknowledged under one is
+ * lost under the other. Therefore the database itself says under which name it is used. A name is known by a random id
+ * in the folder `-locks` beside it: that stays the same over restarts, under whatever path the folder is mounted, and
+ * when everything is moved together.
  */
 export const NAME_SCHEMA = `
 CREATE TABLE IF NOT EXISTS used_as (

@@ -32,8 +32,8 @@ const ELSEWHERE_MS = 1000;
 const PAGE_BYTES_MIN = 512;
 
 /**
- * Opens a database file for reading and writing, or makes it. Throws PATH_UNSAFE, STORE_URL_INVALID, STORE_FORBIDDEN, STORE_FULL, STORE_IO,
- * FORMAT_NEWER, NOT_SUPPORTED, JOURNAL_UNREADABLE.
+ * Opens a database file for reading and writing, or makes it. Throws PATH_UNSAFE, STORE_URL_INVALID, STORE_FORBIDDEN,
+ * STORE_FULL, STORE_IO, FORMAT_NEWER, NOT_SUPPORTED, JOURNAL_UNREADABLE.
  */
 export async function openDatabase(disk: Disk, file: string): Promise<Database> {
   makeFile(disk, file);
@@ -88,7 +88,8 @@ function openAlone(disk: Disk, file: string, folder: string, lock: FlagLock, sin
     sqlite.exec(`PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=${WAL_BYTES_KEPT}; PRAGMA secure_delete=FAST`);
     // A page that cannot be right is refused when it is read, not when it is written to.
     sqlite.exec("PRAGMA cell_size_check=ON");
-    // SQLite keeps the errors of its own checkpoints to itself, so the store makes them (P8); this is for what it may have miscounted.
+    // SQLite keeps the errors of its own checkpoints to itself, so the store makes them (P8); this is for what it may
+    // have miscounted.
     sqlite.exec("PRAGMA wal_autocheckpoint=10000");
     // Without these, fsync on macOS leaves the bytes in the drive's cache.
     sqlite.exec("PRAGMA fullfsync=ON; PRAGMA checkpoint_fullfsync=ON");
@@ -103,7 +104,10 @@ function openAlone(disk: Disk, file: string, folder: string, lock: FlagLock, sin
   }
 }
 
-/** The name that the database was used under so far, if it was used; "this" if it is the same one and nothing is missing. Throws PATH_UNSAFE if it has to stay that. */
+/**
+ * The name that the database was used under so far, if it was used; "this" if it is the same one and nothing is
+ * missing. Throws PATH_UNSAFE if it has to stay that.
+ */
 function previousUse(disk: Disk, sqlite: DatabaseSync, name: Name): Recorded | null | "this" {
   const version = readVersion(sqlite, name.path);
   if (version === 0 || pragma(sqlite, "journal_mode") !== "wal") return null;
@@ -117,8 +121,9 @@ function previousUse(disk: Disk, sqlite: DatabaseSync, name: Name): Recorded | n
 }
 
 /**
- * Makes what is missing, and records the name: in the database file itself, where everybody sees it, whatever the name of the file. Only while
- * nobody else has the file open: that is a lock on the file itself, which works under every name. Throws what `isBusy` knows.
+ * Makes what is missing, and records the name: in the database file itself, where everybody sees it, whatever the name
+ * of the file. Only while nobody else has the file open: that is a lock on the file itself, which works under every
+ * name. Throws what `isBusy` knows.
  */
 function takeFile(file: string, name: Name, previous: Recorded | null, since: number): void {
   const sqlite = connect(file, "rw");
@@ -186,7 +191,10 @@ function tidyUp(disk: Disk, file: string, lock: FlagLock): void {
   });
 }
 
-/** The file is there and regular before SQLite sees it, with a mode of ours: SQLite gives `-wal` and `-shm` the same one (C24). */
+/**
+ * The file is there and regular before SQLite sees it, with a mode of ours: SQLite gives `-wal` and `-shm` the same one
+ * (C24).
+ */
 function makeFile(disk: Disk, file: string): void {
   try {
     makeFolders(disk, dirname(file));
@@ -201,7 +209,8 @@ function makeFile(disk: Disk, file: string): void {
     for (const path of [file, `${file}-wal`, `${file}-shm`, `${file}-journal`]) assertRegular(disk, path);
     const { links, size } = mustStat(disk, file);
     if (links > 1) throw hasSeveralNames(file, links);
-    // SQLite would take it for an empty database. One that was being made when its process was killed has a journal beside it.
+    // SQLite would take it for an empty database. One that was being made when its process was killed has a journal
+    // beside it.
     if (size > 0 && size < PAGE_BYTES_MIN && !disk.stat(`${file}-journal`)) throw notADatabase(file);
   } catch (error) {
     throw diskFailure(error, "make the database file", file, "Nothing was written.");

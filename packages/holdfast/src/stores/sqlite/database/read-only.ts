@@ -10,12 +10,13 @@ import { identityOf, readRecorded } from "./name.ts";
 import { readVersion } from "./schema.ts";
 
 /**
- * A database that this process may not write to: on a read-only medium, or of somebody else. Nothing is made beside it, neither files nor
- * locks, so that its owner finds it as it was.
+ * A database that this process may not write to: on a read-only medium, or of somebody else. Nothing is made beside it,
+ * neither files nor locks, so that its owner finds it as it was.
  *
- * Where the log and its index are there, SQLite reads through them. Where there is no log, or an empty one, SQLite is told that the
- * file does not change: then it needs neither. Whether that stays true is looked at before and after each read. A log with content whose index
- * is missing cannot be read without writing, and to leave it out would be to leave out the newest records.
+ * Where the log and its index are there, SQLite reads through them. Where there is no log, or an empty one, SQLite is
+ * told that the file does not change: then it needs neither. Whether that stays true is looked at before and after each
+ * read. A log with content whose index is missing cannot be read without writing, and to leave it out would be to leave
+ * out the newest records.
  */
 export class ReadOnlyDatabase implements Reads {
   readonly file: string;
@@ -33,7 +34,10 @@ export class ReadOnlyDatabase implements Reads {
     this.warnings = warningsOf(disk, file, open);
   }
 
-  /** `forbidden`: the system's word for why it may not be written to. Throws STORE_FORBIDDEN, STORE_URL_INVALID, FORMAT_NEWER, JOURNAL_UNREADABLE, STORE_IO. */
+  /**
+   * `forbidden`: the system's word for why it may not be written to. Throws STORE_FORBIDDEN, STORE_URL_INVALID,
+   * FORMAT_NEWER, JOURNAL_UNREADABLE, STORE_IO.
+   */
   static async open(disk: Disk, file: string, forbidden: string): Promise<ReadOnlyDatabase> {
     try {
       return await retryBusy(() => new ReadOnlyDatabase(disk, file, forbidden, openFile(disk, file)));
@@ -168,7 +172,10 @@ function isEmpty(file: string): HoldfastError {
   return new HoldfastError("STORE_FORBIDDEN", message, { path: file });
 }
 
-/** A disk on which nothing is made, not even where it would be allowed: in a folder that everybody may write to, the owner would find it in the way. */
+/**
+ * A disk on which nothing is made, not even where it would be allowed: in a folder that everybody may write to, the
+ * owner would find it in the way.
+ */
 export function withoutWriting(disk: Disk): Disk {
   const refuse = (): never => {
     throw Object.assign(new Error("EROFS: the store is open for reading only"), { code: "EROFS" });

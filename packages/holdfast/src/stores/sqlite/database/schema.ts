@@ -6,19 +6,21 @@ import { NAME_SCHEMA } from "./name.ts";
 /** `PRAGMA application_id`: "hold", so that a database of another program is told from ours. */
 const APPLICATION_ID = 0x686f6c64;
 /**
- * `PRAGMA user_version`. A newer one is refused. 1 has neither the column `written` nor the table `used_as`, 2 has no `used_as`: whoever knows only
- * those does not keep out of the way of others as FlagLock does, so it must not open this one.
+ * `PRAGMA user_version`. A newer one is refused. 1 has neither the column `written` nor the table `used_as`, 2 has no
+ * `used_as`: whoever knows only those does not keep out of the way of others as FlagLock does, so it must not open this
+ * one.
  */
 export const SCHEMA_VERSION = 3;
 
 /**
- * `lines` holds the journals: a row is one line, byte for byte, without its newline. Its key is the number of the session in the upper
- * half and the seq in the lower half, so that a journal lies together, in order, and an append touches no index.
+ * `lines` holds the journals: a row is one line, byte for byte, without its newline. Its key is the number of the
+ * session in the upper half and the seq in the lower half, so that a journal lies together, in order, and an append
+ * touches no index.
  *
- * `sessions` is the catalogue. A row is true as of its `head`, and is written with `segment`, `opened` and `closed` and about once a second,
- * not with every line: readers carry it on over the lines that came later. `at` is what lists are ordered by, the stamp of the newest record
- * (journal/order.ts), and `written` is its time, where that is another. `trashed` is when the session was deleted, in milliseconds
- * since 1970.
+ * `sessions` is the catalogue. A row is true as of its `head`, and is written with `segment`, `opened` and `closed` and
+ * about once a second, not with every line: readers carry it on over the lines that came later. `at` is what lists are
+ * ordered by, the stamp of the newest record (journal/order.ts), and `written` is its time, where that is another.
+ * `trashed` is when the session was deleted, in milliseconds since 1970.
  *
  * `segments` says where each segment begins, and which one begins the epoch that it belongs to.
  */
@@ -49,7 +51,10 @@ CREATE TABLE lines (
 ) STRICT;
 `;
 
-/** Makes the tables in an empty database, and what an older one does not have. Inside a transaction. Throws what SQLite throws, too. */
+/**
+ * Makes the tables in an empty database, and what an older one does not have. Inside a transaction. Throws what SQLite
+ * throws, too.
+ */
 export function makeTables(sqlite: DatabaseSync, file: string): void {
   if (readVersion(sqlite, file) === 0) sqlite.exec(`${SCHEMA}; PRAGMA application_id=${APPLICATION_ID}`);
   // What is missing is looked for: the number that tells the version can be damaged, too.
@@ -57,7 +62,9 @@ export function makeTables(sqlite: DatabaseSync, file: string): void {
   sqlite.exec(`${NAME_SCHEMA}; PRAGMA user_version=${SCHEMA_VERSION}`);
 }
 
-/** Has the table of sessions the column that came with schema 2? An older database that is only read stays without it. */
+/**
+ * Has the table of sessions the column that came with schema 2? An older database that is only read stays without it.
+ */
 export function hasWritten(sqlite: DatabaseSync): boolean {
   return sqlite.prepare("SELECT 1 FROM pragma_table_info('sessions') WHERE name = 'written'").get() !== undefined;
 }

@@ -12,19 +12,24 @@ const CHECKPOINT_BYTES = 4 * 1024 * 1024;
 const COMMIT_BYTES = 6 * 1024;
 
 /**
- * The write-ahead log of a database, synced from outside. SQLite commits with `synchronous=NORMAL`: the frames of a commit are in the kernel when it
- * returns, which is what SIGKILL cannot take, and they are not on the platter. A commit with `synchronous=FULL` differs by one fsync of this file
- * after its last frame. That fsync is made here, on descriptors of our own: so it blocks nobody, and commits that wait together share
- * one (S10). If the log was checkpointed and begun anew between a commit and its sync, then the checkpoint has synced the commit.
+ * The write-ahead log of a database, synced from outside. SQLite commits with `synchronous=NORMAL`: the frames of a
+ * commit are in the kernel when it returns, which is what SIGKILL cannot take, and they are not on the platter. A
+ * commit with `synchronous=FULL` differs by one fsync of this file after its last frame. That fsync is made here, on
+ * descriptors of our own: so it blocks nobody, and commits that wait together share one (S10). If the log was
+ * checkpointed and begun anew between a commit and its sync, then the checkpoint has synced the commit.
  *
- * SQLite's locks are on the database file and on `-shm`, none on this file: closing these descriptors gives no lock away (S13). Nothing here opens
- * the other two while SQLite has them; what happens when other code of the process does, FlagLock says.
+ * SQLite's locks are on the database file and on `-shm`, none on this file: closing these descriptors gives no lock
+ * away (S13). Nothing here opens the other two while SQLite has them; what happens when other code of the process does,
+ * FlagLock says.
  */
 export class Wal {
   readonly #disk: Disk;
   readonly #database: Database;
   readonly #file: DiskFile;
-  /** A sync that runs beside another one must not take the news of a failure away from it: a descriptor of its own hears it too. */
+  /**
+   * A sync that runs beside another one must not take the news of a failure away from it: a descriptor of its own hears
+   * it too.
+   */
   readonly #second: DiskFile;
   readonly #onDoubt: (error: unknown) => void;
   readonly #issuing: (() => void)[] = [];
@@ -36,7 +41,9 @@ export class Wal {
   #healing: Promise<void> | null = null;
   #closed = false;
 
-  /** The database has been read from, so that the log exists. `onDoubt` hears of each failure before those who wait do. */
+  /**
+   * The database has been read from, so that the log exists. `onDoubt` hears of each failure before those who wait do.
+   */
   constructor(disk: Disk, database: Database, onDoubt: (error: unknown) => void) {
     this.#disk = disk;
     this.#database = database;
@@ -56,8 +63,8 @@ export class Wal {
   }
 
   /**
-   * Everything that was committed before `onIssue` was called is durable when this resolves. One is under way at a time; those who wait
-   * share the next.
+   * Everything that was committed before `onIssue` was called is durable when this resolves. One is under way at a
+   * time; those who wait share the next.
    */
   sync(onIssue?: () => void): Promise<void> {
     if (onIssue) this.#issuing.push(onIssue);
@@ -97,7 +104,9 @@ export class Wal {
     }
   }
 
-  /** A sync of the log has failed, SQLite's own or ours: a hole in it would take every later commit, whoever made it. */
+  /**
+   * A sync of the log has failed, SQLite's own or ours: a hole in it would take every later commit, whoever made it.
+   */
   doubt(error: unknown): void {
     if (isHoldfastError(error, "STORE_CLOSED")) return;
     this.#state = "failed";
@@ -112,7 +121,8 @@ export class Wal {
       this.#database.checkpoint("PASSIVE");
       this.#grownBytes = 0;
     } catch (error) {
-      // Whatever else it is (a full disk, somebody who is closing), the log keeps what it has, and the next time is soon.
+      // Whatever else it is (a full disk, somebody who is closing), the log keeps what it has, and the next time is
+      // soon.
       if (isIoError(error)) this.doubt(error);
       if (!isBusy(error)) this.#grownBytes = 0;
     }
@@ -129,7 +139,8 @@ export class Wal {
   }
 
   /**
-   * Everything that anybody has committed so far is durable when this resolves, whatever happened before. Throws SYNC_FAILED, FILE_REPLACED.
+   * Everything that anybody has committed so far is durable when this resolves, whatever happened before. Throws
+   * SYNC_FAILED, FILE_REPLACED.
    */
   async settle(): Promise<void> {
     await this.trust();
@@ -191,7 +202,9 @@ export class Wal {
     this.#state = "good";
   }
 
-  /** A failure from before is told to each descriptor once; what is told after this is about what is written after this. */
+  /**
+   * A failure from before is told to each descriptor once; what is told after this is about what is written after this.
+   */
   #hearOldNews(file: DiskFile): void {
     try {
       file.syncNow();

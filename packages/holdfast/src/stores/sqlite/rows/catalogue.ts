@@ -6,8 +6,9 @@ import type { IndexEntry, Rows } from "./rows.ts";
 import { type SessionRow, sessionOf, type TableRow } from "./session-row.ts";
 
 /**
- * Which sessions there are. Three places say so: the table, the index by id and the index by time; and a journal says itself whose it is, under its
- * checksum. One damaged bit makes one of them wrong. Nearly always all agree, and no more is read than is asked for.
+ * Which sessions there are. Three places say so: the table, the index by id and the index by time; and a journal says
+ * itself whose it is, under its checksum. One damaged bit makes one of them wrong. Nearly always all agree, and no more
+ * is read than is asked for.
  */
 
 /** A session, by its id. Null if it is not there, or in the trash. Throws what SQLite throws. */
@@ -15,7 +16,10 @@ export function findSession(rows: Rows, id: string): SessionRow | null {
   return quickly(rows, id) ?? carefully(rows, id);
 }
 
-/** The same by the index alone: for somebody who is about to make the session, where the index would refuse a second one. */
+/**
+ * The same by the index alone: for somebody who is about to make the session, where the index would refuse a second
+ * one.
+ */
 export function isKnown(rows: Rows, id: string): boolean {
   return rows.keyOf(id) !== null;
 }

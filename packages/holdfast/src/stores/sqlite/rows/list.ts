@@ -33,8 +33,9 @@ interface Row extends SessionRow {
 }
 
 /**
- * Newest first. Rows that are behind their journals are carried on over the lines that came later: less than a second's worth, of sessions that are being written or were left by a
- * writer that died (S20). Where table and indexes say different things, all of them are asked, and the journals themselves (P9).
+ * Newest first. Rows that are behind their journals are carried on over the lines that came later: less than a second's
+ * worth, of sessions that are being written or were left by a writer that died (S20). Where table and indexes say
+ * different things, all of them are asked, and the journals themselves (P9).
  */
 export function listSessions(
   rows: Rows,
@@ -93,7 +94,10 @@ function carefulPage(rows: Rows, summariser: Summariser | undefined, fits: (row:
   return page.filter((row) => isId(row.id) && fits(row)).sort(newestFirst);
 }
 
-/** A disk that cannot read one page must not keep the others from being listed: then each of them is looked at by itself. */
+/**
+ * A disk that cannot read one page must not keep the others from being listed: then each of them is looked at by
+ * itself.
+ */
 function unsettled(rows: Rows): TableRow[] {
   try {
     return rows.unsettled();
@@ -108,8 +112,8 @@ function isUsable(row: SessionRow): row is Row {
 }
 
 /**
- * The row as it would be if its writer had saved it just now, made of the lines that are whole. A spoiled one is made of all of them. Where the disk does
- * not read them, that is said of this session alone (P9).
+ * The row as it would be if its writer had saved it just now, made of the lines that are whole. A spoiled one is made
+ * of all of them. Where the disk does not read them, that is said of this session alone (P9).
  */
 function current(rows: Rows, row: SessionRow, summariser: Summariser | undefined): Row {
   try {

@@ -8,7 +8,10 @@ import { damagedPart, findSession } from "./catalogue.ts";
 import type { Rows } from "./rows.ts";
 import type { SessionRow } from "./session-row.ts";
 
-/** What is to be read: the lines of a session from `from` to `to`, as they were at one instant. Lines never change, so it stays true. */
+/**
+ * What is to be read: the lines of a session from `from` to `to`, as they were at one instant. Lines never change, so
+ * it stays true.
+ */
 export interface Extent {
   readonly key: number;
   readonly from: number;
@@ -52,14 +55,19 @@ export function newestSeq(rows: Rows, key: number): number {
   return orNull(() => rows.newestSeq(key)) ?? 0;
 }
 
-/** The row can be ahead of the journal if the last lines are lost, or if it is the row that is wrong: a journal that is closed says where it ends. */
+/**
+ * The row can be ahead of the journal if the last lines are lost, or if it is the row that is wrong: a journal that is
+ * closed says where it ends.
+ */
 function lastOf(rows: Rows, { key, head, closed }: SessionRow, newest: number): number {
   if (head <= newest || newest === 0) return Math.max(newest, Math.min(head, newest + LOST_MAX));
   const isEnd = closed && recordAt(rows, key, newest)?.kind === "closed";
   return isEnd || head - newest > LOST_MAX ? newest : head;
 }
 
-/** Null if the journal has headers that say other things. Only those are looked at that matter for the current epoch. */
+/**
+ * Null if the journal has headers that say other things. Only those are looked at that matter for the current epoch.
+ */
 function segmentsOf(rows: Rows, key: number, last: number): Segment[] | null {
   const segments = orNull(() => rows.readSegments(key)) ?? [];
   const newest = segments.at(-1);
@@ -139,11 +147,15 @@ function readInOrder(rows: Rows, key: number, from: number, to: number): Some | 
   return { lines: chunk.lines, next: last + 1, end: last >= to };
 }
 
-/** A damaged page of the database costs the lines that lie on it: what is left is picked out of whatever order it lies in (P9). */
+/**
+ * A damaged page of the database costs the lines that lie on it: what is left is picked out of whatever order it lies
+ * in (P9).
+ */
 function salvage(rows: Rows, key: number, from: number, until: number, to: number): Some {
   const found = new Map<number, { readonly bytes: Buffer; readonly worth: number }>();
   for (const line of rows.linesAround(key, from, until)) {
-    // Of two with one seq, the whole one; of two that are whole, the one in its place: the other is of another session, and its own place is damaged.
+    // Of two with one seq, the whole one; of two that are whole, the one in its place: the other is of another session,
+    // and its own place is damaged.
     const worth = (recordOf(line) ? 2 : 0) + (line.isLinked ? 1 : 0);
     if (worth > (found.get(line.seq)?.worth ?? -1)) found.set(line.seq, { bytes: line.bytes, worth });
   }
@@ -157,7 +169,10 @@ function salvage(rows: Rows, key: number, from: number, until: number, to: numbe
 
 const SALVAGE_ROWS = 64;
 
-/** Null if there is none; no bytes at all where the page is damaged: which seqs it held cannot be told from those that it never held. */
+/**
+ * Null if there is none; no bytes at all where the page is damaged: which seqs it held cannot be told from those that
+ * it never held.
+ */
 function readLine(rows: Rows, key: number, seq: number): Buffer | null {
   try {
     return rows.readLine(key, seq);

@@ -43,8 +43,8 @@ export interface Neighbours {
 }
 
 /**
- * The columns of `sessions`, each only if it is of the type that was written: STRICT tables look at what is written, not at what is read, and a flipped
- * bit can make a number of a text, or a number that JavaScript does not have.
+ * The columns of `sessions`, each only if it is of the type that was written: STRICT tables look at what is written,
+ * not at what is read, and a flipped bit can make a number of a text, or a number that JavaScript does not have.
  */
 const guarded = (s: string, written: string): string => `
   ${keyOf(s)} AS key, ${textOf(`${s}.id`, 36)} AS id, ${textOf(`${s}.at`, 64)} AS at, ${textOf(written, 64)} AS written,
@@ -200,7 +200,10 @@ export class Rows {
     this.#insertLine.run(key, seq, line);
   }
 
-  /** Some of the lines from seq `from` to seq `to`. Rows that are out of order are an error of SQLite's kind: the page is damaged. */
+  /**
+   * Some of the lines from seq `from` to seq `to`. Rows that are out of order are an error of SQLite's kind: the page
+   * is damaged.
+   */
   readLines(key: number, from: number, to: number = SEQ_MAX): Chunk {
     const lines: Line[] = [];
     let bytes = 0;
@@ -218,8 +221,9 @@ export class Rows {
   }
 
   /**
-   * The lines of a few seqs, in whatever order their rows lie, from the first one on and from the last one back: a place that is damaged hides those behind it from
-   * everybody who looks for them in order. `isLinked`: it lies beside the line before or after it. To be read inside one call.
+   * The lines of a few seqs, in whatever order their rows lie, from the first one on and from the last one back: a
+   * place that is damaged hides those behind it from everybody who looks for them in order. `isLinked`: it lies beside
+   * the line before or after it. To be read inside one call.
    */
   *linesAround(key: number, from: number, to: number): Generator<Line & { readonly isLinked: boolean }> {
     const limit = to - from + 1 + STRAYS;
@@ -238,8 +242,9 @@ export class Rows {
   }
 
   /**
-   * What lies around some lines, on the same page of the database and on those beside it, up to a page that cannot be read: to be compared before and
-   * after they are written. What was read `before` is read again, and no more: SQLite does not write in a transaction that has met a damaged page.
+   * What lies around some lines, on the same page of the database and on those beside it, up to a page that cannot be
+   * read: to be compared before and after they are written. What was read `before` is read again, and no more: SQLite
+   * does not write in a transaction that has met a damaged page.
    */
   neighbours(key: number, first: number, last: number, before?: Neighbours): Neighbours {
     const hash = createHash("sha256");
@@ -269,8 +274,8 @@ export class Rows {
   }
 
   /**
-   * The highest seq that a line is there for; 0 if there is none. Looked for from behind, and then on from there: a damaged page above the lines can lead
-   * the one astray, not both.
+   * The highest seq that a line is there for; 0 if there is none. Looked for from behind, and then on from there: a
+   * damaged page above the lines can lead the one astray, not both.
    */
   newestSeq(key: number): number {
     let newest = (this.#newestSeq.get(key)?.["seq"] as number | undefined) ?? 0;
@@ -278,7 +283,10 @@ export class Rows {
     return newest;
   }
 
-  /** The key of a session that is not in the trash, as the index has it; null if it has none, 0 if it has one that cannot be. */
+  /**
+   * The key of a session that is not in the trash, as the index has it; null if it has none, 0 if it has one that
+   * cannot be.
+   */
   keyOf(id: string): number | null {
     return (this.#keyOf.get(id)?.["key"] as number | undefined) ?? null;
   }
@@ -297,7 +305,10 @@ export class Rows {
     return this.#isOpen.get(key) !== undefined;
   }
 
-  /** The keys of the rows with this id, in the trash or not: the table is searched from end to end. To be read inside one call, like the next ones. */
+  /**
+   * The keys of the rows with this id, in the trash or not: the table is searched from end to end. To be read inside
+   * one call, like the next ones.
+   */
   *keysInTable(id: string): Generator<number> {
     for (const row of walk(this.#keysInTable, id)) yield row["key"] as number;
   }
@@ -367,8 +378,8 @@ export class Rows {
   }
 
   /**
-   * Newest first, from after this place on, as the index has them; null for one of which the table says something else. To be read to its end, or left,
-   * inside one call.
+   * Newest first, from after this place on, as the index has them; null for one of which the table says something else.
+   * To be read to its end, or left, inside one call.
    */
   *listed(stamp: string, id: string): Generator<SessionRow | null> {
     for (const row of walk(this.#listed, stamp, id))
@@ -413,7 +424,8 @@ function* walk(statement: StatementSync, ...values: (string | number)[]): Genera
   try {
     yield* statement.iterate(...values);
   } catch (error) {
-    // Node leaves the statement in the middle of its work, in everybody's way; the next use ends that, and is told of the error once more.
+    // Node leaves the statement in the middle of its work, in everybody's way; the next use ends that, and is told of
+    // the error once more.
     try {
       statement.iterate(...values);
     } catch {

@@ -73,7 +73,10 @@ function parseSummary(text: string | null): Json | undefined {
   }
 }
 
-/** Deeper than anything that a summariser makes: what walks through it would run out of stack. Brackets inside strings count too: too many of those, and a list does without. */
+/**
+ * Deeper than anything that a summariser makes: what walks through it would run out of stack. Brackets inside strings
+ * count too: too many of those, and a list does without.
+ */
 function isDeep(text: string): boolean {
   let depth = 0;
   for (let i = 0; i < text.length; i++) {
