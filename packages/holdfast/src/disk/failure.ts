@@ -23,10 +23,7 @@ const READINGS: ReadonlyMap<string, Reading> = new Map<string, Reading>([
   ],
   ["EACCES", ["STORE_FORBIDDEN", "permission denied", "Check the owner and the mode of the path."]],
   ["EPERM", ["STORE_FORBIDDEN", "permission denied", "Check the owner and the mode of the path."]],
-  [
-    "EROFS",
-    ["STORE_FORBIDDEN", "the file system is read-only", "Mount it read-write, or use a store elsewhere."],
-  ],
+  ["EROFS", ["STORE_FORBIDDEN", "the file system is read-only", "Mount it read-write, or use a store elsewhere."]],
   ["ELOOP", ["PATH_UNSAFE", "a symbolic link is in the place of a file or folder", LOOK]],
   ["ENOTDIR", ["PATH_UNSAFE", "something else is in the place of a folder", LOOK]],
   ["EISDIR", ["PATH_UNSAFE", "a folder is in the place of a file", LOOK]],

@@ -64,9 +64,7 @@ export function guard(
   options: GuardOptions = {},
 ): Guard {
   if (!isGuarded(target)) {
-    throw new TypeError(
-      "guard needs a session or a store created by openStore. This is neither: nothing is guarded.",
-    );
+    throw new TypeError("guard needs a session or a store created by openStore. This is neither: nothing is guarded.");
   }
   const signals = new Set(options.signals ?? SIGNALS);
   for (const signal of signals) {

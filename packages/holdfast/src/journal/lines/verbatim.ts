@@ -38,8 +38,7 @@ function isNumber(value: unknown): value is number {
 /** Refuses lines that do not form a journal, before anything is written. */
 export function assertFollows({ record }: VerbatimLine, id: string, last: number): void {
   if (record.seq > last && (record.kind !== "segment" || record["session"] === id)) return;
-  const why =
-    record.seq > last ? `it names the session ${String(record["session"])}` : `record ${last} precedes it`;
+  const why = record.seq > last ? `it names the session ${String(record["session"])}` : `record ${last} precedes it`;
   const message = `Session ${id} was not adopted: record ${record.seq} is out of place, because ${why}. Nothing was written.`;
   throw new HoldfastError("RECORD_INVALID", message, { session: id, seq: record.seq });
 }

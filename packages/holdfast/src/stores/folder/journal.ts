@@ -216,8 +216,7 @@ export class FolderJournal implements Journal {
       if (found) return found;
     }
     const unit = Array.isArray(records) ? (records as readonly NewRecord[]) : [records as NewRecord];
-    if (unit.length === 0)
-      throw new HoldfastError("RECORD_INVALID", "Nothing was written: the append has no records.");
+    if (unit.length === 0) throw new HoldfastError("RECORD_INVALID", "Nothing was written: the append has no records.");
     if (!this.#started) this.#start(unit, key);
     if (this.#writer.size >= this.#rollAt) this.#rollOver();
     const prepared = this.#ledger.prepare(unit, key);
