@@ -177,7 +177,7 @@ function mustStat(disk: Disk, path: string): DiskStat {
 }
 
 function wentAway(path: string): HoldfastError {
-  const message = `${path} was replaced or removed while it was being opened. Nothing was written. Reopen the store.`;
+  const message = `${path} was replaced or removed while it was being opened. Nothing was written. Open the store again.`;
   return new HoldfastError("FILE_REPLACED", message, { path });
 }
 
