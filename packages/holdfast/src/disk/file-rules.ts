@@ -67,7 +67,7 @@ export function hasOtherNames({ links }: DiskStat): boolean {
   return links > 1;
 }
 
-/** Something else is in the place of a folder. */
+/** Something other than a folder is at the path. */
 export function notAFolder(path: string, kind: FileKind): HoldfastError {
   const what = kind === "file" ? "a file" : WORDS[kind];
   const message = `${path} is ${what}, but a folder belongs there. It was not followed, and nothing was touched. Find out who put it there.`;

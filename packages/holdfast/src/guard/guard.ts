@@ -59,7 +59,7 @@ export interface Guard extends Disposable {
  * @example using _ = guard(session);
  */
 export function guard(
-  // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
+  // biome-ignore lint/suspicious/noExplicitAny: the application defines the message type.
   target: Pick<Session<any>, "close"> | Pick<Store, "close">,
   options: GuardOptions = {},
 ): Guard {

@@ -34,7 +34,7 @@ const CARRIERS = new Set(["turn.ended", "turn.suspended", "turn.resumed", "sessi
 
 type Dialects = (
   name: string,
-  // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
+  // biome-ignore lint/suspicious/noExplicitAny: the application defines the message type.
 ) => Dialect<any> | null;
 
 /**
@@ -63,7 +63,7 @@ export function sessionSummariser(dialectNamed: Dialects): Summariser {
           return asJson(withPrompt(rowOf(json), shapeOf(record["prompt"]) ?? {}, dialectNamed));
         case "opened":
         case "closed":
-          // A turn belongs to one writer: a turn that a later writer finds open was cut off.
+          // A turn belongs to one writer: a turn that a writer finds open, or leaves open, was cut off.
           return shapeOf(json)?.["state"] === "open" ? asJson({ ...rowOf(json), state: "cut" }) : json;
         default:
           return json;
@@ -224,7 +224,7 @@ function textIn(row: SessionRow, record: Shape, dialectNamed: Dialects, by: "use
   return oneLine(text ?? "", PROMPT_CHARS_MAX);
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
+// biome-ignore lint/suspicious/noExplicitAny: the application defines the message type.
 function textOf(dialect: Dialect<any>, stored: Json, by: "user" | "anybody"): string | null {
   try {
     const message: unknown = dialect.decode ? dialect.decode(stored) : stored;

@@ -32,7 +32,7 @@ const STRUCTURE = new Set([
   ...["stop_reason", "stop_sequence", "finish_reason", "finishReason", "execution", "namespace"],
 ]);
 
-/** Members that hold a tool's input or output: the application's own JSON, which has no structure of ours. */
+/** Members that hold a tool's input or output: the application's own JSON, which has no message structure. */
 const FREE = new Set(["input", "args", "arguments", "rawInput", "rawOutput", "response", "value"]);
 
 /** The same for a tool that the provider defined, whose own type is structure. */
@@ -183,7 +183,7 @@ function isSignature(name: string, member: Json | undefined): boolean {
   return isThere && (SIGNED.has(name) || /^encrypted/i.test(name));
 }
 
-/** A document may have text in the place of bytes, and an image a URL. */
+/** A document may have text in place of bytes, and an image a URL. */
 function isBytes(members: Members, name: string): boolean {
   const member = members[name];
   if (!BYTES.has(name) || typeof member !== "string" || members["type"] === "text") return false;

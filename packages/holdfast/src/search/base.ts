@@ -138,8 +138,7 @@ export async function patiently<T>(patienceMs: number, work: () => Answer<T>): P
 }
 
 /**
- * If something that is not our file is in the place of the index, the search does not fail: the index is kept in
- * memory.
+ * If something that is not our file is in place of the index, the search does not fail: the index is kept in memory.
  */
 function makeFile(disk: Disk, path: string): DiskStat {
   try {

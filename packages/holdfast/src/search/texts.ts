@@ -2,7 +2,7 @@ import type { Dialect } from "../dialects/dialect.ts";
 import type { JournalRecord, Json } from "../journal/record.ts";
 import type { TextChange, TextMark } from "../journal/texts.ts";
 
-// biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
+// biome-ignore lint/suspicious/noExplicitAny: the application defines the message type.
 export type DialectNamed = (name: string) => Dialect<any> | null;
 
 /**

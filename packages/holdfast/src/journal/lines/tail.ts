@@ -38,11 +38,11 @@ export interface TailContext {
 /**
  * The decision table.
  *
- * | bytes that belong to no whole record        | sealed  | at or before the mark, or the first line | after the mark   |
- * |---------------------------------------------|---------|------------------------------------------|------------------|
- * | valid JSON, but not a record                | foreign | foreign                                  | torn: cut here   |
- * | anything else                               | corrupt | corrupt                                  | torn: cut here   |
- * | (an unfinished unit at the end)             | counts  | counts                                   | torn: cut at its first line |
+ * | bytes outside whole records     | sealed  | at or before the mark, or first line | after the mark              |
+ * |---------------------------------|---------|--------------------------------------|-----------------------------|
+ * | valid JSON, but not a record    | foreign | foreign                              | torn: cut here              |
+ * | anything else                   | corrupt | corrupt                              | torn: cut here              |
+ * | (an unfinished unit at the end) | counts  | counts                               | torn: cut at its first line |
  *
  * The first line of a segment is never torn: a segment is created by rename, after a sync (S15). Nor are bytes between
  * two records with consecutive numbers: no line is missing there, so someone inserted them, and what follows them is as

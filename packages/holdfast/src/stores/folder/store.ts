@@ -169,8 +169,8 @@ class FolderStore implements contract.JournalStore {
   }
 
   /**
-   * Continues in the segment that the last writer closed. That writer writes nothing more, and of all that may have
-   * opened the session since, only one takes its closing note.
+   * Continues in the segment that the last writer closed. That writer writes nothing more, and of all writers that may
+   * have opened the session since, only one takes its closing note.
    */
   #goOn(folder: string, { tail, size }: EpochFiles, lease: Lease): Healed {
     this.#doing("open a journal", folder, () => prepare(this.#disk, folder));
@@ -372,7 +372,7 @@ class FolderStore implements contract.JournalStore {
     return (this.#options.clock ?? Date.now)();
   }
 
-  /** An id that is not a UUID never becomes a path, and a link in the place of a session is not followed (C24). */
+  /** An id that is not a UUID never becomes a path, and a link in place of a session is not followed (C24). */
   #folderOf(id: string): string {
     this.#assertOpen();
     assertId(id);

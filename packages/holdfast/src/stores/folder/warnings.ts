@@ -12,7 +12,7 @@ export function warningsOf(disk: Disk, root: string): string[] {
   const owner = disk.stat(root)?.owner ?? 0;
   if (process.geteuid?.() === 0 && owner !== 0) {
     warnings.push(
-      `${root} belongs to user ${owner}, and this process runs as root: that user will not be able to read the sessions it writes. Run it as that user ("sudo -u #${owner}").`,
+      `${root} belongs to user ${owner}, and this process runs as root: that user will not be able to read the sessions root writes. Run it as that user ("sudo -u #${owner}").`,
     );
   }
   return warnings;

@@ -113,8 +113,8 @@ export class SegmentWriter {
   }
 
   /**
-   * Does the file and the session still belong to this writer (S12)? A sync proves nothing about a file that nobody
-   * will find again, or read to its end.
+   * Do the file and the session still belong to this writer (S12)? A sync proves nothing about a file that nobody will
+   * find again, or read to its end.
    */
   assertMine(): void {
     let found: DiskStat | null;
