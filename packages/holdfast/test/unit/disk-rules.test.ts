@@ -268,7 +268,7 @@ describe("whose a file may be", () => {
     vi.spyOn(process, "geteuid").mockReturnValue(1000);
     const { message, facts } = refusalOf(() => assertStoreFile("/store/file", { ...file, owner: 1001 }));
     expect(facts).toEqual({ path: "/store/file", owner: 1001, user: 1000 });
-    expect(message).toContain("number 1001, and this process runs as 1000");
+    expect(message).toContain("uid 1001; this process runs as 1000");
     expect(message).toContain('"chown -R 1000"');
   });
 
