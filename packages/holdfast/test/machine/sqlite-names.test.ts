@@ -74,7 +74,7 @@ test("P1: a mount of the file alone is refused while the other name leads to the
     const journal = await store.create(id, [note("a")]);
     const refusal = await openSqliteStore(mounted).catch((error: unknown) => error);
     expect(refusal).toMatchObject({ code: "PATH_UNSAFE", facts: { path: mounted, usedAs: file } });
-    expect((refusal as Error).message).toContain(`Open it as that`);
+    expect((refusal as Error).message).toContain("Open it under that name");
     await journal.append(note("b"));
   }
   await expect(openSqliteStore(mounted)).rejects.toMatchObject({ code: "PATH_UNSAFE" });
