@@ -1,6 +1,7 @@
 /**
- * For authors of stores (`holdfast/kit`): the parts of a journal that are the same wherever its lines are kept. What a store promises is in `JournalStore`; the conformance suite of `@holdfast/testkit` shows whether it does.
- * Unlike the rest of the library, these may change with a minor version.
+ * For store authors (`holdfast/kit`): the parts of a journal that every store shares. `JournalStore` defines what a
+ * store promises; the conformance suite of `@holdfast/testkit` tests it. Unlike the rest of the library, these exports
+ * may change in a minor version.
  */
 
 export { defined } from "./defined.ts";

@@ -3,21 +3,22 @@ import { errnoOf } from "../errors.ts";
 import type { Disk, DiskStat } from "./disk.ts";
 import { assertStoreFile } from "./file-rules.ts";
 
-/** What SQLite keeps beside a database. */
+/** Suffixes of the files SQLite keeps next to a database. */
 const SIDE_ENDINGS = ["-wal", "-shm", "-journal"];
 
-/** The database and the files that SQLite keeps beside it. */
+/** The database and the files SQLite keeps next to it. */
 export function databaseFiles(path: string): string[] {
   return [path, ...SIDE_ENDINGS.map((ending) => path + ending)];
 }
 
 /**
- * The file is there before SQLite sees it, with a mode of ours: SQLite gives the files beside it the same one (C24). SQLite follows links and waits for FIFOs, so all of them are
- * looked at first: PATH_UNSAFE, STORE_FORBIDDEN. ESTALE if the file has gone meanwhile.
+ * Creates the file before SQLite sees it, with our own mode: SQLite gives its side files the same mode (C24). SQLite
+ * follows links and waits on FIFOs, so all of these files are checked first: PATH_UNSAFE, STORE_FORBIDDEN. ESTALE if
+ * the file has disappeared in the meantime.
  */
 export function makeDatabaseFile(disk: Disk, path: string): DiskStat {
   if (!disk.stat(path)) {
-    // The log of a file that was deleted would be taken for this one's.
+    // SQLite would take a deleted file's log for this one's.
     removeDatabase(disk, path);
     try {
       disk.open(path, "create").close();
@@ -34,19 +35,21 @@ export function makeDatabaseFile(disk: Disk, path: string): DiskStat {
   return made;
 }
 
-/** Removes a database and what SQLite keeps beside it. What cannot be removed, and what is no file, stays. */
+/** Removes a database and its side files. Leaves what cannot be removed and what is not a file. */
 export function removeDatabase(disk: Disk, path: string): void {
   for (const file of databaseFiles(path)) {
     try {
       if (disk.stat(file)?.kind === "file") disk.remove(file);
     } catch (error) {
-      // Gone already, or not ours to remove (a read-only folder).
+      // Already gone, or no permission to remove it (a read-only folder).
       if (errnoOf(error) === undefined) throw error;
     }
   }
 }
 
-/** Does the database hold what `schema` makes, and nothing else? A view in place of a table can keep whoever asks it busy for ever. */
+/**
+ * Does the database contain exactly what `schema` creates? A view in place of a table can keep a query busy forever.
+ */
 export function hasSchema(database: DatabaseSync, schema: string): boolean {
   const model = new DatabaseSync(":memory:");
   try {

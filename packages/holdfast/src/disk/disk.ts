@@ -1,28 +1,34 @@
 /**
- * The one door to a file system. The folder store does nothing to a disk but through this interface, so that a simulated disk
- * can stand in for the real one (STORAGE.md, S22) and so that its steps can be counted, failed and killed at.
+ * The only access to a file system. The folder store touches a disk only through this interface, so that a simulated
+ * disk can replace the real one (STORAGE.md, S22), and so that tests can count its steps, fail them and kill the
+ * process at them.
  *
- * Everything but `sync` happens inside the call. Errors are system errors with a `code` (`ENOSPC`, `EIO`, `ENOENT`, …).
+ * Everything except `sync` happens inside the call. Errors are system errors with a `code` (`ENOSPC`, `EIO`, `ENOENT`,
+ * …).
  */
 export interface Disk {
   /**
    * - `read`: for reading;
    * - `append`: for `write` at the end, and reading; the file exists;
    * - `update`: for `writeAt`, `truncate` and reading; the file exists;
-   * - `create`: a new file, 0600, for `write` at the end; EEXIST if the name is taken, also by a dangling link.
+   * - `create`: a new file, 0600, for `write` at the end; EEXIST if the name is taken, even by a dangling link.
    *
-   * Every file of a store is opened here, so here it is decided what is no file of a store (file-rules.ts): anything but a regular file is PATH_UNSAFE,
-   * one that belongs to another user is STORE_FORBIDDEN. Never waits: a FIFO that nobody writes to is refused like the others.
+   * Every file of a store is opened here, so this is where files that cannot belong to a store are refused
+   * (file-rules.ts): anything but a regular file is PATH_UNSAFE, and another user's file is STORE_FORBIDDEN. Never
+   * waits: a FIFO without a writer is refused like the others.
    */
   open(path: string, mode: OpenMode): DiskFile;
-  /** Of the name itself, not of what a symbolic link points to; null if nothing is there. */
+  /** Describes the name itself, not the target of a symbolic link; null if nothing is there. */
   stat(path: string): DiskStat | null;
-  /** The names in a folder, in no order. ENOENT, ENOTDIR. */
+  /** The names in a folder, unordered. ENOENT, ENOTDIR. */
   list(path: string): string[];
-  /** One level, 0700. False if a folder of that name was there. */
+  /** Creates one level, 0700. Returns false if the folder already exists. */
   makeFolder(path: string): boolean;
   rename(from: string, to: string): void;
-  /** A second name for a file, at once. EEXIST if the name is taken: of two who want it, one gets it. EPERM, ENOTSUP where files have one name. */
+  /**
+   * Atomically gives a file a second name. EEXIST if the name is taken: of two competitors, one succeeds. EPERM,
+   * ENOTSUP where files can have only one name.
+   */
   link(from: string, to: string): void;
   /** Removes a file's name. */
   remove(path: string): void;
@@ -31,28 +37,33 @@ export interface Disk {
   /** Makes the names in a folder durable: creations, renames and removals. */
   syncFolder(path: string): void;
   /**
-   * An exclusive lock on an existing empty file, which dies with the process; null if somebody else has it. EBADF if the file has content, EACCES if
-   * it may not be written to. On POSIX systems any code of this process that opens and closes the file gives the lock away in silence (S13).
+   * Takes an exclusive lock on an existing empty file, which ends with the process; null if the lock is taken. EBADF if
+   * the file has content, EACCES if it is not writable. On POSIX systems, any code in this process that opens and
+   * closes the file silently releases the lock (S13).
    */
   lock(path: string): DiskLock | null;
-  /** Does somebody hold the lock of the file, in this process or another? Disturbs nobody but for an instant, and needs no right to write. */
+  /** Is the file locked, by this process or another? Interferes only for an instant, and needs no write permission. */
   isLocked(path: string): boolean;
   /**
-   * A lock that nothing but its release or the end of the process gives away, on a file that is made if it is not there. It may take a while, and must not
-   * keep the process alive. Null if somebody else has it, or if the system has no such lock, or once `signal` says that it is no longer wanted.
+   * Takes a lock that ends only with its release or with the process, on a file that is created if missing. It may take
+   * a while, and must not keep the process alive. Null if the lock is taken, if the system has no such lock, or once
+   * `signal` aborts.
    */
   hardLock(path: string, signal?: AbortSignal): Promise<DiskLock | null>;
-  /** Does somebody hold the hard lock of the file? False where the system has no such lock. */
+  /** Is the file hard-locked? False where the system has no such lock. */
   isHardLocked(path: string): boolean;
-  /** Calls back when something in the folder may have changed. Returns the way to stop it. May miss and may repeat. */
+  /**
+   * Calls back when something in the folder may have changed. Returns a function that stops it. May miss changes and
+   * may repeat.
+   */
   watch(path: string, onChange: () => void): () => void;
-  /** The kind of a network file system that holds the path (`nfs`), or null. */
+  /** The type of the network file system that holds the path (`nfs`), or null. */
   networkKind(path: string): string | null;
 }
 
 export type OpenMode = "read" | "append" | "update" | "create";
 
-/** What a name can lead to. */
+/** What a name can refer to. */
 export type FileKind = "file" | "folder" | "link" | "fifo" | "socket" | "device" | "other";
 
 export interface DiskStat {
@@ -61,12 +72,12 @@ export interface DiskStat {
   readonly dev: number;
   readonly ino: number;
   readonly mtimeMs: number;
-  /** The user that it belongs to; missing where files belong to nobody (Windows). */
+  /** The owner; absent where files have none (Windows). */
   readonly owner?: number;
-  /** The group that it belongs to, and who may do what with it; missing where there are no such things. */
+  /** The group and the permissions; absent where they do not exist. */
   readonly group?: number;
   readonly mode?: number;
-  /** How many names the file has. */
+  /** How many names (hard links) the file has. */
   readonly links: number;
 }
 
@@ -77,10 +88,10 @@ export interface DiskFile {
   /** Writes at the end; returns how many bytes were written, which can be fewer. */
   write(bytes: Uint8Array): number;
   writeAt(bytes: Uint8Array, position: number): number;
-  /** Of the open file, whatever its name is now. */
+  /** Describes the open file, regardless of its current name. */
   stat(): DiskStat;
   truncate(size: number): void;
-  /** fdatasync: the content and the size that were written before the call are durable when it resolves. */
+  /** fdatasync: content and size written before the call are durable when it resolves. */
   sync(): Promise<void>;
   syncNow(): void;
   close(): void;

@@ -3,10 +3,10 @@ import { errnoOf } from "../errors.ts";
 import type { Disk } from "./disk.ts";
 import { isForbidden } from "./failure.ts";
 
-/** File systems that cannot sync a folder say one of these. */
+/** Errors from file systems that cannot sync a folder. */
 const CANNOT_SYNC = new Set(["EINVAL", "ENOTSUP", "EOPNOTSUPP"]);
 
-/** Makes a folder, and those above it that are missing. Returns the ones that it made; `syncNames` makes them durable. */
+/** Creates a folder and its missing parents. Returns those it created; `syncNames` makes them durable. */
 export function makeFolders(disk: Disk, path: string): string[] {
   const missing: string[] = [];
   for (let at = path; !disk.stat(at) && at !== dirname(at); at = dirname(at)) missing.unshift(at);
@@ -14,8 +14,9 @@ export function makeFolders(disk: Disk, path: string): string[] {
 }
 
 /**
- * Makes the names on the way to a folder durable, and those in it. All of them up to the root of the file system: another process may have made one of them a moment ago, and not have synced it
- * yet. Those that may not be read are somebody else's, who did not make them for us; but what this process made itself (`made`) must be synced.
+ * Makes durable the names in a folder and on the path to it. All of them, up to the root of the file system: another
+ * process may have just created one and not synced it yet. Folders this process may not read are skipped, because
+ * others created them for their own use; but those this process created (`made`) must be synced.
  */
 export function syncNames(disk: Disk, path: string, made: readonly string[]): void {
   disk.syncFolder(path);

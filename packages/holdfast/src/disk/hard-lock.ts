@@ -3,14 +3,16 @@ import { errnoOf } from "../errors.ts";
 import type { DiskLock } from "./disk.ts";
 
 /**
- * Locks that belong to an open file, not to the process: closing another descriptor of the same file does not release them.
+ * Locks that belong to an open file rather than to the process: closing another descriptor of the same file does not
+ * release them.
  *
- * - Linux: `flock(2)`. Node cannot call it, but the program `flock` (util-linux, BusyBox) locks a descriptor that it inherits, and the lock stays with
- *   the open file after that program has ended. The child costs 2 ms, on a busy machine 20, so nobody waits for it on the way to a first append.
- * - macOS and the BSDs: `O_EXLOCK` at open. Windows: libuv maps the same request to a handle that nobody else can open.
+ * - Linux: `flock(2)`. Node cannot call it, but the program `flock` (util-linux, BusyBox) locks a descriptor it
+ *   inherits, and the lock stays with the open file after the program ends. The child costs 2 ms, or 20 on a busy
+ *   machine, so the first append does not wait for it.
+ * - macOS and the BSDs: `O_EXLOCK` at open. Windows: libuv maps the same flag to a handle that nobody else can open.
  *
- * Where neither exists (a container without the program, a sandbox that forbids child processes), there is no hard lock: leases then rest on the POSIX
- * lock and on the fence (stores/lease.ts).
+ * Where neither exists (a container without the program, a sandbox that forbids child processes), there is no hard
+ * lock: leases then rely on the POSIX lock and the fence (stores/lease.ts).
  */
 
 const { O_RDWR, O_RDONLY, O_CREAT, O_NONBLOCK } = fs.constants;
@@ -21,14 +23,17 @@ const O_EXLOCK = process.platform === "win32" ? 0x10000000 : 0x20;
 const OPENS_LOCKED = new Set(["darwin", "freebsd", "openbsd", "netbsd", "win32"]);
 const HELD_ELSEWHERE = new Set(["EAGAIN", "EWOULDBLOCK", "EBUSY"]);
 
-/** Exit status of `flock -n` when somebody else has the lock. */
+/** Exit status of `flock -n` when the lock is taken. */
 const BUSY = 1;
-/** The program does not exist here: it is not tried again. */
+/** The program does not exist here: do not try again. */
 let isMissing = false;
-/** Loaded when a lock is asked for: most programs that import the library never need it, and it costs milliseconds. */
+/** Loaded when a lock is requested: most programs that import the library never need it, and it costs milliseconds. */
 const childProcess = () => process.getBuiltinModule("node:child_process");
 
-/** `signal`: the lock is no longer wanted. It is given back inside that call, also if this process then blocks and never hears that it had it. */
+/**
+ * `signal`: the lock is no longer wanted. Aborting releases it synchronously, even if this process then blocks and
+ * never learns that it held the lock.
+ */
 export async function hardLock(path: string, signal?: AbortSignal): Promise<DiskLock | null> {
   if (signal?.aborted) return null;
   if (OPENS_LOCKED.has(process.platform)) return openLocked(path);
@@ -48,7 +53,7 @@ export async function hardLock(path: string, signal?: AbortSignal): Promise<Disk
 }
 
 async function lockByChild(path: string, signal?: AbortSignal): Promise<DiskLock | null> {
-  // For reading: a descriptor for writing would keep the file system from being made read-only.
+  // Opened for reading: a descriptor for writing would prevent a read-only remount.
   const fd = fs.openSync(path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600);
   let isOpen = true;
   const release = (): void => {
@@ -61,7 +66,7 @@ async function lockByChild(path: string, signal?: AbortSignal): Promise<DiskLock
   return null;
 }
 
-/** Looks by asking for a shared lock, which is given back at once. */
+/** Probes with a shared lock, which is released at once. */
 export function isHardLocked(path: string): boolean {
   const canLock = OPENS_LOCKED.has(process.platform) || (process.platform === "linux" && !isMissing);
   if (!canLock || !fs.lstatSync(path, { throwIfNoEntry: false })?.isFile()) return false;
@@ -86,14 +91,15 @@ function openLocked(path: string): DiskLock | null {
 }
 
 /**
- * To start a child blocks this process: for milliseconds, for a tenth of a second if the process is large. So there is one at a time, and this many times as long passes before the next one:
- * a process that opens a thousand sessions at once goes on with its work meanwhile.
+ * Starting a child blocks this process for milliseconds, or a tenth of a second if the process is large. So only one
+ * runs at a time, with a pause of this many times its duration before the next: a process that opens a thousand
+ * sessions at once can keep working.
  */
 const REST = 9;
 let isTurnTaken = false;
 const waiting: (() => void)[] = [];
 
-/** Null if it is ours at once. */
+/** Null if there is no need to wait. */
 function nextTurn(): Promise<void> | null {
   if (isTurnTaken) return new Promise((resolve) => waiting.push(resolve));
   isTurnTaken = true;
@@ -110,13 +116,13 @@ function endTurn(restMs: number): void {
   else setTimeout(next, restMs).unref();
 }
 
-/** The exit status of the program; null if it could not be run. */
+/** The program's exit status; null if it could not run. */
 function flock(fd: number, release: () => void, signal?: AbortSignal): Promise<number | null> {
   return new Promise((resolve) => {
     const child = childProcess().spawn("flock", ["-n", "-x", "3"], { stdio: ["ignore", "ignore", "ignore", fd] });
     child.unref();
     const stop = (): void => {
-      // It has the open file too.
+      // The child holds the open file too.
       child.kill("SIGKILL");
       release();
     };
@@ -145,7 +151,7 @@ function isFlocked(path: string): boolean {
   }
 }
 
-/** A lock on a file that was removed while we waited keeps nobody out. */
+/** A lock on a file that was removed while waiting protects nothing. */
 function isNamed(path: string, fd: number): boolean {
   const named = fs.lstatSync(path, { throwIfNoEntry: false });
   const open = fs.fstatSync(fd);

@@ -1,4 +1,4 @@
-/** File systems that do not keep what POSIX says about locks and fsync (S14), by the number that statfs gives (Linux). */
+/** File systems that do not honour POSIX locks and fsync (S14), by statfs number (Linux). */
 export const NETWORK_KINDS: ReadonlyMap<number, string> = new Map([
   [0x6969, "nfs"],
   [0x517b, "smb"],
@@ -13,16 +13,19 @@ export const NETWORK_KINDS: ReadonlyMap<number, string> = new Map([
   [0x20030528, "orangefs"],
   [0x73757245, "coda"],
   [0x564c, "ncp"],
-  // Folders of the host, in a virtual machine.
+  // Host folders, in a virtual machine.
   [0x786f4256, "vboxsf"],
   [0xbacbacbc, "vmhgfs"],
   [0x7c7c6673, "prl_fs"],
 ]);
 
-/** What statfs says of every FUSE file system, of virtiofs too: which one it is, only the table of mounts tells. */
+/** statfs reports this for every FUSE file system, including virtiofs: only the mount table tells which one it is. */
 export const FUSE = 0x65735546;
 
-/** FUSE file systems on a disk of this machine: of a block device (ntfs-3g, exfat), or in front of another file system that they hand locks and syncs on to. */
+/**
+ * FUSE file systems on a local disk: on a block device (ntfs-3g, exfat), or on top of another file system to which they
+ * pass locks and syncs.
+ */
 const LOCAL_MOUNTS = new Set([
   "fuseblk",
   "fuse.fuse-overlayfs",
@@ -34,16 +37,19 @@ const LOCAL_MOUNTS = new Set([
   "fuse.securefs",
 ]);
 
-/** A FUSE file system that is not known to be local may be anything: `sshfs`, `gcsfuse`, a folder of the host (`virtiofs`). */
+/** A FUSE file system not known to be local may be anything: `sshfs`, `gcsfuse`, a host folder (`virtiofs`). */
 export function isNetworkMount(kind: string): boolean {
   return !LOCAL_MOUNTS.has(kind);
 }
 
-/** The type of the mount with this device number, out of the text of `/proc/self/mountinfo` (`fuse.sshfs`); null if it is not in it. */
+/**
+ * The type of the mount with this device number (`fuse.sshfs`), from the text of `/proc/self/mountinfo`; null if
+ * absent.
+ */
 export function mountKind(mountinfo: string, dev: number): string | null {
   const device = `${majorOf(dev)}:${minorOf(dev)}`;
   for (const line of mountinfo.split("\n")) {
-    // id, parent, device, root, mount point, options, any number of fields, a hyphen, and then the type.
+    // Fields: id, parent, device, root, mount point, options, any number of optional fields, a hyphen, then the type.
     const fields = line.split(" ");
     if (fields[2] !== device) continue;
     const type = fields[fields.indexOf("-", 6) + 1];
@@ -52,7 +58,7 @@ export function mountKind(mountinfo: string, dev: number): string | null {
   return null;
 }
 
-/** A device number of Linux has its two parts interleaved, and more than 32 bits. */
+/** A Linux device number interleaves its two parts and has more than 32 bits. */
 function majorOf(dev: number): number {
   return Number((BigInt(dev) >> 8n) & 0xfffn) + Number((BigInt(dev) >> 32n) & 0xfffff000n);
 }

@@ -9,9 +9,9 @@ import { hardLock, isHardLocked } from "./hard-lock.ts";
 import { FUSE, isNetworkMount, mountKind, NETWORK_KINDS } from "./network.ts";
 
 const { O_RDONLY, O_RDWR, O_APPEND, O_CREAT, O_EXCL } = fs.constants;
-/** Windows has no such flag; there `stat` before `open` is all that can be done. */
+/** Windows has no such flag; `stat` before `open` is the best available there. */
 const O_NOFOLLOW = fs.constants.O_NOFOLLOW ?? 0;
-/** Opening a FIFO waits for its other end, and while it waits not even a signal is heard. */
+/** Opening a FIFO waits for its other end, and meanwhile not even signals are handled. */
 const O_NONBLOCK = fs.constants.O_NONBLOCK ?? 0;
 
 const FLAGS: Record<OpenMode, number> = {
@@ -25,7 +25,8 @@ const FLAGS: Record<OpenMode, number> = {
 export const nodeDisk: Disk = {
   open(path, mode) {
     if (mode === "create") return new NodeFile(path, fs.openSync(path, FLAGS.create, 0o600));
-    // Before: opening a device can set something off. After: another process may have put something else there in between.
+    // Check before: opening a device can trigger something. Check after: another process may have replaced the file in
+    // between.
     const before = fs.lstatSync(path, { throwIfNoEntry: false });
     if (before) assertStoreFile(path, toStat(before));
     const fd = openNow(path, FLAGS[mode]);
@@ -65,7 +66,7 @@ export const nodeDisk: Disk = {
     try {
       fd = fs.openSync(path, O_RDONLY);
     } catch (error) {
-      // Windows opens no folders, and its file systems order the changes of names by themselves.
+      // Windows cannot open folders, and its file systems order name changes by themselves.
       if (process.platform === "win32") return;
       throw error;
     }
@@ -85,7 +86,7 @@ export const nodeDisk: Disk = {
 
   watch(path, onChange) {
     const watcher = fs.watch(path, { persistent: false }, () => onChange());
-    // The folder may go away (a deleted session); whoever watches polls as well, and finds out.
+    // The folder may disappear (a deleted session); watchers also poll, so they find out.
     watcher.on("error", () => onChange());
     return () => watcher.close();
   },
@@ -99,7 +100,10 @@ export const nodeDisk: Disk = {
   },
 };
 
-/** Does not wait for anybody. Where another program has a lease on the file (a server that exports it), the system asks for it back and says EAGAIN meanwhile: there is no harm in waiting for that. */
+/**
+ * Does not wait for other processes. If another program holds a lease on the file (a server that exports it), the
+ * system requests it back and returns EAGAIN until then; waiting for that is harmless.
+ */
 function openNow(path: string, flags: number): number {
   try {
     return fs.openSync(path, flags | O_NONBLOCK);
@@ -109,7 +113,7 @@ function openNow(path: string, flags: number): number {
   }
 }
 
-/** Empty where it cannot be read: there is no `/proc` in every container. */
+/** Empty if it cannot be read: not every container has `/proc`. */
 function mounts(): string {
   try {
     return fs.readFileSync("/proc/self/mountinfo", "utf8");
@@ -120,8 +124,9 @@ function mounts(): string {
 }
 
 /**
- * The one path of a folder, whatever links lead to it, in the spelling of the file system. What is not there, or may not be looked at, is taken as it is named, below the real path of what is there: a
- * folder that was removed is still found by the sessions that worked in it.
+ * The canonical path of a folder, with links resolved, in the file system's spelling. Parts that do not exist, or may
+ * not be read, are kept as given below the real path of the rest: a folder that was removed still matches the sessions
+ * that worked in it.
  */
 export function realPath(path: string): string {
   const whole = resolve(path);
@@ -137,7 +142,7 @@ export function realPath(path: string): string {
   }
 }
 
-/** Why this process may not write to a file, or make files in a folder (`EACCES`, `EROFS`); null if it may. */
+/** Why this process may not write to a file, or create files in a folder (`EACCES`, `EROFS`); null if it may. */
 export function whyNotWritable(path: string): string | null {
   try {
     fs.accessSync(path, fs.constants.W_OK);
@@ -150,24 +155,24 @@ export function whyNotWritable(path: string): string | null {
 }
 
 /**
- * Node has no flock, but SQLite locks files, and the kernel frees its locks with the process. An exclusive transaction on an empty
- * database writes nothing while it lasts (S13).
+ * Node has no flock, but SQLite locks files, and the kernel releases its locks when the process ends. An exclusive
+ * transaction on an empty database writes nothing while it lasts (S13).
  */
 function lock(path: string): DiskLock | null {
-  // SQLite falls back to reading what it may not write to, and two readers would both have "the lock".
+  // SQLite falls back to reading a file it may not write to, and two readers would both hold "the lock".
   fs.accessSync(path, fs.constants.W_OK);
   const database = transaction(path, "rw", "PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE");
   return database && { release: () => database.close() };
 }
 
-/** A shared lock is refused while somebody has the exclusive one. Those who look do not get in each other's way. */
+/** A shared lock is refused while the exclusive one is held. Probes do not block one another. */
 function isLocked(path: string): boolean {
   const database = transaction(path, "ro", "BEGIN; SELECT count(*) FROM sqlite_schema");
   database?.close();
   return database === null;
 }
 
-/** Null if somebody else's lock forbids it. */
+/** Null if another lock forbids it. */
 function transaction(path: string, mode: "rw" | "ro", statements: string): DatabaseSync | null {
   const url = pathToFileURL(path);
   url.searchParams.set("mode", mode);
@@ -190,7 +195,7 @@ const SQLITE_BUSY = 5;
 const SQLITE_CORRUPT = 11;
 const SQLITE_NOTADB = 26;
 
-/** The primary result code of an error of node:sqlite, or undefined. */
+/** The primary result code of a node:sqlite error, or undefined. */
 export function sqliteCode(error: unknown): number | undefined {
   if (!(error instanceof Error) || !("errcode" in error) || typeof error.errcode !== "number") return undefined;
   return error.errcode & 0xff;

@@ -1,6 +1,6 @@
 import { type Ending, endsNow, type Guarded } from "../session/guarded.ts";
 
-/** What each target that has no synchronous way was last told to write. */
+/** The pending write of each target that cannot write synchronously. */
 const writing = new WeakMap<Guarded, Promise<void>>();
 
 /** Never rejects. */
@@ -9,15 +9,16 @@ export function writingOf(target: Guarded): Promise<void> {
 }
 
 /**
- * Those who want to be told of one kind of ending. All guards of a process share one: a hundred sessions put one listener on `process`, not a hundred, and it is there only while somebody wants it.
+ * The targets to notify of one kind of ending. All guards of a process share one roster: a hundred sessions put one
+ * listener on `process`, not a hundred, and only while a target needs it.
  */
 export class Roster {
-  /** One for each call of `guard`: a target that is guarded twice stays guarded until both are released. */
+  /** One per call of `guard`: a target guarded twice stays guarded until both guards are released. */
   readonly #posts = new Set<{ readonly target: Guarded }>();
   readonly #start: () => void;
   readonly #stop: () => void;
 
-  /** `start` is called when the first one joins, `stop` when the last one has left. */
+  /** `start` is called when the first target joins, `stop` when the last one leaves. */
   constructor(start: () => void, stop: () => void) {
     this.#start = start;
     this.#stop = stop;
@@ -27,7 +28,7 @@ export class Roster {
     return this.#posts.size === 0;
   }
 
-  /** Returns the way to leave. */
+  /** Returns a function that leaves the roster. */
   join(target: Guarded): () => void {
     const post = { target };
     this.#posts.add(post);
@@ -38,7 +39,8 @@ export class Roster {
   }
 
   /**
-   * Tells each target once, the same `ending` object to all of them. Never throws. What cannot be done when this returns (stores without a synchronous way) comes back as promises, which never reject.
+   * Notifies each target once, all with the same `ending` object. Never throws. Work that is not finished on return
+   * (stores that cannot write synchronously) is returned as promises that never reject.
    */
   tell(ending: Ending): Promise<void>[] {
     const pending: Promise<void>[] = [];
@@ -58,7 +60,8 @@ export class Roster {
 }
 
 /**
- * The process is ending and there is nobody left to tell: a journal that cannot be written to has failed loudly before, or fails the next time it is opened. What matters is that
- * the other targets are still recorded, and that the process ends as it would have ended.
+ * The process is ending and there is no one left to tell: a journal that cannot be written has already failed loudly,
+ * or fails when it is next opened. What matters is that the other targets are still recorded, and that the process ends
+ * as it would have.
  */
 function failed(): void {}

@@ -2,10 +2,12 @@ import { constants } from "node:os";
 import type { Guarded } from "../session/guarded.ts";
 import { Roster } from "./roster.ts";
 
-/** How long a store without a synchronous way may take before the signal has its effect. Supervisors lose their patience after ten seconds or more. */
+/**
+ * How long a store that cannot write synchronously may delay the signal's effect. Supervisors wait ten seconds or more.
+ */
 const WAIT_MS_MAX = 5_000;
 
-/** One signal, and all who want to be told of it. */
+/** One signal, and the targets to notify of it. */
 class SignalWatch {
   readonly #signal: NodeJS.Signals;
   readonly roster = new Roster(
@@ -13,7 +15,7 @@ class SignalWatch {
     () => this.#stop(),
   );
   #listening = false;
-  /** Waits for what is being written, and then ends the process. */
+  /** Waiting for pending writes before ending the process. */
   #raising = false;
 
   constructor(signal: NodeJS.Signals) {
@@ -22,7 +24,7 @@ class SignalWatch {
 
   #listen(): void {
     if (this.#listening || this.roster.empty) return;
-    // Ahead of the host's listeners: one of them may call process.exit(), and those of `once` are still counted.
+    // Before the host's listeners: one of them may call process.exit(), and `once` listeners are still counted.
     process.prependListener(this.#signal, this.#heard);
     this.#listening = true;
   }
@@ -33,7 +35,8 @@ class SignalWatch {
   }
 
   readonly #heard = (): void => {
-    // Not listening: a listener before this one has released the guard. Raising: a closed terminal often sends SIGHUP twice (kernel and shell); the first one is on its way.
+    // Not listening: an earlier listener has released the guard. Raising: a closed terminal often sends SIGHUP twice
+    // (kernel and shell), and the first is still being handled.
     if (!this.#listening || this.#raising) return;
     const alone = process.listenerCount(this.#signal) === 1;
     const pending = this.roster.tell(Object.freeze({ signal: this.#signal }));
@@ -41,39 +44,42 @@ class SignalWatch {
     else if (pending.length === 0) this.#raise();
     else {
       this.#raising = true;
-      // Also if the guard is released meanwhile: the signal was taken from the process, and is owed to it.
+      // Even if the guard is released in the meantime: it withheld the signal from the process, so it must deliver it.
       whenSettled(pending, () => this.#raise());
     }
   };
 
   /**
-   * The host decides what the signal does. Listeners such as those of signal-exit end the process only if they find no listener but their own: with this one in the list each would leave it to the other, and
-   * the process would not end at all. So it is not in the list while they run. (A second copy of this module does the same, and so the last one raises.)
-   * While a `once` listener runs, the process then has no listener, and the same signal once more ends it at once, as it would without a guard: the record of the first is on disk.
+   * The host decides what the signal does. Listeners such as signal-exit's end the process only if they find no other
+   * listener: with this one in the list, each would leave it to the other, and the process would never end. So this
+   * listener removes itself while they run. (A second copy of this module does the same, so the last one raises.) While
+   * a `once` listener runs, the process has no listener left, and a repeated signal ends it at once, as it would
+   * without a guard: the record of the first is on disk.
    */
   #stepAside(): void {
     this.#stop();
     process.nextTick(() => this.#listen());
   }
 
-  /** Without a listener the signal has its default effect, and the parent sees which signal ended the process. */
+  /** With no listener the signal has its default effect, and the parent sees which signal ended the process. */
   #raise(): void {
     this.#raising = false;
     this.#stop();
     try {
       process.kill(process.pid, this.#signal);
     } catch {
-      // Windows can be told of SIGHUP and SIGBREAK, but cannot raise them: the status that shells give to a process that ended by a signal.
+      // Windows can receive SIGHUP and SIGBREAK but cannot raise them: use the status that shells report for a process
+      // ended by a signal.
       process.exit(128 + constants.signals[this.#signal]);
     }
-    // Still here: a signal that ends nothing by default (SIGWINCH), or one that a listener took which came meanwhile.
+    // Still alive: the signal ends nothing by default (SIGWINCH), or a listener added in the meantime handled it.
     setImmediate(() => this.#listen()).unref();
   }
 }
 
-/** Or when the time is over. */
+/** Or when the time is up. */
 export function whenSettled(pending: readonly Promise<void>[], then: () => void): void {
-  // Keeps the process alive on purpose: if the loop ran empty, it would end with status 0 and not by the signal.
+  // Deliberately keeps the process alive: with an empty event loop it would end with status 0 instead of by the signal.
   const timer = setTimeout(done, WAIT_MS_MAX);
   let over = false;
   function done(): void {
@@ -87,7 +93,7 @@ export function whenSettled(pending: readonly Promise<void>[], then: () => void)
 
 const watches = new Map<NodeJS.Signals, SignalWatch>();
 
-/** Tells `target` of this signal until the returned function is called. */
+/** Notifies `target` of this signal until the returned function is called. */
 export function watchSignal(signal: NodeJS.Signals, target: Guarded): () => void {
   const watch = watches.get(signal) ?? new SignalWatch(signal);
   watches.set(signal, watch);

@@ -1,7 +1,7 @@
 import type { Guarded } from "../session/guarded.ts";
 import { Roster } from "./roster.ts";
 
-/** Neither event makes the stream flow or keeps the process alive: what there is to read stays the host's. */
+/** Neither event makes the stream flow or keeps the process alive: the input remains the host's to read. */
 const roster = new Roster(
   () => {
     process.stdin.prependListener("end", gone);
@@ -13,7 +13,10 @@ const roster = new Roster(
   },
 );
 
-/** A terminal that went away can be an error (EIO) and no end. After an end, and of a stream that the host destroys itself, `close` says nothing new. */
+/**
+ * A terminal that disappears can cause an error (EIO) instead of an end. After an end, or if the host destroys the
+ * stream itself, `close` adds nothing.
+ */
 function closed(): void {
   if (process.stdin.errored) gone();
 }
@@ -22,7 +25,7 @@ function gone(): void {
   roster.tell(Object.freeze({ signal: "stdin" }));
 }
 
-/** Tells `target` that whoever held the other end of stdin went away, until the returned function is called. */
+/** Notifies `target` when the other end of stdin closes, until the returned function is called. */
 export function watchStdin(target: Guarded): () => void {
   return roster.join(target);
 }

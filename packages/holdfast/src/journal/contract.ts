@@ -4,43 +4,50 @@ import type { JournalRecord, Json, NewRecord } from "./record.ts";
 import type { TextTables } from "./texts.ts";
 
 /**
- * What a store promises, and all that the layers above may know of one. A store keeps records, in order, safely; it knows
- * nothing of conversations. Every implementation runs the conformance suite of `@holdfast/testkit`.
+ * What a store promises, and everything the layers above may know about it. A store keeps records in order and durably;
+ * it knows nothing about conversations. Every implementation runs the conformance suite of `@holdfast/testkit`.
  */
 
-/** `power`: survives a power cut when acknowledged. `process`: survives SIGKILL; a power cut costs at most the last second. */
+/**
+ * `power`: an acknowledged append survives a power cut. `process`: it survives SIGKILL; a power cut loses at most the
+ * last second.
+ */
 export type Durability = "power" | "process";
 
-/** What a store can do, stated by itself. The conformance suite skips a case only on the strength of this. */
+/** What a store can do, declared by the store. The conformance suite skips a case only when a capability is missing. */
 export interface Capabilities {
-  /** The strongest durability that the store keeps; `none` for memory. */
+  /** The strongest durability the store offers; `none` for memory. */
   readonly durability: Durability | "none";
-  /** Who ends a lease: the kernel with its holder, a fence after a time, or only the process itself. */
+  /** What ends a lease: the kernel when its holder dies, a fence after a timeout, or only the process itself. */
   readonly lease: "kernel" | "fenced" | "process";
-  /** `appendSync` and `flushSync` exist. Else they throw NOT_SUPPORTED. */
+  /** Supports `appendSync` and `flushSync`. Otherwise they throw NOT_SUPPORTED. */
   readonly sync: boolean;
-  /** Several processes can open the store at the same time. */
+  /** Several processes can open the store at once. */
   readonly shared: boolean;
-  /** Old epochs can be packed. Else `pack` throws NOT_SUPPORTED. */
+  /** Can pack old epochs. Otherwise `pack` throws NOT_SUPPORTED. */
   readonly pack: boolean;
 }
 
 /**
- * Folds records into the row that a list shows. Pure: the row is all its state, so that a row found in a journal can be
- * carried on from there. Given by the layer above; the store does not know what a row means.
+ * Folds records into the row a list shows. Pure: the row is its only state, so folding can continue from a row found in
+ * a journal. The layer above supplies it; the store does not know what a row means.
  */
 export interface Summariser {
-  /** The row after `record`; `row` is null before the first record. It keeps no reference into the record, which is its owner's. */
+  /**
+   * Returns the row after `record`; `row` is null before the first record. Keeps no reference into the record, which
+   * belongs to the caller.
+   */
   add(row: Json, record: JournalRecord | (NewRecord & { readonly seq: number; readonly at: string })): Json;
-  /** Is the row to be written into this record, as its `summary`? (`segment` and `closed` always carry it.) */
+  /** Should this record carry the row as its `summary`? (`segment` and `closed` always do.) */
   carries(record: NewRecord): boolean;
   /**
-   * What can be used of a row that was found in a journal or a catalogue, which anybody may have written; null if nothing can: then the records tell. Without this, a row is taken as it is.
+   * Returns the usable part of a row found in a journal or a catalogue, which anyone may have written; null if none of
+   * it is usable, so that the row is rebuilt from the records. Without this method, a row is used unchecked.
    */
   read?(row: Json): Json;
 }
 
-/** The row that a record carries; undefined if it carries none that can be used. */
+/** The row a record carries; undefined if it carries no usable one. */
 export function rowIn(
   { summary }: Pick<JournalRecord, "summary">,
   summariser: Summariser | undefined,
@@ -56,27 +63,27 @@ export interface Holder {
   readonly since: string;
 }
 
-/** What was wrong with a journal, and what opening it did (or, for a reader, would do) about it. */
+/** What was wrong with a journal, and what opening it did about it (for a reader: what opening it would do). */
 export interface Recovery {
   /** The last writer did not close the journal. */
   readonly unclean: boolean;
-  /** Bytes at the end that were never acknowledged, and were cut off (by a reader: that a writer will cut off). */
+  /** Bytes at the end that were never acknowledged and were cut off (for a reader: that a writer will cut off). */
   readonly cutBytes: number;
   /** Where the cut bytes are kept. */
   readonly quarantine?: string;
-  /** Damage to what had been durable: skipped and kept in place. */
+  /** Damage to data that had been durable: skipped, and kept in place. */
   readonly damaged: Damage[];
-  /** Seqs that no line is there for. */
+  /** Seqs that have no line. */
   readonly missing: readonly { readonly from: number; readonly to: number }[];
 }
 
 export interface Damage {
-  /** Or the table or index of a database, where that does not say what the journal says; then `offset` and `bytes` are 0. */
+  /** Or the database table or index that disagrees with the journal; then `offset` and `bytes` are 0. */
   readonly segment: string;
   readonly offset: number;
   readonly bytes: number;
   readonly seq?: number;
-  /** `foreign` is valid JSON that is no record of ours; everything else is `corrupt`. */
+  /** `foreign` is valid JSON that is not a Holdfast record; everything else is `corrupt`. */
   readonly why: "corrupt" | "foreign";
 }
 
@@ -91,167 +98,203 @@ export interface Opened extends Snapshot {
   readonly journal: Journal;
 }
 
-/** The whole journal, looked at byte by byte. */
+/** The result of checking the whole journal byte by byte. */
 export interface Verification extends Recovery {
   readonly id: string;
   readonly records: number;
   readonly bytes: number;
   readonly segments: number;
-  /** A writer holds the lease: an unfinished end is being written, and is not counted in `cutBytes`. */
+  /** A writer holds the lease: it is still writing the unfinished end, which `cutBytes` does not count. */
   readonly beingWritten: boolean;
 }
 
 export interface Listed {
   readonly id: string;
-  /** When the newest record was written, by the clock of its writer. */
+  /** When the newest record was written, by its writer's clock. */
   readonly at: string;
-  /** What lists are ordered by, where that is not `at`, because the clock was set back: it sorts as `at` does, and is later than that. */
+  /**
+   * The sort key of lists where it differs from `at` because the clock was set back: sorts like `at`, and is later than
+   * it.
+   */
   readonly stamp?: string;
   /** The newest seq. */
   readonly head: number;
-  /** The last writer ended in order. If not, a writer is at work or has died: ask `holder`. */
+  /** The last writer closed the journal. If false, a writer is active or has died: ask `holder`. */
   readonly closed: boolean;
-  /** What the summariser made of the records; without one, the newest that stands in the journal, or null. */
+  /** The summariser's row; without a summariser, the newest row in the journal, or null. */
   readonly summary: Json;
   /**
-   * Why nothing can be told of the session now (it belongs to another user, the disk fails): `code` and `message` of the error that opening it would give. The rest of the row is what was known before, if anything was:
-   * else `at` is the beginning of time, `head` 0, and `summary` null.
+   * Why the session cannot be read now (it belongs to another user, the disk fails): `code` and `message` of the error
+   * that opening it would throw. The rest of the row is what was last known. If nothing was known, `at` is the earliest
+   * possible time, `head` is 0 and `summary` is null.
    */
   readonly unreadable?: { readonly code: ErrorCode; readonly message: string };
-  /** Who writes to it now, by a store that knows it while it lists; null: nobody. Where it is missing, `holder` tells. */
+  /** The current writer, from a store that knows it while listing; null if there is none. If absent, ask `holder`. */
   readonly holder?: Holder | null;
 }
 
 export interface ListOptions {
   /** Members of the summary that must have these values. */
   readonly where?: Readonly<Record<string, string | number | boolean | null>>;
-  /** What else is wanted: a store that can leave out by this what nobody wants, cheaply, does. */
+  /** Further conditions that a store may use to leave out unwanted sessions where that is cheap. */
   readonly hints?: ListHints;
   readonly limit?: number;
-  /** The `next` of the page before. */
+  /** `next` of the previous page. */
   readonly after?: string;
 }
 
-/** A store leaves out nothing that fits all of them; whether it leaves out what does not is its own affair, so whoever asks looks again. */
+/**
+ * A store never leaves out a session that meets all hints. It may return sessions that do not, so the caller checks
+ * again.
+ */
 export interface ListHints {
-  /** The newest record was written at this time, or later. */
+  /** The newest record was written at or after this time. */
   readonly since?: string;
-  /** It was written before this time. */
+  /** The newest record was written before this time. */
   readonly until?: string;
-  /** Members of the summary that are objects, and have these members. */
+  /** These members of the summary are objects with these members. */
   readonly within?: Readonly<Record<string, Readonly<Record<string, string>>>>;
-  /** Members of the summary that have none of these values. */
+  /** These members of the summary have none of these values. */
   readonly noneOf?: Readonly<Record<string, readonly string[]>>;
-  /** At least one of these members is there, and neither null, false, 0, nor empty. */
+  /** At least one of these members exists and is not null, false, 0 or empty. */
   readonly anyOf?: readonly string[];
 }
 
 export interface WriterOptions {
-  /** What the holder of the lease calls itself; default `holdfast`. */
+  /** The name the lease holder goes by; default `holdfast`. */
   readonly app?: string;
-  /** Members that the `opened` record is to carry. */
+  /** Members to add to the `opened` record. */
   readonly opened?: Readonly<Record<string, Json>>;
 }
 
 export interface AppendOptions {
-  /** Default: the store's. */
+  /** Defaults to the store's durability. */
   readonly durability?: Durability;
-  /** The same key again, also after reopening, answers the first seq and writes nothing. Remembered for the current epoch, and 256 keys beyond. */
+  /**
+   * Idempotency key: appending with the same key again, even after reopening, returns the first seq and writes nothing.
+   * All keys of the current epoch are remembered, and the newest 256 from before it.
+   */
   readonly key?: string;
 }
 
 export interface Appended {
-  /** Seq of the first record of the unit. */
+  /** Seq of the unit's first record. */
   readonly seq: number;
-  /** Seq of its last record. */
+  /** Seq of the unit's last record. */
   readonly last: number;
-  /** When it was written, by a store that writes later than inside the call. */
+  /** When the unit was written, if the store writes after the call has returned. */
   readonly at?: string;
 }
 
 export interface FollowOptions {
-  /** A seq, or a cursor (`cursorOf`): only records after it. A cursor whose record has changed is CURSOR_STALE. Default: from the beginning. */
+  /**
+   * A seq or a cursor (`cursorOf`): yields only records after it. Throws CURSOR_STALE if the cursor's record has
+   * changed. Default: from the beginning.
+   */
   readonly after?: number | string;
   readonly signal?: AbortSignal;
 }
 
-/** The right to write to one session, and the way to do it. */
+/** The right to write to one session, and the means to do so. */
 export interface Journal extends AsyncDisposable {
   readonly id: string;
   /** Seq of the newest record written. */
   readonly head: number;
-  /** When the newest record was written. All records of a unit have one time. */
+  /** When the newest record was written. All records of a unit share one time. */
   readonly at: string;
   /** Every record up to this seq survives a power cut. */
   readonly durable: number;
-  /** Why this journal takes no more appends; null while it does. */
+  /** Why this journal accepts no more appends; null while it accepts them. */
   readonly failure: HoldfastError | null;
   /**
-   * Appends one record, or several as one unit that counts together or not at all. The bytes are handed to the kernel
-   * inside the call; what the caller changes later changes nothing stored. Resolves when the durability is reached (P1).
-   * Rejects with RECORD_NOT_JSON, RECORD_INVALID (no record at all, no kind, a name of the envelope), RECORD_TOO_LARGE, STORE_FULL and STORE_IO with nothing written: the journal goes on. SYNC_FAILED,
-   * FILE_REPLACED, LEASE_LOST: in doubt; the journal takes no more appends until it is reopened (P8). JOURNAL_CLOSED.
+   * Appends one record, or several as one unit that counts as a whole or not at all. The call passes the bytes to the
+   * kernel before it returns, so later changes by the caller do not affect what is stored. Resolves when the durability
+   * is reached (P1).
+   *
+   * Rejects with RECORD_NOT_JSON, RECORD_INVALID (not a record, no kind, a reserved envelope name), RECORD_TOO_LARGE,
+   * STORE_FULL or STORE_IO when nothing was written: the journal stays usable. Rejects with SYNC_FAILED, FILE_REPLACED
+   * or LEASE_LOST when the outcome is unknown: the journal accepts no more appends until it is reopened (P8). Rejects
+   * with JOURNAL_CLOSED after `close`.
    */
   append(records: NewRecord | readonly NewRecord[], options?: AppendOptions): Promise<Appended>;
-  /** The same, with the durability reached when it returns. NOT_SUPPORTED without the capability `sync`. */
+  /**
+   * Like `append`, but the durability is reached when it returns. Throws NOT_SUPPORTED without the capability `sync`.
+   */
   appendSync(records: NewRecord | readonly NewRecord[], options?: AppendOptions): Appended;
-  /** Everything written so far survives a power cut when this resolves. */
+  /** When this resolves, everything written so far survives a power cut. */
   flush(): Promise<void>;
   flushSync(): void;
   /**
-   * Begins a new epoch, at one instant: before it the old records are current, after it the new ones. `build` is called
-   * once, synchronously, at that instant, so that it sees every append that came before; its first record is of kind `epoch`.
-   * Else it is RECORD_INVALID. Durable when it resolves, whatever the durability. If it rejects with STORE_FULL the old epoch goes on.
+   * Starts a new epoch atomically: before, the old records are current; after, the new ones. `build` is called once,
+   * synchronously, at that instant, so it sees every earlier append. Its first record must be of kind `epoch`, or the
+   * call fails with RECORD_INVALID. Durable when it resolves, regardless of the durability setting. If it rejects with
+   * STORE_FULL, the old epoch continues.
    */
   epoch(build: () => readonly NewRecord[]): Promise<Appended>;
-  /** Gives out every record once, in order: those of this writer when they are acknowledged. */
+  /** Yields every record once, in order; this writer's own records once they are acknowledged. */
   follow(options?: FollowOptions): AsyncIterable<JournalRecord>;
-  /** Calls back at once when the journal fails in the background. Returns the way to stop that. */
+  /** Calls `listener` as soon as the journal fails in the background. Returns a function that unsubscribes. */
   onFailure(listener: (error: HoldfastError) => void): () => void;
-  /** Syncs, writes `closed` if this writer wrote anything, and gives the lease back (also when the sync fails, and then rejects). */
+  /**
+   * Syncs, writes `closed` if this writer wrote anything, and releases the lease. If the sync fails, it releases the
+   * lease and rejects.
+   */
   close(): Promise<void>;
 }
 
 export interface JournalStore extends AsyncDisposable {
   readonly url: string;
   readonly capabilities: Capabilities;
-  /** What this place cannot promise (a network file system), in words for a person. */
+  /** What this location cannot guarantee (a network file system, say), in words for a person. */
   readonly warnings: readonly string[];
-  /** Where the layer above may keep an index of its own, which is derived: it may be deleted at any time. Null: nowhere but in memory. */
+  /**
+   * Where the layer above may keep its own search index. The index is derived and may be deleted at any time. Null: in
+   * memory only.
+   */
   readonly searchFile: string | null;
-  /** The same, in tables of the store's own that all who open it share. */
+  /** The same, in the store's own tables, shared by all its clients. */
   readonly texts?: TextTables | null;
-  /** A new session that begins with `records`, encoded inside the call. It is there after a power cut when this resolves. ID_INVALID, SESSION_EXISTS. */
+  /**
+   * Creates a session that starts with `records`, which are encoded inside the call. When this resolves, the session
+   * survives a power cut. Throws ID_INVALID, SESSION_EXISTS.
+   */
   create(id: string, records: readonly NewRecord[], options?: WriterOptions): Promise<Journal>;
-  /** Takes the lease, heals, and returns the records of the current epoch, all durable (but for a final `closed`). SESSION_NOT_FOUND, SESSION_BUSY { holder, sameProcess }, FORMAT_NEWER. */
+  /**
+   * Takes the lease, heals, and returns the records of the current epoch, all durable (except a final `closed`). Throws
+   * SESSION_NOT_FOUND, SESSION_BUSY { holder, sameProcess }, FORMAT_NEWER.
+   */
   open(id: string, options?: WriterOptions): Promise<Opened>;
-  /** The current epoch, without the lease; writes nothing. */
+  /** Reads the current epoch without taking the lease; writes nothing. */
   read(id: string): Promise<Snapshot>;
-  /** All records from seq `from` (default 1) on, complete units only, to the end as it is now; writes nothing. */
+  /** Yields all records from seq `from` (default 1) to the current end, complete units only; writes nothing. */
   history(id: string, from?: number): AsyncIterable<JournalRecord>;
-  /** Records as they come, until the signal fires, the session is deleted or the store is closed. */
+  /** Yields records as they arrive, until the signal fires, the session is deleted or the store is closed. */
   follow(id: string, options?: FollowOptions): AsyncIterable<JournalRecord>;
   has(id: string): Promise<boolean>;
-  /** Who writes to it now. A probe: it never waits, and disturbs nobody. */
+  /** The current writer. A probe: it never waits and never disturbs the writer. */
   holder(id: string): Promise<Holder | null>;
   /**
-   * Newest first: by which session was written to last, also if a clock was wrong meanwhile, and sessions of the same instant by id. (Of sessions that two processes write at the same time, either may come first.) Reads no
-   * transcripts (P7). One session that cannot be read does not keep the others from being listed (P9).
+   * Lists sessions by last write, newest first, even if a clock was wrong in between; ties are ordered by id. (If two
+   * processes write to two sessions at the same time, either session may come first.) Reads no transcripts (P7). A
+   * session that cannot be read does not stop the others from being listed (P9).
    */
   list(options?: ListOptions): Promise<{ readonly sessions: readonly Listed[]; readonly next?: string }>;
-  /** To the trash, under the lease. SESSION_BUSY, SESSION_NOT_FOUND. */
+  /** Moves the session to the trash, under the lease. Throws SESSION_BUSY, SESSION_NOT_FOUND. */
   delete(id: string): Promise<void>;
-  /** Reads everything, reports, heals nothing. */
+  /** Reads everything and reports; heals nothing. */
   verify(id: string): Promise<Verification>;
-  /** Compresses what lies before the current epoch, under the lease. */
+  /** Compresses everything before the current epoch, under the lease. */
   pack(id: string): Promise<{ readonly segments: number; readonly bytesBefore: number; readonly bytesAfter: number }>;
   /**
-   * A new session that holds exactly these lines, with the seqs, times and checksums that they have: a copy of one that is elsewhere. It is there, whole and durable, when this resolves, and not at all before; what an
-   * attempt that came to nothing has left is in nobody's way. A store may not have this. ID_INVALID, SESSION_EXISTS, SESSION_BUSY, RECORD_INVALID.
+   * Creates a session with exactly these lines, keeping their seqs, times and checksums: a copy of a session from
+   * elsewhere. The session is complete and durable when this resolves, and does not exist before; leftovers of a failed
+   * attempt do no harm. Optional. Throws ID_INVALID, SESSION_EXISTS, SESSION_BUSY, RECORD_INVALID.
    */
   adopt?(id: string, lines: AsyncIterable<readonly VerbatimLine[]>): Promise<void>;
-  /** Removes what has been in the trash for longer than `graceMs` (default a week), and what unfinished work left behind. */
+  /**
+   * Removes what has been in the trash for longer than `graceMs` (default: one week), and leftovers of unfinished work.
+   */
   gc(options?: { readonly graceMs?: number }): Promise<{ readonly removed: readonly string[] }>;
-  /** Closes every journal that this store has open. */
+  /** Closes every journal this store has open. */
   close(): Promise<void>;
 }

@@ -5,27 +5,30 @@ import { assertPlain } from "./lines/plain.ts";
 import { aheadAfter, OrderClock, stampOf } from "./order.ts";
 import type { JournalRecord, Json, NewRecord } from "./record.ts";
 
-/** How many keys outlive the epoch that they were used in. */
+/** How many keys outlive the epoch they were used in. */
 const KEYS_CARRIED = 256;
-/** The row stands in the journal at least this often, so that a list never reads far back, however long a turn is (P7, S20). */
+/**
+ * The row is written to the journal at least this often, so that a list never reads far back, however long a turn is
+ * (P7, S20).
+ */
 const ROW_EVERY_BYTES = 32 * 1024;
-/** Records found without a row behind them are put into it at last when there are so many. */
+/** Records with no later row are folded into the row once there are this many. */
 const UNADDED_MAX = 256;
 
-/** A unit that is encoded but does not count yet. `bytes` is good until the next one is prepared. */
+/** A unit that is encoded but does not count yet. `bytes` is valid until the next unit is prepared. */
 export interface Prepared extends Appended {
   readonly bytes: Buffer;
   readonly key: string | undefined;
   readonly mark: number | undefined;
   readonly row: Json;
   readonly ahead: number;
-  /** The row stands in it. */
+  /** The unit contains the row. */
   readonly carries: boolean;
 }
 
 /**
- * What a writer knows of its journal: the next seq, what is durable, the keys that were used, and the catalogue row. It turns records into
- * lines, and counts them only when the store says that they are written. Every store's writer has one.
+ * What a writer knows about its journal: the next seq, what is durable, which keys were used, and the catalogue row. It
+ * encodes records as lines, and counts them only once the store reports them written. Every store's writer has one.
  */
 export class Ledger {
   readonly #encoder = new Encoder();
@@ -34,21 +37,24 @@ export class Ledger {
   #keys = new Map<string, Appended>();
   #head = 0;
   #durable = 0;
-  /** The newest mark that stands in the journal (S7). */
+  /** The newest mark in the journal (S7). */
   #marked = 0;
-  /** Without what is `#unadded`. */
+  /** Excludes the records in `#unadded`. */
   #row: Json = null;
-  /** Found in the journal, and not put into the row yet: nearly always a newer row stands behind them, and they need not be. */
+  /**
+   * Records read from the journal but not folded into the row yet. Nearly always a newer row follows, which makes
+   * folding them unnecessary.
+   */
   #unadded: JournalRecord[] = [];
-  /** Written since the row last stood in the journal. */
+  /** Bytes written since the journal last contained the row. */
   #bytesSinceRow = 0;
   #lastAt = "";
-  /** By how much the order of lists is ahead of the newest record's time, as the journal says. */
+  /** How far the order of lists is ahead of the newest record's time, according to the journal. */
   #ahead = 0;
   #atMs = Number.NaN;
   #at = "";
 
-  /** `clock`: one for all sessions of a store, so that their order is right. */
+  /** `clock`: one for all sessions of a store, so that they sort correctly. */
   constructor(options: {
     readonly clock: OrderClock | (() => number);
     readonly summariser?: Summariser | undefined;
@@ -71,12 +77,12 @@ export class Ledger {
   get at(): string {
     return this.#lastAt;
   }
-  /** Where the session stands in lists. */
+  /** The session's sort key in lists. */
   get stamp(): string {
     return stampOf(this.#lastAt, this.#ahead);
   }
 
-  /** A record that is in the journal already, in order. */
+  /** Takes in the next record that is already in the journal. */
   absorb(record: JournalRecord): void {
     this.#head = record.seq;
     this.#lastAt = record.at;
@@ -98,7 +104,7 @@ export class Ledger {
     }
   }
 
-  /** The next record is to be `next` (damaged lines that stay in place have taken numbers too). */
+  /** Sets the next seq to `next` (damaged lines that stay in place use up seqs too). */
   skipTo(next: number): void {
     this.#head = next - 1;
   }
@@ -108,7 +114,7 @@ export class Ledger {
     if (seq > this.#durable) this.#durable = seq;
   }
 
-  /** The append that used this key, if there was one. */
+  /** The append that used this key, if any. */
   find(key: string): Appended | undefined {
     return this.#keys.get(key);
   }
@@ -120,8 +126,8 @@ export class Ledger {
   }
 
   /**
-   * Encodes the first records of a segment, `segment` first. They are durable before anybody sees them (S15), and say so on their first and
-   * last record, so that one damaged line among them is told from a tear.
+   * Encodes the first records of a segment, starting with `segment`. They are durable before anyone can see them (S15).
+   * Their first and last record say so, which distinguishes a damaged line among them from a tear.
    */
   prepareSegment(records: readonly NewRecord[]): Prepared {
     return this.#encode(records, { mark: this.#head + records.length, key: undefined, born: true });
@@ -138,8 +144,8 @@ export class Ledger {
   }
 
   /**
-   * Remembers where the journal stands: what is returned brings it back there, for a store that learns only later that nothing was written. What became durable meanwhile stays durable: only what came
-   * before can have.
+   * Remembers the current state. The returned function restores it, for a store that learns only later that nothing was
+   * written. Records that became durable in between stay durable: they were written before the mark.
    */
   mark(): () => void {
     const head = this.#head;
@@ -159,20 +165,20 @@ export class Ledger {
       this.#bytesSinceRow = bytesSinceRow;
       this.#lastAt = lastAt;
       this.#ahead = ahead;
-      // A key is only ever added, at the end; and those of an old epoch stay as they were.
+      // Keys are only ever appended, and an old epoch's keys never change.
       this.#keys = keys;
       for (const key of [...keys.keys()].slice(keyCount)) keys.delete(key);
     };
   }
 
-  /** The newest keys, for the header of a segment that begins an epoch. */
+  /** The newest keys, for the header of a segment that starts an epoch. */
   keysToCarry(): Json {
     return [...this.#keys].slice(-KEYS_CARRIED).map(([key, { seq, last }]) => [key, seq, last]);
   }
 
-  /** Only the carried keys are remembered from now on. */
+  /** From now on, only the carried keys are remembered. */
   forgetOldKeys(): void {
-    // A new map: the old one may have to come back.
+    // A new map: the old one may have to be restored.
     this.#keys = new Map([...this.#keys].slice(-KEYS_CARRIED));
   }
 
@@ -193,7 +199,7 @@ export class Ledger {
       const carries =
         isDue || record.kind === "segment" || record.kind === "closed" || this.#summariser?.carries(record);
       if (!carries || row === null) return undefined;
-      // A summariser of somebody else's must not make a line that no reader takes.
+      // A third-party summariser must not produce a line that no reader accepts.
       assertPlain(row, "summary");
       carried = true;
       return JSON.stringify(row);
@@ -204,7 +210,7 @@ export class Ledger {
       synced: options.mark,
       syncedLast: options.born,
       ahead,
-      // A segment is read by itself: its header says it.
+      // A segment is read on its own, so its header carries this.
       aheadFirst: ahead !== (options.born ? 0 : this.#ahead),
       key: options.key,
       unit: !options.born,
@@ -218,7 +224,7 @@ export class Ledger {
     return this.#summariser ? this.#summariser.add(row, record) : row;
   }
 
-  /** Formatting a date costs as much as the checksum: once a millisecond is enough. */
+  /** Formatting a date costs as much as the checksum: once per millisecond is enough. */
   #now(): string {
     const now = this.#clock.now();
     if (now !== this.#atMs) {
@@ -229,15 +235,15 @@ export class Ledger {
   }
 }
 
-/** Only a journal that somebody tampered with gets there: nobody can read a record with a number beyond these. */
+/** Only a tampered journal gets here: no reader accepts a record with a higher number. */
 function noNumbersLeft(head: number): HoldfastError {
   const message =
-    `Nothing was written: the journal has a record ${head}, and there are no numbers left behind that. What is in it can be read. ` +
-    "Look at who made that record; to go on, fork the session.";
+    `Nothing was written: the journal has a record ${head}, and no higher record number is left. Its content can still be read. ` +
+    "Find out who wrote that record. To continue, fork the session.";
   return new HoldfastError("STORE_FULL", message, { limit: Number.MAX_SAFE_INTEGER });
 }
 
-/** As `keysToCarry` writes them. A later minor version may write something else there (C21). */
+/** The form `keysToCarry` writes. A later minor version may write something else here (C21). */
 function isCarriedKey(value: unknown): value is [key: string, seq: number, last: number] {
   if (!Array.isArray(value)) return false;
   const [key, seq, last] = value;

@@ -3,23 +3,26 @@ import { HoldfastError } from "../errors.ts";
 import { isCount } from "./lines/decode.ts";
 import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type Json, type NewRecord } from "./record.ts";
 
-/** The version of this library, as journals name their writer. A test keeps it equal to package.json. */
+/** The library version that journals record as their writer. A test keeps it equal to package.json. */
 export const LIBRARY_VERSION = "0.1.0";
 const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 
 /**
- * The records that a store writes by itself, the same in every store: `segment` first of all, `opened` directly before a writer's
- * first record, `closed` after its last one.
+ * The records that every store writes by itself: `segment` at the start, `opened` right before a writer's first record,
+ * `closed` after its last.
  */
 export function segmentRecord(header: {
   readonly session: string;
-  /** From 1 on. */
+  /** Starts at 1. */
   readonly segment: number;
-  /** The number of the segment that begins the current epoch. */
+  /** The number of the segment that started the current epoch. */
   readonly epoch: number;
-  /** Where the journal goes on: the segment before this one, and how many of its bytes count. For one whose last writer did not close it. */
+  /**
+   * Where the journal continues from: the previous segment, and how many of its bytes count. Set if the last writer did
+   * not close that segment.
+   */
   readonly after?: Place;
-  /** The keys that outlive the epoch before (`Ledger.keysToCarry`), if this segment begins one. */
+  /** The keys that outlive the previous epoch (`Ledger.keysToCarry`), if this segment starts a new one. */
   readonly keys?: Json;
 }): NewRecord {
   const { session, segment, epoch, after, keys } = header;
@@ -35,13 +38,13 @@ export function segmentRecord(header: {
   };
 }
 
-/** A place in a journal of several segments. */
+/** A position in a journal of several segments. */
 export interface Place {
   readonly segment: number;
   readonly bytes: number;
 }
 
-/** The place that the header of segment `number` names as the end of what comes before it, if it does. */
+/** The position that the header of segment `number` gives as the end of what precedes it, if any. */
 export function placeBefore(header: JournalRecord, number: number): Place | null {
   const after = header["after"];
   if (typeof after !== "object" || after === null || Array.isArray(after)) return null;
@@ -49,27 +52,28 @@ export function placeBefore(header: JournalRecord, number: number): Place | null
   return isCount(segment, 1) && segment < number && isCount(bytes, 0) ? { segment, bytes } : null;
 }
 
-/** Who writes from here on, and in what state the journal was found. */
+/** Who writes from here on, and the state in which it found the journal. */
 export function openedRecord(found: {
   readonly app: string;
-  /** The writer before did not write `closed`. */
+  /** The previous writer did not write `closed`. */
   readonly unclean: boolean;
   readonly cutBytes: number;
-  /** Members of the layer above (`WriterOptions.opened`). */
+  /** Members from the layer above (`WriterOptions.opened`). */
   readonly extra?: Readonly<Record<string, Json>> | undefined;
 }): NewRecord {
   const { app, unclean, cutBytes, extra } = found;
   return { kind: "opened", writer: { pid: process.pid, host: hostname(), app }, unclean, cutBytes, ...extra };
 }
 
-/** Written after a sync, as the last record of a writer that ended in order. */
+/** The last record of a writer that closed the journal; written after a sync. */
 export function closedRecord(): NewRecord {
   return { kind: "closed" };
 }
 
 /**
- * Refuses a segment that this version cannot read (P10), given its `segment` record. A newer minor version is read: what is new in it
- * is kept and passed over. Throws FORMAT_NEWER { found, known }, and JOURNAL_UNREADABLE if no format is named.
+ * Refuses a segment that this version cannot read (P10), given its `segment` record. A newer minor version is accepted:
+ * what it adds is kept and skipped. Throws FORMAT_NEWER { found, known }, or JOURNAL_UNREADABLE if the header names no
+ * format.
  */
 export function assertFormat(header: JournalRecord): void {
   const found = header["format"];

@@ -1,16 +1,18 @@
 import type { JournalRecord } from "./record.ts";
 
-/** The wall clock was moved, and not just slowed down or hurried, if it is off by more than this. */
+/** A larger deviation means that the wall clock was set, not just slewed. */
 const STEP_MS = 100;
-/** The latest time that a Date can hold: nothing comes behind it, and nothing fails there. */
+/** The latest time a Date can hold: no time sorts after it, and using it never throws. */
 const LATEST_MS = 8.64e15;
 
 /**
- * The time of a store's records, and the order of its sessions. Records carry what the wall clock says, right or wrong. The order of lists does not come from that clock alone: `ahead` is by how much the clock is behind the
- * order, and `at` plus `ahead`, the stamp of a record, never goes back. It is 0 as long as the clock goes forward.
+ * The time of a store's records, and the order of its sessions. Records carry the wall clock's time, right or wrong.
+ * The order of lists does not rely on that clock alone: `ahead` is how far the clock lags behind the order, and `at`
+ * plus `ahead`, a record's stamp, never goes back. It is 0 while the clock moves forward.
  *
- * Two things can put a stamp before one that was given out earlier: the clock is set back while this process runs, which the monotonic clock shows; or it was set back before, and another process or machine has given
- * out later stamps, which `follow` is told of.
+ * Two things can make a stamp earlier than a previous one. The clock is set back while this process runs, which the
+ * monotonic clock reveals; or it was set back earlier, and another process or machine has issued later stamps, which
+ * `follow` takes in.
  */
 export class OrderClock {
   readonly #wall: () => number;
@@ -18,23 +20,26 @@ export class OrderClock {
   #wallMs = Number.NaN;
   #monotonicMs = 0;
   #ahead = 0;
-  /** The latest stamp that was given out here. */
+  /** The latest stamp issued here. */
   #newestMs = Number.NEGATIVE_INFINITY;
-  /** The latest one that was given out elsewhere, until the next look at the clock. */
+  /** The latest stamp issued elsewhere, until the clock is next read. */
   #othersMs = Number.NaN;
 
-  /** `monotonic`: milliseconds that only ever grow, at the pace of `wall`. Without it, the time in which nothing was written is not counted when the clock is set back. */
+  /**
+   * `monotonic`: milliseconds that never decrease, at the pace of `wall`. Without it, idle time is not counted when the
+   * clock is set back.
+   */
   constructor(wall: () => number, monotonic?: () => number) {
     this.#wall = wall;
     this.#monotonic = monotonic;
   }
 
-  /** The clock of this machine, or one that is given in its place. */
+  /** This machine's clock, or the one given instead. */
   static of(clock: (() => number) | undefined): OrderClock {
     return clock ? new OrderClock(clock) : new OrderClock(Date.now, () => performance.now());
   }
 
-  /** By how many milliseconds the stamp of the last `now` is ahead of it. */
+  /** How many milliseconds the stamp of the last `now` is ahead of it. */
   get ahead(): number {
     return this.#ahead;
   }
@@ -45,7 +50,7 @@ export class OrderClock {
     if (this.#monotonic) this.#compare(wallMs, this.#monotonic());
     const othersMs = this.#othersMs;
     this.#othersMs = Number.NaN;
-    // No further ahead than it must be. By the clock, neither of the same millisecond is the later one.
+    // No further ahead than necessary. Within one millisecond, the clock cannot tell which came later.
     if (othersMs <= wallMs && this.#newestMs <= wallMs) this.#ahead = 0;
     if (othersMs > wallMs && wallMs + this.#ahead <= othersMs) this.#pass(wallMs, othersMs);
     if (wallMs + this.#ahead < this.#newestMs) this.#pass(wallMs, this.#newestMs);
@@ -53,7 +58,7 @@ export class OrderClock {
     return wallMs;
   }
 
-  /** What comes from now on is later than this stamp of another session. */
+  /** Everything from now on sorts after this stamp of another session. */
   follow(stamp: string | undefined): void {
     const ms = stamp === undefined ? Number.NaN : stampMs(stamp);
     if (!Number.isNaN(ms) && !(ms <= this.#othersMs)) this.#othersMs = ms;
@@ -63,7 +68,7 @@ export class OrderClock {
     this.#ahead = Math.ceil(Math.min(stampMs + 1, LATEST_MS) - wallMs);
   }
 
-  /** A step back is made up for; a step forward makes up for earlier ones. */
+  /** Compensates for a step back; a step forward cancels earlier compensation. */
   #compare(wallMs: number, monotonicMs: number): void {
     const stepMs = Math.round(wallMs - this.#wallMs - (monotonicMs - this.#monotonicMs));
     this.#wallMs = wallMs;
@@ -73,23 +78,23 @@ export class OrderClock {
   }
 }
 
-/** The form that records have, and that sorts as text. */
+/** The format of times in records; sorts as text. */
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-/** What lists are ordered by: as text, so that stamps and times of records compare. A time that is none comes before all others. */
+/** The sort key of lists: text, so that stamps and record times compare. An invalid time sorts first. */
 export function stampOf(at: string, ahead: number): string {
   const ms = Date.parse(at) + ahead;
   if (ahead === 0 && !Number.isNaN(ms) && TIME.test(at)) return at;
-  // Years of more digits begin with a sign that sorts behind all digits.
+  // Years with more digits start with a sign that sorts after all digits.
   return new Date(Number.isNaN(ms) ? 0 : Math.max(0, Math.min(ms, LATEST_MS))).toISOString().replace("+", "~");
 }
 
-/** How the stamp of the newest record stands to its time, after this record. */
+/** How far the newest record's stamp is ahead of its time, after this record. */
 export function aheadAfter(ahead: number, { ahead: said, summary }: JournalRecord): number {
   return said ?? (summary === undefined ? ahead : 0);
 }
 
-/** The same, from what `stampOf` made of it. */
+/** The same, computed from the result of `stampOf`. */
 export function aheadOf(stamp: string, at: string): number {
   const ms = stampMs(stamp) - Date.parse(at);
   return Number.isSafeInteger(ms) && ms > 0 ? ms : 0;

@@ -1,15 +1,17 @@
 import { HoldfastError } from "../errors.ts";
 import type { Holder } from "./contract.ts";
 
-/** What every store says no to, in the same words. Nothing has happened when one of these is thrown. */
+/**
+ * Refusals that all stores share, so that the wording is the same. Nothing has happened when one of these is thrown.
+ */
 
 export function sessionNotFound(id: string): HoldfastError {
-  const message = `There is no session ${id} in this store. Nothing was touched. List the sessions to see which there are.`;
+  const message = `There is no session ${id} in this store. Nothing was touched. List the sessions to see what exists.`;
   return new HoldfastError("SESSION_NOT_FOUND", message, { session: id });
 }
 
 export function sessionExists(id: string): HoldfastError {
-  const message = `There is a session ${id} already. It was not touched. Open it, or take another id.`;
+  const message = `Session ${id} already exists. It was not touched. Open it, or use another id.`;
   return new HoldfastError("SESSION_EXISTS", message, { session: id });
 }
 
@@ -17,7 +19,7 @@ export function sessionBusy(id: string, holder: Holder, sameProcess: boolean): H
   const who = sameProcess
     ? "this process"
     : `${holder.app} (process ${holder.pid} on ${holder.host}, since ${holder.since})`;
-  const message = `Session ${id} is being written by ${who}. Nothing was touched. Read it meanwhile, or end its writer first.`;
+  const message = `Session ${id} is being written by ${who}. Nothing was touched. You can still read it; to write, stop its writer first.`;
   return new HoldfastError("SESSION_BUSY", message, { session: id, holder: { ...holder }, sameProcess });
 }
 
@@ -32,16 +34,16 @@ export function storeClosed(url: string): HoldfastError {
   });
 }
 
-/** A cursor names a record that is not there, or that is another one now (S19). */
+/** The cursor's record is missing or has changed (S19). */
 export function cursorStale(id: string, cursor: string): HoldfastError {
   const shown = cursor.slice(0, 80);
   const message =
-    `Session ${id} has no record ${JSON.stringify(shown)} any more: the end of the journal was lost and written anew. ` +
+    `Session ${id} has no record ${JSON.stringify(shown)} any more: the end of the journal was lost and rewritten. ` +
     "Nothing was touched. Start over from seq 1.";
   return new HoldfastError("CURSOR_STALE", message, { session: id, cursor: shown, from: 1 });
 }
 
-/** `what` is a call (`pack`). */
+/** `what` is a method name (`pack`). */
 export function notSupported(what: string, url: string, instead: string): HoldfastError {
   return new HoldfastError("NOT_SUPPORTED", `The store ${url} has no ${what}. Nothing was touched. ${instead}`, {
     call: what,

@@ -1,48 +1,57 @@
 /**
- * What a store may offer for the full text of its sessions, beside their journals: a place that all who open it share, for an index that is derived. The layer above reads the records, and says what is to be found; the store
- * keeps words, and finds them. Every call is one transaction.
+ * An optional service of a store for the full text of its sessions, next to their journals: a derived index shared by
+ * all clients of the store. The layer above reads the records and decides what can be found; the store keeps words and
+ * finds them. Every call is one transaction.
  */
 export interface TextTables {
   marks(): Answer<Map<string, TextMark>>;
   mark(id: string): Answer<TextMark | null>;
   /**
-   * Where the store can tell cheaply: the sessions that are not indexed as far as a list shows them now, those that somebody indexed without their dialect, and the ids of those that are indexed and gone. Else all are listed, and compared
-   * with `marks`.
+   * If the store can tell cheaply: the sessions whose index is behind what a list shows, those that were indexed
+   * without their dialect, and the ids of indexed sessions that no longer exist. Otherwise, all sessions are listed and
+   * compared with `marks`.
    */
   behind?(): Answer<{ readonly sessions: readonly TextBehind[]; readonly gone: readonly string[] }>;
-  /** The ids of the sessions with a message of which only the beginning is indexed. */
+  /** The ids of the sessions that have a message of which only the start is indexed. */
   cut(): Answer<string[]>;
-  /** Adds what follows `before`. False, and nothing is done, if somebody else has indexed the session meanwhile. */
+  /**
+   * Adds the changes after `before`. Returns false without effect if another client has indexed the session in the
+   * meantime.
+   */
   add(id: string, before: TextMark | null, changes: readonly TextChange[], next: TextMark): Answer<boolean>;
-  /** The session is no longer found. Its rows, which can be many, are removed by `sweep`. */
+  /** Hides the session from searches. `sweep` removes its rows, of which there can be many. */
   forget(id: string): Answer<void>;
-  /** Removes some rows of forgotten sessions. False if there are none. */
+  /** Removes some rows of forgotten sessions. Returns false if there are none. */
   sweep(): Answer<boolean>;
-  /** The ids of the sessions with a hit, the newest first. */
+  /** The ids of the sessions with a hit, newest first. */
   sessionsWith(query: TextQuery): Answer<string[]>;
-  /** The next hits in a session: its title, then its messages, the newest first; those before the seq `before`. Not those of steps with a hidden message. */
+  /**
+   * The next hits in a session: its title, then its messages, newest first; only those before the seq `before`.
+   * Excludes steps with a hidden message.
+   */
   hits(id: string, query: TextQuery, before: number | null, limit: number): Answer<TextFound[]>;
 }
 
 export type Answer<T> = T | Promise<T>;
 
 /**
- * All of these, in any order, in one stretch of text; the last may be the beginning of a word. What a person takes for one word may be several (`foo_bar`): then they stand behind one another. Case and diacritics do not count.
+ * All of these words, in any order, in one stretch of text; the last may be the start of a word. What a person sees as
+ * one word may be several (`foo_bar`); those must be adjacent. Case and diacritics are ignored.
  */
 export type TextQuery = readonly string[];
 
-/** How far a session is indexed. */
+/** How far a session has been indexed. */
 export interface TextMark {
-  /** The last record that was read, and its checksum: after a power cut another one can have its seq. */
+  /** The last record read, and its checksum: after a power cut, another record can have its seq. */
   readonly seq: number;
   readonly crc: string;
-  /** What a list said of the session then: while it says the same, there is nothing to read. */
+  /** What a list showed for the session at that time: while it shows the same, there is nothing to read. */
   readonly head: number;
   readonly at: string;
   readonly dialect: string | null;
-  /** There are messages whose dialect was not known to who indexed them. */
+  /** Some messages were indexed without knowing their dialect. */
   readonly blind: boolean;
-  /** There are messages of which only the beginning is indexed. */
+  /** Only the start of some messages is indexed. */
   readonly cut: boolean;
 }
 
@@ -56,23 +65,23 @@ export interface TextFound {
   readonly seq: number;
   /** Empty for the title. */
   readonly message: string;
-  /** The stretch, with marks around each hit. */
+  /** The stretch, with markers around each hit. */
   readonly marked: string;
 }
 
-/** What a record means for a search. */
+/** What a record means for searching. */
 export type TextChange =
   | { readonly kind: "title"; readonly title: string }
   | {
       readonly kind: "message";
       readonly id: string;
       readonly seq: number;
-      /** Hiding works on whole steps (C34). */
+      /** Hiding applies to whole steps (C34). */
       readonly step: string;
-      /** Empty if it is not to be found. */
+      /** Empty if it must not be found. */
       readonly text: string;
       readonly hidden: boolean;
-      /** What an epoch brings along has its metadata as they are by then. */
+      /** For messages that an epoch retains, the metadata is current as of that epoch. */
       readonly carried: boolean;
     }
   | { readonly kind: "hiding"; readonly id: string; readonly hidden: boolean };

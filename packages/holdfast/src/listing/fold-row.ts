@@ -18,23 +18,28 @@ import {
   TITLE_CHARS_MAX,
 } from "./row.ts";
 
-/** Strings in a message are cut here before its dialect sees it: images need not be decoded for a title (C28). A multiple of four, as base64 is. */
+/**
+ * Strings in a message are cut to this length before its dialect sees it: a title does not need decoded images (C28). A
+ * multiple of four, like base64.
+ */
 const STRING_CHARS_MAX = 4096;
 const DEPTH_MAX = 100;
 
 /**
- * The records after which the row stands in the journal, besides `segment` and `closed`: where a turn comes to rest, where a dead one goes on, and a rename. Not at the start of a turn: the end of
- * the one before stands close to it, and carries the same.
+ * The records, besides `segment` and `closed`, after which the journal repeats the row: where a turn stops, where an
+ * interrupted one resumes, and a rename. Not at the start of a turn: the previous turn's end is close to it and carries
+ * the same row.
  */
 const CARRIERS = new Set(["turn.ended", "turn.suspended", "turn.resumed", "session"]);
 
 type Dialects = (
   name: string,
-  // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
+  // biome-ignore lint/suspicious/noExplicitAny: the application defines the message type.
 ) => Dialect<any> | null;
 
 /**
- * Folds the records of a session (records.ts) into what a list shows of it (S20). It runs on every append, so what does not matter is passed over at once. Whatever a record holds, it answers.
+ * Folds a session's records (records.ts) into what a list shows (S20). It runs on every append, so irrelevant records
+ * are skipped at once. Never throws, whatever a record contains.
  */
 export function sessionSummariser(dialectNamed: Dialects): Summariser {
   return {
@@ -58,7 +63,7 @@ export function sessionSummariser(dialectNamed: Dialects): Summariser {
           return asJson(withPrompt(rowOf(json), shapeOf(record["prompt"]) ?? {}, dialectNamed));
         case "opened":
         case "closed":
-          // A turn is one writer's: what another one finds open, and what one leaves open, was cut off.
+          // A turn belongs to one writer: a turn that a writer finds open, or leaves open, was cut off.
           return shapeOf(json)?.["state"] === "open" ? asJson({ ...rowOf(json), state: "cut" }) : json;
         default:
           return json;
@@ -69,7 +74,7 @@ export function sessionSummariser(dialectNamed: Dialects): Summariser {
   };
 }
 
-/** A row has no member that is undefined, and so is what JSON makes of it. */
+/** A row has no undefined members, so it equals its own JSON. */
 function asJson(row: SessionRow): Json {
   return row as unknown as Json;
 }
@@ -102,7 +107,7 @@ function withAttributes(row: SessionRow, record: Shape): SessionRow {
 
 function withTurn(row: SessionRow, record: Shape): SessionRow {
   const turn = countIn(record, "turn");
-  // What comes late, for a turn that another has followed, says nothing of how things stand.
+  // A late record of an earlier turn says nothing about the current state.
   if (turn !== undefined && turn < row.turns) return row;
   const { awaits: _, ...rest } = row;
   const turns = Math.max(turn ?? 0, row.turns);
@@ -137,7 +142,7 @@ function withQueue(row: SessionRow, record: Shape): SessionRow {
     const left = queue.filter((other) => other !== id);
     return queued(row, left, row.queued - 1);
   }
-  // One of those that are only counted; or one that was taken before, or whose record is lost.
+  // An input that is only counted; or one that was already taken, or whose record is lost.
   return row.queued > queue.length ? queued(row, queue, row.queued - 1) : row;
 }
 
@@ -146,7 +151,7 @@ function queued(row: SessionRow, queue: readonly string[], count: number): Sessi
   return queue.length > 0 ? { ...rest, queue, queued: count } : { ...rest, queued: count };
 }
 
-/** All that is needed stands in the checkpoint (S16): whoever reads from here on comes to the same. */
+/** The checkpoint contains everything needed (S16), so a reader that starts here gets the same row. */
 function withEpoch(row: SessionRow, record: Shape, dialectNamed: Dialects): SessionRow {
   const { awaits: _, ...rest } = row;
   let next: SessionRow = rest;
@@ -170,19 +175,19 @@ function withEpoch(row: SessionRow, record: Shape, dialectNamed: Dialects): Sess
   if (!turn) next.state = "idle";
   else if (ended) next.state = endState(ended["outcome"]);
   else if (shapeOf(turn["suspended"])) next.state = "waiting";
-  // A copy of a running turn is a turn that was cut off.
+  // A copy of a running turn is an interrupted turn.
   else next.state = record["reason"] === "fork" ? "cut" : "open";
 
   const prompt = shapeOf(turn?.["prompt"]);
   if (next.prompt !== undefined || !prompt) return next;
   const id = stringIn(prompt, "id");
-  // It is carried, or stands in a record of its own.
+  // It is retained, or has a separate record.
   return prompt["message"] === null && id !== undefined
     ? { ...next, awaits: id }
     : withPrompt(next, prompt, dialectNamed);
 }
 
-/** The prompt of a turn that an epoch brought along. */
+/** The prompt of a turn that an epoch retained. */
 function withPrompt(row: SessionRow, prompt: Shape, dialectNamed: Dialects): SessionRow {
   const { awaits: _, ...rest } = row;
   if (row.prompt !== undefined) return rest;
@@ -190,7 +195,7 @@ function withPrompt(row: SessionRow, prompt: Shape, dialectNamed: Dialects): Ses
   return text === "" ? rest : { ...rest, prompt: text };
 }
 
-/** Is it the prompt of the turn, or may it give its title to a copy? */
+/** Is it the turn's prompt, or can it give a copy its title? */
 function isSought(row: Json, record: Shape): boolean {
   const shape = shapeOf(row);
   if (!shape) return false;
@@ -209,7 +214,7 @@ function withMessage(row: SessionRow, record: Shape, dialectNamed: Dialects): Se
   return next;
 }
 
-/** What is said in it; empty if that is not for people to see, or cannot be told. */
+/** Its text; empty if it is not meant for people or cannot be determined. */
 function textIn(row: SessionRow, record: Shape, dialectNamed: Dialects, by: "user" | "anybody"): string {
   const dialect = row.dialect === undefined ? null : dialectNamed(row.dialect);
   const stored = record["message"] as Json | undefined;
@@ -219,7 +224,7 @@ function textIn(row: SessionRow, record: Shape, dialectNamed: Dialects, by: "use
   return oneLine(text ?? "", PROMPT_CHARS_MAX);
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
+// biome-ignore lint/suspicious/noExplicitAny: the application defines the message type.
 function textOf(dialect: Dialect<any>, stored: Json, by: "user" | "anybody"): string | null {
   try {
     const message: unknown = dialect.decode ? dialect.decode(stored) : stored;
@@ -227,12 +232,12 @@ function textOf(dialect: Dialect<any>, stored: Json, by: "user" | "anybody"): st
     const text: unknown = dialect.text(message);
     return typeof text === "string" ? text : null;
   } catch {
-    // A dialect of the application's own that does not keep to its contract costs a title, and no append.
+    // A faulty dialect of the application costs a title, not an append.
     return null;
   }
 }
 
-/** With the long strings in it cut; the very same value if there are none. */
+/** The value with long strings cut; the same value if there are none. */
 function shortened(value: Json, depth: number): Json {
   if (typeof value === "string") return beginningOf(value, STRING_CHARS_MAX);
   if (typeof value !== "object" || value === null || depth > DEPTH_MAX) return value;

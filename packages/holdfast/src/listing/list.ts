@@ -4,7 +4,7 @@ import type { JournalStore, Listed, ListOptions } from "../journal/contract.ts";
 import { checkQuery, type ListQuery, type Summary, type Wanted } from "./query.ts";
 import { rowOf, type SessionRow } from "./row.ts";
 
-/** A store's list may look at every session for each page: where few rows fit, pages grow. */
+/** A store may examine every session for each page, so pages grow when few rows match. */
 const PAGE_GROWTH = 4;
 const PAGE_MIN = 64;
 
@@ -14,8 +14,9 @@ export interface Page {
 }
 
 /**
- * One page of sessions, newest first, out of the store's rows: no transcript is read (P7). `next` is a place in the order, so that pages stay right while sessions are written; it may turn
- * out that nothing follows. `realPath` is that of the disk. Throws QUERY_INVALID, CURSOR_STALE, and what the store says.
+ * One page of sessions, newest first, from the store's rows: no transcript is read (P7). `next` is a position in the
+ * order, so pages stay correct while sessions are written; the page after it may be empty. `realPath` is the disk's.
+ * Throws QUERY_INVALID, CURSOR_STALE and the store's errors.
  */
 export async function listSessions(
   store: JournalStore,
@@ -30,7 +31,7 @@ export async function listSessions(
     const page = await store.list(pageOptions(wanted, size, after));
     const found = await choose(store, page.sessions, wanted, wanted.limit - sessions.length);
     if (found.seen < page.sessions.length && !found.isOver) {
-      // More than fits. Only the store makes cursors, and only for the end of a page: so this one is to end here.
+      // More than fits. Only the store makes cursors, and only for the end of a page, so this page must end here.
       size = found.seen;
       continue;
     }
@@ -43,8 +44,9 @@ export async function listSessions(
 }
 
 /**
- * The ids of the sessions that a user may want to go on with, for `resumeLatest`: first those whose last turn did not complete, or waits for a person, then the others, each newest first. All have something in them, work for no
- * other session, and are not in use as far as a list can tell. Whoever opens one may still find it busy, and goes on to the next.
+ * The ids of the sessions a user may want to continue, for `resumeLatest`: first those whose last turn did not complete
+ * or waits for a person, then the others, each newest first. All have content, no parent session, and no writer as far
+ * as a list can tell. The caller may still find one busy, and then tries the next.
  */
 export async function* latest(
   store: JournalStore,
@@ -54,7 +56,7 @@ export async function* latest(
   const { cwd, app } = { ...query };
   const { where, hints } = checkQuery({ ...defined({ cwd, app }) }, realPath);
   const mine = { ...where, parentSession: null };
-  // A turn that was left in the middle is not to be overlooked because another session was finished after it.
+  // A turn that was interrupted must not be missed because another session finished after it.
   const unfinished = { ...hints, noneOf: { ...hints.noneOf, state: ["idle"] } };
   yield* free(store, { where: mine, hints: unfinished }, ({ state }) => state !== "idle");
   yield* free(store, { where: mine, hints }, ({ state }) => state === "idle");
@@ -72,7 +74,7 @@ async function* free(
     for (const listed of page.sessions) {
       const row = rowOf(listed.summary);
       if (isEmpty(row) || !fits(row)) continue;
-      // The last record of one that is not in use is `closed`, or its writer died (S14).
+      // If a session is not in use, its last record is `closed`, or its writer died (S14).
       if (!listed.closed && !listed.unreadable && (await isHeld(store, listed).catch(isUntold))) continue;
       yield listed.id;
     }
@@ -89,7 +91,7 @@ function pageOptions(
   return after === undefined ? { where, hints, limit } : { where, hints, limit, after };
 }
 
-/** The rows that fit, up to a number of them; how many were looked at for that; and whether all later ones are too old. */
+/** Up to a given number of matching rows; how many rows were examined; and whether all later ones are too old. */
 async function choose(
   store: JournalStore,
   rows: readonly Listed[],
@@ -100,7 +102,7 @@ async function choose(
   let seen = 0;
   for (const listed of rows) {
     if (chosen.length === limit) break;
-    // No session is written after its place in the order: behind this one all are too old.
+    // No session's last write is later than its sort key: from here on, all are too old.
     if ((listed.stamp ?? listed.at) < wanted.since) return { chosen, seen, isOver: true };
     seen++;
     const summary = await summaryFor(store, listed, wanted);
@@ -109,7 +111,7 @@ async function choose(
   return { chosen, seen, isOver: false };
 }
 
-/** Null if it is not wanted. */
+/** Null if the query does not want it. */
 async function summaryFor(store: JournalStore, listed: Listed, wanted: Wanted): Promise<Summary | null> {
   const row = rowOf(listed.summary);
   if (listed.unreadable) return fitsUnread(listed, wanted) ? summaryOf(listed, row, endedStatus(row)) : null;
@@ -118,7 +120,7 @@ async function summaryFor(store: JournalStore, listed: Listed, wanted: Wanted): 
     const status = await statusOf(store, listed, row);
     return wanted.status === undefined || wanted.status === status ? summaryOf(listed, row, status) : null;
   } catch (error) {
-    // Whether somebody writes to it cannot be told: its lease is another user's. It is no reason to list nothing.
+    // Its lease belongs to another user, so whether it has a writer is unknown. That is no reason to fail the list.
     if (!isHoldfastError(error, "STORE_FORBIDDEN", "STORE_IO", "PATH_UNSAFE")) throw error;
     const { code, message } = error;
     const unread = { ...listed, unreadable: { code, message } };
@@ -126,7 +128,7 @@ async function summaryFor(store: JournalStore, listed: Listed, wanted: Wanted): 
   }
 }
 
-/** What is asked of its content cannot be answered. */
+/** Conditions on its content cannot be checked. */
 function fitsUnread({ at }: Listed, { status, labels, since, until }: Wanted): boolean {
   return status === undefined && labels.length === 0 && at >= since && at < until;
 }
@@ -138,28 +140,28 @@ function fits(listed: Listed, row: SessionRow, wanted: Wanted): boolean {
   return wanted.labels.every(([name, value]) => Object.hasOwn(row.labels ?? {}, name) && row.labels?.[name] === value);
 }
 
-/** Nothing was ever said in it, and nothing waits to be. */
+/** It has no messages and nothing is queued. */
 function isEmpty(row: SessionRow): boolean {
   return row.turns === 0 && row.queued === 0 && row.filled !== true;
 }
 
-/** Whether an open turn is running is known to the lock alone (S14): nothing else is worth a look at it. */
+/** Only the lock knows whether an open turn is running (S14), so it is probed only for open turns. */
 async function statusOf(store: JournalStore, listed: Listed, row: SessionRow): Promise<Summary["status"]> {
   return row.state === "open" && (await isHeld(store, listed)) ? "running" : endedStatus(row);
 }
 
-/** If nobody writes to it. */
+/** The status if the session has no writer. */
 function endedStatus({ state }: SessionRow): Summary["status"] {
   return state === "open" || state === "cut" ? "interrupted" : state;
 }
 
-/** Whoever opens it hears of it. */
+/** Opening the session reports the error. */
 function isUntold(error: unknown): false {
   if (isHoldfastError(error)) return false;
   throw error;
 }
 
-/** Some stores have said so already. */
+/** Some stores already report the holder in the list. */
 async function isHeld(store: JournalStore, { id, holder }: Listed): Promise<boolean> {
   return (holder === undefined ? await store.holder(id) : holder) !== null;
 }

@@ -8,19 +8,19 @@ export interface ListQuery {
   readonly app?: string;
   readonly parent?: string;
   readonly status?: Summary["status"];
-  /** All of these must be there, with these values. */
+  /** All of these labels must exist with these values. */
   readonly labels?: Readonly<Record<string, string>>;
-  /** Last written at this time or later; an ISO 8601 time. */
+  /** Last written at or after this time (ISO 8601). */
   readonly since?: string;
   /** Last written before this time. */
   readonly until?: string;
-  /** Also sessions without a turn. */
+  /** Include sessions without a turn. */
   readonly empty?: boolean;
-  /** Only sessions that cannot be read. Else those are listed too, unless `status` or `labels` are asked for. */
+  /** Only sessions that cannot be read. Otherwise they are listed too, unless `status` or `labels` is given. */
   readonly unreadable?: true;
   /** Default 100. */
   readonly limit?: number;
-  /** The `next` of the page before. */
+  /** `next` of the previous page. */
   readonly after?: string;
 }
 
@@ -29,7 +29,7 @@ export interface Summary {
   readonly title: string;
   readonly cwd?: string;
   readonly app?: string;
-  /** When it was last written to. */
+  /** When the session was last written to. */
   readonly at: string;
   readonly turns: number;
   readonly queued: number;
@@ -37,29 +37,32 @@ export interface Summary {
   readonly status: "running" | "interrupted" | "waiting" | "idle";
   readonly labels?: Readonly<Record<string, string>>;
   readonly parent?: Link;
-  /** Why the session cannot be read now (it belongs to another user, its disk fails). The rest is what was known of it before, if anything was. */
+  /**
+   * Why the session cannot be read now (it belongs to another user, its disk fails). The other members show what was
+   * last known, if anything.
+   */
   readonly unreadable?: { readonly code: string; readonly message: string };
 }
 
 const LIMIT = 100;
-/** Before and after any time. */
+/** Sort before and after every time. */
 const EVER = "";
 const NEVER = "\uffff";
 
-/** A query, checked, in the terms of rows. */
+/** A checked query, in terms of rows. */
 export interface Wanted {
-  /** What the store filters by. */
+  /** Conditions the store must apply. */
   readonly where: NonNullable<ListOptions["where"]>;
-  /** What it may filter by. */
+  /** Conditions the store may apply. */
   readonly hints: ListHints;
   readonly status: Summary["status"] | undefined;
-  /** The states of rows that can come to that status. */
+  /** The row states that can result in that status. */
   readonly states: readonly SessionRow["state"][];
   readonly labels: readonly (readonly [name: string, value: string])[];
   readonly since: string;
   readonly until: string;
   readonly empty: boolean;
-  /** Nothing but what cannot be read. */
+  /** Only sessions that cannot be read. */
   readonly unreadable: boolean;
   readonly limit: number;
 }
@@ -72,26 +75,26 @@ const STATES: Readonly<Record<Summary["status"], readonly SessionRow["state"][]>
 };
 const ALL_STATES: readonly SessionRow["state"][] = ["idle", "open", "cut", "waiting"];
 
-/** Throws QUERY_INVALID { member } for what cannot be meant, instead of showing an empty list. */
+/** Throws QUERY_INVALID { member } for meaningless values, instead of showing an empty list. */
 export function checkQuery(query: ListQuery, realPath: (path: string) => string): Wanted {
   if (typeof query !== "object" || query === null) throw invalid("query", "it is not an object");
   const { cwd, app, parent, status, labels, since, until, empty = false, limit = LIMIT, after } = query;
   const { unreadable = false } = query;
   const where: Record<string, string> = {};
   if (cwd !== undefined) {
-    if (typeof cwd !== "string" || cwd === "" || cwd.includes("\0")) throw invalid("cwd", "it names no folder");
+    if (typeof cwd !== "string" || cwd === "" || cwd.includes("\0")) throw invalid("cwd", "it is not a folder path");
     where["cwd"] = realPath(cwd);
   }
   if (app !== undefined) where["app"] = text("app", app);
   if (parent !== undefined) where["parentSession"] = text("parent", parent);
   if (after !== undefined) text("after", after);
   if (status !== undefined && !(typeof status === "string" && Object.hasOwn(STATES, status)))
-    throw invalid("status", `it is one of ${Object.keys(STATES).join(", ")}`);
-  if (typeof empty !== "boolean") throw invalid("empty", "it is true or false");
-  if (typeof unreadable !== "boolean") throw invalid("unreadable", "it is true or false");
-  if (!Number.isSafeInteger(limit) || limit < 1) throw invalid("limit", "it is a whole number from 1 on");
+    throw invalid("status", `it must be one of ${Object.keys(STATES).join(", ")}`);
+  if (typeof empty !== "boolean") throw invalid("empty", "it must be true or false");
+  if (typeof unreadable !== "boolean") throw invalid("unreadable", "it must be true or false");
+  if (!Number.isSafeInteger(limit) || limit < 1) throw invalid("limit", "it must be a whole number of at least 1");
   const states = status === undefined ? ALL_STATES : STATES[status];
-  // Both are rare among many sessions, and the store passes over the others faster.
+  // Both are rare, and the store skips the others faster.
   if (status === "running" || status === "waiting") where["state"] = states[0]!;
   const wanted = {
     where,
@@ -107,10 +110,10 @@ export function checkQuery(query: ListQuery, realPath: (path: string) => string)
   return { ...wanted, hints: hintsOf(wanted) };
 }
 
-/** Something was said in it, or waits to be: one of these says so. */
+/** At least one of these is set if the session has messages or queued input. */
 const CONTENT = ["turns", "queued", "queue", "filled"];
 
-/** The same in the terms of a store. A row that says a state that is not known here counts as idle: so the other states are what is not wanted. */
+/** The same in terms of a store. A row with an unknown state counts as idle, so the hint excludes the other states. */
 function hintsOf({ states, labels, since, until, empty }: Omit<Wanted, "hints">): ListHints {
   const others = ALL_STATES.filter((state) => !states.includes(state));
   return {
@@ -127,7 +130,7 @@ function text(member: string, value: unknown): string {
   return value;
 }
 
-/** In the form that records have, so that times compare as strings. */
+/** In the format of records, so that times compare as strings. */
 function time(member: string, value: unknown): string {
   const date = typeof value === "string" && /^\d{4}-\d\d(?:-\d\d|$)/.test(value) ? new Date(value) : null;
   if (!date || Number.isNaN(date.getTime()))

@@ -4,13 +4,13 @@ import type { Json } from "../journal/record.ts";
 import { oneLine } from "../text/one-line.ts";
 
 /**
- * What a list knows of a session: the row that the summariser folds its records into, and that stands in its journal as `summary` (FORMAT.md). All of the summariser's state is in it.
- * The members that a store's list filters by (`where`) are flat.
+ * What a list knows about a session: the row the summariser folds its records into, stored in its journal as `summary`
+ * (FORMAT.md). It is the summariser's entire state. The members that a store's list filters by (`where`) are flat.
  */
 export interface SessionRow {
-  /** On one line, harmless to show: the given one, or the beginning of the first prompt. */
+  /** On one line, safe to show: the given title, or the start of the first prompt. */
   title: string;
-  /** The title was given. */
+  /** The title was set explicitly. */
   titled: boolean;
   /** A real path. */
   cwd?: string;
@@ -22,37 +22,40 @@ export interface SessionRow {
   /** The number of the last turn. */
   turns: number;
   queued: number;
-  /** The ids of the first ones that are queued, so that none is counted twice. */
+  /** The ids of the first queued inputs, so that none is counted twice. */
   queue?: readonly string[];
-  /** Of the last turn: `open` has no end yet, `cut` did not complete, `waiting` was suspended; `idle` if it completed, or there is none. */
+  /**
+   * The last turn's state: `open` has not ended, `cut` did not complete, `waiting` was suspended; `idle` if it
+   * completed or there is none.
+   */
   state: "idle" | "open" | "cut" | "waiting";
-  /** The beginning of the last prompt. */
+  /** The start of the last prompt. */
   prompt?: string;
-  /** The id of a prompt that is to come in the same unit. */
+  /** The id of a prompt that follows in the same unit. */
   awaits?: string;
-  /** An epoch brought messages along. */
+  /** An epoch retained messages. */
   filled?: true;
-  /** A copy of another conversation, which has no title yet: the first text of the user's will do. */
+  /** A copy of another conversation that has no title yet: the user's first text becomes the title. */
   seeks?: true;
 }
 
 const STATES: readonly unknown[] = ["idle", "open", "cut", "waiting"] satisfies SessionRow["state"][];
 
-/** A row stands in the journal again and again: whatever a session has, it stays small. In units of UTF-16. */
+/** The journal repeats the row often, so it stays small regardless of the session's size. In UTF-16 units. */
 export const TITLE_CHARS_MAX = 200;
-/** Of what a prompt says. */
+/** Limit for the prompt's text. */
 export const PROMPT_CHARS_MAX = 80;
-/** Of a longer queue the rest is only counted. */
+/** The rest of a longer queue is only counted. */
 export const QUEUE_IDS_MAX = 64;
 export const QUEUE_ID_CHARS_MAX = 64;
 
-/** Is it a row at all? Then its session need not be read. */
+/** Is it a row? Then the session itself need not be read. */
 export function isRow(json: Json): boolean {
   const shape = shapeOf(json);
   return shape !== null && typeof shape["title"] === "string" && countIn(shape, "turns") !== undefined;
 }
 
-/** Reads a row, whoever wrote it. What is not as it should be is as good as not there. */
+/** Reads a row from any source. Malformed members count as absent. */
 export function rowOf(json: Json): SessionRow {
   const shape = shapeOf(json);
   if (!shape) return { title: "", titled: false, turns: 0, queued: 0, state: "idle" };
@@ -90,7 +93,7 @@ export function stringIn(shape: Shape, name: string, charsMax = ATTRIBUTE_CHARS_
   return typeof value === "string" && value.length <= charsMax ? value : undefined;
 }
 
-/** What a row has been made of is on one line already; what somebody else has put there may be anything. */
+/** Our own rows are already on one line; rows from elsewhere may contain anything. */
 function lineIn(shape: Shape, name: string, charsMax: number): string | undefined {
   const value = shape[name];
   if (typeof value !== "string") return undefined;
@@ -102,7 +105,7 @@ export function countIn(shape: Shape, name: string): number | undefined {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
-/** A copy; undefined if there are none. As many as a row has room for: `create` takes no more. */
+/** A copy; undefined if there are none. At most as many as a row has room for: `create` accepts no more. */
 export function labelsIn(shape: Shape): Record<string, string> | undefined {
   const labels: [string, string][] = [];
   let chars = 0;

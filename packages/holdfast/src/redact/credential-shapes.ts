@@ -22,7 +22,7 @@ const JWT: Shape = {
   secret: sequence(run(WORD, 10, 2048), text("."), run(WORD, 10, 8192), text("."), run(`${WORD}.`, 10, TOKEN_MAX)),
 };
 
-/** As `aws iam create-access-key` and the console's file have it: the id, and the key behind it. */
+/** As printed by `aws iam create-access-key` and in the console's file: the id, followed by the key. */
 const AWS_PAIR: Shape = {
   kind: "aws-secret-key",
   prefix: either(beginning("AKIA", LETTERS), beginning("ASIA", LETTERS)),
@@ -41,7 +41,7 @@ const AWS_SECRET: Shape = {
   behind: unless("A-Za-z0-9/+="),
 };
 
-/** The ends of names: `DB_PASSWORD`, `clientSecret`, `x-api-key`. */
+/** How such names end: `DB_PASSWORD`, `clientSecret`, `x-api-key`. */
 const NAMES = either(
   ...[
     "password",
@@ -74,13 +74,13 @@ const NAMES = either(
 const OUTSIDE = "\\s\"'`,;<>()\\[\\]{}&|\\\\";
 const VALUE = `^${OUTSIDE}`;
 const VALUE_MAX = 128;
-/** Longer ones have fewer characters to choose from. */
+/** Longer values use a smaller alphabet. */
 const OPAQUE = "A-Za-z0-9+/_.~\\-";
 
-/** Before a bracket it is code: a call, or an index. Or it stands in front of a marker. */
+/** Before a bracket it is code (a call or an index), or it precedes a marker. */
 const VALUE_END = upTo("\\s\"'`,;<>){}&|\\\\\\]");
 
-/** What is assigned to such a name is mostly no secret but code, a type, or a place to put one. */
+/** A value assigned to such a name is mostly not a secret but code, a type or a placeholder. */
 function assigned(value: string): number {
   if (!/[A-Za-z]/.test(value) || !/[0-9@#$%^*~+]/.test(value)) return 0;
   if (/^(?:[$%*/.~]|-----|u?int\d|float\d|bigu?int|arn:|sha(?:256|384|512)[-:])|:\/\//i.test(value)) return 0;
@@ -92,7 +92,7 @@ function assigned(value: string): number {
   return isMember || isConstant || isType ? 0 : all(value);
 }
 
-/** What stands in examples and tests in the place of a secret. */
+/** What examples and tests use in place of a secret. */
 function isPlaceholder(value: string): boolean {
   return (
     value.length < 32 &&
@@ -102,7 +102,7 @@ function isPlaceholder(value: string): boolean {
   );
 }
 
-/** Of a file, or of a secret where it is kept; base64 has capitals in it. */
+/** A path of a file, or of a secret in its store; base64 contains capitals. */
 function isPath(value: string): boolean {
   return (
     /^[a-z0-9._@-]+(?:[/:][a-z0-9._@-]+)+$/.test(value) ||
@@ -137,7 +137,7 @@ function strict(value: string): number {
 }
 
 const NAME = run("^\\s:\"'`<>()\\[\\]{}|\\\\", 1, 64);
-/** Files and options in which the place says that it is a password. */
+/** Files and options where the position identifies a password. */
 const PLACES: readonly Shape[] = [
   // .netrc
   {
@@ -173,13 +173,13 @@ const PLACES: readonly Shape[] = [
     behind: VALUE_END,
     judge: assigned,
   },
-  // Addresses that are signed
+  // Signed URLs
   {
     kind: "signature",
     keep: either(text("?sig="), text("&sig="), word("x-amz-signature="), word("x-goog-signature=")),
     secret: run("A-Za-z0-9%_\\-", 32, TOKEN_MAX),
   },
-  // The configuration of docker and npm
+  // docker and npm configuration
   {
     kind: "secret",
     keep: sequence(word("auth"), ASSIGNED),
@@ -192,14 +192,14 @@ const PLACES: readonly Shape[] = [
     secret: run("^\\r\\n\"'`<>\\[\\]\\\\{}", 16, TOKEN_MAX),
     judge: cookies,
   },
-  // A bot of Telegram: its number, and its key
+  // A Telegram bot: its number and its key
   {
     kind: "telegram",
     prefix: sequence(text(":AA"), { ...nothing, full: "(?<=[0-9]{8}:AA)" }),
     secret: run(WORD, 33, 33),
     behind: unless(WORD),
   },
-  // The part behind its id, which is in the middle of a word
+  // The part after its id, in the middle of a word
   {
     kind: "terraform",
     prefix: sequence(text("atlasv1."), { ...nothing, full: String.raw`(?<=[A-Za-z0-9]\.atlasv1\.)` }),
@@ -218,7 +218,7 @@ function encoded(value: string): number {
   return /^[ -~]+:[ -~]+$/.test(text) ? all(value) : 0;
 }
 
-/** One of them at least is more than a setting. */
+/** At least one of them is more than a setting. */
 function cookies(value: string): number {
   return /(?:^|; ?)[\w.%-]{1,64}=(?=[^;]{0,64}[0-9])(?=[^;]{0,64}[A-Za-z])[^;\s]{16}/.test(value.slice(0, 1024))
     ? value.trimEnd().length
@@ -231,7 +231,7 @@ const AUTHORIZATION = sequence(word("authorization"), ASSIGNED);
 /** Schemes whose credentials may be short. */
 export const SCHEMES: readonly string[] = ["bearer", "basic", "token", "bot"];
 const SCHEME = sequence(either(...SCHEMES.map(word)), run(" \\t", 1, 4));
-/** Negotiate, NTLM, DPoP, ApiKey, SSWS, and whatever others there are. */
+/** Negotiate, NTLM, DPoP, ApiKey, SSWS and any others. */
 const ANY_SCHEME = sequence(run("A-Za-z0-9\\-", 2, 24), run(" \\t", 1, 4));
 
 /** "Authorization: Basic authentication" is prose. */
@@ -255,7 +255,7 @@ const PASSWORD = run("^\\s/?#,\"'`<>()\\[\\]{}|\\\\", 1, 256);
 const BEFORE_HOST: Piece = { ...nothing, full: "(?=@)", open: "$" };
 const isPlace = (secret: string): boolean => /^[$%*]/.test(secret);
 
-/** Where the user's name is long, it is a token itself. */
+/** A long user name is itself a token. */
 const URLS: readonly Shape[] = [
   {
     kind: "url-password",
@@ -272,7 +272,10 @@ const URLS: readonly Shape[] = [
   },
 ];
 
-/** What stands between the lines of a key: line breaks and their escapes, the headers of old formats, quotes, line numbers, marks of a diff or a quotation. */
+/**
+ * What can occur between the lines of a key: line breaks and their escapes, headers of old formats, quotes, line
+ * numbers, diff and quotation marks.
+ */
 const PEM_BODY = `(?:[A-Za-z0-9+/=\\s\\\\:,.()"'@<>|→]|-(?!----))`;
 const pemLine = (edge: string): Piece =>
   sequence(
@@ -296,7 +299,9 @@ const HEADERS_OF_PEM = new RegExp(String.raw`(?:${BETWEEN}${NUMBERED}[A-Za-z][A-
 const LINE_OF_PEM = new RegExp(String.raw`${BETWEEN}${NUMBERED}[A-Za-z0-9+/=]{32,}(?![\w[\-])`, "y");
 const LAST_OF_PEM = new RegExp(String.raw`${BETWEEN}${NUMBERED}([A-Za-z0-9+/=]{1,31})(?![\w[\-])`, "y");
 
-/** Without its end, it was cut off: what is not of the key stays. Or it is not there, and only spoken of. */
+/**
+ * Without its end, the key was cut off: what does not belong to it stays. Or there is no key, only a mention of one.
+ */
 function keyChars(found: string, next: string): number {
   if (found.endsWith("-----") && found.includes("-----END ")) return all(found);
   const text = found + next;
@@ -307,7 +312,7 @@ function keyChars(found: string, next: string): number {
   if (end === body) return 0;
   LAST_OF_PEM.lastIndex = end;
   const last = LAST_OF_PEM.exec(text);
-  // A word of prose has no digits, and its capital comes first.
+  // A word of prose has no digits, and a capital only at its start.
   return last?.[1] !== undefined && /[0-9+/=]|[a-z][A-Z]/.test(last[1]) ? end + last[0].length : end;
 }
 
@@ -316,7 +321,7 @@ function endOf(sticky: RegExp, text: string, at: number): number | null {
   return sticky.test(text) ? sticky.lastIndex : null;
 }
 
-/** Of two that begin at the same place, the first one counts. */
+/** If two start at the same place, the first one counts. */
 export const SHAPES: readonly Shape[] = [
   PEM,
   AWS_PAIR,
@@ -332,5 +337,5 @@ export const SHAPES: readonly Shape[] = [
   ...URLS,
 ];
 
-/** More than the longest shape has. */
+/** Longer than the longest shape. */
 export const LONGEST_SHAPE_CHARS = PEM_MAX + 256;

@@ -3,13 +3,13 @@ import { beginning, either, run, type Shape, sequence } from "./pattern.ts";
 export const LETTERS = "A-Za-z0-9";
 export const WORD = "A-Za-z0-9_\\-";
 
-/** Longer than any token that is issued (Google's may have 2,048 characters). */
+/** Longer than any issued token (Google's may have 2,048 characters). */
 export const TOKEN_MAX = 4096;
 
 interface Token {
   readonly kind: string;
   readonly prefixes: readonly string[];
-  /** So many characters of this class at least, then any number of the other. */
+  /** At least this many characters of this class, then any number of the other. */
   readonly least: number;
   readonly of?: string;
   readonly rest?: string;
@@ -19,7 +19,7 @@ interface Token {
 export const all = (secret: string): number => secret.length;
 export const withDigit = (secret: string): number => (/[0-9]/.test(secret) ? all(secret) : 0);
 
-/** Names of CSS classes and packages begin like this, too: `sk-fading-circle-container`. */
+/** Names of CSS classes and packages also start like this: `sk-fading-circle-container`. */
 function random(secret: string): number {
   return /[0-9]/.test(secret) && /[A-Z]|[A-Za-z0-9]{28}/.test(secret.slice("sk-".length)) ? all(secret) : 0;
 }
@@ -54,7 +54,7 @@ const TOKENS: readonly Token[] = [
   },
   { kind: "anthropic", prefixes: ["sk-ant-"], of: WORD, least: 20, rest: WORD },
   { kind: "openai", prefixes: ["sk-proj-", "sk-svcacct-", "sk-admin-"], of: WORD, least: 20, rest: WORD },
-  // Many providers of models share this one.
+  // Many model providers share this prefix.
   { kind: "api-key", prefixes: ["sk-"], of: WORD, least: 20, rest: WORD, judge: random },
   { kind: "google", prefixes: ["AIza"], of: WORD, least: 35, rest: WORD },
   { kind: "google", prefixes: ["ya29."], of: WORD, least: 20, rest: "A-Za-z0-9_.\\-" },
@@ -152,7 +152,9 @@ const TOKENS: readonly Token[] = [
   { kind: "snyk", prefixes: ["snyk_uat."], of: "A-Za-z0-9_.\\-", least: 40 },
 ];
 
-/** The alphabet of the body decides what may not stand before: so a run of those characters is looked at once, whatever it holds. */
+/**
+ * The body's alphabet decides which characters may not precede it, so a run of those characters is examined only once.
+ */
 function tokens({ kind, prefixes, of = LETTERS, least, rest = of, judge }: Token): Shape {
   const notAfter = /[_.%/]|\\-/.test(of) ? WORD : LETTERS;
   const body = sequence(run(of, least, least), run(rest, 0, TOKEN_MAX - least));
@@ -160,5 +162,5 @@ function tokens({ kind, prefixes, of = LETTERS, least, rest = of, judge }: Token
   return { kind, prefix: either(...starts), secret: body, ...(judge ? { judge } : {}) };
 }
 
-/** Tokens that are known by how they begin. */
+/** Tokens recognised by how they start. */
 export const TOKEN_SHAPES: readonly Shape[] = TOKENS.map(tokens);

@@ -8,17 +8,20 @@ const PIECES = SHAPES.map(({ keep = nothing, prefix = nothing, secret, behind = 
     grouped: `(${keep.full})(${prefix.full}${secret.full})${behind.full}`,
     firsts: new RegExp(all.heads.map(firstOf).join("|")),
     isOpen: new RegExp(all.open, "y"),
-    /** More than the prefix is there. */
+    /** Something follows the prefix. */
     hasBody: new RegExp(`(${keep.full})${prefix.full}(?=${secret.heads.join("|")})`, "y"),
   };
 });
 const sourceOf = (heads: readonly string[]): string => [...new Set(heads)].sort().join("|");
 
-/** Where a shape may begin, and what it is there. Most of any text is read by the first one only, which is an alternative of plain words. */
+/**
+ * Where a shape may start, and what it is there. Only the first expression, an alternation of plain words, reads most
+ * of a text.
+ */
 interface Reading {
   readonly heads: RegExp;
   readonly isOpenSeen: boolean;
-  /** By the character that they begin with: few shapes share one. */
+  /** By first character: few shapes share one. */
   readonly shapes: Map<string, Beginning>;
 }
 interface Beginning {
@@ -31,17 +34,17 @@ const whole: Reading = {
   isOpenSeen: false,
   shapes: new Map(),
 };
-/** Of what is open and what is found at the same place, what is open counts. */
+/** If a shape is open and another is found at the same place, the open one counts. */
 const beginning: Reading = {
   heads: new RegExp(sourceOf(PIECES.flatMap(({ openHeads }) => openHeads)), "g"),
   isOpenSeen: true,
   shapes: new Map(),
 };
 
-/** The kind of what was cut off before it was known whether it is a credential. */
+/** The kind of text that was cut off before it was clear whether it is a credential. */
 const CUT_OFF = "cut-off";
 
-/** The shapes that can begin with this character, as one expression. */
+/** The shapes that can start with this character, as one expression. */
 function shapesAt({ isOpenSeen, shapes }: Reading, first: string): Beginning {
   const known = shapes.get(first);
   if (known) return known;
@@ -60,20 +63,24 @@ function firstOf(head: string): string {
 }
 
 /**
- * Replaces what looks like a credential by `[redacted:<kind>]`, so that the text still tells that there was one, and of which kind. Pure, total, in time linear in the
- * text; redacting twice changes nothing.
+ * Replaces anything that looks like a credential with `[redacted:<kind>]`, so the text still shows that there was one,
+ * and of which kind. Pure, total, linear in the length of the text; redacting twice changes nothing.
  */
 export function credentials(text: string): string {
   return redacted(text, 0, whole).text;
 }
 
-/** The same from `from` on, for a text of which more is to come; what is before it is only looked back at. Behind `until`, what comes decides. */
+/**
+ * The same from `from` on, for a text that will continue; what precedes `from` is only context. Beyond `until`, the
+ * result depends on what follows.
+ */
 export function credentialsSoFar(text: string, from: number): { readonly text: string; readonly until: number } {
   return redacted(text, from, beginning);
 }
 
 /**
- * The same for a text that was cut off: what may be the beginning of a credential becomes `[redacted:cut-off]`. What only says of which kind it would have been (`ghp_`, `password=`) stays.
+ * The same for a text that was cut off: a possible start of a credential becomes `[redacted:cut-off]`. A prefix that
+ * only shows which kind it would have been (`ghp_`, `password=`) stays.
  */
 export function credentialsCutOff(text: string, from: number): string {
   let out = "";
@@ -94,7 +101,7 @@ export function credentialsCutOff(text: string, from: number): string {
   }
 }
 
-/** The credential that begins here, if the text ends as it stands. */
+/** The credential that starts here, if the text ends as it is. */
 function wholeAt(text: string, at: number): (Found & { readonly chars: number }) | null {
   const { expression, of } = shapesAt(whole, text.charAt(at));
   expression.lastIndex = at;
@@ -104,7 +111,10 @@ function wholeAt(text: string, at: number): (Found & { readonly chars: number })
   return found && chars > 0 ? { ...found, chars } : null;
 }
 
-/** Where the first secret would begin, of all shapes that are still open here and have begun to show it; null if none has. */
+/**
+ * Where the first secret would start, among all shapes that are still open here and have begun to show it; null if none
+ * has.
+ */
 function hiddenFrom(text: string, at: number): number | null {
   let first: number | null = null;
   for (const { isOpen, hasBody } of PIECES) {

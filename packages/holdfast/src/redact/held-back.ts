@@ -3,14 +3,21 @@ import { credentials, credentialsCutOff, credentialsSoFar } from "./find-credent
 import { CONTEXT_CHARS } from "./pattern.ts";
 import type { Redactor } from "./redactor.ts";
 
-/** A stream under an application's own redactor holds back at least so much: what is longer may be cut in two before it is recognised. */
+/**
+ * With an application's own redactor, a stream holds back at least this much: a longer secret may be split before it is
+ * recognised.
+ */
 export const HELD_BACK_CHARS = 512;
 
 /**
- * Redacts a text that comes in pieces, so that a credential that two pieces share is not written by halves. What `push` and `end` answer is, in its order, the redacted text.
+ * Redacts a text that arrives in pieces, so that a credential split across two pieces is not written in halves. The
+ * results of `push` and `end`, concatenated, are the redacted text.
  *
- * With `credentials` only that waits which may be the beginning of a credential, and all of it together is exactly what `credentials` makes of the whole text, however that was cut. At the end, what may still be the beginning
- * of a credential is replaced. With an application's own function the last 512 to 1,024 characters wait, a cut is made only where the function says the same of both sides as of the whole, and at the end the function is given the rest.
+ * With `credentials`, only a possible start of a credential is held back, and the concatenated result is exactly what
+ * `credentials` makes of the whole text, however it was split. At the end, a remaining possible start of a credential
+ * is replaced. With an application's own function, the last 512 to 1,024 characters are held back, the text is split
+ * only where the function gives the same result for both sides as for the whole, and at the end the function gets the
+ * rest.
  */
 export class HeldBack {
   readonly #stream: { push(text: string): string; end(): string };
@@ -24,14 +31,14 @@ export class HeldBack {
     return this.#stream.push(text);
   }
 
-  /** The rest of a text that was cut off here. After it, a new text may begin. */
+  /** The rest of a text that was cut off here. A new text may follow. */
   end(): string {
     return this.#stream.end();
   }
 }
 
 class CredentialStream {
-  /** What was handed out already, as it came: shapes look back at it. */
+  /** The original of what was already handed out: shapes look back at it. */
   #before = "";
   #held = "";
 
@@ -54,7 +61,7 @@ class CredentialStream {
 class CutStream {
   readonly #redact: Redactor;
   #held = "";
-  /** Not looked at again before it is this long. */
+  /** Not examined again until it is this long. */
   #next = 2 * HELD_BACK_CHARS;
 
   constructor(redact: Redactor) {
@@ -72,7 +79,8 @@ class CutStream {
       this.#keep(rest);
       return out;
     }
-    // It goes by more than its words, or has found something that does not end: with a bound, all of it is taken at once.
+    // The function depends on more than the words, or has found something that does not end: at a bound, take all of it
+    // at once.
     if (this.#held.length > LONGEST_SHAPE_CHARS) {
       this.#keep("");
       return redacted;
@@ -93,7 +101,7 @@ class CutStream {
   }
 }
 
-/** Places to cut, best first: behind a line, behind a word, anywhere (but not inside a character). */
+/** Places to split, best first: after a line, after a word, anywhere (but not inside a character). */
 function cuts(text: string): number[] {
   const last = text.length - HELD_BACK_CHARS;
   const line = text.lastIndexOf("\n", last - 1) + 1;

@@ -4,13 +4,15 @@ import type { Redactor } from "./redactor.ts";
 
 type Members = { readonly [member: string]: Json | undefined };
 
-/** Deeper than the journal takes (S5): left as it is, and refused there. */
+/** Deeper than the journal accepts (S5): left as it is, and refused there. */
 const DEPTH_MAX = 1000;
 
-/** Longer values do not become a secret by the name that they are assigned to. */
+/** A longer value is not considered a secret because of its name. */
 const NAMED_MAX = 4096;
 
-/** Members by which messages and their parts are told apart, found and joined, in any dialect. Not texts, whatever they look like. */
+/**
+ * Members that identify, find and link messages and their parts, in any dialect. Not texts, whatever they look like.
+ */
 const STRUCTURE = new Set([
   ...["id", "type", "role", "name", "kind", "status", "model", "object", "format", "index", "detail", "phase"],
   ...[
@@ -30,41 +32,44 @@ const STRUCTURE = new Set([
   ...["stop_reason", "stop_sequence", "finish_reason", "finishReason", "execution", "namespace"],
 ]);
 
-/** Members that hold what a tool was given or gave: the application's own JSON, in which nothing is structure. */
+/** Members that hold a tool's input or output: the application's own JSON, which has no message structure. */
 const FREE = new Set(["input", "args", "arguments", "rawInput", "rawOutput", "response", "value"]);
 
-/** The same, of a tool that the provider defined: its own type is structure. */
+/** The same for a tool that the provider defined, whose own type is structure. */
 const TYPED = new Set(["action", "operation"]);
 
-/** Members that hold the JSON of a call's input as a text: what reads it must still be able to. */
+/** Members that hold a call's input as JSON text, which must stay parseable. */
 const JSON_TEXT = new Set(["input", "args", "arguments"]);
 
 /** Members that hold bytes. */
 const BYTES = new Set(["data", "image", "blob", "base64", "file_data", "b64_json", "result", "partial_image_b64"]);
 
 const BASE64 = /^[A-Za-z0-9+/=\s]*$/;
-/** In the application's own JSON, what is shorter may be anything. */
+/** In the application's own JSON, anything shorter is ambiguous. */
 const ENCODED_MIN = 256;
 
-/** Members that hold what a provider said of a part. */
+/** Members that hold a provider's metadata for a part. */
 const OPTIONS = ["providerOptions", "providerMetadata", "extra_content", "provider_specific_fields"];
 
-/** What a provider signed, and wants back as it was. */
+/** What a provider signed and expects back unchanged. */
 const SIGNED = new Set([
   ...["signature", "thoughtSignature", "thought_signature", "redactedData", "reasoning_details"],
   ...["reasoningEncryptedContent", "fingerprint"],
 ]);
 
 /**
- * A message of any dialect, as it is stored, with its texts redacted. Never touched: ids and other structure, bytes, the names of members, and parts that a signature covers, which stay as they were to the
- * last byte, since a provider refuses them otherwise. The input of a call that is JSON in a text stays JSON. The very same value if nothing was changed.
+ * A stored message of any dialect, with its texts redacted. Leaves alone ids and other structure, bytes, member names,
+ * and parts covered by a signature, which stay identical to the last byte because the provider rejects them otherwise.
+ * A call's input that is JSON text stays JSON. Returns the same value if nothing changed.
  */
 export function redactMessage(message: Json, redact: Redactor): { value: Json; changed: boolean } {
   const value = ofMessage(message, redact, 0);
   return { value, changed: value !== message };
 }
 
-/** The same for JSON of the application's own (what a tool was given or gave, a note): every text in it, whatever its member is called. */
+/**
+ * The same for the application's own JSON (a tool's input or output, a note): every text in it, under any member name.
+ */
 export function redactJson(json: Json, redact: Redactor): { value: Json; changed: boolean } {
   const value = ofJson(json, redact, 0);
   return { value, changed: value !== json };
@@ -80,7 +85,7 @@ function ofMessage(value: Json, redact: Redactor, depth: number): Json {
   return eachMember(members, (member, name) => {
     if (STRUCTURE.has(name) || OPTIONS.includes(name) || isBytes(members, name)) return member;
     if (typeof member === "string" && JSON_TEXT.has(name)) return ofJsonText(member, redact);
-    // What the AI SDK calls `content` is a list of parts again.
+    // In the AI SDK, `content` is again a list of parts.
     if (FREE.has(name) && members["type"] !== "content") return ofJson(member, redact, depth + 1);
     if (TYPED.has(name)) return ofJson(member, redact, depth + 1, "type");
     return ofMessage(member, redact, depth + 1);
@@ -103,7 +108,7 @@ function ofText(value: string, redact: Redactor): string {
   return value === "" || isDataUrl(value) ? value : redact(value);
 }
 
-/** `{"password":"…"}`: the value alone does not tell what it is. */
+/** `{"password":"…"}`: the value alone does not show what it is. */
 function ofNamed(name: string, value: string, redact: Redactor): string {
   if (BYTES.has(name) && value.length >= ENCODED_MIN && BASE64.test(value)) return value;
   const redacted = ofText(value, redact);
@@ -113,7 +118,7 @@ function ofNamed(name: string, value: string, redact: Redactor): string {
   return assignment.startsWith(start) ? assignment.slice(start.length) : value;
 }
 
-/** The texts in a JSON text, each in its place: all other bytes stay, numbers that JavaScript would round among them. */
+/** Redacts the strings in a JSON text in place: all other bytes stay, including numbers that JavaScript would round. */
 function ofJsonText(json: string, redact: Redactor): string {
   const parsed = parsedJson(json);
   // Cut off in the stream, or never JSON.
@@ -141,7 +146,7 @@ function ofJsonText(json: string, redact: Redactor): string {
 
 const COLON = /\s*:\s*/y;
 
-/** Of a string in well-formed JSON. */
+/** For a string in well-formed JSON. */
 function endOfString(json: string, start: number): number {
   let at = start + 1;
   while (json[at] !== '"') at += json[at] === "\\" ? 2 : 1;
@@ -151,18 +156,18 @@ function endOfString(json: string, start: number): number {
 function isCovered(members: Members): boolean {
   const { type } = members;
   if (type === "redacted_thinking") return true;
-  // Of the Responses API. The AI SDK has parts of that type, too, which are covered by their options, if at all.
+  // From the Responses API. The AI SDK also has parts of that type, which only their options can mark as signed.
   if (type === "reasoning" && (members["summary"] !== undefined || members["id"] !== undefined)) return true;
   if (typeof type === "string" && type.startsWith("reasoning.") && members["data"] !== undefined) return true;
   for (const [name, member] of Object.entries(members)) {
     if (isSignature(name, member) && name !== "reasoning_details") return true;
   }
-  // Reasoning that the provider knows by its id is its own; a text with an id is only named by it.
+  // Reasoning that the provider knows by id belongs to the provider; for a text, the id is only a name.
   const isNamed = (name: string): boolean => type === "reasoning" && name === "itemId";
   return OPTIONS.some((name) => isSigned(members[name], isNamed));
 }
 
-/** Options are by provider, and then by name. */
+/** Options are keyed by provider, then by name. */
 function isSigned(options: Json | undefined, isNamed: (name: string) => boolean): boolean {
   if (typeof options !== "object" || options === null) return false;
   return [options, ...Object.values(options)].some(
@@ -178,7 +183,7 @@ function isSignature(name: string, member: Json | undefined): boolean {
   return isThere && (SIGNED.has(name) || /^encrypted/i.test(name));
 }
 
-/** A document may be a text in the place of bytes, and an image an address. */
+/** A document may have text in place of bytes, and an image a URL. */
 function isBytes(members: Members, name: string): boolean {
   const member = members[name];
   if (!BYTES.has(name) || typeof member !== "string" || members["type"] === "text") return false;
@@ -225,7 +230,7 @@ function eachMember(members: Members, change: (member: Json, name: string) => Js
     const next = change(member, name);
     if (next === member) continue;
     copy ??= { ...members };
-    // Not by assignment: a member may be called __proto__.
+    // Not by assignment: a member may be named __proto__.
     Object.defineProperty(copy, name, { value: next, enumerable: true, writable: true, configurable: true });
   }
   return copy ?? members;

@@ -1,30 +1,35 @@
 /**
- * A piece of a credential's shape, as sources of regular expressions. `full` matches it. `open` matches where the text ends before it is known whether, or how far, `full` matches. So:
- * where no shape is open, nothing that comes later changes what was found there. Streams are cut by that.
+ * A piece of a credential's shape, as regular expression sources. `full` matches it. `open` matches where the text ends
+ * before it is clear whether, or how far, `full` matches. So where no shape is open, nothing that follows can change
+ * what was found there. Streams are split on that basis.
  *
- * Every quantifier has an upper bound, and pieces that follow each other share few characters or none: the work at one place is bounded, and all of it linear in the text.
+ * Every quantifier has an upper bound, and adjacent pieces share few characters or none, so the work at one place is
+ * bounded, and the total is linear in the text.
  */
 export interface Piece {
   readonly full: string;
   readonly open: string;
-  /** Match where `full` begins, and are cheap. */
+  /** Cheap expressions that match where `full` starts. */
   readonly heads: readonly string[];
-  /** Match where `full` or `open` begins, unless `open` matches nothing. */
+  /** Match where `full` or `open` starts, unless `open` matches nothing. */
   readonly openHeads: readonly string[];
 }
 
-/** What a credential of one kind looks like. The shapes are those that the issuers document, as of 2026. */
+/** What a credential of one kind looks like, as documented by the issuers as of 2026. */
 export interface Shape {
   readonly kind: string;
   /** What stays in front of the secret: it says what the secret is for. */
   readonly keep?: Piece;
-  /** How the secret begins, if that says nothing but its kind: `ghp_`. */
+  /** How the secret starts, if that reveals only its kind: `ghp_`. */
   readonly prefix?: Piece;
   /** The rest of the secret. */
   readonly secret: Piece;
-  /** What has to follow. */
+  /** What must follow. */
   readonly behind?: Piece;
-  /** How many characters of the found secret are one; 0 if it is none. Without it, all of them. `next` is the character behind it, if there is one. */
+  /**
+   * How many characters of the match are secret; 0 if it is not a secret. Without this, all of them. `next` is the
+   * character after it, if any.
+   */
   readonly judge?: (secret: string, next: string) => number;
 }
 
@@ -32,7 +37,7 @@ const NEVER = "(?!)";
 
 export const nothing: Piece = { full: "", open: NEVER, heads: [], openHeads: [] };
 
-/** One character after the other, as it is written. */
+/** A literal, character by character. */
 export function text(literal: string): Piece {
   return characters(Array.from(literal, escaped));
 }
@@ -50,7 +55,7 @@ function characters(sources: readonly string[]): Piece {
   return { full, open, heads: [full], openHeads: [openHead] };
 }
 
-/** From `min` to `max` characters of a class, as many as there are. No shape begins with one. */
+/** From `min` to `max` characters of a class, as many as there are. No shape starts with one. */
 export function run(characters: string, min: number, max: number): Piece {
   return repeated(`[${characters}]`, min, max);
 }
@@ -70,7 +75,7 @@ export function sequence(...pieces: readonly Piece[]): Piece {
   }, nothing);
 }
 
-/** The first of them that matches. */
+/** The first piece that matches. */
 export function either(...pieces: readonly Piece[]): Piece {
   return {
     full: anyOf(...pieces.map(({ full }) => full)),
@@ -85,25 +90,29 @@ function anyOf(...sources: readonly string[]): string {
   return possible.length === 0 ? NEVER : possible.length === 1 ? possible[0]! : `(?:${possible.join("|")})`;
 }
 
-/** Of no length. What follows is not one of these. */
+/** Zero-width: the next character is not one of these. */
 export function unless(characters: string): Piece {
   return { ...nothing, full: `(?![${characters}])`, open: "$" };
 }
-/** What follows is one of these, or nothing at all. */
+/** The next character is one of these, or the text ends. */
 export function upTo(characters: string): Piece {
   return { ...nothing, full: `(?=[${characters}]|$)`, open: "$" };
 }
 
-/** What stands for a credential. No class of any shape has a bracket in it: that is why redacting twice changes nothing. */
+/**
+ * Replaces a credential. No character class of any shape contains a bracket: that is why redacting twice changes
+ * nothing.
+ */
 export const marker = (kind: string): string => `[redacted:${kind}]`;
 const MARKER = String.raw`\[redacted:[a-z-]{1,24}\]`;
 
-/** More than any shape looks back. */
+/** Further than any shape looks back. */
 export const CONTEXT_CHARS = 64;
 
 /**
- * The beginning of a token: what stands before it is none of these characters, or is the escape of a line break (JSON in a text: `\nghp_…`). Behind a marker nothing begins: the
- * rest of something longer than its shape is not taken for a token of its own. This is looked at behind the literal, because the literal is rarer.
+ * The start of a token: the character before it is none of these, or the token follows an escaped line break (JSON in a
+ * text: `\nghp_…`). Nothing starts after a marker: the rest of something longer than its shape is not taken for a
+ * separate token. This is checked after the literal, because the literal is rarer.
  */
 export function beginning(literal: string, notAfter: string): Piece {
   const source = escaped(literal);

@@ -17,12 +17,13 @@ const CANTOPEN = 14;
 const PROTOCOL = 15;
 const AUTH = 23;
 
-/** The log keeps no more than this after a large session has been through it. */
+/** The maximum log size to keep after a large session has been indexed. */
 const WAL_BYTES_KEPT = 4 * 1024 * 1024;
 
 /**
- * Something is wrong with the index, and with nothing else: `busy`, another process keeps it from us; `place`, the disk is full, or we may not write there; `content`, it is
- * damaged, was made by another version, or has been closed or replaced meanwhile.
+ * Something is wrong with the index, and with nothing else: `busy`, another process has it locked; `place`, the disk is
+ * full or not writable; `content`, the index is damaged, was made by another version, or has been closed or replaced in
+ * the meantime.
  */
 export class IndexFailure extends Error {
   readonly why: "busy" | "place" | "content";
@@ -39,7 +40,7 @@ interface OpenFile {
   readonly identity: DiskStat;
 }
 
-/** Where an index is: a file that several processes share, tables of the store's own, or memory. */
+/** Where an index is kept: in a file that several processes share, in the store's own tables, or in memory. */
 export class Base {
   readonly tables: TextTables;
   readonly #database: DatabaseSync | null;
@@ -61,16 +62,17 @@ export class Base {
     return new Base(new Tables(database), database, null);
   }
 
-  /** Throws what SQLite and the disk throw. */
+  /** Throws errors of SQLite and of the disk. */
   static inFile(disk: Disk, path: string): Base {
     const file = { disk, path, identity: makeFile(disk, path) };
     let database: DatabaseSync | null = null;
     try {
-      // `mode=rw`: if the file has gone meanwhile, SQLite must not make one with a mode of its own.
+      // `mode=rw`: if the file has disappeared, SQLite must not create one with its own mode.
       const url = pathToFileURL(path);
       url.searchParams.set("mode", "rw");
       database = new DatabaseSync(url, { timeout: 0 });
-      // What a power cut takes of the log is indexed again; the checkpoints are synced, so it takes nothing else.
+      // A power cut can lose part of the log, which is then indexed again. Checkpoints are synced, so nothing else is
+      // lost.
       database.exec(`PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=${WAL_BYTES_KEPT}`);
       prepareSchema(database);
       if (!hasSchema(database, SCHEMA)) throw anotherSchema();
@@ -90,7 +92,7 @@ export class Base {
     return this.#database === null;
   }
 
-  /** Does the name still lead to the file that is open? Somebody may have deleted it: it is derived (C22). */
+  /** Does the name still refer to the open file? Someone may have deleted the file: it is derived (C22). */
   isInPlace(): boolean {
     return this.#file === null || isInPlace(this.#file);
   }
@@ -110,12 +112,15 @@ function isInPlace({ disk, path, identity }: OpenFile): boolean {
   }
 }
 
-/** The file was replaced, or deleted, while it was being opened. */
+/** The file was replaced or deleted while it was being opened. */
 function stale(path: string, cause?: unknown): Error {
   return Object.assign(new Error(`${path} was replaced`, { cause }), { code: "ESTALE" });
 }
 
-/** Tries again while another process is writing, for so long, without blocking this one. Throws IndexFailure for what is the index's own; all else stays what it is. */
+/**
+ * Retries for `patienceMs` while another process is writing, without blocking this one. Throws IndexFailure for
+ * failures of the index; other errors pass through unchanged.
+ */
 export async function patiently<T>(patienceMs: number, work: () => Answer<T>): Promise<T> {
   const until = performance.now() + patienceMs;
   for (;;) {
@@ -127,12 +132,14 @@ export async function patiently<T>(patienceMs: number, work: () => Answer<T>): P
       const failure = new IndexFailure(error);
       if (failure.why !== "busy" || performance.now() >= until) throw failure;
     }
-    // Not the same for all, or else those who wait meet again and again.
+    // Randomised, so that waiting processes do not keep colliding.
     await sleep(1 + Math.random() * 4);
   }
 }
 
-/** What stands in the place of the index, and is no file of ours, is no error of the search's: the index is in memory then. */
+/**
+ * If something that is not our file is in place of the index, the search does not fail: the index is kept in memory.
+ */
 function makeFile(disk: Disk, path: string): DiskStat {
   try {
     return makeDatabaseFile(disk, path);
@@ -146,7 +153,7 @@ function prepareSchema(database: DatabaseSync): void {
   if (versionOf(database) === SCHEMA_VERSION) return;
   database.exec("BEGIN IMMEDIATE");
   try {
-    // Another process may have come first.
+    // Another process may have created it first.
     const version = versionOf(database);
     if (version === 0) database.exec(SCHEMA);
     else if (version !== SCHEMA_VERSION) throw anotherSchema();
@@ -192,7 +199,7 @@ function reasonOf(error: unknown): IndexFailure["why"] {
   const code = sqliteCode(error);
   if (code !== undefined) return WHY.get(code) ?? "content";
   const errno = errnoOf(error) ?? "";
-  // Somebody is just making it anew.
+  // Another process is recreating it right now.
   if (errno === "ESTALE") return "busy";
   return PLACE_ERRNOS.has(errno) ? "place" : "content";
 }

@@ -6,20 +6,23 @@ import type { TextMark as Mark, TextBehind } from "../journal/texts.ts";
 import { type Base, patiently } from "./base.ts";
 import { type Change, type DialectNamed, TextReader } from "./texts.ts";
 
-/** A transaction takes no more than about this much at once: a few milliseconds. */
+/** The approximate maximum of one transaction: a few milliseconds of work. */
 const BATCH_CHARS = 256 * 1024;
 const BATCH_RECORDS = 1000;
 
 export interface Source {
   readonly store: Pick<JournalStore, "history">;
   readonly dialectNamed: DialectNamed;
-  /** How long to try again while another process is writing to the index. */
+  /** How long to retry while another process is writing to the index. */
   readonly patienceMs: number;
-  /** Nobody waits for it any more. */
+  /** Nobody is waiting for it any more. */
   readonly isOver: () => boolean;
 }
 
-/** Is there nothing to read, by what a list says of the session? Its time is compared too: after a power cut other records can have the same seqs. */
+/**
+ * Does a list show that there is nothing new to read? The time is compared too: after a power cut, other records can
+ * have the same seqs.
+ */
 export function isFresh(mark: Mark | undefined, { head, at }: TextBehind, dialectNamed: DialectNamed): boolean {
   return mark !== undefined && mark.head === head && mark.at === at && !seesMore(mark, dialectNamed);
 }
@@ -29,7 +32,7 @@ function seesMore({ blind, dialect }: Mark, dialectNamed: DialectNamed): boolean
   return blind && dialect !== null && dialectNamed(dialect) !== null;
 }
 
-/** Indexes what is new in a session, in small transactions. Throws IndexFailure, Unread, and what the store throws. */
+/** Indexes what is new in a session, in small transactions. Throws IndexFailure, Unread and the store's errors. */
 export async function catchUp(source: Source, base: Base, id: string, listed?: TextBehind): Promise<void> {
   const { patienceMs, dialectNamed } = source;
   while (!source.isOver()) {
@@ -40,7 +43,7 @@ export async function catchUp(source: Source, base: Base, id: string, listed?: T
   }
 }
 
-/** The session could not be read: which is its own affair, and neither that of the index nor of other sessions. */
+/** The session could not be read: a failure of this session, not of the index or of other sessions. */
 export class Unread extends Error {
   override readonly cause: HoldfastError;
 
@@ -62,7 +65,10 @@ async function* historyOf(
   }
 }
 
-/** `changed`: the journal is no longer the one that was indexed. `overtaken`: somebody else has indexed it meanwhile. */
+/**
+ * `changed`: the journal is no longer the one that was indexed. `overtaken`: another process indexed it in the
+ * meantime.
+ */
 async function readOn(
   source: Source,
   base: Base,
@@ -90,7 +96,7 @@ async function readOn(
 
   for await (const record of historyOf(source.store, id, from?.seq)) {
     if (!known) {
-      // The last record that was indexed is still there: then so is all before it.
+      // If the last indexed record is still there, so is everything before it.
       if (record.seq !== from?.seq || record.crc !== from.crc) return "changed";
       known = true;
       continue;

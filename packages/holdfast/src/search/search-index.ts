@@ -13,18 +13,18 @@ import type { DialectNamed } from "./texts.ts";
 
 export interface SearchHit {
   readonly session: string;
-  /** The id of the message; empty if the title was hit. */
+  /** The message id; empty if the hit is in the title. */
   readonly message: string;
   /** The words around the hit, on one line. */
   readonly excerpt: string;
 }
 
 export interface SearchIndexOptions {
-  /** Finds a dialect by the name that a session has; null if it is not known here: then only titles are found. */
+  /** Finds a dialect by the name a session gives; null if it is unknown: then only titles are found. */
   readonly dialectNamed: DialectNamed;
-  /** The disk that the store's `searchFile` is on. SQLite itself is always on the real one. */
+  /** The disk that holds the store's `searchFile`. SQLite itself always uses the real one. */
   readonly disk?: Disk;
-  /** How long after the end of a turn it is indexed. */
+  /** The delay between the end of a turn and its indexing. */
   readonly delayMs?: number;
   /** How long a search waits for another process that is writing to the index. */
   readonly patienceMs?: number;
@@ -32,20 +32,25 @@ export interface SearchIndexOptions {
 
 const DELAY_MS = 250;
 const PATIENCE_MS = 5000;
-/** Of the time, no more than one part in so many goes into indexing turns: to find what is new, a store may read a whole segment. */
+/** Indexing uses at most 1/REST_FACTOR of the time: to find what is new, a store may read a whole segment. */
 const REST_FACTOR = 20;
 const HITS_PER_PAGE = 20;
-/** So often an index is made anew before one in memory takes its place. */
+/** How often an index is rebuilt before one in memory replaces it. */
 const TRIES_MAX = 2;
-/** Nor is somebody who keeps deleting it followed for ever. */
+/** The limit if someone else keeps deleting it. */
 const REPLACED_MAX = 50;
 
-/** A session that is not searched to its end: `why` it could not be read; null if only the beginning of a very long message is searched. */
+/**
+ * A session that is not fully searched: `why` it could not be read; null if only the start of a very long message is
+ * searched.
+ */
 export type OnIncomplete = (session: string, why: { readonly code: string; readonly message: string } | null) => void;
 
 /**
- * The full text of a store's sessions (S20). It is filled when turns end and completed by each search, never by a list. It is derived: whatever happens to its file, the answers are the same
- * (C22). A store may have tables for it. Where neither they nor a file can be kept or written (memory stores, a read-only folder, a full disk, a process that stands still while it writes), an index in memory takes its place until `close`.
+ * The full-text index of a store's sessions (S20). The end of a turn adds to it and each search completes it; a list
+ * never does. It is derived: whatever happens to its file, the results are the same (C22). A store may have tables for
+ * it. Where neither tables nor a file can be kept or written (memory stores, a read-only folder, a full disk, a process
+ * that hangs while it writes), an index in memory replaces it until `close`.
  */
 export class SearchIndex {
   readonly #store: JournalStore;
@@ -53,9 +58,9 @@ export class SearchIndex {
   readonly #disk: Disk;
   readonly #delayMs: number;
   readonly #patienceMs: number;
-  /** Null: not in a file. */
+  /** Null if it is not in a file. */
   #path: string | null;
-  /** Null: not in the store. With neither, it is in memory. */
+  /** Null if it is not in the store. If both are null, it is in memory. */
   #texts: TextTables | null;
   #base: Base | null = null;
   #opening: Promise<Base> | null = null;
@@ -78,14 +83,18 @@ export class SearchIndex {
     this.#texts = store.texts ?? null;
   }
 
-  /** Why the last session that was noted could not be indexed; null if it was. It is no one's error: the next search makes up for it. */
+  /**
+   * Why the last noted session could not be indexed; null if it was. Nobody has to handle this: the next search catches
+   * up.
+   */
   get failure(): unknown {
     return this.#failure;
   }
 
   /**
-   * A turn of the session has ended, or it was renamed or deleted: what is new of it is indexed soon, in the background. Returns at once and never throws. What goes wrong (the index is busy, the
-   * disk is full, the process ends first) is left to the next search.
+   * Call when a turn of the session has ended, or the session was renamed or deleted: its changes are indexed soon, in
+   * the background. Returns at once and never throws. If something goes wrong (the index is busy, the disk is full, the
+   * process ends first), the next search catches up.
    */
   note(id: string): void {
     if (this.#closed || (this.#path === null && !this.#texts)) return;
@@ -93,16 +102,18 @@ export class SearchIndex {
     this.#schedule();
   }
 
-  /** Resolves when nothing that was noted waits any more. */
+  /** Resolves when no noted session is waiting any more. */
   async settled(): Promise<void> {
     while (this.#noted.size > 0 || this.#working) await (this.#working ?? breathe());
   }
 
   /**
-   * First completes the index, then yields the hits, a few at a time: sessions in the order of a list, in each its title (`message` is empty), then its messages, the newest first. `wanted` is asked once for each
-   * session with a hit. All the words must stand in one message; the last one may be the beginning of a word. Messages that are hidden from the user are not found.
-   * A session that cannot be read (another user's, of a newer format, damaged beyond reading) is found by what was indexed before, and a message of many megabytes by its beginning: `onIncomplete` is told of these sessions before
-   * the first hit. Throws STORE_CLOSED, and what the store throws.
+   * Completes the index, then yields the hits, a few at a time: sessions in the order of a list, and in each its title
+   * (`message` is empty), then its messages, newest first. `wanted` is called once for each session with a hit. All
+   * words must occur in one message; the last may be the start of a word. Messages hidden from the user are not found.
+   * A session that cannot be read (another user's, of a newer format, too damaged) is found by what was indexed before,
+   * and a message of many megabytes by its start: `onIncomplete` reports these sessions before the first hit. Throws
+   * STORE_CLOSED and the store's errors.
    */
   async *search(
     text: string,
@@ -114,10 +125,10 @@ export class SearchIndex {
     let complete: Base | null = null;
     const ask = <T>(question: (tables: TextTables) => Answer<T>): Promise<T> =>
       this.#using(async (base) => {
-        // Also in the middle of a search: the file may have been deleted since the last page.
+        // Even in the middle of a search: the file may have been deleted since the last page.
         if (base !== complete) await this.#heal(base);
         complete = base;
-        // Nothing here waits for anything but itself: without this, a long answer would keep all else from running.
+        // Nothing here waits for anything external: without this, a long result would block everything else.
         await breathe();
         return patiently(this.#patienceMs, () => question(base.tables));
       });
@@ -144,7 +155,7 @@ export class SearchIndex {
     }
   }
 
-  /** Ends what is under way; nothing that was noted is waited for. To be called before the store is closed. */
+  /** Stops work in progress, without waiting for noted sessions. Call before closing the store. */
   async close(): Promise<void> {
     this.#closed = true;
     if (this.#timer) clearTimeout(this.#timer);
@@ -155,7 +166,7 @@ export class SearchIndex {
     this.#base = null;
   }
 
-  /** Everything that the store has is in the index, and nothing else. */
+  /** Makes the index match the store exactly. */
   async #heal(base: Base): Promise<void> {
     this.#unread.clear();
     if (base.tables.behind) {
@@ -165,7 +176,7 @@ export class SearchIndex {
       while (await base.tables.sweep()) await breathe();
       return;
     }
-    // In one piece: a session that is written to moves to the front, and between two pages it would be passed over.
+    // In one call: a session that is written to moves to the front, so a list in pages could miss it.
     const { sessions } = await this.#store.list();
     const marks = await patiently(this.#patienceMs, () => base.tables.marks());
     for (const { id, at, stamp = at, head, unreadable } of sessions) {
@@ -175,14 +186,14 @@ export class SearchIndex {
         this.#unread.set(id, unreadable);
         continue;
       }
-      // Hits come in the order of a list.
+      // Hits come in list order.
       const listed = { id, at: stamp, head };
       if (isFresh(mark, listed, this.#dialectNamed)) continue;
       await this.#index(base, id, this.#patienceMs, listed);
       await breathe();
     }
     for (const id of marks.keys()) {
-      // Not listed, but there: another process has created it since.
+      // Not listed, but present: another process has created it since.
       if (!(await this.#store.has(id))) await patiently(this.#patienceMs, () => base.tables.forget(id));
     }
     while (await patiently(this.#patienceMs, () => base.tables.sweep())) await breathe();
@@ -201,7 +212,7 @@ export class SearchIndex {
     } catch (error) {
       if (!(error instanceof Unread)) throw error;
       if (isHoldfastError(error.cause, "SESSION_NOT_FOUND")) await patiently(patienceMs, () => base.tables.forget(id));
-      // One session that cannot be read does not keep the others from being found. Whoever searches is told.
+      // A session that cannot be read does not stop the others from being found. The caller of the search is told.
       else this.#unread.set(id, error.cause);
     }
   }
@@ -216,7 +227,7 @@ export class SearchIndex {
         if (!this.#closed) this.#schedule();
       });
     }, wait);
-    // Nobody's process lives on for the sake of an index.
+    // An index must not keep the process alive.
     this.#timer.unref();
   }
 
@@ -229,7 +240,7 @@ export class SearchIndex {
     let base: Base | null = null;
     try {
       base = await this.#ready();
-      // An index in memory is for those who search: it is filled when they do.
+      // An index in memory is only for searches, so they fill it.
       if (base.isFile || base.isInStore) for (const id of ids) await this.#index(base, id, 0);
     } catch (error) {
       this.#failure = error;
@@ -239,7 +250,7 @@ export class SearchIndex {
     this.#restUntil = now + (now - started) * REST_FACTOR;
   }
 
-  /** Runs `use` on the index, and again on a new one if this one turns out to be unusable. */
+  /** Runs `use` on the index, and again on a new index if this one is unusable. */
   async #using<T>(use: (base: Base) => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
       const base = await this.#ready();
@@ -247,7 +258,7 @@ export class SearchIndex {
         return await use(base);
       } catch (error) {
         if (base.isInStore && isHoldfastError(error, "STORE_FORBIDDEN") && !this.#closed) {
-          // One who may only read: the answers are the same, from memory.
+          // A read-only client: the results are the same, from memory.
           this.#texts = null;
           if (base === this.#base) this.#base = null;
           continue;
@@ -260,16 +271,17 @@ export class SearchIndex {
   }
 
   #abandon(base: Base, { why }: IndexFailure, tries: number): void {
-    // Another search has found out first.
+    // Another search has noticed first.
     if (base !== this.#base) return;
     const mine = base.isInPlace();
     base.close();
     this.#base = null;
     const path = this.#path;
-    // If it was replaced, the new one is to be tried, whatever was wrong with this one.
+    // If it was replaced, try the new one, whatever was wrong with this one.
     const hopeless = mine ? why !== "content" || tries > TRIES_MAX : tries > REPLACED_MAX;
     if (hopeless) this.#path = null;
-    // Damaged; or the disk is full, and the space is for journals. Whoever merely waits for somebody else leaves it alone.
+    // Remove it if it is damaged, or if the disk is full, since journals need the space. If it is only busy, leave it
+    // alone.
     if (why !== "busy" && mine && path !== null) removeDatabase(this.#disk, path);
   }
 

@@ -6,8 +6,9 @@ import type { Change } from "./texts.ts";
 export const SCHEMA_VERSION = 2;
 
 /**
- * A row of `texts` is a stretch of a message, or a title. Its number is made of the session's key, the record's seq and the stretch, so that the rows of a session lie together: they are found, and
- * removed, without looking at any other. (2^24 sessions, 2^28 records each.) A title has the highest seq.
+ * A row of `texts` is a stretch of a message, or a title. Its number combines the session's key, the record's seq and
+ * the stretch, so that the rows of a session are adjacent: they are found and removed without touching any others.
+ * (2^24 sessions, 2^28 records each.) A title has the highest seq.
  */
 const STRETCH_BITS = 11;
 const SEQ_BITS = 28;
@@ -28,7 +29,10 @@ export const SCHEMA = `
 type Mark = TextMark;
 type Found = TextFound;
 
-/** The tables of an index, in a file or in memory. Every call is one transaction, inside the call, and throws what SQLite throws. */
+/**
+ * The tables of an index, in a file or in memory. Every call is one synchronous transaction, and throws SQLite's
+ * errors.
+ */
 export class Tables implements TextTables {
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
@@ -121,7 +125,7 @@ export class Tables implements TextTables {
         this.#addText(key, SEQ_MAX, "", change.title);
         return;
       case "hiding":
-        // Whatever order they come in (C31): the message may still be to come.
+        // The two records may come in either order (C31): the message may follow later.
         this.#run(
           "INSERT INTO messages (session, id, hidden) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET hidden = excluded.hidden",
           key,
@@ -195,7 +199,9 @@ function markOf({ seq, crc, head, at, dialect, blind, cut }: MarkRow): Mark {
   return { seq, crc, head, at, dialect, blind: blind === 1, cut: cut === 1 };
 }
 
-/** The number of a row within its session. The first stretch of a message has the highest one: it is found before the others. */
+/**
+ * The number of a row within its session. The first stretch of a message has the highest number, so it is found first.
+ */
 function rowOf(seq: number, stretch: number): number {
   return seq * 2 ** STRETCH_BITS + STRETCH_MAX - stretch;
 }

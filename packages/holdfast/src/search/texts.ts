@@ -2,25 +2,29 @@ import type { Dialect } from "../dialects/dialect.ts";
 import type { JournalRecord, Json } from "../journal/record.ts";
 import type { TextChange, TextMark } from "../journal/texts.ts";
 
-// biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
+// biome-ignore lint/suspicious/noExplicitAny: the application defines the message type.
 export type DialectNamed = (name: string) => Dialect<any> | null;
 
-/** Of a message this much is indexed: what a log or a file of many megabytes holds behind it is not found, and keeps nobody waiting. */
+/**
+ * How much of a message is indexed: text beyond this, in a log or file of many megabytes, is not found and delays
+ * nobody.
+ */
 export const TEXT_CHARS_MAX = 8_000_000;
 
-/** What a record means for a search. */
+/** What a record means for searching. */
 export type Change = TextChange;
 
 /**
- * Reads the records of one session, in order. What is found later is the titles, and what the user and the model said in messages: not tool traffic, reasoning, instructions to the
- * model, nor what was made up to repair a conversation. Messages that an epoch left behind are still found.
+ * Reads the records of one session, in order. Titles and what the user and the model said can be found; tool traffic,
+ * reasoning, instructions to the model and messages synthesized to repair a conversation cannot. Messages that an epoch
+ * dropped can still be found.
  */
 export class TextReader {
-  /** As the session names it. */
+  /** The dialect name the session gives. */
   dialect: string | null;
-  /** There was a message whose dialect nobody knows here. */
+  /** There was a message whose dialect is unknown here. */
   blind: boolean;
-  /** There was a message of which only the beginning can be found. */
+  /** There was a message of which only the start can be found. */
   cut: boolean;
   readonly #dialectNamed: DialectNamed;
 
@@ -81,13 +85,13 @@ export class TextReader {
       const text: unknown = dialect.role(message) === "system" ? "" : dialect.text(message);
       return typeof text === "string" ? text : "";
     } catch {
-      // Dialects are total (dialect.ts). One of the application's own that is not makes this message unfindable, and no more.
+      // Dialects are total (dialect.ts). If an application's own dialect is not, only this message cannot be found.
       return "";
     }
   }
 }
 
-/** A JSON merge patch that says nothing of hiding leaves it as it is; one that removes it shows the message again. */
+/** A JSON merge patch that does not mention hiding changes nothing; one that removes it shows the message again. */
 function hidingOf({ id, metadata }: JournalRecord): Change | null {
   const hidden = memberOf(metadata, "hiddenFromUser");
   return typeof id !== "string" || hidden === undefined ? null : { kind: "hiding", id, hidden: hidden === true };

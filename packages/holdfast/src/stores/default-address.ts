@@ -2,8 +2,9 @@ import { posix, win32 } from "node:path";
 import { HoldfastError } from "../errors.ts";
 
 /**
- * The store that is meant if none is named: HOLDFAST_STORE, else a folder among the user's data (XDG on Linux and its like, Application Support on macOS, LOCALAPPDATA on Windows). Throws STORE_URL_INVALID
- * if the user has no home. `home` is asked only if it is needed: `os.homedir` throws where there is none.
+ * The default store: HOLDFAST_STORE, or else a folder in the user's data directory (XDG on Linux and similar systems,
+ * Application Support on macOS, LOCALAPPDATA on Windows). Throws STORE_URL_INVALID if the user has no home. `home` is
+ * called only if needed: `os.homedir` throws where there is none.
  */
 export function defaultAddress(
   env: Readonly<Record<string, string | undefined>>,
@@ -20,7 +21,7 @@ export function defaultAddress(
       if (path.isAbsolute(given)) return path.join(given, "Holdfast");
       return path.join(homeFolder(home, path.isAbsolute), "AppData", "Local", "Holdfast");
     default:
-      // The XDG Base Directory Specification: a relative path is invalid, and to be ignored.
+      // XDG Base Directory Specification: a relative path is invalid and must be ignored.
       if (path.isAbsolute(given)) return path.join(given, "holdfast");
       return path.join(homeFolder(home, path.isAbsolute), ".local", "share", "holdfast");
   }

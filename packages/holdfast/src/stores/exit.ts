@@ -1,4 +1,4 @@
-/** What is told when the process ends in order, so that `process` durability costs nothing then (S10). */
+/** Notified when the process exits normally, so that `process` durability loses nothing then (S10). */
 export interface Flushable {
   flushSync(): void;
 }
@@ -10,12 +10,13 @@ function flushAll(): void {
     try {
       one.flushSync();
     } catch {
-      // The process is ending and there is nobody left to tell: the journal has failed loudly before, or fails the next time it is opened.
+      // The process is ending and there is no one left to tell: the journal has already failed loudly, or fails when it
+      // is next opened.
     }
   }
 }
 
-/** Flushes `one` at exit, until the returned function is called. No listener stays behind when nothing is open. */
+/** Flushes `one` at exit, until the returned function is called. When nothing is open, no listener stays behind. */
 export function flushAtExit(one: Flushable): () => void {
   if (open.size === 0) process.on("exit", flushAll);
   open.add(one);

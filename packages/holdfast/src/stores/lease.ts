@@ -9,31 +9,37 @@ import type { Holder } from "../journal/contract.ts";
 import { newId } from "../journal/id.ts";
 import { sessionBusy } from "../journal/refusals.ts";
 
-/** A probe of somebody else's can hold the lock for an instant, so a taker tries again for this long (S14). */
+/** Another process's probe can hold the lock for an instant, so taking it is retried for this long (S14). */
 const TAKE_MS = 250;
 const RETRY_MS = 5;
 
-/** What opening a file says that went away meanwhile: the system, and SQLite. */
+/** Errors for opening a file that has disappeared: the system's and SQLite's. */
 const LOST = new Set(["ENOENT", "ERR_SQLITE_ERROR"]);
 
-/** The hard lock costs a child process, so a session that is opened and closed at once does without. */
+/** The hard lock costs a child process, so a session that is closed right after it was opened does without one. */
 const HARDEN_AFTER_MS = 100;
-/** Looks from other processes take the hard lock for an instant, so one refusal does not settle it. Each try waits twice as long as the one before. */
+/**
+ * Probes from other processes take the hard lock for an instant, so one refusal is not final. Each attempt waits twice
+ * as long as the one before.
+ */
 const HARDEN_TRIES = 6;
 const NOTE_BYTES_MAX = 4096;
 const TEMPORARY = ".tmp";
 const DAY_MS = 24 * 3600 * 1000;
 
 export interface Lease {
-  /** Nothing that other code of this process does can end the lease. Where it can, a store looks for another writer before each acknowledgement. */
+  /**
+   * No other code in this process can end the lease. If it could, a store checks for another writer before each
+   * acknowledgement.
+   */
   readonly isSure: boolean;
-  /** Where the last writer closed the session, if it said so and nobody has written since; else null. */
+  /** Where the last writer closed the session, if it said so and nobody has written since; otherwise null. */
   readonly lastClose: ClosedAt | null;
-  /** Takes `lastClose` away, for good. Of all who try, one gets true. */
+  /** Removes `lastClose` for good. Of all callers, one gets true. */
   takeClose(): boolean;
   /** Throws LEASE_LOST if the lease file is no longer the one that was locked. */
   assertHeld(): void;
-  /** `closedAt` tells the next writer that the session was closed there, and that all of it is durable. */
+  /** `closedAt` tells the next writer that the session was closed there and is entirely durable. */
   release(closedAt?: ClosedAt): void;
 }
 
@@ -48,26 +54,28 @@ interface Held {
   readonly holder: Holder;
   hardLock: DiskLock | null;
   hardening?: NodeJS.Timeout;
-  /** Where the word of the last writer was moved to. */
+  /** Where the last writer's closing note was moved to. */
   takenClose?: string;
 }
 
 /**
- * Every lease that this process holds, by the identity of its file: per Disk, since each has a kernel of its own. The map keeps the lock
- * from the garbage collector.
+ * Every lease this process holds, by the identity of its file: per Disk, because each simulates its own kernel. The map
+ * keeps the locks from being garbage-collected.
  */
 const heldBy = new WeakMap<Disk, Map<string, Held>>();
 
 /**
- * The right to write to a session: locks of the operating system, which end with their holder, by the kernel's hand (P6). This module alone names their files:
+ * The right to write to a session: operating system locks, which the kernel releases when their holder ends (P6). Only
+ * this module names their files:
  *
- * - `<id>`: an empty file with a POSIX lock (by SQLite), taken in half a millisecond. Any code of the holder's process that opens and closes this file, a
- *   backup or a grep, gives the lock away in silence (S13).
- * - `<id>.lock`: a hard lock, taken a moment later, which no `close` gives away. Not every system has one.
- * - `<id>.json`: who holds it, for the words of an error. It never decides.
- * - `<id>.closed`: left by a writer that has closed the session in order; taken away by the next one that writes.
+ * - `<id>`: an empty file with a POSIX lock (taken by SQLite), which costs half a millisecond. Any code in the holder's
+ *   process that opens and closes this file, such as a backup or a grep, silently releases the lock (S13).
+ * - `<id>.lock`: a hard lock, taken a moment later, which no `close` releases. Not every system has one.
+ * - `<id>.json`: the holder's details, for error messages. It never decides anything.
+ * - `<id>.closed`: the closing note of a writer that has closed the session; the next writer removes it.
  *
- * A lock can be lost all the same (somebody removes the files). So a store does not rest on it: two writers of one session must do no harm.
+ * A lock can still be lost (someone removes the files). So a store does not depend on it: two writers of one session
+ * must do no harm.
  */
 export class Leases {
   readonly #disk: Disk;
@@ -75,7 +83,7 @@ export class Leases {
   readonly #held: Map<string, Held>;
   #isMissing = false;
 
-  /** `folder` is used for nothing else, and exists. */
+  /** `folder` exists, and is used for nothing else. */
   constructor(disk: Disk, folder: string) {
     this.#disk = disk;
     this.#folder = folder;
@@ -88,7 +96,7 @@ export class Leases {
     return Leases.#in(disk, join(root, "leases"));
   }
 
-  /** The leases of a store that is one file. */
+  /** The leases of a store that is a single file. */
   static besideFile(disk: Disk, file: string): Leases {
     return Leases.#in(disk, `${file}-leases`);
   }
@@ -98,7 +106,7 @@ export class Leases {
     try {
       leases.#makeFolder();
     } catch (error) {
-      // A backup on a read-only medium: nobody can hold a lease there, and whoever only reads needs none. Whoever wants one is told.
+      // A backup on a read-only medium: nobody can hold a lease there, and readers need none. Writers get an error.
       if (!(error instanceof HoldfastError && isForbidden(error.cause))) throw error;
       leases.#isMissing = true;
     }
@@ -109,12 +117,12 @@ export class Leases {
     try {
       this.#disk.makeFolder(this.#folder);
     } catch (error) {
-      throw diskFailure(error, "make the folder of leases", this.#folder, "Nothing was written.");
+      throw diskFailure(error, "create the folder for leases", this.#folder, "Nothing was written.");
     }
     this.#isMissing = false;
   }
 
-  /** Throws SESSION_BUSY, with who has it. */
+  /** Throws SESSION_BUSY with the holder. */
   async take(id: string, app: string): Promise<Lease> {
     const until = performance.now() + TAKE_MS;
     for (;;) {
@@ -126,7 +134,7 @@ export class Leases {
     }
   }
 
-  /** Who holds the lease now, or null. */
+  /** The current lease holder, or null. */
   holder(id: string): Holder | null {
     const path = this.#path(id);
     try {
@@ -134,13 +142,13 @@ export class Leases {
       if (own || this.#disk.stat(path)?.kind !== "file") return own;
       return this.#disk.isLocked(path) || this.#isHeldWithoutLock(id) ? this.#words(id) : null;
     } catch (error) {
-      // A lease file with content, or one that went away: nobody can hold that.
+      // A lease file that has content or has disappeared cannot be held.
       if (errnoOf(error) === "EBADF" || this.#isGone(path)) return null;
-      throw diskFailure(error, "look at a lease", path, "Nothing was written.");
+      throw diskFailure(error, "check a lease", path, "Nothing was written.");
     }
   }
 
-  /** Runs something under the lease, if it is free. */
+  /** Runs a function under the lease, if it is free. */
   whileFree(id: string, run: () => void): void {
     const lease = this.#try(id, "gc");
     try {
@@ -150,20 +158,20 @@ export class Leases {
     }
   }
 
-  /** Removes the lease files of a session that is gone. Only under its lease. */
+  /** Removes the lease files of a deleted session. Only under its lease. */
   forget(id: string): void {
     const paths = [this.#wordsPath(id), this.#closedPath(id), this.#hardLockPath(id), this.#path(id)];
     for (const path of paths) if (this.#disk.stat(path)) this.#disk.remove(path);
   }
 
-  /** Removes what somebody was writing here when he was killed, long ago. */
+  /** Removes old files whose writer was killed while writing them. */
   tidy(nowMs: number): void {
     if (this.#isMissing) return;
     for (const name of this.#disk.list(this.#folder)) {
       if (!name.endsWith(TEMPORARY)) continue;
       const path = join(this.#folder, name);
       const madeMs = timeIn(name) ?? this.#disk.stat(path)?.mtimeMs ?? nowMs;
-      // Somebody else may be tidying up too.
+      // Another process may be tidying up too.
       if (nowMs - madeMs > DAY_MS) this.#removeIfPossible(path);
     }
   }
@@ -184,9 +192,9 @@ export class Leases {
       const lock = this.#disk.lock(path);
       return lock && this.#hold(id, app, key, lock);
     } catch (error) {
-      // Removed by somebody who tidies up, between our look and our lock: it is made anew.
+      // Another process that tidies up removed it between our check and our lock: create it again.
       if (LOST.has(errnoOf(error) ?? "") && this.#isGone(path)) {
-        // So is the folder, if it was that.
+        // Likewise the folder, if that was removed.
         this.#isMissing = this.#isGone(this.#folder);
         return null;
       }
@@ -194,7 +202,10 @@ export class Leases {
     }
   }
 
-  /** The lock is ours; it becomes a lease if the file is still the one that was looked at, and nobody holds the session without its lock. */
+  /**
+   * We have the lock; it becomes a lease if the file is still the one that was checked, and nobody holds the session
+   * without its lock.
+   */
   #hold(id: string, app: string, key: string, lock: DiskLock): Lease | null {
     const path = this.#path(id);
     const holder: Holder = { pid: process.pid, host: hostname(), app, since: new Date().toISOString() };
@@ -203,7 +214,7 @@ export class Leases {
     try {
       const after = this.#disk.stat(path);
       if (!after || identity(after) !== key || this.#isHeldWithoutLock(id)) {
-        // Somebody removed the file between our look and our lock, or has lost the lock and not the session.
+        // The file was removed between our check and our lock, or a holder has lost its lock but not the session.
         lock.release();
         return null;
       }
@@ -232,7 +243,7 @@ export class Leases {
         clearTimeout(held.hardening);
         if (closedAt) this.#write(this.#closedPath(id), closedAt);
         this.#held.delete(key);
-        // One that is just being asked for, too: it would tell others of a writer that is no longer there.
+        // Also cancels a pending request: it would show others a writer that no longer exists.
         released.abort();
         held.hardLock?.release();
         lock.release();
@@ -252,14 +263,14 @@ export class Leases {
       else if (hardLock) held.hardLock = hardLock;
       else if (tried < HARDEN_TRIES) this.#hardenLater(id, held, released, tried);
     } catch (error) {
-      // The lease is held all the same, and is not sure.
+      // The lease is still held, but is not sure.
       if (errnoOf(error) === undefined) throw error;
     }
   }
 
   /**
-   * The POSIX lock of a living holder can have been given away inside its own process, and that lock cannot tell. Where the last holder may be alive, the
-   * hard lock is asked too, which costs a child process.
+   * A living holder's POSIX lock may have been released inside its own process, and that lock cannot show it. If the
+   * last holder may be alive, also ask for the hard lock, which costs a child process.
    */
   #isHeldWithoutLock(id: string): boolean {
     const { pid, host } = this.#words(id);
@@ -271,8 +282,8 @@ export class Leases {
   }
 
   /**
-   * By a rename, which one of all who try can do; and then it is looked at, since it may have been taken and left again meanwhile. If that look fails, the next try looks
-   * again: what was taken is ours.
+   * By a rename, which only one of all contenders can do. Its content is checked afterwards, because it may have been
+   * taken and left again in the meantime. If the check fails, the next attempt checks again: what was taken is ours.
    */
   #takeClose(id: string, expected: ClosedAt | null, held: Held): boolean {
     const path = this.#closedPath(id);
@@ -291,7 +302,7 @@ export class Leases {
     }
   }
 
-  /** A leftover does no harm, and is tidied away one day. */
+  /** A leftover does no harm, and is tidied up later. */
   #removeIfPossible(path: string): void {
     try {
       this.#disk.remove(path);
@@ -300,7 +311,7 @@ export class Leases {
     }
   }
 
-  /** The file is there, regular and empty, before SQLite sees it. */
+  /** The file exists, regular and empty, before SQLite sees it. */
   #prepare(path: string): DiskStat {
     let stat = this.#disk.stat(path);
     if (!stat) {
@@ -312,7 +323,7 @@ export class Leases {
       stat = this.#disk.stat(path);
     }
     if (stat?.kind !== "file") {
-      const message = `The lease ${path} is not a regular file. Nothing was touched. Look at who put it there, and remove it.`;
+      const message = `The lease ${path} is not a regular file. Nothing was touched. Find out who put it there, and remove it.`;
       throw new HoldfastError("PATH_UNSAFE", message, { path });
     }
     if (stat.size > 0 && !this.#held.has(identity(stat))) {
@@ -331,7 +342,7 @@ export class Leases {
     this.#write(this.#wordsPath(id), holder);
   }
 
-  /** Whole or not at all. Everybody can do without what stands in these files, so a full disk may keep them from being written. */
+  /** Whole or not at all. These files are optional, so a full disk may prevent writing them. */
   #write(path: string, content: Holder | ClosedAt): void {
     const temporary = temporaryName(path);
     try {
@@ -347,7 +358,7 @@ export class Leases {
     }
   }
 
-  /** Asked after a failure, which is what the caller must hear of if this fails too. */
+  /** Called after a failure, which is what the caller must see if this fails too. */
   #isGone(path: string): boolean {
     try {
       return this.#disk.stat(path) === null;
@@ -367,7 +378,7 @@ export class Leases {
     return { pid: 0, host: "unknown", app: "unknown", since: "unknown", ...found };
   }
 
-  /** Empty if there is no such file, or nothing that can be read. */
+  /** Empty if the file is missing or unreadable. */
   #read(path: string): object {
     try {
       return this.#parse(path);
@@ -377,7 +388,7 @@ export class Leases {
     }
   }
 
-  /** Empty if it holds no object. Throws what the system throws. */
+  /** Empty if it holds no object. Throws the system's errors. */
   #parse(path: string): object {
     const file = this.#disk.open(path, "read");
     try {
@@ -407,12 +418,12 @@ export class Leases {
   }
 }
 
-/** With the time in it: a file that is moved here keeps the time of its content. */
+/** Contains the time, because a file that is moved here keeps its old modification time. */
 function temporaryName(path: string): string {
   return `${path}.${newId().replaceAll("-", "")}${TEMPORARY}`;
 }
 
-/** Null if the name has none: older versions gave it only random digits. */
+/** Null if the name has no time: older versions used only random digits. */
 function timeIn(name: string): number | null {
   const time = /\.([0-9a-f]{12})7[0-9a-f]{19}\.tmp$/.exec(name)?.[1];
   return time === undefined ? null : Number.parseInt(time, 16);
@@ -423,13 +434,13 @@ function closedAtOf(value: object): ClosedAt | null {
   return typeof segment === "string" && typeof bytes === "number" ? { segment, bytes } : null;
 }
 
-/** Is there a process of this number on this machine, as far as can be seen from here? */
+/** Does a process with this number exist on this machine, as far as this process can see? */
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // EPERM: it is there, and somebody else's.
+    // EPERM: it exists, but belongs to another user.
     return errnoOf(error) === "EPERM";
   }
 }
@@ -438,15 +449,15 @@ function identity(stat: DiskStat): string {
   return `${stat.dev}:${stat.ino}`;
 }
 
-/** To empty it would empty a file that is somewhere else too. */
+/** Emptying it would also empty the file's other names. */
 function sharedContent(path: string): HoldfastError {
-  const message = `The lease ${path} is a hard link to a file with content. Nothing was touched. Look at who put it there, and remove it.`;
+  const message = `The lease ${path} is a hard link to a file with content. Nothing was touched. Find out who put it there, and remove it.`;
   return new HoldfastError("PATH_UNSAFE", message, { path });
 }
 
 function lost(id: string, path: string): HoldfastError {
   const message =
     `The lease of session ${id} is gone: its file was removed or replaced, and another process may be writing. ` +
-    "What was acknowledged is safe; what waited is in doubt. Close this journal, and open the session again.";
+    "Acknowledged records are safe; pending ones are in doubt. Close this journal, and reopen the session.";
   return new HoldfastError("LEASE_LOST", message, { session: id, path });
 }

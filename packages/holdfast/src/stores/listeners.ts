@@ -1,6 +1,6 @@
 import type { HoldfastError } from "../errors.ts";
 
-/** One that throws keeps nobody from being told. Its error is its own, and comes up as such. */
+/** A listener that throws does not stop the others. Its error surfaces as uncaught. */
 export function tellAll(listeners: Iterable<(failure: HoldfastError) => void>, failure: HoldfastError): void {
   for (const listener of [...listeners]) {
     try {

@@ -7,23 +7,24 @@ import { openMemoryStore } from "./memory/store.ts";
 import { openSqliteStore } from "./sqlite/store.ts";
 
 export interface JournalStoreOptions {
-  /** What `append` waits for unless it says otherwise. Default `power`. */
+  /** What `append` waits for by default. Default `power`. */
   readonly durability?: Durability;
   /** Makes the rows that `list` shows. */
   readonly summariser?: Summariser;
-  /** What holders of leases call themselves. Default `holdfast`. */
+  /** The name lease holders go by. Default `holdfast`. */
   readonly app?: string;
 }
 
-/** Not a dependency: whoever keeps sessions in a database installs it beside the library. */
+/** Not a dependency: users who keep sessions in PostgreSQL install it next to the library. */
 const POSTGRES = "@holdfast/postgres";
 
-/** `host=db password=x`: it would become the name of a folder, password and all. */
+/** `host=db password=x` would become the name of a folder, including the password. */
 const LIBPQ = /^\s*(?:host|hostaddr|port|dbname|user|password|passfile|service|sslmode|sslpassword|options)\s*=/i;
 
 /**
- * Opens a store by its address: a path or `file:` URL of a folder, `sqlite:` and the path of a database file, `postgres:` and where a database is (with `@holdfast/postgres` installed), or `memory:`. Throws
- * STORE_URL_INVALID, and what opening such a store throws.
+ * Opens a store by its address: a path or `file:` URL of a folder, `sqlite:` and the path of a database file,
+ * `postgres:` and the location of a database (with `@holdfast/postgres` installed), or `memory:`. Throws
+ * STORE_URL_INVALID and the errors of opening that kind of store.
  */
 export async function openJournalStore(
   address: string | URL,
@@ -36,7 +37,7 @@ export async function openJournalStore(
       if (LIBPQ.test(text))
         throw invalidAddress(
           text,
-          'the keywords of libpq are not taken, and a folder of that name would begin with "./"',
+          'libpq keywords are not supported; to use a folder of that name, start it with "./"',
         );
       return openFolderStore(text, options);
     case "file":
@@ -54,7 +55,7 @@ export async function openJournalStore(
     case "postgresql":
       return (await postgres()).openPostgresStore(text, options);
     default:
-      throw invalidAddress(text, `no store is known by "${scheme}:"`);
+      throw invalidAddress(text, `there is no "${scheme}:" store`);
   }
 }
 
@@ -62,15 +63,15 @@ interface Postgres {
   openPostgresStore(url: string, options: JournalStoreOptions): Promise<JournalStore>;
 }
 
-/** The name is computed, so that neither a compiler nor a bundler takes it for a dependency. */
+/** The name is computed, so that neither a compiler nor a bundler treats it as a dependency. */
 async function postgres(name: string = POSTGRES): Promise<Postgres> {
   try {
     return (await import(/* @vite-ignore */ name)) as Postgres;
   } catch (error) {
-    // Something else may be wrong with it: that is told as it is.
+    // Another error of the package is reported unchanged.
     const isMissing = isCode(error, "ERR_MODULE_NOT_FOUND") && String(error).includes(name);
     if (!isMissing) throw error;
-    const message = `A store in PostgreSQL needs the package ${name}, which is not installed beside the library. Nothing was touched. Install it: "npm install ${name}".`;
+    const message = `A store in PostgreSQL needs the package ${name}, which is not installed next to the library. Nothing was touched. Install it: "npm install ${name}".`;
     throw new HoldfastError("STORE_URL_INVALID", message, { missing: name }, error);
   }
 }
@@ -83,6 +84,6 @@ function pathOf(url: string): string {
   try {
     return fileURLToPath(url);
   } catch (error) {
-    throw invalidAddress(url, "it is not a file URL of this machine", error);
+    throw invalidAddress(url, "it is not a local file URL", error);
   }
 }

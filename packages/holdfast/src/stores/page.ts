@@ -2,14 +2,17 @@ import { defined } from "../defined.ts";
 import { HoldfastError } from "../errors.ts";
 import type { Listed, ListOptions } from "../journal/contract.ts";
 
-/** Sorts rows newest first; those of the same instant by id, so that a page can be continued after any of them. */
+/** Sorts rows newest first, and rows of the same instant by id, so that a page can continue after any of them. */
 export function newestFirst(a: Place, b: Place): number {
   const [one, other] = [a.stamp ?? a.at, b.stamp ?? b.at];
   if (one !== other) return one < other ? 1 : -1;
   return a.id === b.id ? 0 : a.id < b.id ? 1 : -1;
 }
 
-/** One page of rows that are sorted newest first. The cursor names a place in that order, not a number, so that pages stay right while sessions change. */
+/**
+ * One page of rows sorted newest first. The cursor names a position in that order, not an index, so pages stay correct
+ * while sessions change.
+ */
 export function pageOf(
   rows: readonly Listed[],
   options: ListOptions,
@@ -35,7 +38,7 @@ export function pageOf(
   return { sessions };
 }
 
-/** Where a session stands in lists. */
+/** A session's position in lists. */
 export type Place = Pick<Listed, "at" | "stamp" | "id">;
 
 export function listCursor({ at, stamp, id }: Place): string {
@@ -45,7 +48,7 @@ export function listCursor({ at, stamp, id }: Place): string {
 export function parseListCursor(cursor: string): { at: string; id: string } {
   const [, at, id] = /^(.+)_([0-9a-f-]{36})$/.exec(cursor) ?? [];
   if (at === undefined || id === undefined) {
-    const message = "The cursor is not one that a list gave out. Nothing was touched. List again from the start.";
+    const message = "This cursor did not come from a list. Nothing was touched. List again from the start.";
     throw new HoldfastError("CURSOR_STALE", message, { cursor: cursor.slice(0, 80) });
   }
   return { at, id };

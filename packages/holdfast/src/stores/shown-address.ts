@@ -1,9 +1,10 @@
-/** The names of what is secret in a query or among the keywords of libpq. */
+/** Names of secret query parameters and libpq keywords. */
 const SECRET = /passw|passphrase|pwd|secret|token|credential|signature|^sig$|auth|(?:^|[_-]|api)key$/i;
 
 /**
- * An address as it may be shown, kept in logs and put into errors, also if it was mistyped: without its passwords. In doubt too much is left out: a password that holds a "/" or an "@" looks like a host to whoever reads strictly.
- * The command has the same for what it shows before the library is loaded (packages/cli/src/shown-address.ts); a test keeps the two equal.
+ * An address without its passwords, safe to show, log and put into errors, even if it was mistyped. If in doubt, it
+ * removes too much: to a strict parser, a password that contains "/" or "@" looks like a host. The command has a copy
+ * for what it shows before the library is loaded (packages/cli/src/shown-address.ts); a test keeps the two equal.
  */
 export function shownAddress(address: string): string {
   const [, scheme, rest = address] = /^((?!file:|sqlite:)[a-z][a-z0-9+.-]*:\/\/)(.*)$/is.exec(address) ?? [];
@@ -11,15 +12,15 @@ export function shownAddress(address: string): string {
   const at = rest.lastIndexOf("@");
   if (at < 0) return scheme + withoutParameters(rest);
   const user = rest.slice(0, at);
-  // Of a database the user is worth knowing; of a server it may be a token.
+  // For a database the user name is useful; for a web server it may be a token.
   const isDatabase = !/^https?:/i.test(scheme);
   const shown = isDatabase ? user.replace(/:.*$/s, ":…") : "…";
   return `${scheme}${isDatabase ? withoutParameters(shown) : shown}@${withoutParameters(rest.slice(at + 1))}`;
 }
 
-/** `?password=x&sslpassword=y`: up to the next "&", whatever stands there. */
+/** `?password=x&sslpassword=y`: up to the next "&", whatever it contains. */
 function withoutParameters(text: string): string {
-  // By parts and not by one expression: that would look at the rest of the text from every "?" in it.
+  // Split into parts instead of one expression, which would scan the rest of the text from every "?" in it.
   const parts = text.split("&").map((part, index) => {
     const start = index > 0 ? 0 : part.search(/[?#]/) + 1;
     const end = start === 0 && index === 0 ? -1 : part.indexOf("=", start);
@@ -28,7 +29,7 @@ function withoutParameters(text: string): string {
   return parts.join("&");
 }
 
-/** `host=db password='x y'`, as libpq takes it; and parameters of an address without a "//". */
+/** `host=db password='x y'`, in libpq's syntax; and parameters of an address without "//". */
 function withoutKeywords(text: string): string {
   return withoutParameters(text).replace(
     /(^|[\s:])([a-z_]+)(\s*=\s*)('(?:[^'\\]|\\.)*'?|\S+)/gis,

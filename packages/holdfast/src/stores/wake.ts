@@ -1,7 +1,7 @@
 import type { Disk } from "../disk/disk.ts";
 import { errnoOf } from "../errors.ts";
 
-/** Something to wait on: until it is woken, a time has passed, or the signal fires. A wake that comes while nobody waits is not lost. */
+/** Waits until woken, until a timeout, or until the signal aborts. A wake-up while nobody waits is not lost. */
 export class Wake {
   readonly #signal: AbortSignal | undefined;
   #woken = false;
@@ -34,7 +34,7 @@ export class Wake {
   }
 }
 
-/** Watches can run out, and there are file systems without: whoever waits polls as well. */
+/** Watches can run out, and some file systems have none: waiters also poll. */
 export function watchOrPoll(disk: Disk, folder: string, onChange: () => void): () => void {
   try {
     return disk.watch(folder, onChange);

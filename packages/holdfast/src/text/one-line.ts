@@ -1,25 +1,27 @@
 import { stripVTControlCharacters } from "node:util";
 import { beginningOf } from "./well-formed.ts";
 
-/** How much of a text is looked at for each character that is to be shown: white space and escape sequences shrink. */
+/** How many characters to examine per character shown: white space and escape sequences shrink. */
 const LOOKED_AT = 8;
-/** A grapheme that ends later than this behind the cut is cut itself: any number of marks can be piled on one letter. */
+/** A grapheme that extends further past the cut than this is cut itself: one letter can carry any number of marks. */
 const LOOK_AHEAD = 64;
-/** A word is kept whole if that leaves at least this share of the line. */
+/** A word is kept whole if the line then keeps at least this share of its length. */
 const SHARE_MIN = 0.6;
 const ELLIPSIS = "…";
 
-/** Made when it is needed: that takes as long as loading a dozen modules. */
+/** Created on first use: it takes as long as loading a dozen modules. */
 let graphemes: Intl.Segmenter | null = null;
 
 /**
- * The beginning of a text on one line, harmless wherever it is shown: without escape sequences, control characters and what turns the direction of writing (C24, C25). At most `charsMax`
- * UTF-16 units, cut between words if there are any, never inside a grapheme. It costs the same for a text of any length, and keeps nothing of that text alive.
+ * The start of a text on one line, safe to show anywhere: no escape sequences, control characters or bidi controls
+ * (C24, C25). At most `charsMax` UTF-16 units, cut between words if possible, never inside a grapheme. The cost does
+ * not depend on the text's length, and the result keeps no reference to the text.
  */
 export function oneLine(text: string, charsMax: number): string {
   const whole = text.trimStart();
   const beginning = beginningOf(whole, charsMax * LOOKED_AT);
-  // A slice of a string keeps that string alive in V8, and so does a regular expression that was used on it: this is a string of its own. What is not Unicode has become U+FFFD.
+  // In V8, a slice keeps its whole string alive, and so does a regular expression last used on it. This makes an
+  // independent string, with invalid Unicode replaced by U+FFFD.
   const own = Buffer.from(beginning).toString();
   const clean = stripVTControlCharacters(own)
     .replace(/\p{Bidi_Control}+/gu, "")
@@ -38,7 +40,8 @@ function cut(text: string, charsMax: number): string {
 
 /** The end of the last whole grapheme that fits. */
 function graphemeEnd(text: string, charsMax: number): number {
-  // Between two such characters there is always an end, and looking for it takes as long as all the rest of an append.
+  // Every position between two such characters is a boundary, and a search for it takes as long as the rest of an
+  // append.
   if (/^[ -~]*$/.test(text.slice(0, charsMax + 1))) return charsMax;
   graphemes ??= new Intl.Segmenter("en", { granularity: "grapheme" });
   let end = 0;

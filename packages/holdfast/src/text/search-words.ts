@@ -1,15 +1,16 @@
 /**
  * Text as the index keeps it, queries as FTS5 reads them, and excerpts as people see them. All pure.
  *
- * The tokenizer is `unicode61`: words are runs of letters and digits, without regard to case and diacritics. It takes a run of Chinese or Japanese for one
- * word. The `trigram` tokenizer finds any part of a word, but nothing shorter than three characters (most Chinese words have two), in an index three times as
- * large, and "cat" would find "concatenate". So in scripts that are written without spaces, and in Korean, whose words carry their particles, each
- * character is made a word of its own, and a query in them is a phrase: any part of a word is found, from one character on.
+ * The tokenizer is `unicode61`: words are runs of letters and digits, ignoring case and diacritics. It treats a run of
+ * Chinese or Japanese as one word. The `trigram` tokenizer finds any part of a word, but nothing shorter than three
+ * characters (most Chinese words have two), needs an index three times as large, and would find "concatenate" for
+ * "cat". So in scripts written without spaces, and in Korean, whose words carry particles, each character becomes a
+ * separate word, and a query becomes a phrase: any part of a word is found, from one character up.
  */
 
 import type { TextQuery } from "../journal/texts.ts";
 
-/** Parts the characters of such scripts. It is no letter, takes no room, and is taken out again from excerpts. */
+/** Separates the characters of such scripts. It is not a letter, has no width, and is removed from excerpts. */
 const GAP = "\u200B";
 const SCRIPTS = ["Han", "Hiragana", "Katakana", "Hangul", "Thai", "Lao", "Khmer", "Myanmar"];
 /** The long-vowel marks of kana belong to no script. */
@@ -17,31 +18,33 @@ const UNSPACED = `[${SCRIPTS.map((script) => `\\p{sc=${script}}`).join("")}\\u30
 const HAS_UNSPACED = new RegExp(UNSPACED, "u");
 const BETWEEN_UNSPACED = new RegExp(`(?<=${UNSPACED})(?=\\S)|(?<=\\S)(?=${UNSPACED})`, "gu");
 
-/** What would move a terminal's cursor, or turn the order of what is shown around it (C25). */
+/** Characters that would move a terminal's cursor or reorder the text around them (C25). */
 const HARMFUL = /[\p{Cc}\p{Bidi_Control}]/gu;
 const REPLACEMENT = "\uFFFD";
 
-/** What `unicode61` makes words of. */
+/** The characters that `unicode61` builds words from. */
 const IN_WORDS = /[\p{L}\p{N}\p{Co}]/u;
 const QUERY_WORDS_MAX = 256;
 
 const STRETCH_CHARS = 32 * 1024;
-/** A word that is longer than this may be cut in two. */
+/** A longer word may be split. */
 const OVERLAP_CHARS = 256;
 
-/** Stand around a hit in what SQLite answers: no text in the index has them. */
+/** Enclose a hit in SQLite's results: no text in the index contains them. */
 export const HIT_BEGINS = "\u0001";
 export const HIT_ENDS = "\u0002";
 const EXCERPT_CHARS = 200;
 const BEFORE_HIT_CHARS = 60;
 
-/** On one line, harmless to show, and with its words apart. */
+/** On one line, safe to show, and with its words separated. */
 export function searchable(text: string): string {
   const line = text.toWellFormed().normalize("NFC").replace(/\s+/g, " ").trim().replace(HARMFUL, REPLACEMENT);
   return HAS_UNSPACED.test(line) ? line.replace(BETWEEN_UNSPACED, GAP) : line;
 }
 
-/** The words of a text that is looked for, the last of them perhaps unfinished; null if there is no word in it. Words after the 256th are not looked for. */
+/**
+ * The words of a query, of which the last may be unfinished; null if there are none. Words after the 256th are ignored.
+ */
 export function wordsOf(text: string): TextQuery | null {
   const words = searchable(text)
     .split(" ")
@@ -52,15 +55,17 @@ export function wordsOf(text: string): TextQuery | null {
 }
 
 /**
- * The same as FTS5 reads it. Each is quoted, so that nothing that a user types is syntax: what stands between the letters of one (`foo_bar`, `src/index.ts`) makes a phrase of it.
+ * The same in FTS5 syntax. Each word is quoted, so that nothing a user types acts as syntax: punctuation inside a word
+ * (`foo_bar`, `src/index.ts`) makes it a phrase.
  */
 export function ftsOf(words: TextQuery): string {
   return `${words.map((word) => `"${word.replaceAll('"', '""')}"`).join(" ")}*`;
 }
 
 /**
- * The words around a hit, where most of what was looked for stands together; not many of them, however long one is. `marked` is a text of the index with marks around each hit. (FTS5 has
- * a function for that, whose time grows with the square of the number of hits: seconds, for a common word in a long message.)
+ * The words around the hit where most of the query occurs together; short, however long a word is. `marked` is a text
+ * of the index with marks around each hit. (The time of FTS5's own function grows with the square of the number of
+ * hits: seconds for a common word in a long message.)
  */
 export function excerptOf(marked: string): string {
   const { line, hits } = readMarks(marked.replaceAll(GAP, ""));
@@ -68,7 +73,7 @@ export function excerptOf(marked: string): string {
   const first = hits[bestOf(hits)] ?? { from: 0, to: 0 };
   let from = Math.max(0, Math.min(first.from - BEFORE_HIT_CHARS, line.length - EXCERPT_CHARS));
   let to = Math.min(line.length, from + EXCERPT_CHARS);
-  // Not in the middle of a word, where that can be helped.
+  // Avoids starting in the middle of a word where possible.
   const begins = from === 0 ? 0 : line.indexOf(" ", from) + 1;
   if (begins > 0 && begins <= first.from) from = begins;
   const ends = line.lastIndexOf(" ", to);
@@ -97,7 +102,7 @@ function readMarks(marked: string): { readonly line: string; readonly hits: read
   return { line: lines.join(""), hits };
 }
 
-/** The hit that has the most different words behind it, itself counted, that still fit into an excerpt. */
+/** The hit followed by the most different words, counting itself, that still fit into an excerpt. */
 function bestOf(hits: readonly Hit[]): number {
   const words = new Map<string, number>();
   const count = (word: string, by: number): void => {
@@ -118,8 +123,8 @@ function bestOf(hits: readonly Hit[]): number {
 }
 
 /**
- * A long text in pieces that cost little each (C28): to index, and to take an excerpt from. All the words of a query must stand in one of them. They are cut
- * at white space; where there is none, they overlap.
+ * Splits a long text into pieces that are cheap to index and to excerpt (C28). All words of a query must occur in one
+ * piece. Pieces are split at white space; where there is none, they overlap.
  */
 export function* stretchesOf(text: string): Generator<string> {
   let from = 0;

@@ -1,7 +1,7 @@
 import type { TextQuery } from "../journal/texts.ts";
 import { HIT_BEGINS, HIT_ENDS } from "./search-words.ts";
 
-/** The words of a text as `unicode61` of SQLite sees them, for stores that find texts by other means. Pure. */
+/** The words of a text as SQLite's `unicode61` sees them, for stores that search by other means. Pure. */
 export interface Token {
   readonly word: string;
   readonly from: number;
@@ -21,7 +21,10 @@ export function tokensOf(text: string): Token[] {
   }));
 }
 
-/** Without regard to case, and to diacritics of Latin letters; those of others make other letters, unless they are characters of their own. Greek has two letters for a small sigma. */
+/**
+ * Ignores case, and diacritics on Latin letters. On other letters a diacritic makes a different letter, unless it is a
+ * separate character. Greek has two letters for a small sigma.
+ */
 function folded(word: string): string {
   const lower = word.toLowerCase();
   if (IS_PLAIN.test(lower)) return lower;
@@ -29,12 +32,12 @@ function folded(word: string): string {
   return whole.replace(LATIN, (letters) => letters.normalize("NFD").replace(DIACRITICS, ""));
 }
 
-/** The words that must stand behind one another, for each word of a query; the very last may be the beginning of one. */
+/** For each word of a query, the words that must be adjacent; the very last may be the start of one. */
 export function phrasesOf(query: TextQuery): string[][] {
   return query.map((word) => tokensOf(word).map((token) => token.word)).filter((phrase) => phrase.length > 0);
 }
 
-/** A text with marks around each hit. A phrase is one; those that touch one another are one. */
+/** A text with marks around each hit. A phrase is one hit, and so are phrases that touch. */
 export function withMarks(text: string, phrases: readonly (readonly string[])[]): string {
   const tokens = tokensOf(text);
   const hits: { from: number; to: number }[] = [];

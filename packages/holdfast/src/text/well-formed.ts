@@ -1,29 +1,30 @@
 /**
- * Text as providers take it. Half of a surrogate pair (a tool that cuts its output, a stream that died between two halves) is not
- * Unicode: JSON can carry it, but the parsers of the providers answer 400 to every request that holds one. A NUL ends the text early
- * in servers that are written in C, and databases behind others refuse it. Both become U+FFFD in what is sent, which keeps every
- * length as it was; the journal and `entries` keep the original.
+ * Text that providers accept. Half a surrogate pair (from a tool that truncates its output, or a stream that died
+ * between the halves) is not Unicode: JSON can carry it, but providers' parsers answer 400 to every request that
+ * contains one. A NUL truncates the text in servers written in C, and databases behind others reject it. Both become
+ * U+FFFD in what is sent, which preserves every length; the journal and `entries` keep the original.
  */
 
-/** Deeper than the journal takes (S5): left as it is. */
+/** Deeper than the journal accepts (S5): left as it is. */
 const DEPTH_MAX = 1000;
 
 const REPLACEMENT = "\ufffd";
 
-/** Whether all texts in it, the names of members among them, can be sent as they are. Bytes and URLs are not looked into. */
+/** Can all texts in it, including member names, be sent unchanged? Does not look into bytes and URLs. */
 export function isWellFormed(value: unknown): boolean {
   return isFit(value, 0);
 }
 
 /**
- * The value with well-formed Unicode in all texts and names of members, and without NUL: for what is sent to a model from elsewhere than `session.messages`. The very same value if it is so already.
+ * The value with well-formed Unicode and no NUL in all texts and member names: for content sent to a model from outside
+ * `session.messages`. Returns the same value if it already qualifies.
  */
 export function wellFormed<T>(value: T): T {
   return isFit(value, 0) ? value : (fitted(value, 0) as T);
 }
 
 export function isWellFormedText(text: string): boolean {
-  // Of text with one byte per character V8 knows the first answer without looking; the second is as fast as memory.
+  // For one-byte strings V8 knows the first answer without looking; the second runs at memory speed.
   return text.isWellFormed() && !text.includes("\0");
 }
 
@@ -31,7 +32,7 @@ export function wellFormedText(text: string): string {
   return isWellFormedText(text) ? text : text.toWellFormed().replaceAll("\0", REPLACEMENT);
 }
 
-/** The beginning of a text, of at most so many UTF-16 units, and no half of a character at its end. */
+/** The start of a text, at most `unitsMax` UTF-16 units, without half a character at its end. */
 export function beginningOf(text: string, unitsMax: number): string {
   if (text.length <= unitsMax) return text;
   const last = text.charCodeAt(unitsMax - 1);
@@ -65,7 +66,7 @@ function fitted(value: unknown, depth: number): unknown {
   let isSame = true;
   const kept = members.map(([given, member]): [string, unknown] => {
     let name = wellFormedText(given);
-    // Two names may differ in nothing but their halves: neither member is lost.
+    // Two names may differ only in their halves: keep both members.
     while (names.has(name) || (name !== given && Object.hasOwn(value, name))) name += REPLACEMENT;
     names.add(name);
     const next = fitted(member, depth + 1);
@@ -75,7 +76,7 @@ function fitted(value: unknown, depth: number): unknown {
   return isSame ? value : Object.fromEntries(kept);
 }
 
-/** An object of JSON's: an instance of a class would come back from JSON as something else. */
+/** A plain JSON object: JSON would turn a class instance into something else. */
 export function isPlain(value: object): boolean {
   const prototype = Object.getPrototypeOf(value) as object | null;
   return prototype === null || Object.getPrototypeOf(prototype) === null;

@@ -74,7 +74,7 @@ test("P1: a mount of the file alone is refused while the other name leads to the
     const journal = await store.create(id, [note("a")]);
     const refusal = await openSqliteStore(mounted).catch((error: unknown) => error);
     expect(refusal).toMatchObject({ code: "PATH_UNSAFE", facts: { path: mounted, usedAs: file } });
-    expect((refusal as Error).message).toContain(`Open it as that`);
+    expect((refusal as Error).message).toContain("Open it under that name");
     await journal.append(note("b"));
   }
   await expect(openSqliteStore(mounted)).rejects.toMatchObject({ code: "PATH_UNSAFE" });
@@ -111,7 +111,7 @@ test("P1: two containers, each of which sees only its own name of the file", asy
   // One is killed: the newest record is in its log, which the other one cannot see.
   expect(await inContainer(file, b, id, "4", "die")).toBe("1 2 3");
   const refused = await inContainer(mounted, a, id, "5", "close");
-  expect(refused).toMatch(/^PATH_UNSAFE .*cannot be seen from here/);
+  expect(refused).toMatch(/^PATH_UNSAFE .*is not visible from here/);
   expect(refused).toContain(`${file}-wal`);
   expect(await inContainer(file, b, id, "5", "close")).toBe("1 2 3 4");
   expect(await inContainer(mounted, a, id, "6", "close")).toBe("1 2 3 4 5");

@@ -69,7 +69,7 @@ describe("what is no file of a store is not opened", () => {
       const { code, message, facts } = refusalOf(() => nodeDisk.open(path, mode));
       expect({ code, message, facts }).toMatchObject({
         code: "PATH_UNSAFE",
-        message: expect.stringContaining(`${path} is ${what}, and a file belongs there.`),
+        message: expect.stringContaining(`${path} is ${what}, but a file belongs there.`),
         facts: { path },
       });
     }
@@ -268,7 +268,7 @@ describe("whose a file may be", () => {
     vi.spyOn(process, "geteuid").mockReturnValue(1000);
     const { message, facts } = refusalOf(() => assertStoreFile("/store/file", { ...file, owner: 1001 }));
     expect(facts).toEqual({ path: "/store/file", owner: 1001, user: 1000 });
-    expect(message).toContain("number 1001, and this process runs as 1000");
+    expect(message).toContain("uid 1001; this process runs as 1000");
     expect(message).toContain('"chown -R 1000"');
   });
 
@@ -298,20 +298,20 @@ describe("errors of the system, in the right words", () => {
   const words: [errno: string, code: string, why: RegExp, never?: RegExp][] = [
     ["ENOSPC", "STORE_FULL", /no space left/],
     ["EDQUOT", "STORE_FULL", /quota/, /no space left/],
-    ["EFBIG", "STORE_FULL", /largest size that is allowed.*ulimit -f/s, /space/],
+    ["EFBIG", "STORE_FULL", /maximum file size.*ulimit -f/s, /space/],
     ["EACCES", "STORE_FORBIDDEN", /permission denied.*owner/s],
     ["EPERM", "STORE_FORBIDDEN", /permission denied.*owner/s],
     ["EROFS", "STORE_FORBIDDEN", /the file system is read-only/, /owner|permission/],
     ["ELOOP", "PATH_UNSAFE", /symbolic link/],
-    ["ENOTDIR", "PATH_UNSAFE", /where a folder belongs/],
-    ["EISDIR", "PATH_UNSAFE", /a folder stands where a file belongs/],
-    ["EEXIST", "PATH_UNSAFE", /has that name already/],
+    ["ENOTDIR", "PATH_UNSAFE", /expected a folder/],
+    ["EISDIR", "PATH_UNSAFE", /expected a file, found a folder/],
+    ["EEXIST", "PATH_UNSAFE", /already has that name/],
     ["ENXIO", "PATH_UNSAFE", /a socket or a device/],
-    ["ENOENT", "STORE_IO", /it is not there/, /disk/],
+    ["ENOENT", "STORE_IO", /it does not exist/, /disk/],
     ["ENAMETOOLONG", "STORE_IO", /path is longer/, /disk reported/],
     ["EMFILE", "STORE_IO", /this process has too many files open.*ulimit -n/s, /disk reported/],
     ["ENFILE", "STORE_IO", /this machine has too many files open/, /disk reported/],
-    ["ENOMEM", "STORE_IO", /no memory left/, /disk reported/],
+    ["ENOMEM", "STORE_IO", /out of memory/, /disk reported/],
     ["EIO", "STORE_IO", /the disk reported an error/],
     ["EWHATEVER", "STORE_IO", /the disk reported an error/],
   ];

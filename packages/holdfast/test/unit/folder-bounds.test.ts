@@ -381,7 +381,7 @@ describe("P8: a write that fails is told as what it is", () => {
   test.each([
     ["EIO", "STORE_IO", /the disk reported an error/],
     ["EDQUOT", "STORE_FULL", /quota/],
-    ["EFBIG", "STORE_FULL", /largest size/],
+    ["EFBIG", "STORE_FULL", /maximum file size/],
     ["EROFS", "STORE_FORBIDDEN", /read-only/],
   ])("%s", async (errno, code, words) => {
     using here = place();

@@ -320,7 +320,7 @@ describe("an error that nobody caught", () => {
     [undefined, "undefined"],
     [Symbol("s"), "Symbol(s)"],
     [Object.create(null), /Object: null prototype/],
-    [hostile, "a value that cannot be put into words"],
+    [hostile, "a value that cannot be printed"],
   ])("case %#: is recorded in words, whatever was thrown", (thrown, words) => {
     const fake = new Fake();
     using _ = guard(fake.session);

@@ -153,7 +153,7 @@ describe("a file that is no store of ours", () => {
 });
 
 test.each([
-  ["file", "reading only"],
+  ["file", "read-only"],
   ["folder", "STORE_FORBIDDEN"],
 ])("C19: no permission for the %s: %s", async (what, expected) => {
   using here = place();
@@ -168,7 +168,7 @@ test.each([
     const { newId, openSqliteStore } = await import(${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)});
     const said = await openSqliteStore(${JSON.stringify(file)})
       .then((store) => store.create(newId(), []))
-      .then(() => "it went well", ({ code, message }) => (message.includes("reading only") ? "reading only" : code));
+      .then(() => "it went well", ({ code, message }) => (message.includes("read-only") ? "read-only" : code));
     console.log(said);`;
   const child = spawnSync(process.execPath, ["--input-type=module", "-e", program], { ...asNobody, encoding: "utf8" });
   expect([child.stdout.trim(), child.stderr]).toEqual([expected, ""]);

@@ -86,7 +86,7 @@ describe("whose a store is", () => {
       for (const address of [theirs, `sqlite:${file}`]) {
         const error = await openJournalStore(address).catch((thrown: unknown) => thrown);
         expect(isHoldfastError(error, "STORE_FORBIDDEN"), address).toBe(true);
-        expect(String(error)).toContain("belongs to another user (number 4711");
+        expect(String(error)).toContain("belongs to another user (uid 4711");
       }
       await (await openJournalStore(join(here.path, "roots"))).close();
     } finally {

@@ -3,22 +3,22 @@ import { assertFormat } from "../lifecycle.ts";
 import type { JournalRecord } from "../record.ts";
 import { decodeLine, isForeign } from "./decode.ts";
 
-/** A line as a database has it, without its newline. */
+/** A line as stored in a database, without its newline. */
 export interface Line {
   readonly seq: number;
   readonly bytes: Buffer;
-  /** The same, by a database that hands it out as text. */
+  /** The same line as text, if the database returns text. */
   readonly text?: string;
 }
 
 export interface Segment {
   readonly number: number;
   readonly epoch: number;
-  /** The seq of its first record. */
+  /** The seq of the segment's first record. */
   readonly first: number;
 }
 
-/** The record of a line whose checksum, and whose seq, are right; null for any other. */
+/** The record of a line whose checksum and seq are right; null otherwise. */
 export function recordOf(line: Line): JournalRecord | null {
   return decoded(line, bytesOf(line));
 }
@@ -28,10 +28,12 @@ function decoded({ seq, text }: Line, bytes: Buffer): JournalRecord | null {
   return record?.seq === seq ? record : null;
 }
 
-/** Where most texts are encoded: bytes that are needed for a moment only. Three for a character is the most. */
+/**
+ * Scratch space for encoding most texts, whose bytes are needed only briefly. A character takes at most three bytes.
+ */
 const scratch = Buffer.allocUnsafeSlow(256 * 1024);
 
-/** Of a text, until the next is asked for. */
+/** Valid until the next call. */
 function bytesOf(line: Line): Buffer {
   const { text } = line;
   if (text === undefined) return line.bytes;
@@ -39,31 +41,32 @@ function bytesOf(line: Line): Buffer {
 }
 
 /**
- * What the lines of a journal mean, where a database keeps them in rows. A commit is there as a whole or not at all, so nothing here is ever torn (S6, S7): a line that is not whole was
- * durable once and is damaged, whatever the marks say; it stays in place, its row tells its seq, and it costs that record alone.
+ * What the lines of a journal mean when a database stores them in rows. A commit is there as a whole or not at all, so
+ * nothing is ever torn (S6, S7). A line that is not whole was durable once and is damaged, regardless of the marks. It
+ * stays in place, its row gives its seq, and only that record is lost.
  *
- * A place is told as in a file: `segment` is the number of the segment, `offset` the byte that the line would begin at if the segment were
- * written out, a newline after each line.
+ * Positions are given as in a file: `segment` is the segment's number, `offset` the byte at which the line would start
+ * if the segment were written out with a newline after each line.
  */
 export class Account {
   readonly records: JournalRecord[] = [];
   readonly damaged: Damage[] = [];
   readonly missing: { from: number; to: number }[] = [];
-  /** How many whole records there were; `records` holds them only if they are to be kept. */
+  /** The number of whole records; `records` holds them only with `keep`. */
   count = 0;
   bytes = 0;
-  /** As the newest header names it; null if that is damaged. */
+  /** From the newest header; null if that is damaged. */
   format: unknown = null;
   readonly #segments: readonly Segment[];
   readonly #keep: boolean;
   #segment = 0;
   #offset = 0;
   #next: number;
-  /** Where the last unit that began says that it ends. */
+  /** The end of the newest unit, as its first record gives it. */
   #unitEnd = 0;
   #last: JournalRecord | null = null;
 
-  /** `segments` begin with the one that the first line is of. */
+  /** `segments` starts with the segment of the first line. */
   constructor(segments: readonly Segment[], options: { readonly keep: boolean }) {
     this.#segments = segments;
     this.#keep = options.keep;
@@ -79,7 +82,7 @@ export class Account {
     for (const line of lines) this.take(line);
   }
 
-  /** There are no more lines; records up to `head` are known to have been there. */
+  /** There are no more lines; records up to `head` are known to have existed. */
   end(head: number): void {
     this.#skipTo(Math.max(head, this.#unitEnd) + 1);
   }
@@ -89,7 +92,7 @@ export class Account {
     return { unclean, cutBytes: 0, damaged: this.damaged, missing: this.missing };
   }
 
-  /** Throws FORMAT_NEWER, JOURNAL_UNREADABLE at a header that says so. */
+  /** Throws FORMAT_NEWER or JOURNAL_UNREADABLE if a header calls for it. */
   take(line: Line): void {
     this.#skipTo(line.seq);
     this.#next = line.seq + 1;

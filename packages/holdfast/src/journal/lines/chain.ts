@@ -1,7 +1,7 @@
 import { HoldfastError } from "../../errors.ts";
 import type { JournalRecord } from "../record.ts";
 
-/** So many strays are told apart in one segment. Each takes memory, and 60 MB of newlines would take gigabytes. */
+/** The maximum number of strays in one segment. Each takes memory, and 60 MB of newlines would take gigabytes. */
 export const STRAYS_MAX = 1024 * 1024;
 
 /** Bytes that belong to no whole record. */
@@ -9,25 +9,26 @@ export interface Stray {
   readonly offset: number;
   readonly end: number;
   readonly why: "corrupt" | "foreign";
-  /** How many whole records stand before it. */
+  /** How many whole records precede it. */
   readonly after: number;
-  /** It takes the place of a line (and so of a seq). False for what merely stands beside a whole record in one line. */
+  /** It takes the place of a line (and so of a seq). False for bytes next to a whole record in the same line. */
   readonly line: boolean;
 }
 
 /**
- * The whole records of a segment that are its own. Numbers only grow: a whole record whose number does not was pasted in or misdirected by a disk,
- * or else those before it were. Such lines are strays like any other, and cost nothing but themselves (P9).
+ * The whole records that belong to a segment. Numbers only grow: a whole record whose number does not was pasted in or
+ * misdirected by a disk, or the records before it were. Such lines are strays like any other, and cost nothing but
+ * themselves (P9).
  */
 export class Chain {
   readonly records: JournalRecord[] = [];
   readonly offsets: number[] = [];
-  /** For each record, the highest mark up to it, and how many damaged lines stand before it. */
+  /** For each record, the highest mark up to it, and how many damaged lines precede it. */
   readonly #marks: number[] = [];
   readonly #lines: number[] = [];
   readonly #damage: Stray[] = [];
   #lineCount = 0;
-  /** Where the whole records begin that do not count, and where they end, if that is known. */
+  /** Where each whole record that does not count starts, and where it ends, if known. */
   readonly #outcasts = new Map<number, number | null>();
   #strays: readonly Stray[] | null = null;
 
@@ -36,12 +37,12 @@ export class Chain {
     return this.#marks.at(-1) ?? 0;
   }
 
-  /** The same, of the first so many records. */
+  /** The same, for the first `count` records. */
   markOf(count: number): number {
     return this.#marks[count - 1] ?? 0;
   }
 
-  /** In the order of the file. */
+  /** In file order. */
   get strays(): readonly Stray[] {
     if (this.#outcasts.size === 0) return this.#damage;
     this.#strays ??= this.#allStrays();
@@ -56,7 +57,7 @@ export class Chain {
     if (line) this.#lineCount++;
   }
 
-  /** Takes the next whole record. False if it does not count. Throws JOURNAL_UNREADABLE if too many do not. */
+  /** Takes the next whole record. Returns false if it does not count. Throws JOURNAL_UNREADABLE if too many do not. */
   add(record: JournalRecord, offset: number, end: number): boolean {
     this.#strays = null;
     const last = this.records[this.records.length - 1];
@@ -81,24 +82,25 @@ export class Chain {
   #count(): void {
     if (this.#damage.length + this.#outcasts.size < STRAYS_MAX) return;
     const message =
-      `The journal cannot be read: more than ${STRAYS_MAX} pieces of one segment belong to no record, so it is no segment of a journal. ` +
-      "Nothing was touched. Look at the file, and put it back from a backup.";
+      `The journal cannot be read: more than ${STRAYS_MAX} pieces of one segment belong to no record, so it is not a journal segment. ` +
+      "Nothing was touched. Look at the file, and restore it from a backup.";
     throw new HoldfastError("JOURNAL_UNREADABLE", message, { strays: STRAYS_MAX });
   }
 
   /**
-   * Are the records from `from` on the ones that do not belong here, and not `record`? They are if they came with a jump that no damage explains.
-   * Only what stands before `record` decides, so that bytes which are cut off later change nothing.
+   * Are the records from `from` on the ones that do not belong here, rather than `record`? They are if they came with a
+   * jump that no damage explains. Only what precedes `record` decides, so bytes that are cut off later make no
+   * difference.
    */
   #intruded(from: number, record: JournalRecord): boolean {
     const first = this.records[from]!;
     if (first.seq === record.seq && first.crc === record.crc) return false;
-    // A segment begins with its header (S15).
+    // A segment starts with its header (S15).
     if (from === 0) return record.kind === "segment" && first.kind !== "segment";
     return first.seq - this.records[from - 1]!.seq - 1 > this.#lines[from]! - this.#lines[from - 1]!;
   }
 
-  /** The index of the first record whose number is not below `seq`. */
+  /** The index of the first record whose number is at least `seq`. */
   #firstNotBelow(seq: number): number {
     let low = 0;
     let high = this.records.length;
@@ -110,7 +112,7 @@ export class Chain {
     return low;
   }
 
-  /** What was cast out ends where the next thing begins, since that is what took its place. */
+  /** A record that was cast out ends where the next item starts, because that item replaced it. */
   #allStrays(): Stray[] {
     const strays = [...this.#damage];
     for (const [offset, end] of this.#outcasts) {

@@ -3,20 +3,24 @@ import { crc32 } from "node:zlib";
 import { type JournalRecord, RECORD_BYTES_MAX, RECORD_LEVELS_MAX } from "../record.ts";
 import { isJson, isNestedTooDeep } from "./json-text.ts";
 
-/** How every line begins (S1). */
+/** Every line starts with this (S1). */
 export const LINE_START = Buffer.from('{"seq":');
 export const TRAILER_START = Buffer.from(',"crc":"');
 /** `,"crc":"` + 8 digits + `"}`, without the newline. */
 export const TRAILER_BYTES = 18;
 const CR = 0x0d;
-/** A shorter line cannot be nested too deep: each level takes a byte to begin and one to end. */
+/** A shorter line cannot be nested too deeply: each level takes one byte to open and one to close. */
 const DEEP_BYTES_MIN = 2 * RECORD_LEVELS_MAX;
-/** From this size on a line is looked at before it is parsed: what parsing takes depends on what is in the line, and can be fifty times its size. */
+/**
+ * A line of this size or more is checked before it is parsed: depending on its content, parsing can take fifty times
+ * its size in memory.
+ */
 const CAREFUL_BYTES_MIN = 1024 * 1024;
 
 /**
- * The record in `bytes[start, end)`, a line without its newline; null if it is not whole: it does not begin or end as a line does, it is too long, its
- * checksum is wrong, or it is not the JSON of a record, or nested too deep. Never throws. `text`: the same line, if it is at hand as such.
+ * The record in `bytes[start, end)`, a line without its newline. Null if it is not whole: it does not start or end like
+ * a line, is too long, has a wrong checksum, is not the JSON of a record, or is nested too deeply. Never throws.
+ * `text`: the same line as text, if the caller has it.
  */
 export function decodeLine(bytes: Buffer, start: number, end: number, text?: string): JournalRecord | null {
   const last = end > start && bytes[end - 1] === CR ? end - 1 : end;
@@ -25,7 +29,7 @@ export function decodeLine(bytes: Buffer, start: number, end: number, text?: str
   if (covered - start < LINE_START.length || last - start >= RECORD_BYTES_MAX) return null;
   if (!startsWith(bytes, LINE_START, start)) return null;
   const crc = trailerAt(bytes, covered);
-  // A plain view is made faster than a Buffer, and every line that is read passes here.
+  // A Uint8Array view is cheaper to create than a Buffer, and every line that is read passes through here.
   if (crc < 0 || crc32(new Uint8Array(bytes.buffer, bytes.byteOffset + start, covered - start)) !== crc) return null;
   const isLong = last - start >= CAREFUL_BYTES_MIN;
   if (isLong && !isJson(bytes, start, last)) return null;
@@ -34,29 +38,29 @@ export function decodeLine(bytes: Buffer, start: number, end: number, text?: str
   return isRecord(value) ? withoutMalformed(value) : null;
 }
 
-/** Undefined if it is no JSON. */
+/** Undefined if it is not JSON. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    // Some runtimes give up on deep nesting.
+    // Some runtimes throw on deep nesting.
     if (error instanceof SyntaxError || error instanceof RangeError) return undefined;
     throw error;
   }
 }
 
-/** Is the line valid JSON, no longer and no deeper than a record may be, but not one of ours (S2)? */
+/** Is the line valid JSON within a record's limits of length and depth, but not a Holdfast record (S2)? */
 export function isForeign(bytes: Buffer, start: number, end: number): boolean {
   if (startsWith(bytes, LINE_START, start) || end - start >= RECORD_BYTES_MAX) return false;
   return isJson(bytes, start, end) && isUtf8(bytes.subarray(start, end));
 }
 
-/** Do exactly a comma, `"crc"`, 8 lower-case hex digits and a brace stand at `at`? */
+/** Is there exactly a comma, `"crc"`, 8 lower-case hex digits and a brace at `at`? */
 export function isTrailer(bytes: Buffer, at: number): boolean {
   return trailerAt(bytes, at) >= 0;
 }
 
-/** The checksum in the trailer at `at`; -1 if none stands there. */
+/** The checksum in the trailer at `at`; -1 if there is none. */
 function trailerAt(bytes: Buffer, at: number): number {
   if (at + TRAILER_BYTES > bytes.length || !startsWith(bytes, TRAILER_START, at)) return -1;
   if (bytes[at + TRAILER_BYTES - 2] !== 0x22 || bytes[at + TRAILER_BYTES - 1] !== 0x7d) return -1;
@@ -86,7 +90,7 @@ function isRecord(value: unknown): value is JournalRecord {
   return isCount(seq, 1) && typeof at === "string" && typeof kind === "string";
 }
 
-/** Members of the envelope that are not of their type are taken as absent (FORMAT.md, section 3): no reader has to look twice. */
+/** Envelope members of the wrong type count as absent (FORMAT.md, section 3), so no reader has to check again. */
 function withoutMalformed(record: JournalRecord): JournalRecord {
   const { unit, synced, ahead, key, must } = record as Record<string, unknown>;
   if (unit !== undefined && !isCount(unit, 2)) Reflect.deleteProperty(record, "unit");

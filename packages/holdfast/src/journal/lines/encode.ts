@@ -5,29 +5,31 @@ import { assertPlain } from "./plain.ts";
 
 /** What the journal adds to the records of one append. */
 export interface Envelope {
-  /** Of the first record. */
+  /** Seq of the first record. */
   readonly seq: number;
   readonly at: string;
-  /** The mark (S7), if it is to be written: on the first record. */
+  /** The mark to write on the first record (S7), if any. */
   readonly synced?: number | undefined;
-  /** The mark stands on the last record too. */
+  /** Also write the mark on the last record. */
   readonly syncedLast?: boolean | undefined;
-  /** By how much the order of lists is ahead of `at` (order.ts). It stands on records that carry a row, unless it is 0 … */
+  /** How far the order of lists is ahead of `at` (order.ts). Written on records that carry a row, unless it is 0 … */
   readonly ahead?: number | undefined;
-  /** … and on the first record in any case. */
+  /** … and always on the first record. */
   readonly aheadFirst?: boolean | undefined;
-  /** On the first record. */
+  /** Written on the first record. */
   readonly key?: string | undefined;
-  /** JSON text of the row that record `i` is to carry, or undefined. */
+  /** JSON text of the row that record `i` carries, or undefined. */
   readonly summary?: ((i: number) => string | undefined) | undefined;
-  /** Several records make a unit (S6). False for the first records of a segment, which are whole by its rename (S15). */
+  /**
+   * Several records form a unit (S6). False for the first records of a segment, which its rename makes atomic (S15).
+   */
   readonly unit?: boolean | undefined;
 }
 
 const RESERVED = new Set(["seq", "unit", "synced", "ahead", "at", "key", "summary", "crc"]);
 /** `,"crc":"` + 8 digits + `"}` + newline */
 const TRAILER_BYTES = 19;
-/** The newest keys stand together in one record when an epoch begins. */
+/** When an epoch starts, one record holds all the newest keys. */
 const KEY_CHARS_MAX = 1024;
 const SCRATCH_BYTES = 256 * 1024;
 const KIND_FIRST = '{"kind":';
@@ -35,16 +37,20 @@ const HEX = Buffer.from("0123456789abcdef");
 const SEQ = '{"seq":';
 const AT = ',"at":"';
 
-/** Encoding and writing are one synchronous step (S10), so all writers of a process can share it. */
+/** Encoding and writing are one synchronous step (S10), so all writers of a process can share this buffer. */
 const scratch = Buffer.allocUnsafe(SCRATCH_BYTES);
 
-/** Lines out of records (FORMAT.md, "Lines"). What it returns is good until anything else is encoded in this process. */
+/**
+ * Encodes records as lines (FORMAT.md, "Lines"). The result is valid until anything else is encoded in this process.
+ */
 export class Encoder {
   #buffer = scratch;
 
-  /** The bytes of the records, in order. Throws RECORD_INVALID, RECORD_NOT_JSON or RECORD_TOO_LARGE, and then nothing has happened. */
+  /**
+   * The bytes of the records, in order. Throws RECORD_INVALID, RECORD_NOT_JSON or RECORD_TOO_LARGE without any effect.
+   */
   encode(records: readonly NewRecord[], envelope: Envelope): Buffer {
-    if (records.length === 0) throw invalid("Nothing was written: a unit has at least one record.", {});
+    if (records.length === 0) throw invalid("Nothing was written: a unit needs at least one record.", {});
     if (envelope.key !== undefined && (typeof envelope.key !== "string" || envelope.key.length > KEY_CHARS_MAX)) {
       const message = `The record was not written: its key is not a string of at most ${KEY_CHARS_MAX} characters.`;
       throw invalid(message, { member: "key" });
@@ -58,7 +64,7 @@ export class Encoder {
       }
       return this.#buffer.subarray(0, end);
     } finally {
-      // Also after a refusal, a buffer that was made for one unit is not kept.
+      // A buffer made for one unit is not kept, even after a refusal.
       this.#buffer = scratch;
     }
   }
@@ -88,7 +94,7 @@ export class Encoder {
     if (start + bytesMax > this.#buffer.length) this.#grow(start, start + bytesMax);
     const buffer = this.#buffer;
 
-    // The body is `{"kind":…}`: its first brace becomes the comma after the head, its last one is written over.
+    // The body is `{"kind":…}`: its first brace becomes the comma after the head, and its last one is overwritten.
     let bodyAt = putAscii(buffer, start, SEQ);
     bodyAt = putAscii(buffer, bodyAt, seq);
     if (marks !== "") bodyAt = putAscii(buffer, bodyAt, marks);
@@ -104,7 +110,7 @@ export class Encoder {
     return putAscii(buffer, at, '"}\n');
   }
 
-  /** A unit larger than the scratch buffer gets one of its own, which is not kept. */
+  /** A unit larger than the scratch buffer gets its own buffer, which is not kept. */
   #grow(used: number, bytes: number): void {
     const larger = Buffer.allocUnsafe(Math.max(bytes, this.#buffer.length * 2));
     this.#buffer.copy(larger, 0, 0, used);
@@ -112,7 +118,7 @@ export class Encoder {
   }
 }
 
-/** `{"kind":…,…}` with the kind first, whatever order the caller's members have. */
+/** `{"kind":…,…}` with the kind first, regardless of the order of the caller's members. */
 function bodyOf(record: NewRecord): string {
   if (typeof record !== "object" || record === null || typeof record.kind !== "string" || record.kind === "") {
     throw invalid("The record was not written: it has no kind. Nothing before it is affected.", {});
@@ -121,12 +127,12 @@ function bodyOf(record: NewRecord): string {
   if (Array.isArray(record)) throw invalid("The record was not written: it is an array, not a record.", { kind });
   for (const member in record) {
     if (RESERVED.has(member) && Object.hasOwn(record, member)) {
-      const message = `The record was not written: "${member}" is a name of the journal's own. Put the value under another name.`;
+      const message = `The record was not written: "${member}" is a reserved name of the journal. Use another name.`;
       throw invalid(message, { member, kind });
     }
   }
   if (must !== undefined && must !== true) {
-    throw invalid('The record was not written: "must" is true, or is not there.', { member: "must", kind });
+    throw invalid('The record was not written: "must" must be true or absent.', { member: "must", kind });
   }
   assertPlain(record, kind);
   try {
@@ -134,7 +140,7 @@ function bodyOf(record: NewRecord): string {
       const body = JSON.stringify(record);
       if (body.startsWith(KIND_FIRST)) return body;
     }
-    // Only text can put the kind before members that look like integers.
+    // In an object, integer-like names always come first; only text can put the kind before them.
     const { kind: _kind, must: _must, ...rest } = record;
     const start = `{"kind":${JSON.stringify(kind)}${must === undefined ? "" : ',"must":true'}`;
     const others = JSON.stringify(rest);
@@ -150,14 +156,14 @@ function invalid(message: string, facts: Record<string, Json>): HoldfastError {
   return new HoldfastError("RECORD_INVALID", message, facts);
 }
 
-/** Before memory is taken for it. */
+/** Checked before allocating memory for it. */
 function assertSize(kind: string, headBytes: number, body: string, tail: string): void {
-  // One brace of the body is written over.
+  // One brace of the body is overwritten.
   const bytes = headBytes + Buffer.byteLength(body) - 1 + Buffer.byteLength(tail) + TRAILER_BYTES;
   if (bytes > RECORD_BYTES_MAX) throw tooLarge(kind, bytes);
 }
 
-/** For a few dozen bytes a loop costs less than a call out of JavaScript, and needs no string to be put together first. */
+/** For a few dozen bytes, a loop costs less than a native call, and no string has to be built first. */
 function putAscii(buffer: Buffer, at: number, text: string): number {
   for (let i = 0; i < text.length; i++) buffer[at + i] = text.charCodeAt(i);
   return at + text.length;
@@ -170,7 +176,7 @@ function bytesAtMost(text: string): number {
 function unitTooLarge(records: number, limitBytes: number): HoldfastError {
   const message =
     `Nothing was written: encoded, these ${records} records together take more than ${limitBytes} bytes (${limitBytes / 1024 / 1024} MiB). ` +
-    "Nothing before them is affected. Append them in several steps, or keep large content in files of its own.";
+    "Nothing before them is affected. Append them in several steps, or keep large content in separate files.";
   return new HoldfastError("RECORD_TOO_LARGE", message, { records, limitBytes, bytes: null });
 }
 
@@ -178,6 +184,6 @@ function tooLarge(kind: string, bytes: number | undefined): HoldfastError {
   const size = bytes === undefined ? "more than 512 MB" : `${bytes} bytes`;
   const message =
     `The record was not written: encoded, this "${kind}" takes ${size}, and the limit is ${RECORD_BYTES_MAX} bytes (64 MiB). ` +
-    "Nothing before it is affected. Keep large content in a file of its own, and append a reference to it.";
+    "Nothing before it is affected. Keep large content in a separate file, and append a reference to it.";
   return new HoldfastError("RECORD_TOO_LARGE", message, { kind, limitBytes: RECORD_BYTES_MAX, bytes: bytes ?? null });
 }

@@ -6,27 +6,28 @@ const OBJECT = 0x7b;
 const ARRAY = 0x5b;
 const SPACES = new Set(Buffer.from(" \t\r\n"));
 const ESCAPES = new Set(Buffer.from('"\\/bfnrt'));
-/** What is open around the byte that is looked at. One for all: a look is over before the next one begins. */
+/** The brackets open around the current byte. Shared: one check ends before the next starts. */
 const open = new Uint8Array(RECORD_LEVELS_MAX);
 const LITERALS = new Map(
   [..."tfn"].map((first, i) => [first.charCodeAt(0), Buffer.from(["true", "false", "null"][i]!)]),
 );
 
 /**
- * Is `bytes[start, end)` one JSON value (RFC 8259), nested no deeper than RECORD_LEVELS_MAX? Says so without making the value: `JSON.parse` of a hostile line of
- * 60 MB takes gigabytes, and half a minute. Bytes beyond ASCII are taken for text; whether they are UTF-8 is for the caller to ask.
+ * Is `bytes[start, end)` one JSON value (RFC 8259), nested no deeper than RECORD_LEVELS_MAX? Answers without building
+ * the value: `JSON.parse` of a hostile 60 MB line takes gigabytes and half a minute. Bytes beyond ASCII count as text;
+ * the caller checks whether they are UTF-8.
  */
 export function isJson(bytes: Uint8Array, start: number, end: number): boolean {
   let depth = 0;
   let at = skipSpaces(bytes, start, end);
   for (;;) {
-    // A value begins here.
+    // A value starts here.
     const first = at < end ? bytes[at]! : 0;
     if (first === OBJECT || first === ARRAY) {
       if (depth === RECORD_LEVELS_MAX) return false;
       open[depth++] = first;
       at = skipSpaces(bytes, at + 1, end);
-      // One that is empty ends at once; the two closing signs stand two behind the opening ones.
+      // An empty one ends at once; both closing characters are the opening character's code plus two.
       if (at < end && bytes[at] === first + 2) {
         depth--;
         at++;
@@ -39,7 +40,7 @@ export function isJson(bytes: Uint8Array, start: number, end: number): boolean {
       at = first === QUOTE ? endOfString(bytes, at + 1, end) : endOfScalar(bytes, at, end);
       if (at < 0) return false;
     }
-    // A value has ended: so may those around it.
+    // A value has ended, and perhaps the ones around it.
     for (;;) {
       at = skipSpaces(bytes, at, end);
       if (depth === 0) return at === end;
@@ -60,7 +61,7 @@ function skipSpaces(bytes: Uint8Array, from: number, end: number): number {
   return at;
 }
 
-/** Where the value of a member begins; -1 if no member begins at `at`. */
+/** Where the member's value starts; -1 if no member starts at `at`. */
 function memberName(bytes: Uint8Array, at: number, end: number): number {
   if (at >= end || bytes[at] !== QUOTE) return -1;
   const name = endOfString(bytes, at + 1, end);
@@ -69,7 +70,7 @@ function memberName(bytes: Uint8Array, at: number, end: number): number {
   return colon < end && bytes[colon] === 0x3a ? skipSpaces(bytes, colon + 1, end) : -1;
 }
 
-/** Behind the closing quote; -1 if the string does not end, or holds what no string may. */
+/** The index after the closing quote; -1 if the string does not end or contains an invalid character. */
 function endOfString(bytes: Uint8Array, from: number, end: number): number {
   for (let at = from; at < end; at++) {
     const byte = bytes[at]!;
@@ -98,7 +99,7 @@ function endOfNumber(bytes: Uint8Array, from: number, end: number): number {
   let at = from;
   if (at < end && bytes[at] === 0x2d) at++;
   const whole = skipDigits(bytes, at, end);
-  // No digit at all, or one behind a leading zero.
+  // No digits, or a digit after a leading zero.
   if (whole === at || (bytes[at] === 0x30 && whole > at + 1)) return -1;
   at = whole;
   if (at < end && bytes[at] === 0x2e) {
@@ -125,7 +126,7 @@ function isHexDigit(byte: number): boolean {
   return (byte >= 0x30 && byte <= 0x39) || ((byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x66);
 }
 
-/** Are arrays and objects in a value nested deeper than RECORD_LEVELS_MAX? */
+/** Are the arrays and objects in a value nested deeper than RECORD_LEVELS_MAX? */
 export function isNestedTooDeep(value: unknown, levels = RECORD_LEVELS_MAX): boolean {
   if (typeof value !== "object" || value === null) return false;
   if (levels === 0) return true;
@@ -134,7 +135,7 @@ export function isNestedTooDeep(value: unknown, levels = RECORD_LEVELS_MAX): boo
     return false;
   }
   for (const name in value) {
-    // A program may add to Object.prototype, and what it adds is in every object, this one too.
+    // A program may add to Object.prototype, and every object inherits the addition, including this one.
     if (!Object.hasOwn(value, name)) continue;
     if (isNestedTooDeep((value as Record<string, unknown>)[name], levels - 1)) return true;
   }

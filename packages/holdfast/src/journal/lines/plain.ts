@@ -1,11 +1,16 @@
 import { HoldfastError } from "../../errors.ts";
 
-/** Deeper than this, JSON.parse and JSON.stringify of some runtimes give up. Readers allow a little more (RECORD_LEVELS_MAX). */
+/**
+ * Some runtimes' JSON.parse and JSON.stringify fail beyond this depth. Readers allow slightly more (RECORD_LEVELS_MAX).
+ */
 const DEPTH_MAX = 1000;
-/** A snapshot becomes a member of a record, and later a member of a member of an epoch's: what was accepted once must fit there, too. */
+/**
+ * A snapshot becomes a member of a record, and later a member of a member of an epoch's record: a value accepted once
+ * must still fit there.
+ */
 const RECORD_DEPTH_MAX = DEPTH_MAX + 8;
 
-/** Copies that `snapshot` made: plain all through, frozen, and in nobody else's hands. */
+/** Copies made by `snapshot`: plain throughout, frozen, and held by no one else. */
 const snapshots = new WeakSet<object>();
 
 export function isSnapshot(value: unknown): boolean {
@@ -13,26 +18,30 @@ export function isSnapshot(value: unknown): boolean {
 }
 
 /**
- * A deep, frozen copy of plain JSON, made inside the call: each member is read once, so that neither a later change nor a getter with several answers makes what is
- * stored differ from what is shown (R19). Throws RECORD_NOT_JSON for what JSON would change, and for what cannot be read at all.
+ * A deep, frozen copy of plain JSON, made inside the call. Each member is read once, so neither a later change nor a
+ * getter that returns different values can make what is stored differ from what is shown (R19). Throws RECORD_NOT_JSON
+ * for values that JSON would change or that cannot be read.
  */
 export function snapshot<T>(value: T, path: string): T {
   return isSnapshot(value) ? value : copied(value, path, refuse).copy;
 }
 
-/** The same, but what is not plain (bytes, a URL, an instance of a class) is left where it is, for a dialect to encode. `isPlain`: there was nothing of that kind. */
+/**
+ * The same, but values that are not plain (bytes, a URL, a class instance) stay in place for a dialect to encode.
+ * `isPlain`: there were none.
+ */
 export function snapshotAround<T>(value: T, path: string): { readonly copy: T; readonly isPlain: boolean } {
   return isSnapshot(value) ? { copy: value, isPlain: true } : copied(value, path, leave);
 }
 
-/** What is to happen with a value that JSON would change. */
+/** What to do with a value that JSON would change. */
 type OnFlaw = (why: string) => void;
 const leave: OnFlaw = () => undefined;
 const refuse: OnFlaw = (why) => {
   throw new Flaw(why);
 };
 
-/** On its way up, every level puts its name in front of the path. */
+/** As it propagates upwards, every level prepends its name to the path. */
 class Flaw extends Error {
   readonly why: string;
   path = "";
@@ -60,12 +69,12 @@ function copied<T>(value: T, path: string, onFlaw: OnFlaw): { copy: T; isPlain: 
   }
 }
 
-/** Where it begins to contain itself; null if that cannot be told. */
+/** Where the value starts to contain itself; null if that cannot be determined. */
 function placeOf(value: unknown, path: string): HoldfastError | null {
   try {
     return refusal(value, path);
   } catch {
-    // It could be read the first time, and cannot be now.
+    // It could be read the first time, but cannot be now.
     return null;
   }
 }
@@ -101,7 +110,7 @@ function membersOf(value: Record<string, unknown>, depth: number, found: OnFlaw)
       const member = value[name];
       if (member === undefined) continue;
       const kept = copyOf(member, depth + 1, found);
-      // The one name that an assignment would take for something else.
+      // The one name for which an assignment does something else.
       if (name === "__proto__") Object.defineProperty(copy, name, { value: kept, enumerable: true });
       else copy[name] = kept;
     }
@@ -123,7 +132,7 @@ function tooDeep(): Flaw {
   return flaw;
 }
 
-/** A getter that throws, a proxy that has been revoked. */
+/** A getter that throws, or a revoked proxy. */
 function unreadable(error: unknown): Flaw {
   if (error instanceof Flaw) return error;
   let words = "";
@@ -135,7 +144,7 @@ function unreadable(error: unknown): Flaw {
   return new Flaw(`it cannot be read (${words.slice(0, 200)})`, error);
 }
 
-/** Why JSON would change it, whatever it holds; null if it would not. */
+/** Why JSON would change the value itself, regardless of its content; null if it would not. */
 function flawOf(value: unknown): string | null {
   switch (typeof value) {
     case "string":
@@ -158,8 +167,9 @@ function flawOf(value: unknown): string | null {
 }
 
 /**
- * Refuses what JSON would change (S5): NaN and infinities, BigInt, functions, symbols, holes and undefined in arrays, objects with a
- * prototype of their own (Map, Date, Uint8Array, class instances) or a `toJSON`, cycles. Undefined members are dropped, as JSON does.
+ * Refuses values that JSON would change (S5): NaN and infinities, BigInt, functions, symbols, holes and undefined in
+ * arrays, objects with another prototype (Map, Date, Uint8Array, class instances) or a `toJSON`, cycles. Undefined
+ * members are dropped, as JSON does.
  */
 export function assertPlain(value: unknown, path: string): void {
   if (isPlain(value, 0)) return;
@@ -168,8 +178,8 @@ export function assertPlain(value: unknown, path: string): void {
 }
 
 /**
- * The fast answer, without a path: this runs on every append. `for in` is faster than any list of names, but sees inherited members too,
- * which JSON does not: a no is looked into once more.
+ * The fast check, without a path: it runs on every append. `for in` is faster than any list of names, but also sees
+ * inherited members, which JSON ignores, so a negative answer is checked again.
  */
 function isPlain(value: unknown, depth: number): boolean {
   switch (typeof value) {
@@ -185,7 +195,7 @@ function isPlain(value: unknown, depth: number): boolean {
   }
   if (value === null) return true;
   if (depth > RECORD_DEPTH_MAX) return false;
-  // As a member of a record: further down, looking for it would cost more than it saves.
+  // Only for members of a record: further down, the lookup would cost more than it saves.
   if (depth === 1 && snapshots.has(value)) return true;
   if (Array.isArray(value)) {
     if (hasToJson(value) || !isPlainArray(value)) return false;
@@ -206,7 +216,7 @@ function isPlainObject(value: object): boolean {
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-/** The same for the Array.prototype of some realm: an instance of a class of arrays is one step further away from null. */
+/** The same for the Array.prototype of some realm: an instance of an Array subclass is one step further from null. */
 function isPlainArray(value: readonly unknown[]): boolean {
   const prototype = Object.getPrototypeOf(value);
   const base = prototype === null ? null : Object.getPrototypeOf(prototype);
@@ -217,7 +227,7 @@ function hasToJson(value: object): boolean {
   return typeof (value as { toJSON?: unknown }).toJSON === "function";
 }
 
-/** The slow answer: which place it is, and why. Null if only inherited members were in the way. */
+/** The slow check: where the flaw is, and why. Null if it was only inherited members. */
 function refusal(root: unknown, rootPath: string): HoldfastError | null {
   const ancestors: object[] = [];
   const visit = (value: unknown, path: string): [path: string, why: string] | null => {
@@ -258,5 +268,5 @@ function notJson(path: string, why: string, cause?: unknown): HoldfastError {
 
 function nameOf(value: object): string {
   const name: unknown = value.constructor?.name;
-  return typeof name === "string" && name !== "" ? `a value of class ${name}` : "a value of a class of its own";
+  return typeof name === "string" && name !== "" ? `a value of class ${name}` : "a value of an unnamed class";
 }

@@ -8,27 +8,28 @@ export type { Stray } from "./chain.ts";
 const NEWLINE = 0x0a;
 
 /**
- * Whole records and stray bytes, out of the bytes of one segment, fed in order. Pure: what they mean together is `decideTail`'s business.
+ * Whole records and stray bytes found in one segment, whose bytes are fed in order. Pure: `decideTail` decides what
+ * they mean together.
  */
 export class Scan {
   readonly #chain = new Chain();
   readonly records: JournalRecord[] = this.#chain.records;
-  /** Where each record's line begins. */
+  /** Where each record's line starts. */
   readonly offsets: number[] = this.#chain.offsets;
-  /** Those offsets, of records and strays, at which no line begins: they stand behind something else in one line. */
+  /** Offsets of records and strays at which no line starts, because they follow something else in the same line. */
   readonly inline = new Set<number>();
   /** Where the bytes seen so far end. */
   end = 0;
   /** The last line is a whole record that lacks its newline (S2). */
   unended = false;
-  /** The last line lacks its newline, whatever it is. */
+  /** The last line lacks its newline, whether it is a record or not. */
   ragged = false;
   /** Where the line of the newest record ends. */
   #recordEnd = -1;
-  /** The line that is longer than a record may be, and has not ended yet. */
+  /** The current line, if it is longer than a record may be and has not ended yet. */
   #long: StretchSearch | null = null;
 
-  /** In the order of the file. Known when all has been fed. */
+  /** In file order. Known once everything has been fed. */
   get strays(): readonly Stray[] {
     return this.#chain.strays;
   }
@@ -38,17 +39,17 @@ export class Scan {
     return this.#chain.mark;
   }
 
-  /** The same, of the first so many records. */
+  /** The same, for the first `count` records. */
   markOf(count: number): number {
     return this.#chain.markOf(count);
   }
 
   /**
-   * Takes the lines of `bytes[from, to)`, whose first byte stands at `offset` of the segment. Returns where the unfinished line at the end
-   * begins: feed it again with what follows.
+   * Takes the lines of `bytes[from, to)`, whose first byte is at `offset` in the segment. Returns where the unfinished
+   * line at the end starts: feed it again with what follows.
    */
   feed(bytes: Buffer, from: number, to: number, offset: number): number {
-    // No search may go on beyond the bytes that are its business, or else many short lines cost the square of their number (S4).
+    // No search may run past its own bytes, or many short lines cost the square of their number (S4).
     const window = to < bytes.length ? bytes.subarray(0, to) : bytes;
     let start = from;
     for (;;) {
@@ -61,7 +62,7 @@ export class Scan {
     return start;
   }
 
-  /** Takes what is left when there is no more: a last line without a newline. */
+  /** Takes the rest at the end of the input: a last line without a newline. */
   finish(bytes: Buffer, from: number, to: number, offset: number): void {
     this.end = offset + to - from;
     this.ragged = to > from || this.#long !== null;
@@ -70,8 +71,9 @@ export class Scan {
   }
 
   /**
-   * Takes a part of a line whose newline is not in sight, and which is longer than a record may be: the whole records in it count, the rest does not (S4).
-   * Returns where those bytes begin that must be fed again with what follows, because a record may begin in them.
+   * Takes part of a line that is longer than a record may be and whose newline has not been seen yet: the whole records
+   * in it count, the rest does not (S4). Returns where the bytes start that must be fed again with what follows,
+   * because a record may start in them.
    */
   feedLong(bytes: Buffer, from: number, to: number, offset: number): number {
     const search = this.#long ?? new StretchSearch(offset);
@@ -83,7 +85,7 @@ export class Scan {
     return from + until;
   }
 
-  /** Bytes that cannot be read as lines: of a packed frame that is damaged, or beyond the size that a segment may have. */
+  /** Bytes that cannot be read as lines: in a damaged packed frame, or beyond the maximum segment size. */
   oversize(offset: number, end: number): void {
     this.#chain.stray(offset, end, "corrupt", true);
     this.inline.add(end);
@@ -98,20 +100,20 @@ export class Scan {
     else this.#endDamaged(bytes.subarray(start, end), offset, next);
   }
 
-  /** NUL runs, glued fragments and flipped newlines cost nothing that is whole (S2). */
+  /** NUL runs, glued fragments and flipped newlines cost no whole record (S2). */
   #endDamaged(line: Buffer, offset: number, next: number): void {
     const contentEnd = lineContentEnd(line);
     const search = this.#long ?? new StretchSearch(offset);
     const end = offset + line.length;
     this.#long = null;
     this.#takeFound(search, search.last(line, offset, contentEnd, next > end), offset + contentEnd, next);
-    // What an editor may have left behind the last record is no stray.
+    // Characters that an editor may have left after the last record are not a stray.
     if (search.taken === offset + contentEnd && search.taken > search.start) return;
     if (search.taken > search.start) this.inline.add(search.taken);
     this.#chain.stray(search.taken, next, "corrupt", true);
   }
 
-  /** A record that ends with the content of its line, at `end`, ends where the next line begins. */
+  /** A record that ends where its line's content ends, at `end`, extends to the start of the next line. */
   #takeFound(search: StretchSearch, found: readonly Stretch[], end: number, next: number): void {
     for (const { head, end: stop, record } of found) {
       if (head > search.start) this.inline.add(head);
@@ -129,7 +131,7 @@ export class Scan {
   }
 }
 
-/** Scans a segment that is in memory as a whole. */
+/** Scans a segment that is entirely in memory. */
 export function scanBytes(bytes: Buffer): Scan {
   const scan = new Scan();
   const rest = scan.feed(bytes, 0, bytes.length, 0);

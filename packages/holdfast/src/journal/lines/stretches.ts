@@ -3,14 +3,14 @@ import { decodeLine, isTrailer, LINE_START, TRAILER_BYTES, TRAILER_START } from 
 
 /** How many stretches of a damaged line are tried (S2). */
 const STRETCHES_MAX = 16;
-/** What stands before an object inside JSON, and after it: `:` `,` `[`, and `,` `}` `]`. */
+/** The characters before and after an object nested in JSON: `:` `,` `[`, and `,` `}` `]`. */
 const BEFORE_INNER = new Set([0x3a, 0x2c, 0x5b]);
 const AFTER_INNER = new Set([0x2c, 0x7d, 0x5d]);
-/** What an editor may leave behind a line: carriage return, comma, space, tab. */
+/** Characters that an editor may leave after a line: carriage return, comma, space, tab. */
 const BEHIND_LINE = new Set([0x0d, 0x2c, 0x20, 0x09]);
 const NEWLINE = 0x0a;
 
-/** A whole record inside a damaged line: from where to where it stands in the segment. */
+/** A whole record inside a damaged line, with its start and end in the segment. */
 export interface Stretch {
   readonly head: number;
   readonly end: number;
@@ -18,17 +18,17 @@ export interface Stretch {
 }
 
 /**
- * Looks for the whole records in one damaged line (FORMAT.md, section 2). A line that is longer than a record may be comes in parts, so that a file
- * without newlines takes no more memory than two records.
+ * Finds the whole records in one damaged line (FORMAT.md, section 2). A line longer than a record may be arrives in
+ * parts, so that a file without newlines takes no more memory than two records.
  */
 export class StretchSearch {
-  /** Where the line begins. */
+  /** Where the line starts. */
   readonly start: number;
-  /** Where the last record that was found ends; `start` if there is none. */
+  /** Where the last record found ends; `start` if there is none. */
   taken: number;
   readonly #recordBytesMax: number;
   #tries = 0;
-  /** The byte before the part that is looked at next. */
+  /** The byte before the next part. */
   #before = NEWLINE;
 
   constructor(start: number, recordBytesMax: number = RECORD_BYTES_MAX) {
@@ -42,18 +42,22 @@ export class StretchSearch {
     return this.#tries >= STRETCHES_MAX;
   }
 
-  /** The records that begin in `part[0, until)`. What begins there and is whole ends in `part`, which stands at `offset`. */
+  /**
+   * The records that start in `part[0, until)`. A whole record that starts there ends within `part`, which is at
+   * `offset`.
+   */
   first(part: Buffer, offset: number, until: number): Stretch[] {
     const found = this.#find(part, offset, until, -1);
     this.#before = part[until - 1]!;
     return found;
   }
 
-  /** Those in the last part of the line, whose content ends at `contentEnd`. `ended`: it has a newline. */
+  /** The records in the last part of the line, whose content ends at `contentEnd`. `ended`: the line has a newline. */
   last(part: Buffer, offset: number, contentEnd: number, ended: boolean): Stretch[] {
     const found = this.#find(part, offset, part.length, contentEnd);
-    // A payload can hold a record as an object, byte for byte. It must not come to life because the line around it is damaged: what stands where
-    // an object inside another one would, counts only if it reaches the end of its line, as such an object never does.
+    // A payload can contain a record as an object, byte for byte. Damage to the line around it must not turn it into a
+    // record: a record in the position of a nested object counts only if it reaches the end of its line, which a nested
+    // object never does.
     const taken = (found.at(-1)?.end ?? this.taken) - offset;
     if (!ended || taken >= contentEnd || !isTrailer(part, contentEnd - TRAILER_BYTES)) return found;
     const from = Math.max(0, taken, contentEnd - this.#recordBytesMax + 1);
@@ -72,11 +76,11 @@ export class StretchSearch {
     const found: Stretch[] = [];
     let taken = this.taken - offset;
     let head = part.indexOf(LINE_START, Math.max(0, taken));
-    // The first one behind the heads that were looked at: it is not looked for again by each of them.
+    // The first stop after the heads examined so far, kept so that each head does not search for it again.
     let nearest = 0;
     while (head !== -1 && head < until && !this.isOver) {
       if (nearest <= head) nearest = nextStop(part, head, contentEnd);
-      // Where no line ends any more, no start needs to be looked at.
+      // Once no line end follows, no further start matters.
       if (nearest === -1) break;
       if (!this.#isInner(part, head, taken)) {
         for (
@@ -96,7 +100,7 @@ export class StretchSearch {
     return found;
   }
 
-  /** Does it stand where an object inside another one would? */
+  /** Is it in the position of a nested object? */
   #isInner(part: Buffer, head: number, taken: number): boolean {
     return head > taken && BEFORE_INNER.has(head === 0 ? this.#before : part[head - 1]!);
   }
@@ -107,7 +111,7 @@ export class StretchSearch {
   }
 }
 
-/** Where the next trailer behind `from` ends, unless it is that of an object inside another one; -1 if there is none. */
+/** The end of the next trailer after `from` that does not belong to a nested object; -1 if there is none. */
 function nextStop(line: Buffer, from: number, contentEnd: number): number {
   for (
     let at = line.indexOf(TRAILER_START, Math.max(0, from - TRAILER_BYTES + 1));
@@ -120,7 +124,7 @@ function nextStop(line: Buffer, from: number, contentEnd: number): number {
   return -1;
 }
 
-/** Where a line's content ends: before what an editor may have left behind it. */
+/** Where a line's content ends, without what an editor may have left after it. */
 export function lineContentEnd(line: Buffer): number {
   let end = line.length;
   while (end > 0 && BEHIND_LINE.has(line[end - 1]!)) end--;

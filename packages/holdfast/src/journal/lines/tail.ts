@@ -1,45 +1,52 @@
 import type { Scan, Stray } from "./scan.ts";
 
-/** What the bytes of a segment mean (S3, S6, S7): the part that both writers and readers must agree on. */
+/** What the bytes of a segment mean (S3, S6, S7): the part on which writers and readers must agree. */
 export interface Tail {
   /** How many of the scan's records count. */
   readonly keep: number;
-  /** The journal ends at this offset; what follows was never known durable. Null: nothing is to be cut. */
+  /** The journal ends at this offset; what follows was never known durable. Null: nothing to cut. */
   readonly cut: number | null;
-  /** What stays lacks its last newline, which is to be added before anything is appended. */
+  /** What stays lacks its last newline, which must be added before the next append. */
   readonly unended: boolean;
-  /** Damage to what had been durable. It stays in place. */
+  /** Damage to data that had been durable. It stays in place. */
   readonly damaged: readonly (Stray & { readonly seq?: number })[];
-  /** Seqs that no line is there for. */
+  /** Seqs that have no line. */
   readonly missing: readonly { readonly from: number; readonly to: number }[];
   /** Every record up to this seq is known durable. */
   readonly durable: number;
-  /** Where the bytes begin that are not known durable. */
+  /** Where the bytes start that are not known durable. */
   readonly durableEnd: number;
   /** The seq of the next record. */
   readonly next: number;
 }
 
 export interface TailContext {
-  /** Nobody appends to it any more, and all of it is durable: a newer segment exists, or its end was made durable in a file of its own. */
+  /**
+   * Nobody appends to the segment any more, and all of it is durable: a newer segment exists, or its end was made
+   * durable in a separate file.
+   */
   readonly sealed: boolean;
-  /** The seq that the next segment begins with. What has it, or a greater one, was written by a writer that had been replaced, and does not count. */
+  /**
+   * The first seq of the next segment. A record with this seq or a higher one came from a writer that had been
+   * replaced, and does not count.
+   */
   readonly before?: number | undefined;
-  /** The last seq of the segment before, if that has been read. */
+  /** The last seq of the previous segment, if that has been read. */
   readonly previous?: number | undefined;
 }
 
 /**
  * The decision table.
  *
- * | bytes that belong to no whole record        | sealed  | at or before the mark, or the first line | after the mark   |
- * |---------------------------------------------|---------|------------------------------------------|------------------|
- * | valid JSON, not ours                        | foreign | foreign                                  | torn: cut here   |
- * | anything else                               | corrupt | corrupt                                  | torn: cut here   |
- * | (an unfinished unit at the end)             | counts  | counts                                   | torn: cut at its first line |
+ * | bytes outside whole records     | sealed  | at or before the mark, or first line | after the mark              |
+ * |---------------------------------|---------|--------------------------------------|-----------------------------|
+ * | valid JSON, but not a record    | foreign | foreign                              | torn: cut here              |
+ * | anything else                   | corrupt | corrupt                              | torn: cut here              |
+ * | (an unfinished unit at the end) | counts  | counts                               | torn: cut at its first line |
  *
- * The first line of a segment is never torn: a segment is born by rename, after a sync (S15). Nor is what stands between two records whose
- * numbers follow each other: no line is missing there, so it was put there by somebody, and what follows it is as good as what precedes it.
+ * The first line of a segment is never torn: a segment is created by rename, after a sync (S15). Nor are bytes between
+ * two records with consecutive numbers: no line is missing there, so someone inserted them, and what follows them is as
+ * trustworthy as what precedes them.
  */
 export function decideTail(scan: Scan, context: TailContext): Tail {
   const { records, offsets, strays } = scan;
@@ -61,7 +68,7 @@ export function decideTail(scan: Scan, context: TailContext): Tail {
     while (kept > 0 && strays[kept - 1]!.offset >= cut) kept--;
     let from = kept;
     while (from > 0 && strays[from - 1]!.after === unit) from--;
-    // What stood between the unit and the record before it stands at the end now.
+    // Strays that were between the unit and the record before it are at the end now.
     end = firstTear(scan, { keep: unit, kept, cut }, from, start, known);
     last = lastSeq(scan, end, start);
   }
@@ -72,7 +79,7 @@ export function decideTail(scan: Scan, context: TailContext): Tail {
   last = Math.min(last, limit);
   const marked = Math.min(counted < records.length ? scan.markOf(counted) : scan.mark, limit);
   if (last < marked) {
-    // Only the first records of a segment are marked ahead of themselves (S15): somebody has cut the file short.
+    // Only the first records of a segment carry a mark beyond themselves (S15), so someone has truncated the file.
     missing.push({ from: last + 1, to: marked });
     last = marked;
   }
@@ -96,7 +103,7 @@ interface End {
   readonly cut: number | null;
 }
 
-/** All of it, or what comes before the first record that the next segment has the number of. */
+/** Everything, or what precedes the first record whose number the next segment uses. */
 function endBefore({ records, offsets, strays }: Scan, before: number | undefined): End {
   let keep = records.length;
   while (before !== undefined && keep > 0 && records[keep - 1]!.seq >= before) keep--;
@@ -104,14 +111,15 @@ function endBefore({ records, offsets, strays }: Scan, before: number | undefine
   return { keep, kept: strays.findLastIndex((stray) => stray.offset < offset) + 1, cut: null };
 }
 
-/** The end at the first stray, from the one with index `from` on, that is not known to have been durable; else `end`. */
+/** The end at the first stray, starting at index `from`, that is not known to have been durable; otherwise `end`. */
 function firstTear(scan: Scan, end: End, from: number, start: number, known: number): End {
   const { records, strays } = scan;
   for (let i = from, lines = 0; i < end.kept; i++) {
     const { after, offset, line } = strays[i]!;
     if (i > from && strays[i - 1]!.after !== after) lines = 0;
     const before = after === 0 ? start : records[after - 1]!.seq;
-    // One line can fall into several pieces, so no more of them count than numbers are free before the next whole record.
+    // One line can break into several pieces, so at most as many count as there are free numbers before the next
+    // record.
     const free = after < end.keep ? records[after]!.seq - before - 1 : Number.POSITIVE_INFINITY;
     if (free > 0 && before + Math.min(lines + 1, free) > known) return { keep: after, kept: i, cut: offset };
     if (line) lines++;
@@ -119,14 +127,14 @@ function firstTear(scan: Scan, end: End, from: number, start: number, known: num
   return end;
 }
 
-/** The last seq that is taken: by a whole record, or by a damaged line after it that stays in place (S3). */
+/** The last seq in use: by a whole record, or by a damaged line after it that stays in place (S3). */
 function lastSeq(scan: Scan, { keep, kept }: End, start: number): number {
   let lines = 0;
   for (let i = kept - 1; i >= 0 && scan.strays[i]!.after === keep; i--) if (scan.strays[i]!.line) lines++;
   return (keep === 0 ? start : scan.records[keep - 1]!.seq) + lines;
 }
 
-/** The index of the first record of a unit that does not reach its end, or -1. */
+/** The index of the first record of a unit whose end is missing, or -1. */
 function unfinishedUnit(scan: Scan, keep: number, last: number): number {
   for (let i = keep - 1; i >= 0; i--) {
     const { unit, seq } = scan.records[i]!;
@@ -140,14 +148,14 @@ interface Accounts {
   readonly missing: { from: number; to: number }[];
 }
 
-/** Which seqs the damage took, where that can be told, and which have left no trace. */
+/** Which seqs the damage cost, where that is known, and which left no trace. */
 function account(scan: Scan, keep: number, kept: number, start: number, limit: number): Accounts {
   const damaged: (Stray & { seq?: number })[] = [];
   const missing: { from: number; to: number }[] = [];
   let stray = 0;
   let previous = start;
   for (let i = 0; i <= keep; i++) {
-    // Nearly all of them: the next one, with nothing before it.
+    // The usual case: the next number, with nothing before it.
     if (i < keep && scan.records[i]!.seq === previous + 1 && !(stray < kept && scan.strays[stray]!.after === i)) {
       previous += 1;
       continue;
@@ -155,7 +163,7 @@ function account(scan: Scan, keep: number, kept: number, start: number, limit: n
     const here: Stray[] = [];
     while (stray < kept && scan.strays[stray]!.after === i) here.push(scan.strays[stray++]!);
     const lines = here.filter((found) => found.line).length;
-    // What is missing behind the last record, the account of the next segment says.
+    // The next segment accounts for what is missing after the last record.
     const gap = i < keep ? scan.records[i]!.seq - previous - 1 : Number.isFinite(limit) ? limit - previous : lines;
     let seq = previous;
     for (const found of here) damaged.push(found.line && gap === lines ? { ...found, seq: ++seq } : found);

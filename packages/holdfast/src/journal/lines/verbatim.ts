@@ -4,15 +4,16 @@ import type { JournalRecord } from "../record.ts";
 import type { Segment } from "./account.ts";
 import { TRAILER_BYTES } from "./decode.ts";
 
-/** A line of a journal as it is to stand in another one: the record, and its bytes without the newline. */
+/** A line to copy unchanged into another journal: the record, and its bytes without the newline. */
 export interface VerbatimLine {
   readonly record: JournalRecord;
   readonly bytes: Buffer;
 }
 
 /**
- * The line that a record was read from, byte for byte: its checksum, which covers all of them, proves it. Null where it cannot be told any more: a line that another program wrote may have
- * its members in an order, or numbers in a form, that no record keeps.
+ * The exact line a record was read from, proved by its checksum, which covers every byte. Null if it cannot be
+ * reconstructed: another program may have written members in an order, or numbers in a form, that the record does not
+ * preserve.
  */
 export function lineOf(record: JournalRecord): VerbatimLine | null {
   const bytes = Buffer.from(JSON.stringify(record));
@@ -22,7 +23,7 @@ export function lineOf(record: JournalRecord): VerbatimLine | null {
   return crc === record.crc && bytes.toString("latin1", covered) === `,"crc":"${crc}"}` ? { record, bytes } : null;
 }
 
-/** The segment that a line begins; null for any other line. The first line of a journal begins one, whatever it is. */
+/** The segment that a line starts; null for any other line. The first line of a journal always starts one. */
 export function segmentAt({ seq, kind, ...header }: JournalRecord, before: Segment | null): Segment | null {
   const { segment, epoch } = header as { segment?: unknown; epoch?: unknown };
   const isHeader = kind === "segment" && isNumber(segment) && isNumber(epoch) && epoch <= segment;
@@ -34,16 +35,15 @@ function isNumber(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 1;
 }
 
-/** Refuses lines that are no journal, before anything is written. */
+/** Refuses lines that do not form a journal, before anything is written. */
 export function assertFollows({ record }: VerbatimLine, id: string, last: number): void {
   if (record.seq > last && (record.kind !== "segment" || record["session"] === id)) return;
-  const why =
-    record.seq > last ? `it names the session ${String(record["session"])}` : `record ${last} stands before it`;
-  const message = `Session ${id} was not taken over: record ${record.seq} does not belong where it stands, since ${why}. Nothing was written.`;
+  const why = record.seq > last ? `it names the session ${String(record["session"])}` : `record ${last} precedes it`;
+  const message = `Session ${id} was not adopted: record ${record.seq} is out of place, because ${why}. Nothing was written.`;
   throw new HoldfastError("RECORD_INVALID", message, { session: id, seq: record.seq });
 }
 
 export function nothingToAdopt(id: string): HoldfastError {
-  const message = `Session ${id} was not taken over: there is no record in it. Nothing was written.`;
+  const message = `Session ${id} was not adopted: it has no records. Nothing was written.`;
   return new HoldfastError("RECORD_INVALID", message, { session: id });
 }

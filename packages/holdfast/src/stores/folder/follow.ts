@@ -20,12 +20,12 @@ import {
   scanSegment,
 } from "./files/segment.ts";
 
-/** A watch can miss changes, so followers look this often as well (S19). */
+/** A watch can miss changes, so followers also poll this often (S19). */
 const POLL_MS = 250;
-/** An unfinished line is read again at every look; garbage that is larger than this is not. */
+/** An unfinished line is read again on every poll; garbage larger than this is not. */
 const UNREAD_BYTES = 1024 * 1024;
 
-/** The writer of the session, when it is in this process: its followers see what is acknowledged, when it is. */
+/** The session's writer, if it is in this process: its followers see records as soon as they are acknowledged. */
 export interface LiveWriter {
   readonly acknowledged: number;
   onAcknowledged(listener: () => void): () => void;
@@ -39,14 +39,14 @@ export interface FollowSource {
 }
 
 /**
- * Every record after a place, once, in order, as it comes. Keeps no bytes across a wait: what a heal cut away would be glued to what
- * came after it (S19).
+ * Yields every record after a position once, in order, as it arrives. Keeps no bytes across a wait: bytes that a heal
+ * cut off would be joined to what came after them (S19).
  */
 export async function* followSession(source: FollowSource, options: FollowOptions): AsyncGenerator<JournalRecord> {
   const { disk, folder } = source;
   const { signal } = options;
   const wake = new Wake(signal);
-  // The watch comes before the first look, or else a change between the two would go unseen.
+  // The watch starts before the first read, or a change between the two would be missed.
   const unwatch = watchOrPoll(disk, folder, wake.up);
   const identity = identityOf(disk, folder);
   let live: LiveWriter | undefined;
@@ -62,7 +62,7 @@ export async function* followSession(source: FollowSource, options: FollowOption
         unlisten = live?.onAcknowledged(wake.up);
       }
       const look = await lookFurther(source, place, last, given, live);
-      // Another folder of the same name is another session.
+      // Another folder with the same name is another session.
       if (look === "gone" || identityOf(disk, folder) !== identity) return;
       for (const record of look.records) {
         if (signal?.aborted) return;
@@ -88,14 +88,17 @@ function identityOf(disk: Disk, folder: string): string {
 interface Place {
   readonly number: number;
   readonly offset: number;
-  /** How the segment looked when much of it behind the offset was no record: it is not read again until it looks different. */
+  /**
+   * What the segment looked like when much of it after the offset was not a record: it is not read again until that
+   * changes.
+   */
   readonly seen?: string | undefined;
 }
 
 interface Look {
   readonly records: readonly JournalRecord[];
   readonly place: Place;
-  /** There is more to see without waiting. */
+  /** There is more to read without waiting. */
   readonly more: boolean;
 }
 
@@ -112,7 +115,7 @@ async function lookFurther(
     const segment = chain[0];
     if (!segment) return "gone";
     const offset = segment.number === place?.number ? place.offset : 0;
-    // What comes after it was looked at before this one is read, so this one is read to its very end before it is left.
+    // The next segment was checked before this one is read, so this one is read to its very end before it is left.
     const next = chain[1];
     const context = contextOf(chain, 0);
     const limit = live?.acknowledged ?? Number.POSITIVE_INFINITY;
@@ -120,7 +123,7 @@ async function lookFurther(
     const looks = looksOf(disk, folder, chain, limit);
     if (place?.seen !== undefined && place.seen === looks) return { records: [], place, more: false };
     const scan = await scanSegment(disk, folder, segment, offset);
-    // The last record that was given out was not acknowledged, and its writer has been replaced.
+    // The last record yielded was not acknowledged, and its writer has been replaced.
     const overtaken = place?.offset === 0 ? scan.records[0] : next?.header;
     if (overtaken && overtaken.seq <= given) throw cursorStale(source.id, String(given));
     const look = take(scan, segment, context, next, last, limit);
@@ -128,12 +131,15 @@ async function lookFurther(
   } catch (error) {
     if (errnoOf(error) !== "ENOENT") throw error;
     if (disk.stat(folder) === null) return "gone";
-    // Packed or replaced between the list and the look.
+    // Packed or replaced between listing and reading.
     return { records: [], place: place ?? { number: 1, offset: 0 }, more: false };
   }
 }
 
-/** From the segment where the follower is, or has to begin. Most looks find nothing newer than that, and need not read its header again. */
+/**
+ * From the segment where the follower is, or has to start. Most polls find nothing newer, and need not read its header
+ * again.
+ */
 async function chainFrom(disk: Disk, folder: string, place: Place | null, last: number): Promise<readonly Link[]> {
   if (!place) return chainSegments(disk, folder, beginsAtOrBefore(last + 1));
   const newest = listSegments(disk, folder).at(-1);
@@ -146,7 +152,7 @@ function assertKnownFormat(disk: Disk, folder: string, segment: Link): void {
   if (header) assertFormat(header);
 }
 
-/** Everything that can change what is read of the first segment of the chain; undefined if that cannot be told. */
+/** Everything that can change what is read from the chain's first segment; undefined if unknown. */
 function looksOf(disk: Disk, folder: string, chain: readonly Link[], limit: number): string | undefined {
   const { name, tail } = chain[0]!;
   const stat = disk.stat(join(folder, name));
@@ -162,7 +168,7 @@ function take(
   limit: number,
 ): Look {
   if (scan.unended && !context.sealed) {
-    // The newline is still on its way.
+    // The newline has not arrived yet.
     scan.records.pop();
     scan.end = scan.offsets.pop()!;
   }

@@ -10,9 +10,9 @@ import type { Lease } from "../lease.ts";
 import { tellAll } from "../listeners.ts";
 import type { SegmentWriter } from "./writer.ts";
 
-/** Unsynced bytes wait no longer than this (S10). */
+/** Unsynced bytes wait at most this long (S10). */
 const BACKGROUND_MS = 1000;
-/** After a new segment found no space, the old one grows by this much before the next try. */
+/** If there was no space for a new segment, the old one grows by this much before the next attempt. */
 const ROLL_RETRY_BYTES = 1024 * 1024;
 
 export interface JournalParts {
@@ -22,13 +22,13 @@ export interface JournalParts {
   readonly lease: Lease;
   readonly durability: Durability;
   readonly segmentBytesMax: number;
-  /** Written before this writer's first record; null if it has been. */
+  /** Written before this writer's first record; null once written. */
   readonly opened: NewRecord | null;
-  /** What is done once, before the first append. */
+  /** Runs once, before the first append. */
   readonly beforeFirst: (() => void) | undefined;
-  /** The newest segment is not this writer's to append to: the first append begins a new one. */
+  /** This writer may not append to the newest segment: the first append starts a new one. */
   readonly startSegment: boolean;
-  /** This writer created the session, and so has written to it. */
+  /** This writer created the session, so it has already written to it. */
   readonly created: boolean;
   readonly follow: (options: FollowOptions) => AsyncIterable<JournalRecord>;
   /** Called once, while the lease is still held. */
@@ -42,8 +42,8 @@ interface Waiter {
 }
 
 /**
- * The writer of one session in a folder store. Seq, encoding and write are one synchronous step, so file order is seq order; one sync is under way
- * at a time, and it acknowledges what was written before it was issued (S10).
+ * The writer of one session in a folder store. Assigning the seq, encoding and writing are one synchronous step, so
+ * file order is seq order. One sync runs at a time, and it acknowledges what was written before it was issued (S10).
  */
 export class FolderJournal implements Journal {
   readonly id: string;
@@ -53,7 +53,7 @@ export class FolderJournal implements Journal {
   #waiters: Waiter[] = [];
   readonly #failureListeners = new Set<(error: HoldfastError) => void>();
   readonly #followers = new Set<() => void>();
-  /** What waits for the sync that is under way to end. */
+  /** Callbacks that wait for the current sync to end. */
   readonly #quiet: (() => void)[] = [];
   readonly #stopExit: () => void;
   #inFlight: Promise<void> | null = null;
@@ -191,13 +191,16 @@ export class FolderJournal implements Journal {
     if (this.#failure && !this.#failureTold) throw this.#tell(this.#failure);
   }
 
-  /** Everything synced, then the mark that says so, then that synced too (S7). False if the mark did not fit. */
+  /**
+   * Syncs everything, writes the mark that says so, and syncs that (S7). Returns false if there was no space for the
+   * mark.
+   */
   async #writeClosed(): Promise<boolean> {
     await this.#durableAt(this.#ledger.head, undefined);
     try {
       this.#writer.put(this.#ledger.prepare([closedRecord()]));
     } catch (error) {
-      // A full disk keeps the mark out, not the records: the next writer finds an unclean end, and all of it.
+      // A full disk keeps out the mark, not the records: the next writer finds an unclean end with all of them.
       if (isHoldfastError(error, "STORE_FULL", "STORE_IO")) return false;
       throw this.#tell(this.#fail(error));
     }
@@ -213,8 +216,7 @@ export class FolderJournal implements Journal {
       if (found) return found;
     }
     const unit = Array.isArray(records) ? (records as readonly NewRecord[]) : [records as NewRecord];
-    if (unit.length === 0)
-      throw new HoldfastError("RECORD_INVALID", "Nothing was written: the append holds no record.");
+    if (unit.length === 0) throw new HoldfastError("RECORD_INVALID", "Nothing was written: the append has no records.");
     if (!this.#started) this.#start(unit, key);
     if (this.#writer.size >= this.#rollAt) this.#rollOver();
     const prepared = this.#ledger.prepare(unit, key);
@@ -222,7 +224,10 @@ export class FolderJournal implements Journal {
     return { seq: prepared.seq, last: prepared.last };
   }
 
-  /** Acknowledges what the kernel has, under `process`. A sync looks whether the session is still this writer's; here nobody else does. */
+  /**
+   * Under `process`, acknowledges what the kernel has. A sync checks that the session still belongs to this writer;
+   * here, nothing else does.
+   */
   #written(): void {
     if (!this.#parts.lease.isSure) {
       try {
@@ -234,7 +239,10 @@ export class FolderJournal implements Journal {
     this.#unsynced();
   }
 
-  /** `opened` stands before a writer's first record; one that only looks, or whose first record is refused, writes nothing (R16). */
+  /**
+   * `opened` precedes a writer's first record; a writer that only reads, or whose first record is refused, writes
+   * nothing (R16).
+   */
   #start(records: readonly NewRecord[], key?: string): void {
     const { opened, beforeFirst, startSegment } = this.#parts;
     if (this.#started || !opened) return;
@@ -252,7 +260,7 @@ export class FolderJournal implements Journal {
     } catch (error) {
       throw this.#refusalOrFailure(error);
     }
-    // At the size limit `opened` still goes to the old segment, so that a list sees that the session goes on.
+    // At the size limit, `opened` still goes to the old segment, so that a list sees that the session has continued.
     this.#put(this.#ledger.prepare([opened]));
     this.#started = true;
   }
@@ -265,14 +273,17 @@ export class FolderJournal implements Journal {
     }
   }
 
-  /** Now, or else when the sync that is under way has ended. */
+  /** Now, or when the current sync has ended. */
   #rollOver(): void {
     if (this.#inFlight) return;
     this.#roll();
     this.#assertOpen();
   }
 
-  /** A segment is left only when no sync is under way: that one could take the news of a failure which ours then would not hear of. */
+  /**
+   * A segment is left only while no sync is running: that sync could receive the report of a failure, and ours would
+   * then miss it.
+   */
   #whenQuiet(run: () => void): void {
     if (this.#inFlight) this.#quiet.push(run);
     else run();
@@ -295,7 +306,7 @@ export class FolderJournal implements Journal {
     }
   }
 
-  /** A new segment at the size limit. If there is no space for it, the old one stays in use. */
+  /** Starts a new segment at the size limit. If there is no space for it, the old one stays in use. */
   #roll(): void {
     try {
       this.#syncNow();
@@ -307,9 +318,9 @@ export class FolderJournal implements Journal {
     }
   }
 
-  /** A refusal leaves the journal as it was; anything else ends it until it is opened again (P8). */
+  /** A refusal leaves the journal as it was; any other error disables it until it is reopened (P8). */
   #refusalOrFailure(error: unknown): unknown {
-    // What is neither the disk's nor ours (a summariser that throws) has happened before anything was written.
+    // An error that is neither the disk's nor ours (a summariser that throws) happened before anything was written.
     if (!(error instanceof HoldfastError)) return error;
     const goesOn = [
       "STORE_FULL",
@@ -332,7 +343,7 @@ export class FolderJournal implements Journal {
     });
   }
 
-  /** From a microtask, so that the appends of one tick share one sync. */
+  /** In a microtask, so that the appends of one tick share one sync. */
   #request(): void {
     if (this.#requested || this.#inFlight) return;
     this.#requested = true;
@@ -386,7 +397,7 @@ export class FolderJournal implements Journal {
     this.#settle();
   }
 
-  /** Those who wait for what is durable now. A repeated key can wait for less than those before it do. */
+  /** Settles those that wait for what is durable now. A repeated key can wait for less than the entries before it. */
   #settle(): void {
     const { durable } = this.#ledger;
     const waiting = this.#waiters.filter(({ last }) => last > durable);
@@ -413,7 +424,10 @@ export class FolderJournal implements Journal {
     this.#timer = null;
   }
 
-  /** A caller that never gives way keeps the timer from firing: then an append waits for the sync itself, and the timer has its turn. */
+  /**
+   * A caller that never yields keeps the timer from firing: then an append waits for the sync itself, which lets the
+   * timer fire.
+   */
   #isOverdue(): boolean {
     return this.#timer !== null && performance.now() - this.#unsyncedSince > BACKGROUND_MS;
   }
@@ -425,7 +439,7 @@ export class FolderJournal implements Journal {
     for (const wake of this.#followers) wake();
   }
 
-  /** Takes no more appends; what waits is in doubt. */
+  /** Accepts no more appends; pending ones are in doubt. */
   #fail(error: unknown): HoldfastError {
     if (this.#failure) return this.#failure;
     const failure = error instanceof HoldfastError ? error : syncFailed(this.id, this.#ledger, error);
@@ -451,7 +465,7 @@ export class FolderJournal implements Journal {
 function syncFailed(session: string, ledger: Ledger, cause: unknown): HoldfastError {
   const from = ledger.durable + 1;
   const message =
-    `The disk did not confirm records ${from} to ${ledger.head} of session ${session}: they are in doubt, and a power cut could take them. ` +
-    `Everything up to ${ledger.durable} is safe. Close this journal, and open the session again: that writes them once more, and shows what is there.`;
+    `The disk did not confirm records ${from} to ${ledger.head} of session ${session}: they are in doubt, and a power cut could lose them. ` +
+    `Everything up to ${ledger.durable} is safe. Close this journal, and reopen the session: that rewrites them, and shows what is there.`;
   return new HoldfastError("SYNC_FAILED", message, { session, durable: ledger.durable, from, to: ledger.head }, cause);
 }

@@ -34,15 +34,15 @@ import { warningsOf } from "./warnings.ts";
 import { type Place, SegmentWriter } from "./writer.ts";
 
 export interface FolderStoreOptions {
-  /** What `append` waits for unless it says otherwise. Default `power`. */
+  /** What `append` waits for by default. Default `power`. */
   readonly durability?: contract.Durability;
-  /** A new segment is begun when one has grown to this. Default 64 MiB, at most 256 MiB. */
+  /** The size at which a new segment is started. Default 64 MiB, at most 256 MiB. */
   readonly segmentBytesMax?: number;
   /** Makes the rows that `list` shows. */
   readonly summariser?: contract.Summariser;
-  /** What holders of leases call themselves. Default `holdfast`. */
+  /** The name lease holders go by. Default `holdfast`. */
   readonly app?: string;
-  /** False: keep no derived files. Without `catalog.sqlite` lists are answered from the ends of the files. */
+  /** False: keep no derived files. Without `catalog.sqlite`, lists are answered from the ends of the files. */
   readonly catalogue?: false;
   readonly clock?: () => number;
   /** The disk to use instead of the real one. */
@@ -50,12 +50,13 @@ export interface FolderStoreOptions {
 }
 
 const SEGMENT_BYTES = 64 * 1024 * 1024;
-/** With the first records of an epoch before it, and a unit behind it, a segment stays within the size that is read (SEGMENT_BYTES_MAX). */
+/**
+ * With the first records of an epoch before it and a unit after it, a segment stays within the readable size
+ * (SEGMENT_BYTES_MAX).
+ */
 const SEGMENT_BYTES_LIMIT = 256 * 1024 * 1024;
 
-/**
- * Opens a folder of sessions, and makes it if it is not there. Throws STORE_FORBIDDEN, STORE_FULL, STORE_IO, PATH_UNSAFE.
- */
+/** Opens a folder of sessions, and creates it if missing. Throws STORE_FORBIDDEN, STORE_FULL, STORE_IO, PATH_UNSAFE. */
 export async function openFolderStore(root: string, options: FolderStoreOptions = {}): Promise<contract.JournalStore> {
   assertPath(root, "folder");
   return new FolderStore(resolve(root), options);
@@ -83,9 +84,9 @@ class FolderStore implements contract.JournalStore {
   readonly #listing: Listing;
   readonly #clock: OrderClock;
   readonly #live = new Map<string, FolderJournal>();
-  /** Fires when the store is closed: that ends those who follow. */
+  /** Aborts when the store is closed, which ends its followers. */
   readonly #ending = new AbortController();
-  /** The folders on the way to the store that it had to make. */
+  /** The folders on the path to the store that it had to create. */
   readonly #made: readonly string[];
   #anchored = false;
   #closed = false;
@@ -104,7 +105,7 @@ class FolderStore implements contract.JournalStore {
     this.searchFile = options.catalogue === false ? null : join(root, "search.sqlite");
     this.#catalogue = options.catalogue === false ? null : new Catalogue(this.#disk, join(root, "catalog.sqlite"));
     this.#listing = new Listing(this.#disk, this.#sessions, this.#catalogue, options.summariser);
-    this.warnings = this.#doing("look at the store", root, () => warningsOf(this.#disk, root));
+    this.warnings = this.#doing("check the store", root, () => warningsOf(this.#disk, root));
   }
 
   async create(
@@ -124,7 +125,7 @@ class FolderStore implements contract.JournalStore {
         if (listSegments(this.#disk, folder).length > 0) throw sessionExists(id);
         setTailsAside(this.#disk, folder, 1);
         createAtomically(this.#disk, folder, segmentName(1), (put) => put(bytes), { unlessThere: true });
-        // The folder's own name last: until now it is a folder without a segment, which is no session (S18).
+        // The folder's own name last: until now it is a folder without a segment, which is not a session (S18).
         this.#disk.syncFolder(this.#sessions);
         ledger.commit(prepared);
         ledger.setDurable(prepared.last);
@@ -150,7 +151,7 @@ class FolderStore implements contract.JournalStore {
       const { last, first, size } = epoch;
       const healed = claim === null ? this.#goOn(folder, epoch, lease) : heal(this.#disk, folder, epoch);
       ledger.setDurable(healed.durable);
-      // A writer that was killed while it created the session has left its name unsynced.
+      // A writer killed while creating the session has left its name unsynced.
       this.#doing("make a session durable", this.#sessions, () => {
         this.#anchor();
         this.#disk.syncFolder(this.#sessions);
@@ -167,7 +168,10 @@ class FolderStore implements contract.JournalStore {
     });
   }
 
-  /** In the segment that the last writer closed: it writes nothing more, and of all who may have opened the session since, one takes its word away. */
+  /**
+   * Continues in the segment that the last writer closed. That writer writes nothing more, and of all writers that may
+   * have opened the session since, only one takes its closing note.
+   */
   #goOn(folder: string, { tail, size }: EpochFiles, lease: Lease): Healed {
     this.#doing("open a journal", folder, () => prepare(this.#disk, folder));
     const beforeFirst = () => {
@@ -224,7 +228,7 @@ class FolderStore implements contract.JournalStore {
         this.#anchor();
         moveToTrash(this.#disk, this.#sessions, this.#trash, id, this.#now());
       } catch (error) {
-        throw diskFailure(error, "delete a session", folder, "It is whole, in its place or in the trash.");
+        throw diskFailure(error, "delete a session", folder, "It is complete, in its place or in the trash.");
       }
     });
   }
@@ -272,7 +276,7 @@ class FolderStore implements contract.JournalStore {
         await adoptSession(place, lines);
         this.#listing.lookAgain();
       } catch (error) {
-        throw diskFailure(error, "take a session over", folder, "Nothing that was there is affected.");
+        throw diskFailure(error, "adopt a session", folder, "Existing data is not affected.");
       }
     });
   }
@@ -337,7 +341,7 @@ class FolderStore implements contract.JournalStore {
     return journal;
   }
 
-  /** Keeps the lease for what `use` makes of it; gives it back if that fails. */
+  /** Keeps the lease for the result of `use`; releases it if that fails. */
   async #withLease<T>(id: string, options: contract.WriterOptions, use: (lease: Lease) => T | Promise<T>): Promise<T> {
     const lease = await this.#leases.take(id, options.app ?? this.#options.app ?? "holdfast");
     try {
@@ -358,7 +362,7 @@ class FolderStore implements contract.JournalStore {
     }
   }
 
-  /** For a writer, whose session comes before all others in lists from its first record on, whatever the clock says. */
+  /** For a writer, whose session sorts before all others in lists from its first record on, whatever the clock says. */
   #ledger(): Ledger {
     this.#clock.follow(this.#listing.newest());
     return new Ledger({ clock: this.#clock, summariser: this.#options.summariser });
@@ -373,13 +377,13 @@ class FolderStore implements contract.JournalStore {
     this.#assertOpen();
     assertId(id);
     const folder = join(this.#sessions, id);
-    const stat = this.#doing("look at a session", folder, () => this.#disk.stat(folder));
+    const stat = this.#doing("check a session", folder, () => this.#disk.stat(folder));
     if (stat && stat.kind !== "folder") throw notAFolder(folder, stat.kind);
     return folder;
   }
 
   #segmentsOf(folder: string): readonly unknown[] {
-    return this.#doing("look at a session", folder, () =>
+    return this.#doing("check a session", folder, () =>
       this.#disk.stat(folder) ? listSegments(this.#disk, folder) : [],
     );
   }
@@ -388,7 +392,7 @@ class FolderStore implements contract.JournalStore {
     try {
       return await read();
     } catch (error) {
-      if (!this.#doing("look at a session", folder, () => this.#disk.stat(folder))) throw sessionNotFound(id);
+      if (!this.#doing("check a session", folder, () => this.#disk.stat(folder))) throw sessionNotFound(id);
       throw diskFailure(error, "read a session", folder, "Nothing was touched.");
     }
   }
@@ -406,21 +410,21 @@ class FolderStore implements contract.JournalStore {
     try {
       return run();
     } catch (error) {
-      throw diskFailure(error, what, path, "Nothing that was there is affected.");
+      throw diskFailure(error, what, path, "Existing data is not affected.");
     }
   }
 
-  /** The store's own names, once: a session is durable only if the way to it is. */
+  /** Syncs the store's own names, once: a session is durable only if the path to it is. */
   #anchor(): void {
     if (this.#anchored) return;
     syncNames(this.#disk, this.#root, this.#made);
     this.#anchored = true;
   }
 
-  /** Returns those that were not there. */
+  /** Returns those it created. */
   #makeFolders(): string[] {
     return this.#doing("open the store", this.#root, () => {
-      // With a dot: where the name is a link, what it leads to counts.
+      // With a dot: if the name is a link, its target counts.
       for (const folder of [this.#root, this.#sessions, this.#trash, this.#incoming])
         assertStorePlace(folder, this.#disk.stat(`${folder}/.`));
       const made = makeFolders(this.#disk, this.#root);
@@ -428,7 +432,7 @@ class FolderStore implements contract.JournalStore {
       try {
         this.#disk.makeFolder(this.#trash);
       } catch (error) {
-        // A backup may have no more than its sessions, on a medium that cannot be written to: it is there to be read.
+        // A backup may contain only its sessions, on a read-only medium: it can still be read.
         if (!isForbidden(error)) throw error;
       }
       return made;

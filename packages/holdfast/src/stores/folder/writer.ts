@@ -11,22 +11,22 @@ import { claim, isClaimed, replaced, unclaim } from "./files/claim.ts";
 import { createAtomically } from "./files/create-atomically.ts";
 import { segmentName } from "./files/segment.ts";
 
-/** Where a writer goes on. */
+/** Where a writer continues. */
 export interface Place {
   readonly folder: string;
   readonly session: string;
   /** The newest segment. */
   readonly segment: number;
-  /** The segment that begins the epoch. */
+  /** The segment that starts the epoch. */
   readonly epoch: number;
   readonly size: number;
-  /** The newest segment is somebody else's: this writer goes on in one that it has claimed. */
+  /** The newest segment belongs to another writer: this one continues in a segment it has claimed. */
   readonly claim?: { readonly number: number; readonly after: SegmentPlace };
 }
 
 /**
- * The newest segment, open for appending: puts bytes at its end, takes back what did not fit, syncs, and notices when the file is no longer the
- * one that it opened. Knows nothing of who waits for what: that is the journal's.
+ * The newest segment, open for appending: writes bytes at its end, takes back what did not fit, syncs, and notices if
+ * the file is no longer the one it opened. The journal, not this class, knows which callers wait for what.
  */
 export class SegmentWriter {
   readonly #disk: Disk;
@@ -39,12 +39,15 @@ export class SegmentWriter {
   #size: number;
   /** Null until there is a segment to append to. */
   #file: DiskFile | null = null;
-  /** A second descriptor sees every write-back error too, whichever sync the kernel tells it to first; and Windows truncates only here (S11). */
+  /**
+   * A second descriptor also receives every write-back error, whichever sync the kernel reports it to first; and
+   * Windows truncates only through this one (S11).
+   */
   #second: DiskFile | null = null;
   #identity: DiskStat | null = null;
-  /** What the next segment goes on from, if its last writer did not close it. */
+  /** Where the next segment continues from, if the last writer did not close the segment before it. */
   #after: SegmentPlace | undefined;
-  /** The number that this writer has claimed for its next segment. */
+  /** The number this writer has claimed for its next segment. */
   #claimed: number | null = null;
 
   constructor(disk: Disk, ledger: Ledger, lease: Lease, place: Place) {
@@ -68,11 +71,14 @@ export class SegmentWriter {
   get segment(): number {
     return this.#segment;
   }
-  /** As the file was opened: every sync looks at it, and putting it together costs more than the look. */
+  /** Stored when the file is opened: every sync uses it, and building it costs more than the check. */
   get path(): string {
     return this.#file!.path;
   }
-  /** Writes one unit at the end, in one write. Throws STORE_FULL, STORE_IO with nothing written, or FILE_REPLACED (in doubt). */
+  /**
+   * Writes one unit at the end, in one write. Throws STORE_FULL or STORE_IO with nothing written, or FILE_REPLACED (in
+   * doubt).
+   */
   put(prepared: Prepared): void {
     const { bytes } = prepared;
     if (this.#size + bytes.length > SEGMENT_BYTES_MAX) throw segmentFull(this.path);
@@ -97,7 +103,7 @@ export class SegmentWriter {
     this.#ledger.commit(prepared);
   }
 
-  /** Resolves when everything that was put before the call is on the platter. */
+  /** Resolves when everything written before the call is on stable storage. */
   sync(): Promise<void> {
     return this.#file!.sync();
   }
@@ -106,7 +112,10 @@ export class SegmentWriter {
     this.#second!.syncNow();
   }
 
-  /** Is it still my file, and my session (S12)? A sync proves nothing about a file that nobody will find again, or read to its end. */
+  /**
+   * Do the file and the session still belong to this writer (S12)? A sync proves nothing about a file that nobody will
+   * find again, or read to its end.
+   */
   assertMine(): void {
     let found: DiskStat | null;
     try {
@@ -124,17 +133,19 @@ export class SegmentWriter {
       ? "is gone"
       : found.ino !== ino || found.dev !== dev
         ? "was replaced by another file"
-        : "was changed by somebody else";
-    const message = `The journal file ${this.path} ${what}. What was acknowledged before is not affected by this process; what waited is in doubt. Close this journal, and open the session again.`;
+        : "was changed by another program";
+    const message = `The journal file ${this.path} ${what}. This process did not affect acknowledged records; pending ones are in doubt. Close this journal, and reopen the session.`;
     throw new HoldfastError("FILE_REPLACED", message, facts);
   }
 
   /**
-   * Goes on in a new segment, which begins with `records` when it begins an epoch. The old one is synced already. Throws STORE_FULL or STORE_IO with
-   * the old one still in use, or SYNC_FAILED, FILE_REPLACED or LEASE_LOST (in doubt).
+   * Continues in a new segment, which starts with `records` if it starts an epoch. The old one is already synced.
+   * Throws STORE_FULL or STORE_IO with the old one still in use, or SYNC_FAILED, FILE_REPLACED or LEASE_LOST (in
+   * doubt).
    */
   next(records: readonly NewRecord[] | null): Prepared {
-    // Where nothing waited for a sync, nobody has looked since the last append: somebody may have put a backup in the place of the folder.
+    // If nothing waited for a sync, nothing has been checked since the last append: someone may have replaced the
+    // folder with a backup.
     if (this.#file) this.assertMine();
     // Claimed once: if there is no space for the segment now, the number stays this writer's.
     if (this.#claimed === null) {
@@ -163,12 +174,12 @@ export class SegmentWriter {
     this.#epoch = epoch;
     this.#after = undefined;
     this.#claimed = null;
-    // Somebody who took the session over meanwhile may not have seen the new segment.
+    // A writer that took over the session in the meantime may not have seen the new segment.
     this.assertMine();
     return prepared;
   }
 
-  /** The descriptors are closed only when no sync is under way. */
+  /** Descriptors are closed only while no sync is running. */
   close(): void {
     this.#file?.close();
     this.#second?.close();
@@ -178,14 +189,14 @@ export class SegmentWriter {
     [this.#file, this.#second, this.#identity] = openTwice(this.#disk, join(this.#folder, name));
   }
 
-  /** The old descriptors are closed when the new ones are there, so that there is always one pair to close. */
+  /** The old descriptors are closed once the new ones are open, so that there is always one pair to close. */
   #moveTo(number: number, size: number): void {
     const path = join(this.#folder, segmentName(number));
     const [oldFile, oldSecond] = [this.#file, this.#second];
     try {
       this.#open(segmentName(number));
     } catch (error) {
-      const message = `The new segment ${path} is there, but could not be opened. What was acknowledged is safe. Close this journal, and open the session again.`;
+      const message = `The new segment ${path} exists, but could not be opened. Acknowledged records are safe. Close this journal, and reopen the session.`;
       throw new HoldfastError("SYNC_FAILED", message, { path, errno: errnoOf(error) ?? "unknown" }, error);
     }
     this.#segment = number;
@@ -194,7 +205,7 @@ export class SegmentWriter {
     oldSecond?.close();
   }
 
-  /** Takes back what a failed write left, so that its place and its seq can be used again (S11). */
+  /** Takes back what a failed write left, so that its place and seq can be reused (S11). */
   #cutBack(written: number): void {
     let found: number | undefined;
     try {
@@ -213,23 +224,23 @@ export class SegmentWriter {
   #stuck(found: number | undefined, cause: unknown): HoldfastError {
     const facts = { path: this.path, expectedBytes: this.#size, foundBytes: found ?? null };
     const message =
-      `A write to ${this.path} failed half-way and could not be taken back. What was acknowledged is safe; this append is in doubt. ` +
-      "Close this journal, and open the session again: that heals it.";
+      `A write to ${this.path} failed halfway and could not be undone. Acknowledged records are safe; this append is in doubt. ` +
+      "Close this journal, and reopen the session: that heals it.";
     return new HoldfastError("FILE_REPLACED", message, facts, cause);
   }
 }
 
 function cannotLook(path: string, cause: unknown): HoldfastError {
   const message =
-    `${path} cannot be looked at, so nobody knows whether it is still this writer's. What was acknowledged is safe; what waited is in doubt. ` +
-    "Close this journal, and open the session again.";
+    `${path} cannot be checked, so it may no longer belong to this writer. Acknowledged records are safe; pending ones are in doubt. ` +
+    "Close this journal, and reopen the session.";
   return new HoldfastError("SYNC_FAILED", message, { path, errno: errnoOf(cause) ?? "unknown" }, cause);
 }
 
-/** There was no space for a new segment for very long, and readers do not read on beyond this. */
+/** There was no space for a new segment for a very long time, and readers stop at this size. */
 function segmentFull(path: string): HoldfastError {
   const message =
-    `Could not append to the journal: the segment ${path} has reached the largest size that is read, and no new one could be begun. ` +
+    `Could not append to the journal: the segment ${path} has reached the maximum readable size, and no new one could be started. ` +
     "Nothing of this append was written, and nothing before it is affected. Free some space, and try again.";
   return new HoldfastError("STORE_FULL", message, { path, limit: SEGMENT_BYTES_MAX });
 }

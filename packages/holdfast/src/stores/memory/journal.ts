@@ -11,18 +11,18 @@ export interface MemoryWriter {
   readonly session: MemorySession;
   readonly ledger: Ledger;
   readonly durability: Durability;
-  /** Written directly before this writer's first record; a writer that only looked writes nothing. */
+  /** Written right before this writer's first record; a writer that only reads writes nothing. */
   readonly opened: NewRecord;
-  /** This writer has made the session. */
+  /** This writer created the session. */
   readonly created: boolean;
   readonly follow: (options?: FollowOptions) => AsyncIterable<JournalRecord>;
-  /** Its records have this stamp now. */
+  /** Reports the stamp of the records just written. */
   readonly onWritten: (stamp: string) => void;
-  /** Gives the lease back. */
+  /** Releases the lease. */
   readonly release: () => void;
 }
 
-/** The writer of a session in memory. `durable` means here: as durable as this store gets. */
+/** The writer of a session in memory. `durable` here means as durable as this store gets. */
 export class MemoryJournal implements Journal {
   readonly #writer: MemoryWriter;
   readonly #session: MemorySession;
@@ -75,7 +75,7 @@ export class MemoryJournal implements Journal {
   }
 
   flushSync(): void {
-    // Closing has synced everything already.
+    // Closing has already synced everything.
     if (this.#closed) return;
     this.#acknowledge(this.#ledger.head, "power");
   }
@@ -90,9 +90,9 @@ export class MemoryJournal implements Journal {
     this.#writer.onWritten(this.#ledger.stamp);
     this.#ledger.forgetOldKeys();
     this.#wrote = true;
-    // A segment is durable before anybody sees it (S15), and so is all that stands before it.
+    // A segment is durable before anyone can see it (S15), and so is everything before it.
     this.#acknowledge(prepared.last, "power");
-    // The header is the store's own: the caller is told of the records that it gave.
+    // The store adds the header: report only the caller's own records.
     return { seq: prepared.seq + 1, last: prepared.last };
   }
 
@@ -124,12 +124,12 @@ export class MemoryJournal implements Journal {
     await this.close();
   }
 
-  /** The process is dead as far as this journal is concerned: what was not acknowledged stays in doubt. */
+  /** Treats the process as dead for this journal: what was not acknowledged stays in doubt. */
   lose(): void {
     if (this.#closed || this.#failure) return;
     const message =
-      `The lease of session ${this.id} is gone, and somebody else may be writing. What was acknowledged is safe; ` +
-      "what waited is in doubt. Open the session again.";
+      `The lease of session ${this.id} is gone, and another writer may be active. Acknowledged records are safe; ` +
+      "pending ones are in doubt. Reopen the session.";
     this.#failure = new HoldfastError("LEASE_LOST", message, { session: this.id });
     tellAll(this.#listeners, this.#failure);
   }
@@ -140,7 +140,7 @@ export class MemoryJournal implements Journal {
     if (known) return known;
     const unit = Array.isArray(records) ? (records as readonly NewRecord[]) : [records as NewRecord];
     if (unit.length === 0) {
-      const message = "Nothing was written: a unit has at least one record. The journal goes on.";
+      const message = "Nothing was written: a unit needs at least one record. The journal stays usable.";
       throw new HoldfastError("RECORD_INVALID", message, { session: this.id });
     }
     const prepared = this.#announce(() => this.#ledger.prepare(unit, key));
@@ -148,7 +148,10 @@ export class MemoryJournal implements Journal {
     return { seq: prepared.seq, last: prepared.last };
   }
 
-  /** Prepares what is to be written, with `opened` before it if that has not been written: but never for the sake of bad records. */
+  /**
+   * Prepares what will be written, with `opened` before it if that is still missing, but never writes `opened` for
+   * invalid records.
+   */
   #announce(prepare: () => Prepared): Prepared {
     const prepared = prepare();
     if (this.#announced) return prepared;

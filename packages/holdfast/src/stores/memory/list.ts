@@ -18,7 +18,7 @@ export function listSessions(
   return pageOf(rows.sort(newestFirst), options);
 }
 
-/** From the newest summary that stands in the journal, carried on over what came after it (S20). */
+/** Starts from the newest summary in the journal, and folds in the records after it (S20). */
 function rowOf(session: MemorySession, summariser: Summariser | undefined): Listed | null {
   const later = sinceSummary(session, summariser);
   const newest = later.at(-1);
@@ -42,7 +42,7 @@ function sinceSummary(session: MemorySession, summariser?: Summariser): JournalR
   return later.reverse();
 }
 
-/** Where it stands in lists. */
+/** Its sort key in lists. */
 export function placeOf(
   session: MemorySession,
   records: readonly JournalRecord[] = sinceSummary(session),

@@ -3,18 +3,18 @@ import { MemorySession } from "./session.ts";
 
 export interface MemoryLease {
   readonly holder: Holder;
-  /** Tells the holder that it holds nothing any more. */
+  /** Tells the holder that it no longer holds anything. */
   readonly lost: () => void;
 }
 
 /**
- * The place that memory stores keep their sessions in. Several stores may be open on one memory, as several processes may be on one
- * folder: that is how tests close a store and open it again.
+ * Where memory stores keep their sessions. Several stores may be open on one memory, like several processes on one
+ * folder: that is how tests close a store and reopen it.
  */
 export class Memory {
   readonly sessions: Map<string, MemorySession> = new Map();
   readonly leases: Map<string, MemoryLease> = new Map();
-  /** Names of deleted sessions, and when each was deleted. */
+  /** Deleted sessions, and when each was deleted. */
   readonly trash: Map<string, number> = new Map();
   /** The newest stamp of any session. */
   newest: string | undefined;
@@ -30,7 +30,7 @@ export class Memory {
     return session;
   }
 
-  /** As if the process that writes to the session had been killed: its lease is free, and nothing was closed. */
+  /** As if the process writing to the session had been killed: its lease is free, and nothing was closed. */
   crash(id: string): void {
     const lease = this.leases.get(id);
     this.leases.delete(id);

@@ -7,25 +7,26 @@ import { cursorStale } from "../../journal/refusals.ts";
 
 const NEWLINE = 0x0a;
 
-/** What a reader finds from some line on. */
+/** What a reader finds from a given line on. */
 export interface Found {
   readonly records: readonly JournalRecord[];
   readonly damaged: Damage[];
 }
 
 /**
- * One journal: its exact lines, each with its newline. Line i has seq i + 1, since a unit is added as a whole and nothing is ever cut.
- * Records are decoded, and their checksums checked, each time that they are read: no reader shares an object with another one.
+ * One journal: its exact lines, each with its newline. Line i has seq i + 1, because a unit is added as a whole and
+ * nothing is ever cut. Records are decoded and their checksums verified on every read, so readers never share an
+ * object.
  */
 export class MemorySession {
   readonly id: string;
   readonly lines: Buffer[] = [];
-  /** Where each segment begins. Each begins an epoch: there is no limit of size here. */
+  /** Where each segment starts. Each starts an epoch: there is no size limit here. */
   readonly segments: number[] = [];
   deleted = false;
-  /** How many lines were acknowledged: followers get no others. */
+  /** How many lines were acknowledged: followers get only these. */
   #acknowledged = 0;
-  /** Of those that were taken over. */
+  /** Among the adopted segments. */
   #newest: Segment | null = null;
   readonly #waiting = new Set<() => void>();
 
@@ -36,7 +37,7 @@ export class MemorySession {
   get head(): number {
     return this.lines.length;
   }
-  /** The line that the current epoch begins with. */
+  /** The line that starts the current epoch. */
   get epochAt(): number {
     return this.segments.at(-1) ?? 0;
   }
@@ -45,7 +46,7 @@ export class MemorySession {
     return this.backwards().next().value;
   }
 
-  /** Keeps a copy: the bytes of the encoder are good only until the next record is encoded. */
+  /** Keeps a copy: the encoder's bytes are valid only until the next record is encoded. */
   add(unit: Buffer): void {
     const bytes = Buffer.from(unit);
     for (let start = 0; start < bytes.length; ) {
@@ -60,11 +61,11 @@ export class MemorySession {
     this.add(unit);
   }
 
-  /** A line as it was elsewhere. Seqs that no line was there for are damaged here. */
+  /** Adds a line as it was elsewhere. Seqs that had no line there count as damaged here. */
   adopt({ record, bytes }: VerbatimLine): void {
     while (this.lines.length < record.seq - 1) this.lines.push(Buffer.from("\n"));
     const begins = segmentAt(record, this.#newest);
-    // Here each segment begins an epoch: one that merely goes on is a line like any other.
+    // Here each segment starts an epoch: a header that only continues one is a line like any other.
     if (begins && (begins.number === begins.epoch || !this.#newest)) this.segments.push(this.lines.length);
     this.#newest = begins ?? this.#newest;
     this.lines.push(Buffer.concat([bytes, Buffer.from("\n")]));
@@ -76,7 +77,7 @@ export class MemorySession {
     this.wake();
   }
 
-  /** Something has changed: followers look again. */
+  /** Something has changed: followers check again. */
   wake(): void {
     for (const resume of [...this.#waiting]) resume();
   }
@@ -125,7 +126,7 @@ export class MemorySession {
     }
   }
 
-  /** The line after the one that the cursor names. */
+  /** The line after the one the cursor names. */
   #locate(cursor: string): number {
     const seq = Number(cursor.slice(0, cursor.indexOf("-")));
     const record = Number.isSafeInteger(seq) ? this.#decode(seq - 1) : null;

@@ -27,14 +27,14 @@ import { Memory } from "./memory.ts";
 import { MemorySession } from "./session.ts";
 
 export interface MemoryStoreOptions {
-  /** Where the sessions are kept; default: a new memory, which ends with the store. */
+  /** Where the sessions are kept; default: a new memory that ends with the store. */
   readonly memory?: Memory;
   /** Default `power`. */
   readonly durability?: Durability;
   readonly summariser?: Summariser;
   /** Milliseconds since 1970; default `Date.now`. */
   readonly clock?: () => number;
-  /** What the holder of a lease calls itself; default `holdfast`. */
+  /** The name lease holders go by; default `holdfast`. */
   readonly app?: string;
 }
 
@@ -44,7 +44,10 @@ const GRACE_MS = 7 * 24 * 60 * 60 * 1000;
 const URL = "memory:";
 const CAPABILITIES: Capabilities = { durability: "none", lease: "process", sync: true, shared: false, pack: false };
 
-/** A store that keeps its sessions in memory, for tests: the contract in all but durability. Nothing outlives the process. */
+/**
+ * A store that keeps its sessions in memory, for tests: it meets the contract except for durability. Nothing outlives
+ * the process.
+ */
 export async function openMemoryStore(options: MemoryStoreOptions = {}): Promise<JournalStore> {
   return new MemoryStore(options);
 }
@@ -61,7 +64,7 @@ class MemoryStore implements JournalStore {
   readonly #order: OrderClock;
   readonly #app: string;
   readonly #journals = new Set<Journal>();
-  /** Fires when the store is closed: ends the followers. */
+  /** Aborts when the store is closed, which ends its followers. */
   readonly #closing = new AbortController();
 
   constructor(options: MemoryStoreOptions) {
@@ -165,7 +168,7 @@ class MemoryStore implements JournalStore {
 
   async pack(): Promise<never> {
     this.#assertOpen();
-    throw notSupported("pack", URL, "There is nothing to gain in memory.");
+    throw notSupported("pack", URL, "Packing has no benefit in memory.");
   }
 
   async adopt(id: string, lines: AsyncIterable<readonly VerbatimLine[]>): Promise<void> {
@@ -239,7 +242,7 @@ class MemoryStore implements JournalStore {
     return journal;
   }
 
-  /** For a writer, whose session comes before all others in lists from its first record on, whatever the clock says. */
+  /** For a writer, whose session sorts before all others in lists from its first record on, whatever the clock says. */
   #ledger(): Ledger {
     this.#order.follow(this.#memory.newest);
     return new Ledger({ clock: this.#order, summariser: this.#summariser });

@@ -8,12 +8,14 @@ import type { Database } from "./database/database.ts";
 import type { Wal } from "./database/wal.ts";
 import { isKnown } from "./rows/catalogue.ts";
 
-/** One transaction takes no more than about this much, so that no writer has to wait long. */
+/** The approximate maximum of one transaction, so that no writer waits long. */
 const BATCH_BYTES = 1024 * 1024;
 const BATCH_ROWS = 512;
 
 /**
- * A session with exactly these lines. Until all of them are there it is in the trash, where nobody sees it, and where one that is never finished is collected as any other; one last transaction takes it out. Under the lease. Throws what SQLite throws, and SESSION_EXISTS.
+ * Creates a session with exactly these lines. Until they are complete it is in the trash, where nobody sees it, and
+ * where an unfinished one is collected like any other; a last transaction takes it out. Runs under the lease. Throws
+ * SQLite's errors and SESSION_EXISTS.
  */
 export async function adoptSession(
   place: {
@@ -27,7 +29,7 @@ export async function adoptSession(
 ): Promise<void> {
   const { database, wal, ledger, id, nowMs } = place;
   const { rows } = database;
-  const what = "take a session over";
+  const what = "adopt a session";
   const key = await database.retry(what, () =>
     database.transaction(() => {
       if (isKnown(rows, id)) throw sessionExists(id);
@@ -85,6 +87,6 @@ export async function adoptSession(
 }
 
 function collected(id: string): HoldfastError {
-  const message = `Session ${id} was not taken over: somebody collected garbage meanwhile, and took what was there of it. Nothing else is affected. Try again.`;
+  const message = `Session ${id} was not adopted: a concurrent garbage collection removed the part copied so far. Nothing else is affected. Try again.`;
   return new HoldfastError("STORE_IO", message, { session: id });
 }

@@ -11,16 +11,17 @@ import type { Reads } from "./database/database.ts";
 import { findSession } from "./rows/catalogue.ts";
 import { newestSeq, readChunks } from "./rows/reader.ts";
 
-/** A watch can miss changes, so followers look this often as well (S19). */
+/** A watch can miss changes, so followers also poll this often (S19). */
 const POLL_MS = 250;
 /**
- * The log is written before the commit is published in shared memory, which no watch sees: so a look comes a little after the news, and
- * another one after that, for a writer that was held up between the two. Many writes in this time are one piece of news.
+ * The log is written before the commit is published in shared memory, which no watch sees. So a follower reads shortly
+ * after the notification, and once more after that, for a writer that was delayed between the two. Several writes in
+ * this time count as one notification.
  */
 const LOOK_MS = 1;
 const LOOK_AGAIN_MS = 15;
 
-/** The followers of a store, and the one watch that all of them share. */
+/** The followers of a store, and the one watch they all share. */
 export class Followers {
   readonly #disk: Disk;
   readonly #folder: string;
@@ -49,7 +50,7 @@ export class Followers {
     this.#look = this.#again = null;
   }
 
-  /** Something of this session has changed, in this process. */
+  /** Something in this session has changed, in this process. */
   wake(id: string): void {
     for (const [wake, of] of this.#wakes) if (of === id) wake.up();
   }
@@ -75,7 +76,7 @@ export interface FollowSource {
   readonly acknowledged: (id: string) => number;
 }
 
-/** Every record after a place, once, in order, as it comes; whole units, since a unit is one commit. */
+/** Yields every record after a position once, in order, as it arrives; whole units, because a unit is one commit. */
 export async function* followSession(
   source: FollowSource,
   id: string,
@@ -84,7 +85,7 @@ export async function* followSession(
   const { database, followers } = source;
   const { signal } = options;
   const wake = new Wake(signal);
-  // The watch comes before the first look, or else a change between the two would go unseen.
+  // The watch starts before the first read, or a change between the two would be missed.
   followers.add(id, wake);
   try {
     if (signal?.aborted) return;
@@ -113,7 +114,7 @@ export async function* followSession(
       if (!signal?.aborted) await wake.wait(POLL_MS);
     }
   } catch (error) {
-    // The store was closed while this one was looking.
+    // The store was closed during the read.
     if (!(signal?.aborted && isHoldfastError(error, "STORE_CLOSED"))) throw error;
   } finally {
     followers.remove(wake);

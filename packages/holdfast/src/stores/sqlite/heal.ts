@@ -6,16 +6,18 @@ import { busyPauseMs, type Database } from "./database/database.ts";
 import { isBusy, isIoError } from "./database/failure.ts";
 
 const CHUNK_BYTES = 1024 * 1024;
-/** How long readers of other processes are given to leave the log. */
+/** How long readers in other processes get to leave the log. */
 const EMPTY_MS = 500;
 
 /**
- * After a failed fsync the kernel takes the lost pages for clean, and the next fsync succeeds (S9); and a hole in the log takes every commit after
- * it. To write the same bytes to the same place is no help: ext4 has given them blocks that stay marked as never written, and after the
- * next mount they are NULs, although the fsync was confirmed (measured on Linux 6.18, with its default options). So the commits are moved
- * to the database file, and the log is cut to nothing: what is written to it then gets blocks of its own.
+ * After a failed fsync the kernel treats the lost pages as clean, and the next fsync succeeds (S9); and a hole in the
+ * log loses every commit after it. Writing the same bytes to the same place does not help: ext4 has given them blocks
+ * that stay marked as unwritten, and after the next mount they are NULs, although the fsync was confirmed (measured on
+ * Linux 6.18, with its default options). So the commits are moved into the database file and the log is truncated: what
+ * is written to it then gets new blocks.
  *
- * False if it cannot be done, because somebody is still reading from the log or there is no space for a trial.
+ * Returns false if that is not possible, because someone is still reading the log or there is no space for a trial
+ * write.
  */
 export async function emptyLog(disk: Disk, database: Database, log: DiskFile): Promise<boolean> {
   const until = performance.now() + EMPTY_MS;
@@ -31,7 +33,8 @@ export async function emptyLog(disk: Disk, database: Database, log: DiskFile): P
         await sleep(busyPauseMs());
         continue;
       }
-      // SQLite's own descriptor may have the old failure still to hear of, and says so before it writes anything. Once.
+      // SQLite's own descriptor may not have received the old failure yet, and reports it before it writes anything.
+      // Once.
       if (!isIoError(error) || ++failures > 1) throw error;
       trial = true;
     }
@@ -39,19 +42,22 @@ export async function emptyLog(disk: Disk, database: Database, log: DiskFile): P
   }
 }
 
-/** The bytes of the log once more, in place: what is left to do if nothing is known to have failed, and the log cannot be emptied. */
+/**
+ * Rewrites the bytes of the log in place: the remaining option if nothing is known to have failed and the log cannot be
+ * emptied.
+ */
 export async function rewriteLog(database: Database, log: DiskFile): Promise<void> {
   await inWriteLock(database, () => copyLog(log, (bytes, at) => log.writeAt(bytes, at)));
 }
 
-/** Writers wait, also those that begin the log anew: no byte of it changes meanwhile. */
+/** Writers wait, including those that would restart the log: none of its bytes change in the meantime. */
 function inWriteLock<T>(database: Database, work: () => T): Promise<T> {
-  return database.retry("look after the log", () => database.transaction(work));
+  return database.retry("maintain the log", () => database.transaction(work));
 }
 
 /**
- * As many bytes as the log has, in a file that is thrown away: a disk that does not take these is not to be asked for the database file, whose
- * blocks cannot be given back. False if there is no space.
+ * Writes as many bytes as the log has to a temporary file: if the disk fails at this, it must not be trusted with the
+ * database file, whose blocks cannot be replaced. Returns false if there is no space.
  */
 function tryDisk(disk: Disk, path: string, log: DiskFile): boolean {
   if (disk.stat(path)) disk.remove(path);
@@ -67,7 +73,7 @@ function tryDisk(disk: Disk, path: string, log: DiskFile): boolean {
       file.syncNow();
     } catch (error) {
       // ENOSPC from here is a failed fsync, not a full disk (S9).
-      const message = `The disk of ${log.path} does not confirm what is written to it. What was acknowledged before is safe, and nothing was changed. Check the disk, and open the session again.`;
+      const message = `The disk of ${log.path} does not confirm writes. Acknowledged records are safe, and nothing was changed. Check the disk, and reopen the session.`;
       throw new HoldfastError("SYNC_FAILED", message, { path, errno: errnoOf(error) ?? null }, error);
     }
     return true;

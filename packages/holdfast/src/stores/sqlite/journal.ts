@@ -13,7 +13,7 @@ import { Waiters } from "./waiters.ts";
 import type { WriteQueue } from "./write-queue.ts";
 import type { SessionWriter } from "./writer.ts";
 
-/** Unsynced bytes, and a row of the catalogue that is behind, wait less than a second (S10). */
+/** Unsynced bytes, and a catalogue row that is behind, wait less than a second (S10). */
 const BACKGROUND_MS = 900;
 
 export interface JournalParts {
@@ -24,11 +24,11 @@ export interface JournalParts {
   readonly wal: Wal;
   readonly lease: Lease;
   readonly durability: Durability;
-  /** Written directly before this writer's first record after those of `create`. */
+  /** Written right before this writer's first record after those of `create`. */
   readonly opened: NewRecord;
-  /** This writer has made the session. */
+  /** This writer created the session. */
   readonly created: boolean;
-  /** The newest segment is of another format: what this writer writes begins a new one (S16). */
+  /** The newest segment has another format: this writer's first record starts a new one (S16). */
   readonly startSegment: boolean;
   readonly follow: (options: FollowOptions) => AsyncIterable<JournalRecord>;
   readonly onAcknowledged: () => void;
@@ -37,15 +37,15 @@ export interface JournalParts {
 }
 
 /**
- * The writer of one session in an SQLite store. Seq, encoding and commit are one synchronous step; the sync comes after it, is shared by all who
- * wait, and acknowledges what was committed before it was issued (S10).
+ * The writer of one session in an SQLite store. Assigning the seq, encoding and committing are one synchronous step;
+ * the sync follows, is shared by all waiters, and acknowledges what was committed before it was issued (S10).
  */
 export class SqliteJournal implements Journal {
   readonly id: string;
   readonly #parts: JournalParts;
   readonly #ledger: Ledger;
   readonly #waiters = new Waiters();
-  /** Appends with a key that wait for their turn. */
+  /** Keyed appends that wait for their turn. */
   readonly #later = new Map<string, Promise<Appended>>();
   readonly #failureListeners = new Set<(error: HoldfastError) => void>();
   readonly #stopExit: () => void;
@@ -100,7 +100,7 @@ export class SqliteJournal implements Journal {
   }
 
   appendSync(records: NewRecord | readonly NewRecord[], options?: AppendOptions): Appended {
-    // What waits for its turn goes first, and with it a key that may be the same.
+    // Waiting writes go first, and one of them may have the same key.
     this.#parts.writeQueue.runNow(() => null);
     this.#assertOpen();
     const key = options?.key;
@@ -140,7 +140,8 @@ export class SqliteJournal implements Journal {
     const appended = this.#parts.writeQueue.run(
       () => {
         this.#assertWritable();
-        // Asked for once, at the instant when nothing can come before it any more: the first try, since later appends stay behind.
+        // Called once, at the instant when nothing can come before it any more: on the first attempt, because later
+        // appends queue behind it.
         records ??= build();
         assertEpoch(this.id, records);
         return this.#commit(records, () => {
@@ -175,7 +176,7 @@ export class SqliteJournal implements Journal {
     return this.close();
   }
 
-  /** Takes no more appends; what waits is in doubt. */
+  /** Accepts no more appends; pending ones are in doubt. */
   fail(error: unknown): HoldfastError {
     if (this.#failure || this.#ended) return this.#failure ?? syncFailed(this.id, this.#ledger, error);
     const failure = isHoldfastError(error) ? error : syncFailed(this.id, this.#ledger, error);
@@ -204,14 +205,14 @@ export class SqliteJournal implements Journal {
     if (this.#failure && !this.#failureTold) throw this.#tell(this.#failure);
   }
 
-  /** Everything is synced: then the record that says so, then that synced too (S7). */
+  /** Everything is synced; writes the record that says so, and syncs that (S7). */
   async #writeClosed(): Promise<void> {
     const { writeQueue, writer } = this.#parts;
     try {
       await writeQueue.run(() => this.#put(() => writer.put(this.#ledger.prepare([closedRecord()]))));
       await writeQueue.run(() => this.#put(() => writer.saveRow(true)));
     } catch (error) {
-      // A full disk keeps the mark out, not the records: the next writer finds an unclean end, and all of it.
+      // A full disk keeps out the mark, not the records: the next writer finds an unclean end with all of them.
       if (!isHoldfastError(error, "STORE_FULL", "STORE_IO")) throw error;
     }
     await this.#durableAt(this.#ledger.head);
@@ -250,7 +251,10 @@ export class SqliteJournal implements Journal {
     });
   }
 
-  /** Before a writer's first record comes what every writer begins with; but never for the sake of records that are refused (R16). */
+  /**
+   * A writer's first record is preceded by the records every writer starts with, but not if its own records are refused
+   * (R16).
+   */
   #commit(records: readonly NewRecord[], write: () => Appended): Appended {
     const { writer, opened } = this.#parts;
     return this.#put(() => {
@@ -265,7 +269,10 @@ export class SqliteJournal implements Journal {
     });
   }
 
-  /** Gives SQLite's errors our words; a refusal of the ledger has them. Busy is left as it is: whoever waits for the turn tries again. */
+  /**
+   * Translates SQLite's errors; the ledger's refusals already are HoldfastErrors. Busy errors pass through: the queue
+   * retries.
+   */
   #put<T>(write: () => T): T {
     try {
       const result = write();
@@ -280,7 +287,9 @@ export class SqliteJournal implements Journal {
     }
   }
 
-  /** What waited for its turn has been written by others than its caller: until that one is told, it is not acknowledged. */
+  /**
+   * A write that waited for its turn ran outside its caller's call: it is acknowledged only when the caller is told.
+   */
   async #land(later: Promise<Appended>, durability: Durability): Promise<Appended> {
     this.#landing++;
     let appended: Appended;
@@ -303,7 +312,10 @@ export class SqliteJournal implements Journal {
     return Promise.resolve(appended);
   }
 
-  /** What nobody waits for the sync of is acknowledged only if it is where others, and the next process, find it (S12). */
+  /**
+   * Records whose sync nobody awaits are acknowledged only if they are where others, and the next process, find them
+   * (S12).
+   */
   #committed(): void {
     try {
       if (this.#ledger.head > this.#ledger.durable) this.#parts.wal.assertMine();
@@ -349,13 +361,13 @@ export class SqliteJournal implements Journal {
     else this.#unsynced();
   }
 
-  /** Those who wait for what is durable now. */
+  /** Settles those that wait for what is durable now. */
   #settle(): void {
     this.#waiters.settle(this.#ledger.durable);
     this.#noteAcknowledged();
   }
 
-  /** There is something that the background has to do within a second. */
+  /** The background has work to do within a second. */
   #unsynced(): void {
     this.#noteAcknowledged();
     if (this.#timer !== null || this.#closing) return;
@@ -365,7 +377,7 @@ export class SqliteJournal implements Journal {
     this.#timer.unref();
   }
 
-  /** A caller that never gives way keeps the timer from firing: then an append waits for the sync itself. */
+  /** A caller that never yields keeps the timer from firing: then an append waits for the sync itself. */
   #isOverdue(): boolean {
     const now = performance.now();
     if (this.#timer === null || now - this.#unsyncedSince <= BACKGROUND_MS) return false;
@@ -379,7 +391,8 @@ export class SqliteJournal implements Journal {
     try {
       this.#parts.writer.saveRow(false);
     } catch (error) {
-      // The row is derived, and somebody else may be writing, or the disk be full: lists do without it, and the next round tries again.
+      // The row is derived, and another process may be writing, or the disk may be full: lists do without it, and the
+      // next round tries again.
       if (!isSqliteError(error)) throw error;
       const { code } = writeFailure(error, this.id, this.#ledger, this.#parts.wal.path);
       if (code === "SYNC_FAILED") this.#parts.wal.doubt(error);
@@ -415,7 +428,7 @@ function unitOf(records: NewRecord | readonly NewRecord[]): readonly NewRecord[]
   return Array.isArray(records) ? (records as readonly NewRecord[]) : [records as NewRecord];
 }
 
-/** What the caller changes later changes nothing stored. The records have been checked: they are JSON. */
+/** Later changes by the caller do not affect what is stored. The records have been checked: they are JSON. */
 function copyOf(records: readonly NewRecord[]): readonly NewRecord[] {
   return JSON.parse(JSON.stringify(records)) as NewRecord[];
 }

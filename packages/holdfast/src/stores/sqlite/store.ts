@@ -32,24 +32,24 @@ import { WriteQueue } from "./write-queue.ts";
 import { SessionWriter } from "./writer.ts";
 
 export interface SqliteStoreOptions {
-  /** What `append` waits for unless it says otherwise. Default `power`. */
+  /** What `append` waits for by default. Default `power`. */
   readonly durability?: contract.Durability;
   /** Makes the rows that `list` shows. */
   readonly summariser?: contract.Summariser;
-  /** What holders of leases call themselves. Default `holdfast`. */
+  /** The name lease holders go by. Default `holdfast`. */
   readonly app?: string;
   readonly clock?: () => number;
-  /** The disk that holds the leases and syncs the log. SQLite itself is always on the real one. */
+  /** The disk that holds the leases and syncs the log. SQLite itself always uses the real one. */
   readonly disk?: Disk;
 }
 
 const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 
 /**
- * Opens a store that is one SQLite file (S21), and makes it if it is not there. Where this process may not write, an existing one is opened for reading only:
- * then everything that writes throws STORE_FORBIDDEN. Throws PATH_UNSAFE (a link or a folder in its place, or a file that is used
- * under another name), STORE_URL_INVALID (a file that is no such database), JOURNAL_UNREADABLE, FORMAT_NEWER, STORE_FORBIDDEN, STORE_FULL, STORE_IO,
- * and NOT_SUPPORTED if this Node's SQLite is older than 3.51.3.
+ * Opens a store in one SQLite file (S21), and creates it if missing. If this process may not write, an existing store
+ * is opened read-only: then every write throws STORE_FORBIDDEN. Throws PATH_UNSAFE (a link or a folder in its place, or
+ * a file used under another name), STORE_URL_INVALID (a file that is not such a database), JOURNAL_UNREADABLE,
+ * FORMAT_NEWER, STORE_FORBIDDEN, STORE_FULL, STORE_IO, and NOT_SUPPORTED if this Node's SQLite is older than 3.51.3.
  */
 export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<contract.JournalStore> {
   const disk = options.disk ?? nodeDisk;
@@ -69,17 +69,17 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
   }
 }
 
-/** Null if the store can be written to, or is not there. */
+/** Null if the store is writable or does not exist. */
 function whyReadOnly(disk: Disk, file: string): string | null {
   try {
     if (disk.stat(file)?.kind !== "file") return null;
     return whyNotWritable(file) ?? whyNotWritable(dirname(file));
   } catch (error) {
-    throw diskFailure(error, "look at the store", file, "Nothing was touched.");
+    throw diskFailure(error, "check the store", file, "Nothing was touched.");
   }
 }
 
-/** Null if there is no such file yet, it is none, or it cannot be looked at: opening it says why. */
+/** Null if it does not exist yet, is not a file, or cannot be read: opening it reports why. */
 function placeOf(disk: Disk, path: string): DiskStat | null {
   try {
     const found = disk.stat(path);
@@ -103,16 +103,16 @@ class SqliteStore implements contract.JournalStore {
   readonly searchFile: string | null;
   readonly #options: SqliteStoreOptions;
   readonly #reads: Database | ReadOnlyDatabase;
-  /** Null if the store is open for reading only. */
+  /** Null if the store is open read-only. */
   readonly #writes: { readonly database: Database; readonly wal: Wal } | null;
   readonly #soundness: Soundness = {};
   readonly #clock: OrderClock;
-  /** `#comeFirst` has looked at all sessions. */
+  /** `#comeFirst` has checked all sessions. */
   #hasLooked = false;
   readonly #leases: Leases;
   readonly #followers: Followers;
   readonly #live = new Map<string, SqliteJournal>();
-  /** Fires when the store is closed: ends the followers. */
+  /** Aborts when the store is closed, which ends its followers. */
   readonly #ending = new AbortController();
   #closing: Promise<void> | null = null;
 
@@ -139,7 +139,7 @@ class SqliteStore implements contract.JournalStore {
     records: readonly NewRecord[],
     options: contract.WriterOptions = {},
   ): Promise<contract.Journal> {
-    // Read and copied inside the call: what the caller changes later changes nothing stored.
+    // Read and copied inside the call: later changes by the caller do not affect what is stored.
     this.#ledger().prepareSegment([{ kind: "segment" }, ...records]);
     const first = structuredClone(records);
     const { database, wal } = this.#writable("create a session");
@@ -277,7 +277,7 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async adopt(id: string, lines: AsyncIterable<readonly VerbatimLine[]>): Promise<void> {
-    const { database, wal } = this.#writable("take a session over");
+    const { database, wal } = this.#writable("adopt a session");
     await this.#assertNew(id);
     const lease = await this.#leases.take(id, this.#options.app ?? "holdfast");
     try {
@@ -320,7 +320,7 @@ class SqliteStore implements contract.JournalStore {
     options: contract.WriterOptions,
     found: { readonly unclean: boolean; readonly created: boolean; readonly startSegment: boolean },
   ): SqliteJournal {
-    // The store may have been closed while this one waited for the disk.
+    // The store may have been closed while this call waited for the disk.
     const writes = this.#writable("open a session for writing");
     const { app = this.#options.app ?? "holdfast", opened: extra } = options;
     const journal = new SqliteJournal({
@@ -342,7 +342,7 @@ class SqliteStore implements contract.JournalStore {
     return journal;
   }
 
-  /** Keeps the lease for what `use` makes of it; gives it back if that fails. */
+  /** Keeps the lease for the result of `use`; releases it if that fails. */
   async #withLease<T>(id: string, options: contract.WriterOptions, use: (lease: Lease) => Promise<T>): Promise<T> {
     const lease = await this.#leases.take(id, options.app ?? this.#options.app ?? "holdfast");
     try {
@@ -360,7 +360,7 @@ class SqliteStore implements contract.JournalStore {
     return this.#writes!;
   }
 
-  /** Looked at once for each store that is opened: it is the same for all sessions, and takes as long as reading the file. */
+  /** Checked once per open store: it is the same for all sessions, and takes as long as reading the file. */
   async #isWhole(): Promise<boolean> {
     this.#soundness.isWhole ??= await this.#reads.read(
       "verify the store",
@@ -382,7 +382,7 @@ class SqliteStore implements contract.JournalStore {
     return found;
   }
 
-  /** The current epoch, and nothing older (P7). */
+  /** Reads the current epoch, and nothing older (P7). */
   #readEpoch(found: Found): Promise<[Account, Found]> {
     const { segments } = found;
     const newest = segments.at(-1)!;
@@ -390,7 +390,9 @@ class SqliteStore implements contract.JournalStore {
     return this.#readAll(found, begin.first, { keep: true });
   }
 
-  /** From a header on. If the table of segments turns out to lack one, the journal itself is asked where they begin. */
+  /**
+   * Reads from a header on. If the table of segments turns out to lack one, the journal itself shows where they start.
+   */
   async #readAll(found: Found, from: number, options: { readonly keep: boolean }): Promise<[Account, Found]> {
     const { session, last } = found;
     const segments = found.segments.filter(({ first }) => first >= from);
@@ -407,11 +409,12 @@ class SqliteStore implements contract.JournalStore {
   }
 
   /**
-   * A writer's session comes before all others in lists from its first record on, whatever the clock says. The rows of writers that died are behind by up to a second, so the first look is at their lines too.
+   * A writer's session sorts before all others in lists from its first record on, whatever the clock says. The rows of
+   * writers that died are behind by up to a second, so the first check also reads their lines.
    */
   #comeFirst(rows: Rows): void {
     if (this.#hasLooked) {
-      // Not from a damaged index: it could name a year that is far away, and every record from then on would count from there.
+      // Not from a damaged index: it could name a distant year, and every later record would count from there.
       if (this.#soundness.isSound) this.#clock.follow(orNull(() => rows.newestStamp()) ?? undefined);
       return;
     }

@@ -9,12 +9,12 @@ import type { Rows } from "./rows/rows.ts";
 
 const WHAT = "collect garbage";
 const WEEK_MS = 7 * 24 * 3600 * 1000;
-/** Lines are removed in transactions of this many, so that no writer has to wait long. */
+/** Lines are removed in transactions of this many, so that no writer waits long. */
 const REMOVE_ROWS = 256;
-/** A line has a page to itself, or more than one, or less: about. */
+/** A rough estimate: one page per line. */
 const PAGE_BYTES = 4096;
 
-/** Empties the trash of what is older than the grace time, and removes leases that nobody needs. The file keeps its size: the space is used again. */
+/** Removes trash older than the grace period, and unused leases. The file keeps its size: the space is reused. */
 export async function collectGarbage(
   database: Database,
   wal: Wal,
@@ -26,7 +26,7 @@ export async function collectGarbage(
   const removed: string[] = [];
   for (const { key, id } of await database.read(WHAT, () => rows.trashed(nowMs - graceMs))) {
     if (id === null || !(await database.read(WHAT, () => isTrash(rows, key, id)))) continue;
-    // The lines first: a session whose row is gone would leave them behind for ever.
+    // The lines first: if the session's row went first, they would stay forever.
     const removeSome = (): number => database.write(() => rows.removeLines(key, REMOVE_ROWS));
     while ((await database.retry(WHAT, removeSome)) > 0) {
       wal.grew(REMOVE_ROWS * PAGE_BYTES);
@@ -39,7 +39,7 @@ export async function collectGarbage(
   return { removed };
 }
 
-/** Of sessions that are gone. One that cannot be removed does not keep the others: it is told of at the end. */
+/** Leases of deleted sessions. One that cannot be removed does not stop the others: it is reported at the end. */
 async function removeLeases(database: Database, leases: Leases, nowMs: number): Promise<void> {
   const { rows, file } = database;
   let failure: HoldfastError | null = null;
@@ -54,7 +54,7 @@ async function removeLeases(database: Database, leases: Leases, nowMs: number): 
   }
   for (const id of ids) {
     const isGone = (): boolean => findSession(rows, id) === null;
-    // Under the lease, and looked at again there: whoever creates the session has the lease before it has the row.
+    // Checked again under the lease: the creator of a session has the lease before it has the row.
     const tidy = (): void => leases.whileFree(id, () => isGone() && leases.forget(id));
     try {
       if (await database.read(WHAT, isGone)) await database.read(WHAT, tidy);
@@ -65,7 +65,9 @@ async function removeLeases(database: Database, leases: Leases, nowMs: number): 
   if (failure) throw failure;
 }
 
-/** Not if it is only the row that says so, or if the row is not the one of this journal: what is removed here is gone for good. */
+/**
+ * Not if only the row says so, or if the row does not belong to this journal: what is removed here is gone for good.
+ */
 function isTrash(rows: Rows, key: number, id: string): boolean {
   return key > 0 && findSession(rows, id)?.key !== key && (ownerOf(rows, key) ?? id) === id;
 }

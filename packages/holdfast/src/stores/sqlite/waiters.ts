@@ -4,7 +4,7 @@ interface Waiter {
   readonly reject: (error: Error) => void;
 }
 
-/** Those who wait until a seq is durable. */
+/** Callers that wait until a seq is durable. */
 export class Waiters {
   #waiting: Waiter[] = [];
 
@@ -18,14 +18,14 @@ export class Waiters {
     });
   }
 
-  /** Not in the order of their seqs: the same key again waits for an older one. */
+  /** Not in seq order: a repeated key waits for an older seq. */
   settle(durable: number): void {
     const waiting = this.#waiting;
     this.#waiting = waiting.filter((waiter) => waiter.last > durable);
     for (const waiter of waiting) if (waiter.last <= durable) waiter.resolve();
   }
 
-  /** Returns whether anybody was told. */
+  /** Returns whether anyone was waiting. */
   rejectAll(error: Error): boolean {
     const waiting = this.#waiting;
     this.#waiting = [];

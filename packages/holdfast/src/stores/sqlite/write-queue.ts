@@ -10,8 +10,9 @@ interface QueuedWrite {
 }
 
 /**
- * The writes of one journal, in order. One database has one writer at a time: almost always a write is done inside the call, as the
- * contract says; while another process is writing, it waits its turn here, and those that come later stay behind it.
+ * The writes of one journal, in order. A database has one writer at a time. Almost always a write completes inside the
+ * call, as the contract says; while another process is writing, it waits here for its turn, and later writes queue
+ * behind it.
  */
 export class WriteQueue {
   readonly #database: Database;
@@ -23,8 +24,8 @@ export class WriteQueue {
   }
 
   /**
-   * Runs `work` now, or else later. `onLater` is called inside the call if it is to be later, before anybody can change what `work` needs.
-   * What `work` throws while the database is busy must have had no effect.
+   * Runs `work` now or later. If later, `onLater` is called inside the call, before anyone can change what `work`
+   * needs. If `work` throws because the database is busy, it must have had no effect.
    */
   run<T>(work: () => T, onLater?: () => void): T | Promise<T> {
     if (this.#waiting.length === 0) {
@@ -41,7 +42,7 @@ export class WriteQueue {
     });
   }
 
-  /** Runs `work` inside the call, after all that waits; blocks meanwhile. */
+  /** Runs `work` inside the call, after everything that waits; blocks until then. */
   runNow<T>(work: () => T): T {
     while (this.#waiting[0]) this.#take(this.#waiting[0], (queued) => retryBlocking(queued.work));
     try {
@@ -51,7 +52,7 @@ export class WriteQueue {
     }
   }
 
-  /** Resolves when nothing waits. */
+  /** Resolves when nothing is waiting. */
   async idle(): Promise<void> {
     await this.#draining;
   }
@@ -64,7 +65,7 @@ export class WriteQueue {
     this.#draining = null;
   }
 
-  /** False if it has to wait on. */
+  /** Returns false if it has to keep waiting. */
   #take(queued: QueuedWrite, run: (queued: QueuedWrite) => unknown): boolean {
     try {
       queued.resolve(run(queued) as never);

@@ -9,7 +9,10 @@ import type { SessionRow } from "./rows/session-row.ts";
 
 const NEWLINE = 0x0a;
 
-/** Puts the lines of one session into the database. Each call is one transaction, and throws what SQLite throws, with nothing done. */
+/**
+ * Writes the lines of one session to the database. Each call is one transaction; if it throws (SQLite's errors),
+ * nothing was done.
+ */
 export class SessionWriter {
   readonly #database: Database;
   readonly #rows: Rows;
@@ -17,7 +20,7 @@ export class SessionWriter {
   readonly #id: string;
   readonly #key: number;
   #segment: Segment;
-  /** What the row of the catalogue was last saved for. */
+  /** The head for which the catalogue row was last saved. */
   #savedHead: number;
 
   private constructor(place: WriterPlace, key: number, segment: Segment, savedHead: number) {
@@ -30,22 +33,23 @@ export class SessionWriter {
     this.#savedHead = savedHead;
   }
 
-  /** A session that was found in the database. `segment` is its newest. */
+  /** Continues a session found in the database. `segment` is its newest. */
   static continue(place: WriterPlace, row: SessionRow, segment: Segment): SessionWriter {
     return new SessionWriter(place, row.key, segment, row.head);
   }
 
-  /** A new session that begins with `records`: row, segment and lines in one transaction. */
+  /** Creates a session that starts with `records`: row, segment and lines in one transaction. */
   static create(place: WriterPlace, records: readonly NewRecord[]): SessionWriter {
     const { database, ledger, id } = place;
     const { rows } = database;
     const segment = { number: 1, epoch: 1, first: 1 };
     return database.write(() => {
-      // Behind everything that is there.
+      // After everything that is there.
       const before = rows.neighbours(KEY_MAX, 0, 0);
       return database.transaction(() => {
         const prepared = ledger.prepareSegment([segmentRecord({ session: id, segment: 1, epoch: 1 }), ...records]);
-        // Committed in the ledger before it is in the database: if that fails, the ledger goes too, since nobody has seen it yet.
+        // Committed to the ledger before the database: if that fails, the ledger is dropped too, because nobody has
+        // seen it yet.
         ledger.commit(prepared);
         const key = rows.insertSession(id, ledger, ledger.row);
         rows.insertSegment(key, segment);
@@ -59,7 +63,7 @@ export class SessionWriter {
     return this.#key;
   }
 
-  /** One unit. A lone line is a statement of its own, which commits by itself: the fast path. */
+  /** Writes one unit. A single line is a single statement, which commits by itself: the fast path. */
   put(prepared: Prepared): void {
     if (prepared.seq === prepared.last) {
       const line = prepared.bytes.subarray(0, -1);
@@ -70,7 +74,7 @@ export class SessionWriter {
     this.#ledger.commit(prepared);
   }
 
-  /** The line of `opened`, and in the same instant the row is no longer that of a closed session. */
+  /** Writes the line of `opened`, and atomically marks the row as no longer closed. */
   putOpened(prepared: Prepared): void {
     this.#database.write(() => {
       const before = this.#rows.neighbours(this.#key, prepared.seq, prepared.last);
@@ -82,7 +86,10 @@ export class SessionWriter {
     this.#ledger.commit(prepared);
   }
 
-  /** A new segment, which begins an epoch if there are records for one (S15): before the commit the old epoch counts, after it the new one. */
+  /**
+   * Starts a new segment, and with it an epoch if there are records for one (S15): before the commit the old epoch
+   * counts, after it the new one.
+   */
   begin(records: readonly NewRecord[] | null): Prepared {
     const number = this.#segment.number + 1;
     const epoch = records ? number : this.#segment.epoch;
@@ -104,7 +111,7 @@ export class SessionWriter {
     return this.#ledger.head !== this.#savedHead;
   }
 
-  /** Brings the row up to date with the journal. If it comes to nothing, lists carry the old row on over the lines that came later. */
+  /** Updates the row to match the journal. If that fails, lists fold the later lines into the old row. */
   saveRow(closed: boolean): void {
     if (!this.rowIsBehind) return;
     const { head, row } = this.#ledger;
@@ -120,9 +127,9 @@ export interface WriterPlace {
 }
 
 /**
- * The first lines of a writer. SQLite believes what a page says of its own free space, and where that is damaged, a new line overwrites others: so
- * those around it are looked at before and after, and if they have changed, nothing happens at all (P9). Later lines go to pages that SQLite has
- * arranged since.
+ * The first lines of a writer. SQLite trusts what a page says about its own free space, and if that is damaged, a new
+ * line overwrites others. So the lines around it are compared before and after, and if they have changed, everything is
+ * rolled back (P9). Later lines go to pages that SQLite has arranged since.
  */
 function insertFirst(rows: Rows, key: number, prepared: Prepared, before: Neighbours): void {
   insertLines(rows, key, prepared);

@@ -10,12 +10,13 @@ import { segmentName } from "../files/segment.ts";
 import { NOT_EMPTY, removeTree, removeUnborn } from "./trash.ts";
 
 const NEWLINE = Buffer.from("\n");
-/** Lines are handed to the kernel in pieces of about this size. */
+/** Lines are written in chunks of about this size. */
 const PIECE_BYTES = 1024 * 1024;
 
 /**
- * A session with exactly these lines, each segment in a file of its own. It is made in `incoming`, synced, and gets its place by one rename: it is there as a whole or not at all. Under the lease; what an
- * earlier one left in `incoming` is replaced. Throws what the disk throws.
+ * Creates a session with exactly these lines, each segment in a separate file. It is built in `incoming`, synced, and
+ * moved into place by one rename: it is there as a whole or not at all. Runs under the lease, and replaces what an
+ * earlier attempt left in `incoming`. Throws the disk's errors.
  */
 export async function adoptSession(
   place: { readonly disk: Disk; readonly incoming: string; readonly sessions: string; readonly id: string },
@@ -41,7 +42,7 @@ export async function adoptSession(
     disk.syncFolder(folder);
     disk.syncFolder(incoming);
     const target = join(sessions, id);
-    // A folder without a segment is no session: somebody was killed while creating one.
+    // A folder without a segment is not a session: its creator was killed.
     if (disk.stat(target) && !removeUnborn(disk, target)) throw sessionExists(id);
     giveName(disk, folder, target, id);
   } catch (error) {
@@ -49,12 +50,13 @@ export async function adoptSession(
     tidy(disk, folder);
     throw error;
   }
-  // The new place before the old one: after a power cut between the two it may be in both, never in neither.
+  // The new folder before the old one: after a power cut between the two syncs, the session may be in both, never in
+  // neither.
   disk.syncFolder(sessions);
   disk.syncFolder(incoming);
 }
 
-/** A rename replaces no folder that holds something, so whoever has created the session meanwhile keeps it. */
+/** A rename does not replace a folder that has content, so a session created in the meantime is kept. */
 function giveName(disk: Disk, folder: string, target: string, id: string): void {
   try {
     disk.rename(folder, target);
@@ -71,7 +73,7 @@ class SegmentFiles {
   #file: DiskFile | null = null;
   #pieces: Buffer[] = [];
   #bytes = 0;
-  /** Of the segment. */
+  /** Size of the current segment. */
   #size = 0;
 
   constructor(disk: Disk, folder: string) {
@@ -88,14 +90,14 @@ class SegmentFiles {
       this.#file = this.#disk.open(join(this.#folder, segmentName(begins.number)), "create");
     }
     this.#size += bytes.length + 1;
-    // A store that is no folder has no limit of size for what it calls a segment.
+    // Stores other than folders do not limit the size of a segment.
     if (this.#size > SEGMENT_BYTES_MAX) throw tooLarge(this.#segment!.number);
     this.#pieces.push(bytes, NEWLINE);
     this.#bytes += bytes.length + 1;
     if (this.#bytes >= PIECE_BYTES) this.#flush();
   }
 
-  /** The file is whole, and durable. */
+  /** Completes the file and makes it durable. */
   end(): void {
     if (!this.#file) return;
     this.#flush();
@@ -118,12 +120,12 @@ class SegmentFiles {
 
 function tooLarge(segment: number): HoldfastError {
   const message =
-    `The session was not taken over: its segment ${segment} is larger than ${SEGMENT_BYTES_MAX} bytes (2 GiB), and no more than that is read of a file. ` +
-    "Nothing was written. Begin a new epoch where it is (compact it), and copy it again.";
+    `The session was not adopted: its segment ${segment} is larger than ${SEGMENT_BYTES_MAX} bytes (2 GiB), the most that is read from a file. ` +
+    "Nothing was written. Start a new epoch in the original (compact it), and copy it again.";
   return new HoldfastError("RECORD_TOO_LARGE", message, { segment, limitBytes: SEGMENT_BYTES_MAX, bytes: null });
 }
 
-/** On the way out of a failure, which is what the caller must hear of: what stays is replaced by the next one, or collected. */
+/** Runs after a failure, which is what the caller must see: leftovers are replaced by the next attempt or collected. */
 function tidy(disk: Disk, folder: string): void {
   try {
     if (disk.stat(folder)) removeTree(disk, folder);

@@ -19,8 +19,9 @@ const QUARANTINE = "quarantine";
 const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 
 /**
- * The current epoch, for somebody who wants to write; null if there is no segment. Where the last writer closed the journal, and said so, `claim` is null: this one goes on in the
- * same segment. Else it has claimed a segment of its own, before it read the journal. A segment of another format is not appended to (S16), nor one that has other names.
+ * Opens the current epoch for writing; null if there is no segment. If the last writer closed the journal and said so,
+ * `claim` is null: this writer continues in the same segment. Otherwise it claims its own segment before it reads the
+ * journal. A segment of another format is never appended to (S16), nor one that has other names.
  */
 export async function openEpoch(
   disk: Disk,
@@ -30,14 +31,14 @@ export async function openEpoch(
   const found = lastClose && disk.stat(join(folder, lastClose.segment));
   if (found && found.size === lastClose.bytes && !hasOtherNames(found)) {
     const epoch = await readEpoch(disk, folder);
-    // A claim may be left of a segment that found no space.
+    // A claim may be left from a segment for which there was no space.
     const canGoOn = epoch && isClosedAt(epoch, lastClose) && !isClaimed(disk, folder, epoch.last.number + 1);
     if (canGoOn) return { epoch, claim: null };
   }
   if (listSegments(disk, folder).length === 0) return null;
   const claim = claimNext(disk, folder);
   const epoch = await readEpoch(disk, folder);
-  // Somebody who claimed a later number has begun it: that segment is not ours to end.
+  // A writer that claimed a later number has started it: that segment is not ours to end.
   if (epoch && epoch.last.number >= claim) throw replaced(folder);
   return epoch && { epoch, claim };
 }
@@ -46,22 +47,23 @@ function isClosedAt({ last, size, recovery, format }: EpochFiles, { segment, byt
   return last.name === segment && size === bytes && !last.tail && !recovery.unclean && format === FORMAT;
 }
 
-/** What healing left. */
+/** The state after healing. */
 export interface Healed {
   /** Every record up to this seq is durable. */
   readonly durable: number;
-  /** Where the newest segment ends, for the next one to go on from. */
+  /** Where the newest segment ends, and the next one continues. */
   readonly end: number;
   readonly quarantine?: string;
-  /** What must be done before the first append, and is not worth it for one who only looks. */
+  /** Work to do before the first append, and to skip for a writer that only reads. */
   readonly beforeFirst: () => void;
 }
 
 /**
- * Makes everything that `epoch` shows durable (S8, S9). The caller has claimed the next segment, and goes on there: whoever wrote the newest one may still be alive, if he lost his lease without
- * knowing it, and append to it. So no byte of that segment is changed. It is sealed: a file beside it, its tail, says where it ends.
+ * Makes everything in `epoch` durable (S8, S9). The caller has claimed the next segment and continues there: the writer
+ * of the newest segment may have lost its lease without knowing it, and may still append. So no byte of that segment is
+ * changed. It is sealed: a file next to it, its tail, says where it ends.
  *
- * Runs again from the start if it is interrupted: each step leaves a journal that reads the same.
+ * If interrupted, it runs again from the start: each step leaves a journal that reads the same.
  */
 export function heal(disk: Disk, folder: string, epoch: EpochFiles): Healed {
   const { name } = epoch.last;
@@ -74,8 +76,8 @@ export function heal(disk: Disk, folder: string, epoch: EpochFiles): Healed {
     const head = next - 1;
     if (epoch.last.tail) return { durable: head, end: epoch.last.tail.offset, beforeFirst };
     if (!epoch.recovery.unclean || (cut === null && !unended && durableEnd >= size)) {
-      // What is behind the last mark is `closed` at most, which nobody was promised; but what is appended behind it will be. Its bytes are
-      // taken now: a cache that is dropped later may have nothing to give.
+      // After the last mark there is at most `closed`, which nobody was promised; but records appended after it will be
+      // promised. Read its bytes now: once the cache is dropped, they may be gone.
       const kept = readRange(disk, path, durableEnd, size);
       let isSealed = false;
       const sealFirst = () => {
@@ -103,21 +105,22 @@ export function heal(disk: Disk, folder: string, epoch: EpochFiles): Healed {
       file.close();
     }
   } catch (error) {
-    throw diskFailure(error, "make the journal ready for writing", path, "Nothing was lost. Reading still works.");
+    throw diskFailure(error, "prepare the journal for writing", path, "Nothing was lost. Reading still works.");
   }
 }
 
-/** What comes before any writing, also where there is nothing to heal. Throws what the disk throws. */
+/** Prepares for writing, even where there is nothing to heal. Throws the disk's errors. */
 export function prepare(disk: Disk, folder: string): void {
   removeTemporaries(disk, folder);
-  // A writer that was killed between giving a name and syncing it has left one that only the kernel knows of.
+  // A writer killed between creating a name and syncing it has left a name that only the kernel knows.
   disk.syncFolder(folder);
 }
 
 /**
- * The segment ends at `offset`, followed by these bytes, which are durable when this returns whatever happened before. After a failed fsync the kernel takes lost pages
- * for clean (S9); and on ext4 writing them again in place is not enough: fdatasync confirms it, and zeros come back (measured on Linux 6.18, with blocks that had
- * never been written). A new file gets new blocks.
+ * Ends the segment at `offset`, followed by these bytes, which are durable when this returns, whatever happened before.
+ * After a failed fsync the kernel treats lost pages as clean (S9), and on ext4 rewriting them in place is not enough:
+ * fdatasync confirms it, and zeros come back (measured on Linux 6.18, with blocks that had never been written). A new
+ * file gets new blocks.
  */
 function seal(
   disk: Disk,
@@ -130,8 +133,8 @@ function seal(
 }
 
 /**
- * A list asks the newest segment that it knows whether the session has gone on. Behind its tail no byte of it counts, but its size tells. One that has other names is not
- * changed, and lists do not ask it.
+ * To see whether a session has changed, a list checks the newest segment it knows. Bytes after its tail do not count,
+ * but its size shows the change. A segment with other names is left unchanged, and lists do not rely on it.
  */
 function stir(disk: Disk, path: string): void {
   try {
@@ -157,7 +160,7 @@ function readRange(disk: Disk, path: string, from: number, to: number): Buffer {
   }
 }
 
-/** Copies `[from, to)` to `quarantine/<segment>-<offset>-<crc>.torn`, durably. Returns its path. */
+/** Copies `[from, to)` durably to `quarantine/<segment>-<offset>-<crc>.torn`. Returns the copy's path. */
 function keepAside(disk: Disk, folder: string, segment: string, file: DiskFile, from: number, to: number): string {
   const quarantine = join(folder, QUARANTINE);
   if (disk.makeFolder(quarantine)) disk.syncFolder(folder);
@@ -181,8 +184,9 @@ function eachChunk(file: DiskFile, from: number, to: number, use: (bytes: Buffer
 }
 
 /**
- * Moves tails of segment `number`, which is about to be made, to the quarantine. Somebody removed the segment that they belonged to; beside the new one they would
- * take the place of its bytes. Whoever makes a segment has claimed its number, so that nobody is making a tail for it.
+ * Moves tails of segment `number`, which is about to be created, to the quarantine. Someone removed the segment they
+ * belonged to; next to the new one they would replace its bytes. The creator of a segment has claimed its number, so
+ * nobody is creating a tail for it.
  */
 export function setTailsAside(disk: Disk, folder: string, number: number): void {
   const quarantine = join(folder, QUARANTINE);
@@ -190,16 +194,16 @@ export function setTailsAside(disk: Disk, folder: string, number: number): void 
     const tails = tailsOf(disk, folder, number);
     if (tails.length === 0) return;
     disk.makeFolder(quarantine);
-    // Under a name of its own: one of the same offset may be there already.
+    // Under a unique name: one with the same offset may already be there.
     for (const name of tails) disk.rename(join(folder, name), join(quarantine, `${name}-${newId().slice(-12)}`));
     disk.syncFolder(quarantine);
     disk.syncFolder(folder);
   } catch (error) {
-    throw diskFailure(error, "begin a new segment", folder, "Nothing that was there is affected.");
+    throw diskFailure(error, "start a new segment", folder, "Existing data is not affected.");
   }
 }
 
-/** What an interrupted writer left half done does not count, and is in nobody's use while we hold the lease (S15). */
+/** What an interrupted writer left half done does not count, and while we hold the lease nobody uses it (S15). */
 function removeTemporaries(disk: Disk, folder: string): void {
   for (const name of disk.list(folder)) if (name.endsWith(TEMPORARY)) removeStray(disk, join(folder, name));
   const quarantine = join(folder, QUARANTINE);

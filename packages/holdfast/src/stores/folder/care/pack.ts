@@ -9,12 +9,16 @@ import { encodeFrameTable, readAt, readFrames } from "../files/frames.ts";
 import { openSource, type Segment, type Source } from "../files/segment.ts";
 
 /**
- * A frame holds whole lines; one line that is longer has a frame of its own. A flipped bit costs its frame (P9), so frames are small: against 1 MiB the packed file of a typical session gets 5 % larger.
+ * A frame holds whole lines; a longer line gets a separate frame. A flipped bit costs its frame (P9), so frames are
+ * small: compared with 1 MiB, a typical session's packed file grows by 5 %.
  */
 const FRAME_BYTES = 64 * 1024;
 const CHUNK_BYTES = 1024 * 1024;
 const NEWLINE = 0x0a;
-/** Without the checksum most flipped bits come out as wrong bytes (S17). The content size is always in, since input is given as a whole. */
+/**
+ * Without the checksum, most flipped bits come out as wrong bytes (S17). The content size is always included, because
+ * the input is passed as a whole.
+ */
 const PARAMETERS = {
   [constants.ZSTD_c_compressionLevel]: 6,
   [constants.ZSTD_c_checksumFlag]: 1,
@@ -22,14 +26,15 @@ const PARAMETERS = {
 };
 
 /**
- * Replaces a plain segment by its packed form. Under the lease. Returns how many bytes it takes now; null if it stays as it is, because it is larger than a segment may be, or has a line that is no record and
- * fits into no frame.
+ * Replaces a plain segment with its packed form, under the lease. Returns its new size in bytes; null if it stays
+ * plain, because it exceeds the maximum segment size or has a line that is not a record and fits in no frame.
  */
 export function packSegment(disk: Disk, folder: string, segment: Segment): number | null {
   const path = join(folder, segment.name);
   const packedName = `${segment.name}.zst`;
   try {
-    // Sealed segments were synced before their successor was born, but the copy is made from the cache: sync what it is compared with.
+    // A sealed segment was synced before its successor was created, but the copy is made from the cache: sync what it
+    // is compared with.
     const tail = segment.tail?.name ?? null;
     for (const name of tail === null ? [segment.name] : [segment.name, tail]) syncFile(disk, join(folder, name));
     const source = openSource(disk, folder, segment);
@@ -43,18 +48,19 @@ export function packSegment(disk: Disk, folder: string, segment: Segment): numbe
     disk.remove(path);
     disk.syncFolder(folder);
     if (tail !== null) {
-      // Only once the segment is gone for good: a power cut that brought the segment back without its tail would hide the packed copy, and lose what is in the tail.
+      // Only after the segment is gone for good: if a power cut restored the segment without its tail, it would hide
+      // the packed copy, and the tail's content would be lost.
       disk.remove(join(folder, tail));
       disk.syncFolder(folder);
     }
     return disk.stat(join(folder, packedName))!.size;
   } catch (error) {
-    throw diskFailure(error, "pack a segment", path, "The segment is as it was, or packed: both read the same.");
+    throw diskFailure(error, "pack a segment", path, "The segment is unchanged or packed: both read the same.");
   }
 }
 
 function syncFile(disk: Disk, path: string): void {
-  // Windows syncs only what may be written to.
+  // Windows syncs only files that are open for writing.
   const file = disk.open(path, "update");
   try {
     file.syncNow();
@@ -73,7 +79,7 @@ function writeFrames(source: Source, put: (bytes: Uint8Array) => void): void {
   put(encodeFrameTable(frames));
 }
 
-/** Readers unpack no frame that is larger than a record. */
+/** Readers do not unpack a frame larger than a record. */
 function fitsFrames(source: Source): boolean {
   const size = source.size();
   if (size > SEGMENT_BYTES_MAX) return false;
@@ -91,7 +97,7 @@ function fitsFrames(source: Source): boolean {
   return true;
 }
 
-/** Pieces of about a frame's size that end where a line ends. */
+/** Pieces of about a frame's size that end at a line end. */
 function* wholeLines(source: Source): Generator<Buffer> {
   const size = source.size();
   for (let position = 0; position < size; ) {
@@ -107,7 +113,7 @@ function* wholeLines(source: Source): Generator<Buffer> {
   }
 }
 
-/** Read back and compared byte by byte before it takes the original's place. */
+/** Reads the copy back and compares it byte by byte before it replaces the original. */
 function assertSame(disk: Disk, path: string, source: Source): void {
   const packed = disk.open(path, "read");
   try {

@@ -9,22 +9,23 @@ import { listSegments, segmentNumber } from "../files/segment.ts";
 
 const WEEK_MS = 7 * 24 * 3600 * 1000;
 const DAY_MS = 24 * 3600 * 1000;
-/** What the system says to the removal of a folder that is not empty, and to a rename that would replace one. */
+/** System errors for removing a folder that is not empty, and for a rename that would replace one. */
 export const NOT_EMPTY: ReadonlySet<string> = new Set(["ENOTEMPTY", "EEXIST"]);
 const TRASHED = /^([0-9a-f-]{36})-(\d+)$/;
 
-/** Under the lease. The session is whole in one place or the other. */
+/** Runs under the lease. The session is complete in one place or the other. */
 export function moveToTrash(disk: Disk, sessions: string, trash: string, id: string, nowMs: number): void {
   let time = Math.floor(nowMs);
   while (disk.stat(join(trash, `${id}-${time}`))) time++;
   const name = `${id}-${time}`;
   disk.rename(join(sessions, id), join(trash, name));
-  // The new place before the old one: after a power cut between the two it may be in both, never in neither.
+  // The new folder before the old one: after a power cut between the two syncs, the session may be in both, never in
+  // neither.
   disk.syncFolder(trash);
   disk.syncFolder(sessions);
 }
 
-/** Empties the trash of what is older than the grace time, removes what never became a session, and leases that nobody needs. */
+/** Removes trash older than the grace period, folders that never became a session, and unused leases. */
 export function collectGarbage(
   places: {
     readonly disk: Disk;
@@ -39,7 +40,7 @@ export function collectGarbage(
   const { disk, leases, sessions, trash, incoming } = places;
   const removed: string[] = [];
   let failure: HoldfastError | null = null;
-  // One that cannot be removed, or looked at, does not keep the others: it is told of at the end.
+  // An item that cannot be removed or read does not stop the others: it is reported at the end.
   const each = (folder: string, names: readonly string[], collect: (name: string) => void): void => {
     for (const name of names) {
       try {
@@ -86,21 +87,24 @@ export function collectGarbage(
   return { removed };
 }
 
-/** None if it is not there. What is in a folder that a link leads to is not for us to remove. */
+/** Empty if the folder does not exist. If it is a link, its target is not ours to clean. */
 function namesIn(disk: Disk, folder: string): string[] {
   const stat = disk.stat(folder);
   if (stat && stat.kind !== "folder") throw notAFolder(folder, stat.kind);
   return stat ? disk.list(folder) : [];
 }
 
-/** A power cut in the middle of a delete can leave one folder under both names: what is in the trash is then the session itself. */
+/**
+ * A power cut during a delete can leave one folder under both names: what is in the trash is then the session itself.
+ */
 function isSame(a: DiskStat | null, b: DiskStat | null): boolean {
   return a !== null && b !== null && a.dev === b.dev && a.ino === b.ino;
 }
 
 /**
- * Removes a folder that never became a session: one without a segment. False if it is a session, or becomes one meanwhile. Locks get lost (decision 6), so it does not look first and
- * then remove everything: it never removes a segment, and the system removes no folder that has one.
+ * Removes a folder that never became a session: one without a segment. Returns false if it is a session, or becomes one
+ * in the meantime. Locks can be lost (decision 6), so it does not check first and then remove everything: it never
+ * removes a segment, and the system removes no folder that contains one.
  */
 export function removeUnborn(disk: Disk, folder: string): boolean {
   try {
@@ -117,7 +121,7 @@ export function removeUnborn(disk: Disk, folder: string): boolean {
   }
 }
 
-/** What somebody else has removed meanwhile is as good as removed by us. */
+/** If someone else has removed it in the meantime, that is fine too. */
 export function removeTree(disk: Disk, path: string): void {
   try {
     if (disk.stat(path)?.kind === "folder") {

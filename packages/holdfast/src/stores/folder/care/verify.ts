@@ -4,7 +4,7 @@ import { assertFormat } from "../../../journal/lifecycle.ts";
 import { Account } from "../files/epoch.ts";
 import { chainSegments, readSegment } from "../files/segment.ts";
 
-/** Reads every byte of a session and heals nothing. Null if it is no session. */
+/** Reads every byte of a session and heals nothing. Null if it is not a session. */
 export async function verifySession(
   disk: Disk,
   folder: string,

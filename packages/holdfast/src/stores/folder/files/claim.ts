@@ -5,38 +5,41 @@ import { errnoOf, HoldfastError } from "../../../errors.ts";
 import { claimedNumber, claimName, SEGMENT_NUMBER_MAX, segmentNumber } from "./segment.ts";
 
 /**
- * The right to write a segment is claimed by an empty file, which only one of all who try can make. A writer that takes over a session claims the number after the newest, and reads
- * the journal after that; the writer of the segment before looks for the claim after it has written and before it acknowledges. So what was acknowledged before the claim is in what
- * the new writer reads, and nothing is acknowledged after it, whatever happened to the locks (stores/lease.ts). The numbers give writers an order: one that was replaced, and does not
- * know it yet, can only make a segment that the newer one does not go on from.
+ * An empty file, which only one of all contenders can create, claims the right to write a segment. A writer that takes
+ * over a session claims the number after the newest, then reads the journal; the writer of the previous segment checks
+ * for the claim after it has written and before it acknowledges. So the new writer reads everything acknowledged before
+ * the claim, and nothing is acknowledged after it, whatever happened to the locks (stores/lease.ts). The numbers put
+ * writers in order: a replaced writer that does not know it yet can only create a segment from which the newer one does
+ * not continue.
  */
 
-/** A claim that is taken means that another writer came first; more than a few of these are no accident. */
+/** A taken claim means that another writer came first; more than a few of these are no coincidence. */
 const TRIES_MAX = 1000;
 
-/** Claims the number behind all segments and claims. Throws what the disk throws. */
+/** Claims the number after all segments and claims. Throws the disk's errors. */
 export function claimNext(disk: Disk, folder: string): number {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const number = 1 + highest(disk, folder, claimedNumber);
     if (!create(disk, folder, number)) continue;
-    // Whoever lives there may have begun a segment of this number between our look and our claim, and be done with its own claim.
+    // Between our check and our claim, an active writer may have started a segment with this number and removed its own
+    // claim.
     if (highest(disk, folder) < number) return number;
   }
   throw Object.assign(new Error("too many others claim the session"), { code: "EBUSY" });
 }
 
-/** Claims just this number. Throws LEASE_LOST if somebody else has. */
+/** Claims exactly this number. Throws LEASE_LOST if it is taken. */
 export function claim(disk: Disk, folder: string, number: number): void {
   try {
     if (!create(disk, folder, number)) throw replaced(folder);
   } catch (error) {
-    throw diskFailure(error, "begin a new segment", folder, "Nothing that was there is affected.");
+    throw diskFailure(error, "start a new segment", folder, "Existing data is not affected.");
   }
 }
 
 /**
- * Removes the claim of a writer that has gone on to that segment from the one before: nobody looks for it any more. (All other claims stay: a number that nobody has
- * claimed tells the writer before it that it was not replaced.)
+ * Removes the claim of a writer that has moved on to that segment from the previous one: nobody checks for it any more.
+ * (All other claims stay: a number without a claim tells the previous writer that it was not replaced.)
  */
 export function unclaim(disk: Disk, folder: string, number: number): void {
   try {
@@ -52,8 +55,8 @@ export function isClaimed(disk: Disk, folder: string, number: number): boolean {
 
 export function replaced(folder: string): HoldfastError {
   const message =
-    `Another writer has taken over the session in ${folder}. What was acknowledged is safe; what waited is in doubt. ` +
-    "Close this journal, and open the session again.";
+    `Another writer has taken over the session in ${folder}. Acknowledged records are safe; pending ones are in doubt. ` +
+    "Close this journal, and reopen the session.";
   return new HoldfastError("LEASE_LOST", message, { path: folder });
 }
 
@@ -68,15 +71,15 @@ function create(disk: Disk, folder: string, number: number): boolean {
   }
 }
 
-/** The highest number of a segment, and of other names. */
+/** The highest number among the segments and other names. */
 function highest(disk: Disk, folder: string, other?: (name: string) => number | null): number {
   return disk.list(folder).reduce((max, name) => Math.max(max, segmentNumber(name) ?? 0, other?.(name) ?? 0), 0);
 }
 
-/** Somebody has put it there: a writer does not get that far. */
+/** Someone planted it: no writer gets that far. */
 function noNumbersLeft(folder: string): HoldfastError {
   const message =
-    `Could not begin a new segment in ${folder}: there are no numbers left. Nothing was written. ` +
-    "Look at who put the segment or the claim with the highest number there, and remove it.";
+    `Could not start a new segment in ${folder}: no segment number is left. Nothing was written. ` +
+    "Find out who put the segment or the claim with the highest number there, and remove it.";
   return new HoldfastError("STORE_FULL", message, { path: folder, limit: SEGMENT_NUMBER_MAX });
 }

@@ -9,21 +9,23 @@ import type { Tail } from "../../../journal/lines/tail.ts";
 import type { JournalRecord } from "../../../journal/record.ts";
 import { chainSegments, type Link, readSegment, type Segment } from "./segment.ts";
 
-/** The current epoch of a journal as the files have it, and what its tail means. */
+/** The current epoch of a journal as found in its files, and what its tail means. */
 export interface EpochFiles {
   readonly records: JournalRecord[];
-  /** The segment that begins the epoch. */
+  /** The segment that starts the epoch. */
   readonly first: number;
   readonly last: Segment;
   readonly tail: Tail;
-  /** Where the newest segment ends, cut or not. */
+  /** Where the newest segment ends, before any cut. */
   readonly size: number;
   /** The format of the newest segment; null if its header is damaged. */
   readonly format: string | null;
   readonly recovery: Recovery;
 }
 
-/** Reads the current epoch; null if there is no segment. Reads nothing older (P7), writes nothing. Throws FORMAT_NEWER. */
+/**
+ * Reads the current epoch; null if there is no segment. Reads nothing older (P7), writes nothing. Throws FORMAT_NEWER.
+ */
 export async function readEpoch(disk: Disk, folder: string): Promise<EpochFiles | null> {
   const chain = await chainSegments(disk, folder, epochFinder());
   const last = chain.at(-1);
@@ -43,7 +45,7 @@ export async function readEpoch(disk: Disk, folder: string): Promise<EpochFiles 
     const read = await readSegment(disk, folder, chain, i, previous);
     tail = read.tail;
     const kept = keep(read.scan, tail);
-    // The usual epoch is one segment: its records are handed on without a copy.
+    // The usual epoch is one segment: its records are passed on without a copy.
     records = records.length === 0 ? kept : records.concat(kept);
     account.add(segment.name, tail);
     size = read.scan.end;
@@ -55,7 +57,9 @@ export async function readEpoch(disk: Disk, folder: string): Promise<EpochFiles 
   return { records, first, last, tail: tail!, size, format, recovery: account.recovery(!closed, cutBytes) };
 }
 
-/** Throws FORMAT_NEWER, JOURNAL_UNREADABLE if a segment of the current epoch is of a format that this version cannot read. */
+/**
+ * Throws FORMAT_NEWER or JOURNAL_UNREADABLE if this version cannot read the format of a segment in the current epoch.
+ */
 export async function assertEpochFormat(disk: Disk, folder: string): Promise<void> {
   for (const { header } of await chainSegments(disk, folder, epochFinder())) if (header) assertFormat(header);
 }
@@ -66,7 +70,10 @@ export function keep(scan: Scan, tail: Tail): JournalRecord[] {
   return scan.records;
 }
 
-/** Says of the segment that begins the current epoch that it is the first: a whole header names it, for its own segment and for those after it that begin none. */
+/**
+ * Recognises the segment that starts the current epoch: a whole header names it, both in that segment and in later ones
+ * that start no epoch.
+ */
 function epochFinder(): (link: Link) => boolean {
   let epoch: number | null = null;
   return (link) => {
@@ -75,7 +82,7 @@ function epochFinder(): (link: Link) => boolean {
   };
 }
 
-/** The epoch that the header of a segment names; null if the header is damaged, or names what cannot be. */
+/** The epoch that a segment's header names; null if the header is damaged or names an impossible one. */
 function epochIn({ number, header }: Link): number | null {
   const epoch = header?.["epoch"];
   return Number.isSafeInteger(epoch) && (epoch as number) >= 1 && (epoch as number) <= number
@@ -83,30 +90,30 @@ function epochIn({ number, header }: Link): number | null {
     : null;
 }
 
-/** If a header is damaged, walk back to the nearest segment that begins an epoch (S16). */
+/** If a header is damaged, walk back to the nearest segment that starts an epoch (S16). */
 async function epochStart(disk: Disk, folder: string, chain: readonly Link[]): Promise<number> {
   for (let i = chain.length - 1; i > 0; i--) {
     const epoch = epochIn(chain[i]!);
     if (epoch !== null) return epoch;
     const { scan, tail } = await readSegment(disk, folder, chain, i);
     const first = scan.records[0]?.kind === "segment" ? 1 : 0;
-    // An epoch that is torn has not begun.
+    // A torn epoch has not started.
     if (tail.keep > first && scan.records[first]!.kind === "epoch") return chain[i]!.number;
   }
   return chain[0]!.number;
 }
 
-/** Each damage takes memory, over all segments. */
+/** Each damage takes memory, across all segments. */
 const DAMAGES_MAX = STRAYS_MAX;
 
 function tooDamaged(segment: string): HoldfastError {
   const message =
     `The journal cannot be read: up to segment ${segment} more than ${DAMAGES_MAX} places are damaged. Nothing was touched. ` +
-    "Look at the files, and put them back from a backup.";
+    "Look at the files, and restore them from a backup.";
   return new HoldfastError("JOURNAL_UNREADABLE", message, { segment, strays: DAMAGES_MAX });
 }
 
-/** Damage and gaps, over several segments. */
+/** Damage and gaps, across several segments. */
 export class Account {
   readonly #damaged: Damage[] = [];
   readonly #missing: { from: number; to: number }[] = [];
@@ -115,7 +122,7 @@ export class Account {
     for (const { offset, end, why, seq } of tail.damaged) {
       this.#damaged.push({ segment, offset, bytes: end - offset, why, ...defined({ seq }) });
     }
-    // One at a time: as the parameters of one call they would overflow the stack.
+    // One at a time: as arguments of one call they would overflow the stack.
     for (const gap of tail.missing) this.#missing.push(gap);
     if (this.#damaged.length > DAMAGES_MAX) throw tooDamaged(segment);
   }

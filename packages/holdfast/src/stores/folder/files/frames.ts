@@ -3,7 +3,10 @@ import type { DiskFile } from "../../../disk/disk.ts";
 import { RECORD_BYTES_MAX, SEGMENT_BYTES_MAX } from "../../../journal/record.ts";
 import { FRAME_MAGIC, frameEnd, frameHeader } from "./zstd.ts";
 
-/** One frame of a packed segment, unpacked: which bytes of the segment it holds. Null bytes: it is damaged, or no frame at all. */
+/**
+ * One unpacked frame of a packed segment, and which bytes of the segment it holds. Null bytes: it is damaged, or not a
+ * frame.
+ */
 export interface Frame {
   readonly offset: number;
   readonly size: number;
@@ -15,7 +18,7 @@ interface TableEntry {
   readonly size: number;
 }
 
-/** The magic number of a skippable frame, which zstdcat passes over. */
+/** The magic number of a skippable frame, which zstdcat ignores. */
 const SKIPPABLE = 0x184d2a5e;
 const SKIPPABLE_MAGIC = Buffer.from([0x5e, 0x2a, 0x4d, 0x18]);
 const TABLE_MAGIC = Buffer.from("hfst");
@@ -23,18 +26,21 @@ const ENTRY_BYTES = 8;
 const HEADER_BYTES = 8;
 /** Entry count and magic, at the very end of the file. */
 const FOOTER_BYTES = 8;
-/** A table of more frames than this is none of ours: a segment of the largest size, in frames of a thousand bytes, has fewer. */
+/** A table with more frames than this is not ours: the largest segment in frames of a thousand bytes has fewer. */
 const FRAMES_MAX = 1024 * 1024;
-/** What cannot be compressed gets a little longer. */
+/** Incompressible data grows slightly. */
 const PACKED_BYTES_MAX = RECORD_BYTES_MAX + RECORD_BYTES_MAX / 256 + 1024;
-/** Without a table, so many places that only look like the beginning of a frame are passed over, and so many blocks are looked at. */
+/** Without a table, at most this many false frame starts are skipped, and at most this many blocks examined. */
 const FALSE_STARTS_MAX = 1024;
 const BLOCKS_MAX = 256 * 1024;
 const CHUNK_BYTES = 1024 * 1024;
-/** Node unpacks into no smaller buffer. */
+/** Node does not unpack into a smaller buffer. */
 const MIN_CHUNK_BYTES = 64;
 
-/** The skippable frame at the end of a packed segment: for each frame its packed and its plain size, then their number. */
+/**
+ * The skippable frame at the end of a packed segment: the packed and plain size of each frame, then the number of
+ * frames.
+ */
 export function encodeFrameTable(frames: readonly TableEntry[]): Buffer {
   const content = frames.length * ENTRY_BYTES + FOOTER_BYTES;
   const bytes = Buffer.allocUnsafe(HEADER_BYTES + content);
@@ -52,9 +58,10 @@ export function encodeFrameTable(frames: readonly TableEntry[]): Buffer {
 }
 
 /**
- * The frames of a packed segment that reach beyond the plain byte `from`, one in memory at a time. A damaged table costs nothing: the frames are then found by their beginnings. No
- * frame is unpacked beyond what it declares, and none that declares more than a record can be, or nothing: a hundred kilobytes of zstd can hold gigabytes.
- * Together they hold no more than a segment may.
+ * The frames of a packed segment that extend beyond the plain byte `from`, one in memory at a time. A damaged table
+ * costs nothing: the frames are then found by how they start. A frame is never unpacked beyond the size it declares,
+ * nor if it declares no size or more than a record can have: a hundred kilobytes of zstd can hold gigabytes. Together,
+ * the frames hold no more than a segment may.
  */
 export function* readFrames(file: DiskFile, from = 0): Generator<Frame> {
   let offset = 0;
@@ -66,7 +73,7 @@ export function* readFrames(file: DiskFile, from = 0): Generator<Frame> {
   }
 }
 
-/** The plain size of a packed segment, by its table; 0 if that is damaged. */
+/** The plain size of a packed segment according to its table; 0 if that is damaged. */
 export function plainSizeOf(file: DiskFile): number {
   const table = readTable(file, file.stat().size);
   return table ? table.reduce((sum, { size }) => sum + size, 0) : 0;
@@ -89,7 +96,7 @@ function* findFrames(file: DiskFile): Generator<PackedFrame> {
   }
 }
 
-/** Null if the table does not fit the file. */
+/** Null if the table does not match the file. */
 function readTable(file: DiskFile, size: number): TableEntry[] | null {
   if (size < HEADER_BYTES + FOOTER_BYTES) return null;
   const footer = readAt(file, size - FOOTER_BYTES, FOOTER_BYTES);
@@ -109,8 +116,9 @@ function readTable(file: DiskFile, size: number): TableEntry[] | null {
 }
 
 /**
- * Without the table: the blocks of a frame tell where it ends. One that is not followed by another frame, or by the table, has a wrong end, unless it can be unpacked. Where a frame is
- * damaged the next one is looked for by its magic number: what stands before it is one stray, of one byte since nobody knows how long its lines were.
+ * Without the table, a frame's blocks show where it ends. If neither a frame nor the table follows, that end is wrong,
+ * unless the frame can be unpacked. After a damaged frame, the next one is found by its magic number: what precedes it
+ * is one stray, of one byte because the length of its lines is unknown.
  */
 function* searchFrames(file: DiskFile, fileSize: number): Generator<PackedFrame> {
   const end = Math.min(fileSize, SEGMENT_BYTES_MAX);
@@ -152,7 +160,7 @@ function isAt(file: DiskFile, position: number, magic: Buffer): boolean {
   return file.read(bytes, 0, bytes.length, position) === bytes.length && bytes.equals(magic);
 }
 
-/** Where the next frame may begin, or the table; `end` if nowhere. */
+/** Where the next frame or the table may start; `end` if nowhere. */
 function nextMagic(file: DiskFile, from: number, end: number): number {
   const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
   for (let position = from; position < end; ) {
@@ -167,7 +175,7 @@ function nextMagic(file: DiskFile, from: number, end: number): number {
   return end;
 }
 
-/** Null if the frame is damaged, declares another size, or is larger than any that a writer makes. */
+/** Null if the frame is damaged, declares another size, or is larger than any writer makes. */
 function unpack(file: DiskFile, position: number, packedSize: number, size: number): Buffer | null {
   if (size > RECORD_BYTES_MAX || packedSize > PACKED_BYTES_MAX || frameHeader(file, position)?.size !== size)
     return null;
@@ -176,7 +184,7 @@ function unpack(file: DiskFile, position: number, packedSize: number, size: numb
     const bytes = zstdDecompressSync(readAt(file, position, packedSize), { maxOutputLength: room, chunkSize: room });
     return bytes.length === size ? bytes : null;
   } catch (error) {
-    // The frame's own checksum or structure is broken: its lines are lost, those of the other frames are not (P9).
+    // The frame's checksum or structure is broken: its lines are lost, those of other frames are not (P9).
     if (error instanceof Error && "code" in error) return null;
     throw error;
   }

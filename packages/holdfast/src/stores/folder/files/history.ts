@@ -4,7 +4,7 @@ import type { JournalRecord } from "../../../journal/record.ts";
 import { keep } from "./epoch.ts";
 import { chainSegments, type Link, readSegment } from "./segment.ts";
 
-/** All records from seq `from` on, one segment in memory at a time. Writes nothing. */
+/** Yields all records from seq `from` on, one segment in memory at a time. Writes nothing. */
 export async function* readHistory(disk: Disk, folder: string, from: number): AsyncGenerator<JournalRecord> {
   const chain = await chainSegments(disk, folder, beginsAtOrBefore(from));
   let previous: number | undefined;
@@ -16,7 +16,7 @@ export async function* readHistory(disk: Disk, folder: string, from: number): As
   }
 }
 
-/** For the last segment that begins at or before `seq`. A damaged header is passed over, towards the beginning. */
+/** Finds the last segment that starts at or before `seq`. Skips a damaged header, towards the start. */
 export function beginsAtOrBefore(seq: number): (link: Link) => boolean {
   return ({ header }) => header !== null && header.seq <= seq;
 }

@@ -5,7 +5,7 @@ import { RECORD_BYTES_MAX, SEGMENT_BYTES_MAX } from "../../../journal/record.ts"
 import { type Frame, readFrames } from "./frames.ts";
 
 const CHUNK_BYTES = 1024 * 1024;
-/** Where lines end, no more than this is in memory; a line that does not end is looked at in parts of this size. */
+/** The maximum held in memory while lines end; a line that does not end is read in parts of this size. */
 const WINDOW_BYTES_MAX = 2 * RECORD_BYTES_MAX;
 
 /** The bytes of a plain segment. */
@@ -14,8 +14,8 @@ export interface SegmentBytes extends Pick<DiskFile, "read"> {
 }
 
 /**
- * Scans a plain segment from `from`, which is the beginning of a line. Gives way to others now and then. What stands behind the largest size that a segment may have is not
- * read: it is one stray, however large the file says that it is.
+ * Scans a plain segment from `from`, which is the start of a line. Yields to the event loop now and then. Bytes beyond
+ * the maximum segment size are not read: they are one stray, whatever size the file claims.
  */
 export async function scanPlain(
   file: SegmentBytes,
@@ -49,7 +49,7 @@ export async function scanPlain(
   return scan;
 }
 
-/** The same for a packed one. */
+/** The same for a packed segment. */
 export async function scanPacked(file: DiskFile, from: number): Promise<Scan> {
   const scan = new Scan();
   for (const frame of readFrames(file, from)) {

@@ -14,7 +14,10 @@ export interface Segment {
   readonly number: number;
   readonly name: string;
   readonly packed: boolean;
-  /** Left by a writer that did not close it: the segment ends at that offset, and there the bytes of this file follow, if there is one. */
+  /**
+   * Left for a segment that its writer did not close: the segment ends at that offset, followed by the bytes of this
+   * file, if any.
+   */
   readonly tail?: Tail;
 }
 
@@ -23,25 +26,25 @@ interface Tail {
   readonly offset: number;
 }
 
-/** How a segment begins. */
+/** How a segment starts. */
 export interface Head {
-  /** Its first record; null if that is no header. */
+  /** Its first record; null if that is not a header. */
   readonly header: JournalRecord | null;
-  /** The number that it begins with; null if it holds no record. */
+  /** The seq it starts with; null if it holds no record. */
   readonly begins: number | null;
-  /** It holds something, though no record. */
+  /** It has content, but no record. */
   readonly isLost: boolean;
 }
 
 /** A segment that counts. */
 export interface Link extends Segment, Head {}
 
-/** From 1 on, of at most 15 digits: larger numbers are not exact. */
+/** From 1, at most 15 digits: larger numbers are not exact. */
 const NUMBER = String.raw`(?!000000)(\d{6}|[1-9]\d{6,14})`;
 const NAME = new RegExp(String.raw`^${NUMBER}\.jsonl(\.zst)?$`);
 const TAIL_NAME = new RegExp(String.raw`^${NUMBER}\.jsonl\.tail-(0|[1-9]\d{0,14})$`);
 const CLAIM_NAME = new RegExp(String.raw`^${NUMBER}\.claim$`);
-/** The largest number that a segment's name can have. */
+/** The highest number a segment's name can have. */
 export const SEGMENT_NUMBER_MAX = 999_999_999_999_999;
 const NEWLINE = 0x0a;
 
@@ -52,7 +55,7 @@ export function segmentName(number: number): string {
   return `${String(number).padStart(6, "0")}.jsonl`;
 }
 
-/** The number in the name of a segment, packed or not; null if it is none. */
+/** The number in a segment's name, packed or not; null for other names. */
 export function segmentNumber(name: string): number | null {
   const match = NAME.exec(name);
   return match ? Number(match[1]) : null;
@@ -72,12 +75,14 @@ export function tailName(segment: string, offset: number): string {
   return `${segment}.tail-${offset}`;
 }
 
-/** The names of the tails of this number, whether its segment is there or not. */
+/** The names of the tails with this number, whether or not the segment exists. */
 export function tailsOf(disk: Disk, folder: string, number: number): string[] {
   return disk.list(folder).filter((name) => Number(TAIL_NAME.exec(name)?.[1]) === number);
 }
 
-/** The segments of a session, in the order of their numbers. Where a plain and a packed one of one number are both present, the plain one counts (S17). */
+/**
+ * The segments of a session, by number. If a number has both a plain and a packed segment, the plain one counts (S17).
+ */
 export function listSegments(disk: Disk, folder: string): Segment[] {
   const found = new Map<number, Segment>();
   const tails: [number: number, tail: Tail][] = [];
@@ -93,7 +98,7 @@ export function listSegments(disk: Disk, folder: string): Segment[] {
   }
   for (const [number, tail] of tails) {
     const segment = found.get(number);
-    // Of several, the one that was made last knew of more that was durable.
+    // Of several tails, the latest knew of the most durable bytes.
     const isNewer = tail.offset > (segment?.tail?.offset ?? -1);
     if (segment && !segment.packed && isNewer) found.set(number, { ...segment, tail });
   }
@@ -101,8 +106,9 @@ export function listSegments(disk: Disk, folder: string): Segment[] {
 }
 
 /**
- * The segments that count, in order, with their headers. A segment goes on from the one before it, or from the place that its header names: what lies between, or behind that place, was written by
- * a writer that had been replaced. Goes back from the newest to the first, or until `isFirst` says that it is enough.
+ * The segments that count, in order, with their headers. A segment continues from the one before it, or from the
+ * position its header names: anything between, or after that position, came from a writer that had been replaced. Walks
+ * back from the newest to the first, or until `isFirst` returns true.
  */
 export async function chainSegments(
   disk: Disk,
@@ -129,7 +135,7 @@ function endedAt(disk: Disk, folder: string, segment: Segment, offset: number): 
   return { ...segment, tail: { name: disk.stat(join(folder, name)) ? name : null, offset } };
 }
 
-/** Opens a segment for reading. One that was packed since it was listed is found under its new name (S17). */
+/** Opens a segment for reading. If it was packed since it was listed, it is found under its new name (S17). */
 function openSegment(disk: Disk, folder: string, segment: Segment): { file: DiskFile; packed: boolean } {
   const path = join(folder, segment.name);
   if (segment.packed) return { file: disk.open(path, "read"), packed: true };
@@ -141,7 +147,7 @@ function openSegment(disk: Disk, folder: string, segment: Segment): { file: Disk
   }
 }
 
-/** Scans a segment from `from`, which is the beginning of a line. Gives way to others now and then. */
+/** Scans a segment from `from`, which is the start of a line. Yields to the event loop now and then. */
 export async function scanSegment(disk: Disk, folder: string, segment: Segment, from = 0): Promise<Scan> {
   const source = openSource(disk, folder, segment);
   try {
@@ -151,7 +157,10 @@ export async function scanSegment(disk: Disk, folder: string, segment: Segment, 
   }
 }
 
-/** What of the i-th segment of a chain counts, and what its end means. `previous` is the last seq of the segment before, if that was read. */
+/**
+ * Which part of the i-th segment of a chain counts, and what its end means. `previous` is the last seq of the previous
+ * segment, if that was read.
+ */
 export async function readSegment(
   disk: Disk,
   folder: string,
@@ -164,7 +173,7 @@ export async function readSegment(
   return { scan, tail: decideTail(scan, { ...context, previous }) };
 }
 
-/** What the rest of the chain says of a segment. */
+/** What the rest of the chain says about a segment. */
 export function contextOf(chain: readonly Link[], i: number): TailContext {
   const { packed, tail } = chain[i]!;
   const sealed = i < chain.length - 1 || packed || tail !== undefined;
@@ -174,7 +183,10 @@ export function contextOf(chain: readonly Link[], i: number): TailContext {
 
 const beginnings = new WeakMap<readonly Link[], readonly number[]>();
 
-/** For each segment of a chain, and for what would come next: the number that it begins with, at the most. A journal may have many segments, so it is worked out once. */
+/**
+ * For each segment of a chain, and for the one that would come next: the highest seq it can start with. A journal may
+ * have many segments, so this is computed once.
+ */
 function beginningsOf(chain: readonly Link[]): readonly number[] {
   let found = beginnings.get(chain);
   if (found) return found;
@@ -182,7 +194,7 @@ function beginningsOf(chain: readonly Link[]): readonly number[] {
   for (let i = chain.length - 1; i >= 0; i--) {
     const { begins, isLost } = chain[i]!;
     const next = numbers[i + 1]!;
-    // The lowest of all: one further behind may be lower than that of the next, and no number is given out twice.
+    // The lowest of all: a later segment may start lower than the next one, and no seq is used twice.
     numbers[i] = Math.max(1, Math.min(begins ?? next - (isLost ? 1 : 0), next));
   }
   found = numbers;
@@ -190,7 +202,7 @@ function beginningsOf(chain: readonly Link[]): readonly number[] {
   return found;
 }
 
-/** The bytes of a segment: a plain file, one whose end stands in another, or a packed one. */
+/** The bytes of a segment: a plain file, one whose end is in another file, or a packed one. */
 export interface Source extends SegmentBytes {
   readonly packed: DiskFile | null;
   close(): void;
@@ -211,12 +223,12 @@ export function openSource(disk: Disk, folder: string, segment: Segment): Source
     end = tail.name === null ? null : disk.open(join(folder, tail.name), "read");
   } catch (error) {
     file.close();
-    // Who packs removes the segment first, and then its tail.
+    // Packing removes the segment first, then its tail.
     const wasPacked = errnoOf(error) === "ENOENT" && disk.stat(join(folder, segment.name)) === null;
     if (wasPacked) return openSource(disk, folder, { ...segment, name: `${segment.name}.zst`, packed: true });
     throw error;
   }
-  // Somebody may have cut the segment short: then the tail follows where it ends now.
+  // Someone may have truncated the segment: then the tail follows where it ends now.
   const own = Math.min(tail.offset, file.stat().size);
   return {
     packed: null,
@@ -234,26 +246,27 @@ export function openSource(disk: Disk, folder: string, segment: Segment): Source
   };
 }
 
-/** Reads one line, unless that is damaged: then all of the segment, since something may stand before its header. */
+/** Reads one line, unless it is damaged: then the whole segment, because something may precede its header. */
 async function readHead(disk: Disk, folder: string, segment: Segment): Promise<Head> {
   const first = readHeader(disk, folder, segment);
   if (first) return { header: first, begins: first.seq, isLost: false };
   const { records, strays } = await scanSegment(disk, folder, segment);
   const record = records[0] ?? null;
   if (record?.kind === "segment") return { header: record, begins: record.seq, isLost: false };
-  // Its header, which is one record: more lines than one may be its pieces. Were they all counted, records of the segment before would not count.
+  // The header is one record, so several damaged lines may be its pieces. If all were counted, records of the previous
+  // segment would not count.
   const isDamaged = strays.some(({ after, line }) => after === 0 && line);
   return { header: null, begins: record && record.seq - (isDamaged ? 1 : 0), isLost: !record && isDamaged };
 }
 
-/** The header, if it is the first line of the segment. */
+/** The header, if it is the segment's first line. */
 export function readHeader(disk: Disk, folder: string, segment: Segment): JournalRecord | null {
   const { file, packed } = openSegment(disk, folder, segment);
   try {
     const bytes = packed ? firstFrame(file) : firstLine(file);
     const newline = bytes.indexOf(NEWLINE);
     const end = newline === -1 ? bytes.length : newline;
-    // Some of this line is in the tail, or does not count.
+    // Part of this line is in the tail, or does not count.
     if (segment.tail && !packed && (newline === -1 || segment.tail.offset <= newline)) return null;
     const record = decodeLine(bytes, 0, end);
     return record?.kind === "segment" ? record : null;

@@ -1,6 +1,6 @@
 import type { DiskFile } from "../../../disk/disk.ts";
 
-/** What can be told of a zstd frame (RFC 8878) without unpacking it. */
+/** What a zstd frame (RFC 8878) reveals without unpacking it. */
 
 export const FRAME_MAGIC: Buffer = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
 /** Magic number, descriptor, window, dictionary, content size. */
@@ -10,20 +10,20 @@ const BLOCK_BYTES_MAX = 128 * 1024;
 const CHECKSUM_BYTES = 4;
 
 interface FrameHeader {
-  /** Where the first block begins. */
+  /** Where the first block starts. */
   readonly blocksAt: number;
-  /** The plain size that the frame declares; null if it declares none, or one that is no size. */
+  /** The plain size the frame declares; null if it declares none, or an invalid one. */
   readonly size: number | null;
   readonly hasChecksum: boolean;
 }
 
-/** What the frame at `position` says of itself; null if none begins there. */
+/** The header of the frame at `position`; null if none starts there. */
 export function frameHeader(file: DiskFile, position: number): FrameHeader | null {
   const bytes = Buffer.alloc(HEADER_BYTES_MAX);
   const read = file.read(bytes, 0, bytes.length, position);
   if (read < 6 || !bytes.subarray(0, 4).equals(FRAME_MAGIC)) return null;
   const descriptor = bytes[4]!;
-  // A bit that is reserved must not be set.
+  // A reserved bit must not be set.
   if ((descriptor & 0b1000) !== 0) return null;
   const isSingle = (descriptor & 0b100000) !== 0;
   const sizeBytes = [isSingle ? 1 : 0, 2, 4, 8][descriptor >> 6]!;
@@ -43,8 +43,8 @@ function sizeIn(bytes: Buffer, at: number, length: number): number | null {
 }
 
 /**
- * Where the frame that begins at `position` ends, by the sizes of its blocks; null if it is no frame, or does not end before `end`. `budget` is how many blocks may still be looked
- * at: what is no frame can look like one with millions.
+ * Where the frame that starts at `position` ends, by its block sizes; null if it is not a frame, or does not end before
+ * `end`. `budget` is how many more blocks may be examined: other data can look like a frame with millions.
  */
 export function frameEnd(file: DiskFile, position: number, end: number, budget: { blocks: number }): number | null {
   const header = frameHeader(file, position);

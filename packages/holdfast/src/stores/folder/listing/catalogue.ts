@@ -12,7 +12,7 @@ const SCHEMA = `CREATE TABLE sessions (id TEXT PRIMARY KEY, segment INTEGER NOT 
   at TEXT NOT NULL, stamp TEXT NOT NULL, head INTEGER NOT NULL, closed INTEGER NOT NULL, summary TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE INDEX sessions_by_stamp ON sessions (stamp);
 PRAGMA user_version=${SCHEMA_VERSION};`;
-/** A catalogue is read as a whole. A larger one is none of ours: that would be half a million sessions. */
+/** A catalogue is read as a whole. A larger one is not ours: it would hold half a million sessions. */
 const BYTES_MAX = 512 * 1024 * 1024;
 const SUMMARY_CHARS_MAX = 1024 * 1024;
 const SQLITE_BUSY = 5;
@@ -21,8 +21,8 @@ const SQLITE_FULL = 13;
 const SQLITE_IOERR_SHMSIZE = 4874;
 
 /**
- * The rows of a list, kept over processes in an SQLite file. It is derived: delete it, and it is made anew; and whatever goes wrong with it is nobody's
- * error but its own (S20). A busy catalogue is passed by, and healed by a later list.
+ * The rows of a list, kept across processes in an SQLite file. It is derived: if deleted, it is rebuilt, and its own
+ * failures never surface as errors (S20). A busy catalogue is skipped, and a later list repairs it.
  */
 export class Catalogue {
   readonly #disk: Disk;
@@ -36,7 +36,7 @@ export class Catalogue {
     this.#path = path;
   }
 
-  /** What is known, by id. The map is the caller's to look at until the next call. */
+  /** The known rows by id. The caller may read the map until the next call. */
   load(): Map<string, Row> {
     return this.#guarded((database) => {
       const version = (database.prepare("PRAGMA data_version").get() as { data_version: number }).data_version;
@@ -48,7 +48,7 @@ export class Catalogue {
     }, this.#rows ?? new Map());
   }
 
-  /** The newest stamp that is known; undefined if there is none. */
+  /** The newest known stamp; undefined if there is none. */
   newest(): string | undefined {
     return this.#guarded((database) => {
       const { newest } = database.prepare("SELECT max(stamp) AS newest FROM sessions").get() as { newest: unknown };
@@ -80,7 +80,7 @@ export class Catalogue {
         // Nothing is wrong with it: it is used again when there is space.
         if (isFull(error)) return otherwise;
         if (code === undefined && errnoOf(error) === undefined && !(error instanceof SyntaxError)) throw error;
-        // Damaged, of another schema, or not readable: made anew, once.
+        // Damaged, of another schema, or unreadable: rebuild it, once.
         this.#discard();
       }
     }
@@ -122,7 +122,7 @@ function versionOf(database: DatabaseSync): number {
 function makeSchema(database: DatabaseSync): void {
   database.exec("BEGIN IMMEDIATE");
   try {
-    // Another process may have come first.
+    // Another process may have created it first.
     if (versionOf(database) === 0) database.exec(SCHEMA);
     database.exec("COMMIT");
   } catch (error) {
@@ -135,7 +135,7 @@ function unusable(why: string): Error {
   return Object.assign(new Error(`the catalogue is unusable: ${why}`), { code: "EINVAL" });
 }
 
-/** Throws SyntaxError at a row that no version of ours has written. */
+/** Throws SyntaxError for a row that no version of Holdfast has written. */
 function readRows(database: DatabaseSync): Map<string, Row> {
   const statement = database.prepare("SELECT id, segment, size, mtime, at, stamp, head, closed, summary FROM sessions");
   statement.setReturnArrays(true);
@@ -153,8 +153,8 @@ function readRows(database: DatabaseSync): Map<string, Row> {
       typeof text === "string" &&
       text.length <= SUMMARY_CHARS_MAX;
     const summary = isOurs ? (JSON.parse(text) as Json) : null;
-    if (!isOurs || isNestedTooDeep(summary)) throw new SyntaxError("the catalogue holds a row that is none");
-    // Somebody has put another thing there: what the session is, its files tell.
+    if (!isOurs || isNestedTooDeep(summary)) throw new SyntaxError("the catalogue holds an invalid row");
+    // Someone has put something else there: the session's files decide.
     if (typeof summary !== "object" || Array.isArray(summary)) continue;
     rows.set(id, { id, segment, size, mtimeMs, at, stamp, head, closed: closed === 1, summary });
   }
@@ -171,7 +171,7 @@ function writeRows(database: DatabaseSync, rows: readonly Row[], gone: readonly 
     const put = database.prepare("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
     for (const { id, segment, size, mtimeMs, at, stamp, head, closed, summary } of rows) {
       const text = JSON.stringify(summary);
-      // A list makes the row of such a session each time.
+      // A list rebuilds the row of such a session each time.
       if (text.length > SUMMARY_CHARS_MAX) continue;
       put.run(id, segment, size, mtimeMs, at, stamp, head, closed ? 1 : 0, text);
     }

@@ -11,15 +11,18 @@ import type { SegmentWriter } from "../writer.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { isFresh, type Row, readRow } from "./row-from-files.ts";
 
-/** Lists the sessions of a folder, from the catalogue where that is right, from the ends of the files where it is not (S20). */
+/**
+ * Lists the sessions of a folder, from the catalogue where it is current, from the ends of the files where it is not
+ * (S20).
+ */
 export class Listing {
   readonly #disk: Disk;
   readonly #sessions: string;
   readonly #catalogue: Catalogue | null;
   readonly #summariser: Summariser | undefined;
-  /** `newest` has looked at all sessions. */
+  /** `newest` has read all sessions. */
   #hasLooked = false;
-  /** The rows of the last list in their order, while nothing has changed. */
+  /** The rows of the last list in order, while nothing has changed. */
   #order: { readonly of: Map<string, Row>; readonly rows: readonly Row[] } | null = null;
 
   constructor(disk: Disk, sessions: string, catalogue: Catalogue | null, summariser: Summariser | undefined) {
@@ -33,7 +36,7 @@ export class Listing {
     return pageOf(this.#rows(), options);
   }
 
-  /** The session has ended in order: its row is known without reading. If its file cannot be looked at now, a list will. */
+  /** The session was closed: its row is known without reading. If its file cannot be read now, a list will read it. */
   closed(id: string, writer: SegmentWriter, { at, stamp, head, row: summary }: Ledger): void {
     const stat = statOf(this.#disk, writer.path);
     if (!stat) return;
@@ -45,8 +48,9 @@ export class Listing {
   }
 
   /**
-   * The newest stamp of all sessions, so that a new writer comes behind it. Sessions whose writers died are in no catalogue: so the first look is at all of them, once. Later ones ask the catalogue, which hears of those that
-   * other processes have closed or listed.
+   * The newest stamp of all sessions, so that a new writer sorts after it. Sessions whose writers died are in no
+   * catalogue, so the first call reads all sessions, once. Later calls ask the catalogue, which other processes update
+   * when they close or list sessions.
    */
   newest(): string | undefined {
     if (this.#hasLooked) return this.#catalogue?.newest();
@@ -54,13 +58,13 @@ export class Listing {
     try {
       return this.#rows()[0]?.stamp;
     } catch (error) {
-      // A store that cannot be listed can be written to all the same: then the clock alone decides.
+      // A store that cannot be listed can still be written to: then the clock alone decides.
       if (!isHoldfastError(error) && errnoOf(error) === undefined) throw error;
       return this.#catalogue?.newest();
     }
   }
 
-  /** Sessions came by other ways than a writer. */
+  /** Sessions were added other than by a writer. */
   lookAgain(): void {
     this.#hasLooked = false;
   }
@@ -69,11 +73,11 @@ export class Listing {
   #rows(): readonly Row[] {
     const known = this.#catalogue?.load() ?? new Map<string, Row>();
     const changed: Row[] = [];
-    // A list of ten thousand sessions is ten thousand stats: what stands beside each of them here is as short as it can be.
+    // A list of ten thousand sessions takes ten thousand stats, so the code around each is as short as possible.
     const before = this.#sessions + sep;
     const names = this.#disk.list(this.#sessions);
     const gone: string[] = [];
-    /** Shown, and not kept. */
+    /** Shown, but not stored. */
     const passing: Row[] = [];
     let seen = 0;
     for (const id of names) {
@@ -88,7 +92,7 @@ export class Listing {
         else if (made) changed.push(made);
         else if (row) gone.push(id);
       } catch (error) {
-        // Of this one alone: the others are listed (P9).
+        // Only this one fails: the others are listed (P9).
         passing.push(unreadableRow(id, row, before + id, error));
       }
     }
@@ -108,9 +112,9 @@ export class Listing {
   }
 }
 
-/** With what was known of it before, so that it stays where it was in the list. */
+/** Uses what was known before, so that the session keeps its place in the list. */
 function unreadableRow(id: string, known: Row | undefined, path: string, error: unknown): Row {
-  if (isGeneral(error)) throw diskFailure(error, "list the sessions", path, "Nothing that was there is affected.");
+  if (isGeneral(error)) throw diskFailure(error, "list the sessions", path, "Existing data is not affected.");
   const { code, message } = failureOf(error, path);
   return { ...(known ?? { ...UNKNOWN, id }), unreadable: { code, message } };
 }
@@ -118,7 +122,7 @@ function unreadableRow(id: string, known: Row | undefined, path: string, error: 
 function failureOf(error: unknown, path: string): { readonly code: ErrorCode; readonly message: string } {
   if (isHoldfastError(error)) return error;
   const errno = errnoOf(error);
-  // Those of Node itself, such as a text that is too long, are none of the disk's.
+  // Node's own errors, such as a string that is too long, are not the disk's.
   if (errno !== undefined && !errno.startsWith("ERR_"))
     return diskFailure(error, "read a session", path, "Nothing was touched.");
   const message = `The session in ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}. Nothing was touched. Verify it.`;

@@ -13,45 +13,51 @@ import { plainSizeOf, readFrames } from "../files/frames.ts";
 import { feedFrame, type SegmentBytes } from "../files/scan-file.ts";
 import { listSegments, openSource, segmentName, tailsOf } from "../files/segment.ts";
 
-/** A session in the catalogue: what a list shows, and the state of the files that it was taken from. */
+/** A session in the catalogue: what a list shows, and the state of the files it came from. */
 export interface Row {
   readonly id: string;
   readonly segment: number;
   readonly size: number;
   readonly mtimeMs: number;
   readonly at: string;
-  /** What lists are ordered by. */
+  /** The sort key of lists. */
   readonly stamp: string;
   readonly head: number;
   readonly closed: boolean;
   readonly summary: Json;
-  /** It is about to change in a way that `isFresh` does not see. Never in the catalogue. */
+  /** It is about to change in a way that `isFresh` does not detect. Never in the catalogue. */
   readonly isPassing?: true;
-  /** It could not be looked at: the rest is what was known before. Never in the catalogue. */
+  /** It could not be read: the rest is what was known before. Never in the catalogue. */
   readonly unreadable?: NonNullable<Listed["unreadable"]>;
 }
 
-/** Enough for the last line of a session that was closed in order: all that most lists need. */
+/** Enough for the last line of a closed session, which is all most lists need. */
 const GLANCE_BYTES = 4 * 1024;
 const TAIL_BYTES = 64 * 1024;
-/** Rows stand in a journal every 32 KiB, and a record can be 64 MiB long: who finds none within this is not in a journal of ours, or in the middle of a giant unit. */
+/**
+ * A journal repeats the row every 32 KiB, and a record can be 64 MiB long: if there is none within this distance, it is
+ * not our journal, or this is the middle of a giant unit.
+ */
 const LOOK_BACK_BYTES_MAX = RECORD_BYTES_MAX + 16 * 1024 * 1024;
 const LOOK_BACK_RECORDS_MAX = 64 * 1024;
 const PACKED_LOOK_BACK_BYTES = 1024 * 1024;
-/** What was listed can have another name by now, so often at most. */
+/** How often to retry if a listed file has another name by now. */
 const LOOKS_MAX = 4;
 const NO_RECORD =
   "no whole record was found at the end of any of its segments. Nothing was touched. Verify it to see what is damaged.";
 const TOO_FAR_BACK =
-  "its summary stands further back in the journal than a list reads. Nothing was touched. Open it and close it, and it is written again.";
-/** Rows are made one at a time, inside one call, and keep no bytes: a buffer for each would be the collector's main work. */
+  "its summary is further back in the journal than a list reads. Nothing was touched. Open and close it: that writes the summary again.";
+/**
+ * Rows are built one at a time, inside one call, and keep no bytes: a buffer for each would be the garbage collector's
+ * main work.
+ */
 const shared = Buffer.allocUnsafe(TAIL_BYTES);
 const NEWLINE = 0x0a;
 
 /**
- * Is the row still what the files say? A closed session can only change through a writer, whose first record (`opened`) goes to the
- * segment that is newest now: one look at that tells. One that was not closed may have gone on in a newer segment. So may one whose segment has other names: writers do not
- * change that.
+ * Does the row still match the files? A closed session can change only through a writer, whose first record (`opened`)
+ * goes to the currently newest segment: one stat shows that. A session that was not closed may have continued in a
+ * newer segment. So may one whose segment has other names: writers do not change that segment.
  */
 export function isFresh(disk: Disk, folder: string, row: Row): boolean {
   const found = disk.stat(folder + sep + segmentName(row.segment));
@@ -59,22 +65,22 @@ export function isFresh(disk: Disk, folder: string, row: Row): boolean {
   return row.closed || !hasGoneOn(disk, folder, row.segment);
 }
 
-/** Is there a newer segment? It has the next number, unless somebody has claimed that one and not written: then it can have any. */
+/** Is there a newer segment? It has the next number, unless that was claimed but not written: then it can have any. */
 function hasGoneOn(disk: Disk, folder: string, segment: number): boolean {
   if (disk.stat(folder + sep + segmentName(segment + 1))) return true;
   return isClaimed(disk, folder, segment + 1) && listSegments(disk, folder).at(-1)?.number !== segment;
 }
 
 /**
- * Makes a row out of the files: reads backwards from the end to the newest summary, and on from there (S20). Null if it is no session. Throws what keeps it from being read: no more than
- * LOOK_BACK_BYTES_MAX of it are.
+ * Builds a row from the files: reads backwards from the end to the newest summary, then forwards from there (S20). Null
+ * if it is not a session. Throws if it cannot be read, or not within LOOK_BACK_BYTES_MAX.
  */
 export function readRow(disk: Disk, folder: string, id: string, summariser: Summariser | undefined): Row | null {
   for (let looks = 1; ; looks++) {
     try {
       return lookAt(disk, folder, id, summariser);
     } catch (error) {
-      // Deleted, packed or put in order between the list and the look.
+      // Deleted, packed or healed between listing and reading.
       if (errnoOf(error) !== "ENOENT" || looks === LOOKS_MAX) throw error;
     }
   }
@@ -87,13 +93,14 @@ function lookAt(disk: Disk, folder: string, id: string, summariser: Summariser |
   const segments = listSegments(disk, folder);
   const newest = segments.at(-1);
   if (!newest) return null;
-  // Before it is read: a row that is older than it says is never put right.
+  // Before it is read: a row older than it claims is never corrected.
   const state = disk.stat(join(folder, newest.name));
   if (!state) throw Object.assign(new Error(`${newest.name} is gone`), { code: "ENOENT" });
   const { size, mtimeMs } = state;
-  // After that look: whoever takes a closed session over makes its tail, then changes its size, and then begins a new segment, which changes nothing that `isFresh` looks at.
+  // After that stat: a writer that takes over a closed session creates its tail, then changes its size, and then starts
+  // a new segment, which changes nothing that `isFresh` checks.
   const isTakenOver = tailsOf(disk, folder, newest.number).length > 0;
-  // A segment may hold no whole record (its header rotted): then the one before it tells.
+  // A segment may hold no whole record (its header is damaged): then the one before it is used.
   for (const segment of segments.reverse()) {
     const source = openSource(disk, folder, segment);
     try {
@@ -137,7 +144,10 @@ function summarise(records: readonly JournalRecord[], summariser: Summariser | u
   return row;
 }
 
-/** The newest records of a segment: from the one that carries a summary on, or all of them. Not `isAll`: that one stands further back than a list looks. */
+/**
+ * The newest records of a segment: from the one that carries a summary on, or all of them. Not `isAll`: the summary is
+ * further back than a list reads.
+ */
 interface End {
   readonly records: readonly JournalRecord[];
   readonly isAll: boolean;
@@ -166,7 +176,7 @@ function recordsSinceSummary(file: SegmentBytes, size: number, summariser: Summa
   }
 }
 
-/** The same of a packed segment, which is the newest only where the plain one was lost. */
+/** The same for a packed segment, which is the newest only if the plain one was lost. */
 function packedEnd(file: DiskFile, summariser: Summariser | undefined): End {
   const size = plainSizeOf(file);
   const from = Math.max(0, size - PACKED_LOOK_BACK_BYTES);

@@ -9,23 +9,23 @@ import { isBusy, isCorrupt, isSqliteError, sqliteFailure } from "./failure.ts";
 import type { FlagLock } from "./flag-lock.ts";
 import { isSameRecord, type Name, readRecorded, writeRecorded } from "./name.ts";
 
-/** The transaction of another writer takes microseconds, so it is waited for inside the call for this long. */
+/** Another writer's transaction takes microseconds, so the call itself waits this long for it. */
 const SPIN_MS = 2;
-/** After this long of trying again, somebody is told. */
+/** After retrying for this long, an error is reported. */
 export const BUSY_MS = 10_000;
-/** How long a reader that stays in the log is waited for before the first write under a name. */
+/** How long to wait for a reader that stays in the log before the first write under a name. */
 const RECORD_MS = 500;
-/** How long others are waited for when the store is closed. */
+/** How long to wait for others when the store is closed. */
 const CLOSE_MS = 1000;
 
-/** A database that can be read. */
+/** A readable database. */
 export interface Reads {
   readonly file: string;
-  /** What whoever opens it is told. */
+  /** Warnings for the caller that opens it. */
   readonly warnings: readonly string[];
-  /** Runs `work` as one read, as soon as it can be done, without blocking this process. Throws our errors. */
+  /** Runs `work` as one read as soon as possible, without blocking this process. Throws HoldfastError. */
   read<T>(what: string, work: (rows: Rows) => T): Promise<T>;
-  /** The same while nobody else does anything to the database: what `work` finds damaged is so. */
+  /** The same while nobody else uses the database: damage that `work` finds is real. */
   readAlone<T>(what: string, work: (rows: Rows) => T): Promise<T>;
 }
 
@@ -35,14 +35,14 @@ export interface DatabaseParts {
   readonly connection: Connection;
   readonly lock: FlagLock;
   readonly name: Name;
-  /** The file and its log, as they were opened. */
+  /** The file and its log, as opened. */
   readonly identity: DiskStat;
   readonly log: DiskStat;
 }
 
 /**
- * The database file of a store, for reading and writing. All its transactions begin and end inside one call, so it never holds a lock, nor a
- * snapshot that keeps others from tidying up, while JavaScript waits for something.
+ * The database file of a store, for reading and writing. Every transaction starts and ends inside one call, so while
+ * JavaScript waits it holds no lock, and no snapshot that keeps others from checkpointing.
  */
 export class Database implements Reads {
   readonly file: string;
@@ -58,7 +58,7 @@ export class Database implements Reads {
   #isRecorded = false;
   #closed = false;
 
-  /** Throws what SQLite throws. */
+  /** Throws SQLite's errors. */
   constructor(parts: DatabaseParts) {
     const { sqlite } = parts.connection;
     this.#parts = parts;
@@ -72,12 +72,12 @@ export class Database implements Reads {
     this.rows = new Rows(sqlite);
   }
 
-  /** One statement that writes, and commits by itself. Throws what SQLite throws. */
+  /** Runs one writing statement, which commits by itself. Throws SQLite's errors. */
   write<T>(work: () => T): T {
     return this.#lock.use("write", work);
   }
 
-  /** All of it or nothing. `work` is synchronous. Throws what SQLite throws. */
+  /** All or nothing. `work` is synchronous. Throws SQLite's errors. */
   transaction<T>(work: () => T): T {
     return this.#lock.use("write", () => {
       this.#begin.run();
@@ -94,19 +94,19 @@ export class Database implements Reads {
   }
 
   /**
-   * Moves commits from the log to the database file and syncs that: as many as readers allow (PASSIVE), or all of them, and the log is cut to
-   * nothing (TRUNCATE). Whether all were moved. Throws what SQLite throws, and FILE_REPLACED.
+   * Moves commits from the log to the database file and syncs it: as many as readers allow (PASSIVE), or all of them,
+   * truncating the log (TRUNCATE). Returns whether all were moved. Throws SQLite's errors and FILE_REPLACED.
    */
   checkpoint(mode: "PASSIVE" | "TRUNCATE"): boolean {
     return this.#lock.use("alone", () => {
-      // Somebody else's log would not be ours: what is moved out of it would replace newer pages by older ones.
+      // Another process's log must not be moved: it would replace newer pages with older ones.
       this.assertMine();
       const { busy, log, checkpointed } = (mode === "PASSIVE" ? this.#passive : this.#truncate).get()!;
       return busy === 0 && log === checkpointed;
     });
   }
 
-  /** Tries `work` again for a moment while somebody else is writing, then throws what SQLite throws. */
+  /** Retries `work` briefly while another process is writing, then throws SQLite's error. */
   spin<T>(work: () => T): T {
     let until = 0;
     for (;;) {
@@ -121,7 +121,7 @@ export class Database implements Reads {
     }
   }
 
-  /** Tries `work` again while somebody else is writing, without blocking this process. Throws our errors. */
+  /** Retries `work` while another process is writing, without blocking this one. Throws HoldfastError. */
   async retry<T>(what: string, work: () => T): Promise<T> {
     try {
       return await retryBusy(() => {
@@ -138,7 +138,8 @@ export class Database implements Reads {
       try {
         return this.#lock.use("read", () => work(this.rows));
       } catch (error) {
-        // A reader that has lost its locks can see pages of different times: only what is damaged for a second look is damaged.
+        // A reader that has lost its locks can see pages from different times: only damage that a second read confirms
+        // is real.
         if (!isCorrupt(error)) throw error;
         return this.#lock.use("alone", () => work(this.rows));
       }
@@ -156,14 +157,14 @@ export class Database implements Reads {
     assertSame(disk, `${this.file}-wal`, log);
   }
 
-  /** The same of the file that keeps users out of each other's way. */
+  /** The same check for the file that coordinates users (FlagLock). */
   assertShared(): void {
     this.#lock.assertInPlace();
   }
 
   /**
-   * The database file, not the log, says that something is written under this name from now on. A reader that stays in the log can keep this
-   * from happening: then it is left out, since that reader is nobody of ours.
+   * Records in the database file, not in the log, that this name is in use for writing. A reader that stays in the log
+   * can prevent this; then it is skipped, because that reader is not Holdfast.
    */
   async recordUse(): Promise<void> {
     if (this.#isRecorded) return;
@@ -182,8 +183,8 @@ export class Database implements Reads {
   }
 
   /**
-   * `isTrusted`: the log is known to be in order, so that whoever is the last one may move it to the database. Whatever goes wrong, the log
-   * stays where it is, and nothing is lost.
+   * `isTrusted`: the log is known to be intact, so the last user may move it into the database. If anything goes wrong,
+   * the log stays where it is, and nothing is lost.
    */
   async close(isTrusted: boolean): Promise<void> {
     if (this.#closed) return;
@@ -214,7 +215,7 @@ export class Database implements Reads {
   }
 }
 
-/** For callers that may block: sleeps between tries, up to BUSY_MS. */
+/** For callers that may block: sleeps between attempts, up to BUSY_MS. */
 export function retryBlocking<T>(work: () => T): T {
   const until = performance.now() + BUSY_MS;
   for (;;) {
@@ -241,7 +242,7 @@ export async function retryBusy<T>(work: () => T, forMs = BUSY_MS): Promise<T> {
   }
 }
 
-/** Not the same for all, or else those who wait meet again and again. */
+/** Randomised, so that waiting processes do not keep colliding. */
 export function busyPauseMs(): number {
   return 1 + Math.random() * 4;
 }

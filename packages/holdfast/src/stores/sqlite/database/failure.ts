@@ -18,20 +18,20 @@ const AUTH = 23;
 const NOTADB = 26;
 
 /**
- * I/O errors after which no commit can be in the file: SQLite writes the frame that commits last, and none of these comes after it.
- * READ, SHORT_READ, WRITE, NOMEM, RDLOCK, LOCK, SHMOPEN, SHMSIZE, SHMLOCK, SHMMAP.
+ * I/O errors after which no commit can be in the file: SQLite writes the commit frame last, and none of these errors
+ * comes after it. READ, SHORT_READ, WRITE, NOMEM, RDLOCK, LOCK, SHMOPEN, SHMSIZE, SHMLOCK, SHMMAP.
  */
 const NOTHING_WRITTEN = new Set([2, 1, 3, 12, 9, 15, 18, 19, 20, 21].map((detail) => IOERR | (detail << 8)));
 
 const REFUSALS: ReadonlySet<ErrorCode> = new Set(["STORE_FORBIDDEN", "STORE_FULL", "STORE_IO"]);
 
-/** Somebody else is writing, or is just recovering or closing the database: it passes. */
+/** Another process is writing, recovering or closing the database: a temporary condition. */
 export function isBusy(error: unknown): boolean {
   const code = sqliteCode(error);
   return code === BUSY || code === PROTOCOL;
 }
 
-/** What `isBusy` knows, from somebody who is no SQLite. */
+/** An error that `isBusy` recognises, from code other than SQLite. */
 export function busy(message: string): Error {
   return Object.assign(new Error(message), { errcode: BUSY });
 }
@@ -46,7 +46,7 @@ export function isCorrupt(error: unknown): boolean {
   return code === CORRUPT || code === TOOBIG;
 }
 
-/** What is read, or null where the page that has it is damaged. */
+/** The result, or null if its page is damaged. */
 export function orNull<T>(read: () => T): T | null {
   try {
     return read();
@@ -56,7 +56,7 @@ export function orNull<T>(read: () => T): T | null {
   }
 }
 
-/** Takes what there is up to a damaged page; returns the error that ended it there. */
+/** Takes items up to a damaged page; returns the error found there. */
 export function asFarAsPossible<T>(items: Iterable<T>, take: (item: T) => void): unknown {
   try {
     for (const item of items) take(item);
@@ -67,22 +67,25 @@ export function asFarAsPossible<T>(items: Iterable<T>, take: (item: T) => void):
   }
 }
 
-/** What `isCorrupt` knows, from somebody who is no SQLite. */
+/** An error that `isCorrupt` recognises, from code other than SQLite. */
 export function corrupt(message: string): Error {
   return Object.assign(new Error(message), { errcode: CORRUPT });
 }
 
-/** A file that SQLite needs is not there, or may not be opened. */
+/** A file that SQLite needs does not exist, or may not be opened. */
 export function isCantOpen(error: unknown): boolean {
   return sqliteCode(error) === CANTOPEN;
 }
 
-/** After such an error of an append the journal is as it was before, and goes on. */
+/** After such an error the append had no effect, and the journal stays usable. */
 export function isRefusal(failure: HoldfastError): boolean {
   return REFUSALS.has(failure.code);
 }
 
-/** An error of SQLite, or of the system, in our words: `what` was being done, `safety` says what is and is not affected. Anything else stays what it is. */
+/**
+ * Translates an error of SQLite or of the system: `what` was being done, `safety` says what is and is not affected.
+ * Returns anything else unchanged.
+ */
 export function sqliteFailure(error: unknown, what: string, path: string, safety: string): unknown {
   return isSqliteError(error) ? inWords(error, what, path, safety) : diskFailure(error, what, path, safety);
 }
@@ -113,35 +116,37 @@ function inWords(error: SqliteError, what: string, path: string, safety: string)
     case AUTH:
       return fail(
         "STORE_FORBIDDEN",
-        "it is not allowed",
-        "Check the owner and the mode of the file, and of the folder that it is in.",
+        "permission denied",
+        "Check the owner and the mode of the file and of its folder.",
       );
     case NOTADB:
-      return fail("STORE_URL_INVALID", "the file is not an SQLite database", "Name another file.");
+      return fail("STORE_URL_INVALID", "the file is not an SQLite database", "Use another file.");
     case ERROR:
     case CORRUPT:
     case TOOBIG:
       return fail(
         "JOURNAL_UNREADABLE",
         "the database file is damaged",
-        "Make a copy of the file first; then `sqlite3 <file> .recover` saves what can be saved.",
+        "Copy the file first; then `sqlite3 <file> .recover` recovers what can be recovered.",
       );
     case IOERR:
       if (NOTHING_WRITTEN.has(errcode)) return fail("STORE_IO", "the disk reported an error", "Check the disk.");
       return fail(
         "SYNC_FAILED",
-        "the disk did not confirm that it wrote, so it is in doubt",
+        "the disk did not confirm the write, so it is in doubt",
         "Check the disk, and look again.",
       );
     case BUSY:
     case PROTOCOL:
-      return fail("STORE_IO", "another process keeps the database busy", "Try again, or end that process.");
+      return fail("STORE_IO", "another process keeps the database busy", "Try again, or stop that process.");
     default:
-      return fail("STORE_IO", "SQLite reported an error", "Check the disk, and open the session again.");
+      return fail("STORE_IO", "SQLite reported an error", "Check the disk, and reopen the session.");
   }
 }
 
-/** An error of an append, or of a new epoch. What is not known to have left nothing behind counts as a failed sync (S9). */
+/**
+ * An error of an append or a new epoch. If it is not certain that nothing was written, it counts as a failed sync (S9).
+ */
 export function writeFailure(error: SqliteError, session: string, ledger: Ledger, path: string): HoldfastError {
   const code = sqliteCode(error);
   if (code === CONSTRAINT) return seqTaken(session, ledger, error);
@@ -159,20 +164,20 @@ export function syncFailed(session: string, ledger: Ledger, cause: unknown): Hol
   const { durable, head } = ledger;
   const doubt =
     head > durable
-      ? `Records ${durable + 1} to ${head} of session ${session} are in doubt, and a power cut could take them; everything up to ${durable} is safe.`
-      : `Everything of session ${session} up to ${durable} is safe; an append that was just under way is in doubt.`;
+      ? `Records ${durable + 1} to ${head} of session ${session} are in doubt, and a power cut could lose them; everything up to ${durable} is safe.`
+      : `Everything of session ${session} up to ${durable} is safe; an append that was in progress is in doubt.`;
   return new HoldfastError(
     "SYNC_FAILED",
-    `The disk did not confirm that it wrote. ${doubt} Open the session again: that writes the log once more, and shows what is there.`,
+    `The disk did not confirm the write. ${doubt} Reopen the session: that rewrites the log, and shows what is there.`,
     { session, durable, from: durable + 1, to: head, errno: errnoOf(cause) ?? null },
     cause,
   );
 }
 
-/** A row with our next seq is there already, and we have not written it. */
+/** A row with our next seq already exists, and we did not write it. */
 function seqTaken(session: string, ledger: Ledger, cause: unknown): HoldfastError {
   const message =
-    `Somebody else has written record ${ledger.head + 1} of session ${session}, although this process holds its lease. ` +
-    "What was acknowledged is safe; this append was not written. Open the session again.";
+    `Another process has written record ${ledger.head + 1} of session ${session}, although this process holds its lease. ` +
+    "Acknowledged records are safe; this append was not written. Reopen the session.";
   return new HoldfastError("LEASE_LOST", message, { session, seq: ledger.head + 1 }, cause);
 }

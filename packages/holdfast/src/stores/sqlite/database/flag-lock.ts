@@ -7,14 +7,14 @@ import { errnoOf, HoldfastError } from "../../../errors.ts";
 import { assertSame } from "./connection.ts";
 import { busy } from "./failure.ts";
 
-/** `read` goes with everything but `alone`, `write` only with `read`, and `alone` with nothing. */
+/** `read` is compatible with everything but `alone`, `write` only with `read`, and `alone` with nothing. */
 export type Use = "read" | "write" | "alone";
 
 const RANK: Record<Use, number> = { read: 1, write: 2, alone: 3 };
-/** Two uses whose ranks add up to this, or more, keep each other out. */
+/** Two uses conflict if their ranks add up to this or more. */
 const CONFLICT = 4;
 
-/** A flag, a counter of uses, and who the slot belongs to, as JSON padded with NULs. */
+/** A flag, a use counter, and the slot's owner as JSON padded with NULs. */
 const SLOT_BYTES = 256;
 const OWNER_AT = 2;
 const SLOTS_MAX = 1024;
@@ -22,33 +22,37 @@ const HOST_CHARS = 80;
 
 /** A use takes microseconds, or a sync at most. If one takes longer than this, its owner may be dead. */
 const DEAD_MS = 20;
-/** An owner that lives, but not behind its lock, is given this long: it lost the lock, or its thread ended in the middle of a use. */
+/**
+ * How long to wait for an owner that is alive but does not hold its lock: it lost the lock, or its thread ended during
+ * a use.
+ */
 const STALLED_MS = 3000;
 const LOOK_AGAIN_MS = 50;
-/** A hard lock costs a child process, so a store that is opened and closed at once does without. */
+/** A hard lock costs a child process, so a store that is closed right after it was opened does without one. */
 const HARDEN_AFTER_MS = 100;
 
 interface Owner {
   readonly id: string;
   readonly pid: number;
-  /** When the process started, and in which boot of the machine, where the system tells. */
+  /** When the process started, and in which boot of the machine, if the system reveals that. */
   readonly start: string | null;
   readonly boot: string | null;
   readonly host: string;
 }
 
 /**
- * Keeps the processes that use one database out of each other's way where SQLite's own locks do not. Those are POSIX locks: any code in a
- * process that opens, reads and closes the database or its `-shm` (a search tool, a backup) gives away every lock that the process has
- * on it, in silence and even in the middle of a transaction. Two writers in one log, or a log that somebody deletes while it is in use,
- * destroy the database.
+ * Coordinates the processes that use one database where SQLite's own locks do not. Those are POSIX locks: any code in a
+ * process that opens, reads and closes the database or its `-shm` (a search tool, a backup) silently releases every
+ * lock the process has on it, even in the middle of a transaction. Two writers in one log, or a log deleted while in
+ * use, destroy the database.
  *
- * Here nothing is locked: each user has a slot in a file, raises the flag in it, and then looks at the flags of all others. Of two that
- * raise their flags at the same time, at least one sees the other's, and backs down. A flag is not lost by closing files. A user that
- * dies with its flag up is found by its process, and by the locks of its slot, which the kernel frees: a POSIX lock and, a moment later, a
- * hard lock, for those in other containers, whose processes cannot be seen.
+ * This class locks nothing: each user has a slot in a file, raises the flag in it, and then checks the flags of all
+ * others. Of two that raise their flags at the same time, at least one sees the other's and backs down. Closing files
+ * does not lower a flag. A user that dies with its flag up is detected by its process and by the locks of its slot,
+ * which the kernel releases: a POSIX lock and, a moment later, a hard lock, for users in other containers, whose
+ * processes are not visible.
  *
- * SQLite's locks work as ever beneath it. They alone keep out programs that are not Holdfast.
+ * SQLite's locks still work beneath it. They alone keep out programs other than Holdfast.
  */
 export class FlagLock {
   readonly #disk: Disk;
@@ -58,14 +62,14 @@ export class FlagLock {
   readonly #slot: number;
   readonly #lock: DiskLock;
   readonly #owner: Buffer;
-  /** The two bytes at the head of the slot. */
+  /** The first two bytes of the slot. */
   readonly #head = Buffer.alloc(OWNER_AT);
   #slots = Buffer.alloc(8 * SLOT_BYTES);
   #inside = 0;
   #raisedAt = 0;
   readonly #hardening: NodeJS.Timeout;
   #hardLock: DiskLock | null = null;
-  /** Fires when it is closed: a hard lock that is just being asked for would make its file in a folder that may be gone by then. */
+  /** Aborts on close: a pending hard lock would create its file in a folder that may be gone by then. */
   readonly #closing = new AbortController();
   #blocked: { slot: number; head: number; since: number; looked: number } | null = null;
 
@@ -99,13 +103,13 @@ export class FlagLock {
   }
 
   /**
-   * Runs `work` while nobody does what conflicts with it. Inside a use, a lesser or equal one is part of it. Throws an error that `isBusy` knows
-   * if somebody else is in the way now.
+   * Runs `work` while nobody does anything that conflicts with it. Inside a use, a lesser or equal one is part of it.
+   * Throws an error that `isBusy` recognises if another user is in the way.
    */
   use<T>(use: Use, work: () => T): T {
     const rank = RANK[use];
     if (this.#inside >= rank) return work();
-    if (this.#inside > 0) throw new Error(`"${use}" was asked for inside a lesser use`);
+    if (this.#inside > 0) throw new Error(`"${use}" was requested inside a lesser use`);
     this.#raise(rank);
     this.#inside = rank;
     try {
@@ -116,7 +120,7 @@ export class FlagLock {
     }
   }
 
-  /** Does anybody else have the database open? Only inside `alone`. */
+  /** Does anyone else have the database open? Call only inside `alone`. */
   isShared(): boolean {
     const count = this.#look();
     for (let slot = 0; slot < count; slot++) {
@@ -127,7 +131,7 @@ export class FlagLock {
     return false;
   }
 
-  /** Throws FILE_REPLACED if others would look at another file, or at none. */
+  /** Throws FILE_REPLACED if others would see another file, or none. */
   assertInPlace(): void {
     assertSame(this.#disk, this.#file.path, this.#identity);
   }
@@ -139,7 +143,7 @@ export class FlagLock {
       this.#look();
       if (this.#isOwned()) this.#file.writeAt(Buffer.alloc(SLOT_BYTES), this.#slot * SLOT_BYTES);
     } catch (error) {
-      // The lock of the slot goes with it: whoever needs the slot finds it abandoned.
+      // The slot's lock goes with it: the next user that needs the slot finds it abandoned.
       if (errnoOf(error) === undefined) throw error;
     } finally {
       clearTimeout(this.#hardening);
@@ -156,21 +160,21 @@ export class FlagLock {
       if (signal.aborted) lock?.release();
       else this.#hardLock = lock;
     } catch (error) {
-      // Then there is only the other lock.
+      // Then only the other lock is left.
       if (errnoOf(error) === undefined) throw error;
     }
   }
 
   #raise(rank: number): void {
     try {
-      // Somebody who has the slot by now may be using the database: that one's flag must not be overwritten.
+      // A new owner of the slot may be using the database: its flag must not be overwritten.
       this.#look();
       this.#assertOwned();
       this.#head[0] = rank;
       this.#head[1] = (this.#head[1]! + 1) & 0xff;
       this.#file.writeAt(this.#head, this.#slot * SLOT_BYTES);
       this.#raisedAt = performance.now();
-      // After our flag is up, not before: that is what makes one of two see the other.
+      // After our flag is up, not before: this guarantees that one of two users sees the other.
       const count = this.#look();
       for (let slot = 0; slot < count; slot++) {
         const flag = this.#slots[slot * SLOT_BYTES]!;
@@ -198,12 +202,13 @@ export class FlagLock {
     try {
       this.#file.writeAt(this.#head, this.#slot * SLOT_BYTES);
     } catch (error) {
-      // What was done is done, and must not be reported as failed. The next use writes the flag again, or the end of the process frees it.
+      // The work is done, and must not be reported as failed. The next use writes the flag again, or the end of the
+      // process frees it.
       if (errnoOf(error) === undefined) throw error;
     }
   }
 
-  /** Reads all slots; returns how many there are. */
+  /** Reads all slots; returns their number. */
   #look(): number {
     for (;;) {
       const length = this.#file.read(this.#slots, 0, this.#slots.length, 0);
@@ -220,12 +225,12 @@ export class FlagLock {
   #assertOwned(): void {
     if (this.#isOwned()) return;
     const message =
-      `Another process has taken the place of this one among the users of the store (${this.#file.path}): this one stood still for too long, ` +
-      "or somebody removed the file. What was acknowledged is safe; what was just written is in doubt. Open the store again.";
+      `Another process has taken the place of this one among the users of the store (${this.#file.path}): this one was stalled for too long, ` +
+      "or someone removed the file. Acknowledged records are safe; what was just written is in doubt. Reopen the store.";
     throw new HoldfastError("LEASE_LOST", message, { path: this.#file.path });
   }
 
-  /** Somebody's flag is in the way. If it stays, its owner may be dead. */
+  /** Another flag is in the way. If it stays, its owner may be dead. */
   #wait(slot: number): void {
     const head = this.#slots.readUInt16LE(slot * SLOT_BYTES);
     const now = performance.now();
@@ -242,7 +247,9 @@ export class FlagLock {
     if (isDead || isStalled) this.#free(slot, head);
   }
 
-  /** Lowers the flag of an owner that cannot do it any more. Only one process can have the lock of the slot, so only one does this. */
+  /**
+   * Lowers the flag of an owner that no longer can. Only one process can hold the slot's lock, so only one does this.
+   */
   #free(slot: number, head: number): void {
     const lock = lockSlot(this.#disk, this.#folder, slot);
     if (!lock) return;
@@ -270,7 +277,7 @@ function claimSlot(disk: Disk, folder: string, file: DiskFile): Claim {
     const lock = lockSlot(disk, folder, slot);
     if (!lock) continue;
     try {
-      // Looked at again: somebody may have come meanwhile, and have lost this lock.
+      // Check again: a new owner may have arrived in the meantime and lost this lock.
       const now = ownerIn(file, slot);
       if (!now || !(isRunning(disk, folder, slot, now) || disk.isHardLocked(hardPath(folder, slot)))) {
         const bytes = Buffer.alloc(SLOT_BYTES);
@@ -327,7 +334,7 @@ function ownerRecord(disk: Disk): Buffer {
   return Buffer.from(JSON.stringify(owner));
 }
 
-/** Null if nobody has the slot, or nobody that can be read. */
+/** Null if the slot has no owner, or none that can be read. */
 function ownerOf(slots: Buffer, slot: number): Owner | null {
   const bytes = slots.subarray(slot * SLOT_BYTES + OWNER_AT, (slot + 1) * SLOT_BYTES);
   const end = bytes.indexOf(0);
@@ -340,27 +347,28 @@ function ownerOf(slots: Buffer, slot: number): Owner | null {
   }
 }
 
-/** Where the process cannot be seen, it may be in another container: there the locks decide. */
+/** A process that is not visible may be in another container: there the locks decide. */
 function isAbandoned(disk: Disk, folder: string, slot: number, owner: Owner): boolean {
   return !isRunning(disk, folder, slot, owner) && !isLocked(disk, folder, slot);
 }
 
-/** The hard lock last: to look at it costs a child process. */
+/** The hard lock last: checking it costs a child process. */
 function isLocked(disk: Disk, folder: string, slot: number): boolean {
   const path = slotPath(folder, slot);
   if (disk.stat(path) !== null && disk.isLocked(path)) return true;
   return disk.isHardLocked(hardPath(folder, slot));
 }
 
-/** False if it cannot be told. */
+/** False if unknown. */
 function isRunning(disk: Disk, folder: string, slot: number, { pid, start, boot, host }: Owner): boolean {
-  // A thread of this process, which may have been ended: its lock tells. (SQLite counts the locks of one process itself, so that one is not lost by closing files.)
+  // A thread of this process that may have ended: its lock shows that. (SQLite tracks the locks of one process itself,
+  // so closing files does not release this one.)
   if (pid === process.pid && disk.stat(slotPath(folder, slot))) return false;
   if (host !== ownHost() || boot !== bootOf(disk)) return false;
   try {
     process.kill(pid, 0);
   } catch (error) {
-    // EPERM: it runs, as somebody else. Anything else: it does not, or that is no number of a process.
+    // EPERM: it runs as another user. Anything else: it does not run, or this is not a process id.
     if (errnoOf(error) !== "EPERM") return false;
   }
   return start === startOf(disk, pid);
@@ -370,7 +378,7 @@ function ownHost(): string {
   return hostname().slice(0, HOST_CHARS);
 }
 
-/** Tells a process from a later one with the same number. Null where the system does not say. */
+/** Distinguishes a process from a later one with the same id. Null where the system does not reveal it. */
 function startOf(disk: Disk, pid: number): string | null {
   const stat = textOf(disk, `/proc/${pid}/stat`);
   return stat?.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? null;

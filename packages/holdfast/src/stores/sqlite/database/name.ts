@@ -5,10 +5,11 @@ import type { Disk, DiskStat } from "../../../disk/disk.ts";
 import { errnoOf, HoldfastError } from "../../../errors.ts";
 
 /**
- * A database file can have several names: hard links, or a mount of this one file, in a container for instance. The log and the leases stand
- * beside the name, so under each name there are others, and whatever is acknowledged under one is lost under the other. Therefore the
- * database itself says under which name it is used. A name is known by a random id in the folder `-locks` beside it: that stays the same
- * over restarts, under whatever path the folder is mounted, and when everything is moved together.
+ * A database file can have several names: hard links, or a mount of this one file, in a container for instance. The log
+ * and the leases are next to the name, so each name has its own, and anything acknowledged under one name is lost under
+ * the other. So the database itself records the name it is used under. A name is identified by a random id in the
+ * folder `-locks` next to it: the id survives restarts, mounting the folder under any path, and moving everything
+ * together.
  */
 export const NAME_SCHEMA = `
 CREATE TABLE IF NOT EXISTS used_as (
@@ -23,56 +24,59 @@ CREATE TABLE IF NOT EXISTS used_as (
 
 /** A name of the database: where it is, as seen from this process. */
 export interface Name {
-  /** The id in the folder `-locks` beside it. */
+  /** The id in the folder `-locks` next to it. */
   readonly name: string;
   readonly path: string;
-  /** Device and inode of the folder, and of the file. */
+  /** Device and inode of the folder and of the file. */
   readonly folder: string;
   readonly file: string;
 }
 
-/** The name that the database was last used under. */
+/** The name the database was last used under. */
 export interface Recorded extends Name {
-  /** Something may have been written under that name that is still in the log beside it. */
+  /** The log next to that name may still hold records written under it. */
   readonly open: boolean;
 }
 
-/** What there is to see of a recorded name now. */
+/** What is visible of a recorded name now. */
 export interface Sight {
-  /** It is not the name at hand, but leads to the same file. */
+  /** It is not the current name, but refers to the same file. */
   readonly isSameFile: boolean;
-  /** It is in the same folder as the name at hand. */
+  /** It is in the same folder as the current name. */
   readonly isSameFolder: boolean;
-  /** Its folder is where it was, so that what is not there is gone. */
+  /** Its folder is where it was, so anything absent from it is gone. */
   readonly isFolderSeen: boolean;
-  /** Bytes in the log beside it. */
+  /** Bytes in the log next to it. */
   readonly logBytes: number;
 }
 
-/** `mine`: go on. `take`: go on once nobody uses the file, and record this name. */
+/** `mine`: continue. `take`: continue once nobody uses the file, and record this name. */
 export type Verdict = "mine" | "take" | "two-names" | "log-left-behind" | "log-not-seen";
 
-/** What opening a database under `here` means, given what it says of itself. `logBytes`: of the log beside `here`. */
+/**
+ * What opening a database under `here` means, given what it records about itself. `logBytes`: size of the log next to
+ * `here`.
+ */
 export function judgeName(recorded: Recorded | null, here: Name, sight: Sight, logBytes: number): Verdict {
   if (!recorded) return "take";
   if (recorded.name === here.name) return sight.isSameFile && !sight.isSameFolder ? "two-names" : "mine";
-  // Somebody removed the folder with the id, or a bit of it is wrong.
+  // Someone removed the folder with the id, or a bit of it is wrong.
   if (recorded.path === here.path && recorded.folder === here.folder) return "mine";
-  // A copy: what is in it is all that it has.
+  // A copy: its content is all it has.
   if (inodeOf(recorded.file) !== inodeOf(here.file)) return "take";
   if (sight.isSameFile) return "two-names";
-  // Moved, or used by somebody whose folders cannot be seen from here.
+  // Moved, or used by a process whose folders are not visible from here.
   if (!recorded.open || logBytes > 0) return "take";
   if (sight.isFolderSeen) return sight.logBytes > 0 ? "log-left-behind" : "take";
   return "log-not-seen";
 }
 
-/** The number of a device can change with every start of the machine; that of an inode does not. */
+/** A device number can change with every boot; an inode number does not. */
 function inodeOf(identity: string): string {
   return identity.slice(identity.indexOf(":") + 1);
 }
 
-/** `folder`: the one with the id. It exists. Only one process at a time may do this. */
+/** `folder`: the one with the id. It exists. Only one process at a time may call this. */
 export function nameOf(disk: Disk, file: string, folder: string): Name {
   return {
     name: readId(disk, join(folder, "name")) ?? makeId(disk, folder),
@@ -82,13 +86,13 @@ export function nameOf(disk: Disk, file: string, folder: string): Name {
   };
 }
 
-/** Throws what the disk throws. */
+/** Throws the disk's errors. */
 export function lookAt(disk: Disk, recorded: Recorded, here: Name): Sight {
   const look = (path: string): DiskStat | null => {
     try {
       return disk.stat(path);
     } catch (error) {
-      // Not to be looked at: the same as not there, but `isFolderSeen` tells them apart.
+      // It cannot be read: treated like absent, but `isFolderSeen` tells them apart.
       if (errnoOf(error) === undefined) throw error;
       return null;
     }
@@ -102,7 +106,7 @@ export function lookAt(disk: Disk, recorded: Recorded, here: Name): Sight {
   };
 }
 
-/** Null if the database does not say, or not in a way that can be read. */
+/** Null if the database does not record a name, or not in a readable form. */
 export function readRecorded(sqlite: DatabaseSync): Recorded | null {
   const table = sqlite.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'used_as'").get();
   if (!table) return null;
@@ -123,7 +127,7 @@ export function isSameRecord(recorded: Recorded | null, here: Name): boolean {
   return (["name", "path", "folder", "file"] as const).every((member) => recorded?.[member] === here[member]);
 }
 
-/** The refusal of a verdict that is one. */
+/** The error for a verdict that refuses. */
 export function refuseName(verdict: Verdict, recorded: Recorded, here: Name): HoldfastError {
   const log = `${recorded.path}-wal`;
   switch (verdict) {
@@ -131,22 +135,22 @@ export function refuseName(verdict: Verdict, recorded: Recorded, here: Name): Ho
       return refusal(
         here,
         recorded,
-        `it is the same file as ${recorded.path}, and is used under that name. Each name has a log of its own, and what is written under one would be lost under the other`,
-        "Open it as that, or make a copy.",
+        `it is the same file as ${recorded.path}, and is used under that name. Each name has a separate log, and what is written under one would be lost under the other`,
+        "Open it under that name, or make a copy.",
       );
     case "log-left-behind":
       return refusal(
         here,
         recorded,
         `it was moved here without its log, and the newest records are in ${log}`,
-        `Move that to ${here.path}-wal, and open it again.`,
+        `Move that file to ${here.path}-wal, and open the store again.`,
       );
     default:
       return refusal(
         here,
         recorded,
-        `it was used as ${recorded.path} and not closed there, and the newest records may be in ${log}, which cannot be seen from here`,
-        `Open and close it where that is, or move that log to ${here.path}-wal. If the log is lost for good, a copy of ${here.path} can be opened.`,
+        `it was used as ${recorded.path} and not closed there, and the newest records may be in ${log}, which is not visible from here`,
+        `Open and close it where that log is, or move the log to ${here.path}-wal. If the log is lost for good, a copy of ${here.path} can be opened.`,
       );
   }
 }
@@ -155,14 +159,14 @@ export function inUseElsewhere(recorded: Recorded, here: Name): HoldfastError {
   return refusal(
     here,
     recorded,
-    `it is in use now as ${recorded.path}, in another container perhaps. Each name has a log of its own, and what is written under one would be lost under the other`,
-    "Mount the folder that it is in, not the file alone, and open it there.",
+    `it is in use now as ${recorded.path}, perhaps in another container. Each name has a separate log, and what is written under one would be lost under the other`,
+    "Mount its folder, not the file alone, and open it there.",
   );
 }
 
 export function hasSeveralNames(path: string, links: number): HoldfastError {
   const message =
-    `The store ${path} was not opened: the file has ${links} names (hard links). Each name has a log of its own, and what is written under one ` +
+    `The store ${path} was not opened: the file has ${links} names (hard links). Each name has a separate log, and what is written under one ` +
     "would be lost under the other. Nothing was touched. Remove the other names, or make a copy.";
   return new HoldfastError("PATH_UNSAFE", message, { path, links });
 }
@@ -172,7 +176,7 @@ function refusal(here: Name, recorded: Recorded, why: string, advice: string): H
   return new HoldfastError("PATH_UNSAFE", message, { path: here.path, usedAs: recorded.path });
 }
 
-/** With the dot the folder itself is looked at, and not a link to it. */
+/** The dot makes it check the folder itself, not a link to it. */
 function folderOf(path: string): string {
   return `${dirname(path)}/.`;
 }
@@ -207,7 +211,7 @@ function makeId(disk: Disk, folder: string): string {
     file.close();
   }
   disk.rename(temporary, join(folder, "name"));
-  // The record in the database names it, and is durable: so this must be.
+  // The record in the database names this id, and is durable, so the id must be durable too.
   disk.syncFolder(folder);
   disk.syncFolder(dirname(folder));
   return id;

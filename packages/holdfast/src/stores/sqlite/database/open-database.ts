@@ -22,25 +22,25 @@ import {
 } from "./name.ts";
 import { makeTables, readVersion, SCHEMA_VERSION } from "./schema.ts";
 
-/** Before it, a WAL that several processes write to can be corrupted (S21). */
+/** Older versions can corrupt a WAL that several processes write to (S21). */
 const SQLITE_VERSION_MIN = "3.51.3";
-/** The log keeps no more than this after a large record has been through it. */
+/** The maximum log size to keep after a large record has passed through it. */
 const WAL_BYTES_KEPT = 16 * 1024 * 1024;
-/** Somebody who only looks at the file for a moment is waited for before it counts as used under another name. */
+/** How long to wait for a process that only reads the file briefly, before it counts as using another name. */
 const ELSEWHERE_MS = 1000;
-/** The smallest page of an SQLite database: a file is that long, or empty. */
+/** The smallest SQLite page: a database file has at least this size, or is empty. */
 const PAGE_BYTES_MIN = 512;
 
 /**
- * Opens a database file for reading and writing, or makes it. Throws PATH_UNSAFE, STORE_URL_INVALID, STORE_FORBIDDEN, STORE_FULL, STORE_IO,
- * FORMAT_NEWER, NOT_SUPPORTED, JOURNAL_UNREADABLE.
+ * Opens a database file for reading and writing, or creates it. Throws PATH_UNSAFE, STORE_URL_INVALID, STORE_FORBIDDEN,
+ * STORE_FULL, STORE_IO, FORMAT_NEWER, NOT_SUPPORTED, JOURNAL_UNREADABLE.
  */
 export async function openDatabase(disk: Disk, file: string): Promise<Database> {
   makeFile(disk, file);
   const folder = `${file}-locks`;
   const found = LOG_FILES.some((ending) => disk.stat(file + ending));
   try {
-    // Beside a file that is none of ours, nothing is made.
+    // Create nothing next to a file that is not ours.
     if (!disk.stat(folder)) await retryBusy(() => assertOurs(file));
     disk.makeFolder(folder);
     const lock = FlagLock.open(disk, folder);
@@ -57,7 +57,7 @@ export async function openDatabase(disk: Disk, file: string): Promise<Database> 
   }
 }
 
-/** Throws NOT_SUPPORTED if this SQLite is too old to be trusted. */
+/** Throws NOT_SUPPORTED if this SQLite is too old to be safe. */
 export function assertSqliteVersion(version: string): void {
   const found = version.split(".").map(Number);
   const needed = SQLITE_VERSION_MIN.split(".").map(Number);
@@ -66,14 +66,14 @@ export function assertSqliteVersion(version: string): void {
     if (difference > 0) return;
     if (!(difference === 0)) {
       const message =
-        `This Node has SQLite ${version}, and the SQLite store needs ${SQLITE_VERSION_MIN} or newer: before it, a file that several ` +
+        `This Node has SQLite ${version}, but the SQLite store needs ${SQLITE_VERSION_MIN} or newer: with older versions, a file that several ` +
         "processes write to can be corrupted. Nothing was touched. Use a newer Node, or the folder store.";
       throw new HoldfastError("NOT_SUPPORTED", message, { found: version, needed: SQLITE_VERSION_MIN });
     }
   }
 }
 
-/** Nobody else of ours, under this name, does anything meanwhile. */
+/** Runs while no other Holdfast process uses the database under this name. */
 function openAlone(disk: Disk, file: string, folder: string, lock: FlagLock, since: number): Database {
   const name = nameOf(disk, file, folder);
   let connection = Connection.open(file);
@@ -86,13 +86,14 @@ function openAlone(disk: Disk, file: string, folder: string, lock: FlagLock, sin
     }
     const { sqlite } = connection;
     sqlite.exec(`PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=${WAL_BYTES_KEPT}; PRAGMA secure_delete=FAST`);
-    // A page that cannot be right is refused when it is read, not when it is written to.
+    // An invalid page is refused when it is read, not when it is written to.
     sqlite.exec("PRAGMA cell_size_check=ON");
-    // SQLite keeps the errors of its own checkpoints to itself, so the store makes them (P8); this is for what it may have miscounted.
+    // SQLite hides the errors of its own checkpoints, so the store makes them itself (P8); this is for what it may have
+    // miscounted.
     sqlite.exec("PRAGMA wal_autocheckpoint=10000");
     // Without these, fsync on macOS leaves the bytes in the drive's cache.
     sqlite.exec("PRAGMA fullfsync=ON; PRAGMA checkpoint_fullfsync=ON");
-    // Begun for writing: who may not write is told now.
+    // Starts a write, so that a missing permission is reported now.
     sqlite.exec("BEGIN IMMEDIATE; COMMIT");
     const [identity, log] = [mustStat(disk, file), mustStat(disk, `${file}-wal`)];
     if (name.file !== identityOf(identity)) throw wentAway(file);
@@ -103,7 +104,10 @@ function openAlone(disk: Disk, file: string, folder: string, lock: FlagLock, sin
   }
 }
 
-/** The name that the database was used under so far, if it was used; "this" if it is the same one and nothing is missing. Throws PATH_UNSAFE if it has to stay that. */
+/**
+ * The name the database was used under so far, if any; "this" if it is the same name and nothing is missing. Throws
+ * PATH_UNSAFE if it must keep that name.
+ */
 function previousUse(disk: Disk, sqlite: DatabaseSync, name: Name): Recorded | null | "this" {
   const version = readVersion(sqlite, name.path);
   if (version === 0 || pragma(sqlite, "journal_mode") !== "wal") return null;
@@ -117,8 +121,9 @@ function previousUse(disk: Disk, sqlite: DatabaseSync, name: Name): Recorded | n
 }
 
 /**
- * Makes what is missing, and records the name: in the database file itself, where everybody sees it, whatever the name of the file. Only while
- * nobody else has the file open: that is a lock on the file itself, which works under every name. Throws what `isBusy` knows.
+ * Creates what is missing and records the name in the database file itself, where everyone sees it under any name. Only
+ * while nobody else has the file open: that is a lock on the file itself, which works under every name. Throws errors
+ * that `isBusy` recognises.
  */
 function takeFile(file: string, name: Name, previous: Recorded | null, since: number): void {
   const sqlite = connect(file, "rw");
@@ -146,16 +151,16 @@ function takeFile(file: string, name: Name, previous: Recorded | null, since: nu
 }
 
 function notADatabase(file: string): HoldfastError {
-  const message = `The store ${file} was not opened: the file is not an SQLite database. Nothing was touched. Name another file.`;
+  const message = `The store ${file} was not opened: the file is not an SQLite database. Nothing was touched. Use another file.`;
   return new HoldfastError("STORE_URL_INVALID", message, { path: file });
 }
 
 function noLog(file: string, mode: unknown): HoldfastError {
-  const message = `The store ${file} cannot be used: SQLite keeps its journal in the mode "${mode}" there, and not in "wal". Nothing was written. Keep it on a local file system.`;
+  const message = `The store ${file} cannot be used: SQLite uses the journal mode "${mode}" there instead of "wal". Nothing was written. Keep it on a local file system.`;
   return new HoldfastError("NOT_SUPPORTED", message, { path: file, journalMode: String(mode) });
 }
 
-/** Throws STORE_URL_INVALID for a database of another program, and so on. */
+/** Throws STORE_URL_INVALID for another program's database, and so on. */
 function assertOurs(file: string): void {
   const sqlite = connect(file, "rw");
   try {
@@ -178,7 +183,7 @@ function wentAway(path: string): HoldfastError {
 
 const LOG_FILES = ["-wal", "-shm"];
 
-/** The empty log beside a name that is not to be used. */
+/** Removes the empty log next to a name that is not used. */
 function tidyUp(disk: Disk, file: string, lock: FlagLock): void {
   lock.use("alone", () => {
     if (lock.isShared() || (disk.stat(`${file}-wal`)?.size ?? 0) > 0) return;
@@ -186,7 +191,10 @@ function tidyUp(disk: Disk, file: string, lock: FlagLock): void {
   });
 }
 
-/** The file is there and regular before SQLite sees it, with a mode of ours: SQLite gives `-wal` and `-shm` the same one (C24). */
+/**
+ * The file exists and is regular before SQLite sees it, with our own mode: SQLite gives `-wal` and `-shm` the same mode
+ * (C24).
+ */
 function makeFile(disk: Disk, file: string): void {
   try {
     makeFolders(disk, dirname(file));
@@ -201,17 +209,18 @@ function makeFile(disk: Disk, file: string): void {
     for (const path of [file, `${file}-wal`, `${file}-shm`, `${file}-journal`]) assertRegular(disk, path);
     const { links, size } = mustStat(disk, file);
     if (links > 1) throw hasSeveralNames(file, links);
-    // SQLite would take it for an empty database. One that was being made when its process was killed has a journal beside it.
+    // SQLite would treat it as an empty database. If a process was killed while creating it, there is a journal next to
+    // it.
     if (size > 0 && size < PAGE_BYTES_MIN && !disk.stat(`${file}-journal`)) throw notADatabase(file);
   } catch (error) {
-    throw diskFailure(error, "make the database file", file, "Nothing was written.");
+    throw diskFailure(error, "create the database file", file, "Nothing was written.");
   }
 }
 
 export function assertRegular(disk: Disk, path: string): void {
   const found = disk.stat(path);
   if (!found || found.kind === "file") return;
-  const message = `${path} is a ${found.kind}, and a file belongs there. Nothing was touched. Name another file, or look at who put it there.`;
+  const message = `${path} is a ${found.kind}, but a file belongs there. Nothing was touched. Use another file, or find out who put it there.`;
   throw new HoldfastError("PATH_UNSAFE", message, { path, found: found.kind });
 }
 

@@ -10,12 +10,12 @@ import { identityOf, readRecorded } from "./name.ts";
 import { readVersion } from "./schema.ts";
 
 /**
- * A database that this process may not write to: on a read-only medium, or of somebody else. Nothing is made beside it, neither files nor
- * locks, so that its owner finds it as it was.
+ * A database that this process may not write to: on a read-only medium, or another user's. It creates neither files nor
+ * locks next to it, so the owner finds it unchanged.
  *
- * Where the log and its index are there, SQLite reads through them. Where there is no log, or an empty one, SQLite is told that the
- * file does not change: then it needs neither. Whether that stays true is looked at before and after each read. A log with content whose index
- * is missing cannot be read without writing, and to leave it out would be to leave out the newest records.
+ * If the log and its index exist, SQLite reads through them. If there is no log, or an empty one, SQLite is told that
+ * the file does not change, and needs neither; this is checked before and after each read. A log that has content but
+ * no index cannot be read without writing, and skipping it would skip the newest records.
  */
 export class ReadOnlyDatabase implements Reads {
   readonly file: string;
@@ -33,7 +33,10 @@ export class ReadOnlyDatabase implements Reads {
     this.warnings = warningsOf(disk, file, open);
   }
 
-  /** `forbidden`: the system's word for why it may not be written to. Throws STORE_FORBIDDEN, STORE_URL_INVALID, FORMAT_NEWER, JOURNAL_UNREADABLE, STORE_IO. */
+  /**
+   * `forbidden`: the system error that says why it may not be written to. Throws STORE_FORBIDDEN, STORE_URL_INVALID,
+   * FORMAT_NEWER, JOURNAL_UNREADABLE, STORE_IO.
+   */
   static async open(disk: Disk, file: string, forbidden: string): Promise<ReadOnlyDatabase> {
     try {
       return await retryBusy(() => new ReadOnlyDatabase(disk, file, forbidden, openFile(disk, file)));
@@ -51,7 +54,7 @@ export class ReadOnlyDatabase implements Reads {
         try {
           result = work(this.#open.rows);
         } catch (error) {
-          // Half of an old page and half of a new one is no damage.
+          // A mix of an old page and a new one is not damage.
           if (isSqliteError(error) && this.#isStale()) throw busy("the database was changed while it was read");
           throw error;
         }
@@ -67,14 +70,14 @@ export class ReadOnlyDatabase implements Reads {
     return this.read(what, work);
   }
 
-  /** What everything that writes throws. */
+  /** The error that every write throws. */
   refuse(what: string): HoldfastError {
     const why =
       this.#forbidden === "EROFS"
         ? "the file system is mounted read-only"
-        : "this process may not write to the file, or to the folder that it is in";
+        : "this process may not write to the file or its folder";
     const message =
-      `Could not ${what}: the store ${this.file} is open for reading only, since ${why} (${this.#forbidden}). Nothing was written. ` +
+      `Could not ${what}: the store ${this.file} is open read-only, because ${why} (${this.#forbidden}). Nothing was written. ` +
       "Check the owner and the mode of both, and how the file system is mounted.";
     return new HoldfastError("STORE_FORBIDDEN", message, { path: this.file, errno: this.#forbidden });
   }
@@ -101,7 +104,7 @@ interface OpenFile {
   readonly sqlite: DatabaseSync;
   readonly rows: Rows;
   readonly mode: Mode;
-  /** What must not change while it is open like this. */
+  /** What must not change while it is open in this mode. */
   readonly stamp: string;
 }
 
@@ -121,7 +124,7 @@ function openFile(disk: Disk, file: string): OpenFile {
 }
 
 function openAs(disk: Disk, file: string, mode: Mode): OpenFile {
-  // Before it is opened: what changes in between is seen then.
+  // Before opening: a change in between is then detected.
   const stamp = stampOf(disk, file, mode);
   const sqlite = connect(file, mode);
   try {
@@ -133,7 +136,7 @@ function openAs(disk: Disk, file: string, mode: Mode): OpenFile {
   }
 }
 
-/** With its log and the index of that, SQLite itself knows what changes. */
+/** With the log and its index, SQLite itself detects changes. */
 function stampOf(disk: Disk, file: string, mode: Mode): string {
   const found = disk.stat(file);
   if (mode === "ro") return identityOf(found);
@@ -158,20 +161,23 @@ function warningsOf(disk: Disk, file: string, { sqlite, mode }: OpenFile): strin
 
 function logNotRead(file: string, cause?: unknown): HoldfastError {
   const message =
-    `The store ${file} was not opened: its log ${file}-wal holds records that are not in the database file yet, and it cannot be read here, where nothing may be written. ` +
-    "Nothing was touched. Copy both files to a folder where you may write, and open the copy.";
+    `The store ${file} was not opened: its log ${file}-wal holds records that are not in the database file yet, and it cannot be read without write access. ` +
+    "Nothing was touched. Copy both files to a writable folder, and open the copy.";
   return new HoldfastError("STORE_FORBIDDEN", message, { path: `${file}-wal` }, cause);
 }
 
 function isEmpty(file: string): HoldfastError {
-  const message = `There is no store in ${file}: the file is empty, and may not be written to. Nothing was touched. Name another file, or check its owner and mode.`;
+  const message = `There is no store in ${file}: the file is empty and not writable. Nothing was touched. Use another file, or check its owner and mode.`;
   return new HoldfastError("STORE_FORBIDDEN", message, { path: file });
 }
 
-/** A disk on which nothing is made, not even where it would be allowed: in a folder that everybody may write to, the owner would find it in the way. */
+/**
+ * A disk on which nothing is created, even where that is allowed: in a world-writable folder, such files would get in
+ * the owner's way.
+ */
 export function withoutWriting(disk: Disk): Disk {
   const refuse = (): never => {
-    throw Object.assign(new Error("EROFS: the store is open for reading only"), { code: "EROFS" });
+    throw Object.assign(new Error("EROFS: the store is open read-only"), { code: "EROFS" });
   };
   return {
     ...disk,

@@ -6,37 +6,39 @@ import { emptyLog, rewriteLog } from "../heal.ts";
 import type { Database } from "./database.ts";
 import { isBusy, isIoError, isSqliteError, sqliteFailure } from "./failure.ts";
 
-/** The log is moved to the database file when it has grown by about this much. */
+/** The log is moved into the database file when it has grown by about this much. */
 const CHECKPOINT_BYTES = 4 * 1024 * 1024;
-/** What a commit adds to the log beside its lines, about: the pages that they lie on are written as a whole. */
+/** The approximate size a commit adds to the log beyond its lines: whole pages are written. */
 const COMMIT_BYTES = 6 * 1024;
 
 /**
- * The write-ahead log of a database, synced from outside. SQLite commits with `synchronous=NORMAL`: the frames of a commit are in the kernel when it
- * returns, which is what SIGKILL cannot take, and they are not on the platter. A commit with `synchronous=FULL` differs by one fsync of this file
- * after its last frame. That fsync is made here, on descriptors of our own: so it blocks nobody, and commits that wait together share
- * one (S10). If the log was checkpointed and begun anew between a commit and its sync, then the checkpoint has synced the commit.
+ * The write-ahead log of a database, synced from outside SQLite. SQLite commits with `synchronous=NORMAL`: when a
+ * commit returns, its frames are in the kernel, so they survive SIGKILL, but they are not on stable storage. A commit
+ * with `synchronous=FULL` adds one fsync of this file after its last frame. This class makes that fsync on its own
+ * descriptors, so it blocks nobody, and commits that wait together share one (S10). If the log was checkpointed and
+ * restarted between a commit and its sync, the checkpoint has synced the commit.
  *
- * SQLite's locks are on the database file and on `-shm`, none on this file: closing these descriptors gives no lock away (S13). Nothing here opens
- * the other two while SQLite has them; what happens when other code of the process does, FlagLock says.
+ * SQLite's locks are on the database file and on `-shm`, none on this file: closing these descriptors releases no lock
+ * (S13). Nothing here opens the other two files while SQLite has them open; FlagLock describes what happens when other
+ * code in the process does.
  */
 export class Wal {
   readonly #disk: Disk;
   readonly #database: Database;
   readonly #file: DiskFile;
-  /** A sync that runs beside another one must not take the news of a failure away from it: a descriptor of its own hears it too. */
+  /** A concurrent sync must not consume the report of a failure: a separate descriptor receives it too. */
   readonly #second: DiskFile;
   readonly #onDoubt: (error: unknown) => void;
   readonly #issuing: (() => void)[] = [];
   #running: Promise<void> | null = null;
   #next: Promise<void> | null = null;
-  /** `unknown`: a sync of this file may have failed in a process that is dead. `failed`: it has, here. */
+  /** `unknown`: a sync of this file may have failed in a process that is dead. `failed`: a sync has failed here. */
   #state: "unknown" | "failed" | "good" = "unknown";
   #grownBytes = 0;
   #healing: Promise<void> | null = null;
   #closed = false;
 
-  /** The database has been read from, so that the log exists. `onDoubt` hears of each failure before those who wait do. */
+  /** The database has been read, so the log exists. `onDoubt` receives each failure before the waiters do. */
   constructor(disk: Disk, database: Database, onDoubt: (error: unknown) => void) {
     this.#disk = disk;
     this.#database = database;
@@ -56,7 +58,7 @@ export class Wal {
   }
 
   /**
-   * Everything that was committed before `onIssue` was called is durable when this resolves. One is under way at a time; those who wait
+   * When this resolves, everything committed before `onIssue` was called is durable. One sync runs at a time; waiters
    * share the next.
    */
   sync(onIssue?: () => void): Promise<void> {
@@ -70,7 +72,7 @@ export class Wal {
       // At least a microtask, so that the commits of one tick share a sync.
       await before;
     } catch {
-      // Those who waited for that one have been told. This one is refused below, by the doubt that it has left.
+      // Its waiters have been told. This sync is refused below, because of the doubt left behind.
     }
     this.#running = this.#next;
     this.#next = null;
@@ -97,14 +99,14 @@ export class Wal {
     }
   }
 
-  /** A sync of the log has failed, SQLite's own or ours: a hole in it would take every later commit, whoever made it. */
+  /** A sync of the log has failed, SQLite's or ours: a hole in it would lose every later commit, from any process. */
   doubt(error: unknown): void {
     if (isHoldfastError(error, "STORE_CLOSED")) return;
     this.#state = "failed";
     this.#onDoubt(error);
   }
 
-  /** A commit of so many bytes has been made. Now and then this is the time for a checkpoint. */
+  /** Call after a commit of this many bytes. Checkpoints now and then. */
   grew(bytes: number): void {
     this.#grownBytes += bytes + COMMIT_BYTES;
     if (this.#grownBytes < CHECKPOINT_BYTES) return;
@@ -112,13 +114,14 @@ export class Wal {
       this.#database.checkpoint("PASSIVE");
       this.#grownBytes = 0;
     } catch (error) {
-      // Whatever else it is (a full disk, somebody who is closing), the log keeps what it has, and the next time is soon.
+      // On any other error (a full disk, a process that is closing), the log keeps its content, and the next attempt is
+      // soon.
       if (isIoError(error)) this.doubt(error);
       if (!isBusy(error)) this.#grownBytes = 0;
     }
   }
 
-  /** Throws FILE_REPLACED if what was committed is in a file that others do not see (S12). */
+  /** Throws FILE_REPLACED if commits went to a file that others do not see (S12). */
   assertMine(): void {
     this.#database.assertMine();
   }
@@ -129,14 +132,15 @@ export class Wal {
   }
 
   /**
-   * Everything that anybody has committed so far is durable when this resolves, whatever happened before. Throws SYNC_FAILED, FILE_REPLACED.
+   * When this resolves, everything committed so far, by any process, is durable, whatever happened before. Throws
+   * SYNC_FAILED, FILE_REPLACED.
    */
   async settle(): Promise<void> {
     await this.trust();
     await this.confirm();
   }
 
-  /** A sync that succeeds from now on is to be believed. Throws SYNC_FAILED, FILE_REPLACED. */
+  /** From now on, a successful sync can be trusted. Throws SYNC_FAILED, FILE_REPLACED. */
   async trust(): Promise<void> {
     this.assertMine();
     while (this.#state !== "good") {
@@ -148,7 +152,7 @@ export class Wal {
     await this.#database.recordUse();
   }
 
-  /** `sync`, with its failure in words. */
+  /** `sync`, with its failure as a HoldfastError. */
   async confirm(): Promise<void> {
     try {
       await this.sync();
@@ -157,7 +161,7 @@ export class Wal {
     }
   }
 
-  /** Returns whether the log is in order, as far as it is known here. */
+  /** Returns whether the log is intact, as far as is known here. */
   async close(): Promise<boolean> {
     this.#closed = true;
     // A descriptor is closed only after its syncs have ended (S10).
@@ -176,7 +180,7 @@ export class Wal {
   async #heal(): Promise<void> {
     await Promise.allSettled([this.#running, this.#next]);
     try {
-      // The log's own name: SQLite makes the file, and does not sync the folder before it syncs the file itself.
+      // The log's own name: SQLite creates the file, and does not sync the folder before it syncs the file itself.
       this.#disk.syncFolder(dirname(this.path));
       for (const file of [this.#file, this.#second]) this.#hearOldNews(file);
       if (this.#file.stat().size > 0 && !(await emptyLog(this.#disk, this.#database, this.#file))) {
@@ -191,7 +195,7 @@ export class Wal {
     this.#state = "good";
   }
 
-  /** A failure from before is told to each descriptor once; what is told after this is about what is written after this. */
+  /** Each descriptor receives an earlier failure once; anything it reports after this concerns later writes. */
   #hearOldNews(file: DiskFile): void {
     try {
       file.syncNow();
@@ -203,17 +207,17 @@ export class Wal {
   #unconfirmed(error: unknown): unknown {
     if (error instanceof HoldfastError || errnoOf(error) === undefined) return error;
     if (isSqliteError(error))
-      return sqliteFailure(error, "make the log durable", this.path, "What was acknowledged before is safe.");
+      return sqliteFailure(error, "make the log durable", this.path, "Acknowledged records are safe.");
     const message =
-      `The disk did not confirm the log ${this.path}. What was acknowledged before is safe; what was just written is in doubt. ` +
-      "Check the disk, close this journal, and open the session again.";
+      `The disk did not confirm the log ${this.path}. Acknowledged records are safe; what was just written is in doubt. ` +
+      "Check the disk, close this journal, and reopen the session.";
     return new HoldfastError("SYNC_FAILED", message, { path: this.path, errno: errnoOf(error) ?? null }, error);
   }
 
   #blocked(): HoldfastError {
     const message =
-      `The disk has failed to confirm the log ${this.path}, and what is in it could not be moved to a safer place: somebody is reading it, or ` +
-      "there is no space. What was acknowledged before is safe. Try again when the readers have ended and there is space.";
+      `The disk failed to confirm the log ${this.path}, and its content could not be moved to a safer place: it is being read, or ` +
+      "there is no space. Acknowledged records are safe. Try again when the readers have finished and there is space.";
     return new HoldfastError("SYNC_FAILED", message, { path: this.path });
   }
 }

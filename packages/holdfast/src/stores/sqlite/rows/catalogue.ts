@@ -6,21 +6,24 @@ import type { IndexEntry, Rows } from "./rows.ts";
 import { type SessionRow, sessionOf, type TableRow } from "./session-row.ts";
 
 /**
- * Which sessions there are. Three places say so: the table, the index by id and the index by time; and a journal says itself whose it is, under its
- * checksum. One damaged bit makes one of them wrong. Nearly always all agree, and no more is read than is asked for.
+ * Which sessions exist. Three places say so: the table, the index by id and the index by time; and a journal itself
+ * says, under its checksum, to which session it belongs. One damaged bit makes one of them wrong. Nearly always all
+ * agree, and nothing extra is read.
  */
 
-/** A session, by its id. Null if it is not there, or in the trash. Throws what SQLite throws. */
+/** A session by id. Null if it does not exist or is in the trash. Throws SQLite's errors. */
 export function findSession(rows: Rows, id: string): SessionRow | null {
   return quickly(rows, id) ?? carefully(rows, id);
 }
 
-/** The same by the index alone: for somebody who is about to make the session, where the index would refuse a second one. */
+/**
+ * The same from the index alone: for a caller about to create the session, because the index would refuse a duplicate.
+ */
 export function isKnown(rows: Rows, id: string): boolean {
   return rows.keyOf(id) !== null;
 }
 
-/** Every session, also where table and indexes say different things; in no order. */
+/** Every session, even where table and indexes disagree; unordered. */
 export function allSessions(rows: Rows): SessionRow[] {
   const testimonies = hear(rows);
   const sessions: SessionRow[] = [];
@@ -31,7 +34,7 @@ export function allSessions(rows: Rows): SessionRow[] {
   return sessions;
 }
 
-/** Where the catalogue does not say what the journal says, or not everywhere. */
+/** Where the catalogue disagrees with the journal, or with itself. */
 export function damageOf(rows: Rows, { key, id }: SessionRow): Damage[] {
   const wrong: string[] = [];
   const row = orNull(() => rows.tableRow(key));
@@ -43,7 +46,7 @@ export function damageOf(rows: Rows, { key, id }: SessionRow): Damage[] {
   return wrong.map(damagedPart);
 }
 
-/** The time of a row is that of the record that it is true for. A record that is damaged says nothing against it. */
+/** A row's time is that of the record it is valid for. A damaged record is no evidence against it. */
 function isTimeOf(rows: Rows, { key, at, written, head }: TableRow): boolean {
   const record = recordAt(rows, key, head ?? 0);
   return !record || record.at === (written ?? at);
@@ -59,7 +62,7 @@ export function damagedPart(name: string): Damage {
   return { segment: name, offset: 0, bytes: 0, why: "corrupt" };
 }
 
-/** Whose journal it is, by its own word; null if no header is there, or none that is whole. */
+/** The session a journal says it belongs to; null if it has no whole header. */
 export function ownerOf(rows: Rows, key: number): string | null {
   for (const { first } of [{ first: 1 }, ...(orNull(() => rows.readSegments(key)) ?? [])]) {
     const record = recordAt(rows, key, first);
@@ -74,7 +77,7 @@ function quickly(rows: Rows, id: string): SessionRow | null {
   return row?.id === id && !row.isTrashed ? sessionOf(row) : null;
 }
 
-/** For an id that is not there this costs a walk through the catalogue, and nothing else. */
+/** For an id that does not exist, this costs only a walk through the catalogue. */
 function carefully(rows: Rows, id: string): SessionRow | null {
   const byId = orNull(() => rows.keyOf(id));
   let unread: unknown;
@@ -96,12 +99,12 @@ function carefully(rows: Rows, id: string): SessionRow | null {
     };
     if (idOf(rows, testimony) === id && isLive(testimony)) return rowOf(rows, testimony, id);
   }
-  // Nobody can say that it is not there.
+  // It cannot be ruled out that it exists.
   if (unread !== undefined) throw unread;
   return null;
 }
 
-/** What each of the three says of one key. */
+/** What each of the three says about one key. */
 interface Testimony {
   readonly key: number;
   row: TableRow | null;
@@ -125,12 +128,12 @@ function hear(rows: Rows): Map<number, Testimony> {
   asFarAsPossible(rows.tableRows(), (row) => {
     of(row.key).row = row;
   });
-  // What a walk that came to a damaged page has not seen.
+  // Rows that a walk missed because it reached a damaged page.
   for (const testimony of heard.values()) testimony.row ??= orNull(() => rows.tableRow(testimony.key));
   return heard;
 }
 
-/** The journal itself, or else what two of the three say. */
+/** From the journal itself, or else by two of the three. */
 function idOf(rows: Rows, { key, row, byId, byTime }: Testimony): string | null {
   const owner = ownerOf(rows, key);
   if (owner !== null) return owner;
@@ -138,13 +141,13 @@ function idOf(rows: Rows, { key, row, byId, byTime }: Testimony): string | null 
   return said.find((id, i) => said.indexOf(id) !== i) ?? said[0] ?? null;
 }
 
-/** A session that is deleted leaves both indexes, and its row says so: two of the three decide. */
+/** Deleting a session removes it from both indexes, and its row says so: two of the three decide. */
 function isLive({ row, byId, byTime }: Testimony): boolean {
   const says = [row !== null && !row.isTrashed, byId !== null, byTime !== null];
   return says.filter(Boolean).length >= 2;
 }
 
-/** The time is that of the record, which has a checksum. */
+/** The time comes from the record, which has a checksum. */
 function rowOf(rows: Rows, { key, row, byTime }: Testimony, id: string): SessionRow {
   const head = row?.head ?? orNull(() => rows.newestSeq(key)) ?? 0;
   const said = row?.at ?? byTime?.at;

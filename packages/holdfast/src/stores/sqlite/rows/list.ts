@@ -18,23 +18,24 @@ export interface Page {
   readonly next?: string;
 }
 
-/** What is looked at once for each store that is opened. */
+/** Checks made once per open store. */
 export interface Soundness {
-  /** The table of sessions and its indexes have the same ones. */
+  /** The table of sessions and its indexes contain the same sessions. */
   isSound?: boolean;
   /** SQLite finds nothing wrong with the file. */
   isWhole?: boolean;
 }
 
-/** A row as it is listed. */
+/** A row as listed. */
 interface Row extends SessionRow {
   readonly summary: Json;
   readonly unreadable?: NonNullable<Listed["unreadable"]>;
 }
 
 /**
- * Newest first. Rows that are behind their journals are carried on over the lines that came later: less than a second's worth, of sessions that are being written or were left by a
- * writer that died (S20). Where table and indexes say different things, all of them are asked, and the journals themselves (P9).
+ * Newest first. For rows that are behind their journals, the later lines are folded in: less than a second's worth, for
+ * sessions that are being written or whose writer died (S20). If table and indexes disagree, all of them and the
+ * journals themselves are consulted (P9).
  */
 export function listSessions(
   rows: Rows,
@@ -56,7 +57,7 @@ export function listSessions(
   return last && page.length > sessions.length ? { sessions, next: listCursor(last) } : { sessions };
 }
 
-/** One more than `limit`, if there are as many. Null if the table says other things than its index. */
+/** Up to one more than `limit`. Null if the table disagrees with its index. */
 function quickPage(
   rows: Rows,
   summariser: Summariser | undefined,
@@ -93,7 +94,7 @@ function carefulPage(rows: Rows, summariser: Summariser | undefined, fits: (row:
   return page.filter((row) => isId(row.id) && fits(row)).sort(newestFirst);
 }
 
-/** A disk that cannot read one page must not keep the others from being listed: then each of them is looked at by itself. */
+/** One unreadable page must not stop the other sessions from being listed: then each is read by itself. */
 function unsettled(rows: Rows): TableRow[] {
   try {
     return rows.unsettled();
@@ -108,8 +109,8 @@ function isUsable(row: SessionRow): row is Row {
 }
 
 /**
- * The row as it would be if its writer had saved it just now, made of the lines that are whole. A spoiled one is made of all of them. Where the disk does
- * not read them, that is said of this session alone (P9).
+ * The row as if its writer had saved it just now, built from the whole lines. A spoiled row is rebuilt from all of
+ * them. If the disk cannot read them, only this session is marked as unreadable (P9).
  */
 function current(rows: Rows, row: SessionRow, summariser: Summariser | undefined): Row {
   try {

@@ -8,27 +8,29 @@ import { damagedPart, findSession } from "./catalogue.ts";
 import type { Rows } from "./rows.ts";
 import type { SessionRow } from "./session-row.ts";
 
-/** What is to be read: the lines of a session from `from` to `to`, as they were at one instant. Lines never change, so it stays true. */
+/**
+ * What to read: the lines of a session from `from` to `to`, as of one instant. Lines never change, so it stays valid.
+ */
 export interface Extent {
   readonly key: number;
   readonly from: number;
   readonly to: number;
 }
 
-/** A session, its segments in order, and the last seq that is taken. */
+/** A session, its segments in order, and the last seq in use. */
 export interface Found {
   readonly session: SessionRow;
   readonly segments: readonly Segment[];
   readonly last: number;
-  /** The segments are as the journal has them, not the table. */
+  /** The segments come from the journal, not from the table. */
   readonly isDerived: boolean;
-  /** What says other things of it than the journal does. */
+  /** The parts of the database that disagree with the journal. */
   readonly damaged: readonly Damage[];
 }
 
-/** A row that is ahead of its journal by more than this is damaged: nobody has lost as many records. */
+/** A row that is ahead of its journal by more than this is damaged: nobody has lost that many records. */
 const LOST_MAX = 1_000_000;
-/** Longer than the beginning of any line, up to the end of its kind. */
+/** Longer than the start of any line up to the end of its kind. */
 const KIND_BYTES = 256;
 const HEADER = '"kind":"segment"';
 
@@ -47,19 +49,22 @@ export function findJournal(rows: Rows, id: string, isWrong = false): Found | nu
   return { session, segments: deriveSegments(rows, key, last), last, isDerived: true, damaged };
 }
 
-/** Where the page with the newest lines is damaged, the catalogue still knows how many there were. */
+/** If the page with the newest lines is damaged, the catalogue still knows how many there were. */
 export function newestSeq(rows: Rows, key: number): number {
   return orNull(() => rows.newestSeq(key)) ?? 0;
 }
 
-/** The row can be ahead of the journal if the last lines are lost, or if it is the row that is wrong: a journal that is closed says where it ends. */
+/**
+ * The row can be ahead of the journal if the last lines are lost, or if the row is wrong: a closed journal says where
+ * it ends.
+ */
 function lastOf(rows: Rows, { key, head, closed }: SessionRow, newest: number): number {
   if (head <= newest || newest === 0) return Math.max(newest, Math.min(head, newest + LOST_MAX));
   const isEnd = closed && recordAt(rows, key, newest)?.kind === "closed";
   return isEnd || head - newest > LOST_MAX ? newest : head;
 }
 
-/** Null if the journal has headers that say other things. Only those are looked at that matter for the current epoch. */
+/** Null if the journal's headers disagree. Checks only those that matter for the current epoch. */
 function segmentsOf(rows: Rows, key: number, last: number): Segment[] | null {
   const segments = orNull(() => rows.readSegments(key)) ?? [];
   const newest = segments.at(-1);
@@ -72,7 +77,7 @@ function segmentsOf(rows: Rows, key: number, last: number): Segment[] | null {
   return [begin, newest].every((segment) => isHeader(rows, key, segment)) ? segments : null;
 }
 
-/** A header that is damaged says nothing against its row. */
+/** A damaged header is no evidence against its row. */
 function isHeader(rows: Rows, key: number, { number, epoch, first }: Segment): boolean {
   const record = recordAt(rows, key, first);
   return !record || (record.kind === "segment" && record["segment"] === number && record["epoch"] === epoch);
@@ -92,7 +97,7 @@ function deriveSegments(rows: Rows, key: number, last: number): Segment[] {
   return segments.length > 0 ? segments : [{ number: 1, epoch: 1, first: 1 }];
 }
 
-/** Is there a header among these lines of a segment that the table does not have? */
+/** Do these lines contain the header of a segment that is missing from the table? */
 export function hasUnknownHeader(lines: readonly Line[], segments: readonly Segment[]): boolean {
   return lines.some((line) => {
     if (line.bytes.subarray(0, KIND_BYTES).indexOf(HEADER) === -1) return false;
@@ -105,7 +110,7 @@ function recordAt(rows: Rows, key: number, seq: number): ReturnType<typeof recor
   return bytes && recordOf({ seq, bytes });
 }
 
-/** The lines of an extent, some at a time. No snapshot is held between, so nobody has to wait for a reader (P6). */
+/** The lines of an extent, in chunks. Holds no snapshot in between, so nobody has to wait for a reader (P6). */
 export async function* readChunks(database: Reads, extent: Extent): AsyncGenerator<readonly Line[]> {
   const { key, to } = extent;
   const what = "read the journal";
@@ -122,7 +127,7 @@ export async function* readChunks(database: Reads, extent: Extent): AsyncGenerat
 
 interface Some {
   readonly lines: readonly Line[];
-  /** The seq to go on with. */
+  /** The seq to continue with. */
   readonly next: number;
   readonly end: boolean;
 }
@@ -131,7 +136,7 @@ export function readSome(rows: Rows, key: number, from: number, to: number): Som
   return readInOrder(rows, key, from, to) ?? salvage(rows, key, from, Math.min(to, from + SALVAGE_ROWS - 1), to);
 }
 
-/** Null if a page is damaged, or if lines are missing that have been there: they may only be hidden. */
+/** Null if a page is damaged, or if lines that existed are missing: they may only be hidden. */
 function readInOrder(rows: Rows, key: number, from: number, to: number): Some | null {
   const chunk = orNull(() => rows.readLines(key, from, to));
   const last = chunk?.lines.at(-1)?.seq ?? from - 1;
@@ -139,11 +144,12 @@ function readInOrder(rows: Rows, key: number, from: number, to: number): Some | 
   return { lines: chunk.lines, next: last + 1, end: last >= to };
 }
 
-/** A damaged page of the database costs the lines that lie on it: what is left is picked out of whatever order it lies in (P9). */
+/** A damaged page of the database costs the lines on it: the rest is recovered from wherever it is stored (P9). */
 function salvage(rows: Rows, key: number, from: number, until: number, to: number): Some {
   const found = new Map<number, { readonly bytes: Buffer; readonly worth: number }>();
   for (const line of rows.linesAround(key, from, until)) {
-    // Of two with one seq, the whole one; of two that are whole, the one in its place: the other is of another session, and its own place is damaged.
+    // Of two with the same seq, prefer the whole one; if both are whole, the one in its place: the other belongs to
+    // another session, and its own place is damaged.
     const worth = (recordOf(line) ? 2 : 0) + (line.isLinked ? 1 : 0);
     if (worth > (found.get(line.seq)?.worth ?? -1)) found.set(line.seq, { bytes: line.bytes, worth });
   }
@@ -157,7 +163,10 @@ function salvage(rows: Rows, key: number, from: number, until: number, to: numbe
 
 const SALVAGE_ROWS = 64;
 
-/** Null if there is none; no bytes at all where the page is damaged: which seqs it held cannot be told from those that it never held. */
+/**
+ * Null if there is none; empty if the page is damaged: which seqs it held cannot be distinguished from those it never
+ * held.
+ */
 function readLine(rows: Rows, key: number, seq: number): Buffer | null {
   try {
     return rows.readLine(key, seq);

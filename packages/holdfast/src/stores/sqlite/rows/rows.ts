@@ -9,33 +9,33 @@ import { differs, type Newest, type SessionRow, sessionOf, type TableRow, toTabl
 
 /** The lower half of a key of `lines`: a journal holds fewer records than this. */
 export const SEQ_MAX = 0xffff_ffff;
-/** The upper half of it, which has a sign. */
+/** The upper half, which is signed. */
 export const KEY_MAX = 0x7fff_ffff;
-/** What is read from the database in one go, by whichever limit is met first. */
+/** The limits of one read from the database; the first one reached ends it. */
 const CHUNK_BYTES = 1024 * 1024;
 const CHUNK_ROWS = 512;
-/** Rows are small; one that is not is somebody else's, or is damaged. */
+/** Rows are small; a larger one is not ours, or is damaged. */
 const SUMMARY_BYTES_MAX = 1024 * 1024;
-/** So many rows that do not belong there are passed over. */
+/** How many misplaced rows are skipped. */
 const STRAYS = 8;
-/** A line has no fewer bytes than this many lines would leave room for on a page. */
+/** At most this many lines fit on a page. */
 const NEIGHBOURS = 48;
 const PAGE_BYTES = 4096;
 
-/** Lines with consecutive places; `end` if there are no more of them now. */
+/** Lines with consecutive places; `end` if there are currently no more. */
 export interface Chunk {
   readonly lines: readonly Line[];
   readonly end: boolean;
 }
 
-/** What an index says of a session: nothing of this was read from the table. */
+/** What an index says about a session: none of this was read from the table. */
 export interface IndexEntry {
   readonly key: number;
   readonly id: string | null;
   readonly at: string | null;
 }
 
-/** What lies around a place among the lines: how many were read, and what they are. */
+/** The lines around a place: how many were read, and their digest. */
 export interface Neighbours {
   readonly preceding: number;
   readonly following: number;
@@ -43,8 +43,8 @@ export interface Neighbours {
 }
 
 /**
- * The columns of `sessions`, each only if it is of the type that was written: STRICT tables look at what is written, not at what is read, and a flipped
- * bit can make a number of a text, or a number that JavaScript does not have.
+ * The columns of `sessions`, each only if it has the type that was written: STRICT tables check writes, not reads, and
+ * a flipped bit can turn a text into a number, or into a number that JavaScript cannot represent.
  */
 const guarded = (s: string, written: string): string => `
   ${keyOf(s)} AS key, ${textOf(`${s}.id`, 36)} AS id, ${textOf(`${s}.at`, 64)} AS at, ${textOf(written, 64)} AS written,
@@ -63,10 +63,10 @@ const LINE = `CASE WHEN typeof(line) = 'blob' AND octet_length(line) < ${RECORD_
 const NUMBER = (column: string): string =>
   `CASE WHEN typeof(${column}) = 'integer' AND ${column} BETWEEN 1 AND ${SEQ_MAX} THEN ${column} ELSE 0 END AS ${column}`;
 
-/** Every statement of the store, prepared once. Each call is one statement: transactions are the caller's. */
+/** Every statement of the store, prepared once. Each call is one statement; the caller manages transactions. */
 export class Rows {
   readonly #sqlite: DatabaseSync;
-  /** Prepared when they are needed: an older database that is only read does not have their columns. */
+  /** Prepared on demand: an older database opened read-only lacks their columns. */
   #insertSession: StatementSync | undefined;
   #updateSession: StatementSync | undefined;
   readonly #insertLine: StatementSync;
@@ -122,7 +122,7 @@ export class Rows {
       `SELECT place & ${SEQ_MAX} AS seq FROM lines WHERE place BETWEEN (?1 << 32) + ?2 + 1 AND (?1 << 32) + ${SEQ_MAX} ORDER BY place`,
     );
     const columns = guarded("s", hasWritten(sqlite) ? "s.written" : "NULL");
-    // Of what stands in an index, SQLite reads nothing from the table: so these tell what the index alone says.
+    // SQLite reads indexed columns from the index, not the table, so these show what the index alone says.
     const byId = "FROM sessions AS i INDEXED BY sessions_by_id WHERE i.trashed IS NULL";
     const byTime = "FROM sessions AS i INDEXED BY sessions_by_time WHERE i.trashed IS NULL";
     const table = "FROM sessions AS s NOT INDEXED";
@@ -145,11 +145,11 @@ export class Rows {
     const agrees = "i.id IS s.id AND i.at IS s.at AND s.trashed IS NULL";
     const both = "FROM sessions AS i INDEXED BY sessions_by_time LEFT JOIN sessions AS s NOT INDEXED ON s.key = i.key";
     this.#disagreement = prepare(`SELECT 1 ${both} WHERE i.trashed IS NULL AND (${agrees}) IS NOT 1 LIMIT 1`);
-    // Without an end, so that a place that is damaged does not end it; but no bytes of others are read.
+    // No upper bound, so that a damaged place does not end it; but no bytes of other sessions are read.
     const anyway = `SELECT place >> 32, place & ${SEQ_MAX}, CASE WHEN place >> 32 = ?1 THEN (SELECT ${LINE}) END FROM lines`;
     this.#onwards = prepare(`${anyway} WHERE place >= (?1 << 32) + ?2 ORDER BY place LIMIT ?3`);
     this.#backwards = prepare(`${anyway} WHERE place <= (?1 << 32) + ?2 ORDER BY place DESC LIMIT ?3`);
-    // Of a long line only its beginning lies on the page of its neighbours.
+    // Only the start of a long line is on the same page as its neighbours.
     const glance = `SELECT place >> 32, place & ${SEQ_MAX}, octet_length(line), substr(line, 1, ${PAGE_BYTES}) FROM lines`;
     this.#before = prepare(`${glance} WHERE place < (?1 << 32) + ?2 ORDER BY place DESC LIMIT ?3`);
     this.#after = prepare(`${glance} WHERE place > (?1 << 32) + ?2 ORDER BY place LIMIT ?3`);
@@ -175,7 +175,7 @@ export class Rows {
       `SELECT ${columns}, ${keyOf("i")} AS indexed, ${agrees} AS agrees ${both} ` +
         "WHERE i.trashed IS NULL AND (i.at, i.id) < (?1, ?2) ORDER BY i.at DESC, i.id DESC",
     );
-    // The numbers of a journal's segments come from the journal; a row that is in the way is damaged.
+    // The journal determines the numbers of its segments; a row in the way is damaged.
     this.#insertSegment = prepare(
       "INSERT OR REPLACE INTO segments (session, number, epoch, first) VALUES (?, ?, ?, ?)",
     );
@@ -200,7 +200,10 @@ export class Rows {
     this.#insertLine.run(key, seq, line);
   }
 
-  /** Some of the lines from seq `from` to seq `to`. Rows that are out of order are an error of SQLite's kind: the page is damaged. */
+  /**
+   * Some of the lines from seq `from` to seq `to`. Throws a corruption error if rows are out of order: the page is
+   * damaged.
+   */
   readLines(key: number, from: number, to: number = SEQ_MAX): Chunk {
     const lines: Line[] = [];
     let bytes = 0;
@@ -218,8 +221,9 @@ export class Rows {
   }
 
   /**
-   * The lines of a few seqs, in whatever order their rows lie, from the first one on and from the last one back: a place that is damaged hides those behind it from
-   * everybody who looks for them in order. `isLinked`: it lies beside the line before or after it. To be read inside one call.
+   * The lines of a few seqs, in whatever order their rows are stored, forwards from the first and backwards from the
+   * last: a damaged place hides the lines after it from any ordered search. `isLinked`: it is stored next to the line
+   * before or after it. Consume inside one call.
    */
   *linesAround(key: number, from: number, to: number): Generator<Line & { readonly isLinked: boolean }> {
     const limit = to - from + 1 + STRAYS;
@@ -238,8 +242,9 @@ export class Rows {
   }
 
   /**
-   * What lies around some lines, on the same page of the database and on those beside it, up to a page that cannot be read: to be compared before and
-   * after they are written. What was read `before` is read again, and no more: SQLite does not write in a transaction that has met a damaged page.
+   * The lines around some others, on the same database page and adjacent ones, up to a page that cannot be read: to be
+   * compared before and after a write. With `before`, exactly the same lines are read again: SQLite does not write in a
+   * transaction that has met a damaged page.
    */
   neighbours(key: number, first: number, last: number, before?: Neighbours): Neighbours {
     const hash = createHash("sha256");
@@ -257,20 +262,20 @@ export class Rows {
     return { preceding, following, digest: hash.digest("hex") };
   }
 
-  /** Is every page of the database as SQLite makes them? All of them are looked at. */
+  /** Is every page of the database well-formed? Checks all of them. */
   isWhole(): boolean {
     return this.#structure.get()?.["quick_check"] === "ok";
   }
 
-  /** Null if there is none. One that is no line is empty. */
+  /** Null if there is none. Empty if it is not a line. */
   readLine(key: number, seq: number): Buffer | null {
     const row = this.#readLine.get(key, seq);
     return row ? bytesOf(row["line"] as Uint8Array | null) : null;
   }
 
   /**
-   * The highest seq that a line is there for; 0 if there is none. Looked for from behind, and then on from there: a damaged page above the lines can lead
-   * the one astray, not both.
+   * The highest seq that has a line; 0 if there is none. Searched from the end, and then forwards from there: a damaged
+   * page above the lines can mislead one search, not both.
    */
   newestSeq(key: number): number {
     let newest = (this.#newestSeq.get(key)?.["seq"] as number | undefined) ?? 0;
@@ -278,7 +283,10 @@ export class Rows {
     return newest;
   }
 
-  /** The key of a session that is not in the trash, as the index has it; null if it has none, 0 if it has one that cannot be. */
+  /**
+   * The key of a session that is not in the trash, according to the index; null if it has none, 0 if it has an
+   * impossible one.
+   */
   keyOf(id: string): number | null {
     return (this.#keyOf.get(id)?.["key"] as number | undefined) ?? null;
   }
@@ -288,7 +296,7 @@ export class Rows {
     return row ? toTableRow(row) : null;
   }
 
-  /** Is the session in the index by time, with just these values? */
+  /** Does the index by time contain the session with exactly these values? */
   isTimed(key: number, at: string, id: string): boolean {
     return this.#isTimed.get(key, at, id) !== undefined;
   }
@@ -297,7 +305,10 @@ export class Rows {
     return this.#isOpen.get(key) !== undefined;
   }
 
-  /** The keys of the rows with this id, in the trash or not: the table is searched from end to end. To be read inside one call, like the next ones. */
+  /**
+   * The keys of the rows with this id, in the trash or not: searches the whole table. Consume inside one call, like the
+   * following generators.
+   */
   *keysInTable(id: string): Generator<number> {
     for (const row of walk(this.#keysInTable, id)) yield row["key"] as number;
   }
@@ -317,7 +328,7 @@ export class Rows {
     for (const row of walk(this.#entriesByTime)) yield { ...row } as unknown as IndexEntry;
   }
 
-  /** Do the table and its indexes have the same sessions? All of them are looked at. */
+  /** Do the table and its indexes contain the same sessions? Checks all of them. */
   isSound(): boolean {
     const { rows, ids, times } = this.#counts.get()!;
     return rows === ids && rows === times && this.#disagreement.get() === undefined;
@@ -331,7 +342,7 @@ export class Rows {
     return checkedKey(lastInsertRowid);
   }
 
-  /** A session that nobody sees. */
+  /** Inserts a session that nobody sees. */
   insertTrashed(id: string, nowMs: number): number {
     return checkedKey(this.#insertTrashed.run(id, nowMs).lastInsertRowid);
   }
@@ -351,7 +362,7 @@ export class Rows {
     this.#updateSession.run(key, stamp, differs(at, stamp), head, closed ? 1 : 0, JSON.stringify(summary));
   }
 
-  /** A writer has begun: the row may be older than the journal from now on. */
+  /** A writer has started: from now on the row may be older than the journal. */
   reopenSession(key: number): void {
     this.#reopenSession.run(key);
   }
@@ -361,21 +372,21 @@ export class Rows {
     return this.#unsettled.all().map(toTableRow);
   }
 
-  /** Those that no writer has closed: the ones above are among them. No line is looked at. */
+  /** The sessions that no writer has closed, including those above. Reads no lines. */
   open(): TableRow[] {
     return this.#open.all().map(toTableRow);
   }
 
   /**
-   * Newest first, from after this place on, as the index has them; null for one of which the table says something else. To be read to its end, or left,
-   * inside one call.
+   * Newest first, after this place, according to the index; null for a session where the table disagrees. Consume or
+   * abandon inside one call.
    */
   *listed(stamp: string, id: string): Generator<SessionRow | null> {
     for (const row of walk(this.#listed, stamp, id))
       yield row["agrees"] === 1 && row["key"] === row["indexed"] ? sessionOf(toTableRow(row)) : null;
   }
 
-  /** Undefined if there is no session. */
+  /** Undefined if there are no sessions. */
   newestStamp(): string | undefined {
     return (this.#newestStamp.get()?.["newest"] as string | null | undefined) ?? undefined;
   }
@@ -384,7 +395,7 @@ export class Rows {
     this.#insertSegment.run(key, segment.number, segment.epoch, segment.first);
   }
 
-  /** All of them, in order. A number that cannot be is 0. */
+  /** All segments, in order. An impossible number is 0. */
   readSegments(key: number): Segment[] {
     return this.#readSegments.all(key) as unknown as Segment[];
   }
@@ -397,7 +408,7 @@ export class Rows {
     return this.#trashed.all(untilMs) as { key: number; id: string | null }[];
   }
 
-  /** Up to `count` of them; returns how many. */
+  /** Removes up to `count` lines; returns how many. */
   removeLines(key: number, count: number): number {
     return Number(this.#removeLines.run(key, count).changes);
   }
@@ -413,7 +424,8 @@ function* walk(statement: StatementSync, ...values: (string | number)[]): Genera
   try {
     yield* statement.iterate(...values);
   } catch (error) {
-    // Node leaves the statement in the middle of its work, in everybody's way; the next use ends that, and is told of the error once more.
+    // Node leaves the statement unfinished, which blocks others; using it once more ends that, and reports the error
+    // again.
     try {
       statement.iterate(...values);
     } catch {
@@ -423,24 +435,24 @@ function* walk(statement: StatementSync, ...values: (string | number)[]): Genera
   }
 }
 
-/** The upper and the lower half of a place, and what lies there. */
+/** The upper and lower half of a place, and its content. */
 type Placed = [key: number, seq: number, line: Uint8Array | null];
 
 function bytesOf(line: Uint8Array | null): Buffer {
   return line ? Buffer.from(line.buffer, line.byteOffset, line.byteLength) : Buffer.alloc(0);
 }
 
-/** SQLite counts the keys in a table of its own, which can be damaged, too. */
+/** SQLite counts the keys in an internal table, which can be damaged, too. */
 function checkedKey(key: number | bigint): number {
   if (key > 0 && key <= KEY_MAX) return Number(key);
   const message =
-    "The session was not created: the database file has no number left for it, or the place where it counts them is damaged. Nothing was written. " +
+    "The session was not created: the database file has no number left for it, or its counter is damaged. Nothing was written. " +
     "Copy the sessions to a new store.";
   throw new HoldfastError("JOURNAL_UNREADABLE", message, { key: String(key) });
 }
 
 /** The next number would belong to another session. */
 function tooMany(key: number): HoldfastError {
-  const message = `The record was not written: a journal in an SQLite store holds at most ${SEQ_MAX} records. Nothing before it is affected. Go on in a new session.`;
+  const message = `The record was not written: a journal in an SQLite store holds at most ${SEQ_MAX} records. Nothing before it is affected. Continue in a new session.`;
   return new HoldfastError("STORE_FULL", message, { key, limit: SEQ_MAX });
 }

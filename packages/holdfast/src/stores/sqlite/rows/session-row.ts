@@ -1,22 +1,22 @@
 import type { Json } from "../../../journal/record.ts";
 
-/** Rows are small; one that nests deeper is somebody else's, or is damaged. */
+/** Rows are small; one that nests deeper is not ours, or is damaged. */
 const SUMMARY_DEPTH_MAX = 64;
 
-/** A session as the catalogue has it. */
+/** A session according to the catalogue. */
 export interface SessionRow {
   readonly key: number;
   readonly id: string;
   readonly at: string;
-  /** What lists are ordered by. */
+  /** The sort key of lists. */
   readonly stamp: string;
   readonly head: number;
   readonly closed: boolean;
-  /** Undefined: somebody has spoiled it. */
+  /** Undefined if someone has spoiled it. */
   readonly summary: Json | undefined;
 }
 
-/** A row of the table: what is not of its type is missing. */
+/** A row of the table: values of the wrong type are absent. */
 export interface TableRow {
   readonly key: number;
   readonly id: string | null;
@@ -28,10 +28,10 @@ export interface TableRow {
   readonly isTrashed: boolean;
 }
 
-/** What a row says of the newest record. */
+/** What a row says about the newest record. */
 export type Newest = Pick<SessionRow, "at" | "stamp" | "head">;
 
-/** A row that `guarded` columns were read of. */
+/** A row read through `guarded` columns. */
 export function toTableRow(row: Record<string, unknown>): TableRow {
   const { key, id, at, written, head, closed, summary, trashed } = row as {
     key: number;
@@ -50,18 +50,18 @@ export function toTableRow(row: Record<string, unknown>): TableRow {
   };
 }
 
-/** The row as a session, if it has all that one needs. What is derived may be missing. */
+/** The row as a session, if it has everything a session needs. Derived values may be absent. */
 export function sessionOf({ key, id, at, written, head, closed, summary }: TableRow): SessionRow | null {
   if (key === 0 || id === null) return null;
   return { key, id, at: written ?? at ?? "", stamp: at ?? "", head: head ?? 0, closed, summary };
 }
 
-/** The time, where it is not the stamp. */
+/** The time, if it differs from the stamp. */
 export function differs(at: string, stamp: string): string | null {
   return at === stamp ? null : at;
 }
 
-/** The catalogue is derived: a row that somebody has spoiled is no summary, and no reason to fail. The lines tell. */
+/** The catalogue is derived: a spoiled row is not a summary, and no reason to fail. The lines decide. */
 function parseSummary(text: string | null): Json | undefined {
   if (text === null || isDeep(text)) return undefined;
   try {
@@ -73,7 +73,10 @@ function parseSummary(text: string | null): Json | undefined {
   }
 }
 
-/** Deeper than anything that a summariser makes: what walks through it would run out of stack. Brackets inside strings count too: too many of those, and a list does without. */
+/**
+ * Deeper than anything a summariser makes: code that walks it would overflow the stack. Brackets inside strings count
+ * too: with too many of those, a list does without the summary.
+ */
 function isDeep(text: string): boolean {
   let depth = 0;
   for (let i = 0; i < text.length; i++) {
