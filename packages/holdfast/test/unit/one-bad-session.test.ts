@@ -475,3 +475,13 @@ test("P9: a session that becomes unreadable while the store is open is marked in
     [ids[0], "PATH_UNSAFE"],
   ]);
 });
+
+test("a session whose files are removed while the store is open leaves the list, though its folder stays", async () => {
+  using here = place();
+  await using store = await openStore(here.path);
+  const ids = [await goodSession(store, "one"), await goodSession(store, "two")];
+  expect(idsOf((await store.list()).sessions)).toEqual([ids[1], ids[0]]);
+  const folder = join(here.path, "sessions", ids[0]!);
+  for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true });
+  for (let look = 0; look < 2; look++) expect(idsOf((await store.list()).sessions)).toEqual([ids[1]]);
+});
