@@ -101,7 +101,7 @@ export const settings: readonly Setting[] = [
     kind: "number",
     least: 1,
     fallback: undefined,
-    what: "how many tokens the model's window holds; by default what is known of the model",
+    what: "the model's context window in tokens (default: the known size for that model)",
   },
   {
     key: "passEnv",

@@ -34,10 +34,10 @@ export class CommandError extends Error {
 export const exitCodes: readonly (readonly [code: number, meaning: string])[] = [
   [EXIT.done, "done"],
   [EXIT.failed, "the turn failed, or a check found something wrong"],
-  [EXIT.usage, "a wrong argument or configuration; nothing was touched"],
-  [EXIT.notFound, "no such session, or no store there"],
-  [EXIT.busy, "somebody else has the session"],
-  [EXIT.store, "the store could not: full, forbidden, read-only, damaged, of a newer format, in an unknown dialect"],
-  [EXIT.model, "the model could not be asked: no key, unknown name, no answer"],
-  [EXIT.denied, "the turn ended, but calls were denied because no rule allowed them"],
+  [EXIT.usage, "invalid argument or configuration; nothing was touched"],
+  [EXIT.notFound, "session or store not found"],
+  [EXIT.busy, "session in use by another process"],
+  [EXIT.store, "store error: disk full, permission denied, read-only, damaged, newer format, unknown dialect"],
+  [EXIT.model, "model error: no key, unknown model, no answer"],
+  [EXIT.denied, "the turn ended, but calls were denied because no rule allows them"],
 ];

@@ -34,6 +34,6 @@ export function assertNoStore(command: Command, why: string): void {
   throw new CommandError(
     EXIT.usage,
     "USAGE",
-    `--store does not go with "holdfast ${command.name()}": ${why}. Nothing was touched.`,
+    `"holdfast ${command.name()}" does not take --store: ${why}. Nothing was touched.`,
   );
 }

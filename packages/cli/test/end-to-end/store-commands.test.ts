@@ -131,7 +131,7 @@ describe("reading", () => {
     expect(stdout).toContain("* shell: ls -la  done\n  line 0\n");
     expect(stdout).toContain("… 18 more lines (--full)");
     expect(stdout).toContain("**done**\n");
-    expect(stdout).toContain("A prompt waits for its turn.");
+    expect(stdout).toContain("1 prompt is queued.");
     expect((await home.run(["show", id!, "--full"])).stdout).toContain("  line 29\n");
     const [whole] = json((await home.run(["show", id!, "--json"])).stdout);
     expect(whole).toMatchObject({ id, title: "A title", health: "whole", interruption: null });

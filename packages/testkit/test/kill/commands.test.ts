@@ -37,7 +37,7 @@ async function run(program: keyof typeof programs, ...args: string[]): Promise<R
 describe("npm run torture", () => {
   test("ends with a verdict, the seed and the command that repeats it", async () => {
     const { code, stdout, stderr } = await run("torture", "--kills", "12", "--store", "folder", "--seed", "5");
-    expect(stdout).toContain("Nothing that was acknowledged is lost.");
+    expect(stdout).toContain("No acknowledged record was lost.");
     expect(stdout).toMatch(/lost 0 · other faults 0/);
     expect(stdout).toContain("npm run torture -- --kills 12 --store folder --durability power --seed 5");
     // The progress bar is for terminals.

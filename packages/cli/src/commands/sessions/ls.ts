@@ -27,17 +27,17 @@ interface Options {
 export function register(program: Command): void {
   program
     .command("ls")
-    .summary("the sessions, newest first")
+    .summary("list sessions, newest first")
     .description(
-      "Lists sessions, newest first, of all folders. running: a process has it open and a turn runs. interrupted: the last turn did not complete. waiting: for a person. queued: prompts wait for their turn. unreadable: see what is said below the list; exit code 5 if there is such a session.",
+      "Lists the sessions of all folders, newest first. Statuses: running (a process has it open and a turn is running), interrupted (the last turn did not complete), waiting (for a person), queued (prompts are waiting), unreadable (the reason is below the list; exit code 5), idle.",
     )
-    .option("--here", "only those of this folder")
-    .addOption(new Option("--status <status>", "only those").choices(STATUSES))
-    .option("--app <name>", "only those of this program")
-    .option("--since <time>", "only those written to since: a date, or an age such as 2h, 7d", timeOf)
-    .option("--limit <n>", "at most so many", countOf, 50)
-    .option("--all", "all of them, also those without a turn and those of sub-agents")
-    .option("--json", "one JSON object for each, on a line of its own")
+    .option("--here", "only sessions of this folder")
+    .addOption(new Option("--status <status>", "only sessions with this status").choices(STATUSES))
+    .option("--app <name>", "only sessions of this program")
+    .option("--since <time>", "only sessions written to since a date, or within an age such as 2h or 7d", timeOf)
+    .option("--limit <n>", "maximum number to show", countOf, 50)
+    .option("--all", "all sessions, including those without a turn and those of sub-agents")
+    .option("--json", "one JSON object per session, one per line")
     .addHelpText(
       "after",
       "\nExamples:\n  holdfast ls --here --status interrupted\n  holdfast ls --since 7d --json | jq -r .id",
