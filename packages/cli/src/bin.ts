@@ -3,7 +3,7 @@
 var major = Number(process.versions.node.split(".")[0]);
 if (major < 24) {
   console.error(
-    `holdfast needs Node.js 24 or newer, and this is ${process.version}. Install it from https://nodejs.org.`,
+    `holdfast needs Node.js 24 or newer, but this is ${process.version}. Install it from https://nodejs.org.`,
   );
   process.exitCode = 2;
 } else {

@@ -56,7 +56,7 @@ export function makeProgram(): Command {
     .version(version, "-V, --version", "print the version")
     .option(
       "--store <address>",
-      'where sessions are stored: a folder, sqlite:<file> or a postgres: URL (default: HOLDFAST_STORE, else the user\'s data folder)',
+      "where sessions are stored: a folder, sqlite:<file> or a postgres: URL (default: HOLDFAST_STORE, else the user's data folder)",
     )
     .helpOption("-h, --help", "show help")
     .helpCommand("help [command]", "show help for a command")

@@ -19,7 +19,7 @@ export function whyNotPrivate({ uid, mode }: Stats): string | null {
   const user = process.getuid?.();
   if (user === undefined) return null;
   if (uid !== user) return `belongs to another user (${uid})`;
-  return (mode & 0o022) === 0 ? null : "can be changed by other users";
+  return (mode & 0o022) === 0 ? null : "is writable by other users";
 }
 
 /** A folder below the root, by its real path; null if it is not there, or a reason why it is not to be used. */
@@ -83,6 +83,6 @@ function closeToOthers(path: string): void {
 }
 
 function unsafe(path: string, why: string): CommandError {
-  const message = `${path} ${why}. Holdfast keeps files there, so it must be a folder that only you can write to. Nothing was read or changed in it. If you did not make it so, do not trust this store; else move it away and try again.`;
+  const message = `${path} ${why}. Holdfast stores files there, so it must be a folder that only you can write to. Nothing in it was read or changed. If you did not set it up this way, do not trust this store; otherwise move it away and try again.`;
   return new CommandError(EXIT.store, "PATH_UNSAFE", message);
 }

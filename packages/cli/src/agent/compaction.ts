@@ -49,7 +49,7 @@ export async function compact(
     ...defined({ inputTokens, outputTokens }),
   });
   if (text.trim() === "") {
-    throw new Error("the model gave a summary with nothing in it, and the conversation was left as it is");
+    throw new Error("the model returned an empty summary; the conversation is unchanged");
   }
   const summary: ModelMessage = { role: "user", content: `${SUMMARY_HEAD}\n\n${text}` };
   const prompt = session.turn?.prompt ?? session.interruption?.prompt;

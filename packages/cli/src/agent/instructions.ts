@@ -32,7 +32,7 @@ export async function foreignInstructions(cwd: string, own: OwnStore | null = nu
   return found.flatMap(({ path, text, owner }) =>
     text === null
       ? [
-          `${path} is not followed: it belongs to another user of this machine (number ${owner}). If it is to count, change its owner ("chown") or put a copy in its place.`,
+          `${path} is ignored: it belongs to another user of this machine (uid ${owner}). To use it, change its owner ("chown") or replace it with a copy of your own.`,
         ]
       : [],
   );

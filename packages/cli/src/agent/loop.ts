@@ -153,7 +153,7 @@ async function closeCut({ turn }: Session<ModelMessage>): Promise<void> {
 }
 
 function refusedToAnswer(model: string): CommandError {
-  const message = `${model} refused to answer. Everything up to here is recorded. Change the prompt, or take another model.`;
+  const message = `${model} refused to answer. Everything so far is recorded. Change the prompt or use another model.`;
   return new CommandError(EXIT.model, "MODEL_REFUSED", message);
 }
 

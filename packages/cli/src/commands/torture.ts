@@ -34,7 +34,11 @@ export function register(program: Command): void {
     .option("--kills <n>", "number of times to kill a writer", countOrNoneOf, 200)
     .option("--conversations <n>", "number of times to kill an agent", countOrNoneOf, 20)
     .option("--on <store>", "folder, sqlite, all, or the URL of a module that exports openStore", "all")
-    .addOption(new Option("--durability <d>", "what an acknowledged record survives").choices(["power", "process"]).default("power"))
+    .addOption(
+      new Option("--durability <d>", "what an acknowledged record survives")
+        .choices(["power", "process"])
+        .default("power"),
+    )
     .option("--seed <n>", "repeat the plan of an earlier run", countOf)
     .option("--lanes <n>", "sessions under test at once (default: one per processor)", countOf)
     .option("--dir <path>", "folder to create the stores in, on the disk to test (default: the temporary folder)")

@@ -114,7 +114,7 @@ async function assertSame(to: JournalStore, id: string, sent: Passage): Promise<
   if (found.digest() === sent.digest()) return;
   const message =
     `The copy of session ${id} in ${to.url} is not the same as the original: ${found.records} of ${sent.records} records were read back. ` +
-    "The original is untouched, and stays. Verify the target's disk, remove the copy there, and copy again.";
+    "The original is untouched. Check the target's disk, remove the copy there, and copy again.";
   throw new HoldfastError("STORE_IO", message, { session: id, sent: sent.records, found: found.records });
 }
 
@@ -167,11 +167,11 @@ async function removed(
 }
 
 function other(id: string, url: string): HoldfastError {
-  const message = `Session ${id} was not copied: ${url} has one of this id that is another, or has gone on by itself. Nothing was touched. Move that one to the trash first, if it is not needed.`;
+  const message = `Session ${id} was not copied: ${url} has a different session with this id, or a copy that has changed since. Nothing was touched. If you do not need that one, move it to the trash first.`;
   return new HoldfastError("SESSION_EXISTS", message, { session: id });
 }
 
 function notVerbatim(id: string, seq: number): HoldfastError {
-  const message = `Session ${id} was not copied: record ${seq} was written by another program, in a form that cannot be copied byte for byte. Nothing was touched, and nothing is lost.`;
+  const message = `Session ${id} was not copied: record ${seq} was written by another program, in a form that cannot be copied byte for byte. Nothing was touched or lost.`;
   return new HoldfastError("RECORD_INVALID", message, { session: id, seq });
 }

@@ -28,7 +28,7 @@ async function outliving(opened: OpenedStore): Promise<OpenedStore> {
   throw new CommandError(
     EXIT.usage,
     "USAGE",
-    `${placeOf(opened.store)} is gone when this command ends: nothing can be copied from it or to it. Nothing was touched.`,
+    `${placeOf(opened.store)} exists only while this command runs, so nothing can be copied from or to it. Nothing was touched.`,
   );
 }
 
@@ -84,6 +84,6 @@ async function isHeldInBoth(from: JournalStore, to: JournalStore, id: string): P
 }
 
 export function cannotTakeOver(url: string): HoldfastError {
-  const message = `The store ${url} cannot take over sessions of another one. Nothing was touched.`;
+  const message = `The store ${url} cannot import sessions from another store. Nothing was touched.`;
   return new HoldfastError("NOT_SUPPORTED", message, { url });
 }

@@ -53,7 +53,7 @@ function temporaryFolder(): string {
     throw new CommandError(
       EXIT.failed,
       "NO_PLACE",
-      `There is no place for the demo: no folder can be made in ${place} (${(error as Error).message}). TMPDIR names another.`,
+      `The demo could not create a folder in ${place} (${(error as Error).message}). Set TMPDIR to another folder.`,
       error,
     );
   }

@@ -13,7 +13,7 @@ export function stepLimitError(steps: number): CommandError {
   return new CommandError(
     EXIT.failed,
     "STEPS",
-    `The turn was stopped after ${steps} steps. What was done is recorded: ask it to go on, if it was on its way.`,
+    `The turn was stopped after ${steps} steps. Everything is recorded: if it was making progress, ask it to continue.`,
   );
 }
 

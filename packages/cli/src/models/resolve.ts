@@ -112,14 +112,14 @@ export async function resolveModel(name: string, options: ResolveOptions): Promi
     throw new CommandError(
       EXIT.usage,
       "MODEL_UNKNOWN",
-      `There is no provider "${providerName}". A model is named like these: ${known}.`,
+      `Unknown provider "${providerName}". Name a model like this: ${known}.`,
     );
   }
   if (modelName === "") {
     throw new CommandError(
       EXIT.usage,
       "MODEL_UNKNOWN",
-      `"${name}" names a provider, but no model. Say which, as in --model ${provider.example}.`,
+      `"${name}" names a provider but no model. Name one, as in --model ${provider.example}.`,
     );
   }
   const key = provider.keys.map((variable) => options.env[variable]).find((value) => value);
@@ -127,7 +127,7 @@ export async function resolveModel(name: string, options: ResolveOptions): Promi
     throw new CommandError(
       EXIT.model,
       "MODEL_KEY",
-      `${name} needs a key, and ${provider.keys[0]} is not set. Set it, or try --model offline, which needs none.`,
+      `${name} needs a key, but ${provider.keys[0]} is not set. Set it, or try --model offline, which needs none.`,
     );
   }
   const given = (provider.needsKey ? undefined : options.baseUrl) || options.env[provider.address] || undefined;
@@ -150,14 +150,14 @@ function checkAddress(name: string, provider: Provider, baseUrl: string | undefi
     throw new CommandError(
       EXIT.usage,
       "MODEL_BASE_URL",
-      `${name} needs the address of its server: --base-url http://localhost:11434/v1 (Ollama; LM Studio has port 1234, vLLM 8000), or ${provider.address}.`,
+      `${name} needs the URL of its server. Give --base-url http://localhost:11434/v1 (Ollama; LM Studio uses port 1234, vLLM 8000), or set ${provider.address}.`,
     );
   }
   if (!/^https?:$/.test(URL.parse(baseUrl)?.protocol ?? "")) {
     throw new CommandError(
       EXIT.usage,
       "MODEL_BASE_URL",
-      `"${shownAddress(baseUrl)}" is not the address of a server. It begins with http:// or https://, and mostly ends with /v1.`,
+      `"${shownAddress(baseUrl)}" is not a server URL. It must start with http:// or https://, and usually ends with /v1.`,
     );
   }
 }
@@ -174,7 +174,7 @@ function withoutCredentials(
     throw new CommandError(
       EXIT.usage,
       "MODEL_BASE_URL",
-      `The address of the server of ${name} holds a user or a password, and there is a key too: only one of them can be sent. Take one away. Nothing was sent.`,
+      `The server URL of ${name} contains a user or password, but a key is also set, and only one can be sent. Remove one. Nothing was sent.`,
     );
   }
   const user = `${decodedPart(url.username)}:${decodedPart(url.password)}`;
@@ -198,11 +198,7 @@ function decodedPart(text: string): string {
 
 async function offline(modelName: string, options: ResolveOptions): Promise<ResolvedModel> {
   if (modelName !== "" && modelName !== "offline") {
-    throw new CommandError(
-      EXIT.usage,
-      "MODEL_UNKNOWN",
-      `There is one offline model, and its name is "offline": --model offline.`,
-    );
+    throw new CommandError(EXIT.usage, "MODEL_UNKNOWN", `The only offline model is "offline": --model offline.`);
   }
   const { offlineModel } = await import("./offline/model.ts");
   const windowTokens = options.windowTokens ?? windowTokensOf("offline/offline");

@@ -23,7 +23,7 @@ export function askPerson(chat: Chat, ask: PermissionAsk): Promise<void> {
       if (folder !== null) {
         const file = join(folder, "request.txt");
         writeFileSync(file, whole, { mode: 0o600, flag: "wx" });
-        process.stderr.write(`  … ${shown.hidden} not shown. All of it: ${file}\n`);
+        process.stderr.write(`  … ${shown.hidden} not shown. Full request: ${file}\n`);
       }
       const word = await typed(`Allow it? [y]es, [a]lways in this session (${ask.always}), [N]o: `);
       if (word === null || !isOpen()) return;

@@ -61,14 +61,14 @@ export async function run(options: RunOptions, config: Config): Promise<void> {
 }
 
 function unwrittenOutput(session: string, error: Error): CommandError {
-  const message = `The output could not be written: ${error.message}. The turn is recorded all the same: holdfast show ${session}`;
+  const message = `The output could not be written: ${error.message}. The turn is recorded anyway: holdfast show ${session}`;
   return new CommandError(EXIT.failed, "OUTPUT_LOST", message, error);
 }
 
 /** What the store cannot promise. */
 function warningsOf({ store, warnings }: LocalHost): readonly string[] {
   if (!/^memory:/i.test(store)) return warnings;
-  return [...warnings, "The store is memory: nothing of this session is left when the command ends."];
+  return [...warnings, "The store is in memory: this session is lost when the command ends."];
 }
 
 interface Surroundings {
@@ -140,11 +140,11 @@ function leaveBehind(chat: Chat, printer: Printer): void {
   chat.leave();
   if (waiting.length === 0) {
     const text =
-      "The turn before was interrupted, and is left as it is; the model is told. (--finish would finish it.)";
+      "The previous turn was interrupted and stays unfinished; the model is told. (Use --finish to finish it.)";
     printer.event({ type: "notice", level: "info", text });
     return;
   }
-  const text = `The turn before was waiting for approval, and is left: it did not run ${waiting.map((call) => callWords(call)).join(", ")}. (--finish would have gone on with it.)`;
+  const text = `The previous turn was waiting for approval and stays unfinished. Did not run: ${waiting.map((call) => callWords(call)).join(", ")}. (Use --finish to continue such a turn.)`;
   printer.event({ type: "notice", level: "warning", text });
 }
 
@@ -171,7 +171,7 @@ async function chatFor(host: LocalHost, options: RunOptions): Promise<Chat> {
     throw new CommandError(
       EXIT.notFound,
       "SESSION_NOT_FOUND",
-      `There is no session of this folder (${cwd}) that is not in use. Leave --continue and --finish out to begin one, or name it with --resume.`,
+      `No free session in this folder (${cwd}). Drop --continue and --finish to start one, or name one with --resume.`,
     );
   }
   return host.create({ cwd, ...model, ...defined({ title: options.title }) });
@@ -183,9 +183,9 @@ async function promptOf(given: string | undefined): Promise<string> {
     throw new CommandError(
       EXIT.usage,
       "USAGE",
-      'There is no prompt. Give it as an argument: holdfast run "list src", or on standard input. For a conversation: holdfast chat.',
+      'No prompt given. Pass it as an argument (holdfast run "list src") or on standard input. For a conversation, use holdfast chat.',
     );
-  return nonEmpty(await allOf(process.stdin), "Standard input was empty: there is no prompt.");
+  return nonEmpty(await allOf(process.stdin), "No prompt given: standard input was empty.");
 }
 
 function nonEmpty(text: string, otherwise: string): string {

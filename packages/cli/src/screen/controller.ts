@@ -88,7 +88,7 @@ export class Controller {
     else for (const words of this.#environment.host.warnings) this.renderer.notice("warning", words);
     const { asks, interruption } = chat.state;
     if (asks.length > 0 && interruption !== null)
-      this.renderer.notice("info", "This question was open when the last process ended. Nothing has run since.");
+      this.renderer.notice("info", "This approval was pending when the last process ended. Nothing has run since.");
     this.renderer.draw();
   }
 
@@ -291,7 +291,7 @@ export class Controller {
 
   #during(words: string, work: () => Promise<unknown>): void {
     if (this.#busy !== null) {
-      this.renderer.notice("warning", `Not now (${this.#busy}): ask again in a moment.`);
+      this.renderer.notice("warning", `Busy (${this.#busy}): try again in a moment.`);
       return;
     }
     this.#busy = words;
@@ -316,7 +316,7 @@ export class Controller {
   }
 
   #replaced(reason: keyof typeof REPLACED): void {
-    const undo = this.#chats.state?.canUndo ? " /undo brings back what was, until the next prompt." : "";
+    const undo = this.#chats.state?.canUndo ? " /undo restores it, until the next prompt." : "";
     this.renderer.notice("info", `${REPLACED[reason]}${undo}`);
   }
 
@@ -368,7 +368,7 @@ export class Controller {
               frame: this.renderer.frame,
               elapsedMs: this.#chats.elapsedMs(state.id),
               busy: isStopping ? "stopping" : this.#busy,
-              hint: this.#armed ? "Ctrl+C again leaves" : isStopping ? "" : hintOf(state, this.#chats.silentMs(state)),
+              hint: this.#armed ? "Ctrl+C again to quit" : isStopping ? "" : hintOf(state, this.#chats.silentMs(state)),
               elsewhere: this.#chats.elsewhere,
             },
             now: this.#environment.now(),
@@ -381,7 +381,7 @@ export class Controller {
 
 function unknownWords(name: string): string {
   const other = guessCommand(name);
-  return `There is no /${name}. ${other === null ? "" : `Is /${other} meant? `}/help lists the commands.`;
+  return `Unknown command /${name}. ${other === null ? "" : `Did you mean /${other}? `}/help lists the commands.`;
 }
 
 function canStop({ status, isCompacting }: ChatState): boolean {
@@ -392,8 +392,8 @@ function canStop({ status, isCompacting }: ChatState): boolean {
 function hintOf(state: ChatState, silentMs: number): string {
   if (!canStop(state)) return "";
   const isTool = state.items.some((item) => item.kind === "call" && item.state === "running");
-  if (isTool || silentMs < SILENT_MS) return "Esc stops";
-  return `Esc stops · no word from the model for ${elapsedWords(silentMs)}`;
+  if (isTool || silentMs < SILENT_MS) return "Esc to stop";
+  return `Esc to stop · the model has been silent for ${elapsedWords(silentMs)}`;
 }
 
 /** Waiting for a word is work too: whoever stops it need not answer. */
@@ -404,14 +404,14 @@ function isAtWork(state: ChatState): boolean {
 /** What an event says in words of its own. */
 function noticeOf(event: ChatEvent): { readonly level: Level; readonly text: string } | null {
   if (event.type === "notice") return event;
-  if (event.type === "retry") return { level: "warning", text: `The request is made again: ${event.reason}` };
+  if (event.type === "retry") return { level: "warning", text: `Retrying the request: ${event.reason}` };
   if (event.type !== "turn.ended" || event.outcome !== "aborted") return null;
-  return { level: "info", text: `stopped by ${event.by ?? "somebody"}; what was produced is kept` };
+  return { level: "info", text: `stopped by ${event.by ?? "someone"}; everything produced so far is saved` };
 }
 
 const REPLACED = {
-  compaction: "The conversation was summed up.",
-  clear: "The conversation begins anew.",
-  rewind: "Back to before that prompt.",
-  undo: "Undone: the conversation is what it was before.",
+  compaction: "The conversation was compacted.",
+  clear: "The conversation was cleared.",
+  rewind: "Rewound to before that prompt.",
+  undo: "Undone: the previous conversation is back.",
 };

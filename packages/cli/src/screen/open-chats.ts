@@ -110,7 +110,7 @@ export class OpenChats {
 }
 
 function asksWords(state: ChatState): string {
-  return `"${chatName(state, 24)}" asks for permission`;
+  return `"${chatName(state, 24)}" needs approval`;
 }
 
 function elsewhereWords(state: ChatState, event: ChatEvent): string | null {
@@ -120,6 +120,6 @@ function elsewhereWords(state: ChatState, event: ChatEvent): string | null {
   return event.outcome === "failed"
     ? `${name} failed`
     : event.outcome === "waiting"
-      ? `${name} waits`
+      ? `${name} is waiting`
       : `${name} is done`;
 }

@@ -19,15 +19,15 @@ export function verifiedHealth(found: Verification): Health {
 export function damageLines({ cutBytes, quarantine, damaged, missing }: Recovery, healed: boolean): string[] {
   const lines = damaged.map(({ segment, offset, bytes, seq, why }) => {
     const which = seq === undefined ? "" : `, record ${seq}`;
-    const what = why === "foreign" ? "a line that is no record of ours" : "damaged";
-    return `${plainLine(segment)}, byte ${offset}: ${bytesWords(bytes)} ${what}${which}. It is passed over, and kept in its place.`;
+    const what = why === "foreign" ? "not a Holdfast record" : "damaged";
+    return `${plainLine(segment)}, byte ${offset}: ${bytesWords(bytes)} ${what}${which}. Skipped, and kept in place.`;
   });
   for (const { from, to } of missing) {
     lines.push(from === to ? `Record ${from} is missing.` : `Records ${from} to ${to} are missing.`);
   }
   if (cutBytes > 0 && !healed)
     lines.push(
-      `${bytesWords(cutBytes)} at the end were never acknowledged. The next writer sets them aside, and so does "holdfast repair".`,
+      `${bytesWords(cutBytes)} at the end were never acknowledged. The next writer or "holdfast repair" sets them aside.`,
     );
   if (cutBytes > 0 && healed)
     lines.push(
@@ -37,7 +37,7 @@ export function damageLines({ cutBytes, quarantine, damaged, missing }: Recovery
 }
 
 export function sizeWords({ records, bytes, segments, beingWritten }: Verification): string {
-  const now = beingWritten ? ", being written" : "";
+  const now = beingWritten ? ", in use" : "";
   return `${records} ${records === 1 ? "record" : "records"}, ${bytesWords(bytes)}, ${segments} ${segments === 1 ? "segment" : "segments"}${now}`;
 }
 
@@ -45,23 +45,21 @@ export function sizeWords({ records, bytes, segments, beingWritten }: Verificati
 export function emptyLines({ records, beingWritten }: Verification): string[] {
   return records > 0 || beingWritten
     ? []
-    : [
-        "Not one record could be read, though every session has some from its birth on. Restore it from a backup, if there is one.",
-      ];
+    : ["No record could be read, though every session is created with some. Restore it from a backup if you have one."];
 }
 
 /** What opening a session found and passed over, as a chat shows it. */
 export function recoveryLines({ damaged, missing, cutBytes, quarantine }: Recovery): string[] {
   const words = damaged.map(
     ({ segment, offset, bytes, why }) =>
-      `${bytesWords(bytes)} at ${offset} of ${segment}: ${why === "foreign" ? "no record of Holdfast" : "damaged"}, passed over, and still there.`,
+      `${bytesWords(bytes)} at ${offset} of ${segment}: ${why === "foreign" ? "not a Holdfast record" : "damaged"}; skipped, and kept in place.`,
   );
   for (const { from, to } of missing) {
     words.push(from === to ? `Record ${from} is missing.` : `Records ${from} to ${to} are missing.`);
   }
   if (cutBytes > 0) {
     words.push(
-      `${bytesWords(cutBytes)} at the end were never acknowledged, and were cut off${quarantine ? `: they are kept in ${quarantine}` : ""}.`,
+      `${bytesWords(cutBytes)} at the end were never acknowledged, and were set aside${quarantine ? ` in ${quarantine}` : ""}.`,
     );
   }
   return words;

@@ -65,6 +65,6 @@ export function noStore(place: string): never {
   throw new CommandError(
     EXIT.notFound,
     "STORE_NOT_FOUND",
-    `There is no store in ${place}: nothing has been recorded there, or the address is another. Nothing was made. "holdfast config" shows where the store is looked for; the first "holdfast chat" or "holdfast run" makes it.`,
+    `No store in ${place}: nothing has been recorded there yet, or the address is wrong. Nothing was created. "holdfast config" shows the address in use; the first "holdfast chat" or "holdfast run" creates the store.`,
   );
 }

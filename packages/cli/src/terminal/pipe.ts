@@ -19,7 +19,7 @@ export function endWithPipe(): void {
       if (isGone) process.exit();
       if (stream === process.stdout)
         process.stderr.write(
-          `holdfast: The output could not be written: ${error.message}. It ends there; what is recorded is safe. [OUTPUT_LOST]\n`,
+          `holdfast: The output could not be written: ${error.message}. It is incomplete; everything recorded is safe. [OUTPUT_LOST]\n`,
         );
       process.exit(EXIT.failed);
     });

@@ -168,7 +168,7 @@ function unfinished(interruption: Interruption<unknown>, entries: readonly Entry
     if (text.trim() !== "") bare.push({ kind: "answer", text, incomplete: true });
     for (const { id, name, input } of draft.calls) {
       const started = calls.some((call) => call.message === null && call.id === id);
-      const aside = "the model was cut off while it wrote this call";
+      const aside = "the model was cut off while writing this call";
       if (!started) bare.push({ kind: "call", call: id, name, input, state: "not-run", aside });
     }
     for (const [index, item] of bare.entries()) {

@@ -44,7 +44,7 @@ export class Trust {
     if (this.#root === null) return null;
     const found = findOwnFolder(this.#root, this.#names);
     if (found === null || typeof found === "string") return found;
-    this.#warn(`${found.why}: what you allowed in sessions is kept there, and is not taken from it now`);
+    this.#warn(`${found.why}: the permissions saved there are ignored`);
     return null;
   }
 
@@ -53,11 +53,10 @@ export class Trust {
     if (folder === null) return NOTHING;
     const path = join(folder, `${session}.json`);
     const { text, why } = readOwnFile(path);
-    if (why !== undefined) this.#warn(`${path} ${why}: what it says you allowed does not count`);
+    if (why !== undefined) this.#warn(`${path} ${why}: the permissions saved in it are ignored`);
     if (text === undefined) return NOTHING;
     const kept = keptIn(text, session);
-    if (kept === null)
-      this.#warn(`${path} cannot be read as what was written there: what it says you allowed does not count`);
+    if (kept === null) this.#warn(`${path} is not a valid permissions file: the permissions saved in it are ignored`);
     return kept ?? NOTHING;
   }
 
@@ -226,7 +225,7 @@ function readOwnFile(path: string): { readonly text?: string; readonly why?: str
     if (!found.isFile() || found.nlink > 1) return { why: "is not a plain file" };
     const why = whyNotPrivate(found);
     if (why !== null) return { why };
-    if (found.size > FILE_BYTES_MAX) return { why: "is too long" };
+    if (found.size > FILE_BYTES_MAX) return { why: "is too large" };
     const bytes = Buffer.alloc(found.size);
     let length = 0;
     while (length < bytes.length) {

@@ -22,7 +22,7 @@ export function folderFor({ session, journal, known, now, isHere }: Folders): st
   if (known !== null) return known;
   if (journal === undefined || (leadsTo(now, journal) ?? "") === leadsTo(now, now)) return now;
   const place = plainLine(journal);
-  const message = `Session ${session} names the folder ${place}, and you have not worked with it there, nor are you there now: a journal may come from somebody else, so its folder is not taken from it. Nothing was run. If you trust it: cd '${place.replaceAll("'", `'\\''`)}' and try again; or give --here to work in ${plainLine(now)}.`;
+  const message = `Session ${session} names the folder ${place}, but you have not used the session there and are not there now. A journal may come from someone else, so its folder is not trusted. Nothing was run. If you trust it: cd '${place.replaceAll("'", `'\\''`)}' and try again; or give --here to work in ${plainLine(now)}.`;
   throw new CommandError(EXIT.usage, "FOLDER_UNKNOWN", message);
 }
 

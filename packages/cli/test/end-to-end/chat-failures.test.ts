@@ -35,7 +35,7 @@ describe.concurrent("failure in the user's face, kindly", () => {
     fill(join(place, "ballast"));
     writeFileSync(join(home.work, "go"), "");
     await terminal.until(/✗ .*no space left/);
-    await terminal.until(/The turn was broken off\. What was recorded before is safe\.\n▸ f {2}finish it/);
+    await terminal.until(/The turn was interrupted\. Everything recorded so far is safe\.\n▸ f {2}finish it/);
     expect(readdirSync(home.work)).not.toContain("b.txt");
     rmSync(join(place, "ballast"));
     await terminal.say("f");
@@ -86,7 +86,7 @@ describe.concurrent("failure in the user's face, kindly", () => {
     await noKey.until("OPENAI_API_KEY");
     await using unknown = await inTerminal(context, home, ["chat", "--model", "nosuch/x"]);
     await unknown.ended();
-    await unknown.until('There is no provider "nosuch"');
+    await unknown.until('Unknown provider "nosuch"');
   });
 
   test("a server without this model: the turn fails in words, is not lost, and is finished with another model", async (context) => {

@@ -24,7 +24,10 @@ export function register(program: Command): void {
         "resume this session: its id, its first or last characters, or latest; omit the id to choose from a list",
       ).conflicts("continue"),
     )
-    .option("--here", "with --resume <id>: work in the current folder from now on, not in the session's recorded folder")
+    .option(
+      "--here",
+      "with --resume <id>: work in the current folder from now on, not in the session's recorded folder",
+    )
     .option("--continue", "resume the latest session in this folder")
     .option("--title <title>", "title for a new session");
   modelOptions(command)

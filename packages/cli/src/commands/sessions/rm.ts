@@ -56,7 +56,6 @@ async function toTrash(store: Store, id: string): Promise<void> {
 }
 
 function wordsOf(id: string, agents: readonly string[]): string {
-  const count =
-    agents.length === 1 ? "its sub-agent's session" : `the ${agents.length} sessions of its sub-agents`;
+  const count = agents.length === 1 ? "its sub-agent's session" : `the ${agents.length} sessions of its sub-agents`;
   return `${id} is in the trash${agents.length === 0 ? "" : `, with ${count}`}.\n`;
 }

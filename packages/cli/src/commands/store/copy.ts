@@ -22,7 +22,7 @@ export function register(program: Command): void {
     .argument("[id...]", "session ids, or their first or last characters")
     .summary("copy or move sessions to another store")
     .description(
-      'Copies sessions between any two stores: a folder, "sqlite:" and a file, or a PostgreSQL database. Records are copied byte for byte, and each copy is read back and compared. Each session is copied entirely or not at all; after an interruption, run the same command again to continue. Sub-agents' sessions are copied with their parent. A session in use is copied up to its current record. Full tool outputs, stored beside the store, are not copied.',
+      'Copies sessions between any two stores: a folder, "sqlite:" and a file, or a PostgreSQL database. Records are copied byte for byte, and each copy is read back and compared. Each session is copied entirely or not at all; after an interruption, run the same command again to continue. Sessions of sub-agents are copied with their parent. A session in use is copied up to its current record. Full tool outputs, stored beside the store, are not copied.',
     )
     .option("--all", "all sessions")
     .option("--move", "move each original to the trash once its copy is verified, unless it is in use")

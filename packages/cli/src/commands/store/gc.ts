@@ -20,14 +20,9 @@ export function register(program: Command): void {
     .command("gc")
     .summary("empty the trash")
     .description(
-      "Permanently deletes sessions that have been in the trash for a week, leftovers of unfinished work, and saved tool outputs whose session is gone. Never touches sessions that "holdfast ls --all" lists.",
+      "Permanently deletes sessions that have been in the trash for a week, leftovers of unfinished work, and saved tool outputs whose session is gone. Never touches sessions listed by holdfast ls --all.",
     )
-    .option(
-      "--older-than <age>",
-      "minimum time in the trash, such as 12h, 7d or 0s (default: 7d)",
-      ageOf,
-      WEEK_MS,
-    )
+    .option("--older-than <age>", "minimum time in the trash, such as 12h, 7d or 0s (default: 7d)", ageOf, WEEK_MS)
     .option("--json", "print JSON")
     .addHelpText("after", "\nExample:\n  holdfast gc --older-than 0s")
     .action(async ({ olderThan: graceMs, json }: Options, command: Command) => {

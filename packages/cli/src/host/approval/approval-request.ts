@@ -50,7 +50,7 @@ function factsOf({ name, input }: Question, cwd: string, { path, target, bytes }
   if (name === "shell") return [fact("runs in", path ?? cwd)];
   if (path === null) return target.kind === "unknown" ? [fact("unknown path", target.why)] : [];
   const facts = [fact("real path", path)];
-  if (target.kind === "unknown") facts.push(fact("cannot be looked at", target.why));
+  if (target.kind === "unknown") facts.push(fact("cannot be inspected", target.why));
   if (name === "write") facts.push(fact("file", targetWords(target)), ...sizeFact(input));
   if (name === "edit") facts.push(fact("place", placeWords(target, bytes, input)));
   return facts;
@@ -81,9 +81,9 @@ function sizeFact(input: unknown): ShownPart[] {
 /** Where the old text stands, or why the edit would fail. */
 function placeWords(target: Target, bytes: Buffer | null, input: unknown): string {
   const [old, fresh, all] = [memberOf(input, "old"), memberOf(input, "new"), memberOf(input, "all")];
-  if (typeof old !== "string" || typeof fresh !== "string") return "not known";
+  if (typeof old !== "string" || typeof fresh !== "string") return "unknown";
   const text = bytes && decodedExactly(bytes);
-  if (text === null) return target.kind === "none" ? "there is no such file: the call would fail" : "not known";
+  if (text === null) return target.kind === "none" ? "the file does not exist: the call would fail" : "unknown";
   try {
     const { line, places } = replaceText(text, { old, new: fresh, all: all === true }, "the file");
     return places === 1 ? `line ${line}` : `${places} places, the first on line ${line}`;

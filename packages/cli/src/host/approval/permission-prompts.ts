@@ -141,7 +141,7 @@ export function buildApprovalMessage(
 
 /** Shown when something else is asked for while a turn waits for a person, over a restart too (R7). */
 export const UNDECIDED =
-  "The last turn is waiting for your answer. Go on with it to be asked again, or leave it: then its call does not run.";
+  "The last turn is waiting for your approval. Finish it to be asked again, or leave it: the call will not run.";
 
 /** A person was to decide on a call of this turn, and has not; nor has anybody stopped it. */
 export function isAwaitingPerson({ how, calls }: Pick<Interruption<ModelMessage>, "how" | "calls">): boolean {

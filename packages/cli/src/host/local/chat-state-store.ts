@@ -87,7 +87,7 @@ export class ChatStateStore {
         this.emitRecorded({ type: "replaced", reason: "compaction", items: after });
       },
       cutOff: () => {
-        const text = "The answer was cut off: it is the longest that the model may give at once. Ask it to go on.";
+        const text = "The answer was cut off at the model's output limit. Ask it to continue.";
         this.emit({ type: "notice", level: "warning", text });
       },
       used: (usedTokens) => {

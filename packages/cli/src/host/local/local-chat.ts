@@ -181,10 +181,10 @@ export class LocalChat implements Chat {
 
   async answer(call: string, word: "allow" | "always" | "deny", reason?: string): Promise<void> {
     const ask = this.#states.state.asks.find((one) => one.call === call);
-    if (!ask) throw new CommandError(EXIT.usage, "CALL_UNKNOWN", "That call does not wait for an answer.");
+    if (!ask) throw new CommandError(EXIT.usage, "CALL_UNKNOWN", "That call is not waiting for an answer.");
     const unkept = word === "always" ? this.#agent.allow(ask.rule) : null;
     if (unkept !== null) {
-      const text = `That is allowed until you leave, and asked for again then: it could not be written down (${unkept}).`;
+      const text = `Allowed until you quit. You will be asked again next time: the permission could not be saved (${unkept}).`;
       this.#states.emit({ type: "notice", level: "warning", text });
     }
     this.#prompts.answer(ask, word !== "deny", "user", reason);
@@ -207,7 +207,7 @@ export class LocalChat implements Chat {
   async compact(): Promise<void> {
     await this.#assertIdle();
     if (this.#session.messages.length === 0)
-      throw new CommandError(EXIT.usage, "NOTHING_TO_COMPACT", "Nothing has been said yet that could be summed up.");
+      throw new CommandError(EXIT.usage, "NOTHING_TO_COMPACT", "Nothing to compact: the conversation is empty.");
     // What is queued already waits on; a prompt that comes meanwhile is begun behind it.
     this.#work.isPaused = true;
     await this.#start(async (signal) => {
@@ -272,7 +272,7 @@ export class LocalChat implements Chat {
 
   /** Opens the session anew if the store had failed: what was recorded is there, and the turn that was cut off can be finished (P8). */
   async #ensureOpen(): Promise<void> {
-    if (this.#closing) throw new CommandError(EXIT.usage, "SESSION_CLOSED", "This conversation was closed here.");
+    if (this.#closing) throw new CommandError(EXIT.usage, "SESSION_CLOSED", "This chat is closed.");
     if (!this.#isBroken) return;
     this.#reopening ??= this.#reopen().finally(() => {
       this.#reopening = null;

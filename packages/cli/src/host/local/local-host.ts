@@ -154,7 +154,7 @@ export class LocalHost implements Host {
       { cwd, app: APP },
       {
         ...{ app: APP, intents: true },
-        onPassedOver: (id, { message }) => this.#passedOver.push(`Session ${id} was passed over: ${message}`),
+        onPassedOver: (id, { message }) => this.#passedOver.push(`Session ${id} was skipped: ${message}`),
       },
     );
     return session && this.#opened(session, options, cwd);
@@ -194,7 +194,7 @@ export class LocalHost implements Host {
     return this.#keep(session, async () => {
       const { notes, dialect, app } = session.attributes;
       if (dialect !== "ai-sdk") {
-        const message = `Session ${session.id} holds messages in the dialect "${dialect}"${app ? `, of ${app}` : ""}: this agent cannot go on with it. Nothing was touched. "holdfast show" reads it, "holdfast export" translates it.`;
+        const message = `Session ${session.id} holds messages in the dialect "${dialect}"${app ? `, written by ${app}` : ""}, which this agent cannot continue. Nothing was touched. Read it with "holdfast show", or convert it with "holdfast export".`;
         throw new CommandError(EXIT.store, "DIALECT_UNKNOWN", message);
       }
       const trust = this.#services.trust.of(session.id);

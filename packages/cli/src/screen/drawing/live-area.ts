@@ -150,7 +150,7 @@ function queuePart({ queue }: ChatState, columns: number, canTakeBack: boolean):
   if (queue.length === 0) return [];
   const shown = queue.slice(0, 3).map(({ text }) => line(`  queued: ${excerpt(text, columns - 12)}`, { dim: true }));
   const more = queue.length > 3 ? [line(`  … and ${queue.length - 3} more`, { dim: true })] : [];
-  const hint = canTakeBack ? [line("  ↑ takes the last one back", { dim: true })] : [];
+  const hint = canTakeBack ? [line("  ↑ edits the last one", { dim: true })] : [];
   const rows = [...shown, ...more, ...hint];
   return [BLANK, ...rows.map((row) => cut(row, columns))];
 }
@@ -168,7 +168,9 @@ function editorPart(
   const shown = rows.slice(first, first + rowsMax);
   const lead = (i: number): Span => (first + i === 0 ? span(PROMPT, { bold: true, colour: "cyan" }) : span("  "));
   const empty =
-    state.status === "running" || state.isCompacting ? "write the next prompt: it waits for its turn" : "ask, or /help";
+    state.status === "running" || state.isCompacting
+      ? "type the next prompt: it will be queued"
+      : "type a prompt, or /help";
   const lines = shown.map(
     (row, i): Line => [lead(i), editor.text === "" ? span(empty, { dim: true }) : span(plain(row.text))],
   );

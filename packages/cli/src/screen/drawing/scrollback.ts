@@ -85,7 +85,7 @@ export class Scrollback {
     if (text === "" || text === this.#recorded) return [];
     if (!text.startsWith(this.#streamed)) {
       // The request is made again: what stands in the scrollback cannot be taken back, but it can be called void.
-      if (this.#stream.begun) finished.push(line("… broken off: the request is made again", { dim: true }));
+      if (this.#stream.begun) finished.push(line("… cut off: retrying the request", { dim: true }));
       this.#forget();
     }
     const thought = state.live?.reasoning ?? "";

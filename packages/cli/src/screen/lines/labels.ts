@@ -18,8 +18,8 @@ export const CALL_STATES: Record<
   CallState | "answered",
   { readonly mark: string; readonly words: string; readonly colour: Colour }
 > = {
-  open: { mark: "○", words: "to come", colour: "grey" },
-  waiting: { mark: "?", words: "waits for your word", colour: "yellow" },
+  open: { mark: "○", words: "pending", colour: "grey" },
+  waiting: { mark: "?", words: "waiting for approval", colour: "yellow" },
   answered: { mark: "○", words: "answered", colour: "grey" },
   running: { mark: "●", words: "running", colour: "cyan" },
   done: { mark: "✓", words: "", colour: "green" },

@@ -46,7 +46,7 @@ function stateSpans(state: ChatState, { frame, elapsedMs, busy }: StatusFacts): 
     case "running":
       return [span(`${spinner(frame)} ${workWords(state)} ${elapsedWords(elapsedMs)}`, { colour: "cyan" })];
     case "waiting":
-      return [span("? waits for your word", { colour: "yellow" })];
+      return [span("? waiting for approval", { colour: "yellow" })];
     case "interrupted":
       return [span("! interrupted", { colour: "yellow" })];
     case "idle":
@@ -56,7 +56,7 @@ function stateSpans(state: ChatState, { frame, elapsedMs, busy }: StatusFacts): 
 
 /** To sum up takes its time, and nothing is streamed meanwhile: it says why. */
 function workWords({ isCompacting }: ChatState): string {
-  return isCompacting ? "summing up" : "working";
+  return isCompacting ? "compacting" : "working";
 }
 
 function windowWords({ usedTokens, maxTokens }: ChatState["window"]): string {

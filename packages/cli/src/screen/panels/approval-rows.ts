@@ -28,7 +28,7 @@ interface Piece {
 
 /** All of a request, for the scrollback. */
 export function allRows(ask: PermissionAsk, columns: number): Line[] {
-  const head = cut(line(`Allow ${visibleLine(ask.name)}? All of it:`, { bold: true }), columns);
+  const head = cut(line(`Allow ${visibleLine(ask.name)}? Full request:`, { bold: true }), columns);
   return [BLANK, head, ...piecesOf(ask).flatMap((piece) => rowsOf(piece, columns))];
 }
 

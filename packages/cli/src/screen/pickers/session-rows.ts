@@ -5,7 +5,7 @@ import type { PickerRow } from "./picker.ts";
 
 const MARKS: Record<Summary["status"], string> = {
   interrupted: "interrupted",
-  waiting: "waits for you",
+  waiting: "waiting for you",
   running: "running",
   idle: "",
 };
