@@ -39,5 +39,5 @@ export const exitCodes: readonly (readonly [code: number, meaning: string])[] = 
   [EXIT.busy, "session in use by another process"],
   [EXIT.store, "store error: disk full, permission denied, read-only, damaged, newer format, unknown dialect"],
   [EXIT.model, "model error: no key, unknown model, no answer"],
-  [EXIT.denied, "the turn ended, but calls were denied because no rule allows them"],
+  [EXIT.denied, "the turn ended, but calls were denied because no rule allowed them"],
 ];

@@ -14,7 +14,7 @@ const KEPT = 0.2;
 const CHARACTERS_PER_TOKEN = 4;
 
 export const SUMMARISE =
-  "Summarise this conversation so that the work can go on without it. State the task in the user's own words, what has been done, what was found out, what is still to be done, and what is in doubt. Do not call tools.";
+  "Summarise this conversation so that the work can continue without it. State the task in the user's own words, what has been done, what was found, what remains to be done, and what is uncertain. Do not call tools.";
 
 export function isNearlyFull(usedTokens: number, windowTokens: number): boolean {
   return usedTokens > windowTokens * FULL;

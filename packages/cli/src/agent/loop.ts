@@ -147,8 +147,7 @@ class UnderWay {
 
 /** The SDK runs no call of an answer that was cut off at the model's limit: its input may not be all that was meant. The model is told so, and can make it again. */
 async function closeCut({ turn }: Session<ModelMessage>): Promise<void> {
-  const error =
-    "Not run: the answer was cut off at its longest before it was complete. Make the call again, in less words.";
+  const error = "Not run: the answer reached the output limit before it was complete. Repeat the call, in fewer words.";
   for (const { id, state } of turn?.open ?? []) if (state !== "awaiting") await turn!.toolEnded(id, { error });
 }
 

@@ -30,6 +30,6 @@ function endWords(how: Interruption<unknown>["how"]): string {
     case "failed":
       return `failed: ${plainLine(how.error)}`;
     case "suspended":
-      return `is waiting: ${plainLine(how.reason)}`;
+      return how.reason === "permission" ? "is waiting for approval" : `is waiting: ${plainLine(how.reason)}`;
   }
 }

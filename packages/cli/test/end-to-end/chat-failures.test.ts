@@ -15,7 +15,7 @@ describe.concurrent("failure in the user's face, kindly", () => {
       ...["--model", "compatible/x", "--base-url", `http://127.0.0.1:${port}/v1`],
     ]);
     await terminal.say("think about rivers");
-    const screen = await terminal.until(/✗ The server of compatible\/x does not answer/, 60_000);
+    const screen = await terminal.until(/✗ The server of compatible\/x does not respond/, 60_000);
     expect(screen).toContain(`127.0.0.1:${port}`);
     await terminal.until(/you asked: think about rivers\n▸ f {2}finish it/);
   });
@@ -57,7 +57,7 @@ describe.concurrent("failure in the user's face, kindly", () => {
     await third.keys("Enter");
     const screen = await third.until(/✗ .* is being written by holdfast/);
     expect(screen).toContain(`process ${await first.pid()} on`);
-    expect(screen.replaceAll(/\s+/g, " ")).toContain('go on in a copy with "holdfast fork');
+    expect(screen.replaceAll(/\s+/g, " ")).toContain('continue in a copy with "holdfast fork');
     // The list stays, to choose another one.
     await third.until(/▸ .*think about rivers/);
   });
@@ -104,7 +104,7 @@ describe.concurrent("failure in the user's face, kindly", () => {
       await terminal.say("think about rivers");
       await terminal.until(/✗ [\s\S]*nosuch[\s\S]*The turn failed, just now\.[\s\S]*▸ f {2}finish it/);
       await terminal.say("/model offline");
-      await terminal.until("From now on offline/offline answers.");
+      await terminal.until("Now using offline/offline.");
       await terminal.say("f");
       await answered(terminal, "I thought about rivers");
       expect((await terminal.all()).match(/❯ think about rivers/g)).toHaveLength(1);

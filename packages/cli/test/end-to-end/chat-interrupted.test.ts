@@ -44,7 +44,7 @@ describe.concurrent("chat after an unclean death", () => {
     expect(await terminal.screen()).toMatch(/it said: …/);
     await terminal.say("s");
     // Of what was seen, all but the last 200 ms is promised: some lines of it.
-    await terminal.untilAll(/What had been streamed:[\s\S]*Far out at sea[\s\S]*… cut off here/);
+    await terminal.untilAll(/Streamed so far:[\s\S]*Far out at sea[\s\S]*… cut off here/);
     await terminal.say("l");
     await terminal.until(/^ready\b/m);
     await terminal.say("think about rivers");
@@ -189,7 +189,7 @@ describe.concurrent("C6: chat is told to end", () => {
       expect(await terminal.ended()).toEqual({ code: null, signal: "SIGHUP" });
       if (name === "idle") return;
       const { stdout } = await home.run(["show", "latest"]);
-      expect(stdout).toContain("cut off by SIGHUP");
+      expect(stdout).toContain("interrupted by SIGHUP");
       if (name === "streaming") expect(stdout).toMatch(/\d+ characters of the answer had been streamed|line 10\)/);
       else expect(alive(Number(readFileSync(join(home.work, "tool.pid"), "utf8")))).toBe(false);
     });
@@ -211,7 +211,7 @@ describe.concurrent("C6: chat is told to end", () => {
       // And a paste comes without the brackets that the chat had asked for.
       await terminal.paste("echo pasted=$((40+4))\n");
       expect(await terminal.until("pasted=44")).not.toContain("200~");
-      if (name !== "idle") expect((await home.run(["show", "latest"])).stdout).toContain("cut off by SIGTERM");
+      if (name !== "idle") expect((await home.run(["show", "latest"])).stdout).toContain("interrupted by SIGTERM");
     });
   }
 

@@ -88,8 +88,11 @@ describe.concurrent("chat in a real terminal", () => {
     expect(screen.replaceAll(/\n */g, "")).toContain("<U+200B>; rm precious");
     expect(screen).toContain("(exactly this command)");
     await terminal.say("v");
-    const all = await terminal.untilAll("Allow shell? All of it:");
-    const whole = all.slice(all.indexOf("Allow shell? All of it:"), all.indexOf("runs in:", all.indexOf("All of it:")));
+    const all = await terminal.untilAll("Allow shell? Full request:");
+    const whole = all.slice(
+      all.indexOf("Allow shell? Full request:"),
+      all.indexOf("runs in:", all.indexOf("Full request:")),
+    );
     expect(whole.match(/x/g)).toHaveLength(3_000);
     await terminal.say("no");
     await terminal.until(/⊘ shell/);
@@ -208,10 +211,10 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.say("A name of mine");
     await terminal.until(/^ready .* · A name of mine$/m);
     await terminal.say("/nonsense");
-    await terminal.until("There is no /nonsense. /help lists the commands.");
+    await terminal.until("Unknown command /nonsense. /help lists the commands.");
     await terminal.keys("C-u");
     await terminal.say("/exprot");
-    await terminal.until("There is no /exprot. Is /export meant?");
+    await terminal.until("Unknown command /exprot. Did you mean /export?");
     await terminal.keys("C-u");
     await terminal.say("/help");
     await terminal.until(/\/sessions +switch to another session/);
@@ -220,7 +223,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.say("think about rivers");
     await answered(terminal, "rivers");
     await terminal.say("/export talk.html");
-    await terminal.until("Written to talk.html.");
+    await terminal.until("Saved to talk.html.");
     expect(readFileSync(join(home.work, "talk.html"), "utf8")).toContain("think about rivers");
     await terminal.say("/export talk.html");
     await terminal.until("talk.html already exists and was not touched. Give another name.");
@@ -237,7 +240,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.say("think about rivers");
     await answered(terminal, "I thought about rivers");
     await terminal.say("/rewind");
-    await terminal.until(/Back to before which prompt\?[\s\S]*▸ think about rivers/);
+    await terminal.until(/Rewind to before which prompt\?[\s\S]*▸ think about rivers/);
     await terminal.type("read");
     await terminal.until(/filter: read\n▸ read a\.txt/);
     await terminal.keys("Escape");

@@ -91,7 +91,7 @@ describe("holdfast demo", () => {
     child.stdout.on("data", (text: Buffer) => {
       heard += text;
       // In the worst moment: the command of a dead agent still runs.
-      if (/while the command runs/.test(heard)) process.kill(-child.pid!, "SIGINT");
+      if (/while the command is running/.test(heard)) process.kill(-child.pid!, "SIGINT");
     });
     const { signal, stderr } = await ended(child);
     expect({ signal, stderr }).toEqual({ signal: "SIGINT", stderr: "" });

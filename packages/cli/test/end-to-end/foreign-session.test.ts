@@ -92,7 +92,7 @@ test.each([["--stop-processes"], [null]])(
       const args = ["run", "--resume", id, "--finish", "--store", store, ...(flag === null ? [] : [flag])];
       // To wait would take five minutes: the test would fail by its time.
       const { stderr } = await home.run(args);
-      expect(stderr).not.toContain("Waiting for the process");
+      expect(stderr).not.toContain("Waiting for process");
       expect(await identify(pid)).toBe(process.started);
     } finally {
       victim.kill("SIGKILL");

@@ -184,7 +184,7 @@ test.concurrent("at a terminal: a path that is swapped for a link while the ques
   terminal.type("y\r");
   // The model tries again, and the person is asked again, with where it leads now.
   await eventually(() => terminal.screen().split("Allow it?").length === 3);
-  expect(terminal.screen()).toMatch(/write failed: .*Not run: Its path leads to .*precious/);
+  expect(terminal.screen()).toMatch(/write failed: .*Not run: Its path now leads to .*precious/);
   expect(terminal.screen()).toMatch(/real path: .*\/precious\/a\.txt\r\n/);
   terminal.type("no\r");
   await terminal.ended;

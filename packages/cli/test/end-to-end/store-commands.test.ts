@@ -76,7 +76,7 @@ describe("ls", () => {
       expect(await home.run(["--store", store, ...args]), args.join(" ")).toMatchObject({
         code: 3,
         stdout: "",
-        stderr: expect.stringContaining(`There is no store in ${store}`),
+        stderr: expect.stringContaining(`No store in ${store}`),
       });
     expect(await home.run(["ls", "--json"])).toMatchObject({ code: 0, stdout: "", stderr: "" });
     expect(await home.run(["gc"])).toMatchObject({ code: 0, stdout: "Nothing to remove.\n" });
@@ -367,7 +367,7 @@ describe("copy", () => {
     expect(await home.run(["copy", from, to, "--all"])).toMatchObject({
       code: 3,
       stdout: "",
-      stderr: expect.stringContaining(`There is no store in ${from}`),
+      stderr: expect.stringContaining(`No store in ${from}`),
     });
     expect([existsSync(from), existsSync(to)]).toEqual([false, false]);
     const copied = await home.run(["copy", home.store, to, "--all"]);

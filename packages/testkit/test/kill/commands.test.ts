@@ -48,7 +48,7 @@ describe("npm run torture", () => {
   test("exits 1 on loss, names session and attempt, and leaves the store in place", async () => {
     const { code, stdout } = await run("torture", "--kills", "12", "--store", dropsOne, "--seed", "5");
     expect(stdout).toMatch(/fault in session \d+ \([0-9a-f-]{36}\): lost: attempt \d+/);
-    const place = /left in (\S+)/.exec(stdout)?.[1];
+    const place = /kept in (\S+)/.exec(stdout)?.[1];
     expect(place && existsSync(place)).toBe(true);
     rmSync(place!, { recursive: true });
     expect(code).toBe(1);

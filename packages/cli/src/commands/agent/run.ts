@@ -40,7 +40,7 @@ Examples:
   holdfast run --continue --finish --allow 'write(words.md)'
   holdfast run --json "read README.md" | jq -r 'select(.type == "text").text'
 
-Without a terminal, a call that no rule allows is denied, and the error names the flag that would allow it. Permission flags apply to this run only: pass them again with --finish.`,
+Without a terminal, a call that no rule allows is denied, and a warning names the flag that would allow it. Permission flags apply to this run only: pass them again with --finish.`,
     )
     .action(async (prompt: string | undefined, options: Options, command: Command) => {
       if (options.finish && prompt !== undefined)

@@ -16,7 +16,7 @@ export function register(program: Command): void {
   program
     .command("repair")
     .argument("[id...]", "session ids, or their first or last characters (default: all)")
-    .summary("set aside what a crash left half written")
+    .summary("repair sessions that a crash left half written")
     .description(
       "Repairs sessions as opening them would: moves an unacknowledged end into a quarantine file beside the journal, so that the session can be appended to. No byte is deleted. Corrupt parts stay in place and readers skip them; exit code 1 if there are any.",
     )

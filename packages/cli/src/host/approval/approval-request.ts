@@ -65,7 +65,7 @@ function targetWords(target: Target): string {
     case "folder":
       return "is a folder: the call would fail";
     case "other":
-      return "is a device, a pipe or a socket: the call would fail";
+      return "is a device, pipe or socket: the call would fail";
     case "unknown":
       return "unknown";
   }

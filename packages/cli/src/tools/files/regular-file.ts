@@ -9,7 +9,7 @@ const CHUNK_BYTES = 256 * 1024;
 /** A folder, a device, a pipe or a socket. Looked at before it is opened: to open some devices has effects. */
 function assertRegular(found: Stats, shown: string): void {
   if (found.isDirectory()) throw Object.assign(new Error("is a folder"), { code: "EISDIR" });
-  if (!found.isFile()) throw new Error(`${shown} is not a file, but a device, a pipe or a socket. It was not read.`);
+  if (!found.isFile()) throw new Error(`${shown} is not a regular file but a device, pipe or socket. It was not read.`);
 }
 
 export async function openRegular(path: string, shown: string): Promise<FileHandle> {

@@ -27,7 +27,7 @@ export async function writeFile(
       const isNew = await replaceFile(path, Buffer.from(input.content, "utf8"), () => watch?.check());
       await watch?.changed();
       const { length } = Buffer.from(input.content, "utf8");
-      return `${isNew ? "Made" : "Replaced"} ${shown} (${length} bytes).`;
+      return `${isNew ? "Created" : "Replaced"} ${shown} (${length} bytes).`;
     });
   } catch (error) {
     throw describeSystemError(error, shown);
@@ -120,7 +120,7 @@ async function fileAt(path: string): Promise<Stats | null> {
   try {
     const found = await stat(path);
     if (found.isDirectory()) throw Object.assign(new Error("is a folder"), { code: "EISDIR" });
-    if (!found.isFile()) throw new Error("It is a device, a pipe or a socket, and was not written to.");
+    if (!found.isFile()) throw new Error("It is a device, pipe or socket. It was not written to.");
     return found;
   } catch (error) {
     if (hasCode(error, "ENOENT")) return null;

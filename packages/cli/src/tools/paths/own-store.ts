@@ -54,7 +54,7 @@ function inTruth(path: string): string {
 /** Refuses a path (a real one) that is the store's, or in it: by its name, by what it is (a file system may not tell upper from lower case, or show a folder in two places), or by another name of the same file. */
 export function assertNotOwn(own: OwnStore | null | undefined, path: string, shown: string): void {
   if (!own || !isOwn(own, path)) return;
-  throw new Error(`${shown} belongs to the agent's own store, which its tools do not touch. Nothing was done.`);
+  throw new Error(`${shown} belongs to the agent's own store, which tools may not touch. Nothing was done.`);
 }
 
 export function isOwn(own: OwnStore, path: string): boolean {

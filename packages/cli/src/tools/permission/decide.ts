@@ -115,7 +115,7 @@ export function makeSearchFilter(context: PolicyContext): (path: string) => bool
 /** For the model, when a person has said no. */
 export function refusal(reason?: string): string {
   const why = reason === undefined || reason.trim() === "" ? "." : `: ${reason.trim()}`;
-  return `The user did not allow this call: it did not run${why} Do not try to reach the same by other means; go on without it, or ask what to do instead.`.replace(
+  return `The user did not allow this call: it did not run${why} Do not try to achieve the same by other means; continue without it, or ask what to do instead.`.replace(
     /([^.!?]) Do not/u,
     "$1. Do not",
   );
@@ -381,7 +381,7 @@ function asJson(input: unknown): string {
 
 function denialOf(verdict: Decision["verdict"], rule: string | undefined, suggestion: string): string {
   if (verdict === "deny") {
-    return `This call did not run: the user's rules deny it (${rule}). Do not try to reach the same by other means; go on without it, or say what you would need.`;
+    return `This call did not run: the user's rules deny it (${rule}). Do not try to achieve the same by other means; continue without it, or say what you would need.`;
   }
-  return `This call did not run: no rule allows it, and nobody is there to be asked. Go on without it, or say what you would need. (The user can allow it with ${allowFlag(suggestion)}.)`;
+  return `This call did not run: no rule allows it, and nobody is available to approve it. Continue without it, or say what you would need. (The user can allow it with ${allowFlag(suggestion)}.)`;
 }

@@ -55,7 +55,7 @@ export function outputOf({ log }: OutputFiles, max: number = RESULT_CHARS_MAX): 
     // Cut where a character begins.
     const head = textAt(fd, 0, half).replace(/(?<!\uFFFD)\uFFFD+$/u, "");
     const tail = textAt(fd, size - half, half).replace(/^\uFFFD+/u, "");
-    return withoutNul(joinEnds(head, tail, size - 2 * half, "bytes", `the whole is in ${log}`));
+    return withoutNul(joinEnds(head, tail, size - 2 * half, "bytes", `the full output is in ${log}`));
   });
   return text ?? "";
 }

@@ -63,8 +63,8 @@ export async function runShell(
   { command, timeoutSeconds = TIMEOUT_SECONDS }: ShellInput,
   signal?: AbortSignal,
 ): Promise<string> {
-  if (signal?.aborted) throw new Error("The command was stopped before it began: it did not run.");
-  if (command.includes("\0")) throw new Error("A command cannot hold a NUL character. It did not run.");
+  if (signal?.aborted) throw new Error("The command was stopped before it started: it did not run.");
+  if (command.includes("\0")) throw new Error("A command cannot contain a NUL character. It did not run.");
   const waiting = await spawnAtGate(context, call, command);
   const { process: started, files } = waiting;
   const stopping = new Stopping(waiting);
@@ -73,11 +73,11 @@ export async function runShell(
     files.log,
     (text) => context.output(call, text),
     (bytes) => {
-      if (bytes > LOG_BYTES_MAX) stopping.stop(`printed more than ${LOG_BYTES_MAX / 1024 / 1024} MiB, and was ended`);
+      if (bytes > LOG_BYTES_MAX) stopping.stop(`printed more than ${LOG_BYTES_MAX / 1024 / 1024} MiB and was stopped`);
     },
   );
   const seconds = Math.min(timeoutSeconds, TIMEOUT_SECONDS_MAX);
-  const timer = setTimeout(() => stopping.stop(`took longer than ${seconds} s, and was ended`), seconds * 1000);
+  const timer = setTimeout(() => stopping.stop(`took longer than ${seconds} s and was stopped`), seconds * 1000);
   const abort = (): void => stopping.stop("was stopped");
   signal?.addEventListener("abort", abort, { once: true });
   // It may have fired while the shell was started, and does not tell it twice.
@@ -88,12 +88,12 @@ export async function runShell(
     const { code, by } = await waiting.exit;
     await stopping.done;
     following.end();
-    if (!began) throw new Error("The command was stopped before it began: it did not run.");
+    if (!began) throw new Error("The command was stopped before it started: it did not run.");
     if (started.group) background = await membersOf(started.pid);
     const output = outputOf(files);
     if (stopping.why !== null) throw new Error(`The command ${stopping.why}. ${printedResult(output)}`);
     const left = background.length > 0 ? ` ${LEFT}` : "";
-    if (code === null) throw new Error(`The command was ended from outside, by ${by}.${left} ${printedResult(output)}`);
+    if (code === null) throw new Error(`The command was killed by ${by}.${left} ${printedResult(output)}`);
     return endedResult(output, { exitCode: code, background: background.length > 0 });
   } finally {
     clearTimeout(timer);
@@ -176,8 +176,8 @@ async function spawnAtGate(context: ShellContext, call: string, command: string)
     if (child) rmSync(unnamed, { force: true });
     const said = error instanceof Error ? error.message : String(error);
     // Of a folder that is gone, the system says that there is no such program.
-    const why = existsSync(context.cwd) ? said : `the folder ${context.cwd} is no longer there`;
-    throw new Error(`The command could not begin: ${why}. It did not run.`, { cause: error });
+    const why = existsSync(context.cwd) ? said : `the folder ${context.cwd} no longer exists`;
+    throw new Error(`The command could not start: ${why}. It did not run.`, { cause: error });
   }
 }
 

@@ -65,16 +65,16 @@ export async function findCommand(
   return { kind: running ? "running" : "unknown", running, pid, output, shown: `${words} ${printedResult(output)}` };
 }
 
-const NOT_BEGUN = "The command never began: the agent was gone before it could. It is safe to run it.";
-const RUNNING = "The agent was ended while the command ran, and the command still runs.";
+const NOT_BEGUN = "The command never started: the agent died first. It is safe to run it.";
+const RUNNING = "The agent died while the command was running, and the command is still running.";
 const LOST =
-  "The command began, and was ended without a trace of how far it came. Check what it has done before you repeat it.";
+  "The command started and ended without a record of how far it got. Check what it has done before you repeat it.";
 
 const FOREIGN =
-  "The journal says that the command began, in a process that this agent did not start: nobody has looked whether that still runs. Check what it has done before you repeat it.";
+  "The journal says that the command started, in a process that this agent did not start. Whether it is still running is unknown. Check what it has done before you repeat it.";
 
 /** Of a command whose shell is gone. */
-export const LEFT = "Processes of its group may still run.";
+export const LEFT = "Processes of its group may still be running.";
 
 /** Until the command has ended. Rejects with the signal's reason if that fires first: the command goes on. */
 export async function waitForCommand(
@@ -102,7 +102,7 @@ export function endedResult(
   const notes = [
     ...(exitCode === 0 ? [] : [`exit status ${exitCode}`]),
     ...(output === "" ? ["no output"] : []),
-    ...(background ? ["processes that it started in the background still run, until the agent ends"] : []),
+    ...(background ? ["processes it started in the background keep running until the agent ends"] : []),
   ];
   if (notes.length === 0) return output;
   const lineEnd = output === "" || output.endsWith("\n") ? "" : "\n";
@@ -110,5 +110,5 @@ export function endedResult(
 }
 
 export function printedResult(output: string): string {
-  return output === "" ? "It had printed nothing." : `What it had printed:\n${output}`;
+  return output === "" ? "It printed nothing." : `It printed:\n${output}`;
 }
