@@ -21,7 +21,8 @@ function start(): void {
 }
 
 /**
- * Node keeps what it has compiled for the next time, which saves a fifth of the start. In a folder of the user's own: in the temporary folder, where Node would do it, others could put theirs. A folder that cannot be
+ * Node keeps what it has compiled for the next time, which saves a fifth of the start. In a folder of the user's own:
+ * in the temporary folder, where Node would do it, others could put theirs. A folder that cannot be
  * made is no reason to fail: then nothing is kept.
  */
 function keepCompiled(): void {

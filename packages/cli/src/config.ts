@@ -134,7 +134,7 @@ export const settings: readonly Setting[] = [
   },
 ];
 
-/** What the command line said: what commander hands to an action, under the same names. Others are passed over. */
+/** The command-line options, as commander passes them to an action. Unknown ones are ignored. */
 export type Flags = Readonly<Record<string, unknown>>;
 
 /** A value, and where it comes from: `--model`, `HOLDFAST_MODEL`, the path of the file, or `default`. */
@@ -182,12 +182,17 @@ export function explainConfig(flags: Flags = {}, environment: ConfigEnvironment 
   });
 }
 
-/** For a command that is given stores as its arguments: an address as `--store` takes it. Throws CommandError CONFIG_INVALID. */
+/**
+ * For a command that is given stores as its arguments: an address as `--store` takes it. Throws CommandError
+ * CONFIG_INVALID.
+ */
 export function namedStore(given: string, environment: ConfigEnvironment = here): string {
   return addressOf(given, "The address", false, environment);
 }
 
-/** `~/` is the user's home also where no shell has seen it; and the file, which counts in every folder, names one place. */
+/**
+ * `~/` is the user's home also where no shell has seen it; and the file, which counts in every folder, names one place.
+ */
 function addressOf(given: string, where: string, inFile: boolean, { platform, home }: ConfigEnvironment): string {
   const [, kind = "", path = given] = /^(sqlite:(?:\/\/(?=\/))?)?(.*)$/is.exec(given) ?? [];
   if (/^~(?:[/\\]|$)/.test(path)) {
@@ -269,7 +274,7 @@ function splitRules(text: string): string[] {
   return (text.match(/(?:\([^)]*\)?|[^,(])+/g) ?? []).map((rule) => rule.trim()).filter((rule) => rule !== "");
 }
 
-/** An address that is wrong may hold a password all the same. */
+/** Even an invalid address may contain a password. */
 function shown(given: unknown): string {
   const text = typeof given === "string" ? shownAddress(given) : given;
   return JSON.stringify(text)?.slice(0, 80) ?? String(text);

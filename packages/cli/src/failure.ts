@@ -32,14 +32,14 @@ const STORE_CODES = new Set([
 ]);
 const USAGE_CODES = new Set(["CURSOR_STALE", "MESSAGE_UNKNOWN", "QUERY_INVALID", "STORE_URL_INVALID"]);
 
-/** Most errors of the command say all by themselves; these are thrown where it is not known which command runs. */
+/** Most CommandErrors need no hint; these are thrown where the running command is unknown. */
 const OWN_HINTS: Readonly<Record<string, readonly string[]>> = {
   NOTHING_TO_RESUME: [
     '"holdfast ls --status interrupted" lists interrupted sessions; choose one with "--resume <id>".',
   ],
 };
 
-/** What became of the command, in words. Pure. No password gets into them, whoever made the error. */
+/** A failure as the user sees it. Pure. Passwords are removed, regardless of where the error came from. */
 export function failureOf(error: unknown): Failure {
   const failure = worded(error);
   return { ...failure, message: withoutPasswords(failure.message), hints: failure.hints.map(plain) };
@@ -79,7 +79,7 @@ export function exitCodeOf(code: string): number {
   return EXIT.failed;
 }
 
-/** Known by its name, so that nothing of the library is loaded to say that it failed. */
+/** Recognized by name, so that reporting a failure does not load the library. */
 function isLibraryError(error: unknown): error is LibraryError {
   return error instanceof Error && error.name === "HoldfastError" && "code" in error && "facts" in error;
 }
@@ -114,7 +114,7 @@ function hintsFor({ code, facts }: LibraryError): string[] {
         'Does the store belong to another user? "holdfast config" shows its address; set another one with --store or HOLDFAST_STORE.',
       ];
     case "PATH_UNSAFE":
-      // Most likely the file is meant, and its kind was left out.
+      // Most likely the user meant this file and left out "sqlite:".
       if (facts["errno"] !== "ENOTDIR" || !/\.(?:db|sqlite\d?)$/i.test(String(facts["path"]))) return [];
       return [`To use an SQLite file, put "sqlite:" before its path: --store sqlite:${plain(String(facts["path"]))}`];
     case "FORMAT_NEWER":

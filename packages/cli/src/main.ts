@@ -28,7 +28,10 @@ import { endWithPipe } from "./terminal/pipe.ts";
 import { plain } from "./terminal/plain.ts";
 import { version } from "./version.ts";
 
-/** Runs the command that the arguments name. The exit code is left in `process.exitCode`, so that output is written to its end. */
+/**
+ * Runs the command that the arguments name. The exit code is left in `process.exitCode`, so that output is written to
+ * its end.
+ */
 export async function main(args: readonly string[]): Promise<void> {
   endWithPipe();
   try {

@@ -3,8 +3,10 @@ import { join } from "node:path";
 import { CommandError, EXIT } from "./exit.ts";
 
 /**
- * Folders that only this user can write to, below a root that the user named. A store, or what lies beside it, may have been prepared by somebody
- * else: a link in it could make us read or delete whatever it leads to. The root itself may be a link, since the user named it.
+ * Folders that only this user can write to, below a root that the user named. A store, or what lies beside it, may have
+ * been prepared by somebody
+ * else: a link in it could make us read or delete whatever it leads to. The root itself may be a link, since the user
+ * named it.
  */
 
 /** Why this is no folder of this user alone; null if it is one. */
@@ -41,7 +43,10 @@ export function findOwnFolder(root: string, names: readonly string[]): string | 
   }
 }
 
-/** The same, made where it is not there. One of this user's that others may write to is closed to them. Throws CommandError PATH_UNSAFE, and what the system says. */
+/**
+ * The same, made where it is not there. One of this user's that others may write to is closed to them. Throws
+ * CommandError PATH_UNSAFE, and what the system says.
+ */
 export function makeOwnFolder(root: string, names: readonly string[]): string {
   mkdirSync(root, { recursive: true, mode: 0o700 });
   let path = realpathSync(root);

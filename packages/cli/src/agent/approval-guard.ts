@@ -18,7 +18,8 @@ interface Call {
 }
 
 /**
- * What a person has approved, and whether a call is still that when it runs. Rules judge where a path leads, and a person the file that stands there: both can
+ * What a person has approved, and whether a call is still that when it runs. Rules judge where a path leads, and a
+ * person the file that stands there: both can
  * change while a question stands, so each call is judged again when it starts, and before a file is replaced.
  */
 export class ApprovalGuard {
@@ -26,7 +27,10 @@ export class ApprovalGuard {
   readonly #cwd: () => string;
   readonly #own: OwnStore | null;
   readonly #decide: (name: string, input: unknown) => Decision;
-  /** What this agent itself has made of a file, one state after the other: several edits of one file may be approved together. */
+  /**
+   * What this agent itself has made of a file, one state after the other: several edits of one file may be approved
+   * together.
+   */
   readonly #made = new Map<string, Target[]>();
 
   constructor(

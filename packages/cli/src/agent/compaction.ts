@@ -27,7 +27,9 @@ export function estimateTokens(messages: readonly unknown[]): number {
 }
 
 /**
- * Sums the conversation up and goes on with the summary, the prompt of the turn at work (or of the one that was interrupted), and the newest messages. The summary is asked for first; then the change happens at one instant (C7), and can be undone until the next turn.
+ * Sums the conversation up and goes on with the summary, the prompt of the turn at work (or of the one that was
+ * interrupted), and the newest messages. The summary is asked for first; then the change happens at one instant (C7),
+ * and can be undone until the next turn.
  */
 export async function compact(
   session: Session<ModelMessage>,
@@ -65,7 +67,10 @@ async function recordUsage(session: Session<ModelMessage>, usage: Usage): Promis
   await session.note(BETWEEN_TURNS, { session: session.id, usage: all as Json });
 }
 
-/** Providers refuse a conversation with calls of tools that the request does not name (Anthropic does). They are named, and not to be called. */
+/**
+ * Providers refuse a conversation with calls of tools that the request does not name (Anthropic does). They are named,
+ * and not to be called.
+ */
 function declareTools(messages: readonly ModelMessage[]): { tools?: ToolSet; toolChoice?: "none" } {
   const names = new Set<string>();
   for (const { content } of messages) {
@@ -78,7 +83,10 @@ function declareTools(messages: readonly ModelMessage[]): { tools?: ToolSet; too
   return { tools: tools as ToolSet, toolChoice: "none" };
 }
 
-/** The newest entries that the model sees, up to this many characters; none behind one that does not fit. A response stays with all of its results, or goes with them: `replace` keeps them together, and would bring the large ones back. */
+/**
+ * The newest entries that the model sees, up to this many characters; none behind one that does not fit. A response
+ * stays with all of its results, or goes with them: `replace` keeps them together, and would bring the large ones back.
+ */
 export function newestEntries(entries: readonly Entry<ModelMessage>[], charactersMax: number): Entry<ModelMessage>[] {
   const kept: Entry<ModelMessage>[] = [];
   let results: Entry<ModelMessage>[] = [];
@@ -100,7 +108,9 @@ const LONG = 400;
 const BEGINNING = 200;
 
 /**
- * Leaves room for the summary itself: beyond the window the oldest results are shortened, since they are most of it, and then what was written to files, since it is there. What a provider signed is bound to what stood before it, and goes without its signature then (R1).
+ * Leaves room for the summary itself: beyond the window the oldest results are shortened, since they are most of it,
+ * and then what was written to files, since it is there. What a provider signed is bound to what stood before it, and
+ * goes without its signature then (R1).
  */
 export function fitWindow(messages: readonly ModelMessage[], windowTokens: number): readonly ModelMessage[] {
   let excess = (estimateTokens(messages) - windowTokens * FULL) * CHARACTERS_PER_TOKEN;

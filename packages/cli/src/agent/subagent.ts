@@ -18,7 +18,10 @@ export function createAgent(session: Session<ModelMessage>, services: Services, 
   return new AgentRuntime(session, services, events, { delegateTool });
 }
 
-/** Hands a part of the work to an agent with a session of its own, which is linked to the call. The parent's conversation gets only its answer. */
+/**
+ * Hands a part of the work to an agent with a session of its own, which is linked to the call. The parent's
+ * conversation gets only its answer.
+ */
 function makeDelegateTool(
   services: Services,
   parent: AgentRuntime,

@@ -54,7 +54,7 @@ export function register(program: Command): void {
     });
 }
 
-/** A user without a home has no store by default: that is what is shown then. */
+/** A user without a home folder has no default store: undefined then. */
 function placeBy(defaultAddress: () => string): string | undefined {
   try {
     return defaultAddress();
@@ -69,7 +69,7 @@ function fileWords(path: string | null): string {
   return existsSync(path) ? plainLine(path) : `${plainLine(path)} (does not exist)`;
 }
 
-/** An address may hold a password: what is shown ends up in screens and logs. */
+/** An address may contain a password, and output ends up on screens and in logs. */
 function shown({ setting, value }: Configured): Configured["value"] {
   const isAddress = setting.key === "store" || setting.key === "baseUrl";
   return isAddress && typeof value === "string" ? shownAddress(value) : value;

@@ -10,7 +10,7 @@ import { paintFor } from "../terminal/colour.ts";
 import { progressOn } from "../terminal/progress.ts";
 import { assertNoStore, countOf, countOrNoneOf } from "./arguments.ts";
 
-/** The sums, and some faults: one is enough to know that a store is broken. */
+/** The totals and a few faults: one fault is enough to know that a store is broken. */
 const LINES_MAX = 12;
 
 interface Options {
@@ -149,7 +149,7 @@ async function killAgents(
   stores: number,
 ): Promise<Sums | null> {
   const share = Math.ceil(conversations / stores);
-  // Agents open their store by its address, which a module has none of.
+  // Agents open their store by address, and a module has no address.
   if (share === 0 || shared.signal.aborted || (module !== "folder" && module !== "sqlite")) return null;
   const { runConversations } = await import("@holdfast/testkit/conversations");
   const { conversationLines } = await import("@holdfast/testkit/torture");

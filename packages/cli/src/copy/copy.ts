@@ -10,7 +10,7 @@ export interface CopyOptions {
   readonly onProgress: (records: number) => void;
 }
 
-/** What became of one session. */
+/** The result for one session. */
 export interface Copied {
   readonly id: string;
   /** `copied`; `completed`: a copy that had fewer records was replaced; `there`: it had all of them already. */
@@ -32,8 +32,10 @@ const BATCH_RECORDS = 256;
 const BATCH_BYTES = 1024 * 1024;
 
 /**
- * Copies a session byte for byte, up to its end as it is now, and reads the copy again to verify it. May be done again at any time: what is there already is verified, and what is behind is replaced. Reads without the lease, so
- * whoever writes to the source is not disturbed. Throws SESSION_EXISTS if the target has another session of this id, or one that has gone on by itself.
+ * Copies a session byte for byte, up to its end as it is now, and reads the copy again to verify it. May be done again
+ * at any time: what is there already is verified, and what is behind is replaced. Reads without the lease, so
+ * whoever writes to the source is not disturbed. Throws SESSION_EXISTS if the target has another session of this id, or
+ * one that has gone on by itself.
  */
 export async function copySession(
   from: JournalStore,
@@ -120,7 +122,9 @@ async function assertSame(to: JournalStore, id: string, sent: Passage): Promise<
 
 type Relation = "same" | "behind" | "differs";
 
-/** How a session in the target stands to the one in the source. One that has more than the source was written to since. */
+/**
+ * How a session in the target stands to the one in the source. One that has more than the source was written to since.
+ */
 async function compare(
   from: JournalStore,
   to: JournalStore,

@@ -22,7 +22,7 @@ export interface LifeShown {
   readonly ms: number;
 }
 
-/** What the demo shows while it goes on. */
+/** What the demo shows while it runs. */
 export interface Screen {
   begin(task: Task, options: { readonly kills: number; readonly seed: number }): void;
   life(life: LifeShown): void;
@@ -30,13 +30,13 @@ export interface Screen {
   kill(pid: number, where: string): void;
   found(kill: Kill): void;
   lost(taken: RemovedRecord): void;
-  /** All is done but the work of the undisturbed agent. */
+  /** Only the undisturbed agent is still working. */
   wait(): void;
   receipt(receipt: Receipt): void;
   kept(path: string): void;
 }
 
-/** For `--json`: the receipt, and nothing else. */
+/** For `--json`: only the receipt. */
 export function silentScreen(stream: NodeJS.WriteStream): Screen {
   const nothing = (): void => {};
   return {
@@ -58,7 +58,7 @@ export class TextScreen implements Screen {
   readonly #flow: WordWrap;
   readonly #width: number;
   readonly #command: string;
-  /** Tools that were started one after the other, and are told together. */
+  /** Tools started in a row, shown together. */
   #started: { readonly name: string; readonly words: string }[] = [];
   #ended = 0;
   /** Of the answer that is being streamed. */
@@ -66,7 +66,7 @@ export class TextScreen implements Screen {
 
   constructor(stream: NodeJS.WriteStream, env: Readonly<Record<string, string | undefined>>) {
     this.#stream = stream;
-    // In a clone there is no command yet.
+    // A clone has no installed command yet.
     this.#command = env["npm_lifecycle_event"] === "start" ? "npm start --" : "holdfast demo";
     this.#width = stream.isTTY ? Math.min(Math.max(stream.columns ?? WIDTH, 40), WIDTH) : WIDTH;
     this.#flow = new WordWrap((text) => void stream.write(text), this.#width - 1, stream.isTTY === true);

@@ -14,7 +14,10 @@ const RASTERS = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 /** Of base64. A larger image is named, not shown. */
 const IMAGE_CHARS_MAX = 16_000_000;
 
-/** Nothing but the style of the page itself and images that are in it: no script, no other machine, whatever the texts say (C25). */
+/**
+ * Nothing but the style of the page itself and images that are in it: no script, no other machine, whatever the texts
+ * say (C25).
+ */
 function policy(): string {
   const hash = createHash("sha256").update(style).digest("base64");
   return `default-src 'none'; style-src 'sha256-${hash}'; img-src data:; base-uri 'none'; form-action 'none'`;
@@ -134,6 +137,9 @@ function fileHtml({ mediaType, name, data, url, bytes }: ShownFile): string {
   return `<p class="file">${label}${at}</p>\n`;
 }
 
-/** Texts are cleaned before they are escaped: what is not Unicode, or turns the direction of writing, would still do so in a page. */
+/**
+ * Texts are cleaned before they are escaped: what is not Unicode, or turns the direction of writing, would still do so
+ * in a page.
+ */
 const words = (text: string): string => plain(shortened(text));
 const line = (text: string): string => escapeHtml(plainLine(text.slice(0, 10_000)));

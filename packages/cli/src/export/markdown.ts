@@ -91,7 +91,10 @@ function inline(text: string): string {
   return plainLine(text).replaceAll(/[\\`*_{}[\]<>#|~!&]/g, "\\$&");
 }
 
-/** The model's own Markdown; HTML in it is shown, not used. An unclosed fence is closed, so that it takes nothing that follows. */
+/**
+ * The model's own Markdown; HTML in it is shown, not used. An unclosed fence is closed, so that it takes nothing that
+ * follows.
+ */
 function block(text: string): string {
   const { markdown, isOpen } = escapedHtml(plain(shortened(text)));
   return `${markdown}${markdown.endsWith("\n") ? "" : "\n"}${isOpen ? `${isOpen}\n` : ""}`;

@@ -7,7 +7,8 @@ import { CommandError, EXIT } from "../exit.ts";
 const CHUNK_CHARS = 1 << 20;
 
 /**
- * Writes a file that is there as a whole or not at all, for this user alone (C24): under another name first, which takes the name at the end. One that is there already is replaced only
+ * Writes a file that is there as a whole or not at all, for this user alone (C24): under another name first, which
+ * takes the name at the end. One that is there already is replaced only
  * with `force`. Throws CommandError OUTPUT_EXISTS, OUTPUT_FAILED.
  */
 export async function writeOutput(

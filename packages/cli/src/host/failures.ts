@@ -3,7 +3,7 @@ import { CommandError, EXIT } from "../exit.ts";
 import { explainModelError } from "../models/explain.ts";
 import type { FailureShown } from "./host.ts";
 
-/** Why a turn failed, in words; a fault of the store is told as the store tells it. */
+/** Why a turn failed, for people; a store error keeps its own message. */
 export function explainFailure(error: unknown, model: string): FailureShown {
   if (error instanceof CommandError || isHoldfastError(error)) return { code: error.code, message: error.message };
   return explainModelError(error, model);
@@ -17,7 +17,7 @@ export function stepLimitError(steps: number): CommandError {
   );
 }
 
-/** Nothing more can be recorded in this session until it is opened anew. */
+/** Nothing more can be recorded in this session until it is reopened. */
 export function isStoreFailure(error: unknown): boolean {
   return errorKind(error) === "store";
 }

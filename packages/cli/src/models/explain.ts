@@ -49,7 +49,10 @@ export interface ExplainedError {
   readonly message: string;
 }
 
-/** What the AI SDK threw, as a code and a sentence that says what to do. `name`: `provider/name` of the model that was asked. */
+/**
+ * What the AI SDK threw, as a code and a sentence that says what to do. `name`: `provider/name` of the model that was
+ * asked.
+ */
 export function explainModelError(error: unknown, name: string): ExplainedError {
   const links = chain(error);
   if (isWindowError(error)) {

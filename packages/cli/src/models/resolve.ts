@@ -58,7 +58,8 @@ const PROVIDERS: Readonly<Record<string, Provider>> = {
     address: "OPENAI_BASE_URL",
     needsKey: true,
     example: "openai/gpt-5",
-    // Nothing that the journal holds may depend on what OpenAI's servers keep (R4). The package then asks for encrypted reasoning by itself, of models that reason.
+    // Nothing that the journal holds may depend on what OpenAI's servers keep (R4). The package then asks for encrypted
+    // reasoning by itself, of models that reason.
     providerOptions: { openai: { store: false } },
     load: async (name, key, baseUrl) => {
       const { createOpenAI } = await import("@ai-sdk/openai");
@@ -98,8 +99,10 @@ function settings(key: string | undefined, baseUrl: string | undefined): { apiKe
 }
 
 /**
- * The model of this name: `offline`, or `provider/name`. Asks nobody: a wrong name or key shows at the first request (`explainModelError`).
- * Throws CommandError: MODEL_UNKNOWN for a provider that there is none of, MODEL_KEY without a key, MODEL_BASE_URL without an address or with one that is none.
+ * The model of this name: `offline`, or `provider/name`. Asks nobody: a wrong name or key shows at the first request
+ * (`explainModelError`).
+ * Throws CommandError: MODEL_UNKNOWN for a provider that there is none of, MODEL_KEY without a key, MODEL_BASE_URL
+ * without an address or with one that is none.
  */
 export async function resolveModel(name: string, options: ResolveOptions): Promise<ResolvedModel> {
   const slash = name.indexOf("/");
@@ -162,7 +165,10 @@ function checkAddress(name: string, provider: Provider, baseUrl: string | undefi
   }
 }
 
-/** A password in an address goes into a header: no request takes it in its URL, and the URL is what errors tell and journals keep. */
+/**
+ * A password in an address goes into a header: no request takes it in its URL, and the URL is what errors tell and
+ * journals keep.
+ */
 function withoutCredentials(
   name: string,
   given: string | undefined,

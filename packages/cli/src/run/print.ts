@@ -75,7 +75,7 @@ class TextPrinter implements Printer {
 
   #answer(text: string): void {
     if (text === "") return;
-    // What a model says may drive a terminal; a file gets it as it is.
+    // A model's text may contain terminal escapes; a file gets it unchanged.
     process.stdout.write(this.#isTerminal ? plain(text) : text);
     this.#isOpen = !text.endsWith("\n");
     this.#hasAnswered = true;

@@ -124,7 +124,7 @@ async function inChat(
   // Questions that are put to a person are part of the turn.
   while (chat.state.asks.length > 0) await answered(chat);
   if (ends.length === 0) {
-    // It was stopped before the turn was taken up: whoever reads the events is to see an end all the same.
+    // Stopped before the turn was resumed: readers of the events still need an end.
     const end = { type: "turn.ended", outcome: "aborted", denied: 0, by: "user" } as const;
     ends.push(end);
     printer.event(end);
@@ -134,7 +134,10 @@ async function inChat(
   return codeOf(ends);
 }
 
-/** The prompt takes the place of an interrupted turn. What waited for a person's answer does not run then, and that is said in any case. */
+/**
+ * A new prompt replaces an interrupted turn. Calls that were waiting for approval then do not run, and the user is
+ * always told.
+ */
 function leaveBehind(chat: Chat, printer: Printer): void {
   const waiting = chat.state.interruption!.calls.filter(({ state }) => state === "awaiting");
   chat.leave();
@@ -148,7 +151,7 @@ function leaveBehind(chat: Chat, printer: Printer): void {
   printer.event({ type: "notice", level: "warning", text });
 }
 
-/** Until the questions that are open now have been answered, and what follows has ended. */
+/** Resolves when the open questions are answered and the work that follows has ended. */
 async function answered(chat: Chat): Promise<void> {
   await new Promise<void>((resolve) => {
     const stop = chat.subscribe(() => {

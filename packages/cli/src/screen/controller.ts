@@ -18,13 +18,15 @@ import { pickKey } from "./pickers/picker.ts";
 import { PickerController } from "./pickers/picker-controller.ts";
 import { layOutPicker } from "./pickers/picker-layout.ts";
 
-/** A model thinks for a while before its first word; beyond this, whoever waits wants to know. */
+/** A model thinks for a while before its first word; after this long, tell the person who is waiting. */
 const SILENT_MS = 20_000;
 
 /** A key that comes sooner than this after a question appeared was typed before the person saw it. */
 const APPEARING_MS = 250;
 
-/** Keys and events in, pictures out. All that decides or lays out is in pure functions; here is what happens in time. */
+/**
+ * Keys and events in, pictures out. All that decides or lays out is in pure functions; here is what happens in time.
+ */
 export class Controller {
   readonly renderer: Renderer;
   readonly #environment: ScreenEnvironment;
@@ -165,7 +167,9 @@ export class Controller {
     else if (this.#chats.current === null) this.leave();
   }
 
-  /** Was it a key for what waits for a word? A letter counts with Enter behind it: a prompt that begins with it is none. */
+  /**
+   * Was it a key for what waits for a word? A letter counts with Enter behind it: a prompt that begins with it is none.
+   */
   #pressPanel(key: Key): boolean {
     const panel = this.#panel();
     if (panel === null) return false;
@@ -339,7 +343,10 @@ export class Controller {
     return this.#selection.about === about ? Math.min(this.#selection.at, choices.length - 1) : initial;
   }
 
-  /** Remembers since when a question can be seen. What is in the line by then, or comes in the first moment, was not meant for it. */
+  /**
+   * Remembers since when a question can be seen. What is in the line by then, or comes in the first moment, was not
+   * meant for it.
+   */
   #notice({ about, isQuestion }: Panel): void {
     if (!isQuestion) return;
     const hasText = this.#editor.text !== "";
@@ -388,7 +395,7 @@ function canStop({ status, isCompacting }: ChatState): boolean {
   return status === "running" || isCompacting;
 }
 
-/** What the next key would do; and why nothing is to be seen, if it lasts. */
+/** What the next key does and, after a while, why nothing is visible. */
 function hintOf(state: ChatState, silentMs: number): string {
   if (!canStop(state)) return "";
   const isTool = state.items.some((item) => item.kind === "call" && item.state === "running");
@@ -396,12 +403,12 @@ function hintOf(state: ChatState, silentMs: number): string {
   return `Esc to stop · the model has been silent for ${elapsedWords(silentMs)}`;
 }
 
-/** Waiting for a word is work too: whoever stops it need not answer. */
+/** Waiting for approval counts as work: it can be stopped without an answer. */
 function isAtWork(state: ChatState): boolean {
   return canStop(state) || state.status === "waiting";
 }
 
-/** What an event says in words of its own. */
+/** The notice for an event; null if it has none. */
 function noticeOf(event: ChatEvent): { readonly level: Level; readonly text: string } | null {
   if (event.type === "notice") return event;
   if (event.type === "retry") return { level: "warning", text: `Retrying the request: ${event.reason}` };

@@ -2,7 +2,9 @@ import { defined } from "../defined.ts";
 import type { Chat, ChatEvent, ChatState, Host } from "../host/host.ts";
 import { chatName } from "./lines/labels.ts";
 
-/** The chats that are open, one of them on the screen. All of them may be at work: each records into its own session. */
+/**
+ * The chats that are open, one of them on the screen. All of them may be at work: each records into its own session.
+ */
 export class OpenChats {
   readonly #host: Host;
   readonly #open = new Map<string, { readonly chat: Chat; readonly unsubscribe: () => void }>();

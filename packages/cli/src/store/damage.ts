@@ -10,12 +10,15 @@ export function healthOf({ cutBytes, damaged, missing }: Recovery): Health {
   return cutBytes > 0 ? "torn" : "whole";
 }
 
-/** The same of a journal that was read to its end. A session is born with its first records: one without any has lost them, whole files at once (by a disk that lied, or a copy that broke off). */
+/**
+ * The same of a journal that was read to its end. A session is born with its first records: one without any has lost
+ * them, whole files at once (by a disk that lied, or a copy that broke off).
+ */
 export function verifiedHealth(found: Verification): Health {
   return found.records === 0 && !found.beingWritten ? "corrupt" : healthOf(found);
 }
 
-/** What is wrong with a journal, and where; nothing if it is whole. `healed`: a writer has had it in the meantime. */
+/** What is wrong with a journal, and where; empty if it is whole. `healed`: a writer has already repaired it. */
 export function damageLines({ cutBytes, quarantine, damaged, missing }: Recovery, healed: boolean): string[] {
   const lines = damaged.map(({ segment, offset, bytes, seq, why }) => {
     const which = seq === undefined ? "" : `, record ${seq}`;
@@ -41,14 +44,14 @@ export function sizeWords({ records, bytes, segments, beingWritten }: Verificati
   return `${records} ${records === 1 ? "record" : "records"}, ${bytesWords(bytes)}, ${segments} ${segments === 1 ? "segment" : "segments"}${now}`;
 }
 
-/** For a journal of which nothing is left. */
+/** For a journal with nothing left in it. */
 export function emptyLines({ records, beingWritten }: Verification): string[] {
   return records > 0 || beingWritten
     ? []
     : ["No record could be read, though every session is created with some. Restore it from a backup if you have one."];
 }
 
-/** What opening a session found and passed over, as a chat shows it. */
+/** What opening a session found and skipped, as a chat shows it. */
 export function recoveryLines({ damaged, missing, cutBytes, quarantine }: Recovery): string[] {
   const words = damaged.map(
     ({ segment, offset, bytes, why }) =>

@@ -23,7 +23,8 @@ export async function* allSessions(store: Store): AsyncGenerator<Summary, void, 
 }
 
 /**
- * The session that a user means: an id, its beginning or its end (four characters or more), or `latest` (`-`) for the one last written to that is no sub-agent's. Throws CommandError SESSION_NOT_FOUND, SESSION_AMBIGUOUS.
+ * The session that a user means: an id, its beginning or its end (four characters or more), or `latest` (`-`) for the
+ * one last written to that is no sub-agent's. Throws CommandError SESSION_NOT_FOUND, SESSION_AMBIGUOUS.
  */
 export async function resolveId(store: Store, given: string): Promise<string> {
   const wanted = given.trim().toLowerCase();
@@ -69,13 +70,19 @@ export async function resolveId(store: Store, given: string): Promise<string> {
 /** Prompts that stand for a title are cut to this by the library. */
 const PROMPT_CHARACTERS = 80;
 
-/** What lists call a session: its title, or its first prompt, which its conversation may no longer have (a compaction). Empty if there is none. */
+/**
+ * What lists call a session: its title, or its first prompt, which its conversation may no longer have (a compaction).
+ * Empty if there is none.
+ */
 export async function listedTitle(store: Store, id: string): Promise<string> {
   for await (const session of allSessions(store)) if (session.id === id) return session.title;
   return "";
 }
 
-/** For a fork, so that it is not called after a summary. A longer one is a title of the source's own, which a fork takes along, uncut. */
+/**
+ * For a fork, so that it is not called after a summary. A longer one is a title of the source's own, which a fork takes
+ * along, uncut.
+ */
 export async function titleForFork(store: Store, id: string): Promise<{ readonly title?: string }> {
   const title = await listedTitle(store, id);
   return title === "" || title.length > PROMPT_CHARACTERS ? {} : { title };

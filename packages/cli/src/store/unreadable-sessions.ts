@@ -18,7 +18,10 @@ export async function unreadableIn(store: Store): Promise<Summary[]> {
   return found;
 }
 
-/** Says on standard error which sessions could not be read, a line for each reason, and leaves the exit code. The others have been dealt with. */
+/**
+ * Says on standard error which sessions could not be read, a line for each reason, and leaves the exit code. The others
+ * have been dealt with.
+ */
 export function tellUnreadable(
   sessions: readonly { readonly id: string; readonly why: { readonly code: string; readonly message: string } }[],
 ): void {

@@ -4,7 +4,8 @@ import { EXIT } from "../exit.ts";
 let lost: ((error: Error) => void) | null = null;
 
 /**
- * When the reader of our output goes away (`holdfast ls | head -1`), there is nobody left to talk to: end, quietly. When it cannot be written (a full disk), end too, but say so: half a list is not to look like one. Unless
+ * When the reader of our output goes away (`holdfast ls | head -1`), there is nobody left to talk to: end, quietly.
+ * When it cannot be written (a full disk), end too, but say so: half a list is not to look like one. Unless
  * `outlivePipe` was called.
  */
 export function endWithPipe(): void {
@@ -26,7 +27,10 @@ export function endWithPipe(): void {
   }
 }
 
-/** For a command that has more to do than to talk: it goes on although nobody listens, and what it writes is dropped. `onLost`: somebody listens, but the output could not be written (a full disk). */
+/**
+ * For a command that has more to do than to talk: it goes on although nobody listens, and what it writes is dropped.
+ * `onLost`: somebody listens, but the output could not be written (a full disk).
+ */
 export function outlivePipe(onLost: (error: Error) => void = () => {}): void {
   lost = onLost;
 }

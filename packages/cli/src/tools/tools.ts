@@ -25,10 +25,13 @@ export interface ToolInputs {
 
 export type ToolName = keyof ToolInputs;
 
-/** All of them answer text, and throw an Error in words for the model. */
+/** All of them return text, and throw an Error worded for the model. */
 export type Tools = { readonly [N in ToolName]: Tool<ToolInputs[N], string> };
 
-/** Whether running a tool twice does no harm. Recorded with each start, so that a resumed turn knows what may be run again (R5). */
+/**
+ * Whether running a tool twice does no harm. Recorded with each start, so that a resumed turn knows what may be run
+ * again (R5).
+ */
 export const REPLAY: Readonly<Record<string, "safe" | "never">> = {
   read: "safe",
   list: "safe",

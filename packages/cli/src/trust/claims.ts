@@ -1,14 +1,17 @@
 import { plainLine } from "../terminal/plain.ts";
 
-/** What a journal claims, and this user has not said: shown, so that a person knows what its author wanted, and not obeyed. Pure. */
+/**
+ * What a journal claims without this user's consent: shown, so that a person knows what its author wanted, but not
+ * obeyed. Pure.
+ */
 export interface Claims {
-  /** Rules that it brings along. */
+  /** Rules it contains. */
   readonly rules: readonly string[];
-  /** Calls that it says were approved, in words. */
+  /** Calls it says were approved, as text. */
   readonly approvals: readonly string[];
-  /** Processes that it says its commands run in. */
+  /** Processes it says its commands run in. */
   readonly pids: readonly number[];
-  /** The model that it names, if another one is used. */
+  /** The model it names, if another one is used. */
   readonly model: string | null;
 }
 

@@ -10,12 +10,14 @@ export interface Folders {
   readonly known: string | null;
   /** Where this user is now. */
   readonly now: string;
-  /** This user wants to work where they are, whatever the journal says. */
+  /** This user wants to work in the current folder, regardless of the journal. */
   readonly isHere: boolean;
 }
 
 /**
- * The folder that tools work in. Never one that only the journal names: its author could choose any folder of this user's. It counts if this user is in it, or has worked with this session there before. Throws CommandError FOLDER_UNKNOWN.
+ * The folder that tools work in. Never one that only the journal names: its author could choose any folder of this
+ * user's. It counts if this user is in it, or has worked with this session there before. Throws CommandError
+ * FOLDER_UNKNOWN.
  */
 export function folderFor({ session, journal, known, now, isHere }: Folders): string {
   if (isHere) return now;

@@ -57,7 +57,10 @@ In the chat, /help lists commands and keys. Esc stops a turn; Ctrl+D quits. Ever
     });
 }
 
-/** React takes its slow build for developers unless it is told otherwise when it is loaded. What the tools find in their environment stays the user's. */
+/**
+ * React loads its slow development build unless NODE_ENV says otherwise at load time. Tools still see the user's own
+ * environment.
+ */
 export async function loadScreen(): Promise<typeof import("../../screen/run-chat.ts")> {
   const own = process.env["NODE_ENV"];
   process.env["NODE_ENV"] ??= "production";
@@ -68,7 +71,7 @@ export async function loadScreen(): Promise<typeof import("../../screen/run-chat
   }
 }
 
-/** A screen needs somebody who looks at it. */
+/** A screen needs a terminal. */
 export function needTerminal(name: string): void {
   const { stdin, stdout, env } = process;
   const why = whyNoScreen(stdin.isTTY, stdout.isTTY, env["TERM"]);
@@ -80,7 +83,7 @@ export function needTerminal(name: string): void {
   );
 }
 
-/** Null if there can be one. */
+/** Null if a screen is possible. */
 export function whyNoScreen(isIn: boolean, isOut: boolean, term: string | undefined): string | null {
   if (!isIn) return "Standard input is not a terminal";
   if (!isOut) return "Standard output is not a terminal";

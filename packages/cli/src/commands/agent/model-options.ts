@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 
-/** The flags of every command that asks a model. config.ts says what they mean, and what else sets them. */
+/** The flags of every command that calls a model. config.ts defines them and the other ways to set them. */
 export function modelOptions(command: Command): Command {
   return command
     .option("--model <name>", 'model to use, as provider/name; "offline" is built in and needs no key')

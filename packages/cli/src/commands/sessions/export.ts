@@ -44,9 +44,9 @@ export function register(program: Command): void {
     });
 }
 
-/** No faster than it is read: an export may have gigabytes. */
+/** Respects backpressure: an export may have gigabytes. */
 async function print(pieces: AsyncIterable<string>): Promise<void> {
-  // Only JSON has anything to escape: the formats for people are harmless already.
+  // Only JSON needs escaping: the readable formats are already safe for a terminal.
   const shown = (piece: string): string => (process.stdout.isTTY ? harmlessJson(piece) : piece);
   for await (const piece of pieces) if (!process.stdout.write(shown(piece))) await once(process.stdout, "drain");
 }

@@ -27,7 +27,7 @@ export function register(program: Command): void {
       withStore(command.optsWithGlobals(), async (store) => {
         const from = await resolveId(store, given);
         const { nullIfUnreadable } = await import("../../store/usage.ts");
-        // A list may fail over another session: this one is forked all the same.
+        // The list may fail because of another session; fork this one anyway.
         const named = title === undefined ? ((await nullIfUnreadable(titleForFork(store, from))) ?? {}) : { title };
         const session = await forkAt(store, from, at, named);
         await session.close();
@@ -50,7 +50,7 @@ async function forkAt(
   try {
     return await store.fork(from, { ...named, at });
   } catch (error) {
-    // "show" gives each part of a message an id of its own, with its number behind it: the message is meant.
+    // "show" gives each part of a message its own id, the message id plus a number: use the message.
     const message = at.replace(/\.\d+$/, "");
     if (message === at || failureOf(error).code !== "MESSAGE_UNKNOWN") throw error;
     return store.fork(from, { ...named, at: message });

@@ -58,7 +58,7 @@ export function register(program: Command): void {
             after = page.next;
             for (const session of page.sessions) {
               if (options.status && shownStatus(session) !== options.status) continue;
-              // What works for another session is found there.
+              // A sub-agent's session is reached through its parent.
               if (session.parent && !options.all) continue;
               if (found.length >= max) {
                 more = true;
@@ -84,13 +84,13 @@ export function register(program: Command): void {
           const unreadable = await unreadableIn(store);
           tellUnreadable(unreadable.map(({ id, unreadable: why }) => ({ id, why: why! })));
         },
-        // Whoever begins has none: that is an empty list, and not a mistake. Where was looked is half of the answer.
+        // A new user has no store: that is an empty list, not an error. Say where we looked.
         (place) => void (options.json || process.stdout.write(`No sessions: there is no store in ${place} yet.\n`)),
       ),
     );
 }
 
-/** A session that nothing runs in and that prompts wait for is `queued`: somebody has to go on with it. */
+/** An idle session with queued prompts is `queued`: someone has to resume it. */
 export function shownStatus({ status, queued, unreadable }: Summary): Shown {
   if (unreadable) return "unreadable";
   return status === "idle" && queued > 0 ? "queued" : status;
@@ -127,7 +127,7 @@ function listText(
   const rows = sessions.map((session) => [
     short.get(session.id)!,
     shownStatus(session),
-    // Of one that was never read nothing is known.
+    // Nothing is known about a session that was never read.
     session.unreadable && session.turns + session.queued === 0 ? "?" : ago(session.at, now),
     `${session.parent ? "sub-agent: " : ""}${plainLine(session.title) || (session.unreadable ? "?" : "(no prompt yet)")}`,
     plainLine(session.cwd ?? ""),
@@ -160,7 +160,7 @@ function queryOf({ here, status, app, since, limit, all }: Options, cwd: string)
     ...(status === undefined || status === "unreadable" ? {} : { status: status === "queued" ? "idle" : status }),
     ...(status === "unreadable" ? { unreadable: true } : {}),
     ...(all ? { empty: true } : {}),
-    // One more than is shown tells whether there are more.
+    // Ask for one more than is shown, to know whether there are more.
     limit: all || status === "queued" || status === "idle" ? 1000 : limit + 1,
   };
 }

@@ -22,7 +22,7 @@ export function register(program: Command): void {
       withStore(command.optsWithGlobals(), async (store, _config, journals) => {
         const gone = new Set<string>();
         await forEach(await idsFor(store, given, false), async (id) => {
-          // It went with the one that it worked for.
+          // It was moved with its parent.
           if (gone.has(id)) return;
           const agents = await familyOf(store, id);
           await assertFree(journals, id, agents);
@@ -36,7 +36,7 @@ export function register(program: Command): void {
     );
 }
 
-/** Before anything is moved: a family is taken as a whole. Of the session itself, the store says who has it. */
+/** Checked before anything is moved: a family moves as a whole. The store itself checks the parent's lease. */
 async function assertFree(journals: JournalStore, id: string, agents: readonly string[]): Promise<void> {
   for (const agent of agents) {
     const holder = await journals.holder(agent);

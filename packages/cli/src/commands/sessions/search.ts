@@ -42,7 +42,7 @@ export function register(program: Command): void {
           const query: ListQuery = {
             ...(here ? { cwd: process.cwd() } : {}),
             ...defined({ app, since }),
-            // One more than is shown tells whether there are more.
+            // Ask for one more than is shown, to know whether there are more.
             limit: options.json ? limit : limit + 1,
           };
           const hits: SearchHit[] = [];
@@ -93,7 +93,7 @@ function cutWords(ids: readonly string[]): string {
   return `holdfast: Only the first eight million characters of a message are searched, and ${which} a longer one.\n`;
 }
 
-/** Where was looked is half of the answer. */
+/** Says where we looked: that is half of the answer. */
 function nothingFound(place: string): void {
   process.stderr.write(`Nothing found in ${place}.\n`);
   process.exitCode = EXIT.failed;

@@ -39,7 +39,7 @@ export function register(program: Command): void {
         const { itemsOf } = await import("../../transcript/items.ts");
         const { childrenOf } = await import("../../store/children.ts");
         const { nullIfUnreadable, sumUsage, usageBelow, usageOf } = await import("../../store/usage.ts");
-        // A list may fail over another session: this one is shown all the same.
+        // The list may fail because of another session; show this one anyway.
         const children = await nullIfUnreadable(childrenOf(store, reading.id));
         const items = itemsOf(reading, children ? { children } : {});
         const usage = sumUsage([

@@ -54,7 +54,10 @@ export function register(program: Command): void {
     );
 }
 
-/** Each entry has at least one record: the last `lines` records do not begin before the last `lines` entries. A journal may be long. */
+/**
+ * Each entry has at least one record, so the last `lines` records lie within the last `lines` entries. A journal may be
+ * long.
+ */
 async function whereToBegin(
   store: Store,
   id: string,
@@ -67,7 +70,7 @@ async function whereToBegin(
     const known = Object.values(dialects as Readonly<Record<string, Dialect<unknown>>>);
     return { dialect: known.find(({ name }) => name === attributes.dialect) ?? null, from: from ?? 1 };
   } catch (error) {
-    // The records of a dialect that this command does not know can be shown all the same.
+    // Records in an unknown dialect can still be shown.
     if (failureOf(error).code !== "DIALECT_UNKNOWN") throw error;
     return { dialect: null, from: 1 };
   }

@@ -46,7 +46,7 @@ async function copy(from: string, to: string, given: readonly string[], options:
   await using source = await openSource(from);
   const named = await idsFor(source.store, given, options.all === true);
   const ids = options.all ? named : await withFamilies(source.store, named);
-  // A source that is named wrongly may be an empty store: that must not look like a copy.
+  // A mistyped source may be an empty store: that must not look like a successful copy.
   if (ids.length === 0)
     throw new CommandError(
       EXIT.notFound,
@@ -56,7 +56,7 @@ async function copy(from: string, to: string, given: readonly string[], options:
   await using target = await openTarget(to);
   if (await isSameStore(source.journals, target.journals, ids)) throw sameStore();
   const { nullIfUnreadable } = await import("../../store/usage.ts");
-  // For the progress only: a list may fail over a session that cannot be read, and the others are copied all the same.
+  // For progress only: the list may fail because of one unreadable session, and the others are still copied.
   const listed = await nullIfUnreadable(source.journals.list());
   const heads = new Map(listed?.sessions.map(({ id, head }) => [id, head]));
   const total = ids.reduce((sum, id) => sum + (heads.get(id) ?? 0), 0);

@@ -32,7 +32,7 @@ export function register(program: Command): void {
           const { removed } = await store.gc({ graceMs });
           const trust = new Trust(store.url);
           for (const id of removed) trust.forget(id);
-          // One that cannot be looked at is there.
+          // A session that cannot be read counts as existing.
           const isThere = async (id: string) => (await nullIfUnreadable(store.has(id))) ?? true;
           const before = Date.now() - graceMs;
           return { removed, outputs: await sweepOutputs(store.url, { isThere, removed: new Set(removed), before }) };

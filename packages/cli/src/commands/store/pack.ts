@@ -35,7 +35,7 @@ export function register(program: Command): void {
           if (!capabilities.pack) throw cannotPack(placeOf(store));
           return forEach(await idsFor(store, given, all === true), async (id) => {
             const packed = await store.pack(id).catch((error: unknown) => {
-              // One that is in use is none of those that are meant by all.
+              // --all means the sessions that are not in use.
               if (all && failureOf(error).code === "SESSION_BUSY") return null;
               throw error;
             });
@@ -55,7 +55,7 @@ export function register(program: Command): void {
     });
 }
 
-/** Once, and not for each session of it. */
+/** Reported once, not per session. */
 function cannotPack(place: string): CommandError {
   const message = `Only a folder store can be packed, and ${place} is not one. Nothing was touched. Copy the sessions to a folder and pack them there: holdfast copy <from> <to> --all`;
   return new CommandError(EXIT.store, "NOT_SUPPORTED", message);

@@ -38,7 +38,7 @@ export function register(program: Command): void {
             whole++;
             return;
           }
-          // Under the lease, with what is true by now.
+          // Under the lease, so the state is current.
           const { cutBytes, quarantine } = before.cutBytes > 0 ? await store.heal(id) : before;
           const found = { ...before, cutBytes, ...defined({ quarantine }) };
           if (cutBytes > 0) healed++;

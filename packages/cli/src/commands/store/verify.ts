@@ -14,7 +14,7 @@ interface Options {
   readonly json?: true;
 }
 
-/** What became of one session. */
+/** The result for one session. */
 interface Finding {
   readonly id: string;
   readonly health: Health | "unreadable";

@@ -78,12 +78,14 @@ export class LocalHost implements Host {
       outputs: outputsIn(store.url),
       trust: new Trust(store.url),
     };
-    // SIGTERM and SIGHUP are recorded first; then the tools' processes are ended; then the process ends by that signal, as its parent expects (C6).
+    // SIGTERM and SIGHUP are recorded first; then the tools' processes are ended; then the process ends by that signal,
+    // as its parent expects (C6).
     const unguard = guard(store);
     const undo = (["SIGTERM", "SIGHUP"] as const).map((signal) => {
       let isEnding = false;
       const listener = (): void => {
-        // It stays while it works: a terminal that is closed sends SIGHUP twice, and the second one would end the process before its tools.
+        // It stays while it works: a terminal that is closed sends SIGHUP twice, and the second one would end the
+        // process before its tools.
         if (isEnding) return;
         isEnding = true;
         ending.abort(new DOMException(signal, "AbortError"));
@@ -161,7 +163,7 @@ export class LocalHost implements Host {
   }
 
   async fork(id: string, at?: string): Promise<Chat> {
-    // A list may fail over another session: this one is forked all the same.
+    // The list may fail because of another session; fork this one anyway.
     const named = await nullIfUnreadable(titleForFork(this.#store, id));
     const session = await this.#store.fork<ModelMessage>(id, {
       app: APP,
@@ -201,7 +203,8 @@ export class LocalHost implements Host {
       const known = trust.folder;
       const { cwd: journal } = session.attributes;
       const folder = folderFor({ session: session.id, journal, known, now, isHere: here });
-      // A model decides who is sent this user's files: the journal's word counts only where this user has worked with it.
+      // A model decides who is sent this user's files: the journal's word counts only where this user has worked with
+      // it.
       const last = typeof notes["model"] === "string" ? notes["model"] : null;
       const model = await this.#services.model(wanted ?? (known === null ? null : last) ?? this.#services.config.model);
       trust.workIn(folder);

@@ -29,7 +29,7 @@ export function howWords(how: InterruptionShown["how"]): string {
   }
 }
 
-/** How far a call came, as a person would say it. */
+/** How far a call got, for people. */
 export function describeCallState(call: InterruptedCall): string {
   const { process } = call;
   if (process?.running) return `still running as process ${process.pid}`;
@@ -48,7 +48,7 @@ export function describeCallState(call: InterruptedCall): string {
   }
 }
 
-/** In brief: what was asked, what had been said, which tools were in which state. `told`: why it failed stands above already. */
+/** In brief: the prompt, the text so far and the state of each call. `told`: the failure is already shown above. */
 export function summarizeInterruption(
   found: InterruptionShown,
   columns: number,
@@ -75,7 +75,7 @@ export function summarizeInterruption(
 export function interruptionDetails(found: InterruptionShown, columns: number): Line[] {
   const rows: Line[] = [BLANK, line(`── turn ${found.turn}, cut off at ${found.at}`, FAINT)];
   rows.push(...wrap(line(`${howWords(found.how)}.`, WARNING), columns));
-  // Also after each permission: it is no alarm by itself.
+  // Each approval also counts as a resume, so this alone is no cause for alarm.
   if (found.resumes > 0) rows.push(line(`It had been resumed ${found.resumes} times.`, FAINT));
   rows.push(BLANK, line("Prompt:", FAINT));
   rows.push(

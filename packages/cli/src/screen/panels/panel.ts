@@ -38,7 +38,7 @@ export type Act =
   | { readonly do: "withdrawQueue" }
   | { readonly do: "later"; readonly about: string };
 
-/** The most urgent one; null if nothing waits for a word. `later`: what the person has put off. */
+/** The most urgent panel; null if nothing needs an answer. `later`: what the person has postponed. */
 export function panelOf(state: ChatState, later: ReadonlySet<string>): Panel | null {
   const ask = state.asks[0];
   if (ask !== undefined) return askPanel(ask, state.asks.length - 1);
@@ -102,7 +102,7 @@ function interruptionPanel(state: ChatState): Panel {
   };
 }
 
-/** Nothing can be recorded, so nothing is known of the turn but that it did not end. What happened stands above. */
+/** Nothing can be recorded, so all we know is that the turn did not end. The failure is shown above. */
 function brokenPanel(state: ChatState): Panel {
   return {
     about: `broken:${state.failure?.message ?? ""}`,
@@ -141,9 +141,9 @@ function waiting(queue: ChatState["queue"], columns: number): Line[] {
   return queue.slice(0, 4).map(({ text }) => line(`  queued: ${excerpt(text, columns - 10)}`, { dim: true }));
 }
 
-/** In the place of a choice: something else is being written. */
+/** Instead of a choice: the person is typing something else. */
 export const WRITING = -1;
-/** In the place of a choice: the question has only just appeared, and a key may have been meant for something else. */
+/** Instead of a choice: the question has only just appeared, and a key may have been meant for something else. */
 export const APPEARING = -2;
 
 function howToChoose(selected: number): string | null {
@@ -151,7 +151,7 @@ function howToChoose(selected: number): string | null {
   return selected === APPEARING ? "one moment: keys typed before this question do not count" : null;
 }
 
-/** The choices, one a row. */
+/** The choices, one per row. */
 export function choiceLines(panel: Panel, selected: number, columns: number): Line[] {
   const rows = panel.choices.map(({ key, label }, i): Line => {
     const on = i === selected;
@@ -165,7 +165,7 @@ export function choiceLines(panel: Panel, selected: number, columns: number): Li
   return [...rows, line(`  ${how}`, { dim: true })].map((row) => cut(row, columns));
 }
 
-/** The choices on one row, where there is no room for more: the chosen one, and the letters of the others. */
+/** The choices on a single row, for lack of room: the selected one, and the letters of the others. */
 export function choiceLine(panel: Panel, selected: number, columns: number): Line {
   const chosen = panel.choices[selected];
   if (!chosen) return cut(line(`  ${howToChoose(selected)}`, { dim: true }), columns);

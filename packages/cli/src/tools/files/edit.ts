@@ -38,7 +38,7 @@ export async function editFile(
       if (text === null) throw new Error(`${shown} is not UTF-8 text. Nothing was changed.`);
       const edited = replaceText(text, input, shown);
       await replaceFile(path, Buffer.from(edited.text, "utf8"), async (now) => {
-        // Somebody else's change is not to be lost.
+        // Another process's change must not be lost.
         if (now?.ino !== found.ino || now.mtimeMs !== found.mtimeMs || now.size !== found.size)
           throw new Error(
             `${shown} was changed by another process during this edit. Nothing was changed. Read it again.`,
@@ -53,7 +53,7 @@ export async function editFile(
   }
 }
 
-/** Throws in words for the model: then nothing was changed. */
+/** Throws an error worded for the model: then nothing was changed. */
 export function replaceText(
   text: string,
   { old, new: fresh, all = false }: Omit<EditInput, "path">,

@@ -2,7 +2,10 @@ import { Buffer } from "node:buffer";
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from "node:fs";
 import { type FileHandle, open, stat } from "node:fs/promises";
 
-/** Opening must not wait for the other end of a pipe that has come into the place of the file just now, nor follow a link that has. */
+/**
+ * Opening must not wait for the other end of a pipe that has come into the place of the file just now, nor follow a
+ * link that has.
+ */
 const FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0);
 const CHUNK_BYTES = 256 * 1024;
 
@@ -24,7 +27,10 @@ export async function openRegular(path: string, shown: string): Promise<FileHand
   }
 }
 
-/** All of a file; null if it is longer than this, whatever its size is said to be: files of the kernel have none, and some have no end. */
+/**
+ * All of a file; null if it is longer than this, whatever its size is said to be: files of the kernel have none, and
+ * some have no end.
+ */
 export async function readWhole(path: string, shown: string, bytesMax: number): Promise<Buffer | null> {
   const file = await openRegular(path, shown);
   try {

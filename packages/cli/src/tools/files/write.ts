@@ -49,7 +49,8 @@ export async function oneAtATime<T>(path: string, work: () => Promise<T>): Promi
 }
 
 /**
- * Whoever reads it sees the old bytes or the new ones, also after a crash. Answers whether there was none. `check` is asked at the last moment what it thinks of the file that is to be replaced, and may throw. `path` is a real
+ * Whoever reads it sees the old bytes or the new ones, also after a crash. Answers whether there was none. `check` is
+ * asked at the last moment what it thinks of the file that is to be replaced, and may throw. `path` is a real
  * path: if a part of it has become a link since, nothing is written.
  */
 export async function replaceFile(

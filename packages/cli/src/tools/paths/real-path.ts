@@ -9,7 +9,8 @@ const LINKS_MAX = 40;
 const PATH_CHARS_MAX = process.platform === "win32" ? 32_767 : 4096;
 
 /**
- * Where a path leads in truth: every symbolic link is followed, also one that leads to nothing yet (a write would make it there), and `..` goes up from where a link led. The rest of a path that does not exist stays as it is.
+ * Where a path leads in truth: every symbolic link is followed, also one that leads to nothing yet (a write would make
+ * it there), and `..` goes up from where a link led. The rest of a path that does not exist stays as it is.
  */
 export function realPath(cwd: string, path: string): string {
   if (path.includes("\0")) throw new Error("A path cannot contain a NUL character.");

@@ -5,7 +5,8 @@ import { trimmedLine } from "./shell-words.ts";
 import { isJoinedBy } from "./wildcard.ts";
 
 /**
- * A rule of permission. `*`: everything. `read`: every call of that tool; as a permission, only inside of the working folder. `write(src/**)`: on these paths. `shell(npm *)`: these commands (command-rules.ts). `read(=a*b)`,
+ * A rule of permission. `*`: everything. `read`: every call of that tool; as a permission, only inside of the working
+ * folder. `write(src/**)`: on these paths. `shell(npm *)`: these commands (command-rules.ts). `read(=a*b)`,
  * `shell(=…)`: exactly this path, exactly this command line, without wildcards.
  */
 export interface Rule {
@@ -39,7 +40,7 @@ const TOOLS: ReadonlySet<string> = new Set(["*", ...PATH_TOOLS, "shell", "task"]
 /** These touch what is in a folder, too. */
 const TREE_TOOLS: ReadonlySet<string> = new Set(["list", "search"]);
 
-/** What is wrong with a rule, in words; null if nothing is. */
+/** What is wrong with a rule; null if it is valid. */
 export function checkRule(text: string, kind: "allow" | "ask" | "deny", platform: string): string | null {
   const rule = parseRule(text);
   if (rule && platform === "win32" && isUnreadableOnWindows(rule, kind))
@@ -61,7 +62,10 @@ export interface Places {
   readonly home: string;
 }
 
-/** Whether a rule names this path, and nothing less than all that the tool would touch there. `isBroad`: for rules that forbid, in doubt yes. */
+/**
+ * Whether a rule names this path, and nothing less than all that the tool would touch there. `isBroad`: for rules that
+ * forbid, in doubt yes.
+ */
 export function namesPath(rule: Rule, tool: string, path: string, { cwd, home }: Places, isBroad: boolean): boolean {
   const given = rule.isExact ? literal(rule.pattern!, cwd, home) : pathPattern(rule.pattern!, cwd, home);
   if (given === null) return false;

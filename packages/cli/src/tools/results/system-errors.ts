@@ -4,7 +4,7 @@ const WORDS: Readonly<Record<string, string>> = {
   EPERM: "cannot be changed: operation not permitted",
   EISDIR: "is a folder",
   ENOTDIR: "has a parent that is not a folder",
-  // Of a folder that was to be made.
+  // From creating a folder.
   EEXIST: "has a parent that is not a folder, or is being written by another process",
   ENOSPC: "could not be written: the disk is full",
   EDQUOT: "could not be written: the disk quota is used up",
@@ -14,7 +14,7 @@ const WORDS: Readonly<Record<string, string>> = {
   EMFILE: "could not be opened: too many files are open",
 };
 
-/** What a system call said, in words for the model. */
+/** A system error, worded for the model. */
 export function describeSystemError(error: unknown, shown: string): Error {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   const words = WORDS[code];

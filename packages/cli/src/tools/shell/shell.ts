@@ -18,8 +18,10 @@ export const TIMEOUT_SECONDS_MAX = 3600;
 const LOG_BYTES_MAX = 256 * 1024 * 1024;
 
 /**
- * Waits for a line on fd 3 before the command ($1) begins. If the agent dies first the pipe is closed, and the command never begins: so the process of every command that began is in the journal (R7b). The status is written
- * to $2.<pid>.exit when it has ended, whoever is there to see it; into a file that it makes itself (`set -C`), not through a link that lies there.
+ * Waits for a line on fd 3 before the command ($1) begins. If the agent dies first the pipe is closed, and the command
+ * never begins: so the process of every command that began is in the journal (R7b). The status is written
+ * to $2.<pid>.exit when it has ended, whoever is there to see it; into a file that it makes itself (`set -C`), not
+ * through a link that lies there.
  */
 const GATED = `
 tell() { rm -f "$1.$$.tmp"; (set -C; printf '%s\\n' "$2" > "$1.$$.tmp") && mv -f "$1.$$.tmp" "$1.$$.exit"; }
@@ -46,7 +48,10 @@ interface ShellInput {
 export interface ShellContext {
   /** The folder that the agent works in; an absolute, real path. */
   readonly cwd: string;
-  /** Where the whole output of a command is kept: `<call>.<pid>.log`, and `.exit` when it has ended. Made with 0700 on demand. */
+  /**
+   * Where the whole output of a command is kept: `<call>.<pid>.log`, and `.exit` when it has ended. Made with 0700 on
+   * demand.
+   */
   readonly outputs: string;
   /** Records the process group of a call, durably; the command begins only after it (R7b). */
   readonly process: (call: string, process: ToolProcess) => Promise<void>;
@@ -137,14 +142,18 @@ interface AtGate {
   readonly exit: Promise<{ readonly code: number | null; readonly by: string | null }>;
 }
 
-/** Durable first, then the gate: else a command could run that nobody finds again. False if it was stopped meanwhile. Throws what the store says: then the command did not run. */
+/**
+ * Durable first, then the gate: else a command could run that nobody finds again. False if it was stopped meanwhile.
+ * Throws what the store says: then the command did not run.
+ */
 async function letBegin(context: ShellContext, call: string, waiting: AtGate, stopping: Stopping): Promise<boolean> {
   const { process: started, gate } = waiting;
   try {
     await context.process(call, started);
   } catch (error) {
     gate?.destroy();
-    // It writes down that it never began, and ends by itself: its process may be recorded after all (a sync that failed), and would look as if it had.
+    // It writes down that it never began, and ends by itself: its process may be recorded after all (a sync that
+    // failed), and would look as if it had.
     if (gate) await Promise.race([waiting.exit, passed(AT_GATE_MS, undefined, { ref: false })]);
     await stopGroup(started);
     throw error;
@@ -181,7 +190,10 @@ async function spawnAtGate(context: ShellContext, call: string, command: string)
   }
 }
 
-/** In a process group of its own, so that it can be ended as a whole and outlives the agent. What it prints goes straight to its log: nothing of that is lost with the agent. */
+/**
+ * In a process group of its own, so that it can be ended as a whole and outlives the agent. What it prints goes
+ * straight to its log: nothing of that is lost with the agent.
+ */
 function spawnInto(
   file: string,
   { outputs, cwd, env: given }: ShellContext,

@@ -8,7 +8,10 @@ export { endProcesses, identify, isRunning, stopGroup } from "./process-groups.t
 
 /** A command whose agent died: what is known of it now (R7b). */
 export interface FoundCommand {
-  /** `not-begun`: it is known that the command never ran. `unknown`: it was killed too, or its traces are gone: nobody can say how far it came. */
+  /**
+   * `not-begun`: it is known that the command never ran. `unknown`: it was killed too, or its traces are gone: nobody
+   * can say how far it came.
+   */
   readonly kind: "running" | "ended" | "not-begun" | "unknown";
   readonly running: boolean;
   readonly pid?: number;
@@ -16,7 +19,10 @@ export interface FoundCommand {
   readonly exitCode?: number;
   /** What it has printed so far, bounded for the model. */
   readonly output: string;
-  /** For the model. Of one that has ended: the very text that the call would have been answered with. Otherwise what is known, in words. */
+  /**
+   * For the model. Of one that has ended: the very text that the call would have been answered with. Otherwise what is
+   * known, in words.
+   */
   readonly shown: string;
 }
 
@@ -24,8 +30,10 @@ export interface FoundCommand {
 export type ProcessStatus = Pick<FoundCommand, "kind" | "running" | "pid" | "exitCode">;
 
 /**
- * Looks for the command of a call by the process that was recorded for it. Without one, the command never began: it waits until its process is recorded (shell.ts). On Windows there is no such gate, so then nothing is known.
- * `isOurs: false`: this user's agent did not start that process, whatever the journal says. Then only what the command left behind is looked at.
+ * Looks for the command of a call by the process that was recorded for it. Without one, the command never began: it
+ * waits until its process is recorded (shell.ts). On Windows there is no such gate, so then nothing is known.
+ * `isOurs: false`: this user's agent did not start that process, whatever the journal says. Then only what the command
+ * left behind is looked at.
  */
 export async function findCommand(
   outputs: string,
