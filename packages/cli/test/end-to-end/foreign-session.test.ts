@@ -37,7 +37,7 @@ describe("the journal's own rules are not obeyed, but shown", () => {
     const { id, store } = await foreign(home, hostile);
     const { stderr } = await home.run(["run", ...which(id), "--finish", "--store", store]);
     expect(madeIn(home.work)).toEqual([]);
-    expect(stderr).toContain('asks to run without asking: "*"');
+    expect(stderr).toContain('claims permission to run without asking: "*"');
   });
 
   test("in a copy, and in a fork", async () => {
