@@ -247,7 +247,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.until(/▸ think about rivers/);
     await terminal.keys("Enter");
     await terminal.until(
-      (screen) => /Back to before that prompt/.test(screen) && /❯ think about rivers\nready/.test(screen),
+      (screen) => /Rewound to before that prompt/.test(screen) && /❯ think about rivers\nready/.test(screen),
     );
     await terminal.keys("C-u");
     await terminal.say("/undo");
