@@ -53,7 +53,7 @@ const svg = svgOf(await record(), {
   rows: ROWS,
   title: "holdfast demo",
   description:
-    "An agent works on a task. It is killed with kill -9 while text streams, while a command runs, in a compaction, with two sub-agents at work, and at a random instant; each time another process takes the turn up again. At the end a receipt: everything that was acknowledged is there, no effect happened twice, and the files are those of an undisturbed run.",
+    "An agent works on a task. It is killed with kill -9 while text streams, while a command runs, during a compaction, while two sub-agents are working, and at a random moment; each time a new process resumes the turn. It ends with a receipt: everything acknowledged is there, no effect happened twice, and the files match those of an undisturbed run.",
   holdMs: 8000,
   silenceMsMax: 1500,
 });

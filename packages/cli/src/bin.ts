@@ -3,7 +3,7 @@
 var major = Number(process.versions.node.split(".")[0]);
 if (major < 24) {
   console.error(
-    `holdfast needs Node.js 24 or newer, and this is ${process.version}. Install it from https://nodejs.org.`,
+    `holdfast needs Node.js 24 or newer, but this is ${process.version}. Install it from https://nodejs.org.`,
   );
   process.exitCode = 2;
 } else {
@@ -21,7 +21,8 @@ function start(): void {
 }
 
 /**
- * Node keeps what it has compiled for the next time, which saves a fifth of the start. In a folder of the user's own: in the temporary folder, where Node would do it, others could put theirs. A folder that cannot be
+ * Node keeps what it has compiled for the next time, which saves a fifth of the start. In a folder of the user's own:
+ * in the temporary folder, where Node would do it, others could put theirs. A folder that cannot be
  * made is no reason to fail: then nothing is kept.
  */
 function keepCompiled(): void {

@@ -52,7 +52,7 @@ export const settings: readonly Setting[] = [
     flag: "--store",
     kind: "text",
     fallback: undefined,
-    what: 'where sessions live: a folder, "sqlite:" and a file, or "postgres:" and where a database is; by default a folder among the user\'s data',
+    what: "where sessions are stored: a folder, sqlite:<file> or a postgres: URL (default: a folder in the user's data folder)",
   },
   {
     key: "model",
@@ -60,7 +60,7 @@ export const settings: readonly Setting[] = [
     flag: "--model",
     kind: "text",
     fallback: "offline",
-    what: 'the model to ask, as provider/name; "offline" is built in and needs no key',
+    what: 'model to use, as provider/name; "offline" is built in and needs no key',
   },
   {
     key: "baseUrl",
@@ -68,7 +68,7 @@ export const settings: readonly Setting[] = [
     flag: "--base-url",
     kind: "url",
     fallback: undefined,
-    what: "the address of an OpenAI-compatible server (Ollama, vLLM, LM Studio)",
+    what: "URL of an OpenAI-compatible server (Ollama, vLLM, LM Studio)",
   },
   {
     key: "allow",
@@ -76,7 +76,7 @@ export const settings: readonly Setting[] = [
     flag: "--allow",
     kind: "list",
     fallback: [],
-    what: "rules of calls that may run without asking",
+    what: "rules for calls that run without asking",
   },
   {
     key: "ask",
@@ -84,7 +84,7 @@ export const settings: readonly Setting[] = [
     flag: "--ask",
     kind: "list",
     fallback: [],
-    what: "rules of calls that a person is asked about",
+    what: "rules for calls that need approval",
   },
   {
     key: "deny",
@@ -92,7 +92,7 @@ export const settings: readonly Setting[] = [
     flag: "--deny",
     kind: "list",
     fallback: [],
-    what: "rules of calls that never run",
+    what: "rules for calls that never run",
   },
   {
     key: "windowTokens",
@@ -101,28 +101,28 @@ export const settings: readonly Setting[] = [
     kind: "number",
     least: 1,
     fallback: undefined,
-    what: "how many tokens the model's window holds; by default what is known of the model",
+    what: "the model's context window in tokens (default: the known size for that model)",
   },
   {
     key: "passEnv",
     env: "HOLDFAST_PASS_ENV",
     kind: "list",
     fallback: [],
-    what: "names of variables that commands see beside the usual ones (see below)",
+    what: "environment variables to pass to commands in addition to the usual ones (see below)",
   },
   {
     key: "redact",
     env: "HOLDFAST_REDACT",
     kind: "switch",
     fallback: false,
-    what: "replace what looks like a credential before it is written to the journal; the model does not see it again either",
+    what: "redact anything that looks like a credential before it is written to the journal; the model no longer sees it either",
   },
   {
     key: "offlineDelayMs",
     env: "HOLDFAST_OFFLINE_DELAY_MS",
     kind: "number",
     fallback: 15,
-    what: "how long the offline model takes for each piece of its answer, in milliseconds",
+    what: "delay before each piece of the offline model's answer, in milliseconds",
   },
   {
     key: "debug",
@@ -130,11 +130,11 @@ export const settings: readonly Setting[] = [
     envOnly: true,
     kind: "switch",
     fallback: false,
-    what: "stack traces and internals, to standard error",
+    what: "print stack traces and internals to standard error",
   },
 ];
 
-/** What the command line said: what commander hands to an action, under the same names. Others are passed over. */
+/** The command-line options, as commander passes them to an action. Unknown ones are ignored. */
 export type Flags = Readonly<Record<string, unknown>>;
 
 /** A value, and where it comes from: `--model`, `HOLDFAST_MODEL`, the path of the file, or `default`. */
@@ -182,24 +182,29 @@ export function explainConfig(flags: Flags = {}, environment: ConfigEnvironment 
   });
 }
 
-/** For a command that is given stores as its arguments: an address as `--store` takes it. Throws CommandError CONFIG_INVALID. */
+/**
+ * For a command that is given stores as its arguments: an address as `--store` takes it. Throws CommandError
+ * CONFIG_INVALID.
+ */
 export function namedStore(given: string, environment: ConfigEnvironment = here): string {
   return addressOf(given, "The address", false, environment);
 }
 
-/** `~/` is the user's home also where no shell has seen it; and the file, which counts in every folder, names one place. */
+/**
+ * `~/` is the user's home also where no shell has seen it; and the file, which counts in every folder, names one place.
+ */
 function addressOf(given: string, where: string, inFile: boolean, { platform, home }: ConfigEnvironment): string {
   const [, kind = "", path = given] = /^(sqlite:(?:\/\/(?=\/))?)?(.*)$/is.exec(given) ?? [];
   if (/^~(?:[/\\]|$)/.test(path)) {
     const found = homeFolder(home);
-    if (found === null) throw invalid(`${where} is ${shown(given)}, and this user has no home.`);
+    if (found === null) throw invalid(`${where} is ${shown(given)}, but this user has no home folder.`);
     return `${kind}${found}${path.slice(1)}`;
   }
   const isElsewhere = kind === "" && /^[a-z][a-z0-9+.-]+:/i.test(path);
   const isWhole = isElsewhere || (platform === "win32" ? win32 : posix).isAbsolute(path);
   if (inFile && !isWhole)
     throw invalid(
-      `${where} must be a whole path, or one that begins with ~/, not ${shown(given)}: it would be another store in each folder.`,
+      `${where} must be an absolute path or start with ~/, not ${shown(given)}: a relative path would mean a different store in each folder.`,
     );
   return given;
 }
@@ -222,20 +227,20 @@ function readConfigFile(path: string, mustBeThere: boolean): Readonly<Record<str
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (!mustBeThere && (code === "ENOENT" || code === "ENOTDIR")) return {};
-    throw invalid(`The configuration ${path} could not be read: ${(error as Error).message}.`, error);
+    throw invalid(`The configuration file ${path} could not be read: ${(error as Error).message}.`, error);
   }
   let parsed: unknown;
   try {
     parsed = JSON.parse(text.replace(/^\u{feff}/u, ""));
   } catch (error) {
-    throw invalid(`The configuration ${path} is not JSON: ${(error as Error).message}.`, error);
+    throw invalid(`The configuration file ${path} is not valid JSON: ${(error as Error).message}.`, error);
   }
   if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed))
-    throw invalid(`The configuration ${path} must hold one JSON object.`);
+    throw invalid(`The configuration file ${path} must contain one JSON object.`);
   const known = settings.filter(({ envOnly }) => !envOnly).map(({ key }) => key as string);
   const unknown = Object.keys(parsed).find((key) => !known.includes(key));
   if (unknown !== undefined)
-    throw invalid(`${path}: "${unknown}" is no name of a setting. The names are ${known.join(", ")}.`);
+    throw invalid(`${path}: unknown setting "${unknown}". The settings are ${known.join(", ")}.`);
   return parsed as Record<string, unknown>;
 }
 
@@ -244,10 +249,10 @@ function checked({ kind, least = 0 }: Setting, given: unknown, where: string): C
   switch (kind) {
     case "text":
       if (typeof given === "string" && given !== "") return given;
-      throw invalid(`${where} must be a text that is not empty, not ${shown(given)}.`);
+      throw invalid(`${where} must be a non-empty string, not ${shown(given)}.`);
     case "url":
       if (typeof given === "string" && /^https?:\/\//i.test(given) && URL.canParse(given)) return given;
-      throw invalid(`${where} must be an address that begins with http:// or https://, not ${shown(given)}.`);
+      throw invalid(`${where} must be a URL that starts with http:// or https://, not ${shown(given)}.`);
     case "number": {
       const value = typeof given === "string" && /^\d{1,12}$/.test(given.trim()) ? Number(given) : given;
       if (typeof value === "number" && Number.isInteger(value) && value >= least) return value;
@@ -256,7 +261,7 @@ function checked({ kind, least = 0 }: Setting, given: unknown, where: string): C
     case "list": {
       const list = typeof given === "string" ? splitRules(given) : given;
       if (Array.isArray(list) && list.every((one) => typeof one === "string" && one !== "")) return list;
-      throw invalid(`${where} must be a list of texts, not ${shown(given)}.`);
+      throw invalid(`${where} must be a list of strings, not ${shown(given)}.`);
     }
     case "switch":
       if (typeof given === "boolean") return given;
@@ -269,7 +274,7 @@ function splitRules(text: string): string[] {
   return (text.match(/(?:\([^)]*\)?|[^,(])+/g) ?? []).map((rule) => rule.trim()).filter((rule) => rule !== "");
 }
 
-/** An address that is wrong may hold a password all the same. */
+/** Even an invalid address may contain a password. */
 function shown(given: unknown): string {
   const text = typeof given === "string" ? shownAddress(given) : given;
   return JSON.stringify(text)?.slice(0, 80) ?? String(text);

@@ -32,12 +32,14 @@ const STORE_CODES = new Set([
 ]);
 const USAGE_CODES = new Set(["CURSOR_STALE", "MESSAGE_UNKNOWN", "QUERY_INVALID", "STORE_URL_INVALID"]);
 
-/** Most errors of the command say all by themselves; these are thrown where it is not known which command runs. */
+/** Most CommandErrors need no hint; these are thrown where the running command is unknown. */
 const OWN_HINTS: Readonly<Record<string, readonly string[]>> = {
-  NOTHING_TO_RESUME: ['"holdfast ls --status interrupted" lists what did not end; "--resume <id>" names it.'],
+  NOTHING_TO_RESUME: [
+    '"holdfast ls --status interrupted" lists interrupted sessions; choose one with "--resume <id>".',
+  ],
 };
 
-/** What became of the command, in words. Pure. No password gets into them, whoever made the error. */
+/** A failure as the user sees it. Pure. Passwords are removed, regardless of where the error came from. */
 export function failureOf(error: unknown): Failure {
   const failure = worded(error);
   return { ...failure, message: withoutPasswords(failure.message), hints: failure.hints.map(plain) };
@@ -60,13 +62,12 @@ function worded(error: unknown): Failure {
     };
   const message = error instanceof Error ? error.message : String(error);
   const code = errnoOf(error);
-  if (code !== null)
-    return { exitCode: EXIT.failed, code, message: plain(`The system said no: ${message}.`), hints: [] };
+  if (code !== null) return { exitCode: EXIT.failed, code, message: plain(`System error: ${message}.`), hints: [] };
   return {
     exitCode: EXIT.failed,
     code: "UNEXPECTED",
-    message: plain(`Something happened that should not: ${message}. What was recorded before is safe.`),
-    hints: ["This is a fault of holdfast: please report it. HOLDFAST_DEBUG=1 shows where it happened."],
+    message: plain(`Unexpected error: ${message}. Everything recorded so far is safe.`),
+    hints: ["This is a bug in holdfast: please report it. Set HOLDFAST_DEBUG=1 to see where it happened."],
   };
 }
 
@@ -78,7 +79,7 @@ export function exitCodeOf(code: string): number {
   return EXIT.failed;
 }
 
-/** Known by its name, so that nothing of the library is loaded to say that it failed. */
+/** Recognized by name, so that reporting a failure does not load the library. */
 function isLibraryError(error: unknown): error is LibraryError {
   return error instanceof Error && error.name === "HoldfastError" && "code" in error && "facts" in error;
 }
@@ -93,41 +94,41 @@ function hintsFor({ code, facts }: LibraryError): string[] {
   switch (code) {
     case "SESSION_BUSY":
       return [
-        `Watch it with "holdfast tail -f ${id}", go on in a copy with "holdfast fork ${id}", or end that process: the session is free at that instant.`,
+        `Watch it with "holdfast tail -f ${id}", continue in a copy with "holdfast fork ${id}", or end that process to free the session at once.`,
       ];
     case "SESSION_NOT_FOUND":
     case "ID_INVALID":
-      return ['"holdfast ls --all" lists what is there.'];
+      return ['"holdfast ls --all" lists the sessions.'];
     case "MESSAGE_UNKNOWN":
       return [`"holdfast show <id> --json | jq '.items[] | {id, kind, text}'" lists the messages with their ids.`];
     case "STORE_FULL":
       return [
-        '"holdfast gc --older-than 0s" empties the trash, "holdfast pack --all" compresses old parts of sessions.',
+        '"holdfast gc --older-than 0s" empties the trash; "holdfast pack --all" compresses the old parts of sessions.',
       ];
     case "STORE_FORBIDDEN":
       if (facts["errno"] === "EROFS")
         return [
-          'The file system is read-only: "ls", "search", "show", "tail", "export" and "verify" work there. To go on with its sessions, copy them: holdfast copy <from> <to> --all',
+          'The file system is read-only: "ls", "search", "show", "tail", "export" and "verify" still work. To continue its sessions, copy them: holdfast copy <from> <to> --all',
         ];
       return [
-        'Is it the store of another user? "holdfast config" shows where it is looked for; --store or HOLDFAST_STORE names another.',
+        'Does the store belong to another user? "holdfast config" shows its address; set another one with --store or HOLDFAST_STORE.',
       ];
     case "PATH_UNSAFE":
-      // Most likely the file is meant, and its kind was left out.
+      // Most likely the user meant this file and left out "sqlite:".
       if (facts["errno"] !== "ENOTDIR" || !/\.(?:db|sqlite\d?)$/i.test(String(facts["path"]))) return [];
-      return [`A store that is one SQLite file is named with its kind: --store sqlite:${plain(String(facts["path"]))}`];
+      return [`To use an SQLite file, put "sqlite:" before its path: --store sqlite:${plain(String(facts["path"]))}`];
     case "FORMAT_NEWER":
       return ["Install the newer holdfast: npm install -g @holdfast/cli@latest"];
     case "DIALECT_UNKNOWN":
       if (facts["dialect"] === "")
         return [
-          'What says so is damaged or gone: "holdfast verify <id>" says what is wrong, and where. What is left can be read: "holdfast tail <id>", "holdfast export <id> --format jsonl".',
+          'The record that names the dialect is damaged or missing: "holdfast verify <id>" shows what is wrong, and where. You can still read the rest: "holdfast tail <id>", "holdfast export <id> --format jsonl".',
         ];
       return [
-        'Another program wrote it, in messages of its own. Its records can be read: "holdfast tail <id>", "holdfast export <id> --format jsonl".',
+        'Another program wrote it, in its own message format. You can still read its records: "holdfast tail <id>", "holdfast export <id> --format jsonl".',
       ];
     case "JOURNAL_UNREADABLE":
-      return [`"holdfast verify ${id}" says what is wrong, and where.`];
+      return [`"holdfast verify ${id}" shows what is wrong, and where.`];
     default:
       return [];
   }

@@ -28,7 +28,10 @@ import { endWithPipe } from "./terminal/pipe.ts";
 import { plain } from "./terminal/plain.ts";
 import { version } from "./version.ts";
 
-/** Runs the command that the arguments name. The exit code is left in `process.exitCode`, so that output is written to its end. */
+/**
+ * Runs the command that the arguments name. The exit code is left in `process.exitCode`, so that output is written to
+ * its end.
+ */
 export async function main(args: readonly string[]): Promise<void> {
   endWithPipe();
   try {
@@ -52,14 +55,14 @@ const EXAMPLES = [
 /** All commands, for the command line, completion and tests. */
 export function makeProgram(): Command {
   const program = new Command("holdfast")
-    .description("An agent that cannot lose a turn, and all that a store of sessions needs.")
-    .version(version, "-V, --version", "the version of this command")
+    .description("A crash-proof agent, and tools to list, search, verify and repair sessions.")
+    .version(version, "-V, --version", "print the version")
     .option(
       "--store <address>",
-      'where sessions live: a folder, "sqlite:" and a file, or "postgres:" and where a database is (default: HOLDFAST_STORE, else the user\'s data folder)',
+      "where sessions are stored: a folder, sqlite:<file> or a postgres: URL (default: HOLDFAST_STORE, else the user's data folder)",
     )
-    .helpOption("-h, --help", "what this command does")
-    .helpCommand("help [command]", "what a command does")
+    .helpOption("-h, --help", "show help")
+    .helpCommand("help [command]", "show help for a command")
     .showSuggestionAfterError()
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({ outputError: (text, write) => write(withoutPasswords(text.replace(/^error: /, "holdfast: "))) })

@@ -3,8 +3,10 @@ import { join } from "node:path";
 import { CommandError, EXIT } from "./exit.ts";
 
 /**
- * Folders that only this user can write to, below a root that the user named. A store, or what lies beside it, may have been prepared by somebody
- * else: a link in it could make us read or delete whatever it leads to. The root itself may be a link, since the user named it.
+ * Folders that only this user can write to, below a root that the user named. A store, or what lies beside it, may have
+ * been prepared by somebody
+ * else: a link in it could make us read or delete whatever it leads to. The root itself may be a link, since the user
+ * named it.
  */
 
 /** Why this is no folder of this user alone; null if it is one. */
@@ -19,7 +21,7 @@ export function whyNotPrivate({ uid, mode }: Stats): string | null {
   const user = process.getuid?.();
   if (user === undefined) return null;
   if (uid !== user) return `belongs to another user (${uid})`;
-  return (mode & 0o022) === 0 ? null : "can be changed by other users";
+  return (mode & 0o022) === 0 ? null : "is writable by other users";
 }
 
 /** A folder below the root, by its real path; null if it is not there, or a reason why it is not to be used. */
@@ -41,7 +43,10 @@ export function findOwnFolder(root: string, names: readonly string[]): string | 
   }
 }
 
-/** The same, made where it is not there. One of this user's that others may write to is closed to them. Throws CommandError PATH_UNSAFE, and what the system says. */
+/**
+ * The same, made where it is not there. One of this user's that others may write to is closed to them. Throws
+ * CommandError PATH_UNSAFE, and what the system says.
+ */
 export function makeOwnFolder(root: string, names: readonly string[]): string {
   mkdirSync(root, { recursive: true, mode: 0o700 });
   let path = realpathSync(root);
@@ -83,6 +88,6 @@ function closeToOthers(path: string): void {
 }
 
 function unsafe(path: string, why: string): CommandError {
-  const message = `${path} ${why}. Holdfast keeps files there, so it must be a folder that only you can write to. Nothing was read or changed in it. If you did not make it so, do not trust this store; else move it away and try again.`;
+  const message = `${path} ${why}. Holdfast stores files there, so it must be a folder that only you can write to. Nothing in it was read or changed. If you did not set it up this way, do not trust this store; otherwise move it away and try again.`;
   return new CommandError(EXIT.store, "PATH_UNSAFE", message);
 }

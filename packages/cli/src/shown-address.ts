@@ -2,8 +2,10 @@
 const SECRET = /passw|passphrase|pwd|secret|token|credential|signature|^sig$|auth|(?:^|[_-]|api)key$/i;
 
 /**
- * An address as it may be shown, kept in logs and put into errors, also if it was mistyped: without its passwords. In doubt too much is left out: a password that holds a "/" or an "@" looks like a host to whoever reads strictly.
- * The library has the same (packages/holdfast/src/stores/shown-address.ts), which is not loaded yet where this is needed; a test keeps the two equal.
+ * An address as it may be shown, kept in logs and put into errors, also if it was mistyped: without its passwords. In
+ * doubt too much is left out: a password that holds a "/" or an "@" looks like a host to whoever reads strictly.
+ * The library has the same (packages/holdfast/src/stores/shown-address.ts), which is not loaded yet where this is
+ * needed; a test keeps the two equal.
  */
 export function shownAddress(address: string): string {
   const [, scheme, rest = address] = /^((?!file:|sqlite:)[a-z][a-z0-9+.-]*:\/\/)(.*)$/is.exec(address) ?? [];

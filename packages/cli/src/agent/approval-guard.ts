@@ -18,7 +18,8 @@ interface Call {
 }
 
 /**
- * What a person has approved, and whether a call is still that when it runs. Rules judge where a path leads, and a person the file that stands there: both can
+ * What a person has approved, and whether a call is still that when it runs. Rules judge where a path leads, and a
+ * person the file that stands there: both can
  * change while a question stands, so each call is judged again when it starts, and before a file is replaced.
  */
 export class ApprovalGuard {
@@ -26,7 +27,10 @@ export class ApprovalGuard {
   readonly #cwd: () => string;
   readonly #own: OwnStore | null;
   readonly #decide: (name: string, input: unknown) => Decision;
-  /** What this agent itself has made of a file, one state after the other: several edits of one file may be approved together. */
+  /**
+   * What this agent itself has made of a file, one state after the other: several edits of one file may be approved
+   * together.
+   */
   readonly #made = new Map<string, Target[]>();
 
   constructor(
@@ -70,16 +74,17 @@ export class ApprovalGuard {
     if (verdict === "allow") return seen;
     if (verdict === "deny") throw new Error(denial);
     const approved = this.#recorded(id);
-    const why = approved === null ? "It was not approved as it would run now." : this.#difference(call, approved, seen);
+    const why = approved === null ? "What it would do now was not approved." : this.#difference(call, approved, seen);
     if (why !== null) throw new Error(changedWords(why));
     return seen;
   }
 
   /** In what the call differs from the approved one, in words; null if it is the same. */
   #difference(call: Call, approved: TargetSnapshot, now: FileSnapshot): string | null {
-    if (digestOf(call, approved.path, approved.target) !== approved.digest) return "Its input is not the approved one.";
+    if (digestOf(call, approved.path, approved.target) !== approved.digest)
+      return "Its input differs from the approved one.";
     if (approved.path !== now.path)
-      return `Its path leads to ${now.path ?? "nowhere"} now, and led to ${approved.path ?? "nowhere"} when it was approved.`;
+      return `Its path now leads to ${now.path ?? "nowhere"}; it led to ${approved.path ?? "nowhere"} when it was approved.`;
     if (this.#states(now).some((target) => isSame(target, approved.target)) || isWritten(call, now)) return null;
     return `${now.path} was changed after the call was approved.`;
   }
@@ -115,5 +120,5 @@ function isWritten({ name, input }: Call, { bytes }: FileSnapshot): boolean {
 }
 
 function changedWords(why: string): string {
-  return `Not run: ${why} Nothing was done. Look at how things are now; if the call is still right, make it again, and the user is asked again.`;
+  return `Not run: ${why} Nothing was done. Check the current state; if the call is still right, repeat it, and the user is asked again.`;
 }

@@ -14,7 +14,7 @@ const KEPT = 0.2;
 const CHARACTERS_PER_TOKEN = 4;
 
 export const SUMMARISE =
-  "Summarise this conversation so that the work can go on without it. State the task in the user's own words, what has been done, what was found out, what is still to be done, and what is in doubt. Do not call tools.";
+  "Summarise this conversation so that the work can continue without it. State the task in the user's own words, what has been done, what was found, what remains to be done, and what is uncertain. Do not call tools.";
 
 export function isNearlyFull(usedTokens: number, windowTokens: number): boolean {
   return usedTokens > windowTokens * FULL;
@@ -27,7 +27,9 @@ export function estimateTokens(messages: readonly unknown[]): number {
 }
 
 /**
- * Sums the conversation up and goes on with the summary, the prompt of the turn at work (or of the one that was interrupted), and the newest messages. The summary is asked for first; then the change happens at one instant (C7), and can be undone until the next turn.
+ * Sums the conversation up and goes on with the summary, the prompt of the turn at work (or of the one that was
+ * interrupted), and the newest messages. The summary is asked for first; then the change happens at one instant (C7),
+ * and can be undone until the next turn.
  */
 export async function compact(
   session: Session<ModelMessage>,
@@ -49,7 +51,7 @@ export async function compact(
     ...defined({ inputTokens, outputTokens }),
   });
   if (text.trim() === "") {
-    throw new Error("the model gave a summary with nothing in it, and the conversation was left as it is");
+    throw new Error("the model returned an empty summary; the conversation is unchanged");
   }
   const summary: ModelMessage = { role: "user", content: `${SUMMARY_HEAD}\n\n${text}` };
   const prompt = session.turn?.prompt ?? session.interruption?.prompt;
@@ -65,7 +67,10 @@ async function recordUsage(session: Session<ModelMessage>, usage: Usage): Promis
   await session.note(BETWEEN_TURNS, { session: session.id, usage: all as Json });
 }
 
-/** Providers refuse a conversation with calls of tools that the request does not name (Anthropic does). They are named, and not to be called. */
+/**
+ * Providers refuse a conversation with calls of tools that the request does not name (Anthropic does). They are named,
+ * and not to be called.
+ */
 function declareTools(messages: readonly ModelMessage[]): { tools?: ToolSet; toolChoice?: "none" } {
   const names = new Set<string>();
   for (const { content } of messages) {
@@ -78,7 +83,10 @@ function declareTools(messages: readonly ModelMessage[]): { tools?: ToolSet; too
   return { tools: tools as ToolSet, toolChoice: "none" };
 }
 
-/** The newest entries that the model sees, up to this many characters; none behind one that does not fit. A response stays with all of its results, or goes with them: `replace` keeps them together, and would bring the large ones back. */
+/**
+ * The newest entries that the model sees, up to this many characters; none behind one that does not fit. A response
+ * stays with all of its results, or goes with them: `replace` keeps them together, and would bring the large ones back.
+ */
 export function newestEntries(entries: readonly Entry<ModelMessage>[], charactersMax: number): Entry<ModelMessage>[] {
   const kept: Entry<ModelMessage>[] = [];
   let results: Entry<ModelMessage>[] = [];
@@ -100,7 +108,9 @@ const LONG = 400;
 const BEGINNING = 200;
 
 /**
- * Leaves room for the summary itself: beyond the window the oldest results are shortened, since they are most of it, and then what was written to files, since it is there. What a provider signed is bound to what stood before it, and goes without its signature then (R1).
+ * Leaves room for the summary itself: beyond the window the oldest results are shortened, since they are most of it,
+ * and then what was written to files, since it is there. What a provider signed is bound to what stood before it, and
+ * goes without its signature then (R1).
  */
 export function fitWindow(messages: readonly ModelMessage[], windowTokens: number): readonly ModelMessage[] {
   let excess = (estimateTokens(messages) - windowTokens * FULL) * CHARACTERS_PER_TOKEN;

@@ -14,7 +14,10 @@ const MANNER = `You are the reference agent of Holdfast: you work in a folder on
 - A call may be denied. Do not try to reach the same thing by another way: say what you would need.
 - When the task is done, say in a few words what you did.`;
 
-/** What the model is told before the conversation. Not recorded: it is made anew for each request from the files as they are. */
+/**
+ * What the model is told before the conversation. Not recorded: it is made anew for each request from the files as they
+ * are.
+ */
 export async function buildInstructions(cwd: string, own: OwnStore | null = null): Promise<string> {
   const parts = [MANNER, `The folder is ${cwd}.`];
   for (const { path, text } of await agentsFiles(cwd, own))
@@ -32,13 +35,16 @@ export async function foreignInstructions(cwd: string, own: OwnStore | null = nu
   return found.flatMap(({ path, text, owner }) =>
     text === null
       ? [
-          `${path} is not followed: it belongs to another user of this machine (number ${owner}). If it is to count, change its owner ("chown") or put a copy in its place.`,
+          `${path} is ignored: it belongs to another user of this machine (uid ${owner}). To use it, change its owner ("chown") or replace it with a copy of your own.`,
         ]
       : [],
   );
 }
 
-/** Whether the agent follows a file of this owner: the user's own, or root's. What root runs by sudo works for who called it. On systems without owners, every file. */
+/**
+ * Whether the agent follows a file of this owner: the user's own, or root's. What root runs by sudo works for who
+ * called it. On systems without owners, every file.
+ */
 export function isTrustedOwner(
   owner: number,
   user: number | undefined = process.geteuid?.(),
@@ -55,7 +61,10 @@ interface AgentsFile {
   readonly owner: number;
 }
 
-/** AGENTS.md of this folder and of those above it up to the root of the repository, outermost first. Outside of one, of this folder alone: what lies above may be anybody's (`/tmp`). */
+/**
+ * AGENTS.md of this folder and of those above it up to the root of the repository, outermost first. Outside of one, of
+ * this folder alone: what lies above may be anybody's (`/tmp`).
+ */
 async function agentsFiles(cwd: string, own: OwnStore | null): Promise<AgentsFile[]> {
   const folders = [cwd];
   while (!(await isThere(join(folders[0]!, ".git")))) {

@@ -44,7 +44,9 @@ export type Verdict =
 export type TurnResult = RunOutcome | { readonly kind: "limit"; readonly steps: number };
 
 /**
- * Works on a turn until the model has nothing left to do, a person stops it, it fails, or it waits for a person. It holds nothing that a kill could take: what the model said is recorded before a tool starts, each start before its tool runs, each
+ * Works on a turn until the model has nothing left to do, a person stops it, it fails, or it waits for a person. It
+ * holds nothing that a kill could take: what the model said is recorded before a tool starts, each start before its
+ * tool runs, each
  * result when it is there; and each request is made from what is recorded.
  */
 export async function runTurn(run: TurnRun): Promise<TurnResult> {
@@ -113,7 +115,10 @@ export async function runTurn(run: TurnRun): Promise<TurnResult> {
 /** How long a turn that was stopped waits for its tools: longer than it takes to end a command that does not listen. */
 const STOPPING_MS = 10_000;
 
-/** The tools of a request that run. The SDK does not wait for them when it is stopped; but what they had done by then is to be recorded, before the session is closed or the next request is made. */
+/**
+ * The tools of a request that run. The SDK does not wait for them when it is stopped; but what they had done by then is
+ * to be recorded, before the session is closed or the next request is made.
+ */
 class UnderWay {
   readonly #running = new Set<Promise<unknown>>();
 
@@ -145,15 +150,17 @@ class UnderWay {
   }
 }
 
-/** The SDK runs no call of an answer that was cut off at the model's limit: its input may not be all that was meant. The model is told so, and can make it again. */
+/**
+ * The SDK runs no call of an answer that was cut off at the model's limit: its input may not be all that was meant. The
+ * model is told so, and can make it again.
+ */
 async function closeCut({ turn }: Session<ModelMessage>): Promise<void> {
-  const error =
-    "Not run: the answer was cut off at its longest before it was complete. Make the call again, in less words.";
+  const error = "Not run: the answer reached the output limit before it was complete. Repeat the call, in fewer words.";
   for (const { id, state } of turn?.open ?? []) if (state !== "awaiting") await turn!.toolEnded(id, { error });
 }
 
 function refusedToAnswer(model: string): CommandError {
-  const message = `${model} refused to answer. Everything up to here is recorded. Change the prompt, or take another model.`;
+  const message = `${model} refused to answer. Everything so far is recorded. Change the prompt or use another model.`;
   return new CommandError(EXIT.model, "MODEL_REFUSED", message);
 }
 

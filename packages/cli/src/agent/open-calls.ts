@@ -15,7 +15,8 @@ export interface OpenCallFacts {
 }
 
 /**
- * What becomes of a call that an interrupted turn left open. It runs again only if that is safe and allowed; what is in doubt is closed, and the model is told how far it came, so that it can check (C4).
+ * What becomes of a call that an interrupted turn left open. It runs again only if that is safe and allowed; what is in
+ * doubt is closed, and the model is told how far it came, so that it can check (C4).
  */
 export function decideOpenCall(call: OpenCall, known: OpenCallFacts): "close" | "keep" | Outcome<string> {
   // Still to be decided on: it has not started (R7).
@@ -39,7 +40,10 @@ export function resumeInterrupted(
   return session.resumeTurn({ calls: (call) => decideOpenCall(call, factsOf(call)) });
 }
 
-/** Whether a person has approved this very call. By its message: servers repeat the ids of calls (R9), and an approval is for one of them only. */
+/**
+ * Whether a person has approved this very call. By its message: servers repeat the ids of calls (R9), and an approval
+ * is for one of them only.
+ */
 export function isApproved(
   entries: readonly Entry<ModelMessage>[],
   { id, message }: Pick<OpenCall, "id" | "message">,

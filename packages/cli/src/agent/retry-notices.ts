@@ -5,7 +5,8 @@ import { APICallError, wrapLanguageModel } from "ai";
 export const RETRIES_MAX = 3;
 
 /**
- * The same model, which tells of each request that is about to be made again: the SDK waits for seconds in between, and says nothing. Where nobody listens at the address, asking again is of no use: that fails at once.
+ * The same model, which tells of each request that is about to be made again: the SDK waits for seconds in between, and
+ * says nothing. Where nobody listens at the address, asking again is of no use: that fails at once.
  */
 export function withRetryNotices(model: LanguageModelV4, again: (reason: string) => void): LanguageModelV4 {
   let failures = 0;

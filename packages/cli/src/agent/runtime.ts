@@ -108,7 +108,10 @@ export class AgentRuntime {
     return this.#trust.unkept;
   }
 
-  /** A person has approved this call. Kept outside of the journal, before that says so: only then it may run after a restart. */
+  /**
+   * A person has approved this call. Kept outside of the journal, before that says so: only then it may run after a
+   * restart.
+   */
   approve(turn: Turn<ModelMessage>, id: string, input: unknown): void {
     const call = turn.open.findLast((one) => one.id === id && canonical(one.input) === canonical(input));
     if (call) this.#trust.approve(call);
@@ -245,7 +248,8 @@ export class AgentRuntime {
       cwd: this.cwd,
       policy: this.policy,
       store: url,
-      // It was a real folder when the session was opened: a link in its place since would make all that it leads to the agent's own.
+      // It was a real folder when the session was opened: a link in its place since would make all that it leads to the
+      // agent's own.
       ...(isFolder(this.outputs) ? { outputs: this.outputs } : {}),
       ...(allOutputs === null ? {} : { allOutputs }),
       ...(state === null ? {} : { state: join(state, "holdfast") }),
@@ -287,7 +291,9 @@ export class AgentRuntime {
   }
 
   /**
-   * The SDK runs calls that its messages say were approved, by the ids of approvals; and messages come from the journal, whose author may have used an id twice. So each call is judged once more where it runs: the rules allow it, or this user has approved
+   * The SDK runs calls that its messages say were approved, by the ids of approvals; and messages come from the
+   * journal, whose author may have used an id twice. So each call is judged once more where it runs: the rules allow
+   * it, or this user has approved
    * it. By its input, not its id: where ids repeat, the tool may be told another one (R9).
    */
   #assertMayRun(name: string, input: unknown, approved: readonly OpenCall[]): void {

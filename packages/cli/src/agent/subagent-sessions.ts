@@ -6,7 +6,10 @@ import type { Trust } from "../trust/trust.ts";
 /** The name of the tool that starts a sub-agent, as the model knows it. */
 export const DELEGATE = "task";
 
-/** The session of the sub-agent that was begun for a call; null if there is none. `message`: the one that makes the call, since some servers repeat their ids (R9). */
+/**
+ * The session of the sub-agent that was begun for a call; null if there is none. `message`: the one that makes the
+ * call, since some servers repeat their ids (R9).
+ */
 export async function findChild(store: Store, parent: string, call: string, message?: string): Promise<string | null> {
   let after: string | undefined;
   do {
@@ -22,7 +25,10 @@ export async function findChild(store: Store, parent: string, call: string, mess
   return null;
 }
 
-/** Processes of the sub-agent that was begun for a call, and of those below it, which may have outlived them all (R7b). Only those that this user's agents started. */
+/**
+ * Processes of the sub-agent that was begun for a call, and of those below it, which may have outlived them all (R7b).
+ * Only those that this user's agents started.
+ */
 export async function processesBelow(
   store: Store,
   trust: Trust,

@@ -18,7 +18,10 @@ export function createAgent(session: Session<ModelMessage>, services: Services, 
   return new AgentRuntime(session, services, events, { delegateTool });
 }
 
-/** Hands a part of the work to an agent with a session of its own, which is linked to the call. The parent's conversation gets only its answer. */
+/**
+ * Hands a part of the work to an agent with a session of its own, which is linked to the call. The parent's
+ * conversation gets only its answer.
+ */
 function makeDelegateTool(
   services: Services,
   parent: AgentRuntime,
@@ -27,8 +30,10 @@ function makeDelegateTool(
 ): ToolSet[string] {
   return tool({
     description:
-      "Hands a part of the task to another agent, which works in the same folder with the same tools and the same permissions, and answers once. It knows nothing of this conversation: say all that it needs. It cannot ask the user.",
-    inputSchema: z.object({ prompt: z.string().min(1).describe("The whole task, with all that it needs to know.") }),
+      "Delegates part of the task to another agent, which works in the same folder with the same tools and permissions, and answers once. It knows nothing about this conversation: tell it everything it needs. It cannot ask the user.",
+    inputSchema: z.object({
+      prompt: z.string().min(1).describe("The whole task, with everything the agent needs to know."),
+    }),
     execute: ({ prompt }, { toolCallId: call, abortSignal }) =>
       delegate(services, parent, model, { call, prompt, events, signal: abortSignal }),
   });
@@ -95,9 +100,9 @@ async function workInSession(
         await turn.fail(result.error);
         throw result.error;
       case "limit":
-        await turn.fail(new Error(`It was not done after ${result.steps} steps.`));
+        await turn.fail(new Error(`It had not finished after ${result.steps} steps.`));
         throw new Error(
-          `The sub-agent was not done after ${result.steps} steps. What it did stands in the session ${session.id}.`,
+          `The sub-agent had not finished after ${result.steps} steps. Its work is recorded in session ${session.id}.`,
         );
       default:
         await turn.abort({ by: BY });

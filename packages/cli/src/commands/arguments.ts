@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import { CommandError, EXIT } from "../exit.ts";
 import { durationMs } from "../terminal/time.ts";
 
-/** Parsers for what is given on the command line; commander says which option it was. */
+/** Parsers for command-line values; commander adds the name of the option to their errors. */
 
 export function countOf(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError("Give a whole number of at least 1.");
@@ -28,12 +28,15 @@ export function timeOf(text: string): string {
   return new Date(at).toISOString();
 }
 
-/** For a command that has a store of its own: one that was named is not to be passed over in silence. (One in the environment is meant for the others.) */
+/**
+ * For a command with its own store: refuses --store instead of ignoring it. (HOLDFAST_STORE is meant for the other
+ * commands.)
+ */
 export function assertNoStore(command: Command, why: string): void {
   if (command.optsWithGlobals()["store"] === undefined) return;
   throw new CommandError(
     EXIT.usage,
     "USAGE",
-    `--store does not go with "holdfast ${command.name()}": ${why}. Nothing was touched.`,
+    `"holdfast ${command.name()}" does not take --store: ${why}. Nothing was touched.`,
   );
 }

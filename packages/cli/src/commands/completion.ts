@@ -12,8 +12,8 @@ export function register(program: Command): void {
   program
     .command("completion")
     .addArgument(new Argument("<shell>").choices(["bash", "zsh", "fish"]))
-    .summary("completion for bash, zsh or fish")
-    .description("Prints a script for your shell that completes commands, options and ids of sessions.")
+    .summary("print shell completion for bash, zsh or fish")
+    .description("Prints a script that completes commands, options and session ids in your shell.")
     .addHelpText(
       "after",
       [

@@ -11,11 +11,11 @@ import { tableLines } from "../terminal/table.ts";
 export function register(program: Command): void {
   program
     .command("config")
-    .summary("what is configured, and where each value comes from")
+    .summary("show the configuration and where each value comes from")
     .description(
-      "Shows what is configured, and where each value comes from: a flag, else the environment, else the file, else the default. Keys of providers are read from the environment only.",
+      "Shows each setting and where its value comes from: a flag, the environment, the configuration file or the default, in that order. Provider keys are read from the environment only.",
     )
-    .option("--json", "as JSON")
+    .option("--json", "print JSON")
     .addHelpText("after", "\nExample:\n  HOLDFAST_MODEL=anthropic/claude-sonnet-4-5 holdfast config")
     .action(async (_options: object, command: Command) => {
       const flags = command.optsWithGlobals();
@@ -54,7 +54,7 @@ export function register(program: Command): void {
     });
 }
 
-/** A user without a home has no store by default: that is what is shown then. */
+/** A user without a home folder has no default store: undefined then. */
 function placeBy(defaultAddress: () => string): string | undefined {
   try {
     return defaultAddress();
@@ -65,11 +65,11 @@ function placeBy(defaultAddress: () => string): string | undefined {
 }
 
 function fileWords(path: string | null): string {
-  if (path === null) return "none: this user has no home";
-  return existsSync(path) ? plainLine(path) : `${plainLine(path)} (not there)`;
+  if (path === null) return "none: this user has no home folder";
+  return existsSync(path) ? plainLine(path) : `${plainLine(path)} (does not exist)`;
 }
 
-/** An address may hold a password: what is shown ends up in screens and logs. */
+/** An address may contain a password, and output ends up on screens and in logs. */
 function shown({ setting, value }: Configured): Configured["value"] {
   const isAddress = setting.key === "store" || setting.key === "baseUrl";
   return isAddress && typeof value === "string" ? shownAddress(value) : value;

@@ -17,29 +17,29 @@ const SEED_MAX = 1_000_000;
 export function register(program: Command): void {
   program
     .command("demo")
-    .summary("an agent is killed in mid-turn, again and again, and finishes")
+    .summary("kill an agent in mid-turn, again and again, and watch it finish")
     .description(
-      "The main job in half a minute: starts the agent on a real task, kills it with SIGKILL in the middle of its turn (while text streams, while tools run, in a compaction, and at random instants), resumes it each time, and prints a receipt: what the agent had acknowledged, held against the reopened journal. Works in a temporary folder with a store of its own; needs no key and no network. Your own sessions are not touched. Exit code 1 if the receipt does not balance.",
+      "Shows in half a minute what Holdfast does: starts the agent on a real task, kills it with SIGKILL in mid-turn (while text streams, while tools run, during a compaction, and at random moments), resumes it each time, and prints a receipt that compares what the agent acknowledged with the reopened journal. Works in a temporary folder with its own store; needs no key and no network. Your own sessions are not touched. Exit code 1 if the receipt does not balance.",
     )
-    .option("--kills <n>", "how often to kill it", countOf, 5)
-    .option("--seed <n>", "repeats the plan of an earlier run", countOf)
+    .option("--kills <n>", "number of kills", countOf, 5)
+    .option("--seed <n>", "repeat the plan of an earlier run", countOf)
     .option(
       "--lose-one",
-      "take one acknowledged record out of the journal between two lives, as a bad store would: the receipt must say so",
+      "remove one acknowledged record from the journal between two kills, as a faulty store would; the receipt must report it",
     )
-    .option("--keep", "leave the folder where it is, and say where")
-    .option("--json", "the receipt as JSON, and nothing else")
+    .option("--keep", "keep the temporary folder and print its path")
+    .option("--json", "print only the receipt, as JSON")
     .addHelpText(
       "after",
       "\nExamples:\n  holdfast demo\n  holdfast demo --kills 20 --seed 7\n  holdfast demo --lose-one; echo $?\n  holdfast demo --json | jq .acknowledged",
     )
     .action(async (options: Options, command: Command) => {
-      assertNoStore(command, "it makes one of its own, so that your sessions are not touched");
+      assertNoStore(command, "it creates its own store, so your sessions are not touched");
       if (options.loseOne && options.kills < 2)
         throw new CommandError(
           EXIT.usage,
           "USAGE",
-          "--lose-one needs --kills 2 or more: at the first kill there is no result of a tool to lose yet. Nothing was touched.",
+          "--lose-one needs --kills 2 or more: at the first kill there is no tool result to lose yet. Nothing was touched.",
         );
       await demo(options, loadConfig(command.optsWithGlobals()).offlineDelayMs);
     });

@@ -10,7 +10,7 @@ import { paintFor } from "../terminal/colour.ts";
 import { progressOn } from "../terminal/progress.ts";
 import { assertNoStore, countOf, countOrNoneOf } from "./arguments.ts";
 
-/** The sums, and some faults: one is enough to know that a store is broken. */
+/** The totals and a few faults: one fault is enough to know that a store is broken. */
 const LINES_MAX = 12;
 
 interface Options {
@@ -27,29 +27,33 @@ interface Options {
 export function register(program: Command): void {
   program
     .command("torture")
-    .summary("kills writers on this machine's disk, and checks that nothing is lost")
+    .summary("kill writers on this machine's disk and check that nothing is lost")
     .description(
-      "The kill laboratory on this machine's disk: kills writers of a store with SIGKILL, again and again, then whole agents in the middle of conversations, and checks after each death that all that was acknowledged is there, in order, whole, and nothing else. Your own sessions are not touched. Exit code 1 if a promise was broken; the store is then left in place.",
+      "Runs the kill tests on this machine's disk: kills writers of a store with SIGKILL, again and again, then whole agents in mid-conversation. After each kill it checks that every acknowledged record is there, intact and in order, and nothing else. Your own sessions are not touched. Exit code 1 if a promise was broken; the store is then kept for inspection.",
     )
-    .option("--kills <n>", "how often to kill a writer", countOrNoneOf, 200)
-    .option("--conversations <n>", "how often to kill an agent", countOrNoneOf, 20)
+    .option("--kills <n>", "number of times to kill a writer", countOrNoneOf, 200)
+    .option("--conversations <n>", "number of times to kill an agent", countOrNoneOf, 20)
     .option("--on <store>", "folder, sqlite, all, or the URL of a module that exports openStore", "all")
-    .addOption(new Option("--durability <d>", "what acknowledged means").choices(["power", "process"]).default("power"))
-    .option("--seed <n>", "repeats the plan of an earlier run", countOf)
+    .addOption(
+      new Option("--durability <d>", "what an acknowledged record survives")
+        .choices(["power", "process"])
+        .default("power"),
+    )
+    .option("--seed <n>", "repeat the plan of an earlier run", countOf)
     .option("--lanes <n>", "sessions under test at once (default: one per processor)", countOf)
-    .option("--dir <path>", "where the stores are made: on the disk that matters (default: the temporary folder)")
-    .option("--json", "the sums as JSON")
+    .option("--dir <path>", "folder to create the stores in, on the disk to test (default: the temporary folder)")
+    .option("--json", "print the totals as JSON")
     .addHelpText("after", "\nExample:\n  holdfast torture --kills 1000 --dir ~")
     .action((options: Options, command: Command) => {
       assertNoStore(
         command,
-        "it makes its own, so that your sessions are not touched; --on says of which kind, --dir where",
+        "it creates its own stores, so your sessions are not touched; choose their kind with --on and their folder with --dir",
       );
       if (options.kills + options.conversations === 0)
         throw new CommandError(
           EXIT.usage,
           "USAGE",
-          "Without kills there is nothing to see: --kills, --conversations. Nothing was touched.",
+          "Nothing to do: set --kills or --conversations to at least 1. Nothing was touched.",
         );
       return torture(options);
     });
@@ -63,7 +67,7 @@ async function torture(options: Options): Promise<void> {
   process.once("SIGINT", () => stop.abort());
   const tell = (line: string): void => void (options.json || process.stdout.write(`${line}\n`));
   tell(
-    `${options.kills} kills of writers and ${options.conversations} of agents, durability ${options.durability}, seed ${seed}, in ${place}`,
+    `${options.kills} writer kills and ${options.conversations} agent kills, durability ${options.durability}, seed ${seed}, in ${place}`,
   );
   const sums: object[] = [];
   let faults = 0;
@@ -88,10 +92,10 @@ async function torture(options: Options): Promise<void> {
     process.stdout.write(`${JSON.stringify({ verdict, seed, durability: options.durability, sums })}\n`);
   if (faults > 0) {
     process.exitCode = EXIT.failed;
-    tell(paint("bad", `BROKEN. The stores are left in ${place}`));
+    tell(paint("bad", `BROKEN. The stores are kept in ${place}`));
   } else {
     rmSync(place, { recursive: true, force: true });
-    tell(paint("good", `${verdict === "stopped" ? "Stopped early. " : ""}Nothing that was acknowledged is lost.`));
+    tell(paint("good", `${verdict === "stopped" ? "Stopped early. " : ""}No acknowledged record was lost.`));
   }
   const lanes = options.lanes === undefined ? "" : ` --lanes ${options.lanes}`;
   const dir = options.dir === undefined ? "" : ` --dir ${options.dir}`;
@@ -145,13 +149,13 @@ async function killAgents(
   stores: number,
 ): Promise<Sums | null> {
   const share = Math.ceil(conversations / stores);
-  // Agents open their store by its address, which a module has none of.
+  // Agents open their store by address, and a module has no address.
   if (share === 0 || shared.signal.aborted || (module !== "folder" && module !== "sqlite")) return null;
   const { runConversations } = await import("@holdfast/testkit/conversations");
   const { conversationLines } = await import("@holdfast/testkit/torture");
   const progress = progressOn(process.stderr, share);
   const onKill = ({ kills: done, faults }: ConversationReceipt): void =>
-    progress.show(done, `kills of agents on ${module}, faults ${faults.length}`);
+    progress.show(done, `agent kills on ${module}, faults ${faults.length}`);
   const own = join(place, "conversations");
   mkdirSync(own, { mode: 0o700 });
   const receipt = await runConversations({ store: module, place: own, durability, kills: share, ...shared, onKill });

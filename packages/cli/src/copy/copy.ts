@@ -10,7 +10,7 @@ export interface CopyOptions {
   readonly onProgress: (records: number) => void;
 }
 
-/** What became of one session. */
+/** The result for one session. */
 export interface Copied {
   readonly id: string;
   /** `copied`; `completed`: a copy that had fewer records was replaced; `there`: it had all of them already. */
@@ -32,8 +32,10 @@ const BATCH_RECORDS = 256;
 const BATCH_BYTES = 1024 * 1024;
 
 /**
- * Copies a session byte for byte, up to its end as it is now, and reads the copy again to verify it. May be done again at any time: what is there already is verified, and what is behind is replaced. Reads without the lease, so
- * whoever writes to the source is not disturbed. Throws SESSION_EXISTS if the target has another session of this id, or one that has gone on by itself.
+ * Copies a session byte for byte, up to its end as it is now, and reads the copy again to verify it. May be done again
+ * at any time: what is there already is verified, and what is behind is replaced. Reads without the lease, so
+ * whoever writes to the source is not disturbed. Throws SESSION_EXISTS if the target has another session of this id, or
+ * one that has gone on by itself.
  */
 export async function copySession(
   from: JournalStore,
@@ -114,13 +116,15 @@ async function assertSame(to: JournalStore, id: string, sent: Passage): Promise<
   if (found.digest() === sent.digest()) return;
   const message =
     `The copy of session ${id} in ${to.url} is not the same as the original: ${found.records} of ${sent.records} records were read back. ` +
-    "The original is untouched, and stays. Verify the target's disk, remove the copy there, and copy again.";
+    "The original is untouched. Check the target's disk, remove the copy there, and copy again.";
   throw new HoldfastError("STORE_IO", message, { session: id, sent: sent.records, found: found.records });
 }
 
 type Relation = "same" | "behind" | "differs";
 
-/** How a session in the target stands to the one in the source. One that has more than the source was written to since. */
+/**
+ * How a session in the target stands to the one in the source. One that has more than the source was written to since.
+ */
 async function compare(
   from: JournalStore,
   to: JournalStore,
@@ -167,11 +171,11 @@ async function removed(
 }
 
 function other(id: string, url: string): HoldfastError {
-  const message = `Session ${id} was not copied: ${url} has one of this id that is another, or has gone on by itself. Nothing was touched. Move that one to the trash first, if it is not needed.`;
+  const message = `Session ${id} was not copied: ${url} has a different session with this id, or a copy that has changed since. Nothing was touched. If you do not need that one, move it to the trash first.`;
   return new HoldfastError("SESSION_EXISTS", message, { session: id });
 }
 
 function notVerbatim(id: string, seq: number): HoldfastError {
-  const message = `Session ${id} was not copied: record ${seq} was written by another program, in a form that cannot be copied byte for byte. Nothing was touched, and nothing is lost.`;
+  const message = `Session ${id} was not copied: record ${seq} was written by another program, in a form that cannot be copied byte for byte. Nothing was touched or lost.`;
   return new HoldfastError("RECORD_INVALID", message, { session: id, seq });
 }

@@ -28,11 +28,14 @@ async function outliving(opened: OpenedStore): Promise<OpenedStore> {
   throw new CommandError(
     EXIT.usage,
     "USAGE",
-    `${placeOf(opened.store)} is gone when this command ends: nothing can be copied from it or to it. Nothing was touched.`,
+    `${placeOf(opened.store)} exists only while this command runs, so nothing can be copied from or to it. Nothing was touched.`,
   );
 }
 
-/** Before either is opened: a file that has two names (a hard link, or a mount in a container) has a log and leases beside each of them, and would be damaged by whoever opens both. */
+/**
+ * Before either is opened: a file that has two names (a hard link, or a mount in a container) has a log and leases
+ * beside each of them, and would be damaged by whoever opens both.
+ */
 export function isOneFile(from: string, to: string): boolean {
   const [one, other] = [identityOf(from), identityOf(to)];
   return one !== null && one === other;
@@ -52,7 +55,8 @@ function identityOf(given: string): string | null {
 }
 
 /**
- * Are these one store, under two addresses? A folder has many paths and a database many names, but a session has one lease: whoever takes it in the one store is seen in the other. To take such a copy for a second one, and to
+ * Are these one store, under two addresses? A folder has many paths and a database many names, but a session has one
+ * lease: whoever takes it in the one store is seen in the other. To take such a copy for a second one, and to
  * remove the "original", would be the end of both.
  */
 export async function isSameStore(from: JournalStore, to: JournalStore, ids: readonly string[]): Promise<boolean> {
@@ -84,6 +88,6 @@ async function isHeldInBoth(from: JournalStore, to: JournalStore, id: string): P
 }
 
 export function cannotTakeOver(url: string): HoldfastError {
-  const message = `The store ${url} cannot take over sessions of another one. Nothing was touched.`;
+  const message = `The store ${url} cannot import sessions from another store. Nothing was touched.`;
   return new HoldfastError("NOT_SUPPORTED", message, { url });
 }

@@ -68,7 +68,9 @@ export class Child {
   }
 }
 
-/** The user's own configuration is not the demo's, nor does the agent remember anything of it in the user's own place. */
+/**
+ * The user's own configuration is not the demo's, nor does the agent remember anything of it in the user's own place.
+ */
 function foreign(env: NodeJS.ProcessEnv, store: string): NodeJS.ProcessEnv {
   const others = Object.entries(env).filter(([name]) => !name.startsWith("HOLDFAST_"));
   const state = process.platform === "win32" ? "LOCALAPPDATA" : "XDG_STATE_HOME";

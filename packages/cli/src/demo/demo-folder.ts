@@ -14,7 +14,10 @@ import { CommandError, EXIT } from "../exit.ts";
 import type { Files } from "./receipt.ts";
 import type { Task } from "./task.ts";
 
-/** A folder of the demo's own, with two copies of the project and a store for each: one for the agent that is killed, one for the agent that is left alone. */
+/**
+ * A folder of the demo's own, with two copies of the project and a store for each: one for the agent that is killed,
+ * one for the agent that is left alone.
+ */
 export interface DemoFolder {
   readonly path: string;
   readonly here: AgentFolder;
@@ -53,7 +56,7 @@ function temporaryFolder(): string {
     throw new CommandError(
       EXIT.failed,
       "NO_PLACE",
-      `There is no place for the demo: no folder can be made in ${place} (${(error as Error).message}). TMPDIR names another.`,
+      `The demo could not create a folder in ${place} (${(error as Error).message}). Set TMPDIR to another folder.`,
       error,
     );
   }

@@ -147,7 +147,7 @@ class Demo {
       throw new CommandError(
         EXIT.failed,
         "DEMO_AGENT",
-        `The agent ended by itself (${how}) before its turn was completed. What it said:\n${life.said}\nYour own sessions are not touched.`,
+        `The agent ended by itself (${how}) before its turn completed. Its output:\n${life.said}\nYour own sessions are not touched.`,
       );
     }
     return life;
@@ -162,7 +162,7 @@ class Demo {
     const { draft = null } = now.interruption ?? {};
     const found = draft ? draft.reasoning + draft.text : "";
     if (!streamed.startsWith(found)) {
-      this.#strange.push(`life ${number}: the journal has streamed words that were never streamed`);
+      this.#strange.push(`life ${number}: the journal has text that was never streamed`);
     }
     const kill: Kill = {
       life: number,
@@ -188,7 +188,7 @@ class Demo {
     throw new CommandError(
       EXIT.failed,
       "DEMO_AGENT",
-      `The undisturbed agent failed, so there is nothing to compare with:\n${child.stderr.trim()}\nYour own sessions are not touched.`,
+      `The undisturbed agent failed, so there is nothing to compare against:\n${child.stderr.trim()}\nYour own sessions are not touched.`,
     );
   }
 

@@ -11,7 +11,10 @@ export type KillMoment =
   /** After so many events, and a while. */
   | { readonly at: "random"; readonly events: number; readonly thenDeltas: number };
 
-/** The named moments first, in the order in which the task comes to them; the other kills at random instants between and behind them. The same for the same seed. Pure. */
+/**
+ * The named moments first, in the order in which the task comes to them; the other kills at random instants between and
+ * behind them. The same for the same seed. Pure.
+ */
 export function planKills(kills: number, seed: number): KillMoment[] {
   const below = chance(seed);
   const named: KillMoment[] = [

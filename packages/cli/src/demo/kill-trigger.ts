@@ -23,20 +23,20 @@ export function watchForMoment(aim: KillMoment): (event: ChatEvent) => Trigger |
       case "tools":
         // Its first words: it has begun, and is not through.
         if (event.type !== "tool.output" || ++count > 1) return null;
-        return { shoot: "while the command runs", thenDeltas: 0 };
+        return { shoot: "while the command is running", thenDeltas: 0 };
       case "compaction":
         if (event.type === "compacting" && aim.part === "switch")
-          return { watch: "in the compaction, as the new epoch is written" };
+          return { watch: "during the compaction, as the new epoch is written" };
         if (event.type === "compacting")
-          return { shoot: "in the compaction, while the model sums up", thenDeltas: aim.thenDeltas };
-        return event.type === "replaced" ? { shoot: "right behind the compaction", thenDeltas: 0 } : null;
+          return { shoot: "during the compaction, while the model writes the summary", thenDeltas: aim.thenDeltas };
+        return event.type === "replaced" ? { shoot: "right after the compaction", thenDeltas: 0 } : null;
       case "sub-agents":
         if (event.type !== "tool.started" || event.name !== "task" || agents.has(event.call)) return null;
         agents.add(event.call);
-        return agents.size === 2 ? { shoot: "while two sub-agents work", thenDeltas: aim.thenDeltas } : null;
+        return agents.size === 2 ? { shoot: "while two sub-agents are working", thenDeltas: aim.thenDeltas } : null;
       case "random":
         return ++count === aim.events
-          ? { shoot: `at a random instant, ${aim.events} events into this life`, thenDeltas: aim.thenDeltas }
+          ? { shoot: `at a random moment, ${aim.events} events into this life`, thenDeltas: aim.thenDeltas }
           : null;
     }
   };

@@ -8,7 +8,7 @@ export const STATES: Readonly<Record<string, { readonly words: string; readonly 
   "never-started": { words: "never started", style: "green" },
   "outcome-unknown": { words: "started, outcome unknown", style: "yellow" },
   unrecorded: { words: "may have started", style: "yellow" },
-  awaiting: { words: "waits for permission", style: "green" },
+  awaiting: { words: "waiting for approval", style: "green" },
   provider: { words: "run by the provider", style: "yellow" },
 };
 
@@ -16,9 +16,9 @@ export const STATES: Readonly<Record<string, { readonly words: string; readonly 
 export function streamedWords({ streamed: { heard, found } }: Kill): string | null {
   if (heard === 0 && found === 0) return null;
   const rest = heard - found;
-  if (found === 0) return `none of the ${heard} characters that had been streamed: they were younger than 200 ms`;
-  if (rest <= 0) return `all ${found} characters of the answer that was streaming`;
-  return `${found} of the ${heard} characters that had been streamed; the rest was younger than 200 ms`;
+  if (found === 0) return `none of the ${heard} streamed characters: all were less than 200 ms old`;
+  if (rest <= 0) return `all ${found} characters of the answer being streamed`;
+  return `${found} of the ${heard} streamed characters; the rest was less than 200 ms old`;
 }
 
 export interface ReceiptLine {
@@ -41,45 +41,45 @@ export function receiptLines(receipt: Receipt): ReceiptLine[] {
   };
   line(
     lost.length === 0,
-    `${there} of ${records} acknowledged records are there, with the same content (${count(messages, "message")}, ${count(starts, "start")} and ${count(results, "result")} of tools, ${count(compactions, "compaction")})`,
+    `${there} of ${records} acknowledged records are there and unchanged (${count(messages, "message")}, ${count(starts, "tool start")}, ${count(results, "tool result")}, ${count(compactions, "compaction")})`,
     lost,
   );
   line(
     changed.length === 0 && damage.length === 0,
     changed.length === 0 && damage.length === 0
-      ? `the journal only grew: read after each of ${count(receipt.kills.length, "death")}, each time it began with all of the time before`
-      : "the journal did not only grow; the store itself noticed:",
+      ? `the journal only grew: read after ${count(receipt.kills.length, "kill")}, and each time everything from the time before was still there`
+      : "the journal lost or changed records; what the store reported:",
     [...damage, ...changed],
   );
-  if (strange.length > 0) line(false, "words came back that nobody had streamed", strange);
+  if (strange.length > 0) line(false, "the journal has text that was never streamed", strange);
   const isOnce = effects.length > 0 && effects.every(({ times }) => times === 1) && calls.startedTwice.length === 0;
   line(
     isOnce,
     isOnce
-      ? `no effect happened twice: ${effects.map(({ what }) => `"${what}"`).join(", ")} once; of ${calls.made} calls none was started again that is not safe to repeat`
-      : "an effect happened twice, or not at all",
+      ? `no effect happened twice: ${effects.map(({ what }) => `"${what}"`).join(", ")} once each; of ${calls.made} calls, none that is unsafe to repeat was started again`
+      : "an effect happened twice or not at all",
     [...effects.map(({ what, times }) => `"${what}": ${times} times`), ...calls.startedTwice].slice(
       isOnce ? Number.POSITIVE_INFINITY : 0,
     ),
   );
   line(
     requests.violations.length === 0,
-    `${count(requests.checked, "conversation")} read after the deaths, each one valid by the provider's rules`,
+    `${count(requests.checked, "conversation")} read after the kills, all valid by the provider's rules`,
     requests.violations,
   );
   line(
     files.different.length === 0,
-    `${count(files.compared, "file")}, ${files.different.length === 0 ? "all" : "not all"} as an undisturbed agent left them`,
+    `${count(files.compared, "file")}, ${files.different.length === 0 ? "all" : "not all"} identical to those of an undisturbed agent`,
     files.different,
   );
   line(
     receipt.completed && agents.unfinished === 0,
     receipt.completed && agents.unfinished === 0
-      ? `the turn was completed, with ${count(agents.sessions, "sub-agent")}, in ${(receipt.ms / 1000).toFixed(1)} s`
-      : "the turn, or a sub-agent's, was not completed",
+      ? `the turn completed, with ${count(agents.sessions, "sub-agent")}, in ${(receipt.ms / 1000).toFixed(1)} s`
+      : "the turn or a sub-agent's turn did not complete",
   );
   if (receipt.missed.length > 0) {
-    lines.push({ text: `not reached before the turn was over: ${receipt.missed.join(", ")}`, mark: "-" });
+    lines.push({ text: `not reached before the turn ended: ${receipt.missed.join(", ")}`, mark: "-" });
   }
   return lines;
 }

@@ -229,7 +229,7 @@ function differentIn(here: Files, undisturbed: Files): string[] {
   return [...paths].sort().flatMap((path) => {
     if (here[path] === undisturbed[path]) return [];
     return [
-      here[path] === undefined ? `${path}: missing` : undisturbed[path] === undefined ? `${path}: too much` : path,
+      here[path] === undefined ? `${path}: missing` : undisturbed[path] === undefined ? `${path}: unexpected` : path,
     ];
   });
 }

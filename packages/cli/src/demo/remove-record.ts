@@ -11,7 +11,8 @@ export interface RemovedRecord {
 }
 
 /**
- * What a bad store does: takes one record that was acknowledged out of the files of a session, for `--lose-one`. It is the result of a tool that is not safe to repeat, so that nobody can make up for it. Null if there is none
+ * What a bad store does: takes one record that was acknowledged out of the files of a session, for `--lose-one`. It is
+ * the result of a tool that is not safe to repeat, so that nobody can make up for it. Null if there is none
  * yet. Only for a session that nobody has open.
  */
 export function removeRecord(store: string, session: string, below: (below: number) => number): RemovedRecord | null {

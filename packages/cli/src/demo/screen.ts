@@ -22,7 +22,7 @@ export interface LifeShown {
   readonly ms: number;
 }
 
-/** What the demo shows while it goes on. */
+/** What the demo shows while it runs. */
 export interface Screen {
   begin(task: Task, options: { readonly kills: number; readonly seed: number }): void;
   life(life: LifeShown): void;
@@ -30,13 +30,13 @@ export interface Screen {
   kill(pid: number, where: string): void;
   found(kill: Kill): void;
   lost(taken: RemovedRecord): void;
-  /** All is done but the work of the undisturbed agent. */
+  /** Only the undisturbed agent is still working. */
   wait(): void;
   receipt(receipt: Receipt): void;
   kept(path: string): void;
 }
 
-/** For `--json`: the receipt, and nothing else. */
+/** For `--json`: only the receipt. */
 export function silentScreen(stream: NodeJS.WriteStream): Screen {
   const nothing = (): void => {};
   return {
@@ -58,7 +58,7 @@ export class TextScreen implements Screen {
   readonly #flow: WordWrap;
   readonly #width: number;
   readonly #command: string;
-  /** Tools that were started one after the other, and are told together. */
+  /** Tools started in a row, shown together. */
   #started: { readonly name: string; readonly words: string }[] = [];
   #ended = 0;
   /** Of the answer that is being streamed. */
@@ -66,7 +66,7 @@ export class TextScreen implements Screen {
 
   constructor(stream: NodeJS.WriteStream, env: Readonly<Record<string, string | undefined>>) {
     this.#stream = stream;
-    // In a clone there is no command yet.
+    // A clone has no installed command yet.
     this.#command = env["npm_lifecycle_event"] === "start" ? "npm start --" : "holdfast demo";
     this.#width = stream.isTTY ? Math.min(Math.max(stream.columns ?? WIDTH, 40), WIDTH) : WIDTH;
     this.#flow = new WordWrap((text) => void stream.write(text), this.#width - 1, stream.isTTY === true);
@@ -79,7 +79,7 @@ export class TextScreen implements Screen {
     );
     this.#words(
       "",
-      "An agent works on a task in a temporary folder. It is killed with kill -9 in the middle of its turn, and another process takes the turn up again. Processes, disk and kills are real; the model is the built-in one, and needs no key.",
+      "An agent works on a task in a temporary folder. It is killed with kill -9 in mid-turn, and a new process resumes the turn. Processes, disk and kills are real; the model is the built-in one and needs no key.",
     );
     this.#line();
     for (const [index, line] of prompt.split("\n").entries()) {
@@ -89,7 +89,7 @@ export class TextScreen implements Screen {
 
   life({ number, pid, resumed, ms }: LifeShown): void {
     this.#line();
-    const how = resumed ? "takes the turn up again" : "begins";
+    const how = resumed ? "resumes the turn" : "starts";
     this.#line(
       `${this.#paint("bold", `life ${number}`)}  process ${pid} ${how} ${this.#paint("dim", `(ready after ${(ms / 1000).toFixed(1)} s)`)}`,
     );
@@ -119,16 +119,16 @@ export class TextScreen implements Screen {
         if (event.failed) this.#words("yellow", `${event.name} failed: ${plainLine(event.output).slice(0, 120)}`);
         return;
       case "compacting":
-        this.#line(`  ${this.#paint("magenta", "the window is nearly full: the conversation is summed up")}`);
+        this.#line(`  ${this.#paint("magenta", "the context window is nearly full: compacting the conversation")}`);
         return;
       case "replaced":
-        this.#line(`  ${this.#paint("magenta", `the conversation goes on with ${event.items} messages`)}`);
+        this.#line(`  ${this.#paint("magenta", `the conversation continues with ${event.items} messages`)}`);
         return;
       case "notice":
         this.#words(event.level === "warning" ? "red" : "yellow", plainLine(event.text));
         return;
       case "turn.ended":
-        this.#line(`  ${this.#paint("green", `the turn is ${event.outcome}`)}`);
+        this.#line(`  ${this.#paint("green", `turn ${event.outcome}`)}`);
         return;
       default:
         return;
@@ -153,17 +153,17 @@ export class TextScreen implements Screen {
       const { words, style } = STATES[state] ?? { words: state, style: "yellow" };
       row(style, `${what}: ${words}${pid === undefined ? "" : `; its process ${pid} was not killed`}`);
     }
-    if (answered > 0) row("green", `${answered} calls beside it had their results`);
-    if (compaction === "old") row("green", "the compaction has not happened: the old conversation counts, whole");
-    if (compaction === "new") row("green", "the compaction has happened: the new conversation counts, whole");
+    if (answered > 0) row("green", `${answered} parallel calls had their results`);
+    if (compaction === "old") row("green", "the compaction did not take effect: the old conversation is intact");
+    if (compaction === "new") row("green", "the compaction took effect: the new conversation is intact");
     const streamed = streamedWords(kill);
     if (streamed !== null) row("green", streamed);
-    if (tornBytes > 0) row("dim", `${tornBytes} bytes of a record that was never acknowledged`);
+    if (tornBytes > 0) row("dim", `${tornBytes} bytes of an unacknowledged record`);
     if (calls.length === 0 && answered === 0 && streamed === null && !compaction) row("green", "nothing was in flight");
   }
 
   lost({ seq, name }: RemovedRecord): void {
-    const words = `--lose-one: record ${seq}, the acknowledged result of "${name}", is taken out of the file now, as a bad store would.`;
+    const words = `--lose-one: record ${seq}, the acknowledged result of "${name}", is now removed from the file, as a faulty store would.`;
     this.#words("red", words);
   }
 
@@ -185,19 +185,19 @@ export class TextScreen implements Screen {
     this.#words(
       isKept ? ["green", "bold"] : ["red", "bold"],
       isKept
-        ? `${receipt.kills.length === 1 ? "1 kill" : `${receipt.kills.length} kills`}, one turn, and nothing acknowledged is lost.`
-        : `THE RECEIPT DOES NOT BALANCE. ${receipt.taken ? "So it should be: --lose-one took a record away." : "This is a bug: please report it with all of the above."}`,
+        ? `${receipt.kills.length === 1 ? "1 kill" : `${receipt.kills.length} kills`}, one turn, nothing acknowledged lost.`
+        : `THE RECEIPT DOES NOT BALANCE. ${receipt.taken ? "This is expected: --lose-one removed a record." : "This is a bug: please report it with everything above."}`,
       "",
     );
     this.#words(
       "dim",
-      `Again: ${this.#command} --kills ${receipt.kills.length + receipt.missed.length} --seed ${receipt.seed}${receipt.taken ? " --lose-one" : ""}`,
+      `Repeat with: ${this.#command} --kills ${receipt.kills.length + receipt.missed.length} --seed ${receipt.seed}${receipt.taken ? " --lose-one" : ""}`,
       "",
     );
   }
 
   kept(path: string): void {
-    this.#words("dim", `Kept: ${path}. Look into it with: holdfast --store ${path}/killed/store ls --all`, "");
+    this.#words("dim", `Kept: ${path}. Inspect it with: holdfast --store ${path}/killed/store ls --all`, "");
   }
 
   #say(text: string): void {

@@ -1,4 +1,7 @@
-/** What the agent of the demo works on: a small project, and a prompt with several steps, of which each shows another way to be caught by a kill. Pure. */
+/**
+ * What the agent of the demo works on: a small project, and a prompt with several steps, of which each shows another
+ * way to be caught by a kill. Pure.
+ */
 export interface Task {
   /** By path. */
   readonly files: Readonly<Record<string, string>>;
@@ -9,7 +12,10 @@ export interface Task {
   readonly windowTokens: number;
 }
 
-/** A file in which the command of the task writes a line each time that it is run: the effect that must not happen twice. */
+/**
+ * A file in which the command of the task writes a line each time that it is run: the effect that must not happen
+ * twice.
+ */
 export const EFFECTS = "releases.log";
 
 const COMMAND = "sh release.sh";

@@ -39,7 +39,7 @@ const markdown = new Marked({
     },
     // A page that is opened asks no other machine for anything.
     image: ({ href, text }: Tokens.Image) =>
-      `<span class="image">[image: ${escapeHtml(text || "without a name")} <span class="address">(${escapeHtml(href.slice(0, 300))})</span>]</span>`,
+      `<span class="image">[image: ${escapeHtml(text || "unnamed")} <span class="address">(${escapeHtml(href.slice(0, 300))})</span>]</span>`,
     checkbox: ({ checked }: Tokens.Checkbox) => (checked ? "☑ " : "☐ "),
   },
 });

@@ -42,7 +42,7 @@ export function documentOf(reading: Reading<unknown>, exportedAt: string, usage:
   add("Exported", timeWords(exportedAt));
   const warnings = [
     ...(interruption ? [interruptionWords(interruption)] : []),
-    ...(holder && !interruption ? ["The session is open elsewhere: there may be more of it by now."] : []),
+    ...(holder && !interruption ? ["The session is open elsewhere and may have grown since."] : []),
     ...damageLines(reading.recovery, false),
   ];
   const waiting = queue.map(({ id, prompt, at, metadata }, index) => ({
@@ -58,11 +58,11 @@ export function timeWords(at: string): string {
 
 function interruptionWords({ turn, how, draft, calls, answered }: Interruption<unknown>): string {
   const why = HOW[how.kind](how as never);
-  if (how.kind === "suspended") return `Turn ${turn} waits for a person: ${how.reason}.`;
+  if (how.kind === "suspended") return `Turn ${turn} is waiting for a person: ${how.reason}.`;
   const cut = draft && draft.text.trim() !== "" ? " The last answer is incomplete." : "";
   const open =
     calls.length === 0 ? "" : ` ${calls.length} ${calls.length === 1 ? "call has" : "calls have"} no result.`;
-  return `Turn ${turn} was interrupted: ${why}.${answered ? " The model had answered." : " It is not complete."}${cut}${open}`;
+  return `Turn ${turn} was interrupted: ${why}.${answered ? " The model had answered." : " It is incomplete."}${cut}${open}`;
 }
 
 type How = Interruption<unknown>["how"];
@@ -71,10 +71,10 @@ const HOW: { readonly [K in How["kind"]]: (how: Extract<How, { kind: K }>) => st
   signal: ({ signal }) => `the process was ended by ${signal}`,
   aborted: ({ by, reason }) => {
     if (by === "close") return "the program was closed";
-    return `${by === "user" ? "the user" : by || "somebody"} stopped it${reason ? ` (${reason})` : ""}`;
+    return `${by === "user" ? "the user" : by || "someone"} stopped it${reason ? ` (${reason})` : ""}`;
   },
   failed: ({ error }) => `it failed${error ? ` (${error})` : ""}`,
-  suspended: ({ reason }) => `it waits for a person (${reason})`,
+  suspended: ({ reason }) => `it is waiting for a person (${reason})`,
 };
 
 export function tokenWords({ inputTokens, outputTokens }: Usage): string {

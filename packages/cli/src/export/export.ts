@@ -14,7 +14,8 @@ export interface ExportOptions {
 }
 
 /**
- * A session in a format, piece by piece. Only reads, without the lease: whoever writes to it is not disturbed (C16). Throws SESSION_NOT_FOUND, DIALECT_UNKNOWN, FORMAT_NEWER.
+ * A session in a format, piece by piece. Only reads, without the lease: whoever writes to it is not disturbed (C16).
+ * Throws SESSION_NOT_FOUND, DIALECT_UNKNOWN, FORMAT_NEWER.
  */
 export async function* exported(
   store: Store,
@@ -27,7 +28,7 @@ export async function* exported(
   }
   const reading = await store.read(id);
   if (format === "markdown" || format === "html") {
-    // A list may fail over another session: this one is exported all the same.
+    // The list may fail because of another session; export this one anyway.
     const usage = sumUsage([usageOf(reading), ...((await nullIfUnreadable(usageBelow(store, id)))?.values() ?? [])]);
     const listed = reading.attributes.title || ((await nullIfUnreadable(listedTitle(store, id))) ?? "");
     const title = redact ? wholeWords(listed) : listed;
@@ -41,12 +42,18 @@ export async function* exported(
   yield* messageLines(reading, format === "messages" ? null : format, redact);
 }
 
-/** A prompt that stands for a title is cut, and what is left of a secret no longer looks like one: its last word goes too. */
+/**
+ * A prompt that stands for a title is cut, and what is left of a secret no longer looks like one: its last word goes
+ * too.
+ */
 function wholeWords(title: string): string {
   return title.replace(/(?<!\S)\S*…$/, "…");
 }
 
-/** Every record of the whole journal, as it stands there, up to its end as it is now. A record that was redacted has lost its checksum. */
+/**
+ * Every record of the whole journal, as it stands there, up to its end as it is now. A record that was redacted has
+ * lost its checksum.
+ */
 async function* journalLines(store: Store, id: string, redact: boolean): AsyncGenerator<string, void, undefined> {
   for await (const record of store.history(id)) {
     if (!redact) {
@@ -59,7 +66,10 @@ async function* journalLines(store: Store, id: string, redact: boolean): AsyncGe
   }
 }
 
-/** A secret that was streamed is in pieces, of which none looks like one: the words of a draft are in the message that it became. */
+/**
+ * A secret that was streamed is in pieces, of which none looks like one: the words of a draft are in the message that
+ * it became.
+ */
 function withoutPieces<T extends { readonly [member: string]: unknown }>(draft: T): T {
   const parts = shapesOf(draft["parts"]).map((part) => {
     const said = ["text", "reasoning", "input"].filter((name) => typeof part[name] === "string");
@@ -97,7 +107,10 @@ function* messageLines(reading: Reading<unknown>, name: DialectName | null, reda
   yield before === "[\n" ? "[]\n" : "\n]\n";
 }
 
-/** Nobody knows what was signed behind a changed text: that reasoning is left out, so that the provider still accepts the rest (R1). */
+/**
+ * Nobody knows what was signed behind a changed text: that reasoning is left out, so that the provider still accepts
+ * the rest (R1).
+ */
 export function redactedMessages(messages: readonly unknown[], name: string): readonly unknown[] {
   const safe = redacted(messages);
   const first = messages.findIndex((message, index) => safe[index] !== message);

@@ -25,15 +25,13 @@ export function formatFor(given: string | undefined, output: string | undefined)
   if (given !== undefined) {
     const found = given === "md" ? "markdown" : formats.find((one) => one === given.toLowerCase());
     if (found) return found;
-    throw usage(`There is no format "${given.slice(0, 40)}". The formats are ${formats.join(", ")}.`);
+    throw usage(`Unknown format "${given.slice(0, 40)}". Use one of ${formats.join(", ")}.`);
   }
   if (output === undefined) return "markdown";
   const extension = /\.([^./\\]+)$/.exec(output)?.[1]?.toLowerCase();
   const format = BY_EXTENSION.get(extension ?? "");
   if (format) return format;
-  throw usage(
-    `What format is "${output.slice(-80)}" to have? Its name does not tell: give --format, one of ${formats.join(", ")}.`,
-  );
+  throw usage(`Unknown format "${output.slice(-80)}". Give --format, one of ${formats.join(", ")}.`);
 }
 
 function usage(message: string): CommandError {

@@ -14,7 +14,10 @@ const RASTERS = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 /** Of base64. A larger image is named, not shown. */
 const IMAGE_CHARS_MAX = 16_000_000;
 
-/** Nothing but the style of the page itself and images that are in it: no script, no other machine, whatever the texts say (C25). */
+/**
+ * Nothing but the style of the page itself and images that are in it: no script, no other machine, whatever the texts
+ * say (C25).
+ */
 function policy(): string {
   const hash = createHash("sha256").update(style).digest("base64");
   return `default-src 'none'; style-src 'sha256-${hash}'; img-src data:; base-uri 'none'; form-action 'none'`;
@@ -57,11 +60,11 @@ export function* htmlOf({ title, facts, warnings, items, queued }: Document): Ge
   }
   if (turn !== null) yield "</section>\n";
   if (queued.length > 0) {
-    yield `<section aria-labelledby="waiting">\n<h2 id="waiting">Waiting for their turn</h2>\n`;
+    yield `<section aria-labelledby="waiting">\n<h2 id="waiting">Queued prompts</h2>\n`;
     for (const item of queued) yield itemHtml(item);
     yield "</section>\n";
   }
-  yield "</main>\n<footer><p>Made by holdfast export. This page runs no scripts and asks no other machine for anything.</p></footer>\n</body>\n</html>\n";
+  yield "</main>\n<footer><p>Made by holdfast export. This page runs no scripts and makes no network requests.</p></footer>\n</body>\n</html>\n";
 }
 
 function itemHtml(item: Item): string {
@@ -92,18 +95,18 @@ function folded(item: Item, summary: string, content: string): string {
 }
 
 const cut = ({ incomplete }: AnswerItem): string =>
-  incomplete ? `<p class="incomplete">Incomplete: it was cut off here.</p>` : "";
+  incomplete ? `<p class="incomplete">Incomplete: cut off here.</p>` : "";
 
 const aside = (item: Item): string => (item.aside ? ` <span class="aside">(${line(item.aside)})</span>` : "");
 
 function callHtml(item: CallItem): string {
   const { name, input, state, output, files, child, by } = item;
   const parts: string[] = [];
-  if (child) parts.push(`<p>Session of the sub-agent: <code>${line(child)}</code></p>`);
+  if (child) parts.push(`<p>Sub-agent session: <code>${line(child)}</code></p>`);
   if (input !== undefined && input !== null) parts.push(`<p>Input</p>\n${code(printed(input, 2))}`);
   if (output !== undefined && output !== "") parts.push(`<p>Result</p>\n${code(output)}`);
-  if (parts.length === 0) parts.push("<p>Nothing more is recorded of it.</p>");
-  const who = by === "provider" ? "Tool of the provider" : "Tool";
+  if (parts.length === 0) parts.push("<p>Nothing else is recorded.</p>");
+  const who = by === "provider" ? "Provider tool" : "Tool";
   const summary = `${who}: <code dir="auto">${line(callWords({ name, input }))}</code> <span class="state ${state}">${stateWords[state]}</span>`;
   return `${folded(item, summary, parts.join("\n"))}${filesHtml(files)}`;
 }
@@ -116,14 +119,14 @@ function filesHtml(files: readonly ShownFile[] = []): string {
 
 function fileHtml({ mediaType, name, data, url, bytes }: ShownFile): string {
   const size = bytes === undefined ? "" : `, ${bytesWords(bytes)}`;
-  const label = `${line(name ?? "File without a name")} (${line(mediaType)}${size})`;
+  const label = `${line(name ?? "Unnamed file")} (${line(mediaType)}${size})`;
   const isShown =
     data !== undefined &&
     RASTERS.has(mediaType) &&
     data.length <= IMAGE_CHARS_MAX &&
     /^[A-Za-z0-9+/]+={0,2}$/.test(data);
   if (isShown) {
-    return `<figure><img alt="${line(name ?? "An image without a name")}" src="data:${mediaType};base64,${data}"><figcaption>${label}</figcaption></figure>\n`;
+    return `<figure><img alt="${line(name ?? "Unnamed image")}" src="data:${mediaType};base64,${data}"><figcaption>${label}</figcaption></figure>\n`;
   }
   const at =
     url === undefined
@@ -134,6 +137,9 @@ function fileHtml({ mediaType, name, data, url, bytes }: ShownFile): string {
   return `<p class="file">${label}${at}</p>\n`;
 }
 
-/** Texts are cleaned before they are escaped: what is not Unicode, or turns the direction of writing, would still do so in a page. */
+/**
+ * Texts are cleaned before they are escaped: what is not Unicode, or turns the direction of writing, would still do so
+ * in a page.
+ */
 const words = (text: string): string => plain(shortened(text));
 const line = (text: string): string => escapeHtml(plainLine(text.slice(0, 10_000)));

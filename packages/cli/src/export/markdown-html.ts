@@ -1,6 +1,9 @@
 /**
- * Markdown in which HTML is shown instead of used, and an image is a link to it: opening the file is to ask no other machine for anything (C25). Other links are left to the reader's program. Where it is in doubt whether something is code, it counts as text, and is escaped: then a reader sees `&lt;` for `<`, and no
- * more comes of it. So only what every reader takes for code is left alone: fences at the beginning of a line, and code spans on one line that is no row of a table.
+ * Markdown in which HTML is shown instead of used, and an image is a link to it: opening the file is to ask no other
+ * machine for anything (C25). Other links are left to the reader's program. Where it is in doubt whether something is
+ * code, it counts as text, and is escaped: then a reader sees `&lt;` for `<`, and no
+ * more comes of it. So only what every reader takes for code is left alone: fences at the beginning of a line, and code
+ * spans on one line that is no row of a table.
  */
 export function escapedHtml(markdown: string): {
   readonly markdown: string /** The fence that would close what is still open. */;

@@ -20,7 +20,7 @@ export function* markdownOf({ title, facts, warnings, items, queued }: Document)
     }
     yield `\n${itemText(item)}`;
   }
-  if (queued.length > 0) yield "\n---\n\n## Waiting for their turn\n";
+  if (queued.length > 0) yield "\n---\n\n## Queued prompts\n";
   for (const item of queued) yield `\n${itemText(item)}`;
 }
 
@@ -47,9 +47,9 @@ function itemText(item: Item): string {
 }
 
 function callText({ name, input, state, output, files, child, by }: CallItem, aside: string): string {
-  const who = by === "provider" ? "Tool of the provider" : "Tool";
+  const who = by === "provider" ? "Provider tool" : "Tool";
   const lines = [`**${who}:** ${codeSpan(callWords({ name, input }))} — ${stateWords[state]}${aside}\n`];
-  if (child) lines.push(`Session of the sub-agent: ${codeSpan(child)}\n`);
+  if (child) lines.push(`Sub-agent session: ${codeSpan(child)}\n`);
   const isPlain = typeof input === "string";
   if (input !== undefined && input !== null) lines.push(fenced(printed(input, 2), isPlain ? "text" : "json"));
   if (output !== undefined && output !== "") lines.push(fenced(output, "text"));
@@ -60,7 +60,7 @@ function filesText(files: readonly ShownFile[] = []): string {
   return files
     .map(({ name, mediaType, bytes, url }) => {
       const size = bytes === undefined ? "" : `, ${bytesWords(bytes)}`;
-      return `\n- File: ${codeSpan(`${name ?? url ?? "without a name"} (${mediaType}${size})`)}\n`;
+      return `\n- File: ${codeSpan(`${name ?? url ?? "unnamed"} (${mediaType}${size})`)}\n`;
     })
     .join("");
 }
@@ -91,7 +91,10 @@ function inline(text: string): string {
   return plainLine(text).replaceAll(/[\\`*_{}[\]<>#|~!&]/g, "\\$&");
 }
 
-/** The model's own Markdown; HTML in it is shown, not used. An unclosed fence is closed, so that it takes nothing that follows. */
+/**
+ * The model's own Markdown; HTML in it is shown, not used. An unclosed fence is closed, so that it takes nothing that
+ * follows.
+ */
 function block(text: string): string {
   const { markdown, isOpen } = escapedHtml(plain(shortened(text)));
   return `${markdown}${markdown.endsWith("\n") ? "" : "\n"}${isOpen ? `${isOpen}\n` : ""}`;

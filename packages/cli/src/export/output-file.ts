@@ -7,7 +7,8 @@ import { CommandError, EXIT } from "../exit.ts";
 const CHUNK_CHARS = 1 << 20;
 
 /**
- * Writes a file that is there as a whole or not at all, for this user alone (C24): under another name first, which takes the name at the end. One that is there already is replaced only
+ * Writes a file that is there as a whole or not at all, for this user alone (C24): under another name first, which
+ * takes the name at the end. One that is there already is replaced only
  * with `force`. Throws CommandError OUTPUT_EXISTS, OUTPUT_FAILED.
  */
 export async function writeOutput(
@@ -99,7 +100,7 @@ function isMissing(error: unknown): boolean {
 }
 
 function noFile(path: string): CommandError {
-  const message = `${path} is there, and is no file: it was not touched, and is not replaced with --force either. Give another name, or none: then it goes to standard output.`;
+  const message = `${path} exists and is not a regular file. It was not touched, and --force does not replace it. Give another name, or none to write to standard output.`;
   return new CommandError(EXIT.usage, "OUTPUT_EXISTS", message);
 }
 
@@ -107,13 +108,13 @@ function exists(path: string): CommandError {
   return new CommandError(
     EXIT.usage,
     "OUTPUT_EXISTS",
-    `${path} is there already, and was not touched. Give another name, or --force to replace it.`,
+    `${path} already exists and was not touched. Give another name, or --force to replace it.`,
   );
 }
 
 /** What the system said of the file, in words. Errors of the store stay what they are. */
 function worded(error: unknown, path: string): unknown {
   if (!(error instanceof Error) || !("syscall" in error)) return error;
-  const message = `${path} could not be written: ${error.message}. Nothing was left there, and the session was not touched.`;
+  const message = `${path} could not be written: ${error.message}. No file was left behind, and the session was not touched.`;
   return new CommandError(EXIT.failed, "OUTPUT_FAILED", message, error);
 }

@@ -15,7 +15,8 @@ const SEALED = /^(?:signature|thought_?signature|redactedData|fingerprint|crc)$|
 const JSON_TEXT = new Set(["input", "args", "arguments"]);
 
 /**
- * Any value with the credentials in its texts replaced, as `credentials` does it: also where only the name of a member tells what its value is (`{"password":"…"}`), and inside
+ * Any value with the credentials in its texts replaced, as `credentials` does it: also where only the name of a member
+ * tells what its value is (`{"password":"…"}`), and inside
  * JSON that is in a text. The very same value if there was nothing to replace.
  */
 export function redacted<T>(value: T): T {

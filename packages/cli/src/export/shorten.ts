@@ -9,7 +9,7 @@ export function shortened(text: string, max = CHARS_MAX): string {
   if (text.length <= max) return text;
   const end = Math.min(END_CHARS, Math.floor(max / 10));
   const left = text.length - max;
-  const note = `[… ${bytesWords(left)} left out here: "holdfast export --format jsonl" has all of it …]`;
+  const note = `[… ${bytesWords(left)} omitted here: "holdfast export --format jsonl" has everything …]`;
   // Not inside a character of two units.
   return `${text.slice(0, max - end).toWellFormed()}\n\n${note}\n\n${text.slice(-end).toWellFormed()}`;
 }

@@ -3,7 +3,7 @@ import { CommandError, EXIT } from "../exit.ts";
 import { explainModelError } from "../models/explain.ts";
 import type { FailureShown } from "./host.ts";
 
-/** Why a turn failed, in words; a fault of the store is told as the store tells it. */
+/** Why a turn failed, for people; a store error keeps its own message. */
 export function explainFailure(error: unknown, model: string): FailureShown {
   if (error instanceof CommandError || isHoldfastError(error)) return { code: error.code, message: error.message };
   return explainModelError(error, model);
@@ -13,11 +13,11 @@ export function stepLimitError(steps: number): CommandError {
   return new CommandError(
     EXIT.failed,
     "STEPS",
-    `The turn was stopped after ${steps} steps. What was done is recorded: ask it to go on, if it was on its way.`,
+    `The turn was stopped after ${steps} steps. Everything is recorded: if it was making progress, ask it to continue.`,
   );
 }
 
-/** Nothing more can be recorded in this session until it is opened anew. */
+/** Nothing more can be recorded in this session until it is reopened. */
 export function isStoreFailure(error: unknown): boolean {
   return errorKind(error) === "store";
 }

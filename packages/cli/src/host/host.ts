@@ -3,7 +3,8 @@ import type { Target } from "../tools/files/call-target.ts";
 import type { Item } from "../transcript/item.ts";
 
 /**
- * What a screen or a script needs of an agent, and all that they may know of it: plain data in, plain data out, so that the agent may as well run in another process. `LocalHost` runs it in this one.
+ * What a screen or a script needs of an agent, and all that they may know of it: plain data in, plain data out, so that
+ * the agent may as well run in another process. `LocalHost` runs it in this one.
  */
 export interface Host {
   /** The address of the store, for people. */
@@ -15,11 +16,16 @@ export interface Host {
   peek(id: string): Promise<readonly Item[]>;
   /** A new conversation, recorded from its first prompt on. */
   create(options: NewChat): Promise<Chat>;
-  /** Opens it for writing. The same `Chat` while it is open in this host. HoldfastError: SESSION_NOT_FOUND, SESSION_BUSY { holder }, FORMAT_NEWER. CommandError FOLDER_UNKNOWN: its folder is one that only the journal names. */
+  /**
+   * Opens it for writing. The same `Chat` while it is open in this host. HoldfastError: SESSION_NOT_FOUND, SESSION_BUSY
+   * { holder }, FORMAT_NEWER. CommandError FOLDER_UNKNOWN: its folder is one that only the journal names.
+   */
   open(id: string, options?: ChatOptions): Promise<Chat>;
   /** The latest in this folder that is not in use. */
   latest(cwd: string, options?: ChatOptions): Promise<Chat | null>;
-  /** A new session with the conversation up to and with this message (default: all of it). The source may be running. */
+  /**
+   * A new session with the conversation up to and with this message (default: all of it). The source may be running.
+   */
   fork(id: string, at?: string): Promise<Chat>;
   /** Stops every turn (recorded as aborted by "close"), ends the tools' processes, and closes the store. */
   close(): Promise<void>;
@@ -38,17 +44,24 @@ export interface NewChat extends Pick<ChatOptions, "model"> {
   readonly labels?: Record<string, string>;
 }
 
-/** One conversation with the agent. Several can be open, and work, at the same time: each record stays with its own session. */
+/**
+ * One conversation with the agent. Several can be open, and work, at the same time: each record stays with its own
+ * session.
+ */
 export interface Chat {
   readonly id: string;
   /** Replaced, never changed in place, whenever anything changes; `subscribe` tells. */
   readonly state: ChatState;
-  /** Called for each event, after `state` shows it. Returns the way to stop that. A listener that throws disturbs nobody. */
+  /**
+   * Called for each event, after `state` shows it. Returns the way to stop that. A listener that throws disturbs
+   * nobody.
+   */
   subscribe(listener: (event: ChatEvent) => void): () => void;
   /** Resolves when the chat is idle: no turn runs and none is queued; or when it waits for a person. */
   settled(): Promise<void>;
   /**
-   * Begins a turn, or queues the prompt while one runs. Durable when it resolves (P1). An interrupted turn that nobody decided on is left for this one; but not one that waits for a
+   * Begins a turn, or queues the prompt while one runs. Durable when it resolves (P1). An interrupted turn that nobody
+   * decided on is left for this one; but not one that waits for a
    * person's answer: the prompt is queued behind it until that is answered, or left.
    */
   prompt(text: string): Promise<"started" | "queued">;
@@ -58,11 +71,16 @@ export interface Chat {
   finish(options?: { readonly processes?: "wait" | "stop" }): Promise<void>;
   /** Leaves the interrupted turn as it is: the next prompt tells the model what happened. */
   leave(): void;
-  /** Stops the running turn, or the summary; what was produced stays (C11, C12). Queued prompts wait until the next `prompt`, or `resumeQueue`. */
+  /**
+   * Stops the running turn, or the summary; what was produced stays (C11, C12). Queued prompts wait until the next
+   * `prompt`, or `resumeQueue`.
+   */
   stop(by?: string): Promise<void>;
   /** Begins the turns of prompts that are still queued, as after a restart or a stop. */
   resumeQueue(): Promise<void>;
-  /** A person's word on a call that waits for permission. `always`: allow this kind of call for the rest of the session. */
+  /**
+   * A person's word on a call that waits for permission. `always`: allow this kind of call for the rest of the session.
+   */
   answer(call: string, word: "allow" | "always" | "deny", reason?: string): Promise<void>;
   setModel(model: string): Promise<void>;
   /** `stop` stops it, and it rejects: the conversation is as it was. */
@@ -70,7 +88,9 @@ export interface Chat {
   clear(): Promise<void>;
   /** Of the last compact, clear or rewind. */
   undo(): Promise<void>;
-  /** Back to before this prompt: it and what follows leave the conversation. Answers the prompt's text, to be edited. */
+  /**
+   * Back to before this prompt: it and what follows leave the conversation. Answers the prompt's text, to be edited.
+   */
   rewind(message: string): Promise<string>;
   rename(title: string): Promise<void>;
   /** The session is free for others when it resolves. A running turn is recorded as aborted by "close". */
@@ -100,7 +120,10 @@ export interface ChatState {
   readonly window: { readonly usedTokens: number; readonly maxTokens: number };
   /** Why the last turn failed, or nothing can be recorded. */
   readonly failure: FailureShown | null;
-  /** What opening the session found and skipped, or did not find, and what its journal claims without this user's word; in words. Empty if there is nothing to say. */
+  /**
+   * What opening the session found and skipped, or did not find, and what its journal claims without this user's word;
+   * in words. Empty if there is nothing to say.
+   */
   readonly damage: readonly string[];
   readonly canUndo: boolean;
   /** The conversation is being summed up: on demand, or by itself in the middle of a turn. */
@@ -115,7 +138,8 @@ export interface LiveAnswer {
 }
 
 /**
- * A call that has not started, and waits for approval (R7). The same object for every surface: chat, `run`, a server. An approval is for the call with this
+ * A call that has not started, and waits for approval (R7). The same object for every surface: chat, `run`, a server.
+ * An approval is for the call with this
  * digest: if the call would do something else when it runs, it fails instead.
  */
 export interface PermissionAsk {
@@ -141,7 +165,10 @@ export interface PermissionAsk {
 }
 
 export interface ShownPart {
-  /** `fact`: found out by Holdfast. The others are members of the input: a string as it is, another value as JSON, the old and the new text of an edit as a diff. */
+  /**
+   * `fact`: found out by Holdfast. The others are members of the input: a string as it is, another value as JSON, the
+   * old and the new text of an edit as a diff.
+   */
   readonly kind: "fact" | "text" | "json" | "diff";
   readonly label: string;
   /** `↵` marks a line end, `⇥` a tab, `<U+001B>` any other character that could not be seen. */

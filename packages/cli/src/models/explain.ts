@@ -27,7 +27,7 @@ const UNREACHABLE = new Set([
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
 ]);
 
-const SAFE = "Everything up to here is recorded.";
+const SAFE = "Everything so far is recorded.";
 
 /** Of an explanation, what it says before it speaks of the turn. */
 export function whatHappened(explanation: string): string {
@@ -49,13 +49,16 @@ export interface ExplainedError {
   readonly message: string;
 }
 
-/** What the AI SDK threw, as a code and a sentence that says what to do. `name`: `provider/name` of the model that was asked. */
+/**
+ * What the AI SDK threw, as a code and a sentence that says what to do. `name`: `provider/name` of the model that was
+ * asked.
+ */
 export function explainModelError(error: unknown, name: string): ExplainedError {
   const links = chain(error);
   if (isWindowError(error)) {
     return shown(
       "MODEL_WINDOW",
-      `The conversation is longer than the window of ${name}. ${SAFE} Compact it (/compact, in holdfast chat), or take a model with a larger window.`,
+      `The conversation is longer than the context window of ${name}. ${SAFE} Compact it (/compact in holdfast chat), or use a model with a larger window.`,
     );
   }
   const status = links.map(statusOf).find((one) => one !== undefined);
@@ -66,13 +69,13 @@ export function explainModelError(error: unknown, name: string): ExplainedError 
   if (network !== undefined) {
     return shown(
       "MODEL_UNREACHABLE",
-      `The server of ${name} does not answer (${network}${addressOf(links)}). ${SAFE} Check the address and the network, and finish the turn when it is there.`,
+      `The server of ${name} does not respond (${network}${addressOf(links)}). ${SAFE} Check the address and the network, then finish the turn.`,
     );
   }
   if (links.some(({ name: kind }) => kind === "TimeoutError" || kind === "AI_TimeoutError")) {
     return shown(
       "MODEL_UNREACHABLE",
-      `The server of ${name} took too long to answer. ${SAFE} Finish the turn to ask again.`,
+      `The server of ${name} took too long to answer. ${SAFE} Finish the turn to retry.`,
     );
   }
   if (
@@ -81,9 +84,9 @@ export function explainModelError(error: unknown, name: string): ExplainedError 
     return refused(name, links);
   }
   if (links.some(({ name: kind }) => kind === "AI_NoOutputGeneratedError" || kind === "AI_NoContentGeneratedError")) {
-    return shown("MODEL_FAILED", `${name} answered nothing at all. ${SAFE} Finish the turn to ask again.`);
+    return shown("MODEL_FAILED", `${name} returned an empty answer. ${SAFE} Finish the turn to retry.`);
   }
-  return shown("MODEL_FAILED", `${name} failed${said(links)}. ${SAFE} Finish the turn to ask again.`);
+  return shown("MODEL_FAILED", `${name} failed${said(links)}. ${SAFE} Finish the turn to retry.`);
 }
 
 function ofStatus(status: number, name: string, links: readonly Shape[]): ExplainedError {
@@ -92,20 +95,20 @@ function ofStatus(status: number, name: string, links: readonly Shape[]): Explai
   if (status === 408 || status === 504) {
     return shown(
       "MODEL_UNREACHABLE",
-      `The server of ${name} took too long to answer (${status}). ${SAFE} Finish the turn to ask again.`,
+      `The server of ${name} took too long to answer (${status}). ${SAFE} Finish the turn to retry.`,
     );
   }
   if (status === 429 || status === 529 || status === 503) {
     const wait = waitOf(links);
     return shown(
       "MODEL_BUSY",
-      `${name} takes no more requests for now (${status}${said(links)}). ${SAFE} Finish the turn ${wait ?? "in a while"}.`,
+      `${name} is rejecting requests for now (${status}${said(links)}). ${SAFE} Finish the turn ${wait ?? "later"}.`,
     );
   }
   if (status >= 500) {
     return shown(
       "MODEL_FAILED",
-      `The server of ${name} failed (${status}${said(links)}). ${SAFE} Finish the turn to ask again.`,
+      `The server of ${name} failed (${status}${said(links)}). ${SAFE} Finish the turn to retry.`,
     );
   }
   return refused(name, links, status);
@@ -114,14 +117,14 @@ function ofStatus(status: number, name: string, links: readonly Shape[]): Explai
 function noKey(name: string, links: readonly Shape[]): ExplainedError {
   return shown(
     "MODEL_KEY",
-    `The key for ${name} is missing or was not accepted${said(links)}. ${SAFE} Set the right one and finish the turn, or try --model offline, which needs none.`,
+    `The key for ${name} is missing or was rejected${said(links)}. ${SAFE} Set a valid key and finish the turn, or try --model offline, which needs none.`,
   );
 }
 
 function unknownModel(name: string, links: readonly Shape[]): ExplainedError {
   return shown(
     "MODEL_UNKNOWN",
-    `There is no model ${name} at ${addressOf(links).replace(/^ at /, "") || "that address"}${said(links)}. ${SAFE} Check its name, or the base URL, and finish the turn with another --model.`,
+    `There is no model ${name} at ${addressOf(links).replace(/^ at /, "") || "that address"}${said(links)}. ${SAFE} Check its name and the base URL, or finish the turn with another --model.`,
   );
 }
 
@@ -129,7 +132,7 @@ function refused(name: string, links: readonly Shape[], status?: number): Explai
   const number = status === undefined ? "" : ` (${status})`;
   return shown(
     "MODEL_REFUSED",
-    `${name} refused the request${number}${said(links)}. ${SAFE} Change the prompt, or take another model.`,
+    `${name} refused the request${number}${said(links)}. ${SAFE} Change the prompt or use another model.`,
   );
 }
 

@@ -58,7 +58,8 @@ const PROVIDERS: Readonly<Record<string, Provider>> = {
     address: "OPENAI_BASE_URL",
     needsKey: true,
     example: "openai/gpt-5",
-    // Nothing that the journal holds may depend on what OpenAI's servers keep (R4). The package then asks for encrypted reasoning by itself, of models that reason.
+    // Nothing that the journal holds may depend on what OpenAI's servers keep (R4). The package then asks for encrypted
+    // reasoning by itself, of models that reason.
     providerOptions: { openai: { store: false } },
     load: async (name, key, baseUrl) => {
       const { createOpenAI } = await import("@ai-sdk/openai");
@@ -98,8 +99,10 @@ function settings(key: string | undefined, baseUrl: string | undefined): { apiKe
 }
 
 /**
- * The model of this name: `offline`, or `provider/name`. Asks nobody: a wrong name or key shows at the first request (`explainModelError`).
- * Throws CommandError: MODEL_UNKNOWN for a provider that there is none of, MODEL_KEY without a key, MODEL_BASE_URL without an address or with one that is none.
+ * The model of this name: `offline`, or `provider/name`. Asks nobody: a wrong name or key shows at the first request
+ * (`explainModelError`).
+ * Throws CommandError: MODEL_UNKNOWN for a provider that there is none of, MODEL_KEY without a key, MODEL_BASE_URL
+ * without an address or with one that is none.
  */
 export async function resolveModel(name: string, options: ResolveOptions): Promise<ResolvedModel> {
   const slash = name.indexOf("/");
@@ -112,14 +115,14 @@ export async function resolveModel(name: string, options: ResolveOptions): Promi
     throw new CommandError(
       EXIT.usage,
       "MODEL_UNKNOWN",
-      `There is no provider "${providerName}". A model is named like these: ${known}.`,
+      `Unknown provider "${providerName}". Name a model like this: ${known}.`,
     );
   }
   if (modelName === "") {
     throw new CommandError(
       EXIT.usage,
       "MODEL_UNKNOWN",
-      `"${name}" names a provider, but no model. Say which, as in --model ${provider.example}.`,
+      `"${name}" names a provider but no model. Name one, as in --model ${provider.example}.`,
     );
   }
   const key = provider.keys.map((variable) => options.env[variable]).find((value) => value);
@@ -127,7 +130,7 @@ export async function resolveModel(name: string, options: ResolveOptions): Promi
     throw new CommandError(
       EXIT.model,
       "MODEL_KEY",
-      `${name} needs a key, and ${provider.keys[0]} is not set. Set it, or try --model offline, which needs none.`,
+      `${name} needs a key, but ${provider.keys[0]} is not set. Set it, or try --model offline, which needs none.`,
     );
   }
   const given = (provider.needsKey ? undefined : options.baseUrl) || options.env[provider.address] || undefined;
@@ -150,19 +153,22 @@ function checkAddress(name: string, provider: Provider, baseUrl: string | undefi
     throw new CommandError(
       EXIT.usage,
       "MODEL_BASE_URL",
-      `${name} needs the address of its server: --base-url http://localhost:11434/v1 (Ollama; LM Studio has port 1234, vLLM 8000), or ${provider.address}.`,
+      `${name} needs the URL of its server. Give --base-url http://localhost:11434/v1 (Ollama; LM Studio uses port 1234, vLLM 8000), or set ${provider.address}.`,
     );
   }
   if (!/^https?:$/.test(URL.parse(baseUrl)?.protocol ?? "")) {
     throw new CommandError(
       EXIT.usage,
       "MODEL_BASE_URL",
-      `"${shownAddress(baseUrl)}" is not the address of a server. It begins with http:// or https://, and mostly ends with /v1.`,
+      `"${shownAddress(baseUrl)}" is not a server URL. It must start with http:// or https://, and usually ends with /v1.`,
     );
   }
 }
 
-/** A password in an address goes into a header: no request takes it in its URL, and the URL is what errors tell and journals keep. */
+/**
+ * A password in an address goes into a header: no request takes it in its URL, and the URL is what errors tell and
+ * journals keep.
+ */
 function withoutCredentials(
   name: string,
   given: string | undefined,
@@ -174,7 +180,7 @@ function withoutCredentials(
     throw new CommandError(
       EXIT.usage,
       "MODEL_BASE_URL",
-      `The address of the server of ${name} holds a user or a password, and there is a key too: only one of them can be sent. Take one away. Nothing was sent.`,
+      `The server URL of ${name} contains a user or password, but a key is also set, and only one can be sent. Remove one. Nothing was sent.`,
     );
   }
   const user = `${decodedPart(url.username)}:${decodedPart(url.password)}`;
@@ -198,11 +204,7 @@ function decodedPart(text: string): string {
 
 async function offline(modelName: string, options: ResolveOptions): Promise<ResolvedModel> {
   if (modelName !== "" && modelName !== "offline") {
-    throw new CommandError(
-      EXIT.usage,
-      "MODEL_UNKNOWN",
-      `There is one offline model, and its name is "offline": --model offline.`,
-    );
+    throw new CommandError(EXIT.usage, "MODEL_UNKNOWN", `The only offline model is "offline": --model offline.`);
   }
   const { offlineModel } = await import("./offline/model.ts");
   const windowTokens = options.windowTokens ?? windowTokensOf("offline/offline");

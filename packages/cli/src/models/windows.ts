@@ -1,5 +1,7 @@
 /**
- * Tokens that may be sent to a model, by its name; the first that fits counts. From the providers' documentation as of November 2026, and on the safe side where that differs within a family or costs more beyond a limit. Only for deciding when
+ * Tokens that may be sent to a model, by its name; the first that fits counts. From the providers' documentation as of
+ * November 2026, and on the safe side where that differs within a family or costs more beyond a limit. Only for
+ * deciding when
  * to compact: a provider that refuses earlier is believed, and `windowTokens` of the configuration counts more.
  */
 const WINDOWS: readonly (readonly [name: RegExp, tokens: number])[] = [

@@ -10,7 +10,10 @@ import { visibleLine } from "../terminal/visible.ts";
 
 let last: Promise<void> = Promise.resolve();
 
-/** Puts a request for approval to the person at the terminal, one after the other. What is no clear yes is a no; with Ctrl+C nothing is decided, and the call waits on. */
+/**
+ * Puts a request for approval to the person at the terminal, one after the other. What is no clear yes is a no; with
+ * Ctrl+C nothing is decided, and the call waits on.
+ */
 export function askPerson(chat: Chat, ask: PermissionAsk): Promise<void> {
   const isOpen = (): boolean => chat.state.asks.some(({ call }) => call === ask.call);
   const asked = last.then(async () => {
@@ -23,7 +26,7 @@ export function askPerson(chat: Chat, ask: PermissionAsk): Promise<void> {
       if (folder !== null) {
         const file = join(folder, "request.txt");
         writeFileSync(file, whole, { mode: 0o600, flag: "wx" });
-        process.stderr.write(`  … ${shown.hidden} not shown. All of it: ${file}\n`);
+        process.stderr.write(`  … ${shown.hidden} not shown. Full request: ${file}\n`);
       }
       const word = await typed(`Allow it? [y]es, [a]lways in this session (${ask.always}), [N]o: `);
       if (word === null || !isOpen()) return;
@@ -32,12 +35,12 @@ export function askPerson(chat: Chat, ask: PermissionAsk): Promise<void> {
       if (folder !== null) rmSync(folder, { recursive: true, force: true });
     }
   });
-  // That one could not be answered is for its own caller; the next question is put all the same.
+  // The caller handles an answer that failed; the next question is still asked.
   last = asked.catch(() => {});
   return asked;
 }
 
-/** All of a request, as text. */
+/** The full request, as text. */
 export function requestText(ask: PermissionAsk): string {
   const lines = approvalLines(ask).map(lineWords);
   return [`The agent wants to use ${visibleLine(ask.name)}:`, ...lines].join("\n");
@@ -46,7 +49,7 @@ export function requestText(ask: PermissionAsk): string {
 const LINES_MAX = 400;
 const CHARS_MAX = 64 * 1024;
 
-/** As much of a text as a terminal can be given, and exactly how much is left out. */
+/** As much text as is reasonable on a terminal, and exactly how much is hidden. */
 export function excerpt(text: string): { readonly text: string; readonly hidden: string | null } {
   const lines = text.split("\n", LINES_MAX);
   const cut = lines.join("\n").slice(0, CHARS_MAX);

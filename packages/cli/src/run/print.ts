@@ -36,7 +36,7 @@ class TextPrinter implements Printer {
         this.#answer(event.text);
         break;
       case "retry":
-        this.#say("warning", `The model did not answer (${event.reason}): asking again.`);
+        this.#say("warning", `The model did not answer (${event.reason}). Retrying.`);
         break;
       case "tool.started":
         this.#say("faint", `${event.name === "shell" ? "$" : "·"} ${callWords(event)}`);
@@ -48,18 +48,19 @@ class TextPrinter implements Printer {
         this.#say(event.level === "warning" ? "warning" : "faint", event.text, event.level === "warning");
         break;
       case "replaced":
-        this.#say("faint", `The conversation was summed up: ${event.items} messages are left.`);
+        this.#say("faint", `The conversation was compacted to ${event.items} messages.`);
         break;
       case "turn.started":
         if (event.resumed)
-          this.#say("faint", `Going on with the interrupted turn: ${plainLine(event.prompt).slice(0, 100)}`);
+          this.#say("faint", `Resuming the interrupted turn: ${plainLine(event.prompt).slice(0, 100)}`);
         break;
       case "turn.ended":
         this.#close();
         this.#isComplete = event.outcome === "completed";
         if (event.error) this.#say("bad", event.error.message, true);
-        else if (event.outcome === "aborted") this.#say("warning", "Stopped. What was produced is kept.", true);
-        else if (event.outcome === "waiting") this.#say("warning", "It waits for permission.", true);
+        else if (event.outcome === "aborted")
+          this.#say("warning", "Stopped. Everything produced so far is saved.", true);
+        else if (event.outcome === "waiting") this.#say("warning", "Waiting for approval.", true);
         break;
       default:
         break;
@@ -68,13 +69,13 @@ class TextPrinter implements Printer {
 
   end(session: string): void {
     this.#close();
-    if (!this.#isComplete) this.#say("faint", `To go on with it: holdfast run --resume ${session} --finish`);
+    if (!this.#isComplete) this.#say("faint", `To finish the turn: holdfast run --resume ${session} --finish`);
     else if (process.stderr.isTTY) this.#say("faint", `session ${session}`);
   }
 
   #answer(text: string): void {
     if (text === "") return;
-    // What a model says may drive a terminal; a file gets it as it is.
+    // A model's text may contain terminal escapes; a file gets it unchanged.
     process.stdout.write(this.#isTerminal ? plain(text) : text);
     this.#isOpen = !text.endsWith("\n");
     this.#hasAnswered = true;

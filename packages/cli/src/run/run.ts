@@ -61,14 +61,14 @@ export async function run(options: RunOptions, config: Config): Promise<void> {
 }
 
 function unwrittenOutput(session: string, error: Error): CommandError {
-  const message = `The output could not be written: ${error.message}. The turn is recorded all the same: holdfast show ${session}`;
+  const message = `The output could not be written: ${error.message}. The turn is recorded anyway: holdfast show ${session}`;
   return new CommandError(EXIT.failed, "OUTPUT_LOST", message, error);
 }
 
 /** What the store cannot promise. */
 function warningsOf({ store, warnings }: LocalHost): readonly string[] {
   if (!/^memory:/i.test(store)) return warnings;
-  return [...warnings, "The store is memory: nothing of this session is left when the command ends."];
+  return [...warnings, "The store is in memory: this session is lost when the command ends."];
 }
 
 interface Surroundings {
@@ -124,7 +124,7 @@ async function inChat(
   // Questions that are put to a person are part of the turn.
   while (chat.state.asks.length > 0) await answered(chat);
   if (ends.length === 0) {
-    // It was stopped before the turn was taken up: whoever reads the events is to see an end all the same.
+    // Stopped before the turn was resumed: readers of the events still need an end.
     const end = { type: "turn.ended", outcome: "aborted", denied: 0, by: "user" } as const;
     ends.push(end);
     printer.event(end);
@@ -134,21 +134,24 @@ async function inChat(
   return codeOf(ends);
 }
 
-/** The prompt takes the place of an interrupted turn. What waited for a person's answer does not run then, and that is said in any case. */
+/**
+ * A new prompt replaces an interrupted turn. Calls that were waiting for approval then do not run, and the user is
+ * always told.
+ */
 function leaveBehind(chat: Chat, printer: Printer): void {
   const waiting = chat.state.interruption!.calls.filter(({ state }) => state === "awaiting");
   chat.leave();
   if (waiting.length === 0) {
     const text =
-      "The turn before was interrupted, and is left as it is; the model is told. (--finish would finish it.)";
+      "The previous turn was interrupted and stays unfinished; the model is told. (Use --finish to finish it.)";
     printer.event({ type: "notice", level: "info", text });
     return;
   }
-  const text = `The turn before was waiting for approval, and is left: it did not run ${waiting.map((call) => callWords(call)).join(", ")}. (--finish would have gone on with it.)`;
+  const text = `The previous turn was waiting for approval and stays unfinished. Did not run: ${waiting.map((call) => callWords(call)).join(", ")}. (Use --finish to continue such a turn.)`;
   printer.event({ type: "notice", level: "warning", text });
 }
 
-/** Until the questions that are open now have been answered, and what follows has ended. */
+/** Resolves when the open questions are answered and the work that follows has ended. */
 async function answered(chat: Chat): Promise<void> {
   await new Promise<void>((resolve) => {
     const stop = chat.subscribe(() => {
@@ -171,7 +174,7 @@ async function chatFor(host: LocalHost, options: RunOptions): Promise<Chat> {
     throw new CommandError(
       EXIT.notFound,
       "SESSION_NOT_FOUND",
-      `There is no session of this folder (${cwd}) that is not in use. Leave --continue and --finish out to begin one, or name it with --resume.`,
+      `No free session in this folder (${cwd}). Drop --continue and --finish to start one, or name one with --resume.`,
     );
   }
   return host.create({ cwd, ...model, ...defined({ title: options.title }) });
@@ -183,9 +186,9 @@ async function promptOf(given: string | undefined): Promise<string> {
     throw new CommandError(
       EXIT.usage,
       "USAGE",
-      'There is no prompt. Give it as an argument: holdfast run "list src", or on standard input. For a conversation: holdfast chat.',
+      'No prompt given. Pass it as an argument (holdfast run "list src") or on standard input. For a conversation, use holdfast chat.',
     );
-  return nonEmpty(await allOf(process.stdin), "Standard input was empty: there is no prompt.");
+  return nonEmpty(await allOf(process.stdin), "No prompt given: standard input was empty.");
 }
 
 function nonEmpty(text: string, otherwise: string): string {

@@ -8,7 +8,9 @@ const ERASED = "\u001b[H\u001b[J\n";
 /** How long a process that was told to stop may go on before it is plain that nobody stops it. */
 const STOPPED_MS = 100;
 
-/** The controller's pictures on the terminal: what is finished goes above, once, and only the live part is drawn anew. */
+/**
+ * The controller's pictures on the terminal: what is finished goes above, once, and only the live part is drawn anew.
+ */
 export function App({ controller }: { readonly controller: Controller }): ReactNode {
   const { renderer } = controller;
   const { written, live, cursor } = useSyncExternalStore(renderer.subscribe, () => renderer.picture);

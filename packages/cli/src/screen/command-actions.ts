@@ -52,40 +52,40 @@ export function bindCommands(context: CommandContext): Commands {
       context.during("forking", async () => {
         const from = chatName(here().state, 40);
         context.show(await environment.host.fork(here().id), true);
-        renderer.notice("info", `A fork of "${from}", which stays as it is: /sessions.`);
+        renderer.notice("info", `Forked from "${from}", which is unchanged. Switch back with /sessions.`);
       }),
     rewind: () => {
       pickers.rewind(here().state);
       if (pickers.picker?.rows.length !== 0) return;
       pickers.close();
-      renderer.notice("info", "There is no prompt yet to go back to.");
+      renderer.notice("info", "No prompt to rewind to yet.");
     },
-    compact: () => context.during("summing up", () => here().compact()),
+    compact: () => context.during("compacting", () => here().compact()),
     clear: () => context.during("clearing", () => here().clear()),
     undo: () => {
       if (here().state.canUndo) context.during("undoing", () => here().undo());
-      else renderer.notice("info", "There is nothing to undo: no /compact, /clear or /rewind since the last prompt.");
+      else renderer.notice("info", "Nothing to undo: no /compact, /clear or /rewind since the last prompt.");
     },
     model: (name) => {
       if (name === "") {
         renderer.notice(
           "info",
-          `The model is ${here().state.model}. Another one: /model provider/name, or /model offline.`,
+          `The model is ${here().state.model}. To change it: /model provider/name, or /model offline.`,
         );
         return;
       }
       context.during("changing the model", async () => {
         await here().setModel(name);
-        renderer.notice("info", `From now on ${here().state.model} answers.`);
+        renderer.notice("info", `Now using ${here().state.model}.`);
       });
     },
     export: (file) =>
       context.during("exporting", async () => {
         const path = await environment.exportTo(here().id, file === "" ? undefined : file);
-        renderer.notice("info", `Written to ${path}.`);
+        renderer.notice("info", `Saved to ${path}.`);
       }),
     rename: (title) => {
-      if (title === "") renderer.notice("warning", "What shall it be called? /rename <title>");
+      if (title === "") renderer.notice("warning", "Give a title: /rename <title>");
       else context.during("renaming", () => here().rename(title));
     },
     quit: () => context.leave(),
@@ -95,7 +95,7 @@ export function bindCommands(context: CommandContext): Commands {
     run: (name, argument) => runs[name](argument),
     chosen: (kind, id) => {
       if (kind === "sessions") open(id);
-      else context.during("going back", async () => context.put(await here().rewind(id)));
+      else context.during("rewinding", async () => context.put(await here().rewind(id)));
     },
   };
 }

@@ -18,13 +18,15 @@ import { pickKey } from "./pickers/picker.ts";
 import { PickerController } from "./pickers/picker-controller.ts";
 import { layOutPicker } from "./pickers/picker-layout.ts";
 
-/** A model thinks for a while before its first word; beyond this, whoever waits wants to know. */
+/** A model thinks for a while before its first word; after this long, tell the person who is waiting. */
 const SILENT_MS = 20_000;
 
 /** A key that comes sooner than this after a question appeared was typed before the person saw it. */
 const APPEARING_MS = 250;
 
-/** Keys and events in, pictures out. All that decides or lays out is in pure functions; here is what happens in time. */
+/**
+ * Keys and events in, pictures out. All that decides or lays out is in pure functions; here is what happens in time.
+ */
 export class Controller {
   readonly renderer: Renderer;
   readonly #environment: ScreenEnvironment;
@@ -88,7 +90,7 @@ export class Controller {
     else for (const words of this.#environment.host.warnings) this.renderer.notice("warning", words);
     const { asks, interruption } = chat.state;
     if (asks.length > 0 && interruption !== null)
-      this.renderer.notice("info", "This question was open when the last process ended. Nothing has run since.");
+      this.renderer.notice("info", "This approval was pending when the last process ended. Nothing has run since.");
     this.renderer.draw();
   }
 
@@ -165,7 +167,9 @@ export class Controller {
     else if (this.#chats.current === null) this.leave();
   }
 
-  /** Was it a key for what waits for a word? A letter counts with Enter behind it: a prompt that begins with it is none. */
+  /**
+   * Was it a key for what waits for a word? A letter counts with Enter behind it: a prompt that begins with it is none.
+   */
   #pressPanel(key: Key): boolean {
     const panel = this.#panel();
     if (panel === null) return false;
@@ -291,7 +295,7 @@ export class Controller {
 
   #during(words: string, work: () => Promise<unknown>): void {
     if (this.#busy !== null) {
-      this.renderer.notice("warning", `Not now (${this.#busy}): ask again in a moment.`);
+      this.renderer.notice("warning", `Busy (${this.#busy}): try again in a moment.`);
       return;
     }
     this.#busy = words;
@@ -316,7 +320,7 @@ export class Controller {
   }
 
   #replaced(reason: keyof typeof REPLACED): void {
-    const undo = this.#chats.state?.canUndo ? " /undo brings back what was, until the next prompt." : "";
+    const undo = this.#chats.state?.canUndo ? " /undo restores it, until the next prompt." : "";
     this.renderer.notice("info", `${REPLACED[reason]}${undo}`);
   }
 
@@ -339,7 +343,10 @@ export class Controller {
     return this.#selection.about === about ? Math.min(this.#selection.at, choices.length - 1) : initial;
   }
 
-  /** Remembers since when a question can be seen. What is in the line by then, or comes in the first moment, was not meant for it. */
+  /**
+   * Remembers since when a question can be seen. What is in the line by then, or comes in the first moment, was not
+   * meant for it.
+   */
   #notice({ about, isQuestion }: Panel): void {
     if (!isQuestion) return;
     const hasText = this.#editor.text !== "";
@@ -368,7 +375,7 @@ export class Controller {
               frame: this.renderer.frame,
               elapsedMs: this.#chats.elapsedMs(state.id),
               busy: isStopping ? "stopping" : this.#busy,
-              hint: this.#armed ? "Ctrl+C again leaves" : isStopping ? "" : hintOf(state, this.#chats.silentMs(state)),
+              hint: this.#armed ? "Ctrl+C again to quit" : isStopping ? "" : hintOf(state, this.#chats.silentMs(state)),
               elsewhere: this.#chats.elsewhere,
             },
             now: this.#environment.now(),
@@ -381,37 +388,37 @@ export class Controller {
 
 function unknownWords(name: string): string {
   const other = guessCommand(name);
-  return `There is no /${name}. ${other === null ? "" : `Is /${other} meant? `}/help lists the commands.`;
+  return `Unknown command /${name}. ${other === null ? "" : `Did you mean /${other}? `}/help lists the commands.`;
 }
 
 function canStop({ status, isCompacting }: ChatState): boolean {
   return status === "running" || isCompacting;
 }
 
-/** What the next key would do; and why nothing is to be seen, if it lasts. */
+/** What the next key does and, after a while, why nothing is visible. */
 function hintOf(state: ChatState, silentMs: number): string {
   if (!canStop(state)) return "";
   const isTool = state.items.some((item) => item.kind === "call" && item.state === "running");
-  if (isTool || silentMs < SILENT_MS) return "Esc stops";
-  return `Esc stops · no word from the model for ${elapsedWords(silentMs)}`;
+  if (isTool || silentMs < SILENT_MS) return "Esc to stop";
+  return `Esc to stop · the model has been silent for ${elapsedWords(silentMs)}`;
 }
 
-/** Waiting for a word is work too: whoever stops it need not answer. */
+/** Waiting for approval counts as work: it can be stopped without an answer. */
 function isAtWork(state: ChatState): boolean {
   return canStop(state) || state.status === "waiting";
 }
 
-/** What an event says in words of its own. */
+/** The notice for an event; null if it has none. */
 function noticeOf(event: ChatEvent): { readonly level: Level; readonly text: string } | null {
   if (event.type === "notice") return event;
-  if (event.type === "retry") return { level: "warning", text: `The request is made again: ${event.reason}` };
+  if (event.type === "retry") return { level: "warning", text: `Retrying the request: ${event.reason}` };
   if (event.type !== "turn.ended" || event.outcome !== "aborted") return null;
-  return { level: "info", text: `stopped by ${event.by ?? "somebody"}; what was produced is kept` };
+  return { level: "info", text: `stopped by ${event.by ?? "someone"}; everything produced so far is saved` };
 }
 
 const REPLACED = {
-  compaction: "The conversation was summed up.",
-  clear: "The conversation begins anew.",
-  rewind: "Back to before that prompt.",
-  undo: "Undone: the conversation is what it was before.",
+  compaction: "The conversation was compacted.",
+  clear: "The conversation was cleared.",
+  rewind: "Rewound to before that prompt.",
+  undo: "Undone: the previous conversation is back.",
 };

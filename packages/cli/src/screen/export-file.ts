@@ -4,7 +4,10 @@ import { CommandError, EXIT } from "../exit.ts";
 import { exported, formatFor, writeOutput } from "../export/index.ts";
 import { homeFolder } from "../home.ts";
 
-/** `/export`: like the command, but there are no flags here, and it may be asked for again after each turn. Answers the path. */
+/**
+ * `/export`: like the command, but there are no flags here, and it may be asked for again after each turn. Answers the
+ * path.
+ */
 export function makeExporter(
   store: Store,
   home: () => string | null = homeFolder,
@@ -35,14 +38,18 @@ export function makeExporter(
 function homeOf(home: () => string | null): string {
   const found = home();
   if (found !== null) return found;
-  throw new CommandError(EXIT.usage, "USAGE", "This user has no home: give a whole path. Nothing was written.");
+  throw new CommandError(
+    EXIT.usage,
+    "USAGE",
+    "This user has no home folder: give an absolute path. Nothing was written.",
+  );
 }
 
 function formatOf(path: string): ReturnType<typeof formatFor> {
   try {
     return formatFor(undefined, path);
   } catch (error) {
-    const message = `What format is "${path.slice(-80)}" to have? Its name tells: .md, .html or .jsonl. Nothing was written.`;
+    const message = `Unknown format "${path.slice(-80)}". Use .md, .html or .jsonl. Nothing was written.`;
     throw new CommandError(EXIT.usage, "USAGE", message, error);
   }
 }
@@ -52,6 +59,6 @@ function isTaken(error: unknown): boolean {
 }
 
 function taken(file: string): CommandError {
-  const message = `${file} is there already, and was not touched. Give another name.`;
+  const message = `${file} already exists and was not touched. Give another name.`;
   return new CommandError(EXIT.usage, "OUTPUT_EXISTS", message);
 }

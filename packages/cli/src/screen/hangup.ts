@@ -2,8 +2,11 @@
 const SIGNAL_MS_MAX = 1_000;
 
 /**
- * A terminal that is closed: standard input ends, writing fails with EIO, and SIGHUP comes, in any order. Ink alone would leave with 0 when its input has ended, before the signal is heard; so the process is kept alive until then, and the
- * signal is raised here if nobody else sends it. What is to be recorded, the guard of the store records when it hears the signal. Returns the way to stop watching.
+ * A terminal that is closed: standard input ends, writing fails with EIO, and SIGHUP comes, in any order. Ink alone
+ * would leave with 0 when its input has ended, before the signal is heard; so the process is kept alive until then, and
+ * the
+ * signal is raised here if nobody else sends it. What is to be recorded, the guard of the store records when it hears
+ * the signal. Returns the way to stop watching.
  */
 export function watchHangup(): () => void {
   const alive = setInterval(() => undefined, 1 << 30);

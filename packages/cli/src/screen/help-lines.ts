@@ -3,14 +3,14 @@ import { BLANK, cut, type Line, span } from "./lines/line.ts";
 
 /** The keys of the chat, for `/help` and for docs/CLI.md. */
 export const KEYS: readonly (readonly [string, string])[] = [
-  ["Enter", "send; while it works: queue"],
-  ["Alt+Enter, \\ Enter", "a new line"],
-  ["Esc, Ctrl+C", "stop the turn; what was produced stays"],
-  ["Ctrl+C again, Ctrl+D", "leave; everything is kept"],
-  ["↑ ↓", "what you sent before; take a queued prompt back"],
+  ["Enter", "send; queue while a turn is running"],
+  ["Alt+Enter, \\ Enter", "new line"],
+  ["Esc, Ctrl+C", "stop the turn; its output is saved"],
+  ["Ctrl+C again, Ctrl+D", "quit; everything is saved"],
+  ["↑ ↓", "earlier prompts; edit a queued prompt"],
   ["Tab", "complete a command"],
-  ["Ctrl+L", "draw the screen anew"],
-  ["Ctrl+Z", "to the shell; fg comes back"],
+  ["Ctrl+L", "redraw the screen"],
+  ["Ctrl+Z", "suspend to the shell; fg resumes"],
 ];
 
 /** What `/help` shows. */

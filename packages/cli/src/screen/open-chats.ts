@@ -2,7 +2,9 @@ import { defined } from "../defined.ts";
 import type { Chat, ChatEvent, ChatState, Host } from "../host/host.ts";
 import { chatName } from "./lines/labels.ts";
 
-/** The chats that are open, one of them on the screen. All of them may be at work: each records into its own session. */
+/**
+ * The chats that are open, one of them on the screen. All of them may be at work: each records into its own session.
+ */
 export class OpenChats {
   readonly #host: Host;
   readonly #open = new Map<string, { readonly chat: Chat; readonly unsubscribe: () => void }>();
@@ -110,7 +112,7 @@ export class OpenChats {
 }
 
 function asksWords(state: ChatState): string {
-  return `"${chatName(state, 24)}" asks for permission`;
+  return `"${chatName(state, 24)}" needs approval`;
 }
 
 function elsewhereWords(state: ChatState, event: ChatEvent): string | null {
@@ -120,6 +122,6 @@ function elsewhereWords(state: ChatState, event: ChatEvent): string | null {
   return event.outcome === "failed"
     ? `${name} failed`
     : event.outcome === "waiting"
-      ? `${name} waits`
+      ? `${name} is waiting`
       : `${name} is done`;
 }

@@ -40,11 +40,11 @@ export async function runChat(options: ChatCommandOptions, config: Config): Prom
 function leavingWords({ chat, cutOff }: Left): string {
   const rows: string[] = [];
   if (chat !== null && chat.state.items.length > 0)
-    rows.push(`Everything is kept. To go on: holdfast resume ${shortId(chat.id)}`);
+    rows.push(`Everything is saved. To resume: holdfast resume ${shortId(chat.id)}`);
   for (const { id, state } of cutOff) {
     const which = id === chat?.id ? "Its turn" : `The turn of "${chatName(state, 40)}"`;
-    const where = id === chat?.id ? "there" : `with holdfast resume ${shortId(id)}`;
-    rows.push(`${which} was stopped in the middle, and can be finished ${where}.`);
+    const where = id === chat?.id ? "there" : `with: holdfast resume ${shortId(id)}`;
+    rows.push(`${which} was interrupted. Finish it ${where}.`);
   }
   return rows.map((row) => `${row}\n`).join("");
 }
@@ -63,7 +63,7 @@ async function beginning(host: LocalHost, options: ChatCommandOptions): Promise<
     throw new CommandError(
       EXIT.notFound,
       "SESSION_NOT_FOUND",
-      `There is no session of this folder (${plainLine(cwd)}) that is not in use. Leave --continue out to begin one, or choose with "holdfast resume".`,
+      `No free session in this folder (${plainLine(cwd)}). Drop --continue to start one, or choose one with "holdfast resume".`,
     );
   }
   const title = defined({ title: options.title });

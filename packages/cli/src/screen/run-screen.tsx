@@ -56,7 +56,9 @@ export async function runScreen({ host, begin, model, exportTo }: ScreenOptions)
 }
 
 /**
- * Before Ink hears of another size: it would draw the old picture into the new window first, and rows of it that do not fit would stay in the scrollback. So what is drawn is taken back, and the picture for that size is there before Ink draws again.
+ * Before Ink hears of another size: it would draw the old picture into the new window first, and rows of it that do not
+ * fit would stay in the scrollback. So what is drawn is taken back, and the picture for that size is there before Ink
+ * draws again.
  * Returns the way to stop that.
  */
 function followSize(screen: Instance, controller: Controller): () => void {

@@ -35,7 +35,10 @@ function pathOf(url: string): string | null {
   }
 }
 
-/** Where a store would be that nobody has made yet, as people name it; null if one is there. What cannot be looked at may be one: opening it says why it cannot. */
+/**
+ * Where a store would be that nobody has made yet, as people name it; null if one is there. What cannot be looked at
+ * may be one: opening it says why it cannot.
+ */
 export function placeWithoutStore(address: string): string | null {
   const place = onDisk(address);
   if (!place) return null;

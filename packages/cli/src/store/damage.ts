@@ -10,24 +10,27 @@ export function healthOf({ cutBytes, damaged, missing }: Recovery): Health {
   return cutBytes > 0 ? "torn" : "whole";
 }
 
-/** The same of a journal that was read to its end. A session is born with its first records: one without any has lost them, whole files at once (by a disk that lied, or a copy that broke off). */
+/**
+ * The same of a journal that was read to its end. A session is born with its first records: one without any has lost
+ * them, whole files at once (by a disk that lied, or a copy that broke off).
+ */
 export function verifiedHealth(found: Verification): Health {
   return found.records === 0 && !found.beingWritten ? "corrupt" : healthOf(found);
 }
 
-/** What is wrong with a journal, and where; nothing if it is whole. `healed`: a writer has had it in the meantime. */
+/** What is wrong with a journal, and where; empty if it is whole. `healed`: a writer has already repaired it. */
 export function damageLines({ cutBytes, quarantine, damaged, missing }: Recovery, healed: boolean): string[] {
   const lines = damaged.map(({ segment, offset, bytes, seq, why }) => {
     const which = seq === undefined ? "" : `, record ${seq}`;
-    const what = why === "foreign" ? "a line that is no record of ours" : "damaged";
-    return `${plainLine(segment)}, byte ${offset}: ${bytesWords(bytes)} ${what}${which}. It is passed over, and kept in its place.`;
+    const what = why === "foreign" ? "not a Holdfast record" : "damaged";
+    return `${plainLine(segment)}, byte ${offset}: ${bytesWords(bytes)} ${what}${which}. Skipped, and kept in place.`;
   });
   for (const { from, to } of missing) {
     lines.push(from === to ? `Record ${from} is missing.` : `Records ${from} to ${to} are missing.`);
   }
   if (cutBytes > 0 && !healed)
     lines.push(
-      `${bytesWords(cutBytes)} at the end were never acknowledged. The next writer sets them aside, and so does "holdfast repair".`,
+      `${bytesWords(cutBytes)} at the end were never acknowledged. The next writer or "holdfast repair" sets them aside.`,
     );
   if (cutBytes > 0 && healed)
     lines.push(
@@ -37,31 +40,29 @@ export function damageLines({ cutBytes, quarantine, damaged, missing }: Recovery
 }
 
 export function sizeWords({ records, bytes, segments, beingWritten }: Verification): string {
-  const now = beingWritten ? ", being written" : "";
+  const now = beingWritten ? ", in use" : "";
   return `${records} ${records === 1 ? "record" : "records"}, ${bytesWords(bytes)}, ${segments} ${segments === 1 ? "segment" : "segments"}${now}`;
 }
 
-/** For a journal of which nothing is left. */
+/** For a journal with nothing left in it. */
 export function emptyLines({ records, beingWritten }: Verification): string[] {
   return records > 0 || beingWritten
     ? []
-    : [
-        "Not one record could be read, though every session has some from its birth on. Restore it from a backup, if there is one.",
-      ];
+    : ["No record could be read, though every session is created with some. Restore it from a backup if you have one."];
 }
 
-/** What opening a session found and passed over, as a chat shows it. */
+/** What opening a session found and skipped, as a chat shows it. */
 export function recoveryLines({ damaged, missing, cutBytes, quarantine }: Recovery): string[] {
   const words = damaged.map(
     ({ segment, offset, bytes, why }) =>
-      `${bytesWords(bytes)} at ${offset} of ${segment}: ${why === "foreign" ? "no record of Holdfast" : "damaged"}, passed over, and still there.`,
+      `${bytesWords(bytes)} at ${offset} of ${segment}: ${why === "foreign" ? "not a Holdfast record" : "damaged"}; skipped, and kept in place.`,
   );
   for (const { from, to } of missing) {
     words.push(from === to ? `Record ${from} is missing.` : `Records ${from} to ${to} are missing.`);
   }
   if (cutBytes > 0) {
     words.push(
-      `${bytesWords(cutBytes)} at the end were never acknowledged, and were cut off${quarantine ? `: they are kept in ${quarantine}` : ""}.`,
+      `${bytesWords(cutBytes)} at the end were never acknowledged, and were set aside${quarantine ? ` in ${quarantine}` : ""}.`,
     );
   }
   return words;

@@ -13,7 +13,7 @@ export async function idsFor(store: Store, given: readonly string[], all: boolea
   if (all) {
     const { value: listed = [], failure } = await tried(() => Array.fromAsync(allSessions(store), ({ id }) => id));
     const others = await unlisted(store, new Set(listed));
-    // A list fails over any session that cannot be read. Whoever goes through all tells of that one, and comes to the others.
+    // A list fails on any unreadable session. A loop over all sessions reports that one and continues.
     if (failure && others.length === 0) throw failure.error;
     return [...listed, ...others];
   }
@@ -22,7 +22,7 @@ export async function idsFor(store: Store, given: readonly string[], all: boolea
   return [...new Set(ids)];
 }
 
-/** Sessions of which so little is left that no list has them: segments without one whole record. Whoever means all means those first of all. */
+/** Sessions too damaged to be listed: segments without one whole record. "All" must include them above all. */
 async function unlisted(store: Store, listed: ReadonlySet<string>): Promise<string[]> {
   const place = onDisk(store.url);
   if (place?.kind !== "folder") return [];
@@ -30,7 +30,7 @@ async function unlisted(store: Store, listed: ReadonlySet<string>): Promise<stri
   const { value: names = [] } = await tried(async () => readdirSync(join(place.path, "sessions")).sort());
   for (const name of names) {
     if (!WHOLE_ID.test(name) || listed.has(name)) continue;
-    // One that cannot be looked at is there.
+    // A session that cannot be read counts as existing.
     const { value: isThere = true } = await tried(() => store.has(name));
     if (isThere) ids.push(name);
   }
@@ -50,7 +50,10 @@ async function tried<T>(
   }
 }
 
-/** Does it for each, and goes on after one that failed: says so, and leaves its exit code. Answers how many failed. */
+/**
+ * Runs `work` for each session and continues after a failure, which it reports and keeps as the exit code. Returns how
+ * many failed.
+ */
 export async function forEach(ids: readonly string[], work: (id: string) => Promise<void>): Promise<number> {
   let failed = 0;
   const said = new Set<string>();
@@ -61,7 +64,8 @@ export async function forEach(ids: readonly string[], work: (id: string) => Prom
       const { exitCode, code, message, hints } = failureOf(error);
       if (code === "UNEXPECTED") throw error;
       process.stderr.write(`holdfast: ${message} [${code}]\n`);
-      // What is wrong with the store is wrong with each of its sessions: once is enough to say what can be done about it.
+      // What is wrong with the store is wrong with each of its sessions: once is enough to say what can be done about
+      // it.
       for (const hint of hints) if (!said.has(hint)) process.stderr.write(`  ${hint}\n`);
       for (const hint of hints) said.add(hint);
       process.exitCode = exitCode;

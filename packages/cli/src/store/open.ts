@@ -12,7 +12,8 @@ export interface OpenedStore extends AsyncDisposable {
 }
 
 /**
- * Opens the configured store for the length of a command that works on what is there. Where no store is, none is made: the command has nothing to do (`ifNone`), or it is an error (STORE_NOT_FOUND).
+ * Opens the configured store for the length of a command that works on what is there. Where no store is, none is made:
+ * the command has nothing to do (`ifNone`), or it is an error (STORE_NOT_FOUND).
  */
 export async function withStore<T>(
   flags: Flags,
@@ -27,7 +28,7 @@ export async function withStore<T>(
   return await work(opened.store, config, opened.journals);
 }
 
-/** For whoever wants a session that is there: throws STORE_NOT_FOUND, before a store is made to look for it. */
+/** For commands that need an existing session: throws STORE_NOT_FOUND instead of creating a store. */
 export async function assertStore(config: Config): Promise<void> {
   const place = placeWithoutStore(await addressOf(config));
   if (place !== null) noStore(place);
@@ -65,6 +66,6 @@ export function noStore(place: string): never {
   throw new CommandError(
     EXIT.notFound,
     "STORE_NOT_FOUND",
-    `There is no store in ${place}: nothing has been recorded there, or the address is another. Nothing was made. "holdfast config" shows where the store is looked for; the first "holdfast chat" or "holdfast run" makes it.`,
+    `No store in ${place}: nothing has been recorded there yet, or the address is wrong. Nothing was created. "holdfast config" shows the address in use; the first "holdfast chat" or "holdfast run" creates the store.`,
   );
 }

@@ -14,7 +14,9 @@ interface Place {
 }
 
 /**
- * Where the whole outputs of tools are kept, of which the journal has what the model saw: beside the store, a folder for each session. Null if the store is gone with its process, or is elsewhere and this user has no home. `storeUrl` is `store.url`.
+ * Where the whole outputs of tools are kept, of which the journal has what the model saw: beside the store, a folder
+ * for each session. Null if the store is gone with its process, or is elsewhere and this user has no home. `storeUrl`
+ * is `store.url`.
  * It need not exist.
  */
 export function outputsFolder(
@@ -30,7 +32,8 @@ function placeOf(storeUrl: string, env: Readonly<Record<string, string | undefin
   if (place?.kind === "sqlite") return { root: dirname(place.path), names: [`${basename(place.path)}.outputs`] };
   if (place) return { root: place.path, names: ["outputs"] };
   if (/^memory:/i.test(storeUrl)) return null;
-  // A database elsewhere: its outputs are this user's, and apart from those of other databases. The address may hold a password, so only its digest becomes a name.
+  // A database elsewhere: its outputs are this user's, and apart from those of other databases. The address may hold a
+  // password, so only its digest becomes a name.
   const given = env["XDG_DATA_HOME"] ?? "";
   const home = homeFolder();
   const root = isAbsolute(given) ? given : home && join(home, ".local", "share");
@@ -39,7 +42,8 @@ function placeOf(storeUrl: string, env: Readonly<Record<string, string | undefin
 }
 
 /**
- * The folder of a session's outputs, by its real path, made if it is not there: for this user alone. Null as for `outputsFolder`. Throws CommandError PATH_UNSAFE if it is a link, or another user's, or in such a folder.
+ * The folder of a session's outputs, by its real path, made if it is not there: for this user alone. Null as for
+ * `outputsFolder`. Throws CommandError PATH_UNSAFE if it is a link, or another user's, or in such a folder.
  */
 export function sessionOutputs(storeUrl: string, session: string): string | null {
   const place = placeOf(storeUrl);
@@ -59,7 +63,10 @@ export interface Sweep {
   readonly isThere: (session: string) => Promise<boolean>;
   /** Sessions that are known to be gone for good. */
   readonly removed: ReadonlySet<string>;
-  /** Outputs of other sessions that are not there go if their folder has not changed since: a session in the trash can still be brought back. In milliseconds. */
+  /**
+   * Outputs of other sessions that are not there go if their folder has not changed since: a session in the trash can
+   * still be brought back. In milliseconds.
+   */
   readonly before: number;
 }
 
@@ -70,7 +77,10 @@ export interface Swept {
   readonly refused: readonly string[];
 }
 
-/** Removes the outputs of sessions that are gone. Only what lies in real folders of this user alone: nothing that a link leads to. */
+/**
+ * Removes the outputs of sessions that are gone. Only what lies in real folders of this user alone: nothing that a link
+ * leads to.
+ */
 export async function sweepOutputs(storeUrl: string, { isThere, removed, before }: Sweep): Promise<Swept> {
   const place = placeOf(storeUrl);
   const all = place && findOwnFolder(place.root, place.names);

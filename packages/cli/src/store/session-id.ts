@@ -23,13 +23,14 @@ export async function* allSessions(store: Store): AsyncGenerator<Summary, void, 
 }
 
 /**
- * The session that a user means: an id, its beginning or its end (four characters or more), or `latest` (`-`) for the one last written to that is no sub-agent's. Throws CommandError SESSION_NOT_FOUND, SESSION_AMBIGUOUS.
+ * The session that a user means: an id, its beginning or its end (four characters or more), or `latest` (`-`) for the
+ * one last written to that is no sub-agent's. Throws CommandError SESSION_NOT_FOUND, SESSION_AMBIGUOUS.
  */
 export async function resolveId(store: Store, given: string): Promise<string> {
   const wanted = given.trim().toLowerCase();
   if (WHOLE_ID.test(wanted)) {
     if (await store.has(wanted)) return wanted;
-    throw notFound(`There is no session ${wanted} in ${placeOf(store)}.`);
+    throw notFound(`No session ${wanted} in ${placeOf(store)}.`);
   }
   if (wanted === "latest" || wanted === "-") {
     for await (const { id, turns, queued, parent, unreadable } of allSessions(store))
@@ -37,12 +38,12 @@ export async function resolveId(store: Store, given: string): Promise<string> {
     throw new CommandError(
       EXIT.notFound,
       "SESSION_NOT_FOUND",
-      `There are no sessions in ${placeOf(store)} yet. "holdfast config" shows where they are looked for; "holdfast run" and "holdfast chat" begin one.`,
+      `No sessions in ${placeOf(store)} yet. "holdfast config" shows the address in use; "holdfast run" or "holdfast chat" starts a session.`,
     );
   }
   if (wanted.length < CHARACTERS_MIN || !/^[0-9a-f-]+$/.test(wanted))
     throw notFound(
-      `"${plainLine(given).slice(0, 60)}" is no id of a session: give at least ${CHARACTERS_MIN} characters from the beginning or the end of one, or "latest".`,
+      `"${plainLine(given).slice(0, 60)}" is not a session id. Give at least ${CHARACTERS_MIN} characters from the start or end of one, or "latest".`,
     );
   const begins: Summary[] = [];
   const ends: Summary[] = [];
@@ -52,7 +53,7 @@ export async function resolveId(store: Store, given: string): Promise<string> {
   }
   const found = begins.length > 0 ? begins : ends;
   if (found.length === 1) return found[0]!.id;
-  if (found.length === 0) throw notFound(`No session in ${placeOf(store)} begins or ends with "${wanted}".`);
+  if (found.length === 0) throw notFound(`No session in ${placeOf(store)} starts or ends with "${wanted}".`);
   const lines = found
     .slice(0, CANDIDATES_MAX)
     .map(
@@ -62,20 +63,26 @@ export async function resolveId(store: Store, given: string): Promise<string> {
   throw new CommandError(
     EXIT.notFound,
     "SESSION_AMBIGUOUS",
-    [`"${wanted}" fits ${found.length} sessions, give more of the id:`, ...lines, ...more].join("\n"),
+    [`"${wanted}" matches ${found.length} sessions. Give more of the id:`, ...lines, ...more].join("\n"),
   );
 }
 
 /** Prompts that stand for a title are cut to this by the library. */
 const PROMPT_CHARACTERS = 80;
 
-/** What lists call a session: its title, or its first prompt, which its conversation may no longer have (a compaction). Empty if there is none. */
+/**
+ * What lists call a session: its title, or its first prompt, which its conversation may no longer have (a compaction).
+ * Empty if there is none.
+ */
 export async function listedTitle(store: Store, id: string): Promise<string> {
   for await (const session of allSessions(store)) if (session.id === id) return session.title;
   return "";
 }
 
-/** For a fork, so that it is not called after a summary. A longer one is a title of the source's own, which a fork takes along, uncut. */
+/**
+ * For a fork, so that it is not called after a summary. A longer one is a title of the source's own, which a fork takes
+ * along, uncut.
+ */
 export async function titleForFork(store: Store, id: string): Promise<{ readonly title?: string }> {
   const title = await listedTitle(store, id);
   return title === "" || title.length > PROMPT_CHARACTERS ? {} : { title };
@@ -94,5 +101,5 @@ export function placeOf({ url }: Store): string {
 }
 
 function notFound(message: string): CommandError {
-  return new CommandError(EXIT.notFound, "SESSION_NOT_FOUND", `${message} "holdfast ls --all" lists what is there.`);
+  return new CommandError(EXIT.notFound, "SESSION_NOT_FOUND", `${message} "holdfast ls --all" lists the sessions.`);
 }

@@ -18,18 +18,21 @@ export async function unreadableIn(store: Store): Promise<Summary[]> {
   return found;
 }
 
-/** Says on standard error which sessions could not be read, a line for each reason, and leaves the exit code. The others have been dealt with. */
+/**
+ * Says on standard error which sessions could not be read, a line for each reason, and leaves the exit code. The others
+ * have been dealt with.
+ */
 export function tellUnreadable(
   sessions: readonly { readonly id: string; readonly why: { readonly code: string; readonly message: string } }[],
 ): void {
   if (sessions.length === 0) return;
   const count = sessions.length === 1 ? "1 session" : `${sessions.length} sessions`;
-  process.stderr.write(`holdfast: Could not read ${count} of this store; the others are not affected:\n`);
+  process.stderr.write(`holdfast: Could not read ${count} in this store; the others are not affected:\n`);
   for (const { id, why } of sessions.slice(0, REASONS_MAX))
     process.stderr.write(`  ${id}  ${plainLine(why.message)} [${why.code}]\n`);
   if (sessions.length > REASONS_MAX)
     process.stderr.write(
-      `  and ${sessions.length - REASONS_MAX} more: holdfast ls --status unreadable --json has all of them\n`,
+      `  and ${sessions.length - REASONS_MAX} more: holdfast ls --status unreadable --json lists them all\n`,
     );
   process.exitCode = EXIT.store;
 }

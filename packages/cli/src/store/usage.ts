@@ -2,7 +2,10 @@ import { type Cost, isHoldfastError, type Reading, type Store, type Usage } from
 import { APP } from "./app.ts";
 import { childrenIn } from "./children.ts";
 
-/** The note in which the agent keeps what it used while no turn was open: for a summary that a person asked for. With the session, since a fork has the notes of its source. */
+/**
+ * The note in which the agent keeps what it used while no turn was open: for a summary that a person asked for. With
+ * the session, since a fork has the notes of its source.
+ */
 export const BETWEEN_TURNS = "usageBetweenTurns";
 
 /** All that a session itself used. */
@@ -12,7 +15,9 @@ export function usageOf({ id, usage, attributes }: Pick<Reading<unknown>, "id" |
 }
 
 /**
- * By session: what the sub-agents of this one have used, with those below them. It is added up when it is shown, and recorded nowhere else than in their own sessions: so a kill between the two can count nothing twice. `known` need not be
+ * By session: what the sub-agents of this one have used, with those below them. It is added up when it is shown, and
+ * recorded nowhere else than in their own sessions: so a kill between the two can count nothing twice. `known` need not
+ * be
  * read again.
  */
 export async function usageBelow(

@@ -1,4 +1,7 @@
-/** What `JSON.stringify` leaves as it is, and a terminal obeys or hides: DEL and C1 controls (a CSI among them), line separators, what turns the direction of writing. */
+/**
+ * What `JSON.stringify` leaves as it is, and a terminal obeys or hides: DEL and C1 controls (a CSI among them), line
+ * separators, what turns the direction of writing.
+ */
 const UNSAFE = /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
 /** One line of JSON that is harmless on a terminal: such characters are escaped, so a parser reads the same value. */

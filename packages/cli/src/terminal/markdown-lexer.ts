@@ -3,13 +3,15 @@ import { Lexer, type Token } from "marked";
 /** Lists in quotations in lists: deeper than anybody reads, and far from the end of the stack. */
 const DEPTH_MAX = 32;
 /**
- * What the inline markup of one paragraph, and of a whole text, may cost: characters times marks. `marked` looks from each mark over the rest of its paragraph, so a paragraph of marks costs the square of its length.
+ * What the inline markup of one paragraph, and of a whole text, may cost: characters times marks. `marked` looks from
+ * each mark over the rest of its paragraph, so a paragraph of marks costs the square of its length.
  */
 const PARAGRAPH_WORK_MAX = 1_500_000;
 const TEXT_WORK_MAX = 20_000_000;
 
 /**
- * Takes Markdown apart in bounded time, whatever a model wrote. Paragraphs with too many marks, and blocks that are nested too deep, stay text as it was typed.
+ * Takes Markdown apart in bounded time, whatever a model wrote. Paragraphs with too many marks, and blocks that are
+ * nested too deep, stay text as it was typed.
  */
 export class BoundedLexer extends Lexer {
   #depth = 0;

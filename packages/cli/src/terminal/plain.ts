@@ -1,7 +1,10 @@
 /** Where an escape sequence may begin: ESC, or the C1 form of DCS, SOS, CSI, OSC, PM or APC. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it is for.
 const OPENER = /[\x1b\x90\x98\x9b\x9d-\x9f]/g;
-/** What ends the content of OSC, DCS, SOS, PM and APC: BEL or ST. ESC ends it too, and is an end only if a backslash follows. */
+/**
+ * What ends the content of OSC, DCS, SOS, PM and APC: BEL or ST. ESC ends it too, and is an end only if a backslash
+ * follows.
+ */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it is for.
 const STRING_END = /[\x07\x1b\x9c]/g;
 const NOT_PARAMETER = /[^0-?]/g;
@@ -16,7 +19,8 @@ const CONTROLS = /[\x00-\x08\x0e-\x1f\x7f-\x9f]/g;
 const SUSPECT = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u{2028}\u{2029}\p{Bidi_Control}\u{feff}\u{e0001}\p{Cs}]/u;
 
 /**
- * The same text, harmless wherever it is shown (C25): without escape sequences and without what turns the direction of writing; other control characters are made visible. New lines and tabs stay.
+ * The same text, harmless wherever it is shown (C25): without escape sequences and without what turns the direction of
+ * writing; other control characters are made visible. New lines and tabs stay.
  */
 export function plain(text: string): string {
   if (!SUSPECT.test(text)) return text;
@@ -37,7 +41,8 @@ export function plainLine(text: string): string {
 }
 
 /**
- * Takes escape sequences out, with their content. A string that does not end loses only its opener, so that nothing can hide behind it. Linear in the text: every search starts where the one before it ended, and the end
+ * Takes escape sequences out, with their content. A string that does not end loses only its opener, so that nothing can
+ * hide behind it. Linear in the text: every search starts where the one before it ended, and the end
  * of a string is looked for once, however many openers stand in front of it.
  */
 function withoutEscapes(text: string): string {

@@ -3,13 +3,19 @@ import { fit, pad, widthOf } from "./width.ts";
 export interface Column {
   readonly title: string;
   readonly align?: "left" | "right";
-  /** It gives way first when the lines do not fit: at least this many columns stay. Without it, it stays as wide as it is. */
+  /**
+   * It gives way first when the lines do not fit: at least this many columns stay. Without it, it stays as wide as it
+   * is.
+   */
   readonly shrinksTo?: number;
 }
 
 const GAP = 2;
 
-/** Lines of a table that fit into `columnsMax` (undefined: any width will do). Cells are plain text on one line; `style` sees each cell after it has been fitted. */
+/**
+ * Lines of a table that fit into `columnsMax` (undefined: any width will do). Cells are plain text on one line; `style`
+ * sees each cell after it has been fitted.
+ */
 export function tableLines(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],

@@ -2,7 +2,10 @@ import { createRequire } from "node:module";
 
 /** Letters, marks and lines that take one column each: most texts are nothing else, and need no table. */
 const NARROW = /^[ -~\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u2500-\u259f]*$/;
-/** What belongs to the character before it, or joins it to the next: only there a character can be more than one code point. (Half of a flag, a conjoining Jamo, a Brahmic vowel sign too.) */
+/**
+ * What belongs to the character before it, or joins it to the next: only there a character can be more than one code
+ * point. (Half of a flag, a conjoining Jamo, a Brahmic vowel sign too.)
+ */
 const JOINED = /[\p{M}\p{Cf}\p{Emoji_Modifier}\u{1f1e6}-\u{1f1ff}\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff]/u;
 
 /** Made when it is needed: that takes as long as loading a dozen modules. */

@@ -25,10 +25,13 @@ export interface ToolInputs {
 
 export type ToolName = keyof ToolInputs;
 
-/** All of them answer text, and throw an Error in words for the model. */
+/** All of them return text, and throw an Error worded for the model. */
 export type Tools = { readonly [N in ToolName]: Tool<ToolInputs[N], string> };
 
-/** Whether running a tool twice does no harm. Recorded with each start, so that a resumed turn knows what may be run again (R5). */
+/**
+ * Whether running a tool twice does no harm. Recorded with each start, so that a resumed turn knows what may be run
+ * again (R5).
+ */
 export const REPLAY: Readonly<Record<string, "safe" | "never">> = {
   read: "safe",
   list: "safe",
@@ -40,14 +43,17 @@ export const REPLAY: Readonly<Record<string, "safe" | "never">> = {
 };
 
 const path = (what: string) =>
-  z.string().min(1).describe(`${what}; relative to the working folder, or absolute. Outside of it a person is asked.`);
+  z
+    .string()
+    .min(1)
+    .describe(`${what}; relative to the working folder, or absolute. Outside it, the user is asked first.`);
 
 /** The tools of one agent. They do what they are told: whether they may is decided before (permission/decide.ts). */
 export function makeTools(context: ToolContext): Tools {
   return {
     read: tool({
       description:
-        "Reads a text file. Answers its text as it stands, without line numbers. Of a long one the first lines, and where to read on.",
+        "Reads a text file. Returns the exact text, without line numbers. For a long file, returns the first lines and where to continue.",
       inputSchema: z.object({
         path: path("The file"),
         offset: z.number().int().min(1).optional().describe("The first line to read, counted from 1."),
@@ -57,29 +63,29 @@ export function makeTools(context: ToolContext): Tools {
     }),
     write: tool({
       description:
-        "Writes a whole file, in one instant: a new one, or in the place of what was there. Folders are made. To change a part of a file, use edit.",
-      inputSchema: z.object({ path: path("The file"), content: z.string().describe("All of the new text.") }),
+        "Writes a whole file atomically, creating or replacing it. Creates missing folders. To change part of a file, use edit.",
+      inputSchema: z.object({ path: path("The file"), content: z.string().describe("The complete new text.") }),
       execute: (input, { toolCallId }) => writeFile(context, input, context.watch?.(toolCallId, "write", input)),
     }),
     edit: tool({
       description:
-        "Replaces a text in a file by another. The old text must stand in it exactly once, blanks and line ends included; with `all`, every place is replaced.",
+        "Replaces text in a file. The old text must occur exactly once, including whitespace and line endings; with `all`, every occurrence is replaced.",
       inputSchema: z.object({
         path: path("The file"),
-        old: z.string().min(1).describe("The text to be replaced, exactly as it stands in the file."),
-        new: z.string().describe("The text to be put there."),
-        all: z.boolean().optional().describe("Replace every place. Default: there must be exactly one."),
+        old: z.string().min(1).describe("The text to replace, exactly as it is in the file."),
+        new: z.string().describe("The replacement text."),
+        all: z.boolean().optional().describe("Replace every occurrence. Default: there must be exactly one."),
       }),
       execute: (input, { toolCallId }) => editFile(context, input, context.watch?.(toolCallId, "edit", input)),
     }),
     list: tool({
-      description: "Lists the files in a folder and in the folders in it, without .git and node_modules.",
+      description: "Lists the files in a folder and its subfolders, except .git and node_modules.",
       inputSchema: z.object({ path: path("The folder").optional() }),
       execute: (input, { abortSignal }) => listFolder(context, input, abortSignal),
     }),
     search: tool({
       description:
-        "Searches the lines of text files for a regular expression (as in JavaScript). Answers path:line: text. Skips binary files, .git and node_modules.",
+        "Searches the lines of text files for a regular expression (JavaScript syntax). Returns path:line: text. Skips binary files, .git and node_modules.",
       inputSchema: z.object({
         pattern: z.string().min(1).describe("The regular expression."),
         path: path("A folder or a file; default: the working folder").optional(),
@@ -88,7 +94,7 @@ export function makeTools(context: ToolContext): Tools {
     }),
     shell: tool({
       description:
-        "Runs a command by sh in the working folder, without a terminal and without input. Answers what it printed, and its exit status if that is not 0. Of long output the beginning and the end; the whole is kept in a file.",
+        "Runs a command with sh in the working folder, without a terminal or input. Returns its output, and its exit status if not 0. Long output is shortened to its start and end; the full output is saved to a file.",
       inputSchema: z.object({
         command: z.string().min(1),
         timeoutSeconds: z
@@ -96,7 +102,7 @@ export function makeTools(context: ToolContext): Tools {
           .positive()
           .max(TIMEOUT_SECONDS_MAX)
           .optional()
-          .describe(`It is ended after this time. Default ${TIMEOUT_SECONDS}.`),
+          .describe(`The command is stopped after this time. Default ${TIMEOUT_SECONDS}.`),
       }),
       execute: (input, { toolCallId, abortSignal }) => runShell(context, toolCallId, input, abortSignal),
     }),

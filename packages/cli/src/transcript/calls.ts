@@ -22,7 +22,8 @@ export interface Orphan {
 const LOOK_BACK_MAX = 64;
 
 /**
- * Which result belongs to which call, for people: also one that came late is shown where its call stands, and what really came of it counts more than what was
+ * Which result belongs to which call, for people: also one that came late is shown where its call stands, and what
+ * really came of it counts more than what was
  * made up to close it. (What the model is shown is the library's to decide.)
  */
 export class Calls {

@@ -46,9 +46,9 @@ export function entryItems(group: readonly Shown[], made: MadeCalls): Item[] {
 }
 
 function asideOf({ replacedBy, metadata, late }: Entry<unknown>): string | null {
-  if (replacedBy !== undefined) return "replaced: the model is shown something else in its place";
+  if (replacedBy !== undefined) return "replaced: the model sees something else instead";
   if (metadata.hiddenFromModel === true) return "hidden from the model";
-  return late ? "came too late: the model was not shown it" : null;
+  return late ? "arrived too late: not shown to the model" : null;
 }
 
 /** What anybody but the model said. */

@@ -6,7 +6,7 @@ const STATES: Readonly<Record<Interruption<unknown>["calls"][number]["state"], s
   "never-started": "never started",
   "outcome-unknown": "started, outcome unknown",
   unrecorded: "started, outcome unknown",
-  awaiting: "waits for permission",
+  awaiting: "waiting for approval",
   provider: "run by the provider, outcome unknown",
 };
 
@@ -15,21 +15,21 @@ export function interruptionLines({ turn, how, calls, draft, resumes }: Interrup
   const times = resumes > 0 ? `, after it had been resumed ${resumes === 1 ? "once" : `${resumes} times`}` : "";
   const lines = [`Turn ${turn} ${endWords(how)}${times}.`];
   for (const call of calls) lines.push(`  ${callWords(call)}: ${STATES[call.state]}`);
-  if (draft) lines.push(`  ${draft.text.length + draft.reasoning.length} characters of an answer had been streamed`);
+  if (draft) lines.push(`  ${draft.text.length + draft.reasoning.length} characters of the answer had been streamed`);
   return lines;
 }
 
 function endWords(how: Interruption<unknown>["how"]): string {
   switch (how.kind) {
     case "killed":
-      return "was cut off: its process died";
+      return "was interrupted: its process died";
     case "signal":
-      return `was cut off by ${plainLine(how.signal)}`;
+      return `was interrupted by ${plainLine(how.signal)}`;
     case "aborted":
       return `was stopped by ${plainLine(how.by)}${how.reason === undefined ? "" : ` (${plainLine(how.reason)})`}`;
     case "failed":
       return `failed: ${plainLine(how.error)}`;
     case "suspended":
-      return `waits: ${plainLine(how.reason)}`;
+      return how.reason === "permission" ? "is waiting for approval" : `is waiting: ${plainLine(how.reason)}`;
   }
 }

@@ -4,7 +4,8 @@ import type { ShownFile } from "./parts/file.ts";
 export type { ShownFile } from "./parts/file.ts";
 
 /**
- * A conversation as people read it, whatever dialect it is in: plain data, which a screen, an export or a server can show. Made by `itemsOf` from the entries of a session.
+ * A conversation as people read it, whatever dialect it is in: plain data, which a screen, an export or a server can
+ * show. Made by `itemsOf` from the entries of a session.
  */
 export type Item = PromptItem | AnswerItem | CallItem | NoteItem;
 

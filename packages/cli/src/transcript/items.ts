@@ -10,10 +10,12 @@ export type { Now } from "./calls.ts";
 export type Readable = Pick<Reading<unknown>, "entries" | "interruption" | "attributes">;
 
 /**
- * A conversation as people read it. Pure and total. What was made is kept with the entries: after one more record, the items of all others are the very same objects, and cost
+ * A conversation as people read it. Pure and total. What was made is kept with the entries: after one more record, the
+ * items of all others are the very same objects, and cost
  * nothing but a look whether they are.
  *
- * What is hidden from the user is left out; what the model does not see is there, and says so (`aside`). Results stand with their calls. What had been streamed when the process
+ * What is hidden from the user is left out; what the model does not see is there, and says so (`aside`). Results stand
+ * with their calls. What had been streamed when the process
  * died is at the end, as incomplete.
  */
 export function itemsOf({ entries, interruption, attributes }: Readable, now: Now = {}): Item[] {
@@ -33,7 +35,10 @@ function knownFor(first: Entry<unknown>, entries: readonly Entry<unknown>[], dia
   return transcript;
 }
 
-/** What was made of entries so far. It is added to while they only grow at their end, as they mostly do; else it is made anew, of the items that are kept. */
+/**
+ * What was made of entries so far. It is added to while they only grow at their end, as they mostly do; else it is made
+ * anew, of the items that are kept.
+ */
 class Transcript {
   readonly #dialect: string;
   readonly #shown: Shown[] = [];
@@ -168,7 +173,7 @@ function unfinished(interruption: Interruption<unknown>, entries: readonly Entry
     if (text.trim() !== "") bare.push({ kind: "answer", text, incomplete: true });
     for (const { id, name, input } of draft.calls) {
       const started = calls.some((call) => call.message === null && call.id === id);
-      const aside = "the model was cut off while it wrote this call";
+      const aside = "the model was cut off while writing this call";
       if (!started) bare.push({ kind: "call", call: id, name, input, state: "not-run", aside });
     }
     for (const [index, item] of bare.entries()) {

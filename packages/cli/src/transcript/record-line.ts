@@ -12,7 +12,10 @@ export interface RecordLineOptions {
   readonly paint: Paint;
 }
 
-/** A record of a journal, on one line, for people. Takes nothing for granted: records of an unknown kind, or damaged ones, are shown too. */
+/**
+ * A record of a journal, on one line, for people. Takes nothing for granted: records of an unknown kind, or damaged
+ * ones, are shown too.
+ */
 export function recordLine(record: JournalRecord, { dialect, columns, paint }: RecordLineOptions): string {
   const head = `${plainLine(record.at).slice(11, 23)} ${String(record.seq).padStart(5)} `;
   const kind = plainLine(record.kind).slice(0, 40);

@@ -13,7 +13,7 @@ export function callWords({ name, input }: Pick<CallItem, "name" | "input">, max
 
 export const stateWords: { readonly [S in CallState]: string } = {
   open: "no result yet",
-  waiting: "waits for permission",
+  waiting: "waiting for approval",
   running: "running",
   done: "done",
   failed: "failed",

@@ -1,14 +1,17 @@
 import { plainLine } from "../terminal/plain.ts";
 
-/** What a journal claims, and this user has not said: shown, so that a person knows what its author wanted, and not obeyed. Pure. */
+/**
+ * What a journal claims without this user's consent: shown, so that a person knows what its author wanted, but not
+ * obeyed. Pure.
+ */
 export interface Claims {
-  /** Rules that it brings along. */
+  /** Rules it contains. */
   readonly rules: readonly string[];
-  /** Calls that it says were approved, in words. */
+  /** Calls it says were approved, as text. */
   readonly approvals: readonly string[];
-  /** Processes that it says its commands run in. */
+  /** Processes it says its commands run in. */
   readonly pids: readonly number[];
-  /** The model that it names, if another one is used. */
+  /** The model it names, if another one is used. */
   readonly model: string | null;
 }
 
@@ -16,19 +19,19 @@ export function claimsShown({ rules, approvals, pids, model }: Claims): string[]
   const words: string[] = [];
   if (rules.length > 0)
     words.push(
-      `The journal of this session asks to run without asking: ${some(rules.map((rule) => `"${rule}"`))}. You have not allowed that in this session here, so it does not count.`,
+      `The journal of this session claims permission to run without asking: ${some(rules.map((rule) => `"${rule}"`))}. You have not allowed that in this session on this machine, so it is ignored.`,
     );
   if (approvals.length > 0)
     words.push(
-      `The journal of this session says that somebody approved: ${some(approvals)}. You have not approved that here, so it does not run by that word.`,
+      `The journal of this session claims that these calls were approved: ${some(approvals)}. You have not approved them on this machine, so they do not run without asking you.`,
     );
   if (pids.length > 0)
     words.push(
-      `The journal of this session names processes that your agent did not start for it (${some(pids.map(String))}): they are neither waited for nor stopped.`,
+      `The journal of this session names processes that your agent did not start (${some(pids.map(String))}). Holdfast neither waits for them nor stops them.`,
     );
   if (model !== null)
     words.push(
-      `The journal of this session names the model ${some([model])}. You have not worked with it here, so your own model is used; --model chooses another.`,
+      `The journal of this session names the model ${some([model])}. You have not used it here, so your own model is used; choose another with --model.`,
     );
   return words;
 }

@@ -24,8 +24,10 @@ export function stateFolder({ env, platform, home }: Surroundings = here): strin
 }
 
 /**
- * Tells this store apart from every other, also from one that is put in its place: of one on the disk, its real path and its inode. (Not the device: its
- * number may change with every mount, and the user would lose what they allowed.) Of a database, its address without the password. Null if the store is gone with its process. `storeUrl` is `store.url`.
+ * Tells this store apart from every other, also from one that is put in its place: of one on the disk, its real path
+ * and its inode. (Not the device: its
+ * number may change with every mount, and the user would lose what they allowed.) Of a database, its address without
+ * the password. Null if the store is gone with its process. `storeUrl` is `store.url`.
  */
 export function storeIdentity(storeUrl: string): string | null {
   if (/^memory:/i.test(storeUrl)) return null;

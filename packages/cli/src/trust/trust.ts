@@ -6,11 +6,13 @@ import { findOwnFolder, makeOwnFolder, whyNotPrivate } from "../own-folder.ts";
 import { here, type Surroundings, stateFolder, storeIdentity } from "./state-folder.ts";
 
 /**
- * What this user has said of sessions, and what this user's agent has done in them: kept outside of the journal, since a journal may have been written
- * by anybody. A session from elsewhere (a store that was sent, a copy, a backup, a shared database) brings words and data, never authority.
+ * What this user has said of sessions, and what this user's agent has done in them: kept outside of the journal, since
+ * a journal may have been written
+ * by anybody. A session from elsewhere (a store that was sent, a copy, a backup, a shared database) brings words and
+ * data, never authority.
  */
 export class Trust {
-  /** Why something that was kept does not count, in words. */
+  /** Why something saved is ignored, for people. */
   readonly warnings: string[] = [];
   readonly #root: string | null;
   readonly #names: readonly string[];
@@ -39,12 +41,12 @@ export class Trust {
     if (folder !== null && ID.test(session)) rmSync(join(folder, `${session}.json`), { force: true });
   }
 
-  /** Null if there is none yet, or it is not to be used. */
+  /** Null if there is none yet, or it is unsafe to use. */
   #folder(): string | null {
     if (this.#root === null) return null;
     const found = findOwnFolder(this.#root, this.#names);
     if (found === null || typeof found === "string") return found;
-    this.#warn(`${found.why}: what you allowed in sessions is kept there, and is not taken from it now`);
+    this.#warn(`${found.why}: the permissions saved there are ignored`);
     return null;
   }
 
@@ -53,15 +55,14 @@ export class Trust {
     if (folder === null) return NOTHING;
     const path = join(folder, `${session}.json`);
     const { text, why } = readOwnFile(path);
-    if (why !== undefined) this.#warn(`${path} ${why}: what it says you allowed does not count`);
+    if (why !== undefined) this.#warn(`${path} ${why}: the permissions saved in it are ignored`);
     if (text === undefined) return NOTHING;
     const kept = keptIn(text, session);
-    if (kept === null)
-      this.#warn(`${path} cannot be read as what was written there: what it says you allowed does not count`);
+    if (kept === null) this.#warn(`${path} is not a valid permissions file: the permissions saved in it are ignored`);
     return kept ?? NOTHING;
   }
 
-  /** Null if it is kept, else why not. Without a sync: what a power cut takes is asked for again. */
+  /** Null if saved, else why not. Not synced: after a power cut the user is asked again. */
   #write(session: string, kept: Kept): string | null {
     if (this.#store === null || !ID.test(session)) return null;
     if (this.#root === null) return "you have no home folder";
@@ -117,7 +118,10 @@ export class SessionTrust {
     this.#write = write;
   }
 
-  /** The folder that this user began or confirmed the session in; null for a session that this user has not worked with here. */
+  /**
+   * The folder that this user began or confirmed the session in; null for a session that this user has not worked with
+   * here.
+   */
   get folder(): string | null {
     return this.#kept.folder;
   }
@@ -176,7 +180,7 @@ function nameOf({ pid, started, group }: ToolProcess): string {
   return JSON.stringify([pid, started, group === true]);
 }
 
-/** The same text for the same JSON, in whatever order its members stand. */
+/** The same text for the same JSON, regardless of the order of its members. */
 export function canonical(value: unknown): string {
   return (
     JSON.stringify(value, (_, member: unknown) =>
@@ -226,7 +230,7 @@ function readOwnFile(path: string): { readonly text?: string; readonly why?: str
     if (!found.isFile() || found.nlink > 1) return { why: "is not a plain file" };
     const why = whyNotPrivate(found);
     if (why !== null) return { why };
-    if (found.size > FILE_BYTES_MAX) return { why: "is too long" };
+    if (found.size > FILE_BYTES_MAX) return { why: "is too large" };
     const bytes = Buffer.alloc(found.size);
     let length = 0;
     while (length < bytes.length) {

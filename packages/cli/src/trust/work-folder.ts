@@ -10,19 +10,21 @@ export interface Folders {
   readonly known: string | null;
   /** Where this user is now. */
   readonly now: string;
-  /** This user wants to work where they are, whatever the journal says. */
+  /** This user wants to work in the current folder, regardless of the journal. */
   readonly isHere: boolean;
 }
 
 /**
- * The folder that tools work in. Never one that only the journal names: its author could choose any folder of this user's. It counts if this user is in it, or has worked with this session there before. Throws CommandError FOLDER_UNKNOWN.
+ * The folder that tools work in. Never one that only the journal names: its author could choose any folder of this
+ * user's. It counts if this user is in it, or has worked with this session there before. Throws CommandError
+ * FOLDER_UNKNOWN.
  */
 export function folderFor({ session, journal, known, now, isHere }: Folders): string {
   if (isHere) return now;
   if (known !== null) return known;
   if (journal === undefined || (leadsTo(now, journal) ?? "") === leadsTo(now, now)) return now;
   const place = plainLine(journal);
-  const message = `Session ${session} names the folder ${place}, and you have not worked with it there, nor are you there now: a journal may come from somebody else, so its folder is not taken from it. Nothing was run. If you trust it: cd '${place.replaceAll("'", `'\\''`)}' and try again; or give --here to work in ${plainLine(now)}.`;
+  const message = `Session ${session} names the folder ${place}, but you have not used the session there and are not there now. A journal may come from someone else, so its folder is not trusted. Nothing was run. If you trust it: cd '${place.replaceAll("'", `'\\''`)}' and try again; or give --here to work in ${plainLine(now)}.`;
   throw new CommandError(EXIT.usage, "FOLDER_UNKNOWN", message);
 }
 

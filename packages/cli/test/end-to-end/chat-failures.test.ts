@@ -15,7 +15,7 @@ describe.concurrent("failure in the user's face, kindly", () => {
       ...["--model", "compatible/x", "--base-url", `http://127.0.0.1:${port}/v1`],
     ]);
     await terminal.say("think about rivers");
-    const screen = await terminal.until(/✗ The server of compatible\/x does not answer/, 60_000);
+    const screen = await terminal.until(/✗ The server of compatible\/x does not respond/, 60_000);
     expect(screen).toContain(`127.0.0.1:${port}`);
     await terminal.until(/you asked: think about rivers\n▸ f {2}finish it/);
   });
@@ -35,7 +35,7 @@ describe.concurrent("failure in the user's face, kindly", () => {
     fill(join(place, "ballast"));
     writeFileSync(join(home.work, "go"), "");
     await terminal.until(/✗ .*no space left/);
-    await terminal.until(/The turn was broken off\. What was recorded before is safe\.\n▸ f {2}finish it/);
+    await terminal.until(/The turn was interrupted\. Everything recorded so far is safe\.\n▸ f {2}finish it/);
     expect(readdirSync(home.work)).not.toContain("b.txt");
     rmSync(join(place, "ballast"));
     await terminal.say("f");
@@ -57,7 +57,7 @@ describe.concurrent("failure in the user's face, kindly", () => {
     await third.keys("Enter");
     const screen = await third.until(/✗ .* is being written by holdfast/);
     expect(screen).toContain(`process ${await first.pid()} on`);
-    expect(screen.replaceAll(/\s+/g, " ")).toContain('go on in a copy with "holdfast fork');
+    expect(screen.replaceAll(/\s+/g, " ")).toContain('continue in a copy with "holdfast fork');
     // The list stays, to choose another one.
     await third.until(/▸ .*think about rivers/);
   });
@@ -86,7 +86,7 @@ describe.concurrent("failure in the user's face, kindly", () => {
     await noKey.until("OPENAI_API_KEY");
     await using unknown = await inTerminal(context, home, ["chat", "--model", "nosuch/x"]);
     await unknown.ended();
-    await unknown.until('There is no provider "nosuch"');
+    await unknown.until('Unknown provider "nosuch"');
   });
 
   test("a server without this model: the turn fails in words, is not lost, and is finished with another model", async (context) => {
@@ -104,7 +104,7 @@ describe.concurrent("failure in the user's face, kindly", () => {
       await terminal.say("think about rivers");
       await terminal.until(/✗ [\s\S]*nosuch[\s\S]*The turn failed, just now\.[\s\S]*▸ f {2}finish it/);
       await terminal.say("/model offline");
-      await terminal.until("From now on offline/offline answers.");
+      await terminal.until("Now using offline/offline.");
       await terminal.say("f");
       await answered(terminal, "I thought about rivers");
       expect((await terminal.all()).match(/❯ think about rivers/g)).toHaveLength(1);

@@ -19,7 +19,7 @@ describe.concurrent("chat after an unclean death", () => {
       expect(await terminal.ended()).toEqual({ code: null, signal: "SIGKILL" });
     }
     await using terminal = await chat(context, home, ["--continue", ...allow]);
-    const screen = await terminal.until(/The last process was killed in the middle of a turn, just now\./);
+    const screen = await terminal.until(/The last process was killed in mid-turn, just now\./);
     expect(screen).toMatch(/you asked: 1\. write a\.txt: one 2\. run sleep 300/);
     expect(screen).toMatch(/• shell sleep 300 {2}still running as process \d+/);
     expect(screen).toContain("queued: think about rivers");
@@ -41,10 +41,10 @@ describe.concurrent("chat after an unclean death", () => {
       await terminal.ended();
     }
     await using terminal = await chat(context, home, ["--continue"]);
-    expect(await terminal.screen()).toMatch(/it had said: …/);
+    expect(await terminal.screen()).toMatch(/it said: …/);
     await terminal.say("s");
     // Of what was seen, all but the last 200 ms is promised: some lines of it.
-    await terminal.untilAll(/What had been streamed:[\s\S]*Far out at sea[\s\S]*… cut off here/);
+    await terminal.untilAll(/Streamed so far:[\s\S]*Far out at sea[\s\S]*… cut off here/);
     await terminal.say("l");
     await terminal.until(/^ready\b/m);
     await terminal.say("think about rivers");
@@ -61,11 +61,11 @@ describe.concurrent("chat after an unclean death", () => {
       const before = await killedAtQuestion(context, home, "write a.txt: one");
       await using terminal = await inTerminal(context, home, args);
       if (how === "the picker") {
-        await terminal.until(/waits for you write a\.txt: one/);
+        await terminal.until(/waiting for you write a\.txt: one/);
         await terminal.keys("Enter");
       }
-      await terminal.until(/^\? waits\b/m);
-      const screen = await terminal.until("This question was open when the last process ended.");
+      await terminal.until(/^\? waiting\b/m);
+      const screen = await terminal.until("This approval was pending when the last process ended.");
       expect(questionOn(screen)).toBe(before);
       await answerable(terminal);
       await terminal.say("y");
@@ -94,18 +94,18 @@ describe.concurrent("chat after an unclean death", () => {
     await terminal.say("/clear");
     await terminal.until("A turn is running: stop it first.");
     await terminal.keys("Escape");
-    await terminal.until("The last turn waits for your word");
+    await terminal.until("The last turn is waiting for approval");
     await terminal.say("think about rivers");
     await terminal.until("queued: think about rivers");
-    await terminal.until(/The last turn is waiting for your answer/);
+    await terminal.until(/The last turn is waiting for your approval/);
     await terminal.say("/clear");
-    await terminal.untilAll(/✗ The last turn is waiting for your answer/);
+    await terminal.untilAll(/✗ The last turn is waiting for your approval/);
     await terminal.say("f");
     await terminal.until("Allow write?");
     await terminal.keys("C-c");
-    await terminal.until("Ctrl+C again leaves");
+    await terminal.until("Ctrl+C again to quit");
     await terminal.keys("C-c");
-    await terminal.until("Everything is kept.");
+    await terminal.until("Everything is saved.");
     await using again = await chat(context, home, ["--continue"]);
     await again.until("Allow write?");
     await answerable(again);
@@ -122,10 +122,10 @@ describe.concurrent("chat after an unclean death", () => {
     for (const file of files) writeFileSync(file, "let oldName;\n");
     await killedAtQuestion(context, home, "rename oldName to newName in src");
     await using terminal = await chat(context, home, ["--continue"]);
-    await terminal.until(/Allow edit\? \(2 more behind it\)/);
+    await terminal.until(/Allow edit\? \(2 more waiting\)/);
     await answerable(terminal);
     await terminal.say("y");
-    await terminal.until(/Allow edit\? \(1 more behind it\)/);
+    await terminal.until(/Allow edit\? \(1 more waiting\)/);
     await answerable(terminal);
     await terminal.say("n");
     await terminal.until(/Allow edit\?$/m);
@@ -189,8 +189,8 @@ describe.concurrent("C6: chat is told to end", () => {
       expect(await terminal.ended()).toEqual({ code: null, signal: "SIGHUP" });
       if (name === "idle") return;
       const { stdout } = await home.run(["show", "latest"]);
-      expect(stdout).toContain("cut off by SIGHUP");
-      if (name === "streaming") expect(stdout).toMatch(/\d+ characters of an answer had been streamed|line 10\)/);
+      expect(stdout).toContain("interrupted by SIGHUP");
+      if (name === "streaming") expect(stdout).toMatch(/\d+ characters of the answer had been streamed|line 10\)/);
       else expect(alive(Number(readFileSync(join(home.work, "tool.pid"), "utf8")))).toBe(false);
     });
 
@@ -211,7 +211,7 @@ describe.concurrent("C6: chat is told to end", () => {
       // And a paste comes without the brackets that the chat had asked for.
       await terminal.paste("echo pasted=$((40+4))\n");
       expect(await terminal.until("pasted=44")).not.toContain("200~");
-      if (name !== "idle") expect((await home.run(["show", "latest"])).stdout).toContain("cut off by SIGTERM");
+      if (name !== "idle") expect((await home.run(["show", "latest"])).stdout).toContain("interrupted by SIGTERM");
     });
   }
 

@@ -59,7 +59,7 @@ describe.concurrent("chat in a real terminal", () => {
     // With the arrows too.
     await terminal.keys("Down", "Up", "Enter");
     await terminal.until(/⊘ write b\.txt {2}denied/);
-    await terminal.until(/^(ready|\? waits)\b/m);
+    await terminal.until(/^(ready|\? waiting)\b/m);
     expect(existsSync(join(home.work, "b.txt"))).toBe(false);
   });
 
@@ -69,7 +69,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.say("1. run sleep 1 2. write a.txt: one");
     await terminal.until(/^. working\b/m);
     await terminal.type("y");
-    await terminal.until(/Allow write\?[\s\S]*empty the line below to choose/);
+    await terminal.until(/Allow write\?[\s\S]*clear the input line to choose/);
     await terminal.keys("Enter");
     await terminal.until("queued: y");
     await answerable(terminal);
@@ -88,8 +88,11 @@ describe.concurrent("chat in a real terminal", () => {
     expect(screen.replaceAll(/\n */g, "")).toContain("<U+200B>; rm precious");
     expect(screen).toContain("(exactly this command)");
     await terminal.say("v");
-    const all = await terminal.untilAll("Allow shell? All of it:");
-    const whole = all.slice(all.indexOf("Allow shell? All of it:"), all.indexOf("runs in:", all.indexOf("All of it:")));
+    const all = await terminal.untilAll("Allow shell? Full request:");
+    const whole = all.slice(
+      all.indexOf("Allow shell? Full request:"),
+      all.indexOf("runs in:", all.indexOf("Full request:")),
+    );
     expect(whole.match(/x/g)).toHaveLength(3_000);
     await terminal.say("no");
     await terminal.until(/⊘ shell/);
@@ -136,8 +139,8 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.keys("Up");
     await terminal.until((screen) => screen.includes("❯ taken back 日本") && !screen.includes("queued: taken"));
     await terminal.keys("C-u", "Escape");
-    await terminal.until(/stopped by user; what was produced is kept/);
-    await terminal.until(/A prompt waits for its turn:\n {2}queued: read a\.txt/);
+    await terminal.until(/stopped by user; everything produced so far is saved/);
+    await terminal.until(/1 prompt is queued:\n {2}queued: read a\.txt/);
     await terminal.say("s");
     await answered(terminal, "a.txt: 1 line");
     const all = await terminal.all();
@@ -159,10 +162,10 @@ describe.concurrent("chat in a real terminal", () => {
     // What is on the screen is what is recorded: nothing was shown twice.
     expect(all.match(/\(line 10\)/g)).toHaveLength(1);
     await terminal.keys("C-c");
-    await terminal.until("Ctrl+C again leaves");
+    await terminal.until("Ctrl+C again to quit");
     await terminal.keys("C-c");
     expect(await terminal.ended()).toEqual({ code: 0, signal: null });
-    await terminal.until("Everything is kept. To go on: holdfast resume ");
+    await terminal.until("Everything is saved. To resume: holdfast resume ");
   });
 
   test("the editor: several lines, a paste, wide characters, history, cursor keys", async (context) => {
@@ -201,29 +204,29 @@ describe.concurrent("chat in a real terminal", () => {
     using home = temporaryHome();
     await using terminal = await chat(context, home);
     await terminal.type("/re");
-    await terminal.until(/\/rewind +back to before a prompt[\s\S]*\/rename <title> +what this session is called/);
+    await terminal.until(/\/rewind +go back to before a prompt[\s\S]*\/rename <title> +rename this session/);
     await terminal.type("n");
     await terminal.keys("Tab");
     await terminal.until("❯ /rename");
     await terminal.say("A name of mine");
     await terminal.until(/^ready .* · A name of mine$/m);
     await terminal.say("/nonsense");
-    await terminal.until("There is no /nonsense. /help lists the commands.");
+    await terminal.until("Unknown command /nonsense. /help lists the commands.");
     await terminal.keys("C-u");
     await terminal.say("/exprot");
-    await terminal.until("There is no /exprot. Is /export meant?");
+    await terminal.until("Unknown command /exprot. Did you mean /export?");
     await terminal.keys("C-u");
     await terminal.say("/help");
-    await terminal.until(/\/sessions +go to another session/);
+    await terminal.until(/\/sessions +switch to another session/);
     await terminal.say("/model nosuch/x");
-    await terminal.until('There is no provider "nosuch"');
+    await terminal.until('Unknown provider "nosuch"');
     await terminal.say("think about rivers");
     await answered(terminal, "rivers");
     await terminal.say("/export talk.html");
-    await terminal.until("Written to talk.html.");
+    await terminal.until("Saved to talk.html.");
     expect(readFileSync(join(home.work, "talk.html"), "utf8")).toContain("think about rivers");
     await terminal.say("/export talk.html");
-    await terminal.until("talk.html is there already, and was not touched. Give another name.");
+    await terminal.until("talk.html already exists and was not touched. Give another name.");
     await terminal.keys("C-d");
     expect(await terminal.ended()).toEqual({ code: 0, signal: null });
   });
@@ -237,26 +240,26 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.say("think about rivers");
     await answered(terminal, "I thought about rivers");
     await terminal.say("/rewind");
-    await terminal.until(/Back to before which prompt\?[\s\S]*▸ think about rivers/);
+    await terminal.until(/Rewind to before which prompt\?[\s\S]*▸ think about rivers/);
     await terminal.type("read");
     await terminal.until(/filter: read\n▸ read a\.txt/);
     await terminal.keys("Escape");
     await terminal.until(/▸ think about rivers/);
     await terminal.keys("Enter");
     await terminal.until(
-      (screen) => /Back to before that prompt/.test(screen) && /❯ think about rivers\nready/.test(screen),
+      (screen) => /Rewound to before that prompt/.test(screen) && /❯ think about rivers\nready/.test(screen),
     );
     await terminal.keys("C-u");
     await terminal.say("/undo");
-    await terminal.until("Undone: the conversation is what it was before.");
+    await terminal.until("Undone: the previous conversation is back.");
     await terminal.say("/fork");
-    await terminal.until(/A fork of "read a\.txt", which stays as it is/);
+    await terminal.until(/Forked from "read a\.txt", which is unchanged/);
     await terminal.say("/clear");
-    await terminal.until("The conversation begins anew.");
+    await terminal.until("The conversation was cleared.");
     await terminal.say("/undo");
     await terminal.until((screen) => (screen.match(/Undone/g) ?? []).length >= 2);
     await terminal.say("/compact");
-    await terminal.until("The conversation was summed up.");
+    await terminal.until("The conversation was compacted.");
     const { stdout } = await home.run(["ls", "--json"]);
     expect(stdout.trim().split("\n").length).toBeGreaterThanOrEqual(2);
   });
@@ -290,7 +293,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.say("run sleep 300");
     await terminal.until(/shell sleep 300 {2}running/);
     await terminal.say("/quit");
-    await terminal.until(/Everything is kept.*\nIts turn was stopped in the middle, and can be finished there\./);
+    await terminal.until(/Everything is saved.*\nIts turn was interrupted. Finish it there\./);
   });
 
   test("after a resize, both ways: one status line, one editor, nothing left over", async (context) => {
@@ -358,7 +361,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.keys("Escape");
     await terminal.untilAll("stopped by user");
     const all = await terminal.until(/^ready\b/m).then(() => terminal.all());
-    expect(all).not.toMatch(/working|write the next prompt/);
+    expect(all).not.toMatch(/working|type the next prompt/);
     expect(all.match(/^─+$/gm)).toHaveLength(1);
     expect(all.match(/Chapter 2:/g)).toHaveLength(1);
   });

@@ -49,7 +49,7 @@ describe("failure in the user's face, kindly", () => {
     const listed = await home.run(["ls"], nobody);
     expect(listed).toMatchObject({ code: 5, stdout: expect.stringMatching(/ idle .* one/) });
     expect(listed.stdout).toMatch(/ unreadable /);
-    expect(listed.stderr).toContain("Could not read 1 session of this store; the others are not affected");
+    expect(listed.stderr).toContain("Could not read 1 session in this store; the others are not affected");
     expectKind(listed, "STORE_FORBIDDEN");
     expect(listed.stderr).toContain(other!);
     const rows = lines((await home.run(["ls", "--json"], nobody)).stdout).map((line) => JSON.parse(line));
@@ -90,7 +90,7 @@ describe("failure in the user's face, kindly", () => {
     const ran = await home.run(["run", "--json", "--continue", "hello"], nobody);
     expect(ran.code, ran.stderr).toBe(0);
     expect(ran.stdout).toContain(`"session":"${id}"`);
-    expect(ran.stdout).toContain(`Session ${other} was passed over: Could not`);
+    expect(ran.stdout).toContain(`Session ${other} was skipped: Could not`);
   });
 
   test("sessions that no writer of ours would write, one of each kind: every command goes on, in bounded memory", async () => {

@@ -37,7 +37,7 @@ describe("the journal's own rules are not obeyed, but shown", () => {
     const { id, store } = await foreign(home, hostile);
     const { stderr } = await home.run(["run", ...which(id), "--finish", "--store", store]);
     expect(madeIn(home.work)).toEqual([]);
-    expect(stderr).toContain('asks to run without asking: "*"');
+    expect(stderr).toContain('claims permission to run without asking: "*"');
   });
 
   test("in a copy, and in a fork", async () => {
@@ -92,7 +92,7 @@ test.each([["--stop-processes"], [null]])(
       const args = ["run", "--resume", id, "--finish", "--store", store, ...(flag === null ? [] : [flag])];
       // To wait would take five minutes: the test would fail by its time.
       const { stderr } = await home.run(args);
-      expect(stderr).not.toContain("Waiting for the process");
+      expect(stderr).not.toContain("Waiting for process");
       expect(await identify(pid)).toBe(process.started);
     } finally {
       victim.kill("SIGKILL");

@@ -35,7 +35,7 @@ async function hostileHome(
     };
     const ended = await runLimited(bin, args[0] === "copy" ? args : ["--store", store.root, ...args], options);
     expect({ args, hung: ended.hung, signal: ended.signal }).toEqual({ args, hung: false, signal: null });
-    expect(ended.stderr, args.join(" ")).not.toMatch(/UNEXPECTED|fault of holdfast|\n {4}at /);
+    expect(ended.stderr, args.join(" ")).not.toMatch(/UNEXPECTED|bug in holdfast|\n {4}at /);
     expect(ended.code, `${args.join(" ")}: ${ended.stderr}`).toBeLessThan(6);
     return ended;
   };

@@ -123,11 +123,11 @@ test.concurrent("no key, no such provider, no such session, no prompt twice: wor
   using home = temporaryHome();
   const cases: [string[], number, RegExp][] = [
     [["--model", "anthropic/claude-x", "hello"], 6, /ANTHROPIC_API_KEY/],
-    [["--model", "nobody/x", "hello"], 2, /no provider "nobody"/],
+    [["--model", "nobody/x", "hello"], 2, /Unknown provider "nobody"/],
     [["--model", "compatible/x", "hello"], 2, /--base-url/],
     [["--resume", "01999999-9999-7999-8999-999999999999", "hello"], 3, /ls/],
-    [["--finish"], 3, /no session/],
-    [["--continue", "hello"], 3, /no session/],
+    [["--finish"], 3, /No free session/],
+    [["--continue", "hello"], 3, /No free session/],
     [["--finish", "hello"], 2, /--finish/],
     [["--stop-processes", "hello"], 2, /--finish/],
     [["--window-tokens", "many", "hello"], 2, /window-tokens/],
@@ -161,7 +161,7 @@ test.concurrent("a server that is not there, does not know the model, or refuses
   const gone = await home.run([...base, "write a.txt: at last"], {
     env: { ...KEY, ANTHROPIC_BASE_URL: `http://127.0.0.1:${port}/v1` },
   });
-  expect(gone).toMatchObject({ code: 6, stderr: expect.stringMatching(/does not answer/) });
+  expect(gone).toMatchObject({ code: 6, stderr: expect.stringMatching(/does not respond/) });
   await using unknown = await loopback(anthropic, () => ({ status: 404, message: "model: claude-test" }));
   const env = { ...KEY, ANTHROPIC_BASE_URL: unknown.url };
   expect(await home.run([...base, "hello"], { env })).toMatchObject({

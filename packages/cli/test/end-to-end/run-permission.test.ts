@@ -106,7 +106,7 @@ test.concurrent("R7: where nobody can be asked a new prompt closes what waited: 
     ...["run", "--quiet", "--resume", id, "--allow", "shell", "--allow", "write", "write a.txt: else"],
   ]);
   expect(code).toBe(0);
-  expect(stderr).toContain(`waiting for approval, and is left: it did not run shell: ${COMMAND}`);
+  expect(stderr).toContain(`waiting for approval and stays unfinished. Did not run: shell: ${COMMAND}`);
   expect(ran(home)).toBe("");
 });
 
@@ -161,7 +161,7 @@ test.concurrent("at a terminal: of a very long request it is said how much is no
   const command = `echo ${"x".repeat(100_000)}; ${COMMAND}`;
   const terminal = atTerminal(home, ["run", `run ${command}`]);
   await eventually(() => terminal.screen().includes("Allow it?"));
-  const [, bytes, file] = /… \d+ lines? \((\d+) bytes\) not shown. All of it: (\S+)/.exec(terminal.screen())!;
+  const [, bytes, file] = /… \d+ lines? \((\d+) bytes\) not shown. Full request: (\S+)/.exec(terminal.screen())!;
   const whole = readFileSync(file!, "utf8");
   expect(whole).toContain(`command: ${command}\n`);
   expect(whole.length - Number(bytes)).toBe(64 * 1024);
@@ -184,7 +184,7 @@ test.concurrent("at a terminal: a path that is swapped for a link while the ques
   terminal.type("y\r");
   // The model tries again, and the person is asked again, with where it leads now.
   await eventually(() => terminal.screen().split("Allow it?").length === 3);
-  expect(terminal.screen()).toMatch(/write failed: .*Not run: Its path leads to .*precious/);
+  expect(terminal.screen()).toMatch(/write failed: .*Not run: Its path now leads to .*precious/);
   expect(terminal.screen()).toMatch(/real path: .*\/precious\/a\.txt\r\n/);
   terminal.type("no\r");
   await terminal.ended;

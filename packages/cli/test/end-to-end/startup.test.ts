@@ -29,7 +29,7 @@ describe("starting the command", () => {
       failed = error as never;
     }
     expect(failed).toMatchObject({ status: 2, stdout: "" });
-    expect(failed!.stderr).toMatch(/^holdfast needs Node.js 24 or newer, and this is v[^\n]*\n$/);
+    expect(failed!.stderr).toMatch(/^holdfast needs Node.js 24 or newer, but this is v[^\n]*\n$/);
     expect(text).not.toMatch(/^import /m);
     expect(text).not.toMatch(/\?\.|\?\?|\bawait\b/);
   });

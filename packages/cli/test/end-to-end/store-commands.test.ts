@@ -76,7 +76,7 @@ describe("ls", () => {
       expect(await home.run(["--store", store, ...args]), args.join(" ")).toMatchObject({
         code: 3,
         stdout: "",
-        stderr: expect.stringContaining(`There is no store in ${store}`),
+        stderr: expect.stringContaining(`No store in ${store}`),
       });
     expect(await home.run(["ls", "--json"])).toMatchObject({ code: 0, stdout: "", stderr: "" });
     expect(await home.run(["gc"])).toMatchObject({ code: 0, stdout: "Nothing to remove.\n" });
@@ -131,7 +131,7 @@ describe("reading", () => {
     expect(stdout).toContain("* shell: ls -la  done\n  line 0\n");
     expect(stdout).toContain("… 18 more lines (--full)");
     expect(stdout).toContain("**done**\n");
-    expect(stdout).toContain("A prompt waits for its turn.");
+    expect(stdout).toContain("1 prompt is queued.");
     expect((await home.run(["show", id!, "--full"])).stdout).toContain("  line 29\n");
     const [whole] = json((await home.run(["show", id!, "--json"])).stdout);
     expect(whole).toMatchObject({ id, title: "A title", health: "whole", interruption: null });
@@ -235,7 +235,7 @@ describe("changing", () => {
     expect(await home.run(["gc"])).toMatchObject({ code: 0, stdout: "Nothing to remove.\n" });
     expect(existsSync(join(home.store, "outputs", a!))).toBe(true);
     expect((await home.run(["gc", "--older-than", "0s"])).stdout).toBe(
-      "Removed 1 session, and 6 bytes of kept outputs of tools.\n",
+      "Removed 1 session, and 6 bytes of saved tool outputs.\n",
     );
     expect(readdirSync(join(home.store, "trash"))).toEqual([]);
     expect(readdirSync(join(home.store, "outputs"))).toEqual([b]);
@@ -251,7 +251,7 @@ describe("changing", () => {
     await child.close();
     const busy = await home.run(["rm", parent]);
     expect(busy).toMatchObject({ code: 4, stdout: "" });
-    expect(busy.stderr).toContain(`${grandchild.id}, which a sub-agent of it works in, is open in my-agent`);
+    expect(busy.stderr).toContain(`its sub-agent's session ${grandchild.id} is open in my-agent`);
     expect([await store.has(parent), await store.has(child.id)]).toEqual([true, true]);
     await grandchild.close();
     // Each is named, as a script would that has them from a list: it goes once.
@@ -347,7 +347,7 @@ describe("verify and repair", () => {
     writeFileSync(segment(home, lost!), "");
     const verified = await home.run(["verify"]);
     expect(verified).toMatchObject({ code: 1 });
-    expect(verified.stdout).toMatch(/^corrupt +\S+ {2}0 records.*\n +Not one record could be read/);
+    expect(verified.stdout).toMatch(/^corrupt +\S+ {2}0 records.*\n +No record could be read/);
     expect(verified.stdout).toContain("2 sessions: 1 whole, 1 corrupt.\n");
     expect(await home.run(["repair"])).toMatchObject({ code: 1 });
     const shown = await home.run(["show", lost!]);
@@ -367,7 +367,7 @@ describe("copy", () => {
     expect(await home.run(["copy", from, to, "--all"])).toMatchObject({
       code: 3,
       stdout: "",
-      stderr: expect.stringContaining(`There is no store in ${from}`),
+      stderr: expect.stringContaining(`No store in ${from}`),
     });
     expect([existsSync(from), existsSync(to)]).toEqual([false, false]);
     const copied = await home.run(["copy", home.store, to, "--all"]);
@@ -387,7 +387,7 @@ describe("copy", () => {
     const before = readFileSync(segment(home, id!));
     for (const [to, words] of [
       [link, "the same store"],
-      ["memory:", "is gone when this command ends"],
+      ["memory:", "exists only while this command runs"],
     ]) {
       const moved = await home.run(["copy", home.store, to!, "--all", "--move"]);
       expect(moved).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(words!) });
@@ -436,6 +436,6 @@ describe("sqlite", () => {
       expect(await run(...args), args.join(" ")).toMatchObject({ code: 0, stderr: "" });
     const packed = await run("pack", "--all");
     expect(packed).toMatchObject({ code: 5, stdout: "" });
-    expect(lines(packed.stderr)).toEqual([expect.stringContaining("Only a folder store packs")]);
+    expect(lines(packed.stderr)).toEqual([expect.stringContaining("Only a folder store can be packed")]);
   });
 });

@@ -18,7 +18,7 @@ test("torture kills writers and agents on this disk, and says what came of it", 
     home.work,
   ]);
   expect({ code, stderr }, stdout).toEqual({ code: 0, stderr: "" });
-  expect(stdout).toContain("Nothing that was acknowledged is lost.");
+  expect(stdout).toContain("No acknowledged record was lost.");
   expect(stdout).toMatch(/kills of the writers of[\s\S]*kills? of the agents of/);
   expect(readdirSync(home.work)).toEqual([]);
 });

@@ -21,7 +21,7 @@ export async function chat(
   options: Partial<TerminalOptions> = {},
 ): Promise<Terminal> {
   const terminal = await inTerminal(context, home, ["chat", ...args], options);
-  await terminal.until(/^(ready|! interrupted|\? waits)\b/m);
+  await terminal.until(/^(ready|! interrupted|\? waiting)\b/m);
   return terminal;
 }
 

@@ -26,7 +26,7 @@ test("calls of an answer that was cut off at its longest do not run, and the mod
   await chat.prompt("write it");
   await chat.settled();
   expect(existsSync(join(stage.work, "a.txt"))).toBe(false);
-  expect(JSON.stringify(chat.model.prompts[1]).match(/Not run: the answer was cut off/g)).toHaveLength(2);
+  expect(JSON.stringify(chat.model.prompts[1]).match(/Not run: the answer reached the output limit/g)).toHaveLength(2);
   expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "shorter then" });
 });
 

@@ -147,8 +147,8 @@ describe("the receipt", () => {
       new TextScreen(stream as unknown as NodeJS.WriteStream, env).receipt(judged());
       return stripVTControlCharacters(stream.read() as string);
     };
-    expect(said({})).toContain("Again: holdfast demo --kills 0 --seed 1\n");
-    expect(said({ npm_lifecycle_event: "start" })).toContain("Again: npm start -- --kills 0 --seed 1\n");
+    expect(said({})).toContain("Repeat with: holdfast demo --kills 0 --seed 1\n");
+    expect(said({ npm_lifecycle_event: "start" })).toContain("Repeat with: npm start -- --kills 0 --seed 1\n");
   });
 
   test("does not balance with a turn that was not completed", () => {

@@ -220,7 +220,7 @@ describe("Markdown", () => {
     );
     for (const text of [markdown(document), html(document)]) {
       expect(text.length).toBeLessThan(1_000_000);
-      expect(text).toContain("left out here");
+      expect(text).toContain("omitted here");
       expect([...text.matchAll(/the end/g)].length).toBe(2);
     }
     expect(fenced("short", "text")).toBe("```text\nshort\n```\n");
@@ -339,17 +339,19 @@ describe("a session", () => {
   test("/export: ~/ is the home, and who has none is told so", async () => {
     const { store, id, path } = await session();
     expect(await makeExporter(store, () => path)(id, "~/talk.md")).toBe(join(path, "talk.md"));
-    await expect(makeExporter(store, () => path)(id, "~/talk.md")).rejects.toThrow(/is there already/);
-    await expect(makeExporter(store, () => null)(id, "~/other.md")).rejects.toThrow(/no home: give a whole path/);
+    await expect(makeExporter(store, () => path)(id, "~/talk.md")).rejects.toThrow(/already exists/);
+    await expect(makeExporter(store, () => null)(id, "~/other.md")).rejects.toThrow(
+      /no home folder: give an absolute path/,
+    );
   });
 
   test("the page names the session, its folder, the queue, and what tools did", async () => {
     const { store, id } = await session();
     const page = await all(store, id, "html");
-    for (const words of [id, "Keys &amp; &lt;tags&gt;", "shell: env", "Waiting for their turn", "and then?", "done"])
+    for (const words of [id, "Keys &amp; &lt;tags&gt;", "shell: env", "Queued prompts", "and then?", "done"])
       expect(page).toContain(words);
     const text = await all(store, id, "markdown");
-    for (const words of [id, "shell: env", "## Waiting for their turn", "> and then?"]) expect(text).toContain(words);
+    for (const words of [id, "shell: env", "## Queued prompts", "> and then?"]) expect(text).toContain(words);
   });
 });
 
@@ -404,7 +406,7 @@ describe("the file", () => {
     for (const target of [folder!, pipe!, device!])
       await expect(writeOutput(target, ["x"], { force: true })).rejects.toMatchObject({
         code: "OUTPUT_EXISTS",
-        message: expect.stringContaining("is no file"),
+        message: expect.stringContaining("is not a regular file"),
       });
     expect([lstatSync(folder!).isDirectory(), lstatSync(pipe!).isFIFO(), lstatSync(device!).isSymbolicLink()]).toEqual([
       true,

@@ -29,10 +29,10 @@ test("a busy session: who has it, and what one can do", () => {
 });
 
 test.each([
-  [["--store", "x", "demo"], /--store does not go with "holdfast demo"/],
-  [["--store", "x", "torture"], /--store does not go with "holdfast torture"/],
-  [["copy", "a", "b", "--all", "--store", "x"], /--store does not go with "holdfast copy"/],
-  [["torture", "--kills", "0", "--conversations", "0"], /nothing to see/],
+  [["--store", "x", "demo"], /"holdfast demo" does not take --store/],
+  [["--store", "x", "torture"], /"holdfast torture" does not take --store/],
+  [["copy", "a", "b", "--all", "--store", "x"], /"holdfast copy" does not take --store/],
+  [["torture", "--kills", "0", "--conversations", "0"], /set --kills or --conversations/],
   [["run", "--continue", "--title", "x", "a prompt"], /--title is for a new session/],
   [["chat", "--resume", "0199", "--title", "x"], /--title is for a new session/],
 ])("what would be passed over in silence is refused: %j", async (args, words) => {
@@ -58,7 +58,7 @@ test("the advice fits the case", () => {
   expect(hints("PATH_UNSAFE", { errno: "ENOTDIR", path: "/a/b.db" })).toMatch(/--store sqlite:\/a\/b\.db/);
   expect(hints("PATH_UNSAFE", { errno: "ENOTDIR", path: "/dev/null/x" })).toBe("");
   expect(hints("DIALECT_UNKNOWN", { dialect: "mine" })).toMatch(/Another program/);
-  expect(hints("DIALECT_UNKNOWN", { dialect: "" })).toMatch(/damaged or gone.*holdfast verify/);
+  expect(hints("DIALECT_UNKNOWN", { dialect: "" })).toMatch(/damaged or missing.*holdfast verify/);
 });
 
 test("C25: what an error quotes is harmless", () => {

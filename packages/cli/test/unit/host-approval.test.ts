@@ -95,7 +95,7 @@ test.each([
       rmSync(folder, { recursive: true });
       symlinkSync(precious, folder);
     });
-    expect(told).toMatch(/Not run: Its path leads to .*precious/);
+    expect(told).toMatch(/Not run: Its path now leads to .*precious/);
     expect(told).not.toContain("a secret text");
     expect(readFileSync(join(precious, "a.txt"), "utf8")).toBe("a secret text");
   },
@@ -241,7 +241,7 @@ test("swapped at the last moment, behind the first check: nothing is written, an
     },
     changed: async () => {},
   };
-  await expect(writeFile({ cwd: stage.work }, input, swapping)).rejects.toThrow("a link was put into it");
+  await expect(writeFile({ cwd: stage.work }, input, swapping)).rejects.toThrow("a symbolic link was just added to it");
   expect(readdirSync(moved)).toEqual([]);
 });
 

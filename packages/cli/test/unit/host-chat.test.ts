@@ -209,7 +209,7 @@ test("while a summary is made a prompt waits for it, and stop ends it", async ()
   second.catch(() => {});
   await begun();
   await chat.stop();
-  await expect(second).rejects.toThrow("Stopped. The conversation was not summed up, and is as it was.");
+  await expect(second).rejects.toThrow("Stopped. The conversation was not compacted and is unchanged.");
   expect(chat.state.items).toEqual(before);
   expect(chat.state.isCompacting).toBe(false);
 });
@@ -248,7 +248,7 @@ test("a session whose folder is gone says so when it is opened", async () => {
     await chat.rename("kept");
     await chat.close();
   }
-  expect((await host.open(gone.id)).state.damage).toEqual([expect.stringContaining(`${cwd}, is not there`)]);
+  expect((await host.open(gone.id)).state.damage).toEqual([expect.stringContaining(`${cwd}, does not exist`)]);
   expect((await host.open(here.id)).state.damage).toEqual([]);
 });
 
@@ -418,7 +418,7 @@ test("a summary that fails speaks of no turn; a conversation that was cleared do
   const { usedTokens } = chat.state.window;
   expect(usedTokens).toBeGreaterThan(0);
   const failed = await chat.compact().catch((error: Error) => error.message);
-  expect(failed).toMatch(/failed: broken\. The conversation was not summed up, and is as it was\.$/);
+  expect(failed).toMatch(/failed: broken\. The conversation was not compacted and is unchanged\.$/);
   expect(chat.state.isCompacting).toBe(false);
   await chat.clear();
   expect(chat.state.window.usedTokens).toBe(0);

@@ -384,7 +384,7 @@ test("R7b: a sub-agent's command that outlived them all is told of, and can be s
     await chat.settled();
     expect(await gone).toBe("SIGTERM");
     expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "the whole" });
-    expect(JSON.stringify(chat.model.prompts[0])).toContain("was ended without a trace of how far it came");
+    expect(JSON.stringify(chat.model.prompts[0])).toContain("ended without a record of how far it got");
   } finally {
     command.kill("SIGKILL");
   }

@@ -98,7 +98,7 @@ describe("a megabyte", () => {
 });
 
 test("the answers of the agent's tools are still read", () => {
-  expect(isCut("a:1: x\n[only the first 500 lines are shown: search for something rarer; 3 files skipped.]")).toBe(
+  expect(isCut("a:1: x\n[only the first 500 lines are shown: use a more specific pattern; 3 files skipped.]")).toBe(
     true,
   );
   expect(isCut("[only the first 5 lines] are here")).toBe(false);

@@ -37,14 +37,14 @@ export class Workbench {
         const places = text.split(String(input["old"]));
         if (places.length === 1) throw new Error(`The old text is not in ${path}. Nothing was changed.`);
         this.files.set(path, places.join(String(input["new"])));
-        return `Changed ${path}: ${places.length - 1} places, from line 1 on.`;
+        return `Changed ${path}: ${places.length - 1} places, starting at line 1.`;
       }
       case "list": {
         const home = path === "." ? "" : `${path}/`;
         const names = [...this.files.keys()]
           .filter((file) => file.startsWith(home))
           .map((file) => file.slice(home.length));
-        return names.length > 0 ? names.sort().join("\n") : `[${path} has nothing to list.]`;
+        return names.length > 0 ? names.sort().join("\n") : `[${path} contains nothing to list.]`;
       }
       case "search":
         return this.#search(new RegExp(String(input["pattern"]), "u"), path) || "[Nothing found.]";

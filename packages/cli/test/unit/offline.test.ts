@@ -49,7 +49,7 @@ describe("tasks", () => {
     const run = bench.run.bind(bench);
     bench.run = (name, input) =>
       name === "search"
-        ? "src/a.ts:1: tide\n[only the first 1 lines are shown: search for something rarer, or in a folder.]"
+        ? "src/a.ts:1: tide\n[only the first 1 lines are shown: use a more specific pattern, or search a subfolder.]"
         : run(name, input);
     drive(bench, "rename tide to wave in src");
     expect(Object.fromEntries(bench.files)).toEqual({ "src/a.ts": "wave", "src/b.ts": "wave", "src/c.ts": "none" });
@@ -171,7 +171,8 @@ describe("after an interruption", () => {
 
   test("a denied call is told, and not tried again; the other steps are done", () => {
     const messages: LanguageModelV4Prompt = [user("1. write a.txt: x 2. run ls")];
-    const reason = "This call did not run: no rule allows it, and nobody is there to be asked. Go on without it.";
+    const reason =
+      "This call did not run: no rule allows it, and nobody is available to approve it. Continue without it.";
     const denied = { type: "execution-denied", reason } as const;
     const before = [...messages, ...answered(replyTo(request(messages)), denied)];
     const next = replyTo(request(before));
@@ -183,7 +184,7 @@ describe("after an interruption", () => {
       ]),
     );
     expect(end.calls).toEqual([]);
-    expect(end.text).toContain("it was not allowed (no rule allows it, and nobody is there to be asked).");
+    expect(end.text).toContain("it was not allowed (no rule allows it, and nobody is available to approve it).");
   });
 
   test("a call that always fails is given up", () => {

@@ -498,11 +498,9 @@ describe("words", () => {
     for (const rule of ["*", "read", "write(src/**)", "shell(npm *)", "shell(a && b)", "task", "shell(=a; *)"])
       expect(checkRule(rule, "allow", "linux"), rule).toBeNull();
     for (const rule of ["", "read(", "read()", "*(x)", "shell(a && *)", "shell($X *)", "read(**/..)", "1x"])
-      expect(checkRule(rule, "allow", "linux"), rule).toContain("is not a rule of permission");
+      expect(checkRule(rule, "allow", "linux"), rule).toContain("is not a valid permission rule");
     for (const rule of ["wirte(.env)", "Shell(rm *)", "bash"])
-      expect(checkRule(rule, "allow", "linux"), rule).toContain(
-        "names no tool of the agent. Its tools are read, write, ",
-      );
+      expect(checkRule(rule, "allow", "linux"), rule).toContain("names an unknown tool. The tools are read, write, ");
   });
 });
 

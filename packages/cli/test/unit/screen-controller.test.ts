@@ -134,10 +134,10 @@ describe("stopping and leaving", () => {
     const chat = new ScriptedChat("s1", { status: "running" });
     const person = new Person(chat).press("interrupt");
     expect(chat.told).toEqual(["stop user"]);
-    expect(person.live).toContain("Ctrl+C again leaves");
+    expect(person.live).toContain("Ctrl+C again to quit");
     chat.become({ status: "idle" });
     person.type("x").press("interrupt");
-    expect(person.live).toContain("Ctrl+C again leaves");
+    expect(person.live).toContain("Ctrl+C again to quit");
     expect(person.live).not.toContain("❯ x");
     person.press("interrupt");
     expect(await person.controller.left).toBe(chat);
@@ -188,11 +188,11 @@ describe("while the conversation is summed up", () => {
     const person = new Person(chat);
     expect(person.live).toContain("queued: and then");
     expect(person.live).not.toContain("send it");
-    expect(person.live).toContain("Esc stops");
+    expect(person.live).toContain("Esc to stop");
     person.press("escape");
     expect(chat.told).toEqual(["stop user"]);
     chat.become({ status: "running" });
-    await person.sees("summing up 0:0");
+    await person.sees("compacting 0:0");
   });
 });
 
@@ -207,11 +207,11 @@ test("a server that says nothing: how long it has been silent is seen; while a t
     controller.renderer.draw();
     return controller.renderer.picture.live;
   };
-  expect(seenAt(10_000)).not.toContain("no word");
-  expect(seenAt(65_000)).toContain("no word from the model for 1:05");
+  expect(seenAt(10_000)).not.toContain("silent");
+  expect(seenAt(65_000)).toContain("the model has been silent for 1:05");
   chat.become({ live: { text: "", reasoning: "hm", calls: [] } });
-  expect(seenAt(70_000)).not.toContain("no word");
-  expect(seenAt(100_000)).toContain("no word from the model for 0:35");
+  expect(seenAt(70_000)).not.toContain("silent");
+  expect(seenAt(100_000)).toContain("the model has been silent for 0:35");
   const item = {
     kind: "call",
     id: "c",
@@ -223,7 +223,7 @@ test("a server that says nothing: how long it has been silent is seen; while a t
     state: "running",
   } as const;
   chat.become({ items: [item] });
-  expect(seenAt(200_000)).not.toContain("no word");
+  expect(seenAt(200_000)).not.toContain("silent");
   controller.leave();
 });
 
@@ -270,7 +270,7 @@ describe("when something fails", () => {
     const item = { kind: "prompt", id: "m1", at: "2026-11-15T10:00:00.000Z", turn: 1, text: "think" } as const;
     chat.become({ status: "running", items: [item] }, { type: "retry", reason: "the server is gone" });
     await person.sees("the server is gone");
-    expect(person.all).toMatch(/❯ think[\s\S]*made again: the server is gone/);
+    expect(person.all).toMatch(/❯ think[\s\S]*Retrying the request: the server is gone/);
   });
 
   test("a prompt that could not be recorded comes back into the editor, with the reason", async () => {
@@ -289,7 +289,7 @@ describe("when something fails", () => {
     person.say("words");
     await person.sees("❯ words");
     expect(person.all.match(/the disk is full/g)).toHaveLength(1);
-    expect(person.live).toContain("The turn was broken off.");
+    expect(person.live).toContain("The turn was interrupted.");
   });
 });
 
@@ -301,11 +301,11 @@ test("word from another session is shown, and goes away when one goes there", as
   person.type("other").press("enter");
   await vi.waitFor(() => expect(person.all).toContain("holdfast the other"));
   here.become({}, { type: "permission.asked", ask: ASKING.asks![0]! });
-  await person.sees('"here" asks for permission');
+  await person.sees('"here" needs approval');
   person.say("/sessions");
   await person.sees("Sessions  2");
   person.type("here").press("enter");
-  await vi.waitFor(() => expect(person.live).not.toContain("asks for permission"));
+  await vi.waitFor(() => expect(person.live).not.toContain("needs approval"));
 });
 
 test("a question that was left behind unanswered is not forgotten", async () => {
@@ -313,7 +313,7 @@ test("a question that was left behind unanswered is not forgotten", async () => 
   const person = new Person(here, new ScriptedChat("0199bbbb-0000", { title: "the other" })).say("/sessions");
   await person.sees("the other");
   person.type("other").press("enter");
-  await person.sees('"here" asks for permission');
+  await person.sees('"here" needs approval');
 });
 
 test("a chat that has nothing to do is given back when one goes to another; one that works is not", async () => {

@@ -54,7 +54,7 @@ describe("the scrollback", () => {
     const running: ChatState = { ...BASE, status: "running", items: [prompt("p")] };
     back.step({ ...running, live: live("Old one.\n\nOld two") }, 80, 10);
     const { finished } = back.step({ ...running, live: live("New one.\n\nNew two") }, 80, 10);
-    expect(text(finished)).toContain("the request is made again");
+    expect(text(finished)).toContain("retrying the request");
     expect(text(finished)).toContain("New one.");
   });
 
@@ -67,7 +67,9 @@ describe("the scrollback", () => {
     const both = step(prompt("p"), call("1", "done", "first"), call("2", "done", "second"));
     expect(both.indexOf("first")).toBeLessThan(both.indexOf("second"));
     const after = new Scrollback();
-    expect(text(after.open({ ...BASE, status: "interrupted", items: [call("3", "waiting")] }, 80))).toContain("waits");
+    expect(text(after.open({ ...BASE, status: "interrupted", items: [call("3", "waiting")] }, 80))).toContain(
+      "waiting",
+    );
     expect(text(after.step({ ...running, items: [call("3", "done", "ended")] }, 80, 10).finished)).toContain("ended");
   });
 
@@ -127,7 +129,7 @@ describe("the live part", () => {
             ...{ state, editor: withText(EDITOR, typed), panel: panelOf(state, new Set()), selected: 0, now: NOW },
             answer: Array.from({ length: answerRows }, () => [{ text: "row" }]),
             pending: pendingItems(state),
-            status: { frame: 3, elapsedMs: 61_000, busy: null, hint: "Esc stops", elsewhere: '"other" is done' },
+            status: { frame: 3, elapsedMs: 61_000, busy: null, hint: "Esc to stop", elsewhere: '"other" is done' },
           };
           const view = layOutLiveArea(shown, { columns, rows });
           expect(view.lines.length).toBeLessThan(rows - 1);
@@ -135,7 +137,7 @@ describe("the live part", () => {
           expect(view.cursor!.y).toBeGreaterThanOrEqual(0);
           expect(view.cursor!.y).toBeLessThan(view.lines.length);
           expect(view.cursor!.x).toBeLessThan(columns);
-          expect(lineText(view.lines.at(-1)!)).toMatch(/^(ready|. working|\? waits|! interrupted)/u);
+          expect(lineText(view.lines.at(-1)!)).toMatch(/^(ready|. working|\? waiting|! interrupted)/u);
         },
       ),
       seed,
@@ -152,7 +154,7 @@ describe("the live part", () => {
     for (const rows of [24, 60]) {
       const seen = text(layOutLiveArea(shown, { columns: 80, rows }).lines);
       expect(seen).toMatch(/y {2}allow once[\s\S]*\n {2}queued: later\n/);
-      expect(seen, "the arrows are the question's").not.toContain("takes the last one back");
+      expect(seen, "the arrows are the question's").not.toContain("edits the last one");
     }
   });
 
@@ -165,7 +167,7 @@ describe("the live part", () => {
       status: { frame: 0, elapsedMs: 0, busy: null, hint: "", elsewhere: "" },
     };
     const seen = text(layOutLiveArea(shown, { columns: 80, rows: 24 }).lines);
-    expect(seen).toMatch(/run 1 {2}answered\n.*run 3 {2}waits for your word/);
+    expect(seen).toMatch(/run 1 {2}answered\n.*run 3 {2}waiting for approval/);
   });
 
   test("a large window shows more of what would be written", () => {

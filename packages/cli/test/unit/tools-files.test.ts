@@ -113,15 +113,17 @@ describe("read", () => {
     expect(await readText({ cwd }, { path: "b.bin" })).toContain("a binary file of 3 bytes");
     await expect(readText({ cwd }, { path: "." })).rejects.toThrow("is a folder");
     await expect(readText({ cwd }, { path: "none" })).rejects.toThrow("none does not exist.");
-    await expect(readText({ cwd }, { path: "/dev/zero" })).rejects.toThrow("is not a file");
+    await expect(readText({ cwd }, { path: "/dev/zero" })).rejects.toThrow("is not a regular file");
     execFileSync("mkfifo", [join(cwd, "pipe")]);
-    await expect(readText({ cwd }, { path: "pipe" }), "it would wait for ever").rejects.toThrow("is not a file");
+    await expect(readText({ cwd }, { path: "pipe" }), "it would wait for ever").rejects.toThrow(
+      "is not a regular file",
+    );
   });
 });
 
 describe("write", () => {
   test("makes folders and files, keeps the mode of what was there, and leaves nothing else behind", async () => {
-    expect(await writeFile({ cwd }, { path: "a/b/c.txt", content: "é" })).toBe("Made a/b/c.txt (2 bytes).");
+    expect(await writeFile({ cwd }, { path: "a/b/c.txt", content: "é" })).toBe("Created a/b/c.txt (2 bytes).");
     const script = put("run.sh", "old");
     chmodSync(script, 0o751);
     expect(await writeFile({ cwd }, { path: "run.sh", content: "new" })).toBe("Replaced run.sh (3 bytes).");
@@ -165,7 +167,7 @@ describe("write", () => {
     put(of(process.pid, "00000000"), "of an earlier process with this pid");
     put(of(process.ppid, "00000000"), "of one that lives");
     put(name.replace(/^(\.holdfast-)[0-9a-f]{8}-\d+/u, `$1ffffffff-${dead}`), "of another machine");
-    expect(await listFolder({ cwd }, {}), "they are nobody's files").toBe("[. has nothing to list.]");
+    expect(await listFolder({ cwd }, {}), "they are nobody's files").toBe("[. contains nothing to list.]");
     await writeFile({ cwd }, { path: "a", content: "x" });
     const left = readdirSync(cwd).map((one) => (one === "a" ? text(one) : text(one).replace("of ", "")));
     expect(left.sort()).toEqual(["another machine", "one that lives", "x"]);
@@ -177,14 +179,16 @@ describe("write", () => {
     const left = name.replace(/-\d+-[0-9a-f]{8}-/u, `-${spawnSync("true").pid}-00000000-`);
     // As another user's file in a folder for all: it is not for us to remove.
     mkdirSync(join(cwd, left));
-    expect(await writeFile({ cwd }, { path: "a", content: "x" })).toBe("Made a (1 bytes).");
+    expect(await writeFile({ cwd }, { path: "a", content: "x" })).toBe("Created a (1 bytes).");
     expect(readdirSync(cwd).sort()).toEqual([left, "a"]);
   });
 
   test("a folder, or a way through a file, is refused in words", async () => {
     put("a/b", "x");
     await expect(writeFile({ cwd }, { path: "a", content: "" })).rejects.toThrow("a is a folder.");
-    await expect(writeFile({ cwd }, { path: "a/b/c", content: "" })).rejects.toThrow(/a\/b\/c leads through/u);
+    await expect(writeFile({ cwd }, { path: "a/b/c", content: "" })).rejects.toThrow(
+      /a\/b\/c has a parent that is not a folder/u,
+    );
     expect(text("a/b")).toBe("x");
   });
 });
@@ -194,14 +198,16 @@ describe("edit", () => {
     const path = put("a", "const a = 1;\nconst b = 2;\n");
     chmodSync(path, 0o600);
     const said = await editFile({ cwd }, { path: "a", old: "b = 2", new: "b = $&$1" });
-    expect(said).toBe("Changed a: 1 place, from line 2 on.");
+    expect(said).toBe("Changed a: 1 place, starting at line 2.");
     expect(text("a")).toBe("const a = 1;\nconst b = $&$1;\n");
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
 
   test("several places only with `all`", async () => {
     put("a", "x\nx\ny x\n");
-    await expect(editFile({ cwd }, { path: "a", old: "x", new: "z" })).rejects.toThrow("3 times, at lines 1, 2, 3");
+    await expect(editFile({ cwd }, { path: "a", old: "x", new: "z" })).rejects.toThrow(
+      "3 times in a, at lines 1, 2, 3",
+    );
     expect(text("a")).toBe("x\nx\ny x\n");
     await editFile({ cwd }, { path: "a", old: "x", new: "z", all: true });
     expect(text("a")).toBe("z\nz\ny z\n");
@@ -210,7 +216,7 @@ describe("edit", () => {
   test.each([
     ["not there", { old: "none", new: "z" }, "is not in a. Nothing was changed"],
     ["applied already", { old: "beta", new: "alpha" }, "may have been applied already"],
-    ["other blanks", { old: "alpha  gamma", new: "z" }, "blanks or line ends differ"],
+    ["other blanks", { old: "alpha  gamma", new: "z" }, "whitespace or line endings differ"],
     ["no change", { old: "alpha", new: "alpha" }, "are the same"],
     ["nothing to look for", { old: "", new: "z" }, "is empty"],
   ])("%s: it says so, and changes nothing", async (_name, input, words) => {
@@ -252,14 +258,14 @@ describe("edit", () => {
     const edited = editFile({ cwd }, { path: "a.txt", old: "one", new: "x".repeat(30_000_000) });
     while (readdirSync(cwd).length < 2) await new Promise((next) => setImmediate(next));
     writeFileSync(path, "theirs one\n");
-    await expect(edited).rejects.toThrow("changed by somebody else");
+    await expect(edited).rejects.toThrow("changed by another process");
     expect(text("a.txt")).toBe("theirs one\n");
   });
 
   test("bytes that are not UTF-8 are not touched", async () => {
     const bytes = new Uint8Array([0x61, 0xff, 0x62]);
     put("a", bytes);
-    await expect(editFile({ cwd }, { path: "a", old: "a", new: "b" })).rejects.toThrow("not a text in UTF-8");
+    await expect(editFile({ cwd }, { path: "a", old: "a", new: "b" })).rejects.toThrow("not UTF-8 text");
     expect(new Uint8Array(readFileSync(join(cwd, "a")))).toEqual(bytes);
   });
 
@@ -305,7 +311,7 @@ describe("list and search", () => {
     expect(found.split("\n").slice(0, 2)).toEqual(["a.ts:2: let yy = 22;", "b/c.ts:2: let zzz = 333;"]);
     const all = await search({ cwd }, { pattern: "let" });
     expect(all).not.toMatch(/secret =|out =|b = 1/u);
-    expect(all).toContain("1 files skipped: not text, or too large; 1 passed over");
+    expect(all).toContain("1 files skipped: not text, or too large; 1 skipped");
     expect(await search({ cwd }, { pattern: "secret", path: ".env" }), "asked for by name").toContain(".env:1:");
     expect(await search({ cwd }, { pattern: "let", path: "b" })).toBe("b/c.ts:2: let zzz = 333;");
     expect(await search({ cwd }, { pattern: "not there" })).toContain("[Nothing found.]");
@@ -348,10 +354,12 @@ describe("what has no end, or is no file", () => {
     symlinkSync("/proc/kmsg", join(cwd, "kmsg"));
     put("a.txt", "needle\n");
     for (const path of ["/dev/zero", "/dev/tty", "/dev/full", "zero", "socket"]) {
-      await expect(readText({ cwd }, { path }), path).rejects.toThrow(/is not a file|may not be touched/);
-      await expect(search({ cwd }, { path, pattern: "x" }), path).rejects.toThrow(/is not a file|may not be touched/);
+      await expect(readText({ cwd }, { path }), path).rejects.toThrow(/is not a regular file|cannot be accessed/);
+      await expect(search({ cwd }, { path, pattern: "x" }), path).rejects.toThrow(
+        /is not a regular file|cannot be accessed/,
+      );
       await expect(editFile({ cwd }, { path, old: "a", new: "b" }), path).rejects.toThrow();
-      await expect(writeFile({ cwd }, { path, content: "b" }), path).rejects.toThrow(/device, a pipe or a socket/);
+      await expect(writeFile({ cwd }, { path, content: "b" }), path).rejects.toThrow(/device, pipe or socket/);
     }
     const bare = { cwd, passOver: () => false };
     for (const path of ["kmsg", "/proc/self/maps", "/proc/self/pagemap", "/proc/version", "/sys/kernel/notes"]) {
@@ -369,7 +377,7 @@ describe("what has no end, or is no file", () => {
     truncateSync(put("huge", ""), 2 ** 40);
     expect(await readText({ cwd }, { path: "huge" })).toContain("is a binary file");
     expect(await search({ cwd }, { pattern: "x" })).toContain("1 files skipped");
-    await expect(editFile({ cwd }, { path: "huge", old: "a", new: "b" })).rejects.toThrow("too large to be edited");
+    await expect(editFile({ cwd }, { path: "huge", old: "a", new: "b" })).rejects.toThrow("too large to edit");
   });
 
   test("of a text that is very long, lines are counted only so far; any line that is near enough is found", async () => {

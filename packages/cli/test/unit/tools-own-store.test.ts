@@ -111,7 +111,7 @@ describe.each(stores)("the store is %s in the working folder", (kind, urlOf) => 
     await using agent = await agentIn(url);
     expect(taken(url, agent.id)).toBe("SESSION_BUSY");
     const listed = (await agent.call("list", {})).split("\n").filter((name) => !name.startsWith("store.outputs/"));
-    expect(listed).toEqual(["a.txt", expect.stringContaining("passed over")]);
+    expect(listed).toEqual(["a.txt", expect.stringContaining("skipped: they look")]);
     expect(await agent.call("search", { pattern: "." })).toMatch(/^a\.txt:1: needle(\n\[.*\])?$/);
     const files = readdirSync(work, { recursive: true, encoding: "utf8" }).filter((name) => name.startsWith("store"));
     expect(files.length).toBeGreaterThan(3);

@@ -89,7 +89,7 @@ describe("what the model is answered", () => {
     expect(said.length).toBeLessThan(34_000);
     expect(said.startsWith("1\n2\n3\n")).toBe(true);
     expect(said.endsWith("50000\n\uFFFD€"), said.slice(-20)).toBe(true);
-    const [, log] = /bytes left out here; the whole is in (.+)\]/u.exec(said)!;
+    const [, log] = /bytes left out here; the full output is in (.+)\]/u.exec(said)!;
     expect(readFileSync(log!, "utf8").split("\n")).toHaveLength(50_001);
     expect(statSync(log!).mode & 0o777).toBe(0o600);
     expect(statSync(outputs).mode & 0o777).toBe(0o700);
@@ -167,7 +167,7 @@ describe("R7b: the gate", () => {
 
   test("what cannot begin says why", async () => {
     const lost = watched({ cwd: join(cwd, "gone") });
-    expect(await failure(runShell(lost, "c", { command: "true" }))).toContain("is no longer there. It did not run.");
+    expect(await failure(runShell(lost, "c", { command: "true" }))).toContain("no longer exists. It did not run.");
     expect(await failure(runShell(watched(), "c", { command: `true ${"x".repeat(3_000_000)}` }))).toContain(
       "did not run",
     );
@@ -188,14 +188,14 @@ describe("the end of a group", () => {
     const running = failure(runShell(context, "c", { command: "sleep 300 & echo parent; wait" }, stop.signal));
     await until("its words", () => context.said.includes("parent"));
     stop.abort();
-    expect(await running).toBe("The command was stopped. What it had printed:\nparent\n");
+    expect(await running).toBe("The command was stopped. It printed:\nparent\n");
     expect(await membersOf(context.recorded[0]!.pid)).toEqual([]);
   });
 
   test("a timeout ends it", async () => {
     const context = watched();
     const said = await failure(runShell(context, "c", { command: "echo x; sleep 300", timeoutSeconds: 0.3 }));
-    expect(said).toBe("The command took longer than 0.3 s, and was ended. What it had printed:\nx\n");
+    expect(said).toBe("The command took longer than 0.3 s and was stopped. It printed:\nx\n");
     expect(await membersOf(context.recorded[0]!.pid)).toEqual([]);
   });
 
@@ -206,7 +206,7 @@ describe("the end of a group", () => {
     const [process] = context.recorded;
     expect(await stopGroup(process!, { graceMs: 100 })).toBe(true);
     expect(await membersOf(process!.pid)).toEqual([]);
-    expect(await running).toContain("ended from outside, by SIGTERM");
+    expect(await running).toContain("killed by SIGTERM");
     expect(await stopGroup(process!)).toBe(false);
   });
 
@@ -229,7 +229,7 @@ describe("the end of a group", () => {
   test("what a command leaves in the background is told of, and ends with the agent", async () => {
     const context = watched();
     const said = await runShell(context, "c", { command: "sleep 300 & echo started" });
-    expect(said).toBe("started\n[processes that it started in the background still run, until the agent ends]");
+    expect(said).toBe("started\n[processes it started in the background keep running until the agent ends]");
     const { pid } = context.recorded[0]!;
     expect(await membersOf(pid)).toHaveLength(1);
     await endProcesses();
@@ -297,10 +297,10 @@ describe("R7b: a command is found again", () => {
     const running = failure(runShell(context, "c", { command: "echo one; sleep 300" }));
     await until("its words", () => context.said === "one\n");
     process.kill(context.recorded[0]!.pid, "SIGKILL");
-    expect(await running).toContain("by SIGKILL. Processes of its group may still run. What it had printed:");
+    expect(await running).toContain("by SIGKILL. Processes of its group may still be running. It printed:");
     const found = await findCommand(outputs, "c", context.recorded[0]!);
     expect(found).toMatchObject({ kind: "unknown", running: false });
-    expect(found.shown).toContain("Processes of its group may still run.");
+    expect(found.shown).toContain("Processes of its group may still be running.");
     await endProcesses();
     expect(await membersOf(context.recorded[0]!.pid)).toEqual([]);
     expect((await findCommand(outputs, "c", context.recorded[0]!)).shown).not.toContain("may still run");

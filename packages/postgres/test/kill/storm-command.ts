@@ -52,7 +52,7 @@ async function main(): Promise<number> {
       ...faults.map((fault) => `  fault: ${fault}`),
     ];
     process.stdout.write(`${sums.join("\n")}\n`);
-    const verdict = faults.length > 0 ? "BROKEN." : "Nothing that was acknowledged is lost.";
+    const verdict = faults.length > 0 ? "BROKEN." : "No acknowledged record was lost.";
     process.stdout.write(`${stop.signal.aborted ? "Stopped early. " : ""}${verdict}\n`);
     process.stdout.write(`Repeat with: ${COMMAND} --kills ${kills} --seed ${seed}\n`);
     return faults.length > 0 ? 1 : 0;

@@ -86,10 +86,10 @@ async function main(): Promise<number> {
   }
 
   const asked = `--kills ${kills}${talks > 0 ? ` --conversations ${talks}` : ""}${cuts > 0 ? ` --power-cuts ${cuts}` : ""} --store ${values.store ?? "all"} --durability ${durability} --seed ${seed}`;
-  if (broken) process.stdout.write(`BROKEN. The stores are left in ${place}\n`);
+  if (broken) process.stdout.write(`BROKEN. The stores are kept in ${place}\n`);
   else {
     rmSync(place, { recursive: true, force: true });
-    process.stdout.write(`${stop.signal.aborted ? "Stopped early. " : ""}Nothing that was acknowledged is lost.\n`);
+    process.stdout.write(`${stop.signal.aborted ? "Stopped early. " : ""}No acknowledged record was lost.\n`);
   }
   process.stdout.write(`Repeat with: npm run torture -- ${asked}\n`);
   return broken ? 1 : 0;

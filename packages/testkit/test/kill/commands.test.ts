@@ -37,7 +37,7 @@ async function run(program: keyof typeof programs, ...args: string[]): Promise<R
 describe("npm run torture", () => {
   test("ends with a verdict, the seed and the command that repeats it", async () => {
     const { code, stdout, stderr } = await run("torture", "--kills", "12", "--store", "folder", "--seed", "5");
-    expect(stdout).toContain("Nothing that was acknowledged is lost.");
+    expect(stdout).toContain("No acknowledged record was lost.");
     expect(stdout).toMatch(/lost 0 · other faults 0/);
     expect(stdout).toContain("npm run torture -- --kills 12 --store folder --durability power --seed 5");
     // The progress bar is for terminals.
@@ -48,7 +48,7 @@ describe("npm run torture", () => {
   test("exits 1 on loss, names session and attempt, and leaves the store in place", async () => {
     const { code, stdout } = await run("torture", "--kills", "12", "--store", dropsOne, "--seed", "5");
     expect(stdout).toMatch(/fault in session \d+ \([0-9a-f-]{36}\): lost: attempt \d+/);
-    const place = /left in (\S+)/.exec(stdout)?.[1];
+    const place = /kept in (\S+)/.exec(stdout)?.[1];
     expect(place && existsSync(place)).toBe(true);
     rmSync(place!, { recursive: true });
     expect(code).toBe(1);

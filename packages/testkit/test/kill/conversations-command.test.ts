@@ -12,6 +12,6 @@ test("npm run torture -- --conversations kills agents, and says what came back a
   expect(said).toMatch(/folder, conversations\n +[34] kills of the agents of \d conversations?\n/);
   expect(said).toMatch(/requests checked [1-9]/);
   expect(said).toContain(" faults 0\n");
-  expect(said).toContain("Nothing that was acknowledged is lost.");
+  expect(said).toContain("No acknowledged record was lost.");
   expect(said).toContain("Repeat with: npm run torture -- --kills 0 --conversations 3 --store folder");
 });

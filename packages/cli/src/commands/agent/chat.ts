@@ -14,19 +14,22 @@ interface Options {
 export function register(program: Command): void {
   const command = program
     .command("chat")
-    .summary("the agent, to talk with")
+    .summary("chat with the agent")
     .description(
-      "A conversation with the agent in the terminal. Whatever happens to this process or its terminal, what was said and done stays: the next chat opens with what was interrupted, and offers to finish it.",
+      "Chats with the agent in the terminal. The conversation survives a crash of this process or its terminal: the next chat shows what was interrupted and offers to finish it.",
     )
     .addOption(
       new Option(
         "--resume [id]",
-        "in this session: its id, the beginning or the end of it, or latest; without an id: choose",
+        "resume this session: its id, its first or last characters, or latest; omit the id to choose from a list",
       ).conflicts("continue"),
     )
-    .option("--here", "with --resume <id>: work in this folder from now on, whatever folder the session names")
-    .option("--continue", "in the latest session of this folder")
-    .option("--title <title>", "what a new session is called");
+    .option(
+      "--here",
+      "with --resume <id>: work in the current folder from now on, not in the session's recorded folder",
+    )
+    .option("--continue", "resume the latest session in this folder")
+    .option("--title <title>", "title for a new session");
   modelOptions(command)
     .addHelpText(
       "after",
@@ -37,24 +40,27 @@ Examples:
   holdfast chat --resume 0199 --model anthropic/claude-sonnet-4-5
   holdfast chat --allow 'write(src/**)' --allow 'shell(npm test)'
 
-In the chat /help shows its commands and keys. Esc stops a turn, Ctrl+D leaves; everything is kept.`,
+In the chat, /help lists commands and keys. Esc stops a turn; Ctrl+D quits. Everything is saved.`,
     )
     .action(async (options: Options, command: Command) => {
       if (options.title !== undefined && (options.resume !== undefined || options.continue))
         throw new CommandError(
           EXIT.usage,
           "USAGE",
-          "--title is for a new session. Another title for this one: holdfast rename <id> <title>, or /rename in the chat. Nothing was touched.",
+          "--title is for a new session. To rename this one: holdfast rename <id> <title>, or /rename in the chat. Nothing was touched.",
         );
       if (options.here && typeof options.resume !== "string")
-        throw new CommandError(EXIT.usage, "USAGE", "--here goes with --resume <id>. Nothing was touched.");
+        throw new CommandError(EXIT.usage, "USAGE", "--here requires --resume <id>. Nothing was touched.");
       needTerminal("chat");
       const { runChat } = await loadScreen();
       await runChat(options, loadConfig(command.optsWithGlobals()));
     });
 }
 
-/** React takes its slow build for developers unless it is told otherwise when it is loaded. What the tools find in their environment stays the user's. */
+/**
+ * React loads its slow development build unless NODE_ENV says otherwise at load time. Tools still see the user's own
+ * environment.
+ */
 export async function loadScreen(): Promise<typeof import("../../screen/run-chat.ts")> {
   const own = process.env["NODE_ENV"];
   process.env["NODE_ENV"] ??= "production";
@@ -65,7 +71,7 @@ export async function loadScreen(): Promise<typeof import("../../screen/run-chat
   }
 }
 
-/** A screen needs somebody who looks at it. */
+/** A screen needs a terminal. */
 export function needTerminal(name: string): void {
   const { stdin, stdout, env } = process;
   const why = whyNoScreen(stdin.isTTY, stdout.isTTY, env["TERM"]);
@@ -73,13 +79,13 @@ export function needTerminal(name: string): void {
   throw new CommandError(
     EXIT.usage,
     "NO_TERMINAL",
-    `${why}, and "holdfast ${name}" needs one. For scripts: holdfast run "prompt", with --continue or --resume <id> to go on, and holdfast ls --json to list. Nothing was touched.`,
+    `${why}, and "holdfast ${name}" needs one. In scripts, use holdfast run "prompt" (with --continue or --resume <id> to resume a session) and holdfast ls --json. Nothing was touched.`,
   );
 }
 
-/** Null if there can be one. */
+/** Null if a screen is possible. */
 export function whyNoScreen(isIn: boolean, isOut: boolean, term: string | undefined): string | null {
   if (!isIn) return "Standard input is not a terminal";
   if (!isOut) return "Standard output is not a terminal";
-  return term === "dumb" ? "This is not a terminal that can move its cursor (TERM is dumb)" : null;
+  return term === "dumb" ? "This terminal cannot move its cursor (TERM is dumb)" : null;
 }

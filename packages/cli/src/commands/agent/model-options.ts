@@ -1,16 +1,16 @@
 import { type Command, Option } from "commander";
 
-/** The flags of every command that asks a model. config.ts says what they mean, and what else sets them. */
+/** The flags of every command that calls a model. config.ts defines them and the other ways to set them. */
 export function modelOptions(command: Command): Command {
   return command
-    .option("--model <name>", 'the model, as provider/name; "offline" is built in and needs no key')
-    .option("--base-url <url>", "the address of an OpenAI-compatible server, for compatible/name")
+    .option("--model <name>", 'model to use, as provider/name; "offline" is built in and needs no key')
+    .option("--base-url <url>", "URL of an OpenAI-compatible server, for compatible/name")
     .addOption(
       rules("--allow", "allow these calls without asking, e.g. 'write(src/**)', 'shell(npm test)'; repeatable"),
     )
     .addOption(rules("--ask", "ask about these calls; repeatable"))
     .addOption(rules("--deny", "never run these calls; repeatable"))
-    .option("--window-tokens <n>", "how many tokens the model's window holds");
+    .option("--window-tokens <n>", "the model's context window, in tokens");
 }
 
 function rules(flag: string, what: string): Option {

@@ -12,17 +12,17 @@ interface Options {
 export function register(program: Command): void {
   const command = program
     .command("resume")
-    .summary("choose a session, and go on with it")
+    .summary("choose a session and resume it")
     .description(
-      "A list of all sessions, those that were interrupted first, each with the end of its conversation: type to filter, Enter to go on with it in a chat.",
+      "Lists all sessions, interrupted ones first, each with the end of its conversation. Type to filter; press Enter to resume the session in a chat.",
     )
-    .argument("[id]", 'a session: its id, the beginning or the end of it, or "latest"; without it: choose')
-    .option("--here", "with an id: work in this folder from now on, whatever folder the session names");
+    .argument("[id]", 'session id, its first or last characters, or "latest"; omit it to choose from a list')
+    .option("--here", "with an id: work in the current folder from now on, not in the session's recorded folder");
   modelOptions(command)
     .addHelpText("after", "\nExamples:\n  holdfast resume\n  holdfast resume 0199\n  holdfast resume latest")
     .action(async (id: string | undefined, options: Options, command: Command) => {
       if (options.here && id === undefined)
-        throw new CommandError(EXIT.usage, "USAGE", "--here goes with the id of a session. Nothing was touched.");
+        throw new CommandError(EXIT.usage, "USAGE", "--here requires a session id. Nothing was touched.");
       needTerminal("resume");
       const { runChat } = await loadScreen();
       await runChat({ ...options, resume: id ?? true }, loadConfig(command.optsWithGlobals()));

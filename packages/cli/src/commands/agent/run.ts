@@ -10,26 +10,26 @@ type Options = Omit<RunOptions, "prompt">;
 export function register(program: Command): void {
   const command = program
     .command("run")
-    .summary("one turn of the agent, for scripts")
+    .summary("run one agent turn, for scripts")
     .description(
-      "Gives the agent one prompt, and ends when its turn has ended. The answer goes to standard output, everything else to standard error. Whatever happens to this process, what was recorded stays, and the turn can be finished.",
+      "Gives the agent one prompt and exits when the turn ends. The answer goes to standard output, everything else to standard error. If this process crashes, everything recorded is safe and --finish completes the turn.",
     )
-    .argument("[prompt]", 'what is to be done; without it, or with "-", it is read from standard input')
+    .argument("[prompt]", 'the prompt; omit it or pass "-" to read it from standard input')
     .addOption(
-      new Option("--resume <id>", "in this session: its id, the beginning or the end of it, or latest").conflicts(
+      new Option("--resume <id>", "resume this session: its id, its first or last characters, or latest").conflicts(
         "continue",
       ),
     )
-    .option("--here", "with --resume: work in this folder from now on, whatever folder the session names")
-    .option("--continue", "in the latest session of this folder")
-    .option("--finish", "finish the turn that was interrupted, instead of giving a prompt")
+    .option("--here", "with --resume: work in the current folder from now on, not in the session's recorded folder")
+    .option("--continue", "resume the latest session in this folder")
+    .option("--finish", "finish the interrupted turn instead of sending a prompt")
     .option(
       "--stop-processes",
-      "with --finish: stop the tools' processes that outlived their agent; else they are waited for",
+      "with --finish: stop tool processes that outlived the agent instead of waiting for them",
     )
-    .option("--title <title>", "what a new session is called")
-    .option("--json", "every event as a line of JSON, on standard output")
-    .option("--quiet", "only the answer, and what went wrong");
+    .option("--title <title>", "title for a new session")
+    .option("--json", "print every event on standard output as one line of JSON")
+    .option("--quiet", "print only the answer and errors");
   modelOptions(command)
     .addHelpText(
       "after",
@@ -40,25 +40,25 @@ Examples:
   holdfast run --continue --finish --allow 'write(words.md)'
   holdfast run --json "read README.md" | jq -r 'select(.type == "text").text'
 
-Without a terminal nobody can be asked: a call that no rule allows is denied, and the flag that would allow it is named. Rules that are given here are for this run: --finish wants them again.`,
+Without a terminal, a call that no rule allows is denied, and a warning names the flag that would allow it. Permission flags apply to this run only: pass them again with --finish.`,
     )
     .action(async (prompt: string | undefined, options: Options, command: Command) => {
       if (options.finish && prompt !== undefined)
         throw new CommandError(
           EXIT.usage,
           "USAGE",
-          "--finish goes on with the prompt that was interrupted: give no other. Nothing was touched.",
+          "--finish continues the interrupted prompt and takes no other. Nothing was touched.",
         );
       if (options.title !== undefined && (options.resume !== undefined || options.continue || options.finish))
         throw new CommandError(
           EXIT.usage,
           "USAGE",
-          "--title is for a new session. Another title for this one: holdfast rename <id> <title>. Nothing was touched.",
+          "--title is for a new session. To rename this one: holdfast rename <id> <title>. Nothing was touched.",
         );
       if (options.here && options.resume === undefined)
-        throw new CommandError(EXIT.usage, "USAGE", "--here goes with --resume. Nothing was touched.");
+        throw new CommandError(EXIT.usage, "USAGE", "--here requires --resume. Nothing was touched.");
       if (options.stopProcesses && !options.finish)
-        throw new CommandError(EXIT.usage, "USAGE", "--stop-processes goes with --finish. Nothing was touched.");
+        throw new CommandError(EXIT.usage, "USAGE", "--stop-processes requires --finish. Nothing was touched.");
       const { run } = await import("../../run/run.ts");
       await run({ ...options, ...defined({ prompt }) }, loadConfig(command.optsWithGlobals()));
     });

@@ -14,18 +14,18 @@ interface Options {
 export function register(program: Command): void {
   program
     .command("export")
-    .argument("<id>", 'a session: its id, the beginning or the end of it, or "latest"')
-    .summary("a session as Markdown, HTML, JSON lines, or messages of any dialect")
+    .argument("<id>", 'session id, its first or last characters, or "latest"')
+    .summary("export a session as Markdown, HTML, JSON lines or messages of any dialect")
     .description(
-      "Writes a session to standard output, or to a file that only you can read. A session that is being written to can be exported, and is not disturbed.",
+      "Writes a session to standard output, or to a file that only you can read. You can export a session while it is in use.",
     )
     .option(
       "-f, --format <format>",
-      'markdown, html (one page that needs nothing else), jsonl (every record of the journal), messages (in the session\'s own dialect), or a dialect: ai-sdk, anthropic, openai-chat, openai-responses, gemini, acp (default: what the name of the file says, else "markdown")',
+      'markdown, html (one self-contained page), jsonl (every record of the journal), messages (in the session\'s own dialect), or a dialect: ai-sdk, anthropic, openai-chat, openai-responses, gemini, acp (default: from the file name, else "markdown")',
     )
-    .option("-o, --output <file>", "write to this file, as a whole or not at all")
-    .option("--redact", "replace what looks like a key, a token or a password")
-    .option("--force", "replace the file if it is there already")
+    .option("-o, --output <file>", "write to this file, atomically")
+    .option("--redact", "replace anything that looks like a key, token or password")
+    .option("--force", "overwrite the file if it exists")
     .addHelpText(
       "after",
       "\nExamples:\n  holdfast export latest\n  holdfast export latest -o talk.html --redact\n  holdfast export 0199 --format anthropic | jq length",
@@ -44,9 +44,9 @@ export function register(program: Command): void {
     });
 }
 
-/** No faster than it is read: an export may have gigabytes. */
+/** Respects backpressure: an export may have gigabytes. */
 async function print(pieces: AsyncIterable<string>): Promise<void> {
-  // Only JSON has anything to escape: the formats for people are harmless already.
+  // Only JSON needs escaping: the readable formats are already safe for a terminal.
   const shown = (piece: string): string => (process.stdout.isTTY ? harmlessJson(piece) : piece);
   for await (const piece of pieces) if (!process.stdout.write(shown(piece))) await once(process.stdout, "drain");
 }

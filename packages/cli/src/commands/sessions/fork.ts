@@ -14,20 +14,20 @@ interface Options {
 export function register(program: Command): void {
   program
     .command("fork")
-    .argument("<id>", "the session, by its id, the beginning or the end of it, or latest")
-    .summary("a new session with the conversation of another")
+    .argument("<id>", "session id, its first or last characters, or latest")
+    .summary("copy a conversation into a new session")
     .description(
-      "Makes a new session that begins with the conversation of another, and prints its id. The other may be in use, and is not touched.",
+      "Creates a new session that starts with the conversation of another one, and prints its id. The original is not changed, and may be in use.",
     )
-    .option("--at <message>", "up to and with the step of this message (default: all of it)")
-    .option("--title <title>", "a title of its own")
-    .option("--json", "as JSON")
+    .option("--at <message>", "copy up to and including the step of this message (default: everything)")
+    .option("--title <title>", "title for the new session")
+    .option("--json", "print JSON")
     .addHelpText("after", '\nExample:\n  holdfast fork latest --title "another way"')
     .action((given: string, { at, title, json }: Options, command: Command) =>
       withStore(command.optsWithGlobals(), async (store) => {
         const from = await resolveId(store, given);
         const { nullIfUnreadable } = await import("../../store/usage.ts");
-        // A list may fail over another session: this one is forked all the same.
+        // The list may fail because of another session; fork this one anyway.
         const named = title === undefined ? ((await nullIfUnreadable(titleForFork(store, from))) ?? {}) : { title };
         const session = await forkAt(store, from, at, named);
         await session.close();
@@ -50,7 +50,7 @@ async function forkAt(
   try {
     return await store.fork(from, { ...named, at });
   } catch (error) {
-    // "show" gives each part of a message an id of its own, with its number behind it: the message is meant.
+    // "show" gives each part of a message its own id, the message id plus a number: use the message.
     const message = at.replace(/\.\d+$/, "");
     if (message === at || failureOf(error).code !== "MESSAGE_UNKNOWN") throw error;
     return store.fork(from, { ...named, at: message });

@@ -27,17 +27,17 @@ interface Options {
 export function register(program: Command): void {
   program
     .command("ls")
-    .summary("the sessions, newest first")
+    .summary("list sessions, newest first")
     .description(
-      "Lists sessions, newest first, of all folders. running: a process has it open and a turn runs. interrupted: the last turn did not complete. waiting: for a person. queued: prompts wait for their turn. unreadable: see what is said below the list; exit code 5 if there is such a session.",
+      "Lists the sessions of all folders, newest first. Statuses: running (a process has it open and a turn is running), interrupted (the last turn did not complete), waiting (for a person), queued (prompts are waiting), unreadable (the reason is below the list; exit code 5), idle.",
     )
-    .option("--here", "only those of this folder")
-    .addOption(new Option("--status <status>", "only those").choices(STATUSES))
-    .option("--app <name>", "only those of this program")
-    .option("--since <time>", "only those written to since: a date, or an age such as 2h, 7d", timeOf)
-    .option("--limit <n>", "at most so many", countOf, 50)
-    .option("--all", "all of them, also those without a turn and those of sub-agents")
-    .option("--json", "one JSON object for each, on a line of its own")
+    .option("--here", "only sessions of this folder")
+    .addOption(new Option("--status <status>", "only sessions with this status").choices(STATUSES))
+    .option("--app <name>", "only sessions of this program")
+    .option("--since <time>", "only sessions written to since a date, or within an age such as 2h or 7d", timeOf)
+    .option("--limit <n>", "maximum number to show", countOf, 50)
+    .option("--all", "all sessions, including those without a turn and those of sub-agents")
+    .option("--json", "one JSON object per session, one per line")
     .addHelpText(
       "after",
       "\nExamples:\n  holdfast ls --here --status interrupted\n  holdfast ls --since 7d --json | jq -r .id",
@@ -58,7 +58,7 @@ export function register(program: Command): void {
             after = page.next;
             for (const session of page.sessions) {
               if (options.status && shownStatus(session) !== options.status) continue;
-              // What works for another session is found there.
+              // A sub-agent's session is reached through its parent.
               if (session.parent && !options.all) continue;
               if (found.length >= max) {
                 more = true;
@@ -84,13 +84,13 @@ export function register(program: Command): void {
           const unreadable = await unreadableIn(store);
           tellUnreadable(unreadable.map(({ id, unreadable: why }) => ({ id, why: why! })));
         },
-        // Whoever begins has none: that is an empty list, and not a mistake. Where was looked is half of the answer.
+        // A new user has no store: that is an empty list, not an error. Say where we looked.
         (place) => void (options.json || process.stdout.write(`No sessions: there is no store in ${place} yet.\n`)),
       ),
     );
 }
 
-/** A session that nothing runs in and that prompts wait for is `queued`: somebody has to go on with it. */
+/** An idle session with queued prompts is `queued`: someone has to resume it. */
 export function shownStatus({ status, queued, unreadable }: Summary): Shown {
   if (unreadable) return "unreadable";
   return status === "idle" && queued > 0 ? "queued" : status;
@@ -127,7 +127,7 @@ function listText(
   const rows = sessions.map((session) => [
     short.get(session.id)!,
     shownStatus(session),
-    // Of one that was never read nothing is known.
+    // Nothing is known about a session that was never read.
     session.unreadable && session.turns + session.queued === 0 ? "?" : ago(session.at, now),
     `${session.parent ? "sub-agent: " : ""}${plainLine(session.title) || (session.unreadable ? "?" : "(no prompt yet)")}`,
     plainLine(session.cwd ?? ""),
@@ -160,7 +160,7 @@ function queryOf({ here, status, app, since, limit, all }: Options, cwd: string)
     ...(status === undefined || status === "unreadable" ? {} : { status: status === "queued" ? "idle" : status }),
     ...(status === "unreadable" ? { unreadable: true } : {}),
     ...(all ? { empty: true } : {}),
-    // One more than is shown tells whether there are more.
+    // Ask for one more than is shown, to know whether there are more.
     limit: all || status === "queued" || status === "idle" ? 1000 : limit + 1,
   };
 }

@@ -11,18 +11,18 @@ import { plainLine } from "../../terminal/plain.ts";
 export function register(program: Command): void {
   program
     .command("rm")
-    .argument("<id...>", "sessions, by their ids, the beginnings or the ends of them")
-    .summary("moves sessions to the trash")
+    .argument("<id...>", "session ids, or their first or last characters")
+    .summary("move sessions to the trash")
     .description(
-      'Moves sessions to the trash, with those of their sub-agents; "holdfast gc" removes them from there after a week. Never one that somebody has open, nor one of whose sub-agents somebody has.',
+      'Moves sessions and those of their sub-agents to the trash. "holdfast gc" deletes them from there after a week. Refuses a session if it or one of its sub-agents is open.',
     )
-    .option("--json", "one JSON object for each, on a line of its own")
+    .option("--json", "one JSON object per session, one per line")
     .addHelpText("after", "\nExample:\n  holdfast ls --since 1h --json | jq -r .id | xargs holdfast rm")
     .action((given: readonly string[], { json }: { readonly json?: true }, command: Command) =>
       withStore(command.optsWithGlobals(), async (store, _config, journals) => {
         const gone = new Set<string>();
         await forEach(await idsFor(store, given, false), async (id) => {
-          // It went with the one that it worked for.
+          // It was moved with its parent.
           if (gone.has(id)) return;
           const agents = await familyOf(store, id);
           await assertFree(journals, id, agents);
@@ -36,7 +36,7 @@ export function register(program: Command): void {
     );
 }
 
-/** Before anything is moved: a family is taken as a whole. Of the session itself, the store says who has it. */
+/** Checked before anything is moved: a family moves as a whole. The store itself checks the parent's lease. */
 async function assertFree(journals: JournalStore, id: string, agents: readonly string[]): Promise<void> {
   for (const agent of agents) {
     const holder = await journals.holder(agent);
@@ -45,7 +45,7 @@ async function assertFree(journals: JournalStore, id: string, agents: readonly s
     throw new CommandError(
       EXIT.busy,
       "SESSION_BUSY",
-      `Session ${id} was not moved: ${agent}, which a sub-agent of it works in, is open in ${who}. Nothing was touched. Try again when that has ended.`,
+      `Session ${id} was not moved: its sub-agent's session ${agent} is open in ${who}. Nothing was touched. Try again when that process has ended.`,
     );
   }
 }
@@ -56,7 +56,6 @@ async function toTrash(store: Store, id: string): Promise<void> {
 }
 
 function wordsOf(id: string, agents: readonly string[]): string {
-  const count =
-    agents.length === 1 ? "the session of its sub-agent" : `the ${agents.length} sessions of its sub-agents`;
+  const count = agents.length === 1 ? "its sub-agent's session" : `the ${agents.length} sessions of its sub-agents`;
   return `${id} is in the trash${agents.length === 0 ? "" : `, with ${count}`}.\n`;
 }

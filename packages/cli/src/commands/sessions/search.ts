@@ -23,16 +23,16 @@ interface Options {
 export function register(program: Command): void {
   program
     .command("search")
-    .argument("<words...>", "all of them must be there; the last one may be the beginning of a word")
-    .summary("finds what was said")
+    .argument("<words...>", "words to find, all of them; the last may be the start of a word")
+    .summary("search titles and messages")
     .description(
-      "Finds sessions by the words in their titles and in what was said, newest sessions first. Of a very long message, the first eight million characters are searched. Exit code 1 if there is nothing, 5 if a session could not be read.",
+      "Finds sessions by words in their titles and messages, newest sessions first. Only the first eight million characters of a message are searched. Exit code 1 if nothing is found, 5 if a session could not be read.",
     )
-    .option("--here", "only in sessions of this folder")
-    .option("--app <name>", "only in sessions of this program")
-    .option("--since <time>", "only in sessions written to since: a date, or an age such as 2h, 7d", timeOf)
-    .option("--limit <n>", "at most so many", countOf, 50)
-    .option("--json", "one JSON object for each hit, on a line of its own")
+    .option("--here", "only sessions of this folder")
+    .option("--app <name>", "only sessions of this program")
+    .option("--since <time>", "only sessions written to since a date, or within an age such as 2h or 7d", timeOf)
+    .option("--limit <n>", "maximum number to show", countOf, 50)
+    .option("--json", "one JSON object per hit, one per line")
     .addHelpText("after", "\nExample:\n  holdfast search flaky test --since 7d")
     .action((words: readonly string[], options: Options, command: Command) =>
       withStore(
@@ -42,7 +42,7 @@ export function register(program: Command): void {
           const query: ListQuery = {
             ...(here ? { cwd: process.cwd() } : {}),
             ...defined({ app, since }),
-            // One more than is shown tells whether there are more.
+            // Ask for one more than is shown, to know whether there are more.
             limit: options.json ? limit : limit + 1,
           };
           const hits: SearchHit[] = [];
@@ -93,7 +93,7 @@ function cutWords(ids: readonly string[]): string {
   return `holdfast: Only the first eight million characters of a message are searched, and ${which} a longer one.\n`;
 }
 
-/** Where was looked is half of the answer. */
+/** Says where we looked: that is half of the answer. */
 function nothingFound(place: string): void {
   process.stderr.write(`Nothing found in ${place}.\n`);
   process.exitCode = EXIT.failed;

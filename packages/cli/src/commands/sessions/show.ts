@@ -18,15 +18,15 @@ interface Options {
 export function register(program: Command): void {
   program
     .command("show")
-    .argument("<id>", "the session, by its id, the beginning or the end of it, or latest")
-    .summary("a readable transcript")
+    .argument("<id>", "session id, its first or last characters, or latest")
+    .summary("print a readable transcript")
     .description(
-      "Shows a conversation as people read it, and what was in flight if it was interrupted. Long outputs and thoughts are shortened. Reads only: the session may be in use.",
+      "Prints a conversation as a readable transcript and, if it was interrupted, what was in flight. Long outputs and reasoning are shortened. Read-only: the session may be in use.",
     )
-    .option("--full", "everything, with the input of each call")
+    .option("--full", "print everything, including the input of each call")
     .option(
       "--json",
-      "one JSON object: attributes, items, interruption, queue, usage (with that of sub-agents; ownUsage without), damage",
+      "print one JSON object: attributes, items, interruption, queue, usage (with sub-agents; ownUsage without), damage",
     )
     .addHelpText(
       "after",
@@ -39,7 +39,7 @@ export function register(program: Command): void {
         const { itemsOf } = await import("../../transcript/items.ts");
         const { childrenOf } = await import("../../store/children.ts");
         const { nullIfUnreadable, sumUsage, usageBelow, usageOf } = await import("../../store/usage.ts");
-        // A list may fail over another session: this one is shown all the same.
+        // The list may fail because of another session; show this one anyway.
         const children = await nullIfUnreadable(childrenOf(store, reading.id));
         const items = itemsOf(reading, children ? { children } : {});
         const usage = sumUsage([
@@ -64,15 +64,15 @@ export function register(program: Command): void {
         if (holder)
           lines.push(paint("faint", plainLine(`open in ${holder.app}, process ${holder.pid} on ${holder.host}`)));
         if (healthOf(recovery) === "corrupt") {
-          lines.push(paint("bad", "This session is damaged. What could be read is below; what could not:"));
+          lines.push(paint("bad", "This session is damaged. The readable part is below. Unreadable:"));
           for (const line of damageLines(recovery, false)) lines.push(paint("bad", `  ${line}`));
         }
         lines.push(...transcriptLines(items, paint, full === true));
         if (interruption) lines.push("", ...interruptionLines(interruption).map((line) => paint("warning", line)));
         if (interruption && !holder)
           lines.push(paint("warning", `Finish it with: holdfast run --resume ${id} --finish`));
-        if (queue.length === 1) lines.push("", paint("warning", "A prompt waits for its turn."));
-        if (queue.length > 1) lines.push("", paint("warning", `${queue.length} prompts wait for their turns.`));
+        if (queue.length === 1) lines.push("", paint("warning", "1 prompt is queued."));
+        if (queue.length > 1) lines.push("", paint("warning", `${queue.length} prompts are queued.`));
         process.stdout.write(`${lines.join("\n")}\n`);
       }),
     );

@@ -17,14 +17,14 @@ interface Options {
 export function register(program: Command): void {
   program
     .command("tail")
-    .argument("<id>", "the session, by its id, the beginning or the end of it, or latest")
-    .summary("the newest records of a session, and those that come")
+    .argument("<id>", "session id, its first or last characters, or latest")
+    .summary("show the newest records of a session, and follow new ones")
     .description(
-      "Shows the newest records of a session, one on a line; with -f it goes on with those that any process writes, until it is stopped or the session is deleted.",
+      "Shows the newest records of a session, one per line. With -f, keeps printing records as any process writes them, until you stop it or the session is deleted.",
     )
-    .option("-f, --follow", "go on")
-    .option("-n, --lines <n>", "how many of those that are there", countOrNoneOf, 20)
-    .option("--json", "the records as they stand in the journal")
+    .option("-f, --follow", "keep printing new records")
+    .option("-n, --lines <n>", "number of existing records to show", countOrNoneOf, 20)
+    .option("--json", "print the records exactly as stored in the journal")
     .addHelpText(
       "after",
       "\nExamples:\n  holdfast tail -f latest\n  holdfast tail latest -n 1000 --json | jq 'select(.kind==\"usage\")'",
@@ -54,7 +54,10 @@ export function register(program: Command): void {
     );
 }
 
-/** Each entry has at least one record: the last `lines` records do not begin before the last `lines` entries. A journal may be long. */
+/**
+ * Each entry has at least one record, so the last `lines` records lie within the last `lines` entries. A journal may be
+ * long.
+ */
 async function whereToBegin(
   store: Store,
   id: string,
@@ -67,7 +70,7 @@ async function whereToBegin(
     const known = Object.values(dialects as Readonly<Record<string, Dialect<unknown>>>);
     return { dialect: known.find(({ name }) => name === attributes.dialect) ?? null, from: from ?? 1 };
   } catch (error) {
-    // The records of a dialect that this command does not know can be shown all the same.
+    // Records in an unknown dialect can still be shown.
     if (failureOf(error).code !== "DIALECT_UNKNOWN") throw error;
     return { dialect: null, from: 1 };
   }

@@ -17,36 +17,36 @@ interface Options {
 export function register(program: Command): void {
   program
     .command("copy")
-    .argument("<from>", "the address of the store that has them")
-    .argument("<to>", "the address of the store that is to have them")
-    .argument("[id...]", "sessions, by their ids, the beginnings or the ends of them")
-    .summary("copies or moves sessions to another store")
+    .argument("<from>", "address of the source store")
+    .argument("<to>", "address of the target store")
+    .argument("[id...]", "session ids, or their first or last characters")
+    .summary("copy or move sessions to another store")
     .description(
-      'Copies sessions between any two stores: a folder, "sqlite:" and a file, or a PostgreSQL database. Every record is the same, byte for byte, and each copy is read again and compared. A session is there as a whole or not at all; after an interruption, the same command goes on where it was. Sessions of sub-agents go with the one that they worked for. Sessions that somebody is writing to are copied up to the record that they have come to. Whole outputs of tools, which lie beside the store, stay where they are.',
+      'Copies sessions between any two stores: a folder, "sqlite:" and a file, or a PostgreSQL database. Records are copied byte for byte, and each copy is read back and compared. Each session is copied entirely or not at all; after an interruption, run the same command again to continue. Sessions of sub-agents are copied with their parent. A session in use is copied up to its current record. Full tool outputs, stored beside the store, are not copied.',
     )
     .option("--all", "all sessions")
-    .option("--move", "move the originals to the trash, once their copies are verified; never one that is in use")
-    .option("--json", "one JSON object for each, on a line of its own")
+    .option("--move", "move each original to the trash once its copy is verified, unless it is in use")
+    .option("--json", "one JSON object per session, one per line")
     .addHelpText(
       "after",
       '\nExamples:\n  holdfast copy ~/.local/share/holdfast sqlite:sessions.db --all\n  PGPASSWORD=… holdfast copy . "postgres://worker@db/agents" latest --move',
     )
     .action((from: string, to: string, given: readonly string[], options: Options, command: Command) => {
-      assertNoStore(command, "both stores are named behind it");
+      assertNoStore(command, "give both stores as arguments");
       return copy(from, to, given, options);
     });
 }
 
 async function copy(from: string, to: string, given: readonly string[], options: Options): Promise<void> {
   if (given.length === 0 && !options.all)
-    throw new CommandError(EXIT.usage, "USAGE", "Say which sessions: give ids, or --all. Nothing was touched.");
+    throw new CommandError(EXIT.usage, "USAGE", "Give session ids or --all. Nothing was touched.");
   const { isOneFile, isSameStore, openSource, openTarget } = await import("../../copy/stores.ts");
   const { copySession } = await import("../../copy/copy.ts");
   if (isOneFile(from, to)) throw sameStore();
   await using source = await openSource(from);
   const named = await idsFor(source.store, given, options.all === true);
   const ids = options.all ? named : await withFamilies(source.store, named);
-  // A source that is named wrongly may be an empty store: that must not look like a copy.
+  // A mistyped source may be an empty store: that must not look like a successful copy.
   if (ids.length === 0)
     throw new CommandError(
       EXIT.notFound,
@@ -56,7 +56,7 @@ async function copy(from: string, to: string, given: readonly string[], options:
   await using target = await openTarget(to);
   if (await isSameStore(source.journals, target.journals, ids)) throw sameStore();
   const { nullIfUnreadable } = await import("../../store/usage.ts");
-  // For the progress only: a list may fail over a session that cannot be read, and the others are copied all the same.
+  // For progress only: the list may fail because of one unreadable session, and the others are still copied.
   const listed = await nullIfUnreadable(source.journals.list());
   const heads = new Map(listed?.sessions.map(({ id, head }) => [id, head]));
   const total = ids.reduce((sum, id) => sum + (heads.get(id) ?? 0), 0);
@@ -90,19 +90,19 @@ function sameStore(): CommandError {
 
 const DONE: Readonly<Record<Copied["outcome"], string>> = {
   copied: "copied",
-  completed: "copied again, since the copy had fewer",
-  there: "there already",
+  completed: "copied again, because the copy had fewer",
+  there: "already there",
 };
 
 const KEPT: Readonly<Record<NonNullable<Copied["kept"]>, string>> = {
-  "in use": "The original was not removed: somebody is writing to it. Copy it again when that has ended.",
-  changed: "The original was not removed: it has grown meanwhile. Copy it again.",
-  damaged: "The original was not removed: it is damaged, and may still tell what the copy does not have.",
+  "in use": "The original was not removed: it is in use. Copy it again when it is free.",
+  changed: "The original was not removed: it has grown since the copy. Copy it again.",
+  damaged: "The original was not removed: it is damaged, and may hold data that the copy lacks.",
 };
 
 function wordsOf({ id, outcome, records, head, live, gaps, moved, kept }: Copied): string[] {
   const lines = [`${id}: ${records} ${records === 1 ? "record" : "records"} ${DONE[outcome]}, verified.`];
-  if (live) lines.push(`  Somebody is writing to it: the copy ends with record ${head}.`);
+  if (live) lines.push(`  It is in use: the copy ends with record ${head}.`);
   for (const { from, to } of gaps)
     lines.push(
       `  ${from === to ? `Record ${from}` : `Records ${from} to ${to}`} could not be read, and cannot be copied.`,

@@ -18,17 +18,12 @@ interface Options {
 export function register(program: Command): void {
   program
     .command("gc")
-    .summary("empties the trash")
+    .summary("empty the trash")
     .description(
-      "Removes for good what has been in the trash for a week, what unfinished work left behind, and kept outputs of tools whose session is gone. Sessions that are listed are never touched.",
+      "Permanently deletes sessions that have been in the trash for a week, leftovers of unfinished work, and saved tool outputs whose session is gone. Never touches sessions listed by holdfast ls --all.",
     )
-    .option(
-      "--older-than <age>",
-      "how long it has to be in the trash, such as 12h, 7d, 0s (default: 7d)",
-      ageOf,
-      WEEK_MS,
-    )
-    .option("--json", "as JSON")
+    .option("--older-than <age>", "minimum time in the trash, such as 12h, 7d or 0s (default: 7d)", ageOf, WEEK_MS)
+    .option("--json", "print JSON")
     .addHelpText("after", "\nExample:\n  holdfast gc --older-than 0s")
     .action(async ({ olderThan: graceMs, json }: Options, command: Command) => {
       const { removed, outputs } = await withStore(
@@ -37,7 +32,7 @@ export function register(program: Command): void {
           const { removed } = await store.gc({ graceMs });
           const trust = new Trust(store.url);
           for (const id of removed) trust.forget(id);
-          // One that cannot be looked at is there.
+          // A session that cannot be read counts as existing.
           const isThere = async (id: string) => (await nullIfUnreadable(store.has(id))) ?? true;
           const before = Date.now() - graceMs;
           return { removed, outputs: await sweepOutputs(store.url, { isThere, removed: new Set(removed), before }) };
@@ -47,14 +42,14 @@ export function register(program: Command): void {
       const { refused, ...swept } = outputs;
       for (const why of refused)
         process.stderr.write(
-          `holdfast: ${plainLine(why)}: left alone. Kept outputs are removed from your own folders only.\n`,
+          `holdfast: ${plainLine(why)}: left alone. Saved outputs are deleted from your own folders only.\n`,
         );
       if (json) {
         process.stdout.write(`${jsonText({ removed, outputs: swept })}\n`);
         return;
       }
       const sessions = removed.length === 1 ? "1 session" : `${removed.length} sessions`;
-      const kept = outputs.bytes === 0 ? "" : `, and ${bytesWords(outputs.bytes)} of kept outputs of tools`;
+      const kept = outputs.bytes === 0 ? "" : `, and ${bytesWords(outputs.bytes)} of saved tool outputs`;
       process.stdout.write(
         removed.length + outputs.bytes === 0 ? "Nothing to remove.\n" : `Removed ${sessions}${kept}.\n`,
       );

@@ -15,17 +15,17 @@ interface Options {
 export function register(program: Command): void {
   program
     .command("pack")
-    .argument("[id...]", "sessions, by their ids, the beginnings or the ends of them")
-    .summary("compresses the old parts of sessions")
+    .argument("[id...]", "session ids, or their first or last characters")
+    .summary("compress the old parts of sessions")
     .description(
-      "Compresses what lies before the current conversation of a session (before its last compaction or clear). Nothing is lost: it is read, searched and exported as before. Not while somebody has it open.",
+      "Compresses the part of a session before its last compaction or clear. Nothing is lost: you can still read, search and export it. Fails if the session is open elsewhere.",
     )
-    .option("--all", "all that nobody has open")
-    .option("--json", "one JSON object for each, on a line of its own")
+    .option("--all", "all sessions that are not open")
+    .option("--json", "one JSON object per session, one per line")
     .addHelpText("after", "\nExample:\n  holdfast pack --all")
     .action(async (given: readonly string[], { all, json }: Options, command: Command) => {
       if (given.length === 0 && !all)
-        throw new CommandError(EXIT.usage, "USAGE", "Give the id of a session, or --all. Nothing was touched.");
+        throw new CommandError(EXIT.usage, "USAGE", "Give a session id or --all. Nothing was touched.");
       let before = 0;
       let after = 0;
       let segments = 0;
@@ -35,7 +35,7 @@ export function register(program: Command): void {
           if (!capabilities.pack) throw cannotPack(placeOf(store));
           return forEach(await idsFor(store, given, all === true), async (id) => {
             const packed = await store.pack(id).catch((error: unknown) => {
-              // One that is in use is none of those that are meant by all.
+              // --all means the sessions that are not in use.
               if (all && failureOf(error).code === "SESSION_BUSY") return null;
               throw error;
             });
@@ -50,13 +50,13 @@ export function register(program: Command): void {
       );
       if (json) return;
       const what = segments === 1 ? "1 segment" : `${segments} segments`;
-      if (segments > 0) process.stdout.write(`Packed ${what}: ${bytesWords(before)} are ${bytesWords(after)} now.\n`);
+      if (segments > 0) process.stdout.write(`Packed ${what}: ${bytesWords(before)} is now ${bytesWords(after)}.\n`);
       else if (failed === 0) process.stdout.write("Nothing to pack.\n");
     });
 }
 
-/** Once, and not for each session of it. */
+/** Reported once, not per session. */
 function cannotPack(place: string): CommandError {
-  const message = `Only a folder store packs, and ${place} is none. Nothing was touched. Copy sessions to a folder, and pack them there: holdfast copy <from> <to> --all`;
+  const message = `Only a folder store can be packed, and ${place} is not one. Nothing was touched. Copy the sessions to a folder and pack them there: holdfast copy <from> <to> --all`;
   return new CommandError(EXIT.store, "NOT_SUPPORTED", message);
 }

@@ -15,13 +15,13 @@ interface Options {
 export function register(program: Command): void {
   program
     .command("repair")
-    .argument("[id...]", "sessions, by their ids, the beginnings or the ends of them (default: all)")
-    .summary("sets aside what a crash left half written")
+    .argument("[id...]", "session ids, or their first or last characters (default: all)")
+    .summary("repair sessions that a crash left half written")
     .description(
-      "Does for sessions what opening them does: sets aside an end that was never acknowledged, in a quarantine beside the journal, so that the session can be appended to. No byte is thrown away. What is corrupt stays where it is and is passed over by every reader; exit code 1 if there is such.",
+      "Repairs sessions as opening them would: moves an unacknowledged end into a quarantine file beside the journal, so that the session can be appended to. No byte is deleted. Corrupt parts stay in place and readers skip them; exit code 1 if there are any.",
     )
     .option("--all", "all sessions")
-    .option("--json", "one JSON object for each that was not whole, on a line of its own")
+    .option("--json", "one JSON object per damaged session, one per line")
     .addHelpText("after", "\nExample:\n  holdfast repair latest")
     .action((given: readonly string[], { all, json }: Options, command: Command) =>
       withStore(command.optsWithGlobals(), async (store) => {
@@ -38,7 +38,7 @@ export function register(program: Command): void {
             whole++;
             return;
           }
-          // Under the lease, with what is true by now.
+          // Under the lease, so the state is current.
           const { cutBytes, quarantine } = before.cutBytes > 0 ? await store.heal(id) : before;
           const found = { ...before, cutBytes, ...defined({ quarantine }) };
           if (cutBytes > 0) healed++;
@@ -60,7 +60,7 @@ export function register(program: Command): void {
         if (json) return;
         const parts = [`${whole} whole`];
         if (healed > 0) parts.push(`${healed} repaired`);
-        if (corrupt > 0) parts.push(`${corrupt} with damage that cannot be undone`);
+        if (corrupt > 0) parts.push(`${corrupt} with damage that cannot be repaired`);
         if (failed > 0) parts.push(`${failed} could not be opened`);
         process.stdout.write(`${ids.length} ${ids.length === 1 ? "session" : "sessions"}: ${parts.join(", ")}.\n`);
       }),

@@ -14,7 +14,7 @@ interface Options {
   readonly json?: true;
 }
 
-/** What became of one session. */
+/** The result for one session. */
 interface Finding {
   readonly id: string;
   readonly health: Health | "unreadable";
@@ -32,13 +32,13 @@ const STYLES: Readonly<Record<Finding["health"], Style>> = {
 export function register(program: Command): void {
   program
     .command("verify")
-    .argument("[id...]", "sessions, by their ids, the beginnings or the ends of them (default: all)")
-    .summary("says what is whole, torn or corrupt, and where")
+    .argument("[id...]", "session ids, or their first or last characters (default: all)")
+    .summary("check sessions for torn or corrupt parts")
     .description(
-      "Reads every byte of sessions and says what is whole, torn (an end that was never acknowledged, as a kill leaves it) or corrupt (damage to what had been durable), and where. Changes nothing, and disturbs nobody. Exit code 1 if something was found.",
+      "Reads every byte of sessions and reports whether each is whole, torn (it has an unacknowledged end, left by a crash) or corrupt (durable data is damaged), and where. Changes nothing and is safe on sessions in use. Exit code 1 if it finds a problem.",
     )
     .option("--all", "all sessions")
-    .option("--json", "one JSON object for each, on a line of its own")
+    .option("--json", "one JSON object per session, one per line")
     .addHelpText("after", "\nExamples:\n  holdfast verify\n  holdfast verify latest --json")
     .action((given: readonly string[], options: Options, command: Command) =>
       withStore(command.optsWithGlobals(), async (store) => {

@@ -4,7 +4,9 @@ import { fileWords, type Writer } from "./writer.ts";
 
 type Part = { readonly type: string; readonly [member: string]: unknown };
 
-/** Reasoning is kept as text without a provider's marks: the SDK's packages leave out what their provider would refuse. */
+/**
+ * Reasoning is kept as text without a provider's marks: the SDK's packages leave out what their provider would refuse.
+ */
 export const aiSdkWriter: Writer = {
   user: (parts) => [
     { role: "user", content: parts.map((part): Part => (part.type === "text" ? part : filePart(part.file))) },

@@ -40,7 +40,8 @@ type Open = { -readonly [K in keyof ModelCall]: ModelCall[K] | (K extends "resul
 const NO_RESULT: ModelResult = { text: "No result is recorded.", failed: true, files: [] };
 
 /**
- * The messages that the model would be shown, as steps. A step ends where results come: what the assistant says then, it says knowing them. Calls of the provider's own are
+ * The messages that the model would be shown, as steps. A step ends where results come: what the assistant says then,
+ * it says knowing them. Calls of the provider's own are
  * shown as calls like others, since no other provider has them; one that was not finished is left out.
  */
 export function stepsOf(messages: readonly unknown[], dialect: string): Step[] {

@@ -18,7 +18,8 @@ const WRITERS: Readonly<Record<DialectName, Writer>> = {
 };
 
 /**
- * The conversation as the model would be shown it, in another dialect: accepted by its provider, each call with its result, ids kept unless they repeat. In its own dialect, the very
+ * The conversation as the model would be shown it, in another dialect: accepted by its provider, each call with its
+ * result, ids kept unless they repeat. In its own dialect, the very
  * messages.
  */
 export function toDialect(

@@ -1,10 +1,16 @@
 import type { ShownFile } from "../../transcript/item.ts";
 import type { ModelCall, ModelPart, SpokenPart } from "./steps.ts";
 
-/** How a step is said in a dialect. What the provider wants of order, ids and emptiness, the dialect's own `arrange` sees to. */
+/**
+ * How a step is said in a dialect. What the provider wants of order, ids and emptiness, the dialect's own `arrange`
+ * sees to.
+ */
 export interface Writer {
   user(parts: readonly SpokenPart[]): unknown[];
-  /** Without it, the text is said in the user's role: not every model of that provider takes a system message in a conversation. */
+  /**
+   * Without it, the text is said in the user's role: not every model of that provider takes a system message in a
+   * conversation.
+   */
   system?(text: string): unknown[];
   model(parts: readonly ModelPart[]): unknown[];
   results(calls: readonly ModelCall[]): unknown[];

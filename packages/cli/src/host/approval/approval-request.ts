@@ -5,9 +5,9 @@ import { replaceText } from "../../tools/files/edit.ts";
 import { decodedExactly } from "../../tools/files/text-file.ts";
 import type { PermissionAsk, ShownPart } from "../host.ts";
 
-/** What a person is asked, in the same words on every surface. */
+/** The approval request, worded the same on every surface. */
 
-/** A call that a person has to decide on. */
+/** A call that needs a person's decision. */
 export interface Question {
   readonly call: string;
   readonly name: string;
@@ -16,16 +16,16 @@ export interface Question {
   readonly rule: string;
 }
 
-/** The request for approval: the whole input, where it leads, and what stands there now. */
+/** The approval request: the whole input, the real path, and what is there now. */
 export function describeApproval(question: Question, cwd: string, seen: FileSnapshot): PermissionAsk {
   const { path, target, digest } = seen;
   const facts = factsOf(question, cwd, seen);
-  // What matters most comes first: a low window shows little more.
+  // The most important part comes first: a small window shows little more.
   const parts = question.name === "shell" ? [...inputParts(question), ...facts] : [...facts, ...inputParts(question)];
   return { ...question, cwd, path, target, digest, parts, always: alwaysWords(question) };
 }
 
-/** The same for several calls, with what each would do now. */
+/** The same for several calls. */
 export async function describeApprovals(
   questions: readonly Question[],
   agent: { readonly cwd: string; readonly approvals: { look(question: Question): Promise<FileSnapshot> } },
@@ -36,7 +36,7 @@ export async function describeApprovals(
   return asks;
 }
 
-/** A long rule would only repeat the call. */
+/** A long rule would just repeat the call. */
 function alwaysWords({ name, rule }: Question): string {
   const shown = visibleLine(rule);
   if (shown.length <= RULE_CHARS_MAX) return shown;
@@ -50,7 +50,7 @@ function factsOf({ name, input }: Question, cwd: string, { path, target, bytes }
   if (name === "shell") return [fact("runs in", path ?? cwd)];
   if (path === null) return target.kind === "unknown" ? [fact("unknown path", target.why)] : [];
   const facts = [fact("real path", path)];
-  if (target.kind === "unknown") facts.push(fact("cannot be looked at", target.why));
+  if (target.kind === "unknown") facts.push(fact("cannot be inspected", target.why));
   if (name === "write") facts.push(fact("file", targetWords(target)), ...sizeFact(input));
   if (name === "edit") facts.push(fact("place", placeWords(target, bytes, input)));
   return facts;
@@ -65,7 +65,7 @@ function targetWords(target: Target): string {
     case "folder":
       return "is a folder: the call would fail";
     case "other":
-      return "is a device, a pipe or a socket: the call would fail";
+      return "is a device, pipe or socket: the call would fail";
     case "unknown":
       return "unknown";
   }
@@ -78,12 +78,12 @@ function sizeFact(input: unknown): ShownPart[] {
   return [{ kind: "fact", label: "size", text }];
 }
 
-/** Where the old text stands, or why the edit would fail. */
+/** Where the old text is, or why the edit would fail. */
 function placeWords(target: Target, bytes: Buffer | null, input: unknown): string {
   const [old, fresh, all] = [memberOf(input, "old"), memberOf(input, "new"), memberOf(input, "all")];
-  if (typeof old !== "string" || typeof fresh !== "string") return "not known";
+  if (typeof old !== "string" || typeof fresh !== "string") return "unknown";
   const text = bytes && decodedExactly(bytes);
-  if (text === null) return target.kind === "none" ? "there is no such file: the call would fail" : "not known";
+  if (text === null) return target.kind === "none" ? "the file does not exist: the call would fail" : "unknown";
   try {
     const { line, places } = replaceText(text, { old, new: fresh, all: all === true }, "the file");
     return places === 1 ? `line ${line}` : `${places} places, the first on line ${line}`;
@@ -93,7 +93,7 @@ function placeWords(target: Target, bytes: Buffer | null, input: unknown): strin
   }
 }
 
-/** Every member of the input, whether the tool knows it or not; the long ones last. */
+/** Every member of the input, known to the tool or not; long ones last. */
 function inputParts({ name, input }: Question): ShownPart[] {
   if (typeof input !== "object" || input === null || Array.isArray(input)) return [jsonPart("input", input)];
   const { old, new: fresh, ...rest } = input as Record<string, unknown>;
@@ -114,7 +114,7 @@ function jsonPart(label: string, value: unknown): ShownPart {
   return { kind: "json", label, text: visible(JSON.stringify(value, null, 2) ?? "undefined") };
 }
 
-/** The old and the new text, whole: lines they begin and end with in common, and what stands between. */
+/** The complete old and new text: common lines at the start and end, and the difference between them. */
 function diffOf(old: string, fresh: string): string {
   const before = linesOf(old);
   const after = linesOf(fresh);
@@ -138,7 +138,7 @@ function linesOf(text: string): string[] {
   return text.match(/[^\n]*\n|[^\n]+$/gu) ?? [];
 }
 
-/** One line of a request, as a surface shows it. */
+/** One line of a request, as shown. */
 export interface ShownLine {
   readonly label: string;
   readonly text: string;
@@ -150,7 +150,7 @@ export function approvalLines({ parts }: Pick<PermissionAsk, "parts">): ShownLin
   return parts.flatMap((part): ShownLine[] => {
     const { label, text } = part;
     if (!isBlock(part)) return [{ label, text, kind: "short" }];
-    // The mark of the last line end says that there is one: a blank row behind it would be none of the text.
+    // The mark shows the last line end; a blank row after it would not be part of the text.
     const rows = text
       .replace(/\n$/u, "")
       .split("\n")

@@ -8,7 +8,7 @@ import type { Question } from "./approval-request.ts";
 interface Answer {
   readonly approved: boolean;
   readonly reason?: string;
-  /** What a person has approved. None if a rule decided. */
+  /** What a person approved. Absent if a rule decided. */
   readonly ask?: PermissionAsk;
 }
 
@@ -20,21 +20,21 @@ export interface PromptDisplay {
   emit(event: ChatEvent): void;
 }
 
-/** The questions that are put to a person, until all of them are answered or withdrawn. */
+/** The open questions to a person, until all are answered or withdrawn. */
 export class PermissionPrompts {
   readonly #display: PromptDisplay;
   #open = new Set<string>();
   #answers = new Map<string, Answer>();
   #done: ((answers: Map<string, Answer> | null) => void) | null = null;
   #asked = Promise.withResolvers<void>();
-  /** What was said of calls whose turn had not been taken up. */
+  /** Answers given before their turn was resumed. */
   #ahead = new Map<string, Answer>();
 
   constructor(display: PromptDisplay) {
     this.#display = display;
   }
 
-  /** Resolves when the next question is put. */
+  /** Resolves when the next question is asked. */
   get asked(): Promise<void> {
     return this.#asked.promise;
   }
@@ -45,7 +45,7 @@ export class PermissionPrompts {
     this.#display.refresh();
     this.#open = new Set(asks.map(({ call }) => call));
     this.#answers = new Map();
-    // Before anybody is told: the answer may come at once.
+    // Set up before the question is announced: the answer may come at once.
     const answered = new Promise<Map<string, Answer> | null>((resolve) => {
       this.#done = resolve;
     });
@@ -57,19 +57,19 @@ export class PermissionPrompts {
     return answers;
   }
 
-  /** The same before the turn is taken up: the answers are kept for it. False if the questions were withdrawn. */
+  /** Asks before the turn is resumed and keeps the answers for it. False if the questions were withdrawn. */
   async askAhead(asks: readonly PermissionAsk[]): Promise<boolean> {
     const answers = await this.ask(asks);
     this.#ahead = answers ?? new Map();
     return answers !== null;
   }
 
-  /** The turn could not be taken up: what was said is not kept for a later call that happens to have the same id (R9). */
+  /** The turn could not be resumed: its answers must not apply to a later call with the same id (R9). */
   forgetAhead(): void {
     this.#ahead = new Map();
   }
 
-  /** Those that nobody has answered ahead; the answers of the others go into `answers`, once. */
+  /** Returns the questions not yet answered ahead; the other answers go into `answers`, once. */
   takeAnswered(asks: readonly Question[], answers: Map<string, Answer>): readonly Question[] {
     const ahead = this.#ahead;
     this.#ahead = new Map();
@@ -96,7 +96,7 @@ export class PermissionPrompts {
   }
 }
 
-/** What the rules say of calls that wait, and which of them are left to a person. */
+/** Applies the rules to waiting calls, and returns those left for a person. */
 export function applyRules(
   approvals: readonly AskedCall[],
   decide: (name: string, input: unknown) => Decision,
@@ -122,12 +122,12 @@ export function applyRules(
   return { answers, undecided, denied };
 }
 
-/** What a person has approved among these answers, by call. */
+/** What a person approved among these answers, by call. */
 export function selectApproved(answers: ReadonlyMap<string, Answer>): ReadonlyMap<string, PermissionAsk> {
   return new Map([...answers].flatMap(([call, { ask }]) => (ask ? [[call, ask] as const] : [])));
 }
 
-/** The answers on all of these calls, as the SDK is told them. */
+/** The answers for all these calls, as a message for the SDK. */
 export function buildApprovalMessage(
   approvals: readonly Approval[],
   answers: ReadonlyMap<string, Answer>,
@@ -139,18 +139,21 @@ export function buildApprovalMessage(
   return { role: "tool", content };
 }
 
-/** Shown when something else is asked for while a turn waits for a person, over a restart too (R7). */
+/** Shown when the user tries something else while a turn waits for approval, also after a restart (R7). */
 export const UNDECIDED =
-  "The last turn is waiting for your answer. Go on with it to be asked again, or leave it: then its call does not run.";
+  "The last turn is waiting for your approval. Finish it to be asked again, or leave it: the call will not run.";
 
-/** A person was to decide on a call of this turn, and has not; nor has anybody stopped it. */
+/** The turn waits for a person's decision on a call, and nobody has stopped it. */
 export function isAwaitingPerson({ how, calls }: Pick<Interruption<ModelMessage>, "how" | "calls">): boolean {
   if (how.kind === "suspended") return true;
   if (how.kind === "aborted" && how.by !== "close") return false;
   return calls.some(({ state }) => state === "awaiting");
 }
 
-/** The questions that can be put again at once. None if something else is open too: a person decides first how that is taken up. */
+/**
+ * The questions that can be asked again at once. None if other calls are open too: a person first decides how to resume
+ * those.
+ */
 export function openQuestions(
   interruption: Pick<Interruption<ModelMessage>, "how" | "calls">,
   decide: (name: string, input: unknown) => Decision,

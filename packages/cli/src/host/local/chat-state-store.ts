@@ -35,7 +35,10 @@ export class ChatStateStore {
     return () => this.#listeners.delete(listener);
   }
 
-  /** What is told of sub-agents that were begun by other processes is in the store. A list of it may fail over another session, which is not in the way of this one. */
+  /**
+   * What is told of sub-agents that were begun by other processes is in the store. A list of it may fail over another
+   * session, which is not in the way of this one.
+   */
   async loadChildren(store: Store): Promise<void> {
     const { id } = this.#session();
     for (const [call, child] of (await nullIfUnreadable(childrenOf(store, id))) ?? []) this.children.set(call, child);
@@ -87,7 +90,7 @@ export class ChatStateStore {
         this.emitRecorded({ type: "replaced", reason: "compaction", items: after });
       },
       cutOff: () => {
-        const text = "The answer was cut off: it is the longest that the model may give at once. Ask it to go on.";
+        const text = "The answer was cut off at the model's output limit. Ask it to continue.";
         this.emit({ type: "notice", level: "warning", text });
       },
       used: (usedTokens) => {

@@ -135,7 +135,7 @@ export function describeInterruption(
 /** The folder of a session may have been moved or removed since the session began. */
 function missingFolderLines(cwd: string): string[] {
   if (existsSync(cwd)) return [];
-  return [`The folder of this session, ${cwd}, is not there: its tools cannot work until it is.`];
+  return [`The folder of this session, ${cwd}, does not exist. Tools will not work until it does.`];
 }
 
 export function messageText({ content }: ModelMessage): string {

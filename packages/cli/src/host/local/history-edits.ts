@@ -7,7 +7,7 @@ import type { ResolvedModel } from "../../models/resolve.ts";
 import { explainFailure, isStoreFailure } from "../failures.ts";
 import { messageText } from "./chat-state.ts";
 
-const AS_IT_WAS = "The conversation was not summed up, and is as it was.";
+const AS_IT_WAS = "The conversation was not compacted and is unchanged.";
 
 /** A summary that a person has asked for. No turn fails with it: there is none to be finished. */
 export async function compactOnRequest(
@@ -33,7 +33,7 @@ export function splitBeforePrompt(
   const at = entries.findIndex(({ id }) => id === message);
   const entry = entries[at];
   if (entry?.message.role !== "user" || entry.synthetic)
-    throw new CommandError(EXIT.usage, "MESSAGE_UNKNOWN", "Only a prompt of this conversation can be gone back to.");
+    throw new CommandError(EXIT.usage, "MESSAGE_UNKNOWN", "You can only rewind to a prompt of this conversation.");
   const kept = entries.slice(0, at).filter((one) => one.replacedBy === undefined);
   return { kept, prompt: messageText(entry.message) };
 }

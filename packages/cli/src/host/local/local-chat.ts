@@ -37,7 +37,7 @@ export interface ChatFacts {
   readonly foreignModel?: string | null;
 }
 
-/** One conversation with the agent, in this process. It decides when turns begin and how they end; the loop works on them, the journal remembers them. */
+/** One chat in this process. It decides when turns start and end; the loop runs them, the journal records them. */
 export class LocalChat implements Chat {
   readonly id: string;
   readonly #services: Services;
@@ -50,7 +50,7 @@ export class LocalChat implements Chat {
   #turn: Turn<Message> | null = null;
   /** The turns at work, one after the other, until nothing is left to do. */
   readonly #work = new ActiveWork();
-  /** Nothing can be recorded until the session is opened anew. */
+  /** Nothing can be recorded until the session is reopened. */
   #isBroken = false;
   #reopening: Promise<void> | null = null;
   /** Begun here, and nothing has happened in it yet. */
@@ -83,7 +83,7 @@ export class LocalChat implements Chat {
     return this.#states.state;
   }
 
-  /** What the last process left in flight, with what can be found out about its tools. A turn that only lacked its end is completed. */
+  /** What the last process left in flight, and the state of its tools. Completes a turn that only lacked its end. */
   async inspect(): Promise<void> {
     await completeAnsweredTurn(this.#session);
     const { interruption } = this.#session;
@@ -98,7 +98,7 @@ export class LocalChat implements Chat {
     });
   }
 
-  /** The state as the last process left it: a question that was open then is open again (R7). Nothing is recorded until it is answered. */
+  /** Restores open questions of the last process (R7). Nothing is recorded until they are answered. */
   async restore(): Promise<void> {
     await this.inspect();
     const { interruption } = this.#session;
@@ -132,7 +132,7 @@ export class LocalChat implements Chat {
       else if (!this.#work.finished) await this.resumeQueue();
       return "queued";
     }
-    // Named as its answers name it: else every prompt would look like a change of the model, and signed reasoning be left out (R4).
+    // The name its answers use: else each prompt looks like a model change, and signed reasoning is dropped (R4).
     await this.#start(() => this.#session.startTurn(message, { model: this.#model.model.modelId }));
     return "started";
   }
@@ -181,10 +181,10 @@ export class LocalChat implements Chat {
 
   async answer(call: string, word: "allow" | "always" | "deny", reason?: string): Promise<void> {
     const ask = this.#states.state.asks.find((one) => one.call === call);
-    if (!ask) throw new CommandError(EXIT.usage, "CALL_UNKNOWN", "That call does not wait for an answer.");
+    if (!ask) throw new CommandError(EXIT.usage, "CALL_UNKNOWN", "That call is not waiting for an answer.");
     const unkept = word === "always" ? this.#agent.allow(ask.rule) : null;
     if (unkept !== null) {
-      const text = `That is allowed until you leave, and asked for again then: it could not be written down (${unkept}).`;
+      const text = `Allowed until you quit. You will be asked again next time: the permission could not be saved (${unkept}).`;
       this.#states.emit({ type: "notice", level: "warning", text });
     }
     this.#prompts.answer(ask, word !== "deny", "user", reason);
@@ -207,7 +207,7 @@ export class LocalChat implements Chat {
   async compact(): Promise<void> {
     await this.#assertIdle();
     if (this.#session.messages.length === 0)
-      throw new CommandError(EXIT.usage, "NOTHING_TO_COMPACT", "Nothing has been said yet that could be summed up.");
+      throw new CommandError(EXIT.usage, "NOTHING_TO_COMPACT", "Nothing to compact: the conversation is empty.");
     // What is queued already waits on; a prompt that comes meanwhile is begun behind it.
     this.#work.isPaused = true;
     await this.#start(async (signal) => {
@@ -257,7 +257,7 @@ export class LocalChat implements Chat {
     this.#work.stop("close");
     this.#prompts.withdraw();
     try {
-      // Its tools come to their ends first, and those are recorded. What a failed store could not record is told already, or by its close.
+      // Tools end first, and that is recorded. A store failure has been reported, or its close reports it.
       await Promise.allSettled([this.#turn?.abort({ by: "close" }), finished]);
       if (!this.#isBroken) await this.#session.close();
       // Nobody has said anything in it: it would only be in the way.
@@ -270,9 +270,9 @@ export class LocalChat implements Chat {
     }
   }
 
-  /** Opens the session anew if the store had failed: what was recorded is there, and the turn that was cut off can be finished (P8). */
+  /** Reopens the session after a store failure: records are there, and the turn can be finished (P8). */
   async #ensureOpen(): Promise<void> {
-    if (this.#closing) throw new CommandError(EXIT.usage, "SESSION_CLOSED", "This conversation was closed here.");
+    if (this.#closing) throw new CommandError(EXIT.usage, "SESSION_CLOSED", "This chat is closed.");
     if (!this.#isBroken) return;
     this.#reopening ??= this.#reopen().finally(() => {
       this.#reopening = null;
@@ -304,7 +304,7 @@ export class LocalChat implements Chat {
     return !this.#work.finished && interruption !== null && isShown && isAwaitingPerson(interruption);
   }
 
-  /** Begins a turn, or does what must not happen beside one (then `start` answers null). Rejects with what `start` says. */
+  /** Starts a turn, or work that must not run beside one (`start` then returns null). Rejects if `start` does. */
   async #start(start: (stopped: AbortSignal) => Promise<Turn<Message> | null>, resumed = false): Promise<void> {
     this.#work.start();
     try {
@@ -341,7 +341,7 @@ export class LocalChat implements Chat {
         await this.#failTurn(error);
       }
     }
-    // At one instant with the look at the queue: who queues a prompt after it sees that nothing runs, and begins it.
+    // Atomic with the check of the queue: a prompt queued later finds nothing running, and starts.
     this.#work.end();
   }
 
@@ -364,7 +364,7 @@ export class LocalChat implements Chat {
           waiting.length > 0
             ? { kind: "waiting", approvals: waiting, calls: [] }
             : await runTurn(await this.#agent.prepareTurn(turn, this.#model));
-        // The process was told to end, which is recorded, and its turn with it: nothing more is done in the time that is left.
+        // The process was told to end, and that is recorded with its turn: do nothing more.
         if (this.#services.ending.aborted) await new Promise<never>(() => {});
         this.#states.update({ live: null, isCompacting: false });
         this.#states.refresh();
@@ -392,7 +392,7 @@ export class LocalChat implements Chat {
     if (by !== null) await turn.abort({ by });
   }
 
-  /** A person decides on each of the calls; the turn waits, if need be until another process goes on with it (R7, C37). Null if nobody did. */
+  /** A person decides each call; the turn waits, even for another process (R7, C37). Null if nobody decided. */
   async #getPermission(turn: Turn<Message>, approvals: readonly Approval[]): Promise<Turn<Message> | null> {
     const decide = (name: string, input: unknown) => this.#agent.decide(name, input);
     const { answers, undecided: open, denied } = applyRules(approvals, decide, this.#services.asks);
@@ -452,7 +452,7 @@ export class LocalChat implements Chat {
     return this.#work.signal.aborted ? null : this.#prompts.ask(asks);
   }
 
-  /** The store failed: nothing more is done on the strength of what could not be recorded. `finish` or a prompt opens the session anew. */
+  /** The store failed: nothing unrecorded is acted on. `finish` or a prompt reopens the session. */
   async #breakOff(error: unknown): Promise<void> {
     this.#isBroken = true;
     // A prompt that could not be recorded began no turn: there is none to be finished.
@@ -460,7 +460,7 @@ export class LocalChat implements Chat {
     try {
       await this.#session.close();
     } catch (second) {
-      // The first failure is the one to tell of; that the end could not be recorded is what `resume` is made for.
+      // Report the first failure; `resume` handles an end that could not be recorded.
       if (!isStoreFailure(second)) process.emitWarning(second as Error);
     }
     const failure = explainFailure(error, this.#model.name);

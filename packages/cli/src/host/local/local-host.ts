@@ -78,12 +78,14 @@ export class LocalHost implements Host {
       outputs: outputsIn(store.url),
       trust: new Trust(store.url),
     };
-    // SIGTERM and SIGHUP are recorded first; then the tools' processes are ended; then the process ends by that signal, as its parent expects (C6).
+    // SIGTERM and SIGHUP are recorded first; then the tools' processes are ended; then the process ends by that signal,
+    // as its parent expects (C6).
     const unguard = guard(store);
     const undo = (["SIGTERM", "SIGHUP"] as const).map((signal) => {
       let isEnding = false;
       const listener = (): void => {
-        // It stays while it works: a terminal that is closed sends SIGHUP twice, and the second one would end the process before its tools.
+        // It stays while it works: a terminal that is closed sends SIGHUP twice, and the second one would end the
+        // process before its tools.
         if (isEnding) return;
         isEnding = true;
         ending.abort(new DOMException(signal, "AbortError"));
@@ -154,14 +156,14 @@ export class LocalHost implements Host {
       { cwd, app: APP },
       {
         ...{ app: APP, intents: true },
-        onPassedOver: (id, { message }) => this.#passedOver.push(`Session ${id} was passed over: ${message}`),
+        onPassedOver: (id, { message }) => this.#passedOver.push(`Session ${id} was skipped: ${message}`),
       },
     );
     return session && this.#opened(session, options, cwd);
   }
 
   async fork(id: string, at?: string): Promise<Chat> {
-    // A list may fail over another session: this one is forked all the same.
+    // The list may fail because of another session; fork this one anyway.
     const named = await nullIfUnreadable(titleForFork(this.#store, id));
     const session = await this.#store.fork<ModelMessage>(id, {
       app: APP,
@@ -194,14 +196,15 @@ export class LocalHost implements Host {
     return this.#keep(session, async () => {
       const { notes, dialect, app } = session.attributes;
       if (dialect !== "ai-sdk") {
-        const message = `Session ${session.id} holds messages in the dialect "${dialect}"${app ? `, of ${app}` : ""}: this agent cannot go on with it. Nothing was touched. "holdfast show" reads it, "holdfast export" translates it.`;
+        const message = `Session ${session.id} holds messages in the dialect "${dialect}"${app ? `, written by ${app}` : ""}, which this agent cannot continue. Nothing was touched. Read it with "holdfast show", or convert it with "holdfast export".`;
         throw new CommandError(EXIT.store, "DIALECT_UNKNOWN", message);
       }
       const trust = this.#services.trust.of(session.id);
       const known = trust.folder;
       const { cwd: journal } = session.attributes;
       const folder = folderFor({ session: session.id, journal, known, now, isHere: here });
-      // A model decides who is sent this user's files: the journal's word counts only where this user has worked with it.
+      // A model decides who is sent this user's files: the journal's word counts only where this user has worked with
+      // it.
       const last = typeof notes["model"] === "string" ? notes["model"] : null;
       const model = await this.#services.model(wanted ?? (known === null ? null : last) ?? this.#services.config.model);
       trust.workIn(folder);

@@ -41,7 +41,7 @@ export async function resumeTurn(
     return null;
   }
   const waits = (pid: number): void => {
-    const text = `Waiting for the process ${pid}, which outlived its agent.`;
+    const text = `Waiting for process ${pid}, which outlived its agent.`;
     state.emit({ type: "notice", level: "info", text });
   };
   let turn: Turn<ModelMessage> | null = null;

@@ -36,7 +36,10 @@ export interface LiveContent {
 
 const PROMPT = "❯ ";
 const OUTPUT_ROWS = 3;
-/** A terminal that is made narrower breaks what is wider, and nobody can know into how many rows: what is drawn anew stays short where it can. */
+/**
+ * A terminal that is made narrower breaks what is wider, and nobody can know into how many rows: what is drawn anew
+ * stays short where it can.
+ */
 const RULE_COLUMNS = 60;
 /** From here on a long question leaves room for the queue. */
 const ROOMY_ROWS = 18;
@@ -56,7 +59,10 @@ export function answerRowsMax({ rows }: Size): number {
   return Math.max(3, rows - 8);
 }
 
-/** How many rows may be drawn anew. Not the last one: the terminal would scroll. Nor the first one, but in a very low window: what is erased from there on, tmux keeps in its scrollback. */
+/**
+ * How many rows may be drawn anew. Not the last one: the terminal would scroll. Nor the first one, but in a very low
+ * window: what is erased from there on, tmux keeps in its scrollback.
+ */
 export function liveRowsMax({ rows }: Size): number {
   return Math.max(4, Math.min(5, rows - 1), rows - 2);
 }
@@ -67,7 +73,8 @@ export function layOutLiveArea(shown: LiveContent, size: Size): LiveArea {
   const height = liveRowsMax(size);
   const status = statusLine(shown.state, shown.status, columns);
   const editor = editorPart(shown, columns, Math.max(1, Math.min(10, Math.floor(height / 3))));
-  // The panel of an interruption shows the queue itself; a question does not, and a prompt that is given meanwhile must not seem lost.
+  // The panel of an interruption shows the queue itself; a question does not, and a prompt that is given meanwhile must
+  // not seem lost.
   const isAsking = shown.panel !== null && shown.state.asks.length > 0;
   const queue = shown.panel === null || isAsking ? queuePart(shown.state, columns, !isAsking) : [];
   const hints = suggestionPart(shown, columns).slice(0, Math.max(0, height - editor.lines.length - 3));
@@ -125,7 +132,10 @@ function workPart({ state, pending, status }: LiveContent, columns: number): Lin
   return rows.length === 0 ? [] : [BLANK, ...rows];
 }
 
-/** While a turn works, an outcome that is not known is on its way into the journal; when the turn was broken off, it never came there. A word on a call is recorded with those on its neighbours. */
+/**
+ * While a turn works, an outcome that is not known is on its way into the journal; when the turn was broken off, it
+ * never came there. A word on a call is recorded with those on its neighbours.
+ */
 function stateNow({ call, state }: CallItem, { status, asks }: ChatState): CallState | "answered" {
   if (status === "interrupted") return state === "running" ? "unknown" : state;
   if (state === "waiting" && status === "waiting" && !asks.some((ask) => ask.call === call)) return "answered";
@@ -150,7 +160,7 @@ function queuePart({ queue }: ChatState, columns: number, canTakeBack: boolean):
   if (queue.length === 0) return [];
   const shown = queue.slice(0, 3).map(({ text }) => line(`  queued: ${excerpt(text, columns - 12)}`, { dim: true }));
   const more = queue.length > 3 ? [line(`  … and ${queue.length - 3} more`, { dim: true })] : [];
-  const hint = canTakeBack ? [line("  ↑ takes the last one back", { dim: true })] : [];
+  const hint = canTakeBack ? [line("  ↑ edits the last one", { dim: true })] : [];
   const rows = [...shown, ...more, ...hint];
   return [BLANK, ...rows.map((row) => cut(row, columns))];
 }
@@ -168,7 +178,9 @@ function editorPart(
   const shown = rows.slice(first, first + rowsMax);
   const lead = (i: number): Span => (first + i === 0 ? span(PROMPT, { bold: true, colour: "cyan" }) : span("  "));
   const empty =
-    state.status === "running" || state.isCompacting ? "write the next prompt: it waits for its turn" : "ask, or /help";
+    state.status === "running" || state.isCompacting
+      ? "type the next prompt: it will be queued"
+      : "type a prompt, or /help";
   const lines = shown.map(
     (row, i): Line => [lead(i), editor.text === "" ? span(empty, { dim: true }) : span(plain(row.text))],
   );

@@ -112,7 +112,10 @@ export class Renderer {
     for (const listener of this.#listeners) listener();
   }
 
-  /** The live part goes; what was written stays in the terminal, and so do the words of an answer that nobody stays to see the end of. */
+  /**
+   * The live part goes; what was written stays in the terminal, and so do the words of an answer that nobody stays to
+   * see the end of.
+   */
   end(state: ChatState | null): void {
     this.draw();
     this.#ended = true;

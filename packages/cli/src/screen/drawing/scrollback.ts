@@ -8,8 +8,10 @@ import { advanceStream, EMPTY_STREAM, finishStream, type MarkdownStream } from "
 const ITEMS_MAX = 60;
 
 /**
- * What of a conversation stands in the terminal's scrollback, where nothing can be changed any more. Each step takes the state of the chat and answers the rows to add: items that are finished, and the finished part of the
- * answer that is being streamed. An answer that was written out while it was streamed is not written again when it is recorded.
+ * What of a conversation stands in the terminal's scrollback, where nothing can be changed any more. Each step takes
+ * the state of the chat and answers the rows to add: items that are finished, and the finished part of the
+ * answer that is being streamed. An answer that was written out while it was streamed is not written again when it is
+ * recorded.
  */
 export class Scrollback {
   /** By id, with the state that a call was written out in. */
@@ -85,7 +87,7 @@ export class Scrollback {
     if (text === "" || text === this.#recorded) return [];
     if (!text.startsWith(this.#streamed)) {
       // The request is made again: what stands in the scrollback cannot be taken back, but it can be called void.
-      if (this.#stream.begun) finished.push(line("… broken off: the request is made again", { dim: true }));
+      if (this.#stream.begun) finished.push(line("… cut off: retrying the request", { dim: true }));
       this.#forget();
     }
     const thought = state.live?.reasoning ?? "";
@@ -117,7 +119,10 @@ function pendingAt(state: ChatState): number {
   return at === -1 ? state.items.length : at;
 }
 
-/** While a turn works, an outcome that is not known is one that is being recorded. After its end only a tool that has not stopped yet has one to come. */
+/**
+ * While a turn works, an outcome that is not known is one that is being recorded. After its end only a tool that has
+ * not stopped yet has one to come.
+ */
 function mayChange({ state }: CallItem, working: boolean): boolean {
   if (state === "running") return true;
   return working && (state === "open" || state === "waiting" || state === "unknown");

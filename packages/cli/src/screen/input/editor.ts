@@ -35,7 +35,9 @@ export function markSent(editor: Editor): Editor {
   return { text: "", cursor: 0, history, at: history.length, draft: "" };
 }
 
-/** What a key does to the text; null if it is none of the editor's keys. `columns`: what a row holds, for up and down. */
+/**
+ * What a key does to the text; null if it is none of the editor's keys. `columns`: what a row holds, for up and down.
+ */
 export function applyKey(editor: Editor, key: Key, columns: number): Editor | null {
   switch (key.name) {
     case "text":

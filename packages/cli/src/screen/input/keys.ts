@@ -52,7 +52,10 @@ const CONTROLS: Readonly<Record<string, KeyName>> = {
   z: "suspend",
 };
 
-/** What Ink tells of one piece of input. Several keys that came at once, as from a script or a slow line, are one piece: they are taken apart here. */
+/**
+ * What Ink tells of one piece of input. Several keys that came at once, as from a script or a slow line, are one piece:
+ * they are taken apart here.
+ */
 export function keysOf(input: string, key: InkKey): Key[] {
   if (key.eventType === "release") return [];
   const named = namedKey(input, key);

@@ -1,16 +1,16 @@
 /** What can be said to the screen itself, and not to the model. */
 export const COMMANDS = [
   { name: "help", argument: "", does: "keys and commands" },
-  { name: "sessions", argument: "", does: "go to another session; this one goes on" },
-  { name: "fork", argument: "", does: "a new session that begins with this conversation" },
-  { name: "rewind", argument: "", does: "back to before a prompt, which comes back to be edited" },
-  { name: "compact", argument: "", does: "a summary in the place of the conversation" },
-  { name: "clear", argument: "", does: "begin anew in this session" },
-  { name: "undo", argument: "", does: "the last /compact, /clear or /rewind" },
-  { name: "model", argument: "[name]", does: "which model answers, as provider/name" },
-  { name: "export", argument: "[file]", does: "the conversation as a file: .md, .html or .jsonl" },
-  { name: "rename", argument: "<title>", does: "what this session is called" },
-  { name: "quit", argument: "", does: "leave; everything is kept" },
+  { name: "sessions", argument: "", does: "switch to another session; this one keeps running" },
+  { name: "fork", argument: "", does: "copy this conversation into a new session" },
+  { name: "rewind", argument: "", does: "go back to before a prompt and edit it" },
+  { name: "compact", argument: "", does: "replace the conversation with a summary" },
+  { name: "clear", argument: "", does: "clear the conversation of this session" },
+  { name: "undo", argument: "", does: "undo the last /compact, /clear or /rewind" },
+  { name: "model", argument: "[name]", does: "show or change the model, as provider/name" },
+  { name: "export", argument: "[file]", does: "save the conversation to a file: .md, .html or .jsonl" },
+  { name: "rename", argument: "<title>", does: "rename this session" },
+  { name: "quit", argument: "", does: "quit; everything is saved" },
 ] as const;
 
 export type CommandName = (typeof COMMANDS)[number]["name"];

@@ -18,8 +18,8 @@ export const CALL_STATES: Record<
   CallState | "answered",
   { readonly mark: string; readonly words: string; readonly colour: Colour }
 > = {
-  open: { mark: "○", words: "to come", colour: "grey" },
-  waiting: { mark: "?", words: "waits for your word", colour: "yellow" },
+  open: { mark: "○", words: "pending", colour: "grey" },
+  waiting: { mark: "?", words: "waiting for approval", colour: "yellow" },
   answered: { mark: "○", words: "answered", colour: "grey" },
   running: { mark: "●", words: "running", colour: "cyan" },
   done: { mark: "✓", words: "", colour: "green" },
@@ -39,7 +39,7 @@ export function folderWords(cwd: string, columns: number, home: string | null = 
   return `…${harmless.slice(harmless.length - columns + 1)}`;
 }
 
-/** What people know a session by: its title, else how it began. */
+/** How people know a session: its title, else its first prompt. */
 export function chatName({ title, items, id }: Pick<ChatState, "title" | "items" | "id">, columns: number): string {
   const first = items.find((item) => item.kind === "prompt");
   return excerpt(title || (first?.kind === "prompt" ? first.text : "") || shortId(id), columns);
@@ -61,12 +61,14 @@ export function elapsedWords(ms: number): string {
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 }
 
-/** The first letters of an id that tell it from others at a glance. A UUIDv7 begins with the time: its end differs more. */
+/**
+ * The first letters of an id that tell it from others at a glance. A UUIDv7 begins with the time: its end differs more.
+ */
 export function shortId(id: string): string {
   return id.slice(0, 13);
 }
 
-/** An error in words that say what to do. */
+/** An error message with its hints. */
 export function errorWords(error: unknown): string {
   const { message, hints } = failureOf(error);
   return [message, ...hints].join(" ");

@@ -8,7 +8,8 @@ const LINE_CHARS_MAX = 4_000;
 const CODE_LINES_MAX = 8;
 
 /**
- * Markdown that is still being streamed, cut into what is finished and what may still change. Blocks are finished when another one has begun; a block that is long is finished piece by piece, so that the cost of each step does
+ * Markdown that is still being streamed, cut into what is finished and what may still change. Blocks are finished when
+ * another one has begun; a block that is long is finished piece by piece, so that the cost of each step does
  * not grow with the length of the answer. A value: each step answers the next one.
  */
 export interface MarkdownStream {

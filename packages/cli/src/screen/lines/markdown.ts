@@ -136,7 +136,8 @@ function spansOf(token: Token, style: Style): Span[] {
     case "link": {
       const { href, text } = token as Tokens.Link;
       const words = inner({ ...style, underline: true, colour: "blue" });
-      // Where a link leads is never hidden behind its words. `mailto:` of an address that is spelled out says nothing new.
+      // Where a link leads is never hidden behind its words. `mailto:` of an address that is spelled out says nothing
+      // new.
       const told = text === href || `mailto:${text}` === href || href === "";
       return told ? words : [...words, span(` (${href})`, { ...style, dim: true })];
     }

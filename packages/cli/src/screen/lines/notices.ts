@@ -11,13 +11,13 @@ const LEVELS: Record<Level, { readonly mark: string; readonly style: Style }> = 
   error: { mark: "✗ ", style: { colour: "red" } },
 };
 
-/** A word from the program itself. */
+/** A notice from the program itself. */
 export function noticeLines(level: Level, text: string, columns: number): Line[] {
   const { mark, style } = LEVELS[level];
   return [BLANK, ...wrap(line(plainLine(text), style), columns, { first: [span(mark, style)], rest: [span("  ")] })];
 }
 
-/** What stands above a conversation when it comes onto the screen. */
+/** The header of a conversation when it comes onto the screen. */
 export function headLines(state: ChatState, columns: number, resumed: boolean): Line[] {
   const facts = [shortId(state.id), plainLine(state.model), folderWords(state.cwd, 60)].join(" · ");
   const rows: Line[] = [

@@ -14,7 +14,7 @@ export interface StatusFacts {
   readonly busy: string | null;
   /** What the next key would do. */
   readonly hint: string;
-  /** Word from sessions that are not on the screen. */
+  /** News from sessions that are not on the screen. */
   readonly elsewhere: string;
 }
 
@@ -22,7 +22,7 @@ export function spinner(frame: number): string {
   return SPINNER[frame % SPINNER.length]!;
 }
 
-/** One row: the state, then where we are. What does not fit goes, the least important first. */
+/** One row: the state, then where we are. Drops what does not fit, least important first. */
 export function statusLine(state: ChatState, facts: StatusFacts, columns: number): Line {
   const spans: Span[] = stateSpans(state, facts);
   if (facts.hint !== "") spans.push(span(` · ${facts.hint}`, { dim: true }));
@@ -46,7 +46,7 @@ function stateSpans(state: ChatState, { frame, elapsedMs, busy }: StatusFacts): 
     case "running":
       return [span(`${spinner(frame)} ${workWords(state)} ${elapsedWords(elapsedMs)}`, { colour: "cyan" })];
     case "waiting":
-      return [span("? waits for your word", { colour: "yellow" })];
+      return [span("? waiting for approval", { colour: "yellow" })];
     case "interrupted":
       return [span("! interrupted", { colour: "yellow" })];
     case "idle":
@@ -54,9 +54,9 @@ function stateSpans(state: ChatState, { frame, elapsedMs, busy }: StatusFacts): 
   }
 }
 
-/** To sum up takes its time, and nothing is streamed meanwhile: it says why. */
+/** A compaction takes a while and streams nothing: say why. */
 function workWords({ isCompacting }: ChatState): string {
-  return isCompacting ? "summing up" : "working";
+  return isCompacting ? "compacting" : "working";
 }
 
 function windowWords({ usedTokens, maxTokens }: ChatState["window"]): string {

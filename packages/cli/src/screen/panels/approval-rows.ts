@@ -5,7 +5,10 @@ import { BLANK, cut, type Line, line, lineText, type Style, span, wrap } from ".
 
 /** A longer line is laid out in pieces: only those that are shown cost anything. */
 const PIECE_CHARS = 400;
-/** Each row begins with so many characters that are not of the text; the first one of a short line with its label as well. */
+/**
+ * Each row begins with so many characters that are not of the text; the first one of a short line with its label as
+ * well.
+ */
 const FRONT_CHARS = 4;
 const EDGE = [span("  │ ", { colour: "grey" })];
 const LABEL = [span("    ")];
@@ -28,7 +31,7 @@ interface Piece {
 
 /** All of a request, for the scrollback. */
 export function allRows(ask: PermissionAsk, columns: number): Line[] {
-  const head = cut(line(`Allow ${visibleLine(ask.name)}? All of it:`, { bold: true }), columns);
+  const head = cut(line(`Allow ${visibleLine(ask.name)}? Full request:`, { bold: true }), columns);
   return [BLANK, head, ...piecesOf(ask).flatMap((piece) => rowsOf(piece, columns))];
 }
 

@@ -11,44 +11,44 @@ const FAINT = { dim: true } as const;
 export function howWords(how: InterruptionShown["how"]): string {
   switch (how.kind) {
     case "killed":
-      return "The last process was killed in the middle of a turn";
+      return "The last process was killed in mid-turn";
     case "signal":
       return how.signal === "SIGHUP"
-        ? "The terminal was closed in the middle of a turn (SIGHUP)"
-        : `The last process was ended by ${plainLine(how.signal)} in the middle of a turn`;
+        ? "The terminal was closed in mid-turn (SIGHUP)"
+        : `The last process was stopped by ${plainLine(how.signal)} in mid-turn`;
     case "aborted":
       return how.by === "close"
-        ? "The last turn was stopped when its chat was left"
+        ? "The last turn was stopped when the chat was closed"
         : `The last turn was stopped by ${plainLine(how.by)}${how.reason ? `: ${plainLine(how.reason)}` : ""}`;
     case "failed":
       return `The last turn failed: ${plainLine(how.error)}`;
     case "suspended":
       return how.reason === "permission"
-        ? "The last turn waits for your word"
-        : `The last turn waits: ${plainLine(how.reason)}`;
+        ? "The last turn is waiting for approval"
+        : `The last turn is waiting: ${plainLine(how.reason)}`;
   }
 }
 
-/** How far a call came, as a person would say it. */
+/** How far a call got, for people. */
 export function describeCallState(call: InterruptedCall): string {
   const { process } = call;
   if (process?.running) return `still running as process ${process.pid}`;
-  if (process?.exitCode !== undefined) return `ended since, with status ${process.exitCode}`;
+  if (process?.exitCode !== undefined) return `has since exited with status ${process.exitCode}`;
   switch (call.state) {
     case "never-started":
       return "never started: safe to run";
     case "outcome-unknown":
       return "started, outcome unknown";
     case "unrecorded":
-      return "may have run: nobody recorded it";
+      return "may have run: its start was not recorded";
     case "awaiting":
-      return "waits for your word, has not run";
+      return "waiting for approval, has not run";
     case "provider":
-      return "runs at the provider";
+      return "run by the provider";
   }
 }
 
-/** In brief: what was asked, what had been said, which tools were in which state. `told`: why it failed stands above already. */
+/** In brief: the prompt, the text so far and the state of each call. `told`: the failure is already shown above. */
 export function summarizeInterruption(
   found: InterruptionShown,
   columns: number,
@@ -61,8 +61,8 @@ export function summarizeInterruption(
     columns,
   );
   rows.push(fact("you asked", excerpt(found.prompt, columns), columns));
-  if (found.text.trim() !== "") rows.push(fact("it had said", lastWords(found.text, columns - 16), columns));
-  else if (found.answered) rows.push(fact("it had", "answered, and nothing is open", columns));
+  if (found.text.trim() !== "") rows.push(fact("it said", lastWords(found.text, columns - 16), columns));
+  else if (found.answered) rows.push(fact("status", "answered, nothing left open", columns));
   const calls = found.calls.map((call) => callRow(call, columns));
   const room = Math.max(1, rowsMax - rows.length);
   const shown = calls.length > room ? calls.slice(0, room - 1) : calls;
@@ -75,16 +75,16 @@ export function summarizeInterruption(
 export function interruptionDetails(found: InterruptionShown, columns: number): Line[] {
   const rows: Line[] = [BLANK, line(`── turn ${found.turn}, cut off at ${found.at}`, FAINT)];
   rows.push(...wrap(line(`${howWords(found.how)}.`, WARNING), columns));
-  // Also after each permission: it is no alarm by itself.
-  if (found.resumes > 0) rows.push(line(`It had been gone on with ${found.resumes} times.`, FAINT));
-  rows.push(BLANK, line("What you asked:", FAINT));
+  // Each approval also counts as a resume, so this alone is no cause for alarm.
+  if (found.resumes > 0) rows.push(line(`It had been resumed ${found.resumes} times.`, FAINT));
+  rows.push(BLANK, line("Prompt:", FAINT));
   rows.push(
     ...untab(plain(found.prompt))
       .split("\n")
       .flatMap((one) => wrap(line(one), columns)),
   );
   if (found.text.trim() !== "") {
-    rows.push(BLANK, line("What had been streamed:", FAINT), ...markdownLines(found.text, columns));
+    rows.push(BLANK, line("Streamed so far:", FAINT), ...markdownLines(found.text, columns));
     rows.push(line("… cut off here", { italic: true, colour: "yellow" }));
   }
   for (const call of found.calls) {

@@ -38,7 +38,7 @@ export type Act =
   | { readonly do: "withdrawQueue" }
   | { readonly do: "later"; readonly about: string };
 
-/** The most urgent one; null if nothing waits for a word. `later`: what the person has put off. */
+/** The most urgent panel; null if nothing needs an answer. `later`: what the person has postponed. */
 export function panelOf(state: ChatState, later: ReadonlySet<string>): Panel | null {
   const ask = state.asks[0];
   if (ask !== undefined) return askPanel(ask, state.asks.length - 1);
@@ -62,10 +62,10 @@ function askPanel(ask: PermissionAsk, others: number): Panel {
         act: { do: "answer", call, word: "always" },
       },
       { key: "n", word: "no", label: "deny", act: { do: "answer", call, word: "deny" } },
-      { key: "v", word: "view", label: "view all of it", act: { do: "showAll", ask } },
+      { key: "v", word: "view", label: "view the full request", act: { do: "showAll", ask } },
     ],
     lines: (columns, rowsMax) => {
-      const more = others > 0 ? ` (${others} more behind it)` : "";
+      const more = others > 0 ? ` (${others} more waiting)` : "";
       const head: Line = [
         span("? ", { colour: "yellow", bold: true }),
         span(`Allow ${visibleLine(ask.name)}?${more}`, { bold: true }),
@@ -80,7 +80,7 @@ function interruptionPanel(state: ChatState): Panel {
   const found = state.interruption!;
   const running = found.calls.find((call) => call.process?.running);
   const pid = running?.process?.pid;
-  const goOn = found.how.kind === "suspended" ? "go on with it: you are asked again" : "finish it";
+  const goOn = found.how.kind === "suspended" ? "finish it: you will be asked again" : "finish it";
   const finish: Choice[] =
     pid === undefined
       ? [{ key: "f", label: goOn, act: { do: "finish" } }]
@@ -92,7 +92,7 @@ function interruptionPanel(state: ChatState): Panel {
     about: `interruption:${found.turn}:${found.resumes}`,
     choices: [
       ...finish,
-      { key: "l", label: "leave it: the model is told with your next prompt", act: { do: "leave" } },
+      { key: "l", label: "leave it: the model is told when you send your next prompt", act: { do: "leave" } },
       { key: "s", label: "show it", act: { do: "show" } },
     ],
     lines: (columns, rowsMax, now) => [
@@ -102,17 +102,17 @@ function interruptionPanel(state: ChatState): Panel {
   };
 }
 
-/** Nothing can be recorded, so nothing is known of the turn but that it did not end. What happened stands above. */
+/** Nothing can be recorded, so all we know is that the turn did not end. The failure is shown above. */
 function brokenPanel(state: ChatState): Panel {
   return {
     about: `broken:${state.failure?.message ?? ""}`,
     choices: [
-      { key: "f", label: "finish it, once that is put right", act: { do: "finish" } },
-      { key: "l", label: "leave it: the model is told with your next prompt", act: { do: "leave" } },
+      { key: "f", label: "finish it, once the problem is fixed", act: { do: "finish" } },
+      { key: "l", label: "leave it: the model is told when you send your next prompt", act: { do: "leave" } },
     ],
     lines: (columns) =>
       wrap(
-        line("The turn was broken off. What was recorded before is safe.", { bold: true, colour: "yellow" }),
+        line("The turn was interrupted. Everything recorded so far is safe.", { bold: true, colour: "yellow" }),
         columns,
       ),
   };
@@ -123,12 +123,12 @@ function queuePanel(state: ChatState, about: string): Panel {
   return {
     about,
     choices: [
-      { key: "s", label: one ? "send it" : "send them, one after the other", act: { do: "sendQueue" } },
-      { key: "w", label: one ? "take it back into the editor" : "withdraw them", act: { do: "withdrawQueue" } },
+      { key: "s", label: one ? "send it" : "send them one by one", act: { do: "sendQueue" } },
+      { key: "w", label: one ? "move it back into the editor" : "withdraw them", act: { do: "withdrawQueue" } },
       { key: "l", label: "later", act: { do: "later", about } },
     ],
     lines: (columns) => [
-      line(one ? "A prompt waits for its turn:" : `${state.queue.length} prompts wait for their turn:`, {
+      line(one ? "1 prompt is queued:" : `${state.queue.length} prompts are queued:`, {
         bold: true,
         colour: "yellow",
       }),
@@ -141,17 +141,17 @@ function waiting(queue: ChatState["queue"], columns: number): Line[] {
   return queue.slice(0, 4).map(({ text }) => line(`  queued: ${excerpt(text, columns - 10)}`, { dim: true }));
 }
 
-/** In the place of a choice: something else is being written. */
+/** Instead of a choice: the person is typing something else. */
 export const WRITING = -1;
-/** In the place of a choice: the question has only just appeared, and a key may have been meant for something else. */
+/** Instead of a choice: the question has only just appeared, and a key may have been meant for something else. */
 export const APPEARING = -2;
 
 function howToChoose(selected: number): string | null {
-  if (selected === WRITING) return "empty the line below to choose";
-  return selected === APPEARING ? "a moment: keys typed before this question do not answer it" : null;
+  if (selected === WRITING) return "clear the input line to choose";
+  return selected === APPEARING ? "one moment: keys typed before this question do not count" : null;
 }
 
-/** The choices, one a row. */
+/** The choices, one per row. */
 export function choiceLines(panel: Panel, selected: number, columns: number): Line[] {
   const rows = panel.choices.map(({ key, label }, i): Line => {
     const on = i === selected;
@@ -165,7 +165,7 @@ export function choiceLines(panel: Panel, selected: number, columns: number): Li
   return [...rows, line(`  ${how}`, { dim: true })].map((row) => cut(row, columns));
 }
 
-/** The choices on one row, where there is no room for more: the chosen one, and the letters of the others. */
+/** The choices on a single row, for lack of room: the selected one, and the letters of the others. */
 export function choiceLine(panel: Panel, selected: number, columns: number): Line {
   const chosen = panel.choices[selected];
   if (!chosen) return cut(line(`  ${howToChoose(selected)}`, { dim: true }), columns);

@@ -72,7 +72,7 @@ export class PickerController {
           urgent: false,
         }),
       );
-    this.#picker = openPicker("rewind", "Back to before which prompt?", rows);
+    this.#picker = openPicker("rewind", "Rewind to before which prompt?", rows);
   }
 
   /** The end of the selected conversation. */

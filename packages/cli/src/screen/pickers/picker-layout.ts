@@ -19,7 +19,7 @@ export function layOutPicker(picker: Picker, preview: readonly Line[], columns: 
     cut([span(picker.title, { bold: true, colour: "cyan" }), span(countWords(picker), { dim: true })], columns),
     cut([span("filter: ", { dim: true }), span(picker.filter)], columns),
   ];
-  const foot: Line[] = [cut(line("↑↓ choose · Enter take · type to filter · Esc back", { dim: true }), columns)];
+  const foot: Line[] = [cut(line("↑↓ choose · Enter select · type to filter · Esc back", { dim: true }), columns)];
   const room = Math.max(1, rowsMax - head.length - foot.length - 1);
   const body =
     columns >= WIDE_COLUMNS && preview.length > 0
@@ -57,7 +57,7 @@ function beside(picker: Picker, preview: readonly Line[], columns: number, room:
 function listRows(picker: Picker, columns: number, room: number): Line[] {
   const rows = passing(picker);
   if (rows.length === 0) {
-    const words = picker.loading ? "  …" : picker.filter === "" ? "  nothing here" : "  nothing fits";
+    const words = picker.loading ? "  …" : picker.filter === "" ? "  nothing here" : "  no match";
     return [cut(line(words, { dim: true }), columns)];
   }
   const first = Math.max(0, Math.min(picker.selected - Math.floor(room / 2), rows.length - room));

@@ -5,12 +5,15 @@ import type { PickerRow } from "./picker.ts";
 
 const MARKS: Record<Summary["status"], string> = {
   interrupted: "interrupted",
-  waiting: "waits for you",
+  waiting: "waiting for you",
   running: "running",
   idle: "",
 };
 
-/** Sessions to choose from: what needs somebody first, else the newest. Those of sub-agents are reached through their parents. */
+/**
+ * Sessions to choose from: those that need attention first, then the newest. Sub-agents' sessions are reached through
+ * their parents.
+ */
 export function sessionRows(sessions: readonly Summary[], now: number, current?: string): PickerRow[] {
   const urgent = ({ status, unreadable }: Summary): boolean =>
     !unreadable && (status === "interrupted" || status === "waiting");

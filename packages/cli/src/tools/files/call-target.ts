@@ -5,13 +5,19 @@ import { isOwn, type OwnStore } from "../paths/own-store.ts";
 import { PATH_TOOLS, realPath } from "../paths/real-path.ts";
 import { readWhole } from "./regular-file.ts";
 
-/** What stood at the real path of a call when somebody looked. `identity` is the file system and the number of the file in it. */
+/**
+ * What stood at the real path of a call when somebody looked. `identity` is the file system and the number of the file
+ * in it.
+ */
 export type Target =
   | { readonly kind: "none" }
   | {
       readonly kind: "file";
       readonly identity: string;
-      /** For a call that changes the file: its size, and the digest of its bytes (the time of its last change if they cannot be read). */
+      /**
+       * For a call that changes the file: its size, and the digest of its bytes (the time of its last change if they
+       * cannot be read).
+       */
       readonly bytes?: number;
       readonly version?: string;
     }
@@ -21,7 +27,10 @@ export type Target =
 
 /** What a call is about, at one moment. */
 export interface TargetSnapshot {
-  /** Where the path of the call leads, links followed; for a command the working folder. Null: the call has no path, or nobody can say where it leads. */
+  /**
+   * Where the path of the call leads, links followed; for a command the working folder. Null: the call has no path, or
+   * nobody can say where it leads.
+   */
   readonly path: string | null;
   readonly target: Target;
   /** SHA-256 of the tool's name, its input, the real path and the target: another one means another call. */

@@ -32,32 +32,34 @@ export async function editFile(
       const bytes = found.size > BYTES_MAX ? null : await readWhole(path, shown, BYTES_MAX);
       if (bytes === null)
         throw new Error(
-          `${shown} is too large to be edited (the limit is ${BYTES_MAX / 1024 / 1024} MB). Nothing was changed.`,
+          `${shown} is too large to edit (the limit is ${BYTES_MAX / 1024 / 1024} MB). Nothing was changed.`,
         );
       const text = notText(bytes.subarray(0, 8192)) ? null : decodedExactly(bytes);
-      if (text === null) throw new Error(`${shown} is not a text in UTF-8. Nothing was changed.`);
+      if (text === null) throw new Error(`${shown} is not UTF-8 text. Nothing was changed.`);
       const edited = replaceText(text, input, shown);
       await replaceFile(path, Buffer.from(edited.text, "utf8"), async (now) => {
-        // Somebody else's change is not to be lost.
+        // Another process's change must not be lost.
         if (now?.ino !== found.ino || now.mtimeMs !== found.mtimeMs || now.size !== found.size)
-          throw new Error(`${shown} was changed by somebody else at this moment. Nothing was changed. Read it again.`);
+          throw new Error(
+            `${shown} was changed by another process during this edit. Nothing was changed. Read it again.`,
+          );
         await watch?.check();
       });
       await watch?.changed();
-      return `Changed ${shown}: ${edited.places === 1 ? "1 place" : `${edited.places} places`}, from line ${edited.line} on.`;
+      return `Changed ${shown}: ${edited.places === 1 ? "1 place" : `${edited.places} places`}, starting at line ${edited.line}.`;
     });
   } catch (error) {
     throw describeSystemError(error, shown);
   }
 }
 
-/** Throws in words for the model: then nothing was changed. */
+/** Throws an error worded for the model: then nothing was changed. */
 export function replaceText(
   text: string,
   { old, new: fresh, all = false }: Omit<EditInput, "path">,
   shown: string,
 ): { readonly text: string; readonly places: number; readonly line: number } {
-  if (old === "") throw new Error("The old text is empty. Nothing was changed. Use write to make a file.");
+  if (old === "") throw new Error("The old text is empty. Nothing was changed. Use write to create a file.");
   if (old === fresh) throw new Error("The old and the new text are the same. Nothing was changed.");
   // A model sees and writes plain line ends, whatever the file has.
   const isForeign = !text.includes(old) && text.includes("\r\n") && !old.includes("\r\n");
@@ -68,7 +70,7 @@ export function replaceText(
   if (places === 0) throw new Error(notFound(text, from, to, shown));
   if (places > 1 && !all) {
     throw new Error(
-      `The old text stands in ${shown} ${places} times, at lines ${placesOf(pieces, from)}. Nothing was changed. Give more of the text around it, or \`all\`.`,
+      `The old text occurs ${places} times in ${shown}, at lines ${placesOf(pieces, from)}. Nothing was changed. Include more of the surrounding text, or use \`all\`.`,
     );
   }
   return { text: pieces.join(to), places, line: lineAt(pieces[0]!) };
@@ -81,13 +83,13 @@ function isOfWindows(text: string): boolean {
 
 function notFound(text: string, old: string, fresh: string, shown: string): string {
   if (fresh.trim() !== "" && text.includes(fresh)) {
-    return `The old text is not in ${shown}, but the new one is: it may have been applied already. Nothing was changed. Read the file before you go on.`;
+    return `The old text is not in ${shown}, but the new text is: the edit may have been applied already. Nothing was changed. Read the file before you continue.`;
   }
   const squeezed = (words: string): string => words.replaceAll(/\s+/gu, " ").trim();
   if (squeezed(old) !== "" && squeezed(text).includes(squeezed(old))) {
-    return `The old text is not in ${shown} as given: blanks or line ends differ. Nothing was changed. Read the file, and give the text exactly.`;
+    return `The old text is not in ${shown} as given: whitespace or line endings differ. Nothing was changed. Read the file and give the exact text.`;
   }
-  return `The old text is not in ${shown}. Nothing was changed. Read the file, and give the text exactly.`;
+  return `The old text is not in ${shown}. Nothing was changed. Read the file and give the exact text.`;
 }
 
 function placesOf(pieces: readonly string[], old: string): string {

@@ -27,8 +27,8 @@ export async function listFolder(
       return chars <= RESULT_CHARS_MAX;
     });
     const isCut = walked.isCut || fit.length < names.length;
-    const said = [...(isCut ? [`only the first ${fit.length} are shown: list a folder in it`] : []), ...notes(walked)];
-    const text = fit.length === 0 ? `[${shown} has nothing to list.]` : fit.join("\n");
+    const said = [...(isCut ? [`only the first ${fit.length} are shown: list a subfolder`] : []), ...notes(walked)];
+    const text = fit.length === 0 ? `[${shown} contains nothing to list.]` : fit.join("\n");
     return said.length === 0 ? text : `${text}\n[${said.join("; ")}.]`;
   } catch (error) {
     throw describeSystemError(error, shown);

@@ -2,14 +2,17 @@ import { Buffer } from "node:buffer";
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from "node:fs";
 import { type FileHandle, open, stat } from "node:fs/promises";
 
-/** Opening must not wait for the other end of a pipe that has come into the place of the file just now, nor follow a link that has. */
+/**
+ * Opening must not wait for the other end of a pipe that has come into the place of the file just now, nor follow a
+ * link that has.
+ */
 const FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0);
 const CHUNK_BYTES = 256 * 1024;
 
 /** A folder, a device, a pipe or a socket. Looked at before it is opened: to open some devices has effects. */
 function assertRegular(found: Stats, shown: string): void {
   if (found.isDirectory()) throw Object.assign(new Error("is a folder"), { code: "EISDIR" });
-  if (!found.isFile()) throw new Error(`${shown} is not a file, but a device, a pipe or a socket. It was not read.`);
+  if (!found.isFile()) throw new Error(`${shown} is not a regular file but a device, pipe or socket. It was not read.`);
 }
 
 export async function openRegular(path: string, shown: string): Promise<FileHandle> {
@@ -24,7 +27,10 @@ export async function openRegular(path: string, shown: string): Promise<FileHand
   }
 }
 
-/** All of a file; null if it is longer than this, whatever its size is said to be: files of the kernel have none, and some have no end. */
+/**
+ * All of a file; null if it is longer than this, whatever its size is said to be: files of the kernel have none, and
+ * some have no end.
+ */
 export async function readWhole(path: string, shown: string, bytesMax: number): Promise<Buffer | null> {
   const file = await openRegular(path, shown);
   try {

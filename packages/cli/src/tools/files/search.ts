@@ -32,7 +32,7 @@ export async function search(
     const found = await stat(root);
     // One that waits for the other end of a pipe could not even be ended.
     if (!found.isDirectory() && !found.isFile())
-      throw new Error(`${shown} is not a file, but a device, a pipe or a socket. It was not searched.`);
+      throw new Error(`${shown} is not a regular file but a device, pipe or socket. It was not searched.`);
     const walked = found.isDirectory() ? await walk(root, FILES_MAX, { passOver, own, signal }) : alone(root);
     const files = walked.entries.filter(({ kind }) => kind === "file").map(({ path }) => path);
     const names = files.map((path) => oneLine(shownPath(cwd, path)));
@@ -49,9 +49,7 @@ function assertPattern(pattern: string): void {
     new RegExp(pattern, "u");
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    throw new Error(
-      `The pattern is not a regular expression: ${why}. Put a backslash before characters that mean themselves.`,
-    );
+    throw new Error(`The pattern is not a regular expression: ${why}. Escape literal characters with a backslash.`);
   }
 }
 
@@ -92,11 +90,13 @@ async function searched(task: SearchTask, timeoutSeconds: number, signal?: Abort
 function phrased(report: Searched, walked: Walked, files: number, timeoutSeconds: number): string {
   const { lines, searched: count, isCut, skipped, isLate } = report;
   const said = [
-    ...(isCut ? [`only the first ${lines.length} lines are shown: search for something rarer, or in a folder`] : []),
+    ...(isCut
+      ? [`only the first ${lines.length} lines are shown: use a more specific pattern, or search a subfolder`]
+      : []),
     ...(isLate
       ? [`ended after ${timeoutSeconds} s, with ${count} of ${files} files searched: use a simpler pattern`]
       : []),
-    ...(walked.isCut ? [`only the first ${FILES_MAX} files and folders were looked at`] : []),
+    ...(walked.isCut ? [`only the first ${FILES_MAX} files and folders were searched`] : []),
     ...(skipped > 0 ? [`${skipped} files skipped: not text, or too large`] : []),
     ...notes(walked),
   ];

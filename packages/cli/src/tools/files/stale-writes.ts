@@ -6,7 +6,9 @@ import { realPath } from "../paths/real-path.ts";
 import { readWhole } from "./regular-file.ts";
 
 /**
- * Whether a write that was started, and of which no end is known, would undo what somebody has made of its file since: it was changed after the start, and to something else. The same bytes once more do no harm; others in the place of a person's would.
+ * Whether a write that was started, and of which no end is known, would undo what somebody has made of its file since:
+ * it was changed after the start, and to something else. The same bytes once more do no harm; others in the place of a
+ * person's would.
  */
 export async function isStaleWrite(
   cwd: string,

@@ -18,7 +18,10 @@ export function temporaryFor(path: string): string {
 
 const swept = new Set<string>();
 
-/** Removes what killed agents of this machine have left behind. Once for each folder: this process leaves nothing while it lives. No write fails by it. */
+/**
+ * Removes what killed agents of this machine have left behind. Once for each folder: this process leaves nothing while
+ * it lives. No write fails by it.
+ */
 export async function sweepTemporary(folder: string): Promise<void> {
   if (swept.has(folder)) return;
   swept.add(folder);

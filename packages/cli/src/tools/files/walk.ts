@@ -85,11 +85,9 @@ function kindOf(entry: Dirent): "file" | "folder" | "link" | "other" {
 export function notes({ passed, closed }: Walked): string[] {
   return [
     ...(passed > 0
-      ? [
-          `${passed} passed over, since they look like secrets, need permission to be read, or belong to the agent's own store`,
-        ]
+      ? [`${passed} skipped: they look like secrets, need permission to read, or belong to the agent's own store`]
       : []),
-    ...(closed > 0 ? [`${closed} folders could not be looked into`] : []),
+    ...(closed > 0 ? [`${closed} folders could not be read`] : []),
   ];
 }
 

@@ -27,7 +27,7 @@ export async function writeFile(
       const isNew = await replaceFile(path, Buffer.from(input.content, "utf8"), () => watch?.check());
       await watch?.changed();
       const { length } = Buffer.from(input.content, "utf8");
-      return `${isNew ? "Made" : "Replaced"} ${shown} (${length} bytes).`;
+      return `${isNew ? "Created" : "Replaced"} ${shown} (${length} bytes).`;
     });
   } catch (error) {
     throw describeSystemError(error, shown);
@@ -49,7 +49,8 @@ export async function oneAtATime<T>(path: string, work: () => Promise<T>): Promi
 }
 
 /**
- * Whoever reads it sees the old bytes or the new ones, also after a crash. Answers whether there was none. `check` is asked at the last moment what it thinks of the file that is to be replaced, and may throw. `path` is a real
+ * Whoever reads it sees the old bytes or the new ones, also after a crash. Answers whether there was none. `check` is
+ * asked at the last moment what it thinks of the file that is to be replaced, and may throw. `path` is a real
  * path: if a part of it has become a link since, nothing is written.
  */
 export async function replaceFile(
@@ -120,7 +121,7 @@ async function fileAt(path: string): Promise<Stats | null> {
   try {
     const found = await stat(path);
     if (found.isDirectory()) throw Object.assign(new Error("is a folder"), { code: "EISDIR" });
-    if (!found.isFile()) throw new Error("It is a device, a pipe or a socket, and was not written to.");
+    if (!found.isFile()) throw new Error("It is a device, pipe or socket. It was not written to.");
     return found;
   } catch (error) {
     if (hasCode(error, "ENOENT")) return null;

@@ -1,5 +1,6 @@
 /**
- * The names in a path, as a file system may take them that does not tell them apart: without case (`.ENV`, `.ſsh`), without characters that nobody sees (`.g\u200Cit`), and as Windows reads them (`.git.`, `.env::$DATA`, `GIT~1`).
+ * The names in a path, as a file system may take them that does not tell them apart: without case (`.ENV`, `.ſsh`),
+ * without characters that nobody sees (`.g\u200Cit`), and as Windows reads them (`.git.`, `.env::$DATA`, `GIT~1`).
  * For guards: to take two names for one asks once too often at worst.
  */
 export function foldedNames(path: string): string[] {

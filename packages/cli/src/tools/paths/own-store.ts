@@ -4,7 +4,8 @@ import { onDisk } from "../../store/address.ts";
 import { isInside, realPath } from "./real-path.ts";
 
 /**
- * The files of the agent's own store. Its tools run in the process that has the store open, and a lock of the operating system is given away when any descriptor of its file is closed in that process (S13, S21): so no tool opens
+ * The files of the agent's own store. Its tools run in the process that has the store open, and a lock of the operating
+ * system is given away when any descriptor of its file is closed in that process (S13, S21): so no tool opens
  * one of them, whatever the rules allow. Plain data, so that a thread can be given it.
  */
 export interface OwnStore {
@@ -51,10 +52,13 @@ function inTruth(path: string): string {
   }
 }
 
-/** Refuses a path (a real one) that is the store's, or in it: by its name, by what it is (a file system may not tell upper from lower case, or show a folder in two places), or by another name of the same file. */
+/**
+ * Refuses a path (a real one) that is the store's, or in it: by its name, by what it is (a file system may not tell
+ * upper from lower case, or show a folder in two places), or by another name of the same file.
+ */
 export function assertNotOwn(own: OwnStore | null | undefined, path: string, shown: string): void {
   if (!own || !isOwn(own, path)) return;
-  throw new Error(`${shown} belongs to the agent's own store, which its tools do not touch. Nothing was done.`);
+  throw new Error(`${shown} belongs to the agent's own store, which tools may not touch. Nothing was done.`);
 }
 
 export function isOwn(own: OwnStore, path: string): boolean {

@@ -9,12 +9,13 @@ const LINKS_MAX = 40;
 const PATH_CHARS_MAX = process.platform === "win32" ? 32_767 : 4096;
 
 /**
- * Where a path leads in truth: every symbolic link is followed, also one that leads to nothing yet (a write would make it there), and `..` goes up from where a link led. The rest of a path that does not exist stays as it is.
+ * Where a path leads in truth: every symbolic link is followed, also one that leads to nothing yet (a write would make
+ * it there), and `..` goes up from where a link led. The rest of a path that does not exist stays as it is.
  */
 export function realPath(cwd: string, path: string): string {
-  if (path.includes("\0")) throw new Error("A path cannot hold a NUL character.");
+  if (path.includes("\0")) throw new Error("A path cannot contain a NUL character.");
   if (path.length > PATH_CHARS_MAX)
-    throw new Error(`A path of ${path.length} characters is longer than the system takes (${PATH_CHARS_MAX}).`);
+    throw new Error(`A path of ${path.length} characters is too long for the system (limit ${PATH_CHARS_MAX}).`);
   const from = isAbsolute(path) ? path : `${cwd}${sep}${path}`;
   const { root } = parse(resolve(from));
   const left = from.slice(parse(from).root.length).split(sep === "/" ? "/" : /[/\\]/u);
@@ -34,7 +35,7 @@ export function realPath(cwd: string, path: string): string {
       continue;
     }
     links += 1;
-    if (links > LINKS_MAX) throw new Error(`${path} is a chain of symbolic links without an end.`);
+    if (links > LINKS_MAX) throw new Error(`${path} is an endless chain of symbolic links.`);
     left.unshift(...target.split(sep === "/" ? "/" : /[/\\]/u));
     if (isAbsolute(target)) here = parse(target).root;
   }
@@ -44,7 +45,7 @@ export function realPath(cwd: string, path: string): string {
 /** A real path was judged, and is used a moment later: somebody may have put a link into it since. */
 export function assertReal(path: string): void {
   if (realPath(parse(path).root, path) === path) return;
-  throw new Error(`${path} leads elsewhere now: a link was put into it a moment ago. Nothing was done. Look again.`);
+  throw new Error(`${path} now leads elsewhere: a symbolic link was just added to it. Nothing was done. Check again.`);
 }
 
 function linkTarget(path: string): string | null {

@@ -1,6 +1,9 @@
 import { foldedNames } from "./file-names.ts";
 
-/** In these, everything. Of a repository: its hooks and settings; of CI, editors and agents: what they run or obey when the folder is opened or pushed. */
+/**
+ * In these, everything. Of a repository: its hooks and settings; of CI, editors and agents: what they run or obey when
+ * the folder is opened or pushed.
+ */
 const FOLDERS: ReadonlySet<string> = new Set(
   `.git .husky .githooks .vscode .vscode-server .idea .fleet .zed .devcontainer .circleci .buildkite .woodpecker .teamcity .semaphore .cursor .claude .codex .gemini .windsurf
   .clinerules .roo .continue .mvn .bundle .direnv launchagents launchdaemons autostart`.split(/\s+/u),
@@ -38,7 +41,10 @@ const NAMES: ReadonlySet<string> = new Set(
   .sbtrc .mavenrc .gradlerc init.gradle`.split(/\s+/u),
 );
 
-/** Whether another program runs or obeys a file by itself: what is written there is carried out later, and nobody is asked then. */
+/**
+ * Whether another program runs or obeys a file by itself: what is written there is carried out later, and nobody is
+ * asked then.
+ */
 export function isRunLater(path: string): boolean {
   const names = foldedNames(path);
   const last = names.at(-1) ?? "";

@@ -38,7 +38,10 @@ const NAME_CHARS_MAX = 1000;
 /** Nor does any system take a longer path. */
 const PATH_CHARS_MAX = 40_000;
 
-/** Whether a file or a folder, by its name alone, is likely to hold what is nobody else's business, or a copy of it. Asking once too often does less harm than once too little. */
+/**
+ * Whether a file or a folder, by its name alone, is likely to hold what is nobody else's business, or a copy of it.
+ * Asking once too often does less harm than once too little.
+ */
 export function isSecret(path: string): boolean {
   if (path.length > PATH_CHARS_MAX) return true;
   const names = foldedNames(path);

@@ -7,10 +7,12 @@ import { isJoinedBy } from "./wildcard.ts";
 /**
  * How the rules for the shell read a simple command, given by its words.
  *
- * A rule that allows errs on the side of asking: word for word; `*` within a word stays in its folder; a last `*` stands for more words. No `*` stands for an option, or for a word that the shell may turn into one: `-*` does, and
+ * A rule that allows errs on the side of asking: word for word; `*` within a word stays in its folder; a last `*`
+ * stands for more words. No `*` stands for an option, or for a word that the shell may turn into one: `-*` does, and
  * a last `**` stands for anything.
  *
- * A rule that denies or asks errs on the side of denying: it names longer commands too, by any path of the program, in upper and lower case, with options and their values between its words and its own options in any place. It looks
+ * A rule that denies or asks errs on the side of denying: it names longer commands too, by any path of the program, in
+ * upper and lower case, with options and their values between its words and its own options in any place. It looks
  * into commands that run others.
  */
 type Words = readonly string[];
@@ -78,7 +80,9 @@ const CHANGES_SHELL: ReadonlySet<string> = new Set(
   ),
 );
 
-/** Whether a command of a line changes what those behind it mean: `cd / && rm build/x` is not what `rm build/*` names. */
+/**
+ * Whether a command of a line changes what those behind it mean: `cd / && rm build/x` is not what `rm build/*` names.
+ */
 export function changesMeaning(commands: readonly Words[], { cwd }: Pick<Places, "cwd">): boolean {
   return commands.slice(0, -1).some((words) => {
     const at = words.findIndex((word) => word !== "command" && word !== "builtin");
@@ -101,7 +105,10 @@ const WORDS_MAX = 1000;
 const WORD_CHARS_MAX = 4096;
 const DEPTH_MAX = 4;
 
-/** Whether a rule that denies or asks names a command of this line, or all of its own commands stand in it. Null: the line cannot be taken apart, and only its text is compared. */
+/**
+ * Whether a rule that denies or asks names a command of this line, or all of its own commands stand in it. Null: the
+ * line cannot be taken apart, and only its text is compared.
+ */
 export function forbidsLine(rule: Rule, line: string, commands: readonly Words[] | null, places: Places): boolean {
   if (namesEveryCommand(rule) || line.trim() === rule.pattern!.trim()) return true;
   if (commands === null || rule.commands.length === 0) return false;
@@ -137,7 +144,9 @@ function forbids(rule: Forbidden, words: Words, places: Places, depth = 0): Matc
   return RUNNERS.has(programOf(words[0]!)) ? "yes" : "maybe";
 }
 
-/** Whether words of a command, or a text in them, are a command that the rule names: `env git push`, `sh -c 'git push'`. */
+/**
+ * Whether words of a command, or a text in them, are a command that the rule names: `env git push`, `sh -c 'git push'`.
+ */
 function runs(rule: Forbidden, words: Words, places: Places, depth: number): boolean {
   return words.slice(1).some((word, at) => {
     const isStart = fits(rule.words[0]!, word, places, true);
@@ -148,7 +157,10 @@ function runs(rule: Forbidden, words: Words, places: Places, depth: number): boo
   });
 }
 
-/** The pattern's words in their order, with options and the value of each between them; its options anywhere. `from`: where the command begins in these words. */
+/**
+ * The pattern's words in their order, with options and the value of each between them; its options anywhere. `from`:
+ * where the command begins in these words.
+ */
 function matches(pattern: Words, words: Words, places: Places, from = 0): Match {
   if (!fits(pattern[0]!, words[from] ?? "", places, true)) return "no";
   if (words.length > WORDS_MAX) return "maybe";

@@ -15,15 +15,22 @@ import { simpleCommands, trimmedLine } from "./shell-words.ts";
 export { checkRule } from "./rules.ts";
 
 /**
- * What the agent may do by itself. The first of these that applies decides: a rule that denies, a rule that asks, a guarded file, a rule that allows, the default.
+ * What the agent may do by itself. The first of these that applies decides: a rule that denies, a rule that asks, a
+ * guarded file, a rule that allows, the default.
  *
- * By default the agent may read, list and search inside its working folder, and read what its own commands printed; it asks about everything else. Guarded are files that look like secrets, the store, the configuration, and for writing
- * the files that make other programs run something (hooks, workflows, start files): only a rule that names that very file allows those, and not `*`. Paths are judged by where they lead.
+ * By default the agent may read, list and search inside its working folder, and read what its own commands printed; it
+ * asks about everything else. Guarded are files that look like secrets, the store, the configuration, and for writing
+ * the files that make other programs run something (hooks, workflows, start files): only a rule that names that very
+ * file allows those, and not `*`. Paths are judged by where they lead.
  *
- * Each command of a line must be allowed. A line that cannot be taken apart into simple commands, or in which a command changes what the next ones mean (`cd`), is allowed only by its exact text, by `shell` and by `*`. If any rule denies
- * or asks about commands, `shell`, `shell(*)` and `*` allow only commands that are known to run no others (leaf-commands.ts): anything else could run the denied one. How words are compared: command-rules.ts.
+ * Each command of a line must be allowed. A line that cannot be taken apart into simple commands, or in which a command
+ * changes what the next ones mean (`cd`), is allowed only by its exact text, by `shell` and by `*`. If any rule denies
+ * or asks about commands, `shell`, `shell(*)` and `*` allow only commands that are known to run no others
+ * (leaf-commands.ts): anything else could run the denied one. How words are compared: command-rules.ts.
  *
- * Rules for the shell judge commands, not what they do: `shell(npm *)` runs whatever package.json says, and a command that may read files may read all of them. On Windows, where cmd.exe reads a line in other ways, no rule looks at words.
+ * Rules for the shell judge commands, not what they do: `shell(npm *)` runs whatever package.json says, and a command
+ * that may read files may read all of them. On Windows, where cmd.exe reads a line in other ways, no rule looks at
+ * words.
  */
 export interface Policy {
   readonly allow: readonly string[];
@@ -115,7 +122,7 @@ export function makeSearchFilter(context: PolicyContext): (path: string) => bool
 /** For the model, when a person has said no. */
 export function refusal(reason?: string): string {
   const why = reason === undefined || reason.trim() === "" ? "." : `: ${reason.trim()}`;
-  return `The user did not allow this call: it did not run${why} Do not try to reach the same by other means; go on without it, or ask what to do instead.`.replace(
+  return `The user did not allow this call: it did not run${why} Do not try to achieve the same by other means; continue without it, or ask what to do instead.`.replace(
     /([^.!?]) Do not/u,
     "$1. Do not",
   );
@@ -229,7 +236,10 @@ function placeOf(store: string | undefined): string | null {
   return store === undefined ? null : (onDisk(store)?.path ?? null);
 }
 
-/** A database has files beside it that begin with its name. Names are compared as a file system may take them that ignores case. */
+/**
+ * A database has files beside it that begin with its name. Names are compared as a file system may take them that
+ * ignores case.
+ */
 function isOfStore(path: readonly string[], place: string): boolean {
   const own = foldedPlace(place);
   const last = own.length - 1;
@@ -381,7 +391,7 @@ function asJson(input: unknown): string {
 
 function denialOf(verdict: Decision["verdict"], rule: string | undefined, suggestion: string): string {
   if (verdict === "deny") {
-    return `This call did not run: the user's rules deny it (${rule}). Do not try to reach the same by other means; go on without it, or say what you would need.`;
+    return `This call did not run: the user's rules deny it (${rule}). Do not try to achieve the same by other means; continue without it, or say what you would need.`;
   }
-  return `This call did not run: no rule allows it, and nobody is there to be asked. Go on without it, or say what you would need. (The user can allow it with ${allowFlag(suggestion)}.)`;
+  return `This call did not run: no rule allows it, and nobody is available to approve it. Continue without it, or say what you would need. (The user can allow it with ${allowFlag(suggestion)}.)`;
 }

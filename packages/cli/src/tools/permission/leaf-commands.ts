@@ -1,13 +1,17 @@
 import { EXPANDED } from "./shell-words.ts";
 
-/** Whether these arguments leave a command a leaf: it runs no other command, and writes no file of its caller's choice. */
+/**
+ * Whether these arguments leave a command a leaf: it runs no other command, and writes no file of its caller's choice.
+ */
 type Check = (args: readonly string[]) => boolean;
 
 const anything: Check = () => true;
 
 /**
- * Commands that run no other command, whatever program stands behind the usual name (GNU, BSD, busybox, a builtin of sh). A list of what is known to be harmless, and not of what is dangerous: the second one is never complete.
- * Commands that write to a file of the caller's choice (`cp`, `tee`, `ln`) are not in it: what they write may be run under the name of one that is.
+ * Commands that run no other command, whatever program stands behind the usual name (GNU, BSD, busybox, a builtin of
+ * sh). A list of what is known to be harmless, and not of what is dangerous: the second one is never complete.
+ * Commands that write to a file of the caller's choice (`cp`, `tee`, `ln`) are not in it: what they write may be run
+ * under the name of one that is.
  */
 const LEAVES: ReadonlyMap<string, Check> = new Map<string, Check>([
   ...named(
@@ -68,7 +72,10 @@ function named(check: Check, names: string): [string, Check][] {
   return names.split(" ").map((name) => [name, check]);
 }
 
-/** None of these options, also in a cluster (`-xo`), shortened (`--compress`), or as what the shell finds for a wildcard. */
+/**
+ * None of these options, also in a cluster (`-xo`), shortened (`--compress`), or as what the shell finds for a
+ * wildcard.
+ */
 function without(letters: string, names: readonly string[]): Check {
   return (args) =>
     !args.some((word) => {

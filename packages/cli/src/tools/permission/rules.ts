@@ -5,7 +5,8 @@ import { trimmedLine } from "./shell-words.ts";
 import { isJoinedBy } from "./wildcard.ts";
 
 /**
- * A rule of permission. `*`: everything. `read`: every call of that tool; as a permission, only inside of the working folder. `write(src/**)`: on these paths. `shell(npm *)`: these commands (command-rules.ts). `read(=a*b)`,
+ * A rule of permission. `*`: everything. `read`: every call of that tool; as a permission, only inside of the working
+ * folder. `write(src/**)`: on these paths. `shell(npm *)`: these commands (command-rules.ts). `read(=a*b)`,
  * `shell(=…)`: exactly this path, exactly this command line, without wildcards.
  */
 export interface Rule {
@@ -39,16 +40,16 @@ const TOOLS: ReadonlySet<string> = new Set(["*", ...PATH_TOOLS, "shell", "task"]
 /** These touch what is in a folder, too. */
 const TREE_TOOLS: ReadonlySet<string> = new Set(["list", "search"]);
 
-/** What is wrong with a rule, in words; null if nothing is. */
+/** What is wrong with a rule; null if it is valid. */
 export function checkRule(text: string, kind: "allow" | "ask" | "deny", platform: string): string | null {
   const rule = parseRule(text);
   if (rule && platform === "win32" && isUnreadableOnWindows(rule, kind))
-    return `The rule ${JSON.stringify(text)} cannot be followed on Windows: cmd.exe splits and expands a command line in other ways than these rules do, so they would allow or miss the wrong commands. Use shell for all commands, or shell(=...) with --allow for exactly one line.`;
+    return `The rule ${JSON.stringify(text)} does not work on Windows: cmd.exe splits and expands a command line differently from these rules, so they would allow or miss the wrong commands. Use shell for all commands, or shell(=...) with --allow for exactly one line.`;
   // A slip in the name of a tool would leave a rule that forbids without effect, and nobody would know.
   if (rule && !TOOLS.has(rule.tool))
-    return `The rule ${JSON.stringify(text)} names no tool of the agent. Its tools are ${[...TOOLS].slice(1).join(", ")}; * is all of them.`;
+    return `The rule ${JSON.stringify(text)} names an unknown tool. The tools are ${[...TOOLS].slice(1).join(", ")}; * is all of them.`;
   if (rule) return null;
-  return `${JSON.stringify(text)} is not a rule of permission. A rule is a tool (read), a tool with paths (write(src/**)), the shell with one simple command (shell(npm *)), or * for everything.`;
+  return `${JSON.stringify(text)} is not a valid permission rule. A rule is a tool (read), a tool with paths (write(src/**)), the shell with one simple command (shell(npm *)), or * for everything.`;
 }
 
 /** By words, that is; an exact line that is denied is run with one more blank. */
@@ -61,7 +62,10 @@ export interface Places {
   readonly home: string;
 }
 
-/** Whether a rule names this path, and nothing less than all that the tool would touch there. `isBroad`: for rules that forbid, in doubt yes. */
+/**
+ * Whether a rule names this path, and nothing less than all that the tool would touch there. `isBroad`: for rules that
+ * forbid, in doubt yes.
+ */
 export function namesPath(rule: Rule, tool: string, path: string, { cwd, home }: Places, isBroad: boolean): boolean {
   const given = rule.isExact ? literal(rule.pattern!, cwd, home) : pathPattern(rule.pattern!, cwd, home);
   if (given === null) return false;

@@ -1,4 +1,7 @@
-/** Stands before a character that the shell would expand (`*`, `?`, `[`, `~`), so that `'*'` and `*` are different words. No command can hold it. */
+/**
+ * Stands before a character that the shell would expand (`*`, `?`, `[`, `~`), so that `'*'` and `*` are different
+ * words. No command can hold it.
+ */
 export const EXPANDED = "\0";
 
 const RESERVED: ReadonlySet<string> = new Set(
@@ -8,7 +11,10 @@ const RESERVED: ReadonlySet<string> = new Set(
 /** A longer line is not taken apart: rules compare the words of each command with all others. */
 const LINE_CHARS_MAX = 262_144;
 
-/** A command line without the blanks at both ends that `sh` skips. Other white space, such as a no-break space, is part of a word there: ` ./run` may be another program than `./run`. */
+/**
+ * A command line without the blanks at both ends that `sh` skips. Other white space, such as a no-break space, is part
+ * of a word there: ` ./run` may be another program than `./run`.
+ */
 export function trimmedLine(line: string): string {
   const isBlank = (at: number): boolean => line[at] === " " || line[at] === "\t" || line[at] === "\n";
   let start = 0;
@@ -22,8 +28,10 @@ export function trimmedLine(line: string): string {
 }
 
 /**
- * The simple commands that a command line is made of, each as its words, if it is nothing but such: joined by `;`, `&&`, `||`, `|` and line ends. Null for everything whose doing cannot be read off its words: substitutions,
- * variables, redirections (but for those to /dev/null and to another stream), groups, loops, assignments, background, comments, half a quote; and for a line that is too long to be judged. Those who judge must not guess.
+ * The simple commands that a command line is made of, each as its words, if it is nothing but such: joined by `;`,
+ * `&&`, `||`, `|` and line ends. Null for everything whose doing cannot be read off its words: substitutions,
+ * variables, redirections (but for those to /dev/null and to another stream), groups, loops, assignments, background,
+ * comments, half a quote; and for a line that is too long to be judged. Those who judge must not guess.
  */
 export function simpleCommands(line: string): string[][] | null {
   const reader = new Reader(line);

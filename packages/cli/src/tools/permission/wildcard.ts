@@ -1,4 +1,7 @@
-/** Whether a text is these pieces in this order, with anything between them. In linear time, whatever the text: it may come from a model. */
+/**
+ * Whether a text is these pieces in this order, with anything between them. In linear time, whatever the text: it may
+ * come from a model.
+ */
 export function isJoinedBy(pieces: readonly string[], text: string): boolean {
   const first = pieces[0] ?? "";
   if (pieces.length <= 1) return text === first;

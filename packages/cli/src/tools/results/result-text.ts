@@ -1,7 +1,10 @@
 /** What a tool answers at most, in characters; what the model reads is paid for at every step from then on. */
 export const RESULT_CHARS_MAX = 32 * 1024;
 
-/** The beginning and the end, around what was left out. Half a character at a cut is dropped. `rest`: where the whole is. */
+/**
+ * The beginning and the end, around what was left out. Half a character at a cut is dropped. `rest`: where the whole
+ * is.
+ */
 export function joinEnds(head: string, tail: string, leftOut: number, unit: string, rest: string): string {
   const first = head.replace(/[\uD800-\uDBFF]$/u, "");
   const last = tail.replace(/^[\uDC00-\uDFFF]/u, "");

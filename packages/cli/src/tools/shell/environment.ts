@@ -1,7 +1,10 @@
 /** The variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What commands see of the agent's variables: what a shell and the usual tools to build need. Names end in `*` where many begin so. */
+/**
+ * What commands see of the agent's variables: what a shell and the usual tools to build need. Names end in `*` where
+ * many begin so.
+ */
 const PASSED = `
   PATH HOME USER LOGNAME SHELL PWD LANG LANGUAGE LC_* TERM COLORTERM TERM_PROGRAM COLUMNS LINES TZ TMPDIR TMP TEMP XDG_* EDITOR VISUAL HOSTNAME
   NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE CI DEBIAN_FRONTEND SOURCE_DATE_EPOCH MAKEFLAGS MAKELEVEL
@@ -29,8 +32,11 @@ const SECRET = /PASS|PWD|SECRET|TOKEN|KEY|COOKIE|CREDENTIAL|AUTH/u;
 const BEGINNINGS = PASSED.filter((name) => name.endsWith("*")).map((name) => name.slice(0, -1));
 
 /**
- * What a command sees of the agent's own variables: those that are known to hold no key, and those that the user names (`pass`). A command that prints its environment would put a key into the conversation, and with it into the journal and
- * to the provider. A list of what may pass: nobody knows the names of all keys. No wall: a command runs as the user, and reaches what the user reaches.
+ * What a command sees of the agent's own variables: those that are known to hold no key, and those that the user names
+ * (`pass`). A command that prints its environment would put a key into the conversation, and with it into the journal
+ * and
+ * to the provider. A list of what may pass: nobody knows the names of all keys. No wall: a command runs as the user,
+ * and reaches what the user reaches.
  */
 export function commandEnvironment(env: Environment, pass: readonly string[] = []): Environment {
   const named = new Set(pass.map(upper));
@@ -53,7 +59,10 @@ function upper(name: string): string {
   return name.toUpperCase();
 }
 
-/** An address of a proxy, of a store or of a registry with a user or a password in it; that of a database may name its user. One pass over the value, whatever it holds. */
+/**
+ * An address of a proxy, of a store or of a registry with a user or a password in it; that of a database may name its
+ * user. One pass over the value, whatever it holds.
+ */
 function hasCredentials(value: string): boolean {
   return hasUser(value) || hasSecretMember(value);
 }

@@ -15,7 +15,10 @@ export function outputFiles(outputs: string, call: string, pid: number): OutputF
   return { log: join(outputs, `${name}.log`), exit: join(outputs, `${name}.exit`) };
 }
 
-/** Those of a process that is in the journal. By its pid, if they have another name: where ids repeat, a tool may know its call by the id that the model was shown (R9). */
+/**
+ * Those of a process that is in the journal. By its pid, if they have another name: where ids repeat, a tool may know
+ * its call by the id that the model was shown (R9).
+ */
 export function filesOfProcess(outputs: string, call: string, pid: number): OutputFiles {
   const own = outputFiles(outputs, call, pid);
   const folder = lstatSync(outputs, { throwIfNoEntry: false });
@@ -40,7 +43,9 @@ export function safeName(call: string): string {
 /** Longer than any status. */
 const EXIT_BYTES_MAX = 32;
 
-/** What the wrapper wrote when the command had ended; `not-begun`: the agent was gone before it let the command begin. */
+/**
+ * What the wrapper wrote when the command had ended; `not-begun`: the agent was gone before it let the command begin.
+ */
 export function exitOf({ exit }: OutputFiles): number | "not-begun" | null {
   const text = withFile(exit, (fd, size) => (size > EXIT_BYTES_MAX ? null : textAt(fd, 0, size)));
   if (text === "not-begun\n") return "not-begun";
@@ -55,7 +60,7 @@ export function outputOf({ log }: OutputFiles, max: number = RESULT_CHARS_MAX): 
     // Cut where a character begins.
     const head = textAt(fd, 0, half).replace(/(?<!\uFFFD)\uFFFD+$/u, "");
     const tail = textAt(fd, size - half, half).replace(/^\uFFFD+/u, "");
-    return withoutNul(joinEnds(head, tail, size - 2 * half, "bytes", `the whole is in ${log}`));
+    return withoutNul(joinEnds(head, tail, size - 2 * half, "bytes", `the full output is in ${log}`));
   });
   return text ?? "";
 }

@@ -14,7 +14,10 @@ interface Member {
   readonly started: string;
 }
 
-/** When this pid started, in a form that no later process of the same pid has; null if there is none that runs, or nobody can say. */
+/**
+ * When this pid started, in a form that no later process of the same pid has; null if there is none that runs, or
+ * nobody can say.
+ */
 export async function identify(pid: number): Promise<string | null> {
   if (!Number.isSafeInteger(pid) || pid <= 0) return null;
   if (process.platform === "linux") return procStat(pid)?.started ?? null;
@@ -32,7 +35,8 @@ export async function membersOf(group: number): Promise<Member[]> {
 }
 
 /**
- * Ends the recorded process and its group: SIGTERM, and SIGKILL for what is still there after a grace. Only if the recorded process itself, or one of `known` (others of its group), still runs: as long as one of them does, its
+ * Ends the recorded process and its group: SIGTERM, and SIGKILL for what is still there after a grace. Only if the
+ * recorded process itself, or one of `known` (others of its group), still runs: as long as one of them does, its
  * group is the one that was recorded. Answers whether there was anything to end.
  */
 export async function stopGroup(
@@ -106,7 +110,10 @@ export function keepTrack(process: ToolProcess): { leftBehind(known: readonly Me
   };
 }
 
-/** Ends every process group that this agent started and that still runs, what commands left in the background too. For the agent's own end: SIGTERM, SIGHUP, close. */
+/**
+ * Ends every process group that this agent started and that still runs, what commands left in the background too. For
+ * the agent's own end: SIGTERM, SIGHUP, close.
+ */
 export async function endProcesses(options: { readonly graceMs?: number } = {}): Promise<void> {
   const all = [...ours];
   for (const one of all) ours.delete(one);

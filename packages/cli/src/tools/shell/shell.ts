@@ -18,8 +18,10 @@ export const TIMEOUT_SECONDS_MAX = 3600;
 const LOG_BYTES_MAX = 256 * 1024 * 1024;
 
 /**
- * Waits for a line on fd 3 before the command ($1) begins. If the agent dies first the pipe is closed, and the command never begins: so the process of every command that began is in the journal (R7b). The status is written
- * to $2.<pid>.exit when it has ended, whoever is there to see it; into a file that it makes itself (`set -C`), not through a link that lies there.
+ * Waits for a line on fd 3 before the command ($1) begins. If the agent dies first the pipe is closed, and the command
+ * never begins: so the process of every command that began is in the journal (R7b). The status is written
+ * to $2.<pid>.exit when it has ended, whoever is there to see it; into a file that it makes itself (`set -C`), not
+ * through a link that lies there.
  */
 const GATED = `
 tell() { rm -f "$1.$$.tmp"; (set -C; printf '%s\\n' "$2" > "$1.$$.tmp") && mv -f "$1.$$.tmp" "$1.$$.exit"; }
@@ -46,7 +48,10 @@ interface ShellInput {
 export interface ShellContext {
   /** The folder that the agent works in; an absolute, real path. */
   readonly cwd: string;
-  /** Where the whole output of a command is kept: `<call>.<pid>.log`, and `.exit` when it has ended. Made with 0700 on demand. */
+  /**
+   * Where the whole output of a command is kept: `<call>.<pid>.log`, and `.exit` when it has ended. Made with 0700 on
+   * demand.
+   */
   readonly outputs: string;
   /** Records the process group of a call, durably; the command begins only after it (R7b). */
   readonly process: (call: string, process: ToolProcess) => Promise<void>;
@@ -63,8 +68,8 @@ export async function runShell(
   { command, timeoutSeconds = TIMEOUT_SECONDS }: ShellInput,
   signal?: AbortSignal,
 ): Promise<string> {
-  if (signal?.aborted) throw new Error("The command was stopped before it began: it did not run.");
-  if (command.includes("\0")) throw new Error("A command cannot hold a NUL character. It did not run.");
+  if (signal?.aborted) throw new Error("The command was stopped before it started: it did not run.");
+  if (command.includes("\0")) throw new Error("A command cannot contain a NUL character. It did not run.");
   const waiting = await spawnAtGate(context, call, command);
   const { process: started, files } = waiting;
   const stopping = new Stopping(waiting);
@@ -73,11 +78,11 @@ export async function runShell(
     files.log,
     (text) => context.output(call, text),
     (bytes) => {
-      if (bytes > LOG_BYTES_MAX) stopping.stop(`printed more than ${LOG_BYTES_MAX / 1024 / 1024} MiB, and was ended`);
+      if (bytes > LOG_BYTES_MAX) stopping.stop(`printed more than ${LOG_BYTES_MAX / 1024 / 1024} MiB and was stopped`);
     },
   );
   const seconds = Math.min(timeoutSeconds, TIMEOUT_SECONDS_MAX);
-  const timer = setTimeout(() => stopping.stop(`took longer than ${seconds} s, and was ended`), seconds * 1000);
+  const timer = setTimeout(() => stopping.stop(`took longer than ${seconds} s and was stopped`), seconds * 1000);
   const abort = (): void => stopping.stop("was stopped");
   signal?.addEventListener("abort", abort, { once: true });
   // It may have fired while the shell was started, and does not tell it twice.
@@ -88,12 +93,12 @@ export async function runShell(
     const { code, by } = await waiting.exit;
     await stopping.done;
     following.end();
-    if (!began) throw new Error("The command was stopped before it began: it did not run.");
+    if (!began) throw new Error("The command was stopped before it started: it did not run.");
     if (started.group) background = await membersOf(started.pid);
     const output = outputOf(files);
     if (stopping.why !== null) throw new Error(`The command ${stopping.why}. ${printedResult(output)}`);
     const left = background.length > 0 ? ` ${LEFT}` : "";
-    if (code === null) throw new Error(`The command was ended from outside, by ${by}.${left} ${printedResult(output)}`);
+    if (code === null) throw new Error(`The command was killed by ${by}.${left} ${printedResult(output)}`);
     return endedResult(output, { exitCode: code, background: background.length > 0 });
   } finally {
     clearTimeout(timer);
@@ -137,14 +142,18 @@ interface AtGate {
   readonly exit: Promise<{ readonly code: number | null; readonly by: string | null }>;
 }
 
-/** Durable first, then the gate: else a command could run that nobody finds again. False if it was stopped meanwhile. Throws what the store says: then the command did not run. */
+/**
+ * Durable first, then the gate: else a command could run that nobody finds again. False if it was stopped meanwhile.
+ * Throws what the store says: then the command did not run.
+ */
 async function letBegin(context: ShellContext, call: string, waiting: AtGate, stopping: Stopping): Promise<boolean> {
   const { process: started, gate } = waiting;
   try {
     await context.process(call, started);
   } catch (error) {
     gate?.destroy();
-    // It writes down that it never began, and ends by itself: its process may be recorded after all (a sync that failed), and would look as if it had.
+    // It writes down that it never began, and ends by itself: its process may be recorded after all (a sync that
+    // failed), and would look as if it had.
     if (gate) await Promise.race([waiting.exit, passed(AT_GATE_MS, undefined, { ref: false })]);
     await stopGroup(started);
     throw error;
@@ -176,12 +185,15 @@ async function spawnAtGate(context: ShellContext, call: string, command: string)
     if (child) rmSync(unnamed, { force: true });
     const said = error instanceof Error ? error.message : String(error);
     // Of a folder that is gone, the system says that there is no such program.
-    const why = existsSync(context.cwd) ? said : `the folder ${context.cwd} is no longer there`;
-    throw new Error(`The command could not begin: ${why}. It did not run.`, { cause: error });
+    const why = existsSync(context.cwd) ? said : `the folder ${context.cwd} no longer exists`;
+    throw new Error(`The command could not start: ${why}. It did not run.`, { cause: error });
   }
 }
 
-/** In a process group of its own, so that it can be ended as a whole and outlives the agent. What it prints goes straight to its log: nothing of that is lost with the agent. */
+/**
+ * In a process group of its own, so that it can be ended as a whole and outlives the agent. What it prints goes
+ * straight to its log: nothing of that is lost with the agent.
+ */
 function spawnInto(
   file: string,
   { outputs, cwd, env: given }: ShellContext,

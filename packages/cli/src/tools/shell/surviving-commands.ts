@@ -8,7 +8,10 @@ export { endProcesses, identify, isRunning, stopGroup } from "./process-groups.t
 
 /** A command whose agent died: what is known of it now (R7b). */
 export interface FoundCommand {
-  /** `not-begun`: it is known that the command never ran. `unknown`: it was killed too, or its traces are gone: nobody can say how far it came. */
+  /**
+   * `not-begun`: it is known that the command never ran. `unknown`: it was killed too, or its traces are gone: nobody
+   * can say how far it came.
+   */
   readonly kind: "running" | "ended" | "not-begun" | "unknown";
   readonly running: boolean;
   readonly pid?: number;
@@ -16,7 +19,10 @@ export interface FoundCommand {
   readonly exitCode?: number;
   /** What it has printed so far, bounded for the model. */
   readonly output: string;
-  /** For the model. Of one that has ended: the very text that the call would have been answered with. Otherwise what is known, in words. */
+  /**
+   * For the model. Of one that has ended: the very text that the call would have been answered with. Otherwise what is
+   * known, in words.
+   */
   readonly shown: string;
 }
 
@@ -24,8 +30,10 @@ export interface FoundCommand {
 export type ProcessStatus = Pick<FoundCommand, "kind" | "running" | "pid" | "exitCode">;
 
 /**
- * Looks for the command of a call by the process that was recorded for it. Without one, the command never began: it waits until its process is recorded (shell.ts). On Windows there is no such gate, so then nothing is known.
- * `isOurs: false`: this user's agent did not start that process, whatever the journal says. Then only what the command left behind is looked at.
+ * Looks for the command of a call by the process that was recorded for it. Without one, the command never began: it
+ * waits until its process is recorded (shell.ts). On Windows there is no such gate, so then nothing is known.
+ * `isOurs: false`: this user's agent did not start that process, whatever the journal says. Then only what the command
+ * left behind is looked at.
  */
 export async function findCommand(
   outputs: string,
@@ -65,16 +73,16 @@ export async function findCommand(
   return { kind: running ? "running" : "unknown", running, pid, output, shown: `${words} ${printedResult(output)}` };
 }
 
-const NOT_BEGUN = "The command never began: the agent was gone before it could. It is safe to run it.";
-const RUNNING = "The agent was ended while the command ran, and the command still runs.";
+const NOT_BEGUN = "The command never started: the agent died first. It is safe to run it.";
+const RUNNING = "The agent died while the command was running, and the command is still running.";
 const LOST =
-  "The command began, and was ended without a trace of how far it came. Check what it has done before you repeat it.";
+  "The command started and ended without a record of how far it got. Check what it has done before you repeat it.";
 
 const FOREIGN =
-  "The journal says that the command began, in a process that this agent did not start: nobody has looked whether that still runs. Check what it has done before you repeat it.";
+  "The journal says that the command started, in a process that this agent did not start. Whether it is still running is unknown. Check what it has done before you repeat it.";
 
 /** Of a command whose shell is gone. */
-export const LEFT = "Processes of its group may still run.";
+export const LEFT = "Processes of its group may still be running.";
 
 /** Until the command has ended. Rejects with the signal's reason if that fires first: the command goes on. */
 export async function waitForCommand(
@@ -102,7 +110,7 @@ export function endedResult(
   const notes = [
     ...(exitCode === 0 ? [] : [`exit status ${exitCode}`]),
     ...(output === "" ? ["no output"] : []),
-    ...(background ? ["processes that it started in the background still run, until the agent ends"] : []),
+    ...(background ? ["processes it started in the background keep running until the agent ends"] : []),
   ];
   if (notes.length === 0) return output;
   const lineEnd = output === "" || output.endsWith("\n") ? "" : "\n";
@@ -110,5 +118,5 @@ export function endedResult(
 }
 
 export function printedResult(output: string): string {
-  return output === "" ? "It had printed nothing." : `What it had printed:\n${output}`;
+  return output === "" ? "It printed nothing." : `It printed:\n${output}`;
 }
