@@ -1,4 +1,4 @@
-import { appendFileSync, readFileSync, truncateSync } from "node:fs";
+import { appendFileSync, cpSync, readFileSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type JournalRecord, newId, openFolderStore } from "holdfast";
@@ -178,4 +178,28 @@ test("a follower does without a watch where there is none to be had", async () =
   const { seq } = await journal.append({ kind: "message" });
   await seen.until(seq);
   await journal.close();
+});
+
+test("P6: a follower that was given a record of a writer that was replaced is told so, and gets no other in its place", async () => {
+  using here = place();
+  const [mine, image] = [join(here.path, "mine"), join(here.path, "image")];
+  const replaced = await openFolderStore(mine);
+  const id = newId();
+  const journal = await replaced.create(id, []);
+  await journal.append({ kind: "note", text: "of both" });
+  // What a writer finds that takes the session over now.
+  cpSync(join(mine, "sessions"), join(image, "sessions"), { recursive: true });
+  await journal.append({ kind: "note", text: "of the one that is replaced" });
+  await using reader = await openFolderStore(mine);
+  const followed = reader.follow(id)[Symbol.asyncIterator]();
+  for (let seq = 1; seq <= journal.head; seq++) expect((await followed.next()).value.seq).toBe(seq);
+  {
+    await using next = await openFolderStore(image);
+    const { journal: other } = await next.open(id);
+    await other.append({ kind: "note", text: "of the next one" });
+    await other.close();
+  }
+  cpSync(join(image, "sessions", id), join(mine, "sessions", id), { recursive: true, force: false });
+  await expect(followed.next()).rejects.toMatchObject({ code: "CURSOR_STALE" });
+  await expect(replaced.close()).rejects.toMatchObject({ code: "LEASE_LOST" });
 });
