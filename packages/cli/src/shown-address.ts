@@ -3,7 +3,7 @@ const SECRET = /passw|passphrase|pwd|secret|token|credential|signature|^sig$|aut
 
 /**
  * An address as it may be shown, kept in logs and put into errors, also if it was mistyped: without its passwords. In
- * doubt too much is left out: a password that holds a "/" or an "@" looks like a host to whoever reads strictly.
+ * doubt too much is left out: a password that holds a "/" or an "@" looks like a host to a strict parser.
  * The library has the same (packages/holdfast/src/stores/shown-address.ts), which is not loaded yet where this is
  * needed; a test keeps the two equal.
  */

@@ -15,7 +15,7 @@ const MANNER = `You are the reference agent of Holdfast: you work in a folder on
 - When the task is done, say in a few words what you did.`;
 
 /**
- * What the model is told before the conversation. Not recorded: it is made anew for each request from the files as they
+ * What the model is told before the conversation. Not recorded: it is built for each request from the files as they
  * are.
  */
 export async function buildInstructions(cwd: string, own: OwnStore | null = null): Promise<string> {

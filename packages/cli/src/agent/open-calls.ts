@@ -15,7 +15,7 @@ export interface OpenCallFacts {
 }
 
 /**
- * What becomes of a call that an interrupted turn left open. It runs again only if that is safe and allowed; what is in
+ * What happens to a call that an interrupted turn left open. It runs again only if that is safe and allowed; what is in
  * doubt is closed, and the model is told how far it came, so that it can check (C4).
  */
 export function decideOpenCall(call: OpenCall, known: OpenCallFacts): "close" | "keep" | Outcome<string> {

@@ -83,7 +83,7 @@ async function workInSession(
   const turn = interruption
     ? await resumeInterrupted(session, await agent.inspectCalls(interruption.calls))
     : await session.startTurn({ role: "user", content: prompt });
-  // When the process is told to end, the turn stays open: whoever finishes the parent's takes it up.
+  // When the process is told to end, the turn stays open: finishing the parent's turn resumes it.
   const stop = (): void => {
     if (!services.ending.aborted) turn.abort({ by: BY }).catch((error: Error) => process.emitWarning(error));
   };

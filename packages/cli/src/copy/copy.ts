@@ -34,7 +34,7 @@ const BATCH_BYTES = 1024 * 1024;
 /**
  * Copies a session byte for byte, up to its end as it is now, and reads the copy again to verify it. May be done again
  * at any time: what is there already is verified, and what is behind is replaced. Reads without the lease, so
- * whoever writes to the source is not disturbed. Throws SESSION_EXISTS if the target has another session of this id, or
+ * a writer of the source is not disturbed. Throws SESSION_EXISTS if the target has another session of this id, or
  * one that has gone on by itself.
  */
 export async function copySession(

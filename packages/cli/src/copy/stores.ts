@@ -34,7 +34,7 @@ async function outliving(opened: OpenedStore): Promise<OpenedStore> {
 
 /**
  * Before either is opened: a file that has two names (a hard link, or a mount in a container) has a log and leases
- * beside each of them, and would be damaged by whoever opens both.
+ * beside each of them, and would be damaged if both were opened.
  */
 export function isOneFile(from: string, to: string): boolean {
   const [one, other] = [identityOf(from), identityOf(to)];
@@ -56,7 +56,7 @@ function identityOf(given: string): string | null {
 
 /**
  * Are these one store, under two addresses? A folder has many paths and a database many names, but a session has one
- * lease: whoever takes it in the one store is seen in the other. To take such a copy for a second one, and to
+ * lease: a holder in one store is seen in the other. To take such a copy for a second one, and to
  * remove the "original", would be the end of both.
  */
 export async function isSameStore(from: JournalStore, to: JournalStore, ids: readonly string[]): Promise<boolean> {

@@ -127,7 +127,7 @@ export function receiptOf(facts: Facts): Receipt {
   if (turns > 0 && !recorded.completed) lost.set("turn", "the end of the turn: gone");
   const changed = changedIn(readings);
   for (const [record, words] of changed) {
-    // It may have been made anew since: the one that was acknowledged is lost all the same.
+    // It may have been made again since: the one that was acknowledged is lost all the same.
     const key = keyOf(record);
     if (!lost.has(key) && wasAcknowledged(record, acknowledged)) lost.set(key, words);
   }

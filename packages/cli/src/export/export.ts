@@ -14,7 +14,7 @@ export interface ExportOptions {
 }
 
 /**
- * A session in a format, piece by piece. Only reads, without the lease: whoever writes to it is not disturbed (C16).
+ * A session in a format, piece by piece. Only reads, without the lease: its writer is not disturbed (C16).
  * Throws SESSION_NOT_FOUND, DIALECT_UNKNOWN, FORMAT_NEWER.
  */
 export async function* exported(

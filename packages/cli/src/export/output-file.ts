@@ -58,7 +58,7 @@ async function writeAll(file: FileHandle, chunks: Iterable<string> | AsyncIterab
   if (chars > 0) await flush();
 }
 
-/** A name that is taken in the meantime stays with whoever took it: unlike a rename, a link never replaces. */
+/** A name that is taken in the meantime stays with its new owner: unlike a rename, a link never replaces. */
 async function takeName(temporary: string, target: string, path: string): Promise<void> {
   try {
     await link(temporary, target);

@@ -11,7 +11,7 @@ let lost: ((error: Error) => void) | null = null;
 export function endWithPipe(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
-      // EIO: the terminal is gone, and its SIGHUP is on the way to whoever handles it.
+      // EIO: the terminal is gone, and its SIGHUP is on the way to its handler.
       const isGone = error.code === "EPIPE" || error.code === "EIO";
       if (lost) {
         if (!isGone) lost(error);

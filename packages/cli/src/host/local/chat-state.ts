@@ -57,7 +57,7 @@ export function withRecorded(
   };
 }
 
-/** Items that are new, or that changed. An item that was made anew, because its neighbour changed, has not. */
+/** Items that are new, or that changed. An item that was rebuilt because its neighbour changed has not. */
 export function changedItems(before: readonly Item[], after: readonly Item[]): Item[] {
   const known = new Map(before.map((item) => [item.id, item]));
   return after.filter((item) => {

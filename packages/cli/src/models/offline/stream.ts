@@ -31,7 +31,7 @@ export function streamOf(reply: Reply, options: StreamOptions): ReadableStream<L
         else if (next.value === "hang") await setTimeout(2 ** 31 - 1, undefined, { signal: either });
         else controller.enqueue(next.value);
       } catch (error) {
-        // The timer's own error says less than the reason of whoever aborted.
+        // The timer's own error says less than the reason of the abort.
         controller.error(signal?.aborted ? signal.reason : error);
       }
     },

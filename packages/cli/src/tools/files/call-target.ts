@@ -75,7 +75,7 @@ export function digestOf({ name, input }: Call, path: string | null, target: Tar
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** Members in one order, whoever made the object. */
+/** Members in one order, regardless of how the object was made. */
 function canonical(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(canonical);
   if (typeof value !== "object" || value === null) return value;
