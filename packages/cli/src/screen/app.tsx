@@ -9,7 +9,7 @@ const ERASED = "\u001b[H\u001b[J\n";
 const STOPPED_MS = 100;
 
 /**
- * The controller's pictures on the terminal: what is finished goes above, once, and only the live part is drawn anew.
+ * The controller's pictures on the terminal: what is finished goes above, once, and only the live part is redrawn.
  */
 export function App({ controller }: { readonly controller: Controller }): ReactNode {
   const { renderer } = controller;

@@ -107,7 +107,7 @@ test.each([
     { command: { kind: "unknown", shown: "lost", ...OUTPUT } },
     { error: "lost" },
   ],
-] as const)("what becomes of an open call: %s", (_name, call, known, fate) => {
+] as const)("what happens to an open call: %s", (_name, call, known, fate) => {
   const open = { id: "c", message: "m", name: "shell", input: {}, ...call };
   expect(decideOpenCall(open as never, { isAllowed: true, ...known } as never)).toEqual(fate);
 });

@@ -445,7 +445,7 @@ export class LocalChat implements Chat {
     });
   }
 
-  /** Null if nobody is to be asked any more. */
+  /** Null if there is nobody left to ask. */
   async #suspendAndAsk(turn: Turn<Message>, asks: readonly PermissionAsk[]): ReturnType<PermissionPrompts["ask"]> {
     await turn.suspend({ reason: "permission", calls: asks.map(({ call }) => call) });
     this.#turn = null;

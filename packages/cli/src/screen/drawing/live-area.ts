@@ -37,7 +37,7 @@ export interface LiveContent {
 const PROMPT = "❯ ";
 const OUTPUT_ROWS = 3;
 /**
- * A terminal that is made narrower breaks what is wider, and nobody can know into how many rows: what is drawn anew
+ * A terminal that is made narrower breaks what is wider, and nobody can know into how many rows: what is redrawn
  * stays short where it can.
  */
 const RULE_COLUMNS = 60;
@@ -60,7 +60,7 @@ export function answerRowsMax({ rows }: Size): number {
 }
 
 /**
- * How many rows may be drawn anew. Not the last one: the terminal would scroll. Nor the first one, but in a very low
+ * How many rows may be redrawn. Not the last one: the terminal would scroll. Nor the first one, but in a very low
  * window: what is erased from there on, tmux keeps in its scrollback.
  */
 export function liveRowsMax({ rows }: Size): number {

@@ -3,7 +3,7 @@ import { widthOf } from "../../terminal/index.ts";
 import type { Picture } from "./renderer.ts";
 
 /**
- * Does this terminal break rows anew when it is made narrower? All that are in use do, but for these two, which cut
+ * Does this terminal rewrap rows when it is made narrower? All that are in use do, but for these two, which cut
  * them off.
  */
 export function doesReflow(env: Readonly<Record<string, string | undefined>>): boolean {

@@ -8,7 +8,7 @@ import { pendingItems, Scrollback } from "./scrollback.ts";
 const FRAME_MS = 33;
 const SPIN_MS = 120;
 
-/** What the terminal shows: what is written once, and what is drawn anew. Replaced, never changed. */
+/** What the terminal shows: what is written once, and what is redrawn. Replaced, never changed. */
 export interface Picture {
   /** Pieces of the scrollback, oldest first; it only grows. */
   readonly written: readonly string[];
