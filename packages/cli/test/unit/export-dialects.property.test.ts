@@ -60,18 +60,23 @@ function callsBy(messages: readonly unknown[], name: DialectName): string[] {
 const resultsTold = (messages: readonly unknown[]): string[] =>
   [...JSON.stringify(messages).matchAll(/result \d+|outcome unknown/g)].map(([words]) => words).sort();
 
-/** What the model did between two results or prompts. What it said after a call may stand before it, and its words may be in one piece or several. */
-const modelSteps = (messages: readonly unknown[], dialect: string) =>
-  stepsOf(messages, dialect)
-    .filter(({ kind }) => kind === "model")
-    .map(({ parts }) => ({
-      text: parts
-        .flatMap((part) => (part.type === "text" ? [part.text] : []))
-        .join("")
-        .replaceAll(/\s/g, ""),
-      calls: parts.flatMap((part) => (part.type === "call" ? [part.name] : [])),
-    }))
-    .filter(({ text, calls }) => text !== "" || calls.length > 0);
+/**
+ * What the model did between two results or prompts. What it said after a call may stand before it, and its words may
+ * be in one piece or several: an ACP agent that spoke before and after the result of an earlier call spoke once.
+ */
+function modelSteps(messages: readonly unknown[], dialect: string) {
+  const found: { text: string; calls: string[]; after: string }[] = [];
+  let after = "";
+  for (const { kind, parts } of stepsOf(messages, dialect)) {
+    const text = parts.flatMap((part) => (part.type === "text" ? [part.text.replaceAll(/\s/g, "")] : [])).join("");
+    const calls = parts.flatMap((part) => (part.type === "call" ? [part.name] : []));
+    const last = found.at(-1);
+    if (kind !== "model") after += text;
+    else if (last?.after === after && last.calls.length === 0) Object.assign(last, { text: last.text + text, calls });
+    else if (text !== "" || calls.length > 0) found.push({ text, calls, after });
+  }
+  return found.map(({ text, calls }) => ({ text, calls }));
+}
 
 const read = (messages: readonly unknown[], dialect: string) => ({
   messages,

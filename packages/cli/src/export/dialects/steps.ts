@@ -48,6 +48,9 @@ export function stepsOf(messages: readonly unknown[], dialect: string): Step[] {
   return new Builder(dialect === "acp").build(messages.map((message) => saidIn(message, dialect)));
 }
 
+const waitsForAgent = (part: ModelPart | Open): boolean =>
+  part.type === "call" && part.result === null && "by" in part && part.by === "agent";
+
 class Builder {
   readonly #steps: Step[] = [];
   readonly #ids = new Set<string>();
@@ -110,8 +113,8 @@ class Builder {
   #result({ call, text, json, failed, denied, files }: ResultPart): void {
     const open = this.#openCall(call);
     if (!open) return;
-    // What is said from here on is said knowing it.
-    this.#isAnswered = true;
+    // What is said from here on is said knowing it, unless the provider ran its own tool while a call of the agent's waits.
+    this.#isAnswered ||= open.by === "agent" || !this.#parts.some(waitsForAgent);
     open.result = { text, ...defined({ json }), failed, ...(denied ? { denied } : {}), files };
   }
 
