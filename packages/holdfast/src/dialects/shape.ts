@@ -94,7 +94,8 @@ export function sameItems(list: readonly unknown[], other: readonly unknown[]): 
 
 /**
  * Tool input as the object that providers require, even if it was cut off in the stream, is null, or is not an object
- * (C30).
+ * (C30). Text and what it says, parsed, give the same object: `calls` parses some text, and the input of a call must
+ * not depend on the dialect that it is sent in.
  */
 export function inputObject(value: unknown): Shape {
   const shape = shapeOf(value);
@@ -103,7 +104,7 @@ export function inputObject(value: unknown): Shape {
   if (typeof value !== "string") return { unparsed: value };
   if (value.trim() === "") return {};
   const parsed = parsedJson(value);
-  return parsed === null ? {} : (shapeOf(parsed) ?? { unparsed: value });
+  return parsed === undefined ? { unparsed: value } : inputObject(parsed);
 }
 
 /** Half a character, or a NUL, escaped in JSON: models write such tool input. */

@@ -1,5 +1,5 @@
 import type { ShownFile } from "../../transcript/item.ts";
-import { callsIn, dataUrl, fileWords, isRaster, isWeb, markedText, type Writer } from "./writer.ts";
+import { callsIn, dataUrl, fileWords, inputText, isRaster, isWeb, markedText, type Writer } from "./writer.ts";
 
 type Part = { readonly type: string; readonly [member: string]: unknown };
 
@@ -22,7 +22,7 @@ export const openaiChatWriter: Writer = {
     const calls = callsIn(parts).map(({ id, name, input }) => ({
       id,
       type: "function",
-      function: { name, arguments: JSON.stringify(input) },
+      function: { name, arguments: inputText(input) },
     }));
     const content = words.length > 0 ? words.join("\n") : null;
     return [{ role: "assistant", content, ...(calls.length > 0 ? { tool_calls: calls } : {}) }];

@@ -1,6 +1,6 @@
 import type { ShownFile } from "../../transcript/item.ts";
 import type { ModelPart } from "./steps.ts";
-import { dataUrl, fileWords, isRaster, isWeb, markedText, type Writer } from "./writer.ts";
+import { dataUrl, fileWords, inputText, isRaster, isWeb, markedText, type Writer } from "./writer.ts";
 
 type Part = { readonly type: string; readonly [member: string]: unknown };
 
@@ -33,7 +33,7 @@ export const openaiResponsesWriter: Writer = {
 function items(part: ModelPart): unknown[] {
   if (part.type === "reasoning") return [];
   if (part.type === "call") {
-    return [{ type: "function_call", call_id: part.id, name: part.name, arguments: JSON.stringify(part.input) }];
+    return [{ type: "function_call", call_id: part.id, name: part.name, arguments: inputText(part.input) }];
   }
   return [message("assistant", part.type === "text" ? part.text : fileWords(part.file))];
 }

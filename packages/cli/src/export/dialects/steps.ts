@@ -2,7 +2,6 @@ import { defined } from "../../defined.ts";
 import type { ShownFile } from "../../transcript/item.ts";
 import { saidIn } from "../../transcript/parts/index.ts";
 import type { CallPart, Part, ResultPart } from "../../transcript/parts/part.ts";
-import { inputObject, type Shape } from "../../transcript/parts/shape.ts";
 
 /** A conversation in no dialect: what a person said, and what the model did about it, each call with its result. */
 export type Step =
@@ -19,7 +18,8 @@ export interface ModelCall {
   /** Unique in the conversation. */
   readonly id: string;
   readonly name: string;
-  readonly input: Shape;
+  /** As it was recorded: what the provider requires of it, the dialect's own `arrange` makes of it. */
+  readonly input: unknown;
   readonly result: ModelResult;
 }
 
@@ -88,7 +88,7 @@ class Builder {
         id: this.#newId(known),
         known,
         name: name || "tool",
-        input: inputObject(input),
+        input: input ?? {},
         result: null,
         by,
       });

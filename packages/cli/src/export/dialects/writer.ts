@@ -19,6 +19,9 @@ export interface Writer {
 export const callsIn = (parts: readonly ModelPart[]): ModelCall[] =>
   parts.filter((part): part is ModelCall => part.type === "call");
 
+/** Tool input for an API that takes it as JSON text. Text stays: it may be JSON that was cut off. */
+export const inputText = (input: unknown): string => (typeof input === "string" ? input : JSON.stringify(input));
+
 /** In the place of a file that a provider would refuse. */
 export function fileWords({ mediaType, name, bytes, url }: ShownFile): string {
   const size = bytes === undefined ? "" : `, ${bytes} bytes`;

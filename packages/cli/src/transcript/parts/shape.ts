@@ -36,13 +36,3 @@ export function printed(value: unknown, indent?: number): string {
     return "(a value that cannot be printed)";
   }
 }
-
-/** Tool input as the object that providers want. */
-export function inputObject(value: unknown): Shape {
-  const parsed = typeof value === "string" ? parsedJson(value) : value;
-  const shape = shapeOf(parsed);
-  if (shape) return shape;
-  return value === null || value === undefined || (typeof value === "string" && value.trim() === "")
-    ? {}
-    : { input: value };
-}
