@@ -1,7 +1,7 @@
 import { type DialectName, dialects, type Entry, type Reading, type Store } from "holdfast";
 import { listedTitle } from "../store/session-id.ts";
 import { nullIfUnreadable, sumUsage, usageBelow, usageOf } from "../store/usage.ts";
-import { shapeOf, shapesOf } from "../transcript/parts/shape.ts";
+import { shapeOf, shapesOf } from "../transcript/shape.ts";
 import { toDialect } from "./dialects/to-dialect.ts";
 import { documentOf } from "./document.ts";
 import type { Format } from "./format.ts";

@@ -25,7 +25,7 @@ import { judges } from "../../../holdfast/test/unit/provider-judges.ts";
 import { stepsOf } from "../../src/export/dialects/steps.ts";
 import { toDialect } from "../../src/export/dialects/to-dialect.ts";
 import { itemsOf } from "../../src/transcript/items.ts";
-import { saidIn } from "../../src/transcript/parts/index.ts";
+import { saidIn } from "../../src/transcript/said.ts";
 
 const seed = seedOf(import.meta.url, "unit");
 const names = Object.keys(dialects) as DialectName[];

@@ -10,10 +10,6 @@ export function shapesOf(value: unknown): readonly Shape[] {
   return Array.isArray(value) ? value.filter((item): item is Shape => shapeOf(item) !== null) : [];
 }
 
-export function textOf(value: unknown): string {
-  return typeof value === "string" ? value : "";
-}
-
 /** Undefined if it is not JSON. */
 export function parsedJson(json: string): unknown {
   try {
