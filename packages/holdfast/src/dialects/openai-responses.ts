@@ -2,7 +2,7 @@ import { beginningOf } from "../text/well-formed.ts";
 import type { Dialect, Entry, View } from "./dialect.ts";
 import { idOf, repeatedIn, withIdOnce, withoutId } from "./openai-item-ids.ts";
 import { check, isMessage, OUTPUT_OF } from "./openai-responses-items.ts";
-import { markedText, phrase } from "./order/phrase.ts";
+import { markedText, phrase, saysError } from "./order/phrase.ts";
 import { groupsOf, ID_LENGTH_MAX, openaiName, type Plan, planned, type ShownCall } from "./order/plan.ts";
 import { equalButForNulls } from "./order/sameness.ts";
 import {
@@ -297,7 +297,7 @@ function sentOutput(entries: readonly Entry<OpenAIResponsesItem>[], shown: Shown
   }
   const told = output["output"];
   const text = typeof told === "string" ? told : joinedText(shapesOf(told), textIn, true);
-  const failed = text.startsWith("Error");
+  const failed = saysError(text);
   if (type === "shell_call_output") {
     const outcome = { type: "exit", exit_code: failed ? 1 : 0 };
     const stream = failed ? { stdout: "", stderr: text } : { stdout: text, stderr: "" };

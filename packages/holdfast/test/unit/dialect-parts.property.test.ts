@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Dialect, Part } from "../../src/dialects/dialect.ts";
+import type { Dialect, Outcome, Part } from "../../src/dialects/dialect.ts";
 import { type DialectName, dialects, partsOf } from "../../src/dialects/index.ts";
 import { holds, seedOf } from "../seed.ts";
 import { frozen, oddHappenings, spoken } from "./dialect-conversations.ts";
@@ -47,6 +47,16 @@ describe.each(voices.map(({ dialect, ...rest }) => ({ name: dialect.name, voice:
       });
       holds(property, seed, 100);
     });
+
+    test.each(["no", "Error: no", "Errors found: 3", "ErrorCode 7", "", "Error"])(
+      "a result that says that the tool failed with %j is read as one",
+      (words) => {
+        const made = (outcome: Outcome) =>
+          only(partsOf(voice.dialect.result({ id: "call_1", name: "read" }, outcome), voice.dialect), "result");
+        expect(made({ error: new Error(words) })).toMatchObject([{ call: "call_1", failed: true }]);
+        expect(made({ value: `${words} done` })[0]!.text).toBe(`${words} done`);
+      },
+    );
 
     test("a message that is nonsense has parts too, with every call and result that the dialect finds", () => {
       const property = fc.property(nonsense, (message) => void agrees(message, dialects[name as DialectName]));

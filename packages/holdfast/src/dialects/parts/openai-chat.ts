@@ -1,5 +1,6 @@
 import type { FileContent, Part } from "../dialect.ts";
 import { type FoundCall, type FoundResult, standIns } from "../order/pairing.ts";
+import { saysError } from "../order/phrase.ts";
 import { joinedText, parsedJson, type Shape, shapeOf, shapesOf, textOf } from "../shape.ts";
 import { fileOf } from "./file.ts";
 import { file, type Reading, reasoning, text, traffic } from "./part.ts";
@@ -82,11 +83,6 @@ function partsOf(message: unknown): Part[] {
   }
   const refused = said.length === 0 ? text(textOf(shape["refusal"])) : [];
   return [...reasoning(thought(shape)), ...said, ...refused, ...calls.flatMap(next.call)];
-}
-
-/** OpenAI's APIs have no mark for an error: the library, like most agents, begins the text with the word. */
-export function saysError(words: string): boolean {
-  return /^Error\b/.test(words);
 }
 
 /** Servers that show their reasoning do it under one of these names. */

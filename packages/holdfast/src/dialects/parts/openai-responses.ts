@@ -1,9 +1,10 @@
 import type { FileContent, Part } from "../dialect.ts";
 import { isMessage, OUTPUT_OF, OUTPUTS, ROLES } from "../openai-responses-items.ts";
 import { type FoundCall, type FoundResult, standIn } from "../order/pairing.ts";
+import { saysError } from "../order/phrase.ts";
 import { joinedText, type Shape, shapeOf, shapesOf, textOf } from "../shape.ts";
 import { fileOf } from "./file.ts";
-import { audioType, readInput, saysError } from "./openai-chat.ts";
+import { audioType, readInput } from "./openai-chat.ts";
 import { file, printed, type Reading, type ResultContent, reasoning, text, traffic } from "./part.ts";
 
 export const openaiResponsesReading: Reading = {
