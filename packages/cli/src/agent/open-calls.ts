@@ -48,18 +48,12 @@ export function isApproved(
   entries: readonly Entry<ModelMessage>[],
   { id, message }: Pick<OpenCall, "id" | "message">,
 ): boolean {
-  const asked = partsOf(entries.find((entry) => entry.id === message)?.message).flatMap((part) =>
-    part.type === "tool-approval-request" && part.toolCallId === id ? [part.approvalId] : [],
-  );
+  const { calls, approvals } = dialects["ai-sdk"];
+  const made = calls(entries.find((entry) => entry.id === message)?.message).filter((call) => call.id === id);
+  const isOurs = (request: string): boolean => made.some(({ approval }) => approval === request);
   return entries.some((entry) =>
-    partsOf(entry.message).some(
-      (part) => part.type === "tool-approval-response" && part.approved && asked.includes(part.approvalId),
-    ),
+    approvals!(entry.message).some(({ approval, approved }) => approved && isOurs(approval)),
   );
-}
-
-function partsOf(message: ModelMessage | undefined): readonly Exclude<ModelMessage["content"], string>[number][] {
-  return message === undefined || typeof message.content === "string" ? [] : message.content;
 }
 
 /** A call that somebody has to decide on. */

@@ -5,18 +5,10 @@ import { BEGINNING } from "./order/merge-roles.ts";
 import { phrase } from "./order/phrase.ts";
 import { NAMELESS, type Plan, planned, type ShownCall } from "./order/plan.ts";
 import { equal, unmarked } from "./order/sameness.ts";
-import {
-  aiSdkReading,
-  contentOf,
-  isCall,
-  isRequest,
-  isResult,
-  responsesIn,
-  resultParts,
-  roleOf,
-} from "./parts/ai-sdk.ts";
+import { aiSdkReading, isCall, isRequest, isResult, responsesIn, resultParts, roleOf } from "./parts/ai-sdk.ts";
 import {
   atOnce,
+  contentOf,
   grown,
   inputObject,
   isBlank,

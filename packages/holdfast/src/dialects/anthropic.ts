@@ -7,7 +7,6 @@ import { NAMELESS, type Plan, planned, type ShownCall } from "./order/plan.ts";
 import { equal, unmarked } from "./order/sameness.ts";
 import {
   anthropicReading,
-  blocksOf,
   callerOf,
   isCall,
   isProviderResult,
@@ -17,6 +16,7 @@ import {
 } from "./parts/anthropic.ts";
 import {
   atOnce,
+  contentOf,
   inputObject,
   isBlank,
   listOf,
@@ -64,7 +64,7 @@ export const anthropic: Dialect<AnthropicMessage> = {
   boundary: (text) => ({ role: "user", content: text }),
   same: (a, b) => a === b || equal(unmarked(a, withoutMarks), unmarked(b, withoutMarks)),
   unsent: (step) =>
-    step.some((message) => blocksOf(message).some((block) => isReasoning(block) && isSpent(block, false)))
+    step.some((message) => contentOf(message).some((block) => isReasoning(block) && isSpent(block, false)))
       ? "A thinking block was recorded without its signature: no request will contain it, since the API refuses it. " +
         "Record the message as the API returned it; when streaming, include the signature_delta."
       : null,
@@ -158,7 +158,7 @@ function speaks(message: AnthropicMessage): boolean {
 }
 
 function spoken(message: AnthropicMessage): readonly Shape[] {
-  return mapped(blocksOf(message), (block) => (isResult(block) || isEmpty(block) ? null : block));
+  return mapped(contentOf(message), (block) => (isResult(block) || isEmpty(block) ? null : block));
 }
 
 /**
@@ -175,7 +175,7 @@ function wholeOf(message: AnthropicMessage, blocks: readonly Shape[]): Anthropic
 function assistantBlocks(message: AnthropicMessage, at: number, plan: Plan, callers: Set<string>): readonly Shape[] {
   let call = 0;
   let result = 0;
-  const blocks = mapped(blocksOf(message), (block) => {
+  const blocks = mapped(contentOf(message), (block) => {
     if (isResult(block) || isEmpty(block) || (isReasoning(block) && isSpent(block, plan.stale(at)))) return null;
     if (isProviderResult(block)) {
       const by = plan.answered(at, result++)?.call.by;

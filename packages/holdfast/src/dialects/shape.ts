@@ -138,6 +138,15 @@ function isDeep(value: unknown, depth: number): boolean {
   return false;
 }
 
+/** Content is a string, or a list of parts that have a type. */
+export function contentOf(message: unknown): readonly Shape[] {
+  const content = shapeOf(message)?.["content"];
+  return typeof content === "string" ? [{ type: "text", text: content }] : shapesOf(content);
+}
+
+/** Null if it is not a part with text. */
+export const textIn = ({ type, text: words }: Shape): string | null => (type === "text" ? textOf(words) : null);
+
 /** The text of several parts, for people: adjacent pieces of one text are joined, anything else starts a new line. */
 export function joinedText(parts: readonly unknown[], textIn: (part: Shape) => string | null, apart: boolean): string {
   let out = "";

@@ -1,6 +1,9 @@
 import type { ShownFile } from "../../transcript/item.ts";
 import type { ModelCall, ModelPart, SpokenPart } from "./steps.ts";
 
+/** A part of a message that is written. */
+export type Block = { readonly [member: string]: unknown };
+
 /**
  * How a step is said in a dialect. What the provider wants of order, ids and emptiness, the dialect's own `arrange`
  * sees to.

@@ -1,7 +1,7 @@
 import { defined } from "../../defined.ts";
 import type { FileContent, Part, ProgressPart } from "../dialect.ts";
 import type { FoundCall, FoundResult } from "../order/pairing.ts";
-import { joinedText, type Shape, shapeOf, shapesOf, textOf } from "../shape.ts";
+import { joinedText, type Shape, shapeOf, shapesOf, textIn, textOf } from "../shape.ts";
 import { fileOf } from "./file.ts";
 import { file, printed, type Reading, type ResultContent, reasoning, text, traffic } from "./part.ts";
 
@@ -12,8 +12,6 @@ export const CHUNKS = new Map<unknown, "user" | "assistant">([
 ]);
 
 const OF_THE_AGENT = new Set<unknown>(["tool_call", "tool_call_update", "plan"]);
-
-const textIn = ({ type, text: words }: Shape): string | null => (type === "text" ? textOf(words) : null);
 
 export const acpReading: Reading = {
   role: (message) => {
@@ -156,10 +154,6 @@ function readResult({ content, rawOutput, status }: Shape): ResultContent {
 
 function diffText({ path, oldText, newText }: Shape): string {
   const lines = (value: unknown, mark: string): string[] =>
-    textOf(value) === ""
-      ? []
-      : textOf(value)
-          .split("\n")
-          .map((line) => `${mark}${line}`);
+    textOf(value) === "" ? [] : [mark + textOf(value).replaceAll("\n", `\n${mark}`)];
   return [textOf(path), ...lines(oldText, "- "), ...lines(newText, "+ ")].join("\n");
 }

@@ -1,6 +1,6 @@
-import type { ApprovalPart, FileContent, Part } from "../dialect.ts";
+import type { FileContent, Part } from "../dialect.ts";
 import { type FoundCall, type FoundResult, standIns } from "../order/pairing.ts";
-import { joinedText, NONE, only, type Shape, shapeOf, shapesOf, textOf } from "../shape.ts";
+import { contentOf, joinedText, NONE, only, type Shape, shapeOf, shapesOf, textIn, textOf } from "../shape.ts";
 import { fileOf } from "./file.ts";
 import { file, printed, type Reading, type ResultContent, reasoning, text, traffic } from "./part.ts";
 
@@ -9,25 +9,15 @@ export const aiSdkReading = {
   text: (message) => joinedText(contentOf(message), textIn, roleOf(message) !== "assistant"),
   calls: callsOf,
   results: resultsOf,
-  approvals: (message: unknown) =>
-    responsesIn(message).map((part) => {
-      const { approval, approved } = approvalIn(part);
-      return { approval, approved };
-    }),
+  approvals: (message: unknown) => responsesIn(message).map(approvalIn),
   parts: partsOf,
 } satisfies Reading & { approvals: unknown };
-
-export function contentOf(message: unknown): readonly Shape[] {
-  const content = shapeOf(message)?.["content"];
-  return typeof content === "string" ? [{ type: "text", text: content }] : shapesOf(content);
-}
 
 export function roleOf(message: unknown): "system" | "user" | "assistant" | "tool" | "other" {
   const role = shapeOf(message)?.["role"];
   return role === "system" || role === "user" || role === "assistant" || role === "tool" ? role : "other";
 }
 
-const textIn = ({ type, text: words }: Shape): string | null => (type === "text" ? textOf(words) : null);
 export const isCall = ({ type }: Shape): boolean => type === "tool-call";
 export const isResult = ({ type }: Shape): boolean => type === "tool-result";
 export const isRequest = ({ type }: Shape): boolean => type === "tool-approval-request";
@@ -64,12 +54,14 @@ export function resultParts(message: unknown): readonly Shape[] {
 }
 
 function resultsOf(message: unknown): FoundResult[] {
-  return resultParts(message).map((part) => {
-    const call = textOf(part["toolCallId"]);
-    const name = textOf(part["toolName"]);
-    if (!call) return name ? { call, idless: true, name } : { call, idless: true };
-    return name ? { call, name } : { call };
-  });
+  return resultParts(message).map(foundResult);
+}
+
+function foundResult(part: Shape): FoundResult {
+  const call = textOf(part["toolCallId"]);
+  const name = textOf(part["toolName"]);
+  if (!call) return name ? { call, idless: true, name } : { call, idless: true };
+  return name ? { call, name } : { call };
 }
 
 /** A person's decisions. */
@@ -77,10 +69,8 @@ export function responsesIn(message: unknown): readonly Shape[] {
   return roleOf(message) === "tool" ? only(shapesOf(shapeOf(message)?.["content"]), isResponse) : NONE;
 }
 
-function approvalIn(part: Shape): ApprovalPart {
-  const reason = textOf(part["reason"]);
-  const approval = textOf(part["approvalId"]);
-  return { type: "approval", approval, approved: part["approved"] === true, ...(reason ? { reason } : {}) };
+function approvalIn(part: Shape): { approval: string; approved: boolean } {
+  return { approval: textOf(part["approvalId"]), approved: part["approved"] === true };
 }
 
 function partsOf(message: unknown): Part[] {
@@ -89,7 +79,10 @@ function partsOf(message: unknown): Part[] {
   return contentOf(message).flatMap((part): Part[] => {
     if (isCall(part)) return next.call();
     if (isResult(part)) return next.result(readResult(shapeOf(part["output"]) ?? {}));
-    if (isResponse(part)) return isTool ? [approvalIn(part)] : [];
+    if (isResponse(part)) {
+      const reason = textOf(part["reason"]);
+      return isTool ? [{ type: "approval", ...approvalIn(part), ...(reason ? { reason } : {}) }] : [];
+    }
     switch (part["type"]) {
       case "reasoning":
         return reasoning(textOf(part["text"]));

@@ -1,21 +1,16 @@
 import type { FileContent, Part } from "../dialect.ts";
 import { type FoundCall, type FoundResult, standIns } from "../order/pairing.ts";
-import { joinedText, NONE, only, type Shape, shapeOf, shapesOf, textOf } from "../shape.ts";
+import { contentOf, joinedText, NONE, only, type Shape, shapeOf, shapesOf, textIn, textOf } from "../shape.ts";
 import { fileOf } from "./file.ts";
 import { file, printed, type Reading, type ResultContent, reasoning, text, traffic } from "./part.ts";
 
 export const anthropicReading: Reading = {
   role: roleOf,
-  text: (message) => joinedText(blocksOf(message), textIn, roleOf(message) !== "assistant"),
+  text: (message) => joinedText(contentOf(message), textIn, roleOf(message) !== "assistant"),
   calls: callsOf,
   results: resultsOf,
   parts: partsOf,
 };
-
-export function blocksOf(message: unknown): readonly Shape[] {
-  const content = shapeOf(message)?.["content"];
-  return typeof content === "string" ? [{ type: "text", text: content }] : shapesOf(content);
-}
 
 /** A user message that holds results is not a prompt, whatever else it holds. */
 export function roleOf(message: unknown): "system" | "user" | "assistant" | "tool" | "other" {
@@ -25,7 +20,6 @@ export function roleOf(message: unknown): "system" | "user" | "assistant" | "too
   return role === "assistant" || role === "system" ? role : "other";
 }
 
-const textIn = ({ type, text: words }: Shape): string | null => (type === "text" ? textOf(words) : null);
 export const isResult = ({ type }: Shape): boolean => type === "tool_result";
 export const isCall = ({ type }: Shape): boolean =>
   type === "tool_use" || type === "server_tool_use" || type === "mcp_tool_use";
@@ -69,16 +63,18 @@ export function resultBlocks(message: unknown): readonly Shape[] {
 }
 
 function resultsOf(message: unknown): FoundResult[] {
-  return resultBlocks(message).map((block) => {
-    const call = textOf(block["tool_use_id"]);
-    return call ? { call } : { call, idless: true };
-  });
+  return resultBlocks(message).map(foundResult);
+}
+
+function foundResult(block: Shape): FoundResult {
+  const call = textOf(block["tool_use_id"]);
+  return call ? { call } : { call, idless: true };
 }
 
 function partsOf(message: unknown): Part[] {
   const next = traffic(callsOf(message), resultsOf(message));
   const isAnswer = roleOf(message) === "assistant" ? isProviderResult : isResult;
-  return blocksOf(message).flatMap((block): Part[] => {
+  return contentOf(message).flatMap((block): Part[] => {
     if (isCall(block)) return next.call();
     if (isAnswer(block)) return next.result(readResult(block));
     if (isFile(block)) return file(sourceFile(block));

@@ -173,9 +173,9 @@ function list(output: unknown): Pick<ResultContent, "text" | "files" | "json"> {
   const files: FileContent[] = [];
   if (!Array.isArray(output)) return { text: printed(output), json: output };
   for (const part of shapesOf(output)) {
-    const file = fileIn(part);
+    const found = fileIn(part);
     const { stdout, stderr, logs } = part;
-    if (file) files.push(file);
+    if (found) files.push(found);
     else if (typeof part["text"] === "string") texts.push(part["text"]);
     else if (typeof stdout === "string" || typeof stderr === "string") texts.push(textOf(stdout) + textOf(stderr));
     else texts.push(typeof logs === "string" ? logs : printed(part));
