@@ -80,7 +80,10 @@ describe.each(named(voices))("%s", (_, voice) => {
   test("C29: arranging what is arranged changes nothing", () => {
     holds(
       fc.property(oddHappenings, views, (conversation, view) => {
-        const once = arrange(frozen(spoken(voice, conversation)), view);
+        const entries = frozen(spoken(voice, conversation));
+        // Of calls without an id, a view cannot say which one waits. It is not sent before that one has its result.
+        if (waits(voice, entries) && hasCallWithoutId(voice, entries)) return;
+        const once = arrange(entries, view);
         const twice = arrange(frozen(again(voice, once)), { ...view, changedAt: null });
         expect(twice).toEqual(once);
       }),
@@ -121,6 +124,10 @@ describe.each(named(voices))("%s", (_, voice) => {
     );
   });
 });
+
+function hasCallWithoutId({ dialect }: Voice, entries: readonly Entry<unknown>[]): boolean {
+  return entries.some(({ message }) => dialect.calls(message).some((call) => "idless" in call));
+}
 
 function waits({ dialect }: Voice, entries: readonly Entry<unknown>[]): boolean {
   const { exchanges } = pair(entries, dialect);
