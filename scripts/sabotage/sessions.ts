@@ -175,6 +175,13 @@ export const sessionSabotages: readonly Sabotage[] = [
     look: ["unit/dialect-cost"],
   },
   {
+    name: "pairing: a result with the id of an earlier search counts as one that lost its id",
+    file: "dialects/order/pairing.ts",
+    find: "return this.#open.knows(result) || this.#provider.knows(result) || this.#earlier.knows(result);",
+    replace: "return this.#open.knows(result) || this.#provider.knows(result);",
+    look: ["unit/exchange.property"],
+  },
+  {
     name: "openai-responses: reasoning is sent in front of whatever came next",
     file: "dialects/openai-responses.ts",
     find: "const isFollowed = kept.has(next) && !repeated.has(next) && entries[at]!.step === entries[next]!.step;",
