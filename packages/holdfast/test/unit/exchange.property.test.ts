@@ -72,7 +72,13 @@ describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s",
 test("R9: a result with the id of an earlier search of the provider's is not taken for one that lost its id", () => {
   const { dialect } = voices.find(({ dialect: { name } }) => name === "anthropic")!;
   const messages = [
-    { role: "assistant", content: [{ type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: {} }] },
+    {
+      role: "assistant",
+      content: [
+        { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: {} },
+        { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] },
+      ],
+    },
     { role: "user", content: "go on" },
     { role: "assistant", content: [{ type: "tool_use", name: "read", input: {} }] },
     { role: "user", content: [{ type: "tool_result", tool_use_id: "srvtoolu_1", content: "found" }] },
