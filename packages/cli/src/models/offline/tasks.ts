@@ -131,7 +131,10 @@ function changeOf(text: string): Change | null {
     : null;
 }
 
-/** "edit a.txt: replace "x" with "y"": the old text ends at the first quote behind which the new one begins, the new text at the last quote. */
+/**
+ * "edit a.txt: replace "x" with "y"": the old text ends at the first quote that is followed by the new text, the new text
+ * at the last quote.
+ */
 function quotedChange(text: string): Change | null {
   const head = /^(?:edit|in)\s+(\S+?):?\s+replace\s+(["'`])/i.exec(text);
   if (!head) return null;
@@ -214,7 +217,7 @@ function path(text: string): string {
   return plainPath(bare(text));
 }
 
-/** With one space between words. An expression that allows any number of them, in several places, takes very long to fail. */
+/** With one space between words. A pattern that allows any number of spaces in several places is very slow to fail. */
 function spaced(text: string): string {
   return text.trim().replace(/\s+/g, " ");
 }

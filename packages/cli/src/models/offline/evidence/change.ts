@@ -38,8 +38,8 @@ export interface ChangeOptions {
 }
 
 /**
- * How far a change has come, and what to do next. A change that was tried and whose outcome is not known is made again only after a look at the file has shown that it did not take effect:
- * writing is idempotent, appending and replacing are not.
+ * How far a change has come, and what to do next. A change with an unknown outcome is retried only once the file shows
+ * that it did not take effect: writing is idempotent, appending and replacing are not.
  */
 export function checkChange(known: Known, change: Change, { from, checks = false, goal }: ChangeOptions): ChangeStatus {
   const mine = known.calls.slice(from).filter((call) => isChangeOf(call, change.path));
@@ -88,7 +88,7 @@ function next(known: Known, change: Change, text: string | null, to: number): Ch
         if (change.new !== "" && text.includes(change.new)) return { state: "reached", to, changed: false };
         return { state: "hopeless", why: `"${oneLine(change.old)}" is not in it`, to };
       }
-      // Whether such a change took effect cannot be told by whether the old text is still there. The whole text can be compared.
+      // The old text may still be there after such a change, so the whole text is compared.
       if (change.new.includes(change.old)) {
         if (isPart(text)) return { state: "hopeless", why: "the file is too long for me", to };
         return asked(known, { name: "write", input: { path, content: text.replaceAll(change.old, change.new) } }, to);

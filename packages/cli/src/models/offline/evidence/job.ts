@@ -32,7 +32,7 @@ export type Step = (
 };
 
 /**
- * Where a task stands that others come after: it was through at the first instant at which it had an answer, whatever was called later.
+ * The state of a task that is followed by others: it was done as soon as it had an answer, whatever was called later.
  */
 export function settled(job: Job, known: Known, from: number, before: Progress): Step {
   for (let end = from; end < known.calls.length; end++) {

@@ -8,7 +8,10 @@ export interface Wanted {
   readonly input: Readonly<Record<string, unknown>>;
 }
 
-/** What has been found out so far, and what may be called. The past is asked, never kept: the same messages give the same answers. */
+/**
+ * What has been found out so far, and which tools there are. Derived from the messages and never stored: the same
+ * messages give the same answers.
+ */
 export interface Known {
   readonly calls: readonly PastCall[];
   /** The tools that the request offers; null: any (a summary is asked for, and nothing is called). */

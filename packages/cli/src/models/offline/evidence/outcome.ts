@@ -1,7 +1,8 @@
 import type { LanguageModelV4ToolResultOutput } from "@ai-sdk/provider";
 
 /**
- * What is known of a call. `unknown`: it may have taken effect. `not-run`: it certainly did not, and may be made again. `forgotten`: it was done, but what it answered was left out of the conversation since.
+ * What is known of a call. `unknown`: it may have taken effect. `not-run`: it certainly did not, and may be retried.
+ * `forgotten`: it succeeded, but its result is no longer in the conversation.
  */
 export interface Outcome {
   readonly kind: "done" | "failed" | "denied" | "not-run" | "unknown" | "forgotten";

@@ -13,7 +13,7 @@ export function textRead(answer: string): string | null {
   return /^\[[^\n]* This tool shows text only\.\]$/.test(answer) ? null : answer;
 }
 
-/** The files that `list` names: one on each line, from the folder that was listed; other things end with a mark, notes stand in brackets. */
+/** The files that `list` names, one per line, relative to that folder. Other entries end with a mark; notes are in brackets. */
 export function filesListed(answer: string, folder: string): string[] {
   const home = plainPath(folder);
   const names = answer.split("\n").filter((line) => line.trim() !== "" && !/[/@]$|^\[.*\]$/.test(line));

@@ -35,7 +35,10 @@ export function isRepeatable(command: string): boolean {
   return command.split(/&&|\|\||[;|]/).every((part) => HARMLESS.test(part.trim()));
 }
 
-/** "run npm test". In doubt it is run again only if that does no harm, or a look at what it makes shows that it did not run. */
+/**
+ * "run npm test". If its outcome is unknown, it is run again only if that is harmless, or if its output shows that it did
+ * not run.
+ */
 export function runJob(command: Command): Job {
   return {
     title: `run ${command.command}`,
@@ -102,7 +105,8 @@ function inDoubt(known: Known, { command, makes, repeatable }: Command, to: numb
 const ROUNDS_MAX = 6;
 
 /**
- * "fix the failing test: run `node check.js`": runs the check, changes what it complains about, and runs it again. It understands complaints of the form `path: expected "a" but found "b"`.
+ * "fix the failing test: run `node check.js`": runs the check, fixes what it reports, and runs it again. Understands
+ * reports of the form `path: expected "a" but found "b"`.
  */
 export function fixJob(command: string): Job {
   return {

@@ -16,7 +16,8 @@ import type { Progress } from "../evidence/progress.ts";
 import { sameLook } from "./files.ts";
 
 /**
- * "rename X to Y in src": every occurrence of the text. Finds the files, reads them in parallel, changes them in parallel, looks whether it came true, and sums up.
+ * "rename X to Y in src": every occurrence of the text. Finds the files, reads and changes them in parallel, checks the
+ * result, and sums up.
  */
 export function renameJob(old: string, name: string, folder: string): Job {
   return {
