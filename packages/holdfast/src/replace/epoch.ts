@@ -6,7 +6,7 @@ import type { Checkpoint, EpochRecord, SessionAttributes, SessionRecord } from "
 import { type Place, sameCalls } from "../conversation/tool-starts.ts";
 import { defined } from "../defined.ts";
 import { HoldfastError } from "../errors.ts";
-import { type FoundCall, openCalls } from "../view/interruption.ts";
+import { openCalls, type UnansweredCall } from "../view/interruption.ts";
 import { liveRepair, type TurnActivity } from "../view/messages.ts";
 import { synthesizeResult } from "../view/repairs.ts";
 import { attributesRecord, checkpointOf, spreadOut } from "./checkpoint.ts";
@@ -255,7 +255,7 @@ function withResults<M>(
     if (answer || !next || call.by === "provider" || frozen.has(placeOf(item, index))) continue;
     const { id, name, input } = call;
     const known = open.get(placeOf(item, index));
-    const found: FoundCall = known ?? { id, name, input, message: item.entry.id, index, state: "unrecorded" };
+    const found: UnansweredCall = known ?? { id, name, input, message: item.entry.id, index, state: "unrecorded" };
     const results =
       known && activity.kind === "active"
         ? liveRepair(conversation, known, activity.since)
