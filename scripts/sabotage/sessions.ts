@@ -135,7 +135,7 @@ export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "session: messages are read later than inside the call",
     file: "journal/lines/plain.ts",
-    find: "isSnapshot(value) ? { copy: value, isPlain: true } : copied(value, path, leave);",
+    find: "isSnapshot(value) ? { copy: value, isPlain: true } : copyPlain(value, path, leave);",
     replace: "({ copy: value, isPlain: false });",
     look: ["unit/session-snapshot"],
   },

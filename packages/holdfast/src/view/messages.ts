@@ -1,6 +1,6 @@
 import type { Conversation } from "../conversation/conversation.ts";
 import type { RepairEntry } from "../conversation/records.ts";
-import { arranged } from "./arrange.ts";
+import { arrangeView } from "./arrange.ts";
 import { howOf, openCalls, type UnansweredCall } from "./interruption.ts";
 import type { How } from "./model-words.ts";
 import { runningWords } from "./model-words.ts";
@@ -34,7 +34,7 @@ export function messagesOf<M>(conversation: Conversation<M>, activity: TurnActiv
   }
   // After a completed turn a prompt comes next; otherwise the model may be asked with these messages.
   const next = activity.kind === "idle" && how.kind === "completed" ? "prompt" : "model";
-  return arranged(conversation, { next, made, without });
+  return arrangeView(conversation, { next, made, without });
 }
 
 /**

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Entry, View } from "../../src/dialects/dialect.ts";
 import { pair } from "../../src/dialects/order/pairing.ts";
-import { stepsOfGiven } from "../../src/view/unsent.ts";
+import { stepsIn } from "../../src/view/unsent.ts";
 import { holds, seedOf } from "../seed.ts";
 import { entry, frozen, oddHappenings, spoken, views } from "./dialect-conversations.ts";
 import { modelVoices, type Voice, voices } from "./dialect-voices.ts";
@@ -13,7 +13,7 @@ const named = (list: readonly Voice[]) => list.map((voice) => [voice.dialect.nam
 
 /** As an application would give it back. */
 function again({ dialect }: Voice, view: readonly unknown[]): Entry<unknown>[] {
-  const steps = stepsOfGiven(view, dialect, (at) => `s${at}`);
+  const steps = stepsIn(view, dialect, (at) => `s${at}`);
   return view.map((message, at) => entry(message, at, { step: steps[at]! }));
 }
 

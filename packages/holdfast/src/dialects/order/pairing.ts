@@ -6,7 +6,7 @@ export type { FoundCall, FoundResult };
 
 /** Which result answers which call, in a list of entries. */
 export interface Pairing {
-  readonly exchanges: readonly Exchange[];
+  readonly exchanges: readonly PairedExchange[];
   /** By entry and index. */
   readonly calls: readonly (readonly PairedCall[] | undefined)[];
   /**
@@ -15,7 +15,7 @@ export interface Pairing {
   readonly answers: readonly (readonly (PairedCall | undefined)[] | undefined)[];
 }
 
-export interface Exchange {
+export interface PairedExchange {
   /** Indices into the list of entries. */
   readonly assistant: readonly number[];
   readonly others: readonly number[];
@@ -30,13 +30,13 @@ export interface PairedCall {
   /** The index of the entry that makes the call, and the index of the call in that entry. */
   readonly entry: number;
   readonly index: number;
-  answer: Place | null;
+  answer: ResultPlace | null;
   /** The id that is sent (plan.ts). Null: it is not sent, or that is not decided yet. */
   id: string | null;
 }
 
 /** A result: the index of its entry, and its index in that entry. */
-export interface Place {
+export interface ResultPlace {
   readonly entry: number;
   readonly index: number;
 }
@@ -161,8 +161,8 @@ export function pair<M>(entries: readonly Entry<M>[], dialect: Reader<M>): Pairi
   const called: (readonly PairedCall[] | undefined)[] = new Array(entries.length);
   const answers: ((PairedCall | undefined)[] | undefined)[] = new Array(entries.length);
   const pairer = new Pairer<PairedCall>(dialect.interleaved);
-  let current: Made<Exchange> = { assistant: NONE, others: NONE, calls: NONE };
-  const exchanges: Exchange[] = [current];
+  let current: Made<PairedExchange> = { assistant: NONE, others: NONE, calls: NONE };
+  const exchanges: PairedExchange[] = [current];
 
   for (let at = 0; at < entries.length; at++) {
     const entry = entries[at]!;

@@ -28,16 +28,16 @@ export function outcomeOf(output: LanguageModelV4ToolResultOutput): Outcome {
       return { kind: "denied", text: output.reason ?? "" };
     case "error-text":
     case "error-json":
-      return classified(textOf(output.value), "failed");
+      return classify(textOf(output.value), "failed");
     case "text":
     case "json":
-      return classified(textOf(output.value), "done");
+      return classify(textOf(output.value), "done");
     case "content":
-      return classified(output.value.map((part) => (part.type === "text" ? part.text : "")).join("\n"), "done");
+      return classify(output.value.map((part) => (part.type === "text" ? part.text : "")).join("\n"), "done");
   }
 }
 
-function classified(text: string, otherwise: "done" | "failed"): Outcome {
+function classify(text: string, otherwise: "done" | "failed"): Outcome {
   if (SHORTENED.test(text)) return { kind: "forgotten", text };
   // What a tool answered in order is its own words, whatever they look like: only errors are read for repairs.
   if (otherwise === "done") return { kind: "done", text };

@@ -1,7 +1,7 @@
 import { type Change, checkChange } from "../evidence/change.ts";
 import { batch, type Job, type Step, several } from "../evidence/job.ts";
 import {
-  denied,
+  describeDenial,
   FAILED_MAX,
   has,
   type Known,
@@ -71,7 +71,7 @@ function runOf(known: Known, wanted: Command, from: number, isInDoubt = false): 
     .slice(from)
     .filter(({ call }) => call.name === "shell" && call.input["command"] === command);
   const refused = mine.find(({ call }) => call.outcome.kind === "denied");
-  if (refused) return { state: "hopeless", why: denied(refused.call.outcome.text), to: refused.to };
+  if (refused) return { state: "hopeless", why: describeDenial(refused.call.outcome.text), to: refused.to };
   const tries = mine.filter(({ call }) => call.outcome.kind !== "not-run");
   // The first one that came to an end: a later one is another step's.
   const first = tries.find(({ call }) => call.outcome.kind !== "unknown");
@@ -224,7 +224,7 @@ function askOf(known: Known, prompt: string, from: number): { readonly text: str
     if (name !== "task" || input["prompt"] !== prompt) continue;
     const to = at + 1;
     if (outcome.kind === "done" || outcome.kind === "forgotten") return { text: outcome.text.slice(0, 2_000), to };
-    if (outcome.kind === "denied") return { text: `Not done: ${denied(outcome.text)}.`, to };
+    if (outcome.kind === "denied") return { text: `Not done: ${describeDenial(outcome.text)}.`, to };
     if (outcome.kind === "failed" && ++failed >= FAILED_MAX) {
       return { text: `Not done: ${oneLine(outcome.text)}`, to };
     }
