@@ -102,7 +102,7 @@ class Builder {
   #result(result: PartOf<"result">): void {
     const open = this.#openCall(result.call);
     if (!open) return;
-    // What is said from here on is said knowing it, unless the provider ran its own tool while a call of the agent's waits.
+    // The model knows the result of what it says next, unless the provider ran its own tool while the agent's call waits.
     this.#isAnswered ||= open.by === "agent" || !this.#parts.some(waitsForAgent);
     open.result = result;
   }
