@@ -3,18 +3,18 @@ import { printed, type Shape, shapeOf } from "./shape.ts";
 
 export type PartOf<T extends Part["type"]> = Extract<Part, { type: T }>;
 
-/** A message, as anybody can read it. */
+/** A message in a neutral form. */
 export interface Said {
   readonly role: "system" | "user" | "assistant" | "tool" | "other";
   readonly parts: readonly Part[];
-  /** It makes, answers or decides on calls. */
+  /** It makes, answers or approves calls. */
   readonly isTraffic: boolean;
 }
 
-/** A recorded message never changes, so each one is read once, for as long as it is in memory. */
+/** A recorded message never changes, so each is read once while it is in memory. */
 const known = new WeakMap<object, { readonly dialect: string; readonly said: Said }>();
 
-/** Total: whatever the message is. One in an application's own dialect is shown as it is. */
+/** Works for any message. One in an application's own dialect is shown as it is. */
 export function saidIn(message: unknown, dialect: string): Said {
   const shape = shapeOf(message);
   if (!shape) return { role: "other", parts: [{ type: "text", text: printed(message) }], isTraffic: false };

@@ -3,7 +3,7 @@ import type { ModelResult } from "./steps.ts";
 import { type Block, fileWords, type Writer } from "./writer.ts";
 
 /**
- * Reasoning is kept as text without a provider's marks: the SDK's packages leave out what their provider would refuse.
+ * Reasoning is kept as text without a provider's marks: the SDK's packages drop what their provider would refuse.
  */
 export const aiSdkWriter: Writer = {
   user: (parts) => [

@@ -21,7 +21,7 @@ export const anthropicWriter: Writer = {
     {
       role: "user",
       content: calls.map(({ id, result }) => {
-        // The API takes nothing but text in an error.
+        // An error can contain only text.
         const files = result.failed ? [] : result.files.map(fileBlock);
         const content = files.length > 0 ? [text(result.text), ...files] : result.text;
         return { type: "tool_result", tool_use_id: id, content, ...(result.failed ? { is_error: true } : {}) };

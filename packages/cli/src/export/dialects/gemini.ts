@@ -2,7 +2,7 @@ import type { ShownFile } from "../../transcript/item.ts";
 import type { ModelResult } from "./steps.ts";
 import { type Block, fileWords, type Writer } from "./writer.ts";
 
-/** Reasoning is left out: thoughts are bound to the signatures of the model that had them. */
+/** Reasoning is left out: thoughts are bound to the signatures of the model that produced them. */
 export const geminiWriter: Writer = {
   user: (parts) => [
     { role: "user", parts: parts.map((part) => (part.type === "text" ? { text: part.text } : filePart(part.file))) },
@@ -39,7 +39,7 @@ function responseOf({ failed, text, json, files }: ModelResult): Block {
   return { output: json === undefined ? words : json };
 }
 
-/** What the API takes; it refuses a request with anything else. */
+/** What the API accepts; it refuses a request with anything else. */
 const TAKEN = /^(?:image\/(?:png|jpeg|webp|heic|heif)$|audio\/|video\/|text\/|application\/pdf$)/;
 
 function filePart(file: ShownFile): Block {

@@ -25,7 +25,7 @@ export const openaiChatWriter: Writer = {
     const content = words.length > 0 ? words.join("\n") : null;
     return [{ role: "assistant", content, ...(calls.length > 0 ? { tool_calls: calls } : {}) }];
   },
-  // It takes nothing but text in a result.
+  // A result can contain only text.
   results: (calls) =>
     calls.map(({ id, result }) => {
       const content = [markedText(result), ...result.files.map(fileWords)].filter((words) => words !== "").join("\n");

@@ -5,7 +5,7 @@ import { type Block, dataUrl, fileWords, inputText, isRaster, isWeb, markedText,
 const input = (words: string): Block => ({ type: "input_text", text: words });
 const message = (role: string, content: unknown): unknown => ({ type: "message", role, content });
 
-/** Reasoning is left out: the API takes back only what it has encrypted itself. */
+/** Reasoning is left out: the API accepts only what it encrypted itself. */
 export const openaiResponsesWriter: Writer = {
   user: (parts) => {
     const [only] = parts;

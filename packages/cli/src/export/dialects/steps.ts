@@ -1,7 +1,7 @@
 import type { Part } from "holdfast";
 import { type PartOf, saidIn } from "../../transcript/said.ts";
 
-/** A conversation in no dialect: what a person said, and what the model did about it, each call with its result. */
+/** A conversation in no dialect: what a person said, and what the model did, each call with its result. */
 export type Step =
   | { readonly kind: "user" | "system"; readonly parts: readonly SpokenPart[] }
   | { readonly kind: "model"; readonly parts: readonly ModelPart[] };
@@ -14,7 +14,7 @@ export interface ModelCall {
   /** Unique in the conversation. */
   readonly id: string;
   readonly name: string;
-  /** As it was recorded: what the provider requires of it, the dialect's own `arrange` makes of it. */
+  /** As recorded: the target dialect's `arrange` converts it to what the provider requires. */
   readonly input: unknown;
   readonly result: ModelResult;
 }
@@ -26,13 +26,13 @@ type Open = { -readonly [K in keyof ModelCall]: ModelCall[K] | (K extends "resul
   readonly by: PartOf<"call">["by"];
 };
 
-/** What a call without a result is answered with: providers refuse one that has none. */
+/** The result of a call that has none: providers refuse a call without a result. */
 const NO_RESULT: ModelResult = { text: "No result is recorded.", failed: true, files: [] };
 
 /**
- * The messages that the model would be shown, as steps. A step ends where results come: what the assistant says then,
- * it says knowing them. Calls of the provider's own are
- * shown as calls like others, since no other provider has them; one that was not finished is left out.
+ * The messages that the model would see, as steps. A step ends at its results: what the assistant says next, it says
+ * knowing them. A provider's own calls become ordinary calls, since no other provider has them; unfinished ones are
+ * left out.
  */
 export function stepsOf(messages: readonly unknown[], dialect: string): Step[] {
   return new Builder(dialect === "acp").build(messages.map((message) => saidIn(message, dialect)));
@@ -46,7 +46,7 @@ class Builder {
   readonly #ids = new Set<string>();
   readonly #isChunked: boolean;
   #parts: (Exclude<ModelPart, ModelCall> | Open)[] = [];
-  /** The model's steps since somebody else spoke. */
+  /** The model's steps since the last message from someone else. */
   readonly #since: (Exclude<ModelPart, ModelCall> | Open)[][] = [];
   #isAnswered = false;
 
@@ -102,12 +102,13 @@ class Builder {
   #result(result: PartOf<"result">): void {
     const open = this.#openCall(result.call);
     if (!open) return;
-    // The model knows the result of what it says next, unless the provider ran its own tool while the agent's call waits.
+    // The model knows the result of what it says next, unless the provider ran its own tool while the agent's call
+    // waits.
     this.#isAnswered ||= open.by === "agent" || !this.#parts.some(waitsForAgent);
     open.result = result;
   }
 
-  /** Of several with one id, the newest step's first. */
+  /** If several share an id, one in the newest step comes first. */
   #openCall(call: string): Open | null {
     for (const step of [this.#parts, ...this.#since.toReversed()]) {
       for (const part of step) if (part.type === "call" && part.known === call && part.result === null) return part;
@@ -121,7 +122,7 @@ class Builder {
     this.#isAnswered = false;
   }
 
-  /** Until somebody else speaks, a call may still get its result: ACP's agents speak while their tools run. */
+  /** Until someone else speaks, a call can still get its result: ACP agents speak while their tools run. */
   #endTurn(): void {
     this.#endStep();
     for (const step of this.#since.splice(0)) {
