@@ -12,15 +12,14 @@ import { AgentRuntime } from "./runtime.ts";
 import type { Services } from "./services.ts";
 import { findChild } from "./subagent-sessions.ts";
 
-/** The agent of a conversation, which can hand work to sub-agents. */
+/** A conversation's agent, which can delegate work to sub-agents. */
 export function createAgent(session: Session<ModelMessage>, services: Services, events: AgentEvents): AgentRuntime {
   const delegateTool = (agent: AgentRuntime, model: ResolvedModel) => makeDelegateTool(services, agent, model, events);
   return new AgentRuntime(session, services, events, { delegateTool });
 }
 
 /**
- * Hands a part of the work to an agent with a session of its own, which is linked to the call. The parent's
- * conversation gets only its answer.
+ * Delegates work to an agent with its own session, linked to the call. The parent's conversation gets only the answer.
  */
 function makeDelegateTool(
   services: Services,
@@ -48,7 +47,7 @@ interface Delegation {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Taken up where it was left if it was begun before: so it can be run again without harm. */
+/** Resumes the sub-agent if it was started before, so running the call again is safe. */
 async function delegate(
   services: Services,
   parent: AgentRuntime,
@@ -57,7 +56,7 @@ async function delegate(
 ): Promise<string> {
   const session = await openChild(services.store, parent, delegated.call);
   delegated.events.delegated(delegated.call, session.id);
-  // Not `await using`: if the store fails, that is what the caller must see, as it is.
+  // Not `await using`: a store error must reach the caller unchanged.
   try {
     return await workInSession(session, services, parent, model, delegated);
   } finally {
@@ -83,7 +82,7 @@ async function workInSession(
   const turn = interruption
     ? await resumeInterrupted(session, await agent.inspectCalls(interruption.calls))
     : await session.startTurn({ role: "user", content: prompt });
-  // When the process is told to end, the turn stays open: finishing the parent's turn resumes it.
+  // When the process is told to end, leave the turn open: finishing the parent's turn resumes it.
   const stop = (): void => {
     if (!services.ending.aborted) turn.abort({ by: BY }).catch((error: Error) => process.emitWarning(error));
   };
@@ -139,7 +138,7 @@ async function openChild(
   });
 }
 
-/** What the sub-agent said last. */
+/** The sub-agent's last message. */
 function lastAnswer(session: Session<ModelMessage>): string {
   const last = session.messages.findLast(({ role }) => role === "assistant");
   return (last && dialects["ai-sdk"].text(last)) || "(The sub-agent said nothing.)";
