@@ -40,7 +40,7 @@ const turn =
 
 for (;;) {
   // The loop's own array is gone: `session.messages` is what the provider accepts, whatever happened.
-  const draft = turn.draft();
+  const { draft } = turn.request();
   const answer = await ask(session.messages, (text) => draft.push({ text }), turn.signal);
   const calls = callsIn(answer);
   // Was messages.push(answer). When it resolves, the calls are on disk, and only then may a tool run.

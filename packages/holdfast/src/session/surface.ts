@@ -233,17 +233,18 @@ export interface Turn<M> extends AsyncDisposable {
   readonly signal: AbortSignal;
   /**
    * Records finished messages. Pass all items of one response together: they form one unit and one step (R3). Messages
-   * keep the position in which they are recorded, so record nothing between a request and its answer unless the answer
-   * is streamed into a draft (R1). Durable when it resolves, so calls are on disk before any tool runs. Throws
+   * keep the position in which they are recorded, except that the answer to an open `request` is placed where it was
+   * requested (R1). Durable when it resolves, so calls are on disk before any tool runs. Throws
    * TURN_ENDED, MESSAGE_UNFIT, MESSAGE_NOT_JSON, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN, RECORD_TOO_LARGE, store errors.
    */
   append(message: M | M[] | Queued<M>, options?: AnswerOptions): Promise<Appended>;
   /**
-   * Starts a streamed message. Open it before you ask the model: anything recorded while the model answers (steering,
-   * results) is placed after the answer, which had not seen it (R1). A second draft discards the first, so a retry
-   * needs nothing else. Throws TURN_ENDED.
+   * Call it to ask the model: it returns the messages to send and the draft of the answer, both as of this instant.
+   * Anything recorded while the model answers (steering, results) is placed after the answer, which had not seen it
+   * (R1). An assistant message that is appended takes the draft's place. A second request discards the draft of the
+   * first, so a retry needs nothing else. Records nothing. Throws TURN_ENDED, SESSION_CLOSED.
    */
-  draft(): Draft<M>;
+  request(): TurnRequest<M>;
   /**
    * Records the start, runs the tool, records its outcome (R5, R6). Whatever the tool throws is its outcome. Rejects if
    * the store failed (then `run` was not called, or its outcome is in doubt) or there is nothing to run: CALL_UNKNOWN,
@@ -275,6 +276,17 @@ export interface Turn<M> extends AsyncDisposable {
   /** Keeps what was produced and records who stopped the turn. A second end of any kind has no effect. */
   abort(why: { by: string; reason?: string }): Promise<void>;
   fail(error: unknown): Promise<void>;
+}
+
+/** What the model is asked with, and the draft of its answer. */
+export interface TurnRequest<M> {
+  /**
+   * The messages at the time of the request, accepted by the provider unchanged (P4). The array is the caller's: changes
+   * to it have no effect on the session. The messages in it are frozen.
+   */
+  readonly messages: M[];
+  /** Push the answer into it as it streams, if it does, and commit it when it is complete. */
+  readonly draft: Draft<M>;
 }
 
 export interface ToolOptions {

@@ -61,6 +61,12 @@ export class View<M> implements Omit<Reading<M>, "id" | "recovery" | "holder"> {
   get shown(): readonly M[] {
     return this.#kept("messages", () => messagesOf(this.#conversation, this.#activity()));
   }
+  /** For a caller that may change the array. V8 copies an array that is not frozen far faster than a frozen one. */
+  copyMessages(): M[] {
+    const { shown } = this;
+    const messages = this.#handedOut(shown);
+    return messages === shown ? this.#kept("unfrozen messages", () => [...shown]).slice() : [...messages];
+  }
   get entries(): readonly Entry<M>[] {
     return this.#handedOut(
       this.#kept("entries", () => Object.freeze(this.#conversation.items.map(({ entry }) => entry))),
