@@ -59,7 +59,9 @@ const acts: Record<string, (life: Life) => unknown> = {
   "sync growing": (life) => life.session.sync([...life.array, says(`growing ${life.count}`)], { open: true }),
   "sync changed": (life) => {
     const at = life.count % Math.max(1, life.array.length);
-    life.array = life.array.map((message, n) => (n === at ? { ...message, content: `changed ${life.count}` } : message));
+    life.array = life.array.map((message, n) =>
+      n === at ? { ...message, content: `changed ${life.count}` } : message,
+    );
     return life.session.sync(life.array, { rewrite: "epoch" });
   },
   "sync copied": (life) => {

@@ -1,5 +1,13 @@
 import { validateAnthropic } from "@holdfast/testkit";
-import { type AiSdkMessage, type AnthropicMessage, openStore, type Session, type Store, type Turn } from "holdfast";
+import {
+  type AiSdkMessage,
+  type AnthropicMessage,
+  type Draft,
+  openStore,
+  type Session,
+  type Store,
+  type Turn,
+} from "holdfast";
 import { describe, expect, test } from "vitest";
 
 type M = AnthropicMessage;
@@ -23,14 +31,20 @@ async function records(store: Store, id: string, kind: string): Promise<Record<s
 }
 
 describe("the answer to a request", () => {
-  const ways: [how: string, answer: (turn: Turn<M>, draft: ReturnType<Turn<M>["request"]>["draft"]) => Promise<unknown>][] =
-    [
-      ["streamed and committed", (_turn, draft) => (draft.push({ text: "I" }), draft.commit(says("I think")))],
-      ["committed", (_turn, draft) => draft.commit(says("I think"))],
-      ["appended", (turn) => turn.append(says("I think"))],
-      ["streamed and appended", (turn, draft) => (draft.push({ text: "I" }), turn.append(says("I think")))],
-      ["appended under its own id", (turn) => turn.append(says("I think"), { id: "mine" })],
-    ];
+  type Answer = (turn: Turn<M>, draft: Draft<M>) => Promise<unknown>;
+  const ways: [how: string, answer: Answer][] = [
+    ["committed", (_turn, draft) => draft.commit(says("I think"))],
+    ["appended", (turn) => turn.append(says("I think"))],
+    ["appended under its own id", (turn) => turn.append(says("I think"), { id: "mine" })],
+  ];
+  const streamed = ways.map(([how, answer]): (typeof ways)[number] => [
+    `streamed and ${how}`,
+    (turn, draft) => {
+      draft.push({ text: "I" });
+      return answer(turn, draft);
+    },
+  ]);
+  ways.push(...streamed);
 
   test.each(ways)("R1: stands where it was requested, before what was said since: %s", async (_how, answer) => {
     const { store, session, turn } = await begin();
@@ -121,17 +135,19 @@ test("reading the messages is not a request: items of one response stay one whil
 
 describe("a request that had nothing pushed writes no draft", () => {
   const ends: [how: string, end: (turn: Turn<M>, session: Session<M>) => unknown][] = [
-    ["discarded", async (turn) => (await turn.request().draft.discard(), turn.end())],
-    ["requested again", async (turn) => (turn.request(), turn.request(), turn.end())],
+    ["discarded", (turn) => turn.request().draft.discard()],
+    ["requested again", (turn) => turn.request()],
     ["answered by commit", (turn) => turn.request().draft.commit(says("x"), { end: true })],
-    ["answered by append", (turn) => (turn.request(), turn.append(says("x"), { end: true }))],
-    ["ended", (turn) => (turn.request(), turn.end())],
-    ["aborted", (turn) => (turn.request(), turn.abort({ by: "user" }))],
-    ["pushed nothing", (turn) => (turn.request().draft.push({ text: "" }), turn.request(), turn.end())],
-    ["closed", (turn, session) => (turn.request(), session.close())],
+    ["answered by append", (turn) => turn.append(says("x"), { end: true })],
+    ["ended", (turn) => turn.end()],
+    ["aborted", (turn) => turn.abort({ by: "user" })],
+    ["pushed nothing", (turn) => turn.request().draft.push({ text: "" })],
+    ["flushed", (_turn, session) => session.flush()],
+    ["closed", (_turn, session) => session.close()],
   ];
   test.each(ends)("%s", async (_how, end) => {
     const { store, session, turn } = await begin();
+    turn.request();
     await end(turn, session);
     await session.close();
     expect(await records(store, session.id, "draft")).toEqual([]);
