@@ -72,7 +72,9 @@ export interface Store extends AsyncDisposable {
   /** The session that this process has open through this store, for switching back to it; null if it is not open. */
   // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
   live(id: string): Session<any> | null;
-  /** Reads the conversation without the lease; writes nothing. SESSION_NOT_FOUND, DIALECT_UNKNOWN, FORMAT_NEWER. */
+  /**
+   * Reads the conversation without the lease; writes nothing. Throws SESSION_NOT_FOUND, DIALECT_UNKNOWN, FORMAT_NEWER.
+   */
   read<M = unknown>(id: string): Promise<Reading<M>>;
   /**
    * Lists sessions newest first, page by page, even if a clock was wrong. Reads no transcripts (P7). Marks unreadable
@@ -187,7 +189,9 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
    * CALLS_OPEN if it would drop a call whose tool is running, STEP_SPLIT, MESSAGE_UNFIT, MESSAGE_NOT_JSON.
    */
   replace(items: (M | Entry<M>)[], options: { reason: "compaction" | "clear" | "rewind" | "import" }): Promise<void>;
-  /** Undoes the last `replace`, also after a restart, until the next turn. Keeps later records. UNDO_TOO_LATE. */
+  /**
+   * Undoes the last `replace`, also after a restart, until the next turn. Keeps later records. Throws UNDO_TOO_LATE.
+   */
   undo(): Promise<void>;
   /**
    * Queues a prompt. Pass the returned item to `startTurn`, or to `turn.append` to steer: it is delivered once. Throws
@@ -262,7 +266,7 @@ export interface Turn<M> extends AsyncDisposable {
   toolStarted(callId: string, options?: ToolOptions): Promise<void>;
   /**
    * Records the process that a started call runs in, for `process` of the call after a crash. Durable when it resolves;
-   * a later one replaces an earlier one. Also after the turn ends. CALL_UNKNOWN if this turn runs no such tool.
+   * a later one replaces an earlier one. Also after the turn ends. Throws CALL_UNKNOWN if this turn runs no such tool.
    */
   toolProcess(callId: string, process: ToolProcess): Promise<void>;
   /** Records only the outcome, also after the turn ends. `shown`: what the model sees instead. Throws CALL_UNKNOWN. */

@@ -13,8 +13,8 @@ import { unsentIn } from "./unsent.ts";
 export interface Reading<M> {
   readonly id: string;
   /**
-   * For the model: always accepted by its provider unchanged (P4), and only appended to (R1). Frozen: copy it before
-   * you change it.
+   * For the model: always accepted by its provider unchanged (P4), and only appended to (R1). Frozen. Reading has no
+   * effect: to ask the model, call `turn.request()`.
    */
   readonly messages: readonly M[];
   /**
