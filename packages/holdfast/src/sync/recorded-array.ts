@@ -153,8 +153,8 @@ export class RecordedArray<M> {
 
   /**
    * Whether it is the last sync's array, changed by the application, rather than one loaded since from what the session
-   * shows. True if some of its messages are the same objects and none of the
-   * others is frozen, as the session's are; or if it has dropped too much to be all of what is shown.
+   * shows. True if some of its messages are the same objects and none of the others is frozen, as the session's are; or
+   * if it has dropped too much to be all of what is shown.
    */
   #isOfThisArray({ slots, matches }: Difference<M>, { objects }: GivenArray<M>): boolean {
     let known = 0;
