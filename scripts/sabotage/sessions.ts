@@ -217,6 +217,27 @@ export const sessionSabotages: readonly Sabotage[] = [
     look: ["unit/dialect-reasoning"],
   },
   {
+    name: "dialects: the input of a call depends on whether its text was parsed",
+    file: "dialects/shape.ts",
+    find: "return parsed === undefined ? { unparsed: value } : inputObject(parsed);",
+    replace: "return shapeOf(parsed) ?? { unparsed: value };",
+    look: ["unit/dialect-depth"],
+  },
+  {
+    name: "openai: any text that starts with Error counts as marked",
+    file: "dialects/order/phrase.ts",
+    find: "return failed && !saysError(text) ?",
+    replace: 'return failed && !text.startsWith("Error") ?',
+    look: ["unit/dialect-parts"],
+  },
+  {
+    name: "ai-sdk: a decision counts in any message",
+    file: "dialects/parts/ai-sdk.ts",
+    find: 'return isTool ? [{ type: "approval",',
+    replace: 'return isTool || part ? [{ type: "approval",',
+    look: ["unit/dialect-parts"],
+  },
+  {
     name: "openai-responses: an item id is sent twice",
     file: "dialects/openai-item-ids.ts",
     find: "if (sent.has(id) || here.has(id)) repeated.add(at);",

@@ -1,5 +1,5 @@
 import { generateText, jsonSchema, type ModelMessage, type ToolSet, tool } from "ai";
-import type { Entry, Json, Session, Usage } from "holdfast";
+import { dialects, type Entry, type Json, type Session, type Usage } from "holdfast";
 import { defined } from "../defined.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { BETWEEN_TURNS, sumUsage, usageOf } from "../store/usage.ts";
@@ -73,10 +73,8 @@ async function recordUsage(session: Session<ModelMessage>, usage: Usage): Promis
  */
 function declareTools(messages: readonly ModelMessage[]): { tools?: ToolSet; toolChoice?: "none" } {
   const names = new Set<string>();
-  for (const { content } of messages) {
-    if (typeof content === "string") continue;
-    for (const part of content) if (part.type === "tool-call" && !part.providerExecuted) names.add(part.toolName);
-  }
+  for (const message of messages)
+    for (const { name, by } of dialects["ai-sdk"].calls(message)) if (by === "agent") names.add(name);
   if (names.size === 0) return {};
   const inputSchema = jsonSchema({ type: "object", additionalProperties: true });
   const tools = Object.fromEntries([...names].map((name) => [name, tool({ description: "Not now.", inputSchema })]));

@@ -1,5 +1,5 @@
 import type { ModelMessage } from "ai";
-import type { Entry, OpenCall, Outcome, Session, Turn } from "holdfast";
+import { dialects, type Entry, type OpenCall, type Outcome, type Session, type Turn } from "holdfast";
 import type { FoundCommand } from "../tools/shell/surviving-commands.ts";
 
 /** What is known of an open call beyond the journal, and what the rules say of running it. */
@@ -48,18 +48,12 @@ export function isApproved(
   entries: readonly Entry<ModelMessage>[],
   { id, message }: Pick<OpenCall, "id" | "message">,
 ): boolean {
-  const asked = partsOf(entries.find((entry) => entry.id === message)?.message).flatMap((part) =>
-    part.type === "tool-approval-request" && part.toolCallId === id ? [part.approvalId] : [],
-  );
+  const { calls, approvals } = dialects["ai-sdk"];
+  const made = calls(entries.find((entry) => entry.id === message)?.message).filter((call) => call.id === id);
+  const isOurs = (request: string): boolean => made.some(({ approval }) => approval === request);
   return entries.some((entry) =>
-    partsOf(entry.message).some(
-      (part) => part.type === "tool-approval-response" && part.approved && asked.includes(part.approvalId),
-    ),
+    approvals!(entry.message).some(({ approval, approved }) => approved && isOurs(approval)),
   );
-}
-
-function partsOf(message: ModelMessage | undefined): readonly Exclude<ModelMessage["content"], string>[number][] {
-  return message === undefined || typeof message.content === "string" ? [] : message.content;
 }
 
 /** A call that somebody has to decide on. */
@@ -75,30 +69,14 @@ export interface Approval extends AskedCall {
 
 /** Requests for permission at the end of the conversation that nobody has answered. */
 export function openApprovals(messages: readonly ModelMessage[]): Approval[] {
-  const calls = new Map<string, { readonly toolName: string; readonly input: unknown }>();
+  const { calls, results, approvals } = dialects["ai-sdk"];
   const open = new Map<string, Approval>();
   for (const message of messages) {
-    if (typeof message.content === "string") continue;
-    for (const part of message.content) {
-      switch (part.type) {
-        case "tool-call":
-          calls.set(part.toolCallId, part);
-          break;
-        case "tool-approval-request": {
-          const { toolName = "", input } = calls.get(part.toolCallId) ?? {};
-          if (!part.isAutomatic) {
-            open.set(part.toolCallId, { approvalId: part.approvalId, toolCallId: part.toolCallId, toolName, input });
-          }
-          break;
-        }
-        case "tool-approval-response":
-          for (const [call, { approvalId }] of open) if (approvalId === part.approvalId) open.delete(call);
-          break;
-        case "tool-result":
-          open.delete(part.toolCallId);
-          break;
-      }
-    }
+    for (const { id, name, input, approval } of calls(message))
+      if (approval !== undefined) open.set(id, { approvalId: approval, toolCallId: id, toolName: name, input });
+    for (const { call } of results(message)) open.delete(call);
+    for (const { approval } of approvals!(message))
+      for (const [call, { approvalId }] of open) if (approvalId === approval) open.delete(call);
   }
   return [...open.values()];
 }

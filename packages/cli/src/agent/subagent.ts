@@ -1,5 +1,5 @@
 import { type ModelMessage, type ToolSet, tool } from "ai";
-import type { Session, Store } from "holdfast";
+import { dialects, type Session, type Store } from "holdfast";
 import { z } from "zod";
 import { defined } from "../defined.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
@@ -124,7 +124,9 @@ async function openChild(
   { session: parent, cwd }: AgentRuntime,
   call: string,
 ): Promise<Session<ModelMessage>> {
-  const message = parent.entries.findLast((entry) => isCallIn(entry.message, call))?.id;
+  const message = parent.entries.findLast((entry) =>
+    dialects["ai-sdk"].calls(entry.message).some(({ id }) => id === call),
+  )?.id;
   const found = await findChild(store, parent.id, call, message);
   if (found) return store.resume<ModelMessage>(found, { app: APP, intents: true });
   return store.create<ModelMessage>({
@@ -137,19 +139,8 @@ async function openChild(
   });
 }
 
-function isCallIn({ role, content }: ModelMessage, call: string): boolean {
-  return (
-    role === "assistant" &&
-    typeof content !== "string" &&
-    content.some((part) => part.type === "tool-call" && part.toolCallId === call)
-  );
-}
-
 /** What the sub-agent said last. */
 function lastAnswer(session: Session<ModelMessage>): string {
   const last = session.messages.findLast(({ role }) => role === "assistant");
-  if (!last) return "(The sub-agent said nothing.)";
-  if (typeof last.content === "string") return last.content;
-  const texts = last.content.map((part) => (part.type === "text" ? part.text : ""));
-  return texts.join("") || "(The sub-agent said nothing.)";
+  return (last && dialects["ai-sdk"].text(last)) || "(The sub-agent said nothing.)";
 }

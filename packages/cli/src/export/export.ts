@@ -1,8 +1,8 @@
-import { type DialectName, dialects, type Entry, type Reading, type Store } from "holdfast";
+import { type DialectName, dialects, type Reading, type Store } from "holdfast";
 import { listedTitle } from "../store/session-id.ts";
 import { nullIfUnreadable, sumUsage, usageBelow, usageOf } from "../store/usage.ts";
-import { shapeOf, shapesOf } from "../transcript/parts/shape.ts";
-import { toDialect } from "./dialects/to-dialect.ts";
+import { shapeOf, shapesOf } from "../transcript/shape.ts";
+import { entryOf, toDialect } from "./dialects/to-dialect.ts";
 import { documentOf } from "./document.ts";
 import type { Format } from "./format.ts";
 import { redactDeep } from "./redact.ts";
@@ -116,11 +116,7 @@ export function redactedMessages(messages: readonly unknown[], name: string): re
   const first = messages.findIndex((message, index) => safe[index] !== message);
   const dialect = Object.hasOwn(dialects, name) ? dialects[name as DialectName] : null;
   if (first < 0 || !dialect) return safe;
-  const entries = safe.map(
-    (message, index): Entry<unknown> => ({
-      ...{ id: `${index}`, seq: index + 1, at: "", turn: 1, step: `${index}`, message, metadata: {} },
-    }),
-  );
+  const entries = safe.map((message, index) => entryOf(message, index));
   const next = dialect.role(safe.at(-1)) === "assistant" ? "prompt" : "model";
   return dialect.arrange(entries, { changedAt: null, redactedAt: `${first}`, next });
 }

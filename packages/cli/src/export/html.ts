@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { bytesWords } from "../terminal/bytes.ts";
 import { plain, plainLine } from "../terminal/plain.ts";
 import type { AnswerItem, CallItem, Item, ShownFile } from "../transcript/item.ts";
-import { printed } from "../transcript/parts/shape.ts";
+import { printed } from "../transcript/shape.ts";
 import { callWords, stateWords } from "../transcript/words.ts";
 import { answerHtml, escapeHtml, isSafeLink, verbatim } from "./answer-html.ts";
 import { type Document, timeWords } from "./document.ts";

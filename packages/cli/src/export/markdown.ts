@@ -1,7 +1,7 @@
 import { bytesWords } from "../terminal/bytes.ts";
 import { plain, plainLine } from "../terminal/plain.ts";
 import type { CallItem, Item, ShownFile } from "../transcript/item.ts";
-import { printed } from "../transcript/parts/shape.ts";
+import { printed } from "../transcript/shape.ts";
 import { callWords, stateWords } from "../transcript/words.ts";
 import { type Document, timeWords } from "./document.ts";
 import { escapedHtml } from "./markdown-html.ts";

@@ -1,5 +1,5 @@
 import { credentials } from "holdfast";
-import { parsedJson } from "../transcript/parts/shape.ts";
+import { parsedJson } from "../transcript/shape.ts";
 
 /** Deeper than any journal holds (S5). */
 const DEPTH_MAX = 1000;

@@ -1,21 +1,21 @@
 import type { Entry, Interruption, OpenCall } from "holdfast";
 import type { CallState } from "./item.ts";
-import type { CallPart, ProgressPart, ResultPart, Said } from "./parts/index.ts";
+import type { PartOf, Said } from "./said.ts";
 
 /** A call, and all that is known of it. */
 export interface FoundCall {
   readonly entry: Entry<unknown>;
-  readonly part: CallPart;
-  answer: { readonly entry: Entry<unknown>; readonly part: ResultPart } | null;
+  readonly part: PartOf<"call">;
+  answer: { readonly entry: Entry<unknown>; readonly part: PartOf<"result"> } | null;
   /** What was said of it while it ran. */
-  readonly progress: ProgressPart[];
+  readonly progress: PartOf<"progress">[];
   approved: boolean | null;
 }
 
 /** A result whose call is not recorded. */
 export interface Orphan {
   readonly entry: Entry<unknown>;
-  readonly part: ResultPart;
+  readonly part: PartOf<"result">;
 }
 
 /** How far to look back for an older call of the same id that has no result: ids that repeat come close together. */
@@ -61,7 +61,7 @@ export class Calls {
     return touched;
   }
 
-  #call(entry: Entry<unknown>, part: CallPart): void {
+  #call(entry: Entry<unknown>, part: PartOf<"call">): void {
     // ACP announces a call, and then asks permission for it.
     const announced = part.awaiting ? this.#byId.get(part.id)?.at(-1) : undefined;
     if (announced && announced.entry.id !== entry.id && !announced.answer && part.approval === undefined) return;
@@ -75,7 +75,7 @@ export class Calls {
     if (approval !== undefined && !this.#byApproval.has(approval)) this.#byApproval.set(approval, found);
   }
 
-  #result(entry: Entry<unknown>, part: ResultPart, index: number, touched: Set<string>): void {
+  #result(entry: Entry<unknown>, part: PartOf<"result">, index: number, touched: Set<string>): void {
     const found = this.#answeredBy(entry, part, index);
     if (!found) push(this.orphans, entry.id, { entry, part });
     else if (!found.answer || (found.answer.entry.synthetic !== undefined && entry.synthetic === undefined)) {
@@ -84,7 +84,7 @@ export class Calls {
     }
   }
 
-  #answeredBy({ call: place }: Entry<unknown>, part: ResultPart, index: number): FoundCall | null {
+  #answeredBy({ call: place }: Entry<unknown>, part: PartOf<"result">, index: number): FoundCall | null {
     const placed = place && index === 0 ? this.byEntry.get(place.message)?.[place.index] : undefined;
     if (placed) return placed;
     if (part.idless) return this.#oldestOpen(part.name);
@@ -111,7 +111,7 @@ export class Calls {
     return null;
   }
 
-  #progress(entry: Entry<unknown>, part: ProgressPart, touched: Set<string>): void {
+  #progress(entry: Entry<unknown>, part: PartOf<"progress">, touched: Set<string>): void {
     const found = this.#byId.get(part.call)?.at(-1);
     if (!found) {
       const { call: id, name = id, input } = part;

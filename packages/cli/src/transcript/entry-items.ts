@@ -2,7 +2,7 @@ import type { Entry } from "holdfast";
 import { defined } from "../defined.ts";
 import type { FoundCall, Orphan } from "./calls.ts";
 import type { AnswerItem, CallItem, CallState, Item, ShownFile } from "./item.ts";
-import type { ProgressPart, Said } from "./parts/index.ts";
+import type { PartOf, Said } from "./said.ts";
 import { SUMMARY_HEAD } from "./summary.ts";
 
 /** A message, and what is in it. */
@@ -116,7 +116,7 @@ function modelOf({ model, metadata }: Entry<unknown>): string | null {
 
 function callItem({ found, state, child }: MadeCalls["calls"][number]): Bare<CallItem> {
   const { part, answer, entry } = found;
-  const progress: Partial<ProgressPart> = Object.assign({}, ...found.progress);
+  const progress: Partial<PartOf<"progress">> = Object.assign({}, ...found.progress);
   const isHidden = answer?.entry.metadata.hiddenFromUser === true;
   const output = isHidden ? undefined : (answer?.part.text ?? (progress.text || undefined));
   const files = isHidden ? [] : (answer?.part.files ?? []);

@@ -1,7 +1,8 @@
 import type { Metadata } from "holdfast";
-import type { ShownFile } from "./parts/file.ts";
+import type { PartOf } from "./said.ts";
 
-export type { ShownFile } from "./parts/file.ts";
+/** A file in a message, as people are shown it. */
+export type ShownFile = PartOf<"file">["file"];
 
 /**
  * A conversation as people read it, whatever dialect it is in: plain data, which a screen, an export or a server can

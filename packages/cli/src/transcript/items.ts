@@ -2,8 +2,8 @@ import type { Entry, Interruption, Reading } from "holdfast";
 import { Calls, isOver, type Now, OpenOnes, stateOf } from "./calls.ts";
 import { type Bare, entryItems, type MadeCalls, type Shown } from "./entry-items.ts";
 import type { Item } from "./item.ts";
-import { saidIn } from "./parts/index.ts";
-import { shapeOf } from "./parts/shape.ts";
+import { saidIn } from "./said.ts";
+import { shapeOf } from "./shape.ts";
 
 export type { Now } from "./calls.ts";
 

@@ -1,5 +1,5 @@
 import type { CallItem, CallState } from "./item.ts";
-import { parsedJson, printed, type Shape, shapeOf } from "./parts/shape.ts";
+import { parsedJson, printed, type Shape, shapeOf } from "./shape.ts";
 
 /** Longer ones are cut. */
 const LINE_MAX = 120;

@@ -37,7 +37,10 @@ export function toDialect(
   const writer = WRITERS[name];
   const entries = steps.flatMap((step, index) => written(step, writer).map((message) => ({ message, step: index })));
   // Made by another model than the one that it is for: so that marks of a provider that are not there are not expected.
-  return dialects[name].arrange(entries.map(entryOf), { changedAt: null, model: "here", next });
+  return dialects[name].arrange(
+    entries.map(({ message, step }, index) => entryOf(message, index, step)),
+    { changedAt: null, model: "here", next },
+  );
 }
 
 function lastParts(steps: readonly Step[]): Extract<Step, { kind: "model" }>["parts"] {
@@ -56,15 +59,8 @@ function written(step: Step, writer: Writer): unknown[] {
   return [...writer.model(step.parts), ...(calls.length > 0 ? writer.results(calls) : [])];
 }
 
-function entryOf({ message, step }: { message: unknown; step: number }, index: number): Entry<unknown> {
-  return {
-    id: `${index}`,
-    seq: index + 1,
-    at: "1970-01-01T00:00:00.000Z",
-    turn: 1,
-    step: `${step}`,
-    message,
-    metadata: {},
-    model: "elsewhere",
-  };
+/** A message that is arranged outside of its session. */
+export function entryOf(message: unknown, index: number, step = index): Entry<unknown> {
+  const at = "1970-01-01T00:00:00.000Z";
+  return { id: `${index}`, seq: index + 1, at, turn: 1, step: `${step}`, message, metadata: {}, model: "elsewhere" };
 }

@@ -1,6 +1,9 @@
 import type { ShownFile } from "../../transcript/item.ts";
 import type { ModelCall, ModelPart, SpokenPart } from "./steps.ts";
 
+/** A part of a message that is written. */
+export type Block = { readonly [member: string]: unknown };
+
 /**
  * How a step is said in a dialect. What the provider wants of order, ids and emptiness, the dialect's own `arrange`
  * sees to.
@@ -18,6 +21,9 @@ export interface Writer {
 
 export const callsIn = (parts: readonly ModelPart[]): ModelCall[] =>
   parts.filter((part): part is ModelCall => part.type === "call");
+
+/** Tool input for an API that takes it as JSON text. Text stays: it may be JSON that was cut off. */
+export const inputText = (input: unknown): string => (typeof input === "string" ? input : JSON.stringify(input));
 
 /** In the place of a file that a provider would refuse. */
 export function fileWords({ mediaType, name, bytes, url }: ShownFile): string {

@@ -1,14 +1,7 @@
-import { type DialectName, dialects } from "holdfast";
-import { acpParts } from "./acp.ts";
-import { aiSdkParts } from "./ai-sdk.ts";
-import { anthropicParts } from "./anthropic.ts";
-import { geminiParts } from "./gemini.ts";
-import { openaiChatParts } from "./openai-chat.ts";
-import { openaiResponsesParts } from "./openai-responses.ts";
-import type { Ids, Part } from "./part.ts";
+import { type DialectName, dialects, type Part, partsOf } from "holdfast";
 import { printed, type Shape, shapeOf } from "./shape.ts";
 
-export type * from "./part.ts";
+export type PartOf<T extends Part["type"]> = Extract<Part, { type: T }>;
 
 /** A message, as anybody can read it. */
 export interface Said {
@@ -18,20 +11,7 @@ export interface Said {
   readonly isTraffic: boolean;
 }
 
-const READERS: Readonly<Record<DialectName, (message: Shape, ids: Ids) => Part[]>> = {
-  "ai-sdk": aiSdkParts,
-  anthropic: anthropicParts,
-  "openai-chat": openaiChatParts,
-  "openai-responses": openaiResponsesParts,
-  gemini: geminiParts,
-  acp: acpParts,
-};
-
-export function isDialectName(name: string): name is DialectName {
-  return Object.hasOwn(dialects, name);
-}
-
-/** What was recorded never changes: each message is read once, for as long as somebody has it. */
+/** A recorded message never changes, so each one is read once, for as long as it is in memory. */
 const known = new WeakMap<object, { readonly dialect: string; readonly said: Said }>();
 
 /** Total: whatever the message is. One in an application's own dialect is shown as it is. */
@@ -46,11 +26,10 @@ export function saidIn(message: unknown, dialect: string): Said {
 }
 
 function read(message: Shape, name: string): Said {
-  if (!isDialectName(name))
+  if (!Object.hasOwn(dialects, name))
     return { role: "other", parts: [{ type: "text", text: printed(message, 2) }], isTraffic: false };
-  const dialect = dialects[name];
-  const ids = { calls: dialect.calls(message), results: dialect.results(message) };
-  const parts = READERS[name](message, ids);
+  const dialect = dialects[name as DialectName];
+  const parts = partsOf(message, dialect);
   const isTraffic = parts.some(({ type }) => type !== "text" && type !== "reasoning" && type !== "file");
   return { role: dialect.role(message), parts, isTraffic };
 }

@@ -10,10 +10,6 @@ export function shapesOf(value: unknown): readonly Shape[] {
   return Array.isArray(value) ? value.filter((item): item is Shape => shapeOf(item) !== null) : [];
 }
 
-export function textOf(value: unknown): string {
-  return typeof value === "string" ? value : "";
-}
-
 /** Undefined if it is not JSON. */
 export function parsedJson(json: string): unknown {
   try {
@@ -35,14 +31,4 @@ export function printed(value: unknown, indent?: number): string {
     // Cycles and BigInt: JSON gives up on them, and they are not worth more than this here.
     return "(a value that cannot be printed)";
   }
-}
-
-/** Tool input as the object that providers want. */
-export function inputObject(value: unknown): Shape {
-  const parsed = typeof value === "string" ? parsedJson(value) : value;
-  const shape = shapeOf(parsed);
-  if (shape) return shape;
-  return value === null || value === undefined || (typeof value === "string" && value.trim() === "")
-    ? {}
-    : { input: value };
 }
