@@ -59,6 +59,7 @@ export type {
   ToolOptions,
   ToolProcess,
   Turn,
+  TurnRequest,
   Usage,
 } from "./session/surface.ts";
 export { defaultAddress } from "./stores/default-address.ts";
