@@ -41,5 +41,5 @@ export const exitCodes: readonly (readonly [code: number, meaning: string])[] = 
   [EXIT.busy, "session in use by another process"],
   [EXIT.store, "store error: disk full, permission denied, read-only, damaged, newer format, unknown dialect"],
   [EXIT.model, "model error: no key, unknown model, no answer"],
-  [EXIT.denied, "the turn ended, but calls were denied because no rule allowed them"],
+  [EXIT.denied, "the turn ended, but calls were denied; or it is waiting for approval"],
 ];

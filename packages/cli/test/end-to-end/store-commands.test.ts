@@ -180,6 +180,19 @@ describe("reading", () => {
     expect(text).toMatch(/note tick 19\n.* message assistant: answer\n.* turn\.ended 1 completed\n$/);
     expect((await home.run(["tail", session.id, "-n", "100"])).stdout).toContain("message user: hello there\n");
   });
+
+  test("tail shows as many records as it was asked for, also behind one that closed several calls", async () => {
+    using home = temporaryHome();
+    await using store = await openStore(home.store, { durability: "process" });
+    const session = await store.create({ dialect: "ai-sdk" });
+    const turn = await session.startTurn({ role: "user", content: "go" });
+    const call = (toolCallId: string) => ({ type: "tool-call", toolCallId, toolName: "read", input: {} }) as const;
+    await turn.append({ role: "assistant", content: ["a", "b", "c"].map(call) });
+    await turn.abort({ by: "user" });
+    await session.startTurn({ role: "user", content: "again" });
+    const { stdout } = await home.run(["tail", session.id, "-n", "5"]);
+    expect(lines(stdout)).toHaveLength(5);
+  });
 });
 
 describe("changing", () => {

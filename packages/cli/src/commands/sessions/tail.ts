@@ -54,10 +54,7 @@ export function register(program: Command): void {
     );
 }
 
-/**
- * A journal may be long, so reading starts at the `lines`-th entry from its end. Entries can share a record (a repair
- * or an edit), so fewer records than asked for may be shown.
- */
+/** A journal may be long, so reading starts `lines` records with entries from its end. */
 async function whereToBegin(
   store: Store,
   id: string,
@@ -66,7 +63,9 @@ async function whereToBegin(
   const { dialects } = await import("holdfast");
   try {
     const { entries, attributes } = await store.read(id);
-    const from = lines === 0 ? entries.at(-1)?.seq : entries.at(-lines)?.seq;
+    // A repair or an edit is one record for several entries.
+    const seqs = [...new Set(entries.map(({ seq }) => seq))].sort((one, other) => one - other);
+    const from = seqs.at(-Math.max(1, lines));
     const known = Object.values(dialects as Readonly<Record<string, Dialect<unknown>>>);
     return { dialect: known.find(({ name }) => name === attributes.dialect) ?? null, from: from ?? 1 };
   } catch (error) {
