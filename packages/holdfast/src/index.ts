@@ -3,7 +3,7 @@ export type { AiSdkMessage } from "./dialects/ai-sdk.ts";
 export type { AnthropicMessage } from "./dialects/anthropic.ts";
 export type { Call, Dialect, Entry, Metadata, Outcome, View } from "./dialects/dialect.ts";
 export type { GeminiContent } from "./dialects/gemini.ts";
-export { type DialectName, dialects } from "./dialects/index.ts";
+export { type DialectMessages, type DialectName, dialects } from "./dialects/index.ts";
 export type { OpenAIChatMessage } from "./dialects/openai-chat.ts";
 export type { OpenAIResponsesItem } from "./dialects/openai-responses.ts";
 export { type ErrorCode, type ErrorKind, errorCodes, errorKind, HoldfastError, isHoldfastError } from "./errors.ts";
@@ -42,13 +42,16 @@ export type {
   Delta,
   Draft,
   DraftContent,
+  ForkOptions,
   Interruption,
+  LatestOptions,
   Link,
   ListQuery,
   OpenCall,
   OpenOptions,
   Queued,
   Reading,
+  ReadOptions,
   ResumeOptions,
   SearchHit,
   Session,

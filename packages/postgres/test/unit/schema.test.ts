@@ -264,7 +264,7 @@ describe("lists", () => {
   /** One of each kind, in the same order wherever it is. */
   async function fill(store: Store): Promise<void> {
     const create = (title: string, options: object = {}) => store.create({ dialect: "anthropic", title, ...options });
-    const ask = { role: "user", content: "ask" };
+    const ask = { role: "user", content: "ask" } as const;
     const parent = await create("ended", { labels: { team: "red", size: "1" }, cwd: "/", app: "one" });
     await (await parent.startTurn(ask)).end();
     await create("empty", { labels: { team: "red" } });
