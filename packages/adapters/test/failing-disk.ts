@@ -15,7 +15,7 @@ export class FailingDisk {
         return /sessions.*\.jsonl/.test(path) ? this.#handled(file) : file;
       },
     };
-    return openStoreWith((options) => openFolderStore(folder, { ...options, disk }));
+    return openStoreWith((options) => openFolderStore(folder, { ...options, disk }), { recordsToolStarts: true });
   }
 
   #tick(code: string): void {

@@ -134,10 +134,10 @@ function openKilled({ folder, killAfter, counts }: Orders): Promise<Store> {
       return /sessions.*\.jsonl/.test(path) ? deadly(file) : file;
     },
   };
-  return openStoreWith((options) => openFolderStore(folder, { ...options, disk }));
+  return openStoreWith((options) => openFolderStore(folder, { ...options, disk }), { recordsToolStarts: true });
 }
 
-export const OPEN = { intents: true, draftMs: 1 } as const;
+export const OPEN = { draftMs: 1 } as const;
 
 if (import.meta.main) {
   const orders = JSON.parse(process.argv[2]!) as Orders;

@@ -51,7 +51,10 @@ function openDeadly({ folder, killAt }: Orders): Promise<Store> {
       return /sessions.*\.jsonl/.test(path) ? deadly(file) : file;
     },
   };
-  return openStoreWith((options) => openFolderStore(folder, { ...options, disk }), { app: APP });
+  return openStoreWith((options) => openFolderStore(folder, { ...options, disk }), {
+    app: APP,
+    recordsToolStarts: true,
+  });
 }
 
 if (import.meta.main) {

@@ -23,8 +23,8 @@ const model: Extract<LanguageModel, { specificationVersion: "v4" }> = {
   }),
 };
 
-const store = await openStore("./sessions", { app: "consumer" });
-const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+const store = await openStore("./sessions", { app: "consumer", recordsToolStarts: true });
+const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
 assertId(session.id);
 const agent = durable(session);
 await session.startTurn({ role: "user", content: "Say hello." });

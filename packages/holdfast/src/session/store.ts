@@ -55,7 +55,8 @@ export async function openStoreWith(
     ...(durability ? { durability } : {}),
     ...(app ? { app } : {}),
   });
-  return new SessionStore(journals, { own, lookup, redactor, app: app ?? "holdfast" });
+  const recordsToolStarts = options.recordsToolStarts === true;
+  return new SessionStore(journals, { own, lookup, redactor, app: app ?? "holdfast", recordsToolStarts });
 }
 
 interface StoreParts {
@@ -65,6 +66,7 @@ interface StoreParts {
   readonly lookup: (name: string) => Dialect<any> | null;
   readonly redactor: Redactor | null;
   readonly app: string;
+  readonly recordsToolStarts: boolean;
 }
 
 const FOUND_CLEAN: Recovery = { unclean: false, cutBytes: 0, damaged: [], missing: [] };
@@ -105,9 +107,9 @@ class SessionStore implements surface.Store, Guarded {
   async resume<M>(id: string, options: surface.OpenOptions<M> = {}): Promise<surface.Session<M>> {
     this.#assertOpen();
     const given = reading("options", () => ({ ...options }));
-    const { app = this.#parts.app, intents = false, dialect } = given;
+    const { app = this.#parts.app, dialect } = given;
     const named = this.#named(dialect);
-    const opened = { intents };
+    const opened = { intents: this.#parts.recordsToolStarts };
     const { journal, records, recovery } = await this.#journals.open(id, { app, opened });
     try {
       this.#assertOpen();
@@ -267,10 +269,10 @@ class SessionStore implements surface.Store, Guarded {
   async #begin<M>(
     dialect: Dialect<M>,
     first: readonly NewRecord[],
-    options: Pick<surface.OpenOptions<M>, "app" | "intents" | "draftMs" | "draftBytes">,
+    options: Pick<surface.OpenOptions<M>, "app" | "draftMs" | "draftBytes">,
   ): Promise<surface.Session<M>> {
-    const { app = this.#parts.app, intents = false } = options;
-    const opened = { intents, dialect: dialect.name };
+    const { app = this.#parts.app } = options;
+    const opened = { intents: this.#parts.recordsToolStarts, dialect: dialect.name };
     const journal = await this.#journals.create(newId(), first, { app, opened });
     if (this.#closing) {
       await journal.close();

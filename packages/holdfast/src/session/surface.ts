@@ -41,6 +41,11 @@ export interface StoreOptions {
   readonly dialects?: readonly Dialect<any>[];
   /** This program's name, recorded in leases and in sessions that do not set their own. */
   readonly app?: string;
+  /**
+   * Your promise that this program starts every tool through `turn.tool` or `turn.toolStarted`. Each session records it
+   * for as long as this store has it open. Only then is a call without a recorded start known never to have run (R5).
+   */
+  readonly recordsToolStarts?: boolean;
 }
 
 /** Where sessions live. Open one with `openStore`. */
@@ -155,8 +160,6 @@ export interface ReadOptions<M> {
 export interface OpenOptions<M> extends ReadOptions<M> {
   /** The name that the lease holder is recorded under. */
   readonly app?: string;
-  /** This agent records every tool start, so a call without a recorded start is known never to have run (R5). */
-  readonly intents?: boolean;
   /** How long streamed text may wait before it is written, in milliseconds. Default 200. */
   readonly draftMs?: number;
   /** How much streamed text may wait before it is written, in characters. Default 8192. */

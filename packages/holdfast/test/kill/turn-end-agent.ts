@@ -99,7 +99,7 @@ export const ways = {
   },
 };
 
-export const OPEN = { intents: true, draftMs: 0 } as const;
+export const OPEN = { draftMs: 0 } as const;
 
 function openDeadly({ folder, killAt, written }: Orders): Promise<Store> {
   let left = killAt;
@@ -126,7 +126,7 @@ function openDeadly({ folder, killAt, written }: Orders): Promise<Store> {
       return /sessions.*\.jsonl/.test(path) ? deadly(file) : file;
     },
   };
-  return openStoreWith((options) => openFolderStore(folder, { ...options, disk }));
+  return openStoreWith((options) => openFolderStore(folder, { ...options, disk }), { recordsToolStarts: true });
 }
 
 if (import.meta.main) {

@@ -26,8 +26,8 @@ afterEach(async () => {
 });
 
 async function begin(): Promise<{ store: Store; session: Session<M> }> {
-  const store = await openStoreWith((options) => openLaterStore(options, someTicks));
-  const session = await store.create<M>({ dialect: "anthropic", intents: true, draftMs: 1 });
+  const store = await openStoreWith((options) => openLaterStore(options, someTicks), { recordsToolStarts: true });
+  const session = await store.create<M>({ dialect: "anthropic", draftMs: 1 });
   return { store, session };
 }
 

@@ -43,7 +43,7 @@ export async function openLocalHost({ config, asks }: LocalHostOptions): Promise
   }
   // What the SDK would print in the middle of an answer; it is for those who look for a fault.
   if (!config.debug) globalThis.AI_SDK_LOG_WARNINGS = false;
-  const store = await openStore(config.store, { app: APP, ...redaction(config) });
+  const store = await openStore(config.store, { app: APP, ...redaction(config), recordsToolStarts: true });
   return new LocalHost(store, config, asks);
 }
 
@@ -133,7 +133,6 @@ export class LocalHost implements Host {
     const session = await this.#store.create<ModelMessage>({
       dialect: "ai-sdk",
       app: APP,
-      intents: true,
       cwd,
       ...defined({ title, labels }),
     });
@@ -145,7 +144,7 @@ export class LocalHost implements Host {
     const open = this.#chats.get(id);
     if (open) return open;
     const opening = this.#store
-      .resume<ModelMessage>(id, { app: APP, intents: true })
+      .resume<ModelMessage>(id, { app: APP })
       .then((session) => this.#opened(session, options));
     this.#remember(id, opening);
     return opening;
@@ -155,7 +154,7 @@ export class LocalHost implements Host {
     const session = await this.#store.resumeLatest<ModelMessage>(
       { cwd, app: APP },
       {
-        ...{ app: APP, intents: true },
+        ...{ app: APP },
         onPassedOver: (id, { message }) => this.#passedOver.push(`Session ${id} was skipped: ${message}`),
       },
     );
@@ -167,7 +166,6 @@ export class LocalHost implements Host {
     const named = await nullIfUnreadable(titleForFork(this.#store, id));
     const session = await this.#store.fork<ModelMessage>(id, {
       app: APP,
-      intents: true,
       ...named,
       ...defined({ at }),
     });
