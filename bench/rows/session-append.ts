@@ -1,4 +1,5 @@
-import { type Durability, newId, openFolderStore } from "holdfast";
+import { newId } from "holdfast";
+import { type Durability, openFolderStore } from "holdfast/store";
 import type { Bench } from "../bench.ts";
 import type { Results } from "../figure.ts";
 import { interleave } from "../interleave.ts";

@@ -1,5 +1,6 @@
-import { openFolderStore, openStoreWith, type Store } from "holdfast";
+import type { Store } from "holdfast";
 import { type DiskFile, nodeDisk } from "holdfast/disk";
+import { openFolderStore, openStoreWith } from "holdfast/store";
 
 /** A store in a folder on a disk that fails: the how many-eth operation on a journal, the test says. */
 export class FailingDisk {

@@ -1,7 +1,8 @@
 import { appendFileSync, writeSync } from "node:fs";
 import { isStepCount, jsonSchema, type ModelMessage, streamText, type ToolSet, tool } from "ai";
-import { type OpenCall, openFolderStore, openStoreWith, type Session, type Store } from "holdfast";
+import type { OpenCall, Session, Store } from "holdfast";
 import { type DiskFile, nodeDisk } from "holdfast/disk";
+import { openFolderStore, openStoreWith } from "holdfast/store";
 import { durable } from "../../src/ai-sdk/index.ts";
 import { models, type ProviderName } from "../loopback/models.ts";
 import type { Answer, Body } from "../loopback/server.ts";

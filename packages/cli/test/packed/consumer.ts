@@ -4,7 +4,7 @@ import type { Chat, Host, Item } from "@holdfast/cli/host";
 import { validateAiSdk } from "@holdfast/testkit";
 import { generateText, type LanguageModel, type ModelMessage } from "ai";
 import { isHoldfastError, openStore } from "holdfast";
-import { assertId, FORMAT_MAJOR } from "holdfast/kit";
+import { assertId, FORMAT_MAJOR } from "holdfast/store";
 
 const model: Extract<LanguageModel, { specificationVersion: "v4" }> = {
   specificationVersion: "v4",

@@ -2,7 +2,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { validateAnthropic } from "@holdfast/testkit";
 import { folderPoints, type KillPoint, programBeside, temporaryPlace, Victim } from "@holdfast/testkit/kill";
-import { type AnthropicMessage, openJournalStore, openStore, type Reading, type Session } from "holdfast";
+import { type AnthropicMessage, openStore, type Reading, type Session } from "holdfast";
+import { openJournalStore } from "holdfast/store";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Job, Said } from "./session-agent.ts";
 

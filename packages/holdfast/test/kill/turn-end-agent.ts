@@ -1,6 +1,7 @@
 import { appendFileSync, writeSync } from "node:fs";
-import { type AnthropicMessage, openFolderStore, openStoreWith, type Session, type Store } from "holdfast";
+import type { AnthropicMessage, Session, Store } from "holdfast";
 import { type DiskFile, nodeDisk } from "holdfast/disk";
+import { openFolderStore, openStoreWith } from "holdfast/store";
 
 /** Agents that are killed at one write to the journal: as programs of their own, and again in the test, which carries on. */
 

@@ -1,6 +1,7 @@
 import { setImmediate as tick } from "node:timers/promises";
 import { validateAnthropic } from "@holdfast/testkit";
-import { isHoldfastError, openStoreWith, type Session, type Store } from "holdfast";
+import { isHoldfastError, type Session, type Store } from "holdfast";
+import { openStoreWith } from "holdfast/store";
 import { afterEach, expect, test } from "vitest";
 import { endsNow, type Guarded } from "../../src/session/guarded.ts";
 import { seedOf } from "../seed.ts";

@@ -1,5 +1,6 @@
 import { validateAnthropic } from "@holdfast/testkit";
-import { isHoldfastError, openFolderStore, openStoreWith, type Session, type Store } from "holdfast";
+import { isHoldfastError, type Session, type Store } from "holdfast";
+import { openFolderStore, openStoreWith } from "holdfast/store";
 import { afterEach, expect, test } from "vitest";
 import { place } from "../place.ts";
 import { FailingDisk } from "./session-failures-disk.ts";

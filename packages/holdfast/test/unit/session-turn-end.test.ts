@@ -4,12 +4,11 @@ import {
   type AnthropicMessage,
   isHoldfastError,
   type JournalRecord,
-  openFolderStore,
   openStore,
-  openStoreWith,
   type Session,
   type Store,
 } from "holdfast";
+import { openFolderStore, openStoreWith } from "holdfast/store";
 import { afterEach, describe, expect, test } from "vitest";
 import { endsNow, type Guarded } from "../../src/session/guarded.ts";
 import { place } from "../place.ts";

@@ -1,13 +1,6 @@
 import { validateAnthropic } from "@holdfast/testkit";
-import {
-  type AnthropicMessage,
-  isHoldfastError,
-  openFolderStore,
-  openStore,
-  type Session,
-  type Store,
-  type Turn,
-} from "holdfast";
+import { type AnthropicMessage, isHoldfastError, openStore, type Session, type Store, type Turn } from "holdfast";
+import { openFolderStore } from "holdfast/store";
 import { afterEach, describe, expect, test } from "vitest";
 import { place } from "../place.ts";
 

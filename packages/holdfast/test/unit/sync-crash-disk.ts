@@ -1,7 +1,8 @@
 import { cpSync } from "node:fs";
 import { join } from "node:path";
-import { openFolderStore, openStoreWith, type Session, type Store } from "holdfast";
+import type { Session, Store } from "holdfast";
 import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
+import { openFolderStore, openStoreWith } from "holdfast/store";
 import { place } from "../place.ts";
 import type { Voice } from "./dialect-voices.ts";
 import type { Made } from "./sync-agents.ts";

@@ -1,4 +1,5 @@
-import { type ListQuery, newId, openMemoryStore, openStoreWith, type Store } from "holdfast";
+import { type ListQuery, newId, type Store } from "holdfast";
+import { openMemoryStore, openStoreWith } from "holdfast/store";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { dropMonths, openPostgresStore, openStore } from "../../src/index.ts";

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import type { ErrorCode, HoldfastError, JournalRecord, JournalStore } from "holdfast";
+import type { ErrorCode, HoldfastError, JournalRecord } from "holdfast";
+import type { JournalStore } from "holdfast/store";
 import type { Place, Step, SubjectCapabilities, SubjectOptions } from "./subject.ts";
 
 /** How long a case waits for something to arrive. A store that never delivers it is wrong, not slow. */

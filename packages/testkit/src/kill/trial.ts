@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
 import { isAbsolute } from "node:path";
-import { isHoldfastError, type JournalStore, type Recovery } from "holdfast";
+import { isHoldfastError } from "holdfast";
+import type { JournalStore, Recovery } from "holdfast/store";
 import { attemptAppend } from "./attempts.ts";
 import { type LifeEnd, live, type Worker } from "./life.ts";
 import { Log } from "./log.ts";
