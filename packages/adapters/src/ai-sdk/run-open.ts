@@ -16,7 +16,7 @@ interface Left {
 }
 
 /**
- * RunRegistry the calls that `resumeTurn` left open. Rejects if the store fails or a context does not fit. An error thrown by
+ * Runs the calls that `resumeTurn` left open. Rejects if the store fails or a context does not fit. An error thrown by
  * a tool is its outcome.
  */
 export async function runOpen({ session, tools, settings, options, unwritten }: Left): Promise<void> {

@@ -29,7 +29,7 @@ export interface Findings {
  * it; or the laboratory does, appends, reopens, and checks again.
  */
 export class Trial {
-  readonly log = new Log();
+  readonly log: Log = new Log();
   readonly findings: Findings = { kills: 0, torn: 0, tornByKernel: 0, cutBytes: 0, points: new Map(), faults: [] };
   readonly #store: JournalStore;
   readonly #spec: StoreSpec;
