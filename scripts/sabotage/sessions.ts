@@ -142,7 +142,7 @@ export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "session: messages are read later than inside the call",
     file: "journal/lines/plain.ts",
-    find: "isSnapshot(value) ? { copy: value, isPlain: true } : copied(value, path, leave);",
+    find: "isSnapshot(value) ? { copy: value, isPlain: true } : copyPlain(value, path, leave);",
     replace: "({ copy: value, isPlain: false });",
     look: ["unit/session-snapshot"],
   },
@@ -180,6 +180,13 @@ export const sessionSabotages: readonly Sabotage[] = [
     find: "const isKept = begins >= 0 && begins < this.#staleFrom;",
     replace: "const isKept = begins >= 0 && begins < 0 * this.#staleFrom;",
     look: ["unit/dialect-cost"],
+  },
+  {
+    name: "pairing: a result with the id of an earlier search counts as one that lost its id",
+    file: "dialects/order/pairing.ts",
+    find: "return this.#open.knows(result) || this.#provider.knows(result) || this.#earlier.knows(result);",
+    replace: "return this.#open.knows(result) || this.#provider.knows(result);",
+    look: ["unit/exchange.property"],
   },
   {
     name: "openai-responses: reasoning is sent in front of whatever came next",

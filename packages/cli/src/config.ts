@@ -168,7 +168,7 @@ export function explainConfig(flags: Flags = {}, environment: ConfigEnvironment 
     const env = environment.env[setting.env];
     const given: [value: Config[keyof Config], from: string][] = [];
     const take = (value: unknown, from: string, where: string): void => {
-      const right = checked(setting, value, where);
+      const right = checkSetting(setting, value, where);
       given.push([setting.key === "store" ? addressOf(String(right), where, from === path, environment) : right, from]);
     };
     if (setting.key in file) take(file[setting.key], path!, `${path}: "${setting.key}"`);
@@ -245,7 +245,7 @@ function readConfigFile(path: string, mustBeThere: boolean): Readonly<Record<str
 }
 
 /** Checked by hand: a library that does it would take longer to load than everything else here. */
-function checked({ kind, least = 0 }: Setting, given: unknown, where: string): Config[keyof Config] {
+function checkSetting({ kind, least = 0 }: Setting, given: unknown, where: string): Config[keyof Config] {
   switch (kind) {
     case "text":
       if (typeof given === "string" && given !== "") return given;

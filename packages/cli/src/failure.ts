@@ -41,11 +41,11 @@ const OWN_HINTS: Readonly<Record<string, readonly string[]>> = {
 
 /** A failure as the user sees it. Pure. Passwords are removed, regardless of where the error came from. */
 export function failureOf(error: unknown): Failure {
-  const failure = worded(error);
+  const failure = describe(error);
   return { ...failure, message: withoutPasswords(failure.message), hints: failure.hints.map(plain) };
 }
 
-function worded(error: unknown): Failure {
+function describe(error: unknown): Failure {
   if (error instanceof CommandError)
     return {
       exitCode: error.exitCode,

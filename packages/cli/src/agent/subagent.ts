@@ -79,7 +79,7 @@ async function workInSession(
   const started: AgentEvents["started"] = (_, name, input) => events.startedBelow(call, callWords({ name, input }));
   const used = (): void => events.usedBelow(session.id, session.usage);
   const agent = new AgentRuntime(session, services, { ...SILENT, started, denied, used }, { parent });
-  if (interruption && !(await agent.settleCommands(interruption.calls, { signal }))) throw stopped();
+  if (interruption && !(await agent.settleCommands(interruption.calls, { signal }))) throw subagentStopped();
   const turn = interruption
     ? await resumeInterrupted(session, await agent.inspectCalls(interruption.calls))
     : await session.startTurn({ role: "user", content: prompt });
@@ -106,7 +106,7 @@ async function workInSession(
         );
       default:
         await turn.abort({ by: BY });
-        throw stopped();
+        throw subagentStopped();
     }
   } finally {
     signal?.removeEventListener("abort", stop);
@@ -115,7 +115,7 @@ async function workInSession(
 
 const BY = "the agent that asked for it";
 
-function stopped(): Error {
+function subagentStopped(): Error {
   return new Error("The sub-agent was stopped.");
 }
 

@@ -58,7 +58,7 @@ export async function copySession(
   const { records, head, gaps } = passage;
   const copied = { id, outcome, records, head, live, gaps } as const;
   if (!options.move) return { ...copied, moved: false };
-  const kept = await removed(from, copied);
+  const kept = await removeSource(from, copied);
   return kept === null ? { ...copied, moved: true } : { ...copied, moved: false, kept };
 }
 
@@ -153,7 +153,7 @@ async function compare(
 }
 
 /** Moves the source to its trash, unless there is more in it than in the copy. Null if it is done. */
-async function removed(
+async function removeSource(
   from: JournalStore,
   { id, head, live, gaps }: Pick<Copied, "id" | "head" | "live" | "gaps">,
 ): Promise<NonNullable<Copied["kept"]> | null> {

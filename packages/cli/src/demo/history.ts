@@ -67,10 +67,10 @@ function entriesOf(records: readonly JournalRecord[]): Entry<unknown>[] {
     });
   };
   for (const record of records) {
-    if (record.kind === "message") add(record, record, decoded(record["message"]));
+    if (record.kind === "message") add(record, record, decodeStored(record["message"]));
     if (record.kind === "repair") {
       for (const made of record["entries"] as unknown as Record<string, unknown>[])
-        add(record, made, decoded(made["message"]));
+        add(record, made, decodeStored(made["message"]));
     }
     if (record.kind === "tool.ended") {
       const { call, message, index } = record;
@@ -82,12 +82,12 @@ function entriesOf(records: readonly JournalRecord[]): Entry<unknown>[] {
 }
 
 function resultOf(record: JournalRecord, call: string): unknown {
-  if (record["shown"] !== undefined) return decoded(record["shown"]);
+  if (record["shown"] !== undefined) return decodeStored(record["shown"]);
   const outcome = "error" in record ? { error: record["error"] } : { value: record["value"] };
   return dialects[DIALECT].result({ id: call, name: String(record["name"]) }, outcome);
 }
 
-function decoded(stored: unknown): unknown {
+function decodeStored(stored: unknown): unknown {
   const { decode } = dialects[DIALECT];
   return decode ? decode(stored as never) : stored;
 }

@@ -5,7 +5,7 @@ import { shapeOf, shapesOf } from "../transcript/parts/shape.ts";
 import { toDialect } from "./dialects/to-dialect.ts";
 import { documentOf } from "./document.ts";
 import type { Format } from "./format.ts";
-import { redacted } from "./redact.ts";
+import { redactDeep } from "./redact.ts";
 
 export interface ExportOptions {
   readonly format: Format;
@@ -17,7 +17,7 @@ export interface ExportOptions {
  * A session in a format, piece by piece. Only reads, without the lease: its writer is not disturbed (C16).
  * Throws SESSION_NOT_FOUND, DIALECT_UNKNOWN, FORMAT_NEWER.
  */
-export async function* exported(
+export async function* exportSession(
   store: Store,
   id: string,
   { format, redact = false }: ExportOptions,
@@ -36,7 +36,7 @@ export async function* exported(
     const document = documentOf(titled, new Date().toISOString(), usage);
     const { markdownOf } = format === "markdown" ? await import("./markdown.ts") : { markdownOf: null };
     const write = markdownOf ?? (await import("./html.ts")).htmlOf;
-    yield* write(redact ? redacted(document) : document);
+    yield* write(redact ? redactDeep(document) : document);
     return;
   }
   yield* messageLines(reading, format === "messages" ? null : format, redact);
@@ -61,7 +61,7 @@ async function* journalLines(store: Store, id: string, redact: boolean): AsyncGe
       continue;
     }
     const { crc, ...rest } = record;
-    const safe = redacted(withWholeTitle(rest.kind === "draft" ? withoutPieces(rest) : rest));
+    const safe = redactDeep(withWholeTitle(rest.kind === "draft" ? withoutPieces(rest) : rest));
     yield `${JSON.stringify(safe === rest ? record : safe)}\n`;
   }
 }
@@ -112,7 +112,7 @@ function* messageLines(reading: Reading<unknown>, name: DialectName | null, reda
  * the rest (R1).
  */
 export function redactedMessages(messages: readonly unknown[], name: string): readonly unknown[] {
-  const safe = redacted(messages);
+  const safe = redactDeep(messages);
   const first = messages.findIndex((message, index) => safe[index] !== message);
   const dialect = Object.hasOwn(dialects, name) ? dialects[name as DialectName] : null;
   if (first < 0 || !dialect) return safe;

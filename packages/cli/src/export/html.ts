@@ -7,7 +7,7 @@ import { callWords, stateWords } from "../transcript/words.ts";
 import { answerHtml, escapeHtml, isSafeLink, verbatim } from "./answer-html.ts";
 import { type Document, timeWords } from "./document.ts";
 import { style } from "./page-style.ts";
-import { shortened } from "./shorten.ts";
+import { shorten } from "./shorten.ts";
 
 /** Browsers show these without running anything that is in them; SVG is not among them. */
 const RASTERS = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
@@ -78,7 +78,7 @@ function itemHtml(item: Item): string {
         `<div dir="auto">${answerHtml(words(item.text))}</div>${cut(item)}${filesHtml(item.files)}`,
       );
     case "reasoning":
-      return folded(item, "Reasoning", `<div dir="auto">${verbatim(words(item.text))}</div>${cut(item)}`);
+      return foldable(item, "Reasoning", `<div dir="auto">${verbatim(words(item.text))}</div>${cut(item)}`);
     case "note":
       return article(item, "Note", `<div dir="auto">${verbatim(words(item.text))}</div>`);
     case "call":
@@ -90,7 +90,7 @@ function article(item: Item, who: string, content: string): string {
   return `<article class="${item.kind}">\n<h3 dir="auto">${line(who)} <time datetime="${escapeHtml(item.at)}">${escapeHtml(timeWords(item.at))}</time>${aside(item)}</h3>\n${content}\n</article>\n`;
 }
 
-function folded(item: Item, summary: string, content: string): string {
+function foldable(item: Item, summary: string, content: string): string {
   return `<article class="${item.kind}">\n<details>\n<summary>${summary}${aside(item)}</summary>\n${content}\n</details>\n</article>\n`;
 }
 
@@ -108,7 +108,7 @@ function callHtml(item: CallItem): string {
   if (parts.length === 0) parts.push("<p>Nothing else is recorded.</p>");
   const who = by === "provider" ? "Provider tool" : "Tool";
   const summary = `${who}: <code dir="auto">${line(callWords({ name, input }))}</code> <span class="state ${state}">${stateWords[state]}</span>`;
-  return `${folded(item, summary, parts.join("\n"))}${filesHtml(files)}`;
+  return `${foldable(item, summary, parts.join("\n"))}${filesHtml(files)}`;
 }
 
 const code = (text: string): string => `<pre tabindex="0" dir="auto"><code>${escapeHtml(words(text))}</code></pre>`;
@@ -141,5 +141,5 @@ function fileHtml({ mediaType, name, data, url, bytes }: ShownFile): string {
  * Texts are cleaned before they are escaped: what is not Unicode, or turns the direction of writing, would still do so
  * in a page.
  */
-const words = (text: string): string => plain(shortened(text));
+const words = (text: string): string => plain(shorten(text));
 const line = (text: string): string => escapeHtml(plainLine(text.slice(0, 10_000)));

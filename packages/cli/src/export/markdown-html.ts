@@ -34,7 +34,7 @@ function withSafeInfo(line: string, fence: string): string {
 
 function escapedLine(line: string): string {
   if (!line.includes("<") && !line.includes("![")) return line;
-  if (line.includes("|")) return escaped(line);
+  if (line.includes("|")) return escapeHtml(line);
   let out = "";
   let text = 0;
   for (let at = line.indexOf("`"); at !== -1; at = line.indexOf("`", at)) {
@@ -44,11 +44,11 @@ function escapedLine(line: string): string {
       at += isEscaped(line, at) ? 1 : ticks;
       continue;
     }
-    out += escaped(line.slice(text, at)) + line.slice(at, end);
+    out += escapeHtml(line.slice(text, at)) + line.slice(at, end);
     at = end;
     text = end;
   }
-  return out + escaped(line.slice(text));
+  return out + escapeHtml(line.slice(text));
 }
 
 function isEscaped(line: string, at: number): boolean {
@@ -64,7 +64,7 @@ function closingTicks(line: string, from: number, ticks: number): number {
   return -1;
 }
 
-function escaped(text: string): string {
+function escapeHtml(text: string): string {
   const shown = text.replaceAll("<", "&lt;");
   return shown.replaceAll("![", (found, at: number) => (isEscaped(shown, at) ? found : `\\${found}`));
 }

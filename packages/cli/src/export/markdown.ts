@@ -5,7 +5,7 @@ import { printed } from "../transcript/parts/shape.ts";
 import { callWords, stateWords } from "../transcript/words.ts";
 import { type Document, timeWords } from "./document.ts";
 import { escapedHtml } from "./markdown-html.ts";
-import { shortened } from "./shorten.ts";
+import { shorten } from "./shorten.ts";
 
 /** For people, in any editor: what a person said is quoted, what tools said is in fences. */
 export function* markdownOf({ title, facts, warnings, items, queued }: Document): Generator<string> {
@@ -29,7 +29,7 @@ function itemText(item: Item): string {
   const when = timeWords(item.at);
   switch (item.kind) {
     case "prompt":
-      return `### You\n\n_${when}_${aside}\n\n${quoted(item.text)}${filesText(item.files)}`;
+      return `### You\n\n_${when}_${aside}\n\n${quote(item.text)}${filesText(item.files)}`;
     case "answer": {
       const who = item.model ? inline(item.model) : "Model";
       const cut = item.incomplete ? "\n**[Incomplete: the answer was cut off here.]**\n" : "";
@@ -37,10 +37,10 @@ function itemText(item: Item): string {
     }
     case "reasoning": {
       const cut = item.incomplete ? " _(cut off)_" : "";
-      return `**Reasoning**${cut}${aside}\n\n${quoted(item.text)}`;
+      return `**Reasoning**${cut}${aside}\n\n${quote(item.text)}`;
     }
     case "note":
-      return `**Note**${aside}\n\n${quoted(item.text)}`;
+      return `**Note**${aside}\n\n${quote(item.text)}`;
     case "call":
       return callText(item, aside);
   }
@@ -51,8 +51,8 @@ function callText({ name, input, state, output, files, child, by }: CallItem, as
   const lines = [`**${who}:** ${codeSpan(callWords({ name, input }))} — ${stateWords[state]}${aside}\n`];
   if (child) lines.push(`Sub-agent session: ${codeSpan(child)}\n`);
   const isPlain = typeof input === "string";
-  if (input !== undefined && input !== null) lines.push(fenced(printed(input, 2), isPlain ? "text" : "json"));
-  if (output !== undefined && output !== "") lines.push(fenced(output, "text"));
+  if (input !== undefined && input !== null) lines.push(fence(printed(input, 2), isPlain ? "text" : "json"));
+  if (output !== undefined && output !== "") lines.push(fence(output, "text"));
   return lines.join("\n") + filesText(files);
 }
 
@@ -66,8 +66,8 @@ function filesText(files: readonly ShownFile[] = []): string {
 }
 
 /** A fence that is longer than any in the text cannot be closed by it. */
-export function fenced(text: string, language: string): string {
-  const content = plain(shortened(text));
+export function fence(text: string, language: string): string {
+  const content = plain(shorten(text));
   const fence = "`".repeat(Math.max(3, longestRun(content) + 1));
   return `${fence}${language}\n${content}${content.endsWith("\n") ? "" : "\n"}${fence}\n`;
 }
@@ -96,11 +96,11 @@ function inline(text: string): string {
  * follows.
  */
 function block(text: string): string {
-  const { markdown, isOpen } = escapedHtml(plain(shortened(text)));
+  const { markdown, isOpen } = escapedHtml(plain(shorten(text)));
   return `${markdown}${markdown.endsWith("\n") ? "" : "\n"}${isOpen ? `${isOpen}\n` : ""}`;
 }
 
-function quoted(text: string): string {
+function quote(text: string): string {
   const lines = block(text).replace(/\n$/, "").split("\n");
   return `${lines.map((line) => (line === "" ? ">" : `> ${line}`)).join("\n")}\n`;
 }

@@ -38,7 +38,7 @@ export async function writeOutput(
     await unlink(temporary).catch((gone: NodeJS.ErrnoException) => {
       if (gone.code !== "ENOENT" && gone.code !== "ENOTDIR") throw gone;
     });
-    throw worded(error, path);
+    throw explainFailure(error, path);
   }
 }
 
@@ -83,14 +83,14 @@ async function whatIs(target: string): Promise<"file" | "no file" | null> {
     if (!found.isSymbolicLink()) return found.isFile() ? "file" : "no file";
   } catch (error) {
     if (isMissing(error)) return null;
-    throw worded(error, target);
+    throw explainFailure(error, target);
   }
   try {
     return (await stat(target)).isFile() ? "file" : "no file";
   } catch (error) {
     // A link to nothing: it is the link that would be replaced.
     if (isMissing(error)) return "file";
-    throw worded(error, target);
+    throw explainFailure(error, target);
   }
 }
 
@@ -113,7 +113,7 @@ function exists(path: string): CommandError {
 }
 
 /** What the system said of the file, in words. Errors of the store stay what they are. */
-function worded(error: unknown, path: string): unknown {
+function explainFailure(error: unknown, path: string): unknown {
   if (!(error instanceof Error) || !("syscall" in error)) return error;
   const message = `${path} could not be written: ${error.message}. No file was left behind, and the session was not touched.`;
   return new CommandError(EXIT.failed, "OUTPUT_FAILED", message, error);

@@ -19,7 +19,7 @@ const JSON_TEXT = new Set(["input", "args", "arguments"]);
  * tells what its value is (`{"password":"…"}`), and inside
  * JSON that is in a text. The very same value if there was nothing to replace.
  */
-export function redacted<T>(value: T): T {
+export function redactDeep<T>(value: T): T {
   return ofValue(value, 0) as T;
 }
 

@@ -5,7 +5,7 @@ const CHARS_MAX = 200_000;
 const END_CHARS = 20_000;
 
 /** A text that is too long for a page, without its middle (C28). What was left out is in the formats for machines. */
-export function shortened(text: string, max = CHARS_MAX): string {
+export function shorten(text: string, max = CHARS_MAX): string {
   if (text.length <= max) return text;
   const end = Math.min(END_CHARS, Math.floor(max / 10));
   const left = text.length - max;

@@ -81,7 +81,7 @@ export function explainModelError(error: unknown, name: string): ExplainedError 
   if (
     links.some((one) => /content.?filter|refus(ed|al)|safety/i.test(`${textOf(one["name"])} ${textOf(one["message"])}`))
   ) {
-    return refused(name, links);
+    return explainRefusal(name, links);
   }
   if (links.some(({ name: kind }) => kind === "AI_NoOutputGeneratedError" || kind === "AI_NoContentGeneratedError")) {
     return shown("MODEL_FAILED", `${name} returned an empty answer. ${SAFE} Finish the turn to retry.`);
@@ -111,7 +111,7 @@ function ofStatus(status: number, name: string, links: readonly Shape[]): Explai
       `The server of ${name} failed (${status}${said(links)}). ${SAFE} Finish the turn to retry.`,
     );
   }
-  return refused(name, links, status);
+  return explainRefusal(name, links, status);
 }
 
 function noKey(name: string, links: readonly Shape[]): ExplainedError {
@@ -128,7 +128,7 @@ function unknownModel(name: string, links: readonly Shape[]): ExplainedError {
   );
 }
 
-function refused(name: string, links: readonly Shape[], status?: number): ExplainedError {
+function explainRefusal(name: string, links: readonly Shape[], status?: number): ExplainedError {
   const number = status === undefined ? "" : ` (${status})`;
   return shown(
     "MODEL_REFUSED",

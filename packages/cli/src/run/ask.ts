@@ -28,7 +28,7 @@ export function askPerson(chat: Chat, ask: PermissionAsk): Promise<void> {
         writeFileSync(file, whole, { mode: 0o600, flag: "wx" });
         process.stderr.write(`  … ${shown.hidden} not shown. Full request: ${file}\n`);
       }
-      const word = await typed(`Allow it? [y]es, [a]lways in this session (${ask.always}), [N]o: `);
+      const word = await readLine(`Allow it? [y]es, [a]lways in this session (${ask.always}), [N]o: `);
       if (word === null || !isOpen()) return;
       await chat.answer(ask.call, /^y(?:es)?$/.test(word) ? "allow" : /^a(?:lways)?$/.test(word) ? "always" : "deny");
     } finally {
@@ -66,7 +66,7 @@ export function excerpt(text: string): { readonly text: string; readonly hidden:
 const TYPED_AHEAD_MS = 250;
 
 /** What was typed; empty at the end of the input; null after Ctrl+C, which then has its usual effect. */
-async function typed(question: string): Promise<string | null> {
+async function readLine(question: string): Promise<string | null> {
   if (!(await discardTypedAhead())) return null;
   const reader = createInterface({ input: process.stdin, output: process.stderr });
   return new Promise((resolve) => {

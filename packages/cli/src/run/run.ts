@@ -122,7 +122,7 @@ async function inChat(
   else if (state.asks.length === 0) await chat.finish({ processes: options.stopProcesses ? "stop" : "wait" });
   await chat.settled();
   // Questions that are put to a person are part of the turn.
-  while (chat.state.asks.length > 0) await answered(chat);
+  while (chat.state.asks.length > 0) await waitForAnswer(chat);
   if (ends.length === 0) {
     // Stopped before the turn was resumed: readers of the events still need an end.
     const end = { type: "turn.ended", outcome: "aborted", denied: 0, by: "user" } as const;
@@ -152,7 +152,7 @@ function leaveBehind(chat: Chat, printer: Printer): void {
 }
 
 /** Resolves when the open questions are answered and the work that follows has ended. */
-async function answered(chat: Chat): Promise<void> {
+async function waitForAnswer(chat: Chat): Promise<void> {
   await new Promise<void>((resolve) => {
     const stop = chat.subscribe(() => {
       if (chat.state.asks.length > 0) return;

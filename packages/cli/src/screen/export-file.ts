@@ -20,7 +20,7 @@ export function makeExporter(
     if (file !== undefined) {
       return await write(id, file.startsWith("~/") ? join(homeOf(home), file.slice(2)) : file).catch(
         (error: unknown) => {
-          throw isTaken(error) ? taken(file) : error;
+          throw isTaken(error) ? fileExists(file) : error;
         },
       );
     }
@@ -58,7 +58,7 @@ function isTaken(error: unknown): boolean {
   return error instanceof CommandError && error.code === "OUTPUT_EXISTS";
 }
 
-function taken(file: string): CommandError {
+function fileExists(file: string): CommandError {
   const message = `${file} already exists and was not touched. Give another name.`;
   return new CommandError(EXIT.usage, "OUTPUT_EXISTS", message);
 }

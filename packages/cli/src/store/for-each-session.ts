@@ -11,8 +11,8 @@ export async function idsFor(store: Store, given: readonly string[], all: boolea
   if (given.length > 0 && all)
     throw new CommandError(EXIT.usage, "USAGE", "Give ids or --all, not both. Nothing was touched.");
   if (all) {
-    const { value: listed = [], failure } = await tried(() => Array.fromAsync(allSessions(store), ({ id }) => id));
-    const others = await unlisted(store, new Set(listed));
+    const { value: listed = [], failure } = await attempt(() => Array.fromAsync(allSessions(store), ({ id }) => id));
+    const others = await findUnlisted(store, new Set(listed));
     // A list fails on any unreadable session. A loop over all sessions reports that one and continues.
     if (failure && others.length === 0) throw failure.error;
     return [...listed, ...others];
@@ -23,22 +23,22 @@ export async function idsFor(store: Store, given: readonly string[], all: boolea
 }
 
 /** Sessions too damaged to be listed: segments without one whole record. "All" must include them above all. */
-async function unlisted(store: Store, listed: ReadonlySet<string>): Promise<string[]> {
+async function findUnlisted(store: Store, listed: ReadonlySet<string>): Promise<string[]> {
   const place = onDisk(store.url);
   if (place?.kind !== "folder") return [];
   const ids: string[] = [];
-  const { value: names = [] } = await tried(async () => readdirSync(join(place.path, "sessions")).sort());
+  const { value: names = [] } = await attempt(async () => readdirSync(join(place.path, "sessions")).sort());
   for (const name of names) {
     if (!WHOLE_ID.test(name) || listed.has(name)) continue;
     // A session that cannot be read counts as existing.
-    const { value: isThere = true } = await tried(() => store.has(name));
+    const { value: isThere = true } = await attempt(() => store.has(name));
     if (isThere) ids.push(name);
   }
   return ids;
 }
 
 /** What the store or the system refuses is for the caller to judge. */
-async function tried<T>(
+async function attempt<T>(
   work: () => Promise<T>,
 ): Promise<{ readonly value?: T; readonly failure?: { readonly error: unknown } }> {
   try {

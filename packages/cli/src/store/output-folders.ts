@@ -8,7 +8,7 @@ import { onDisk } from "./address.ts";
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** A folder that the user named, and the names below it, each of which must be a real folder of this user alone. */
-interface Place {
+interface OutputFolder {
   readonly root: string;
   readonly names: readonly string[];
 }
@@ -27,7 +27,10 @@ export function outputsFolder(
   return place && join(place.root, ...place.names);
 }
 
-function placeOf(storeUrl: string, env: Readonly<Record<string, string | undefined>> = process.env): Place | null {
+function placeOf(
+  storeUrl: string,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): OutputFolder | null {
   const place = onDisk(storeUrl);
   if (place?.kind === "sqlite") return { root: dirname(place.path), names: [`${basename(place.path)}.outputs`] };
   if (place) return { root: place.path, names: ["outputs"] };

@@ -21,7 +21,7 @@ export type Readable = Pick<Reading<unknown>, "entries" | "interruption" | "attr
 export function itemsOf({ entries, interruption, attributes }: Readable, now: Now = {}): Item[] {
   const [first] = entries;
   const items = first ? knownFor(first, entries, attributes.dialect).items(entries, interruption, now) : [];
-  if (interruption) items.push(...unfinished(interruption, entries));
+  if (interruption) items.push(...unfinishedItems(interruption, entries));
   return items;
 }
 
@@ -163,7 +163,7 @@ function messageId({ message }: Entry<unknown>): unknown {
 }
 
 /** What was in flight, and is in no entry. */
-function unfinished(interruption: Interruption<unknown>, entries: readonly Entry<unknown>[]): Item[] {
+function unfinishedItems(interruption: Interruption<unknown>, entries: readonly Entry<unknown>[]): Item[] {
   const { draft, calls, lastAt: at, turn } = interruption;
   const items: Item[] = [];
   if (draft && entries.at(-1)?.id !== draft.id) {

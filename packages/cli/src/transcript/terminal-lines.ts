@@ -34,14 +34,14 @@ function* itemLines(item: Item, paint: Paint, full: boolean): Generator<string, 
       if (item.incomplete) yield paint("warning", "… cut off here");
       return;
     case "reasoning":
-      yield* indented(item.text, paint, full, "~ ");
+      yield* indent(item.text, paint, full, "~ ");
       if (item.incomplete) yield paint("warning", "  … cut off here");
       return;
     case "call":
       yield* callLines(item, paint, full);
       return;
     case "note":
-      yield* indented(item.text, paint, full, "- ");
+      yield* indent(item.text, paint, full, "- ");
       return;
   }
 }
@@ -49,12 +49,12 @@ function* itemLines(item: Item, paint: Paint, full: boolean): Generator<string, 
 function* callLines(item: CallItem, paint: Paint, full: boolean): Generator<string, void, undefined> {
   const isBad = item.state === "failed" || item.state === "unknown" || item.state === "denied";
   yield `${paint("name", `* ${callWords(item)}`)}  ${paint(isBad ? "bad" : "faint", stateWords[item.state])}`;
-  if (full && item.input !== undefined) yield* indented(JSON.stringify(item.input, null, 2), paint, full);
+  if (full && item.input !== undefined) yield* indent(JSON.stringify(item.input, null, 2), paint, full);
   if (item.child !== undefined) yield paint("faint", `  sub-agent: session ${plainLine(item.child)}`);
-  if (item.output !== undefined && item.output !== "") yield* indented(item.output, paint, full);
+  if (item.output !== undefined && item.output !== "") yield* indent(item.output, paint, full);
 }
 
-function* indented(text: string, paint: Paint, full: boolean, mark = "  "): Generator<string, void, undefined> {
+function* indent(text: string, paint: Paint, full: boolean, mark = "  "): Generator<string, void, undefined> {
   const lines = linesOf(text, full);
   const shown = full ? lines : lines.slice(0, LINES_MAX);
   for (const [i, line] of shown.entries()) yield paint("faint", `${i === 0 ? mark : "  "}${line}`);

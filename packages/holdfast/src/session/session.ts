@@ -18,13 +18,13 @@ import type { Holder, Journal, JournalStore, Recovery } from "../journal/contrac
 import { newId } from "../journal/id.ts";
 import type { JournalRecord, Json } from "../journal/record.ts";
 import type { Redactor } from "../redact/redactor.ts";
-import { editGiven, editRecord } from "../replace/edit.ts";
-import { type ReplaceOptions, reasonGiven, replacement } from "../replace/epoch.ts";
-import { admitReplacement, asRecorded, type Given } from "../replace/retained.ts";
+import { admitEdit, editRecord } from "../replace/edit.ts";
+import { checkReason, type ReplaceOptions, replacement } from "../replace/epoch.ts";
+import { admitReplacement, type Given, toGiven } from "../replace/retained.ts";
 import { undoFrom, undone, undoRecords } from "../replace/undo.ts";
 import { Sync, type SyncSession } from "../sync/sync.ts";
 import type { TurnActivity } from "../view/messages.ts";
-import { View } from "../view/reading.ts";
+import { LiveReading } from "../view/reading.ts";
 import { leaveTurn, planResume, repairForPrompt } from "../view/repairs.ts";
 import { Followers } from "./followers.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
@@ -66,7 +66,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   readonly #followers: Followers;
   readonly #admission: Admission<M>;
   readonly #context: SessionContext<M>;
-  readonly #view: View<M>;
+  readonly #view: LiveReading<M>;
   readonly #sync: Sync<M>;
   readonly #queue: Queue<M>;
   /** Serializes the calls that change the conversation. */
@@ -103,7 +103,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
       turnOver: (turn) => this.#turnOver(turn),
     };
     this.#queue = new Queue(this.#context);
-    this.#view = new View(conversation, () => this.#activity());
+    this.#view = new LiveReading(conversation, () => this.#activity());
     this.#sync = new Sync({
       ...{ id: journal.id, conversation, admission: this.#admission, assertOpen: this.#context.assertOpen },
       messages: () => this.#view.shown,
@@ -198,7 +198,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   async edit(ids: string[], shown: M[], options: { reason: string; now?: boolean }): Promise<void> {
     this.#assertOpen();
-    const given = editGiven(ids, shown, options, this.#admission);
+    const given = admitEdit(ids, shown, options, this.#admission);
     await this.#inOrder(() =>
       this.#append([editRecord(this.#conversation, given.ids, given.shown, given.options, newId)]),
     );
@@ -210,7 +210,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   ): Promise<void> {
     this.#assertOpen();
     const { head, epochSeq } = this.#conversation;
-    const reason = reasonGiven(options);
+    const reason = checkReason(options);
     const given = admitReplacement(this.#conversation, items, this.#admission);
     await this.#inOrder(() => this.#replace(given, reason, { head, epochSeq }));
   }
@@ -391,7 +391,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     const { items, epochSeq: current } = this.#conversation;
     if (current !== epochSeq) return [];
     const since = items.filter(({ entry, from }) => entry.seq > head && (from === "message" || from === "result"));
-    return since.map(({ entry }) => asRecorded(entry));
+    return since.map(({ entry }) => toGiven(entry));
   }
 
   async #undo(): Promise<void> {

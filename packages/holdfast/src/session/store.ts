@@ -1,7 +1,7 @@
 import { homedir, hostname } from "node:os";
 import process from "node:process";
 import { reading } from "../admit/admit.ts";
-import { attributesGiven, type Cleaning } from "../admit/attributes.ts";
+import { admitAttributes, type Cleaning } from "../admit/attributes.ts";
 import { Conversation } from "../conversation/conversation.ts";
 import { defined } from "../defined.ts";
 import type { Dialect } from "../dialects/dialect.ts";
@@ -99,7 +99,7 @@ class SessionStore implements surface.Store, Guarded {
     const dialect = this.#named(given.dialect);
     if (!dialect) throw dialectUnknown(given.dialect);
     this.#remember(dialect);
-    const attributes = attributesGiven({ app: this.#parts.app, ...given }, this.#cleaning);
+    const attributes = admitAttributes({ app: this.#parts.app, ...given }, this.#cleaning);
     const record = { kind: "session", dialect: dialect.name, ...attributes };
     return this.#begin(dialect, [record as unknown as NewRecord], given);
   }
@@ -193,7 +193,7 @@ class SessionStore implements surface.Store, Guarded {
     const given = reading("options", () => ({ ...options }));
     const { at } = given;
     const named = this.#named(given.dialect);
-    const { title } = attributesGiven(given.title === undefined ? {} : { title: given.title }, this.#cleaning);
+    const { title } = admitAttributes(given.title === undefined ? {} : { title: given.title }, this.#cleaning);
     await this.#live.get(id)?.settled();
     const { records } = await this.#journals.read(id);
     const source = this.#fold(records, named);

@@ -1,6 +1,6 @@
 import type { Conversation } from "../conversation/conversation.ts";
 import type { Entry } from "../dialects/dialect.ts";
-import { arranged } from "../view/arrange.ts";
+import { arrangeView } from "../view/arrange.ts";
 import { openCalls } from "../view/interruption.ts";
 import { messagesOf } from "../view/messages.ts";
 import {
@@ -231,7 +231,7 @@ export class RecordedArray<M> {
   }
 
   #withoutRepairs(): readonly M[] {
-    return arranged(this.#conversation, { next: "model", made: [], without: new Set() });
+    return arrangeView(this.#conversation, { next: "model", made: [], without: new Set() });
   }
 
   /** What other calls have recorded since. */

@@ -7,7 +7,7 @@ import { defined } from "../defined.ts";
 import type { Entry } from "../dialects/dialect.ts";
 import { isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
-import { asRecorded, type Given } from "../replace/retained.ts";
+import { type Given, toGiven } from "../replace/retained.ts";
 import { Comparison, droppedFrom, slotOf } from "./comparison.ts";
 import { planEdits } from "./edits.ts";
 import { epochOfArray, type Replace, storedIn, turnNow, type WrittenEpoch } from "./epoch.ts";
@@ -191,7 +191,7 @@ export class Sync<M> {
         return this.#added(step, array, ids);
       }
       case "import": {
-        const entries = conversation.items.map(({ entry }) => asRecorded(entry));
+        const entries = conversation.items.map(({ entry }) => toGiven(entry));
         const added = storedIn(array, step).map((stored): Given<M> => ({ entry: this.#fresh(stored), stored }));
         await this.#session.epoch((replaced) => replaced([...entries, ...added], { reason: "import" }));
         const ids = added.map(({ entry }) => entry!.id);

@@ -44,7 +44,7 @@ export interface Reading<M> {
 }
 
 /** The public view of a conversation. Everything is computed on demand and cached until the conversation changes. */
-export class View<M> implements Omit<Reading<M>, "id" | "recovery" | "holder"> {
+export class LiveReading<M> implements Omit<Reading<M>, "id" | "recovery" | "holder"> {
   readonly #conversation: Conversation<M>;
   readonly #activity: () => TurnActivity;
   readonly #cache = new Map<string, { readonly version: string; readonly value: unknown }>();
@@ -115,7 +115,7 @@ export function readingOf<M>(
   // The lease holder works on the open turn, so that turn is running, not interrupted.
   const isRunning = found.holder !== null && turn !== null && turn.ended === null && turn.suspended === null;
   const activity: TurnActivity = isRunning ? { kind: "active", since: 0 } : { kind: "idle" };
-  const view = new View(conversation, () => activity);
+  const view = new LiveReading(conversation, () => activity);
   return {
     id,
     recovery: found.recovery,

@@ -113,7 +113,7 @@ class Builder {
   #result({ call, text, json, failed, denied, files }: ResultPart): void {
     const open = this.#openCall(call);
     if (!open) return;
-    // What is said from here on is said knowing it, unless the provider ran its own tool while a call of the agent's waits.
+    // The model knows the result of what it says next, unless the provider ran its own tool while the agent's call waits.
     this.#isAnswered ||= open.by === "agent" || !this.#parts.some(waitsForAgent);
     open.result = { text, ...defined({ json }), failed, ...(denied ? { denied } : {}), files };
   }

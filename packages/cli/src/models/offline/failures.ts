@@ -1,6 +1,7 @@
 /**
- * Prompts that make the model fail, for tests and demonstrations: "fail: 500", "fail: cut after 3 words", "hang". With "…, then: <task>" it fails until the turn was interrupted once, and does the task when it is resumed:
- * so it is still a function of the messages.
+ * Prompts that make the model fail, for tests and demonstrations: "fail: 500", "fail: cut after 3 words", "hang". With
+ * "…, then: <task>" it fails until the turn has been interrupted once, and does the task when resumed, so it is still a
+ * function of the messages.
  */
 export interface Failure {
   readonly kind: "status" | "cut" | "error" | "unreachable" | "hang" | "empty" | "refuse" | "malformed";

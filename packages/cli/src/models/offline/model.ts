@@ -20,7 +20,8 @@ export interface OfflineOptions {
 const CHARACTERS_PER_TOKEN = 4;
 
 /**
- * The model that needs neither key nor network: a pure function of the messages it is sent. It understands a few kinds of task (docs/guides/offline-model.md), and works through them with the agent's tools by what those answer.
+ * The model that needs neither key nor network: a pure function of the messages it is sent. It understands a few kinds
+ * of task (docs/guides/offline-model.md), and works through them with the agent's tools, guided by their results.
  */
 export function offlineModel({ delayMs = 0, windowTokens = 32_000 }: OfflineOptions = {}): LanguageModelV4 {
   const prepare = async (

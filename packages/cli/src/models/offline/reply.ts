@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { LanguageModelV4CallOptions, LanguageModelV4Prompt } from "@ai-sdk/provider";
-import { type Job, type Step, settled } from "./evidence/job.ts";
+import { type Job, type Step, settle } from "./evidence/job.ts";
 import type { Known, Wanted } from "./evidence/known.ts";
 import { writeProgress } from "./evidence/progress.ts";
 import { readTalk, type Talk } from "./evidence/talk.ts";
@@ -31,7 +31,7 @@ export function replyTo({ prompt, tools, toolChoice }: LanguageModelV4CallOption
   const talk = readTalk(prompt);
   if (talk.isSummaryAsked) return said(summaryOf(talk), "I sum up what matters for going on.", true);
   const offered = toolChoice?.type === "none" ? [] : (tools ?? []).map(({ name }) => name);
-  const failure = failureAsked(talk);
+  const failure = requestedFailure(talk);
   if (failure)
     return {
       ...said("This answer is about to fail, since the prompt asks for it. It never gets to its end.", ""),
@@ -93,7 +93,7 @@ function work(talk: Talk, past: Known): Work {
     }
     const job = taskOf(text);
     const isLast = index === talk.prompts.length - 1;
-    const now = isLast ? job.next(past, from, before) : settled(job, past, from, before);
+    const now = isLast ? job.next(past, from, before) : settle(job, past, from, before);
     tasks.push({ text, progress: now.progress });
     if (now.kind === "call") step = now;
     else {
@@ -110,7 +110,7 @@ function taskOf(prompt: string): Job {
   return jobOf(asked ? asked.task : prompt);
 }
 
-function failureAsked(talk: Talk): Failure | null {
+function requestedFailure(talk: Talk): Failure | null {
   const asked = failureIn(talk.prompts.at(-1) ?? "");
   // With a task behind it, the failure is over when somebody has resumed the turn.
   return asked && !(asked.task !== "" && talk.interruptions > 0) ? asked.failure : null;

@@ -10,7 +10,7 @@ export interface StreamOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Without a delay, the event loop gets its turn after this many parts: screens and signals must not wait for the end of a story. */
+/** Without a delay, yields to the event loop after this many parts: screens and signals must not wait for a long answer. */
 const PARTS_PER_TURN = 64;
 
 /** The reply as a provider streams it. Ends with an error when it is aborted, as a broken fetch does. */

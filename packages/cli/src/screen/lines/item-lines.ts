@@ -64,10 +64,10 @@ export function reasoningLines(text: string, columns: number): Line[] {
     .flatMap((one) =>
       wrap(line(one, { dim: true, italic: true }), columns, { first: [span("  ")], rest: [span("  ")] }),
     );
-  return headed(rows, REASONING_ROWS_MAX, "∴ thought", columns);
+  return withTitle(rows, REASONING_ROWS_MAX, "∴ thought", columns);
 }
 
-function headed(rows: Line[], rowsMax: number, title: string, columns: number): Line[] {
+function withTitle(rows: Line[], rowsMax: number, title: string, columns: number): Line[] {
   const shown = rows.length <= rowsMax ? rows : rows.slice(0, rowsMax - 1);
   const more = rows.length - shown.length;
   return [line(title, FAINT), ...shown, ...(more > 0 ? [cut(line(`  … ${more} more lines`, FAINT), columns)] : [])];

@@ -52,10 +52,10 @@ const COLOURS: Record<Colour, number> = {
 
 /** With the escape sequences of its styles; `colour: false` leaves out the colours only (NO_COLOR). */
 export function ansiOf(spans: Line, colour: boolean): string {
-  return spans.map(({ text, style }) => styled(text, style, colour)).join("");
+  return spans.map(({ text, style }) => applyStyle(text, style, colour)).join("");
 }
 
-function styled(text: string, style: Style | undefined, colour: boolean): string {
+function applyStyle(text: string, style: Style | undefined, colour: boolean): string {
   if (style === undefined || text === "") return text;
   let before = "";
   let after = "";
@@ -173,7 +173,7 @@ function words(text: string): string[] {
 }
 
 function trimmedEnd(row: readonly Span[], hard: boolean): Line {
-  const kept = merged(row);
+  const kept = mergeSpans(row);
   const last = kept.at(-1);
   if (hard || last === undefined) return kept;
   const text = last.text.trimEnd();
@@ -181,7 +181,7 @@ function trimmedEnd(row: readonly Span[], hard: boolean): Line {
 }
 
 /** Neighbours of one style become one span: fewer escape sequences. */
-function merged(row: readonly Span[]): Span[] {
+function mergeSpans(row: readonly Span[]): Span[] {
   const out: Span[] = [];
   for (const one of row) {
     if (one.text === "") continue;

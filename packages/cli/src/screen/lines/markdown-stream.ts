@@ -43,7 +43,7 @@ export function advanceStream(
   rowsMax: number,
   style: Style = {},
 ): StreamStep {
-  const taken = endOfTaken(text, before.taken);
+  const taken = findTakenEnd(text, before.taken);
   let stream: MarkdownStream = {
     ...before,
     taken,
@@ -90,7 +90,7 @@ export function finishStream(
   return rowsOf(blocksOf(all.trimEnd()), before, columns, style);
 }
 
-function endOfTaken(text: string, from: number): number {
+function findTakenEnd(text: string, from: number): number {
   const end = text.lastIndexOf("\n") + 1;
   const taken = Math.max(from, end);
   if (text.length - taken <= LINE_CHARS_MAX) return taken;

@@ -37,8 +37,8 @@ export async function search(
     const files = walked.entries.filter(({ kind }) => kind === "file").map(({ path }) => path);
     const names = files.map((path) => oneLine(shownPath(cwd, path)));
     const task = { pattern: input.pattern, files, names, own: own ?? null };
-    const report = await searched(task, timeoutSeconds, signal);
-    return phrased(report, walked, files.length, timeoutSeconds);
+    const report = await runSearch(task, timeoutSeconds, signal);
+    return describeFindings(report, walked, files.length, timeoutSeconds);
   } catch (error) {
     throw describeSystemError(error, shown);
   }
@@ -62,7 +62,7 @@ interface Searched extends SearchReport {
 }
 
 /** In a thread of its own: a pattern that would take for ever is ended, and the agent goes on meanwhile. */
-async function searched(task: SearchTask, timeoutSeconds: number, signal?: AbortSignal): Promise<Searched> {
+async function runSearch(task: SearchTask, timeoutSeconds: number, signal?: AbortSignal): Promise<Searched> {
   signal?.throwIfAborted();
   const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
   const worker = new Worker(new URL(`./search-worker.${extension}`, import.meta.url), { workerData: task });
@@ -87,7 +87,7 @@ async function searched(task: SearchTask, timeoutSeconds: number, signal?: Abort
   }
 }
 
-function phrased(report: Searched, walked: Walked, files: number, timeoutSeconds: number): string {
+function describeFindings(report: Searched, walked: Walked, files: number, timeoutSeconds: number): string {
   const { lines, searched: count, isCut, skipped, isLate } = report;
   const said = [
     ...(isCut

@@ -345,7 +345,7 @@ function allows(rule: Rule | null, facts: CallFacts): boolean {
 /** Never the bare name of a tool that looks at paths or commands: that would allow all of them. */
 function suggestionFor({ name, path, given, command, isWindows }: CallFacts, cwd: string): string {
   const place = path ?? given;
-  const text = command === null ? (place === null ? null : ruled(shownPath(cwd, place))) : trimmedLine(command);
+  const text = command === null ? (place === null ? null : escapeHome(shownPath(cwd, place))) : trimmedLine(command);
   if (text === null) return name;
   const isLine = command !== null && isWindows;
   const needsMark = isLine || text === "" || text.includes("*") || text.startsWith("=") || text !== text.trim();
@@ -353,7 +353,7 @@ function suggestionFor({ name, path, given, command, isWindows }: CallFacts, cwd
 }
 
 /** A name that begins so is not the home folder. */
-function ruled(path: string): string {
+function escapeHome(path: string): string {
   return path.startsWith("~") ? `./${path}` : path;
 }
 

@@ -14,13 +14,13 @@ const anything: Check = () => true;
  * under the name of one that is.
  */
 const LEAVES: ReadonlyMap<string, Check> = new Map<string, Check>([
-  ...named(
+  ...forNames(
     anything,
     "ls pwd echo true false cat tac head tail wc nl cut paste tr comm join fold fmt expand unexpand rev seq basename dirname realpath readlink stat du df date cal uname id whoami groups nproc uptime free ps sleep expr md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum cmp od printenv which type jq mkdir rmdir touch rm cd",
   ),
   // In bash, the name of a variable may hold a command: test -v 'a[$(id)]'.
-  ...named((args) => !args.some((word) => word.includes("[")), "test printf"),
-  ...named(without("", ["filter", "pager", "view", "decompress", "search-zip"]), "grep egrep fgrep"),
+  ...forNames((args) => !args.some((word) => word.includes("[")), "test printf"),
+  ...forNames(without("", ["filter", "pager", "view", "decompress", "search-zip"]), "grep egrep fgrep"),
   ["rg", without("z", ["pre", "hostname-bin", "search-zip"])],
   ["sort", without("o", ["output", "compress-program"])],
   ["diff", without("l", ["paginate"])],
@@ -68,7 +68,7 @@ export function isLeaf([first = "", ...args]: readonly string[]): boolean {
   return LEAVES.get(name)?.(args) ?? false;
 }
 
-function named(check: Check, names: string): [string, Check][] {
+function forNames(check: Check, names: string): [string, Check][] {
   return names.split(" ").map((name) => [name, check]);
 }
 

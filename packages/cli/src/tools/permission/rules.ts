@@ -85,7 +85,7 @@ function segments(path: string): string[] {
   return path.split(sep).filter((name) => name !== "");
 }
 
-function based(pattern: string, cwd: string, home: string): { base: string[]; names: string[] } {
+function splitBase(pattern: string, cwd: string, home: string): { base: string[]; names: string[] } {
   const names = pattern.split(sep === "/" ? "/" : /[/\\]/u);
   if (names[0] === "~") return { base: segments(home), names: names.slice(1) };
   if (names[0] === "") return { base: [], names };
@@ -93,13 +93,13 @@ function based(pattern: string, cwd: string, home: string): { base: string[]; na
 }
 
 function literal(pattern: string, cwd: string, home: string): Segment[] {
-  const { base, names } = based(pattern, cwd, home);
+  const { base, names } = splitBase(pattern, cwd, home);
   return normal([...base, ...names].map((name) => [name]));
 }
 
 /** Null: `..` behind a wildcard leads nobody knows where. */
 function pathPattern(pattern: string, cwd: string, home: string): Segment[] | null {
-  const { base, names } = based(pattern.trim(), cwd, home);
+  const { base, names } = splitBase(pattern.trim(), cwd, home);
   const firstWild = names.findIndex((name) => name.includes("*"));
   if (firstWild >= 0 && names.slice(firstWild).includes("..")) return null;
   const parsed = names.map((name): Segment => (name === DEEP ? DEEP : name.split("*")));

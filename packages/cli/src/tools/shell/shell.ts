@@ -179,7 +179,7 @@ async function spawnAtGate(context: ShellContext, call: string, command: string)
     child = spawnInto(unnamed, context, call, command);
     const exit = exitOf(child);
     await once(child, "spawn");
-    return await named(child, unnamed, outputFiles(context.outputs, call, child.pid!), exit);
+    return await nameOutputs(child, unnamed, outputFiles(context.outputs, call, child.pid!), exit);
   } catch (error) {
     child?.kill("SIGKILL");
     if (child) rmSync(unnamed, { force: true });
@@ -218,7 +218,12 @@ function spawnInto(
 }
 
 /** Its files are found by its pid, and itself by the time of its start. */
-async function named(child: ChildProcess, log: string, files: OutputFiles, exit: AtGate["exit"]): Promise<AtGate> {
+async function nameOutputs(
+  child: ChildProcess,
+  log: string,
+  files: OutputFiles,
+  exit: AtGate["exit"],
+): Promise<AtGate> {
   const pid = child.pid!;
   // Of an earlier process that had this pid.
   rmSync(files.exit, { force: true });

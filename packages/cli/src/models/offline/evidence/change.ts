@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import {
-  denied,
+  describeDenial,
   FAILED_MAX,
   has,
   isChangeOf,
@@ -38,20 +38,21 @@ export interface ChangeOptions {
 }
 
 /**
- * How far a change has come, and what to do next. A change that was tried and whose outcome is not known is made again only after a look at the file has shown that it did not take effect:
- * writing is idempotent, appending and replacing are not.
+ * How far a change has come, and what to do next. A change with an unknown outcome is retried only once the file shows
+ * that it did not take effect: writing is idempotent, appending and replacing are not.
  */
 export function checkChange(known: Known, change: Change, { from, checks = false, goal }: ChangeOptions): ChangeStatus {
   const mine = known.calls.slice(from).filter((call) => isChangeOf(call, change.path));
   const refused = mine.find(({ outcome }) => outcome.kind === "denied");
-  if (refused) return { state: "hopeless", why: denied(refused.outcome.text), to: known.calls.indexOf(refused) + 1 };
+  if (refused)
+    return { state: "hopeless", why: describeDenial(refused.outcome.text), to: known.calls.indexOf(refused) + 1 };
   const tries = mine.filter(mayHaveRun);
   const last = tries.at(-1);
   const to = last ? known.calls.indexOf(last) + 1 : from;
   if (last && isDone(last) && !checks) return { state: "reached", to, changed: true };
   if (wasInterruptedTooOften(mine)) return { state: "hopeless", why: "it was interrupted too often", to };
   if (!last && change.kind === "write" && goal === undefined) {
-    return asked(known, { name: "write", input: { path: change.path, content: change.content } }, from);
+    return ask(known, { name: "write", input: { path: change.path, content: change.content } }, from);
   }
   if (!has(known, "read")) return withoutLooking(known, change, last, to);
   const found = lookAt(known, change.path, from);
@@ -76,11 +77,11 @@ function next(known: Known, change: Change, text: string | null, to: number): Ch
   const { path } = change;
   switch (change.kind) {
     case "write":
-      return asked(known, { name: "write", input: { path, content: change.content } }, to);
+      return ask(known, { name: "write", input: { path, content: change.content } }, to);
     case "append": {
       if (text !== null && isPart(text)) return { state: "hopeless", why: "the file is too long for me", to };
       const before = text === null || text === "" || text.endsWith("\n") ? (text ?? "") : `${text}\n`;
-      return asked(known, { name: "write", input: { path, content: `${before}${change.line}\n` } }, to);
+      return ask(known, { name: "write", input: { path, content: `${before}${change.line}\n` } }, to);
     }
     case "replace": {
       if (text === null) return { state: "hopeless", why: "there is no such file", to };
@@ -88,12 +89,12 @@ function next(known: Known, change: Change, text: string | null, to: number): Ch
         if (change.new !== "" && text.includes(change.new)) return { state: "reached", to, changed: false };
         return { state: "hopeless", why: `"${oneLine(change.old)}" is not in it`, to };
       }
-      // Whether such a change took effect cannot be told by whether the old text is still there. The whole text can be compared.
+      // The old text may still be there after such a change, so the whole text is compared.
       if (change.new.includes(change.old)) {
         if (isPart(text)) return { state: "hopeless", why: "the file is too long for me", to };
-        return asked(known, { name: "write", input: { path, content: text.replaceAll(change.old, change.new) } }, to);
+        return ask(known, { name: "write", input: { path, content: text.replaceAll(change.old, change.new) } }, to);
       }
-      return asked(known, { name: "edit", input: { path, old: change.old, new: change.new, all: true } }, to);
+      return ask(known, { name: "edit", input: { path, old: change.old, new: change.new, all: true } }, to);
     }
   }
 }
@@ -107,11 +108,11 @@ function withoutLooking(known: Known, change: Change, last: PastCall | undefined
   if (change.kind === "append") return { state: "hopeless", why: "I cannot read what is in it", to };
   const { path } = change;
   return change.kind === "write"
-    ? asked(known, { name: "write", input: { path, content: change.content } }, to)
-    : asked(known, { name: "edit", input: { path, old: change.old, new: change.new, all: true } }, to);
+    ? ask(known, { name: "write", input: { path, content: change.content } }, to)
+    : ask(known, { name: "edit", input: { path, old: change.old, new: change.new, all: true } }, to);
 }
 
-function asked(known: Known, wanted: Wanted, to: number): ChangeStatus {
+function ask(known: Known, wanted: Wanted, to: number): ChangeStatus {
   if (!has(known, wanted.name)) return { state: "hopeless", why: `there is no tool "${wanted.name}"`, to };
   return { state: "ask", calls: [wanted] };
 }

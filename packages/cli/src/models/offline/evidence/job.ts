@@ -32,9 +32,9 @@ export type Step = (
 };
 
 /**
- * Where a task stands that others come after: it was through at the first instant at which it had an answer, whatever was called later.
+ * The state of a task that is followed by others: it was done as soon as it had an answer, whatever was called later.
  */
-export function settled(job: Job, known: Known, from: number, before: Progress): Step {
+export function settle(job: Job, known: Known, from: number, before: Progress): Step {
   for (let end = from; end < known.calls.length; end++) {
     const then = job.next({ ...known, calls: known.calls.slice(0, end) }, from, before);
     if (then.kind === "answer") return { ...then, to: end };

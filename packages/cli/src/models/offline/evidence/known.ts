@@ -8,7 +8,10 @@ export interface Wanted {
   readonly input: Readonly<Record<string, unknown>>;
 }
 
-/** What has been found out so far, and what may be called. The past is asked, never kept: the same messages give the same answers. */
+/**
+ * What has been found out so far, and which tools there are. Derived from the messages and never stored: the same
+ * messages give the same answers.
+ */
 export interface Known {
   readonly calls: readonly PastCall[];
   /** The tools that the request offers; null: any (a summary is asked for, and nothing is called). */
@@ -46,7 +49,7 @@ export function look(known: Known, wanted: Wanted, matches: (call: PastCall) => 
     if (call.name !== wanted.name || !matches(call)) continue;
     const { kind, text } = call.outcome;
     if (kind === "done") return { state: "known", text, to: at + 1 };
-    if (kind === "denied") return { state: "hopeless", why: denied(text), to: at + 1 };
+    if (kind === "denied") return { state: "hopeless", why: describeDenial(text), to: at + 1 };
     if (kind === "failed" && isMissing(text)) return { state: "missing", to: at + 1 };
     if (kind === "failed" && ++failed >= FAILED_MAX) return { state: "hopeless", why: oneLine(text), to: at + 1 };
     // Of a file less can be read at once; of these there is only the whole.
@@ -87,7 +90,7 @@ export function wasInterruptedTooOften(calls: readonly PastCall[]): boolean {
 }
 
 /** Of the reason its first sentence: the rest is advice to a model, not to people. */
-export function denied(reason: string): string {
+export function describeDenial(reason: string): string {
   const [first] = oneLine(reason.replace(/^This call did not run: /, "")).split(/\.(?: |$)/, 1);
   return first ? `it was not allowed (${first})` : "it was not allowed";
 }

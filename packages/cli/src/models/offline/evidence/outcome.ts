@@ -1,7 +1,8 @@
 import type { LanguageModelV4ToolResultOutput } from "@ai-sdk/provider";
 
 /**
- * What is known of a call. `unknown`: it may have taken effect. `not-run`: it certainly did not, and may be made again. `forgotten`: it was done, but what it answered was left out of the conversation since.
+ * What is known of a call. `unknown`: it may have taken effect. `not-run`: it certainly did not, and may be retried.
+ * `forgotten`: it succeeded, but its result is no longer in the conversation.
  */
 export interface Outcome {
   readonly kind: "done" | "failed" | "denied" | "not-run" | "unknown" | "forgotten";
@@ -27,16 +28,16 @@ export function outcomeOf(output: LanguageModelV4ToolResultOutput): Outcome {
       return { kind: "denied", text: output.reason ?? "" };
     case "error-text":
     case "error-json":
-      return classified(textOf(output.value), "failed");
+      return classify(textOf(output.value), "failed");
     case "text":
     case "json":
-      return classified(textOf(output.value), "done");
+      return classify(textOf(output.value), "done");
     case "content":
-      return classified(output.value.map((part) => (part.type === "text" ? part.text : "")).join("\n"), "done");
+      return classify(output.value.map((part) => (part.type === "text" ? part.text : "")).join("\n"), "done");
   }
 }
 
-function classified(text: string, otherwise: "done" | "failed"): Outcome {
+function classify(text: string, otherwise: "done" | "failed"): Outcome {
   if (SHORTENED.test(text)) return { kind: "forgotten", text };
   // What a tool answered in order is its own words, whatever they look like: only errors are read for repairs.
   if (otherwise === "done") return { kind: "done", text };

@@ -13,16 +13,16 @@ export function textRead(answer: string): string | null {
   return /^\[[^\n]* This tool shows text only\.\]$/.test(answer) ? null : answer;
 }
 
-/** The files that `list` names: one on each line, from the folder that was listed; other things end with a mark, notes stand in brackets. */
-export function filesListed(answer: string, folder: string): string[] {
+/** The files that `list` names, one per line, relative to that folder. Other entries end with a mark; notes are in brackets. */
+export function parseListedFiles(answer: string, folder: string): string[] {
   const home = plainPath(folder);
   const names = answer.split("\n").filter((line) => line.trim() !== "" && !/[/@]$|^\[.*\]$/.test(line));
-  return sorted(names.map((name) => (home === "." ? name : `${home}/${name}`)));
+  return sortPaths(names.map((name) => (home === "." ? name : `${home}/${name}`)));
 }
 
 /** The files that `search` names, as path:line: text, from the working folder. */
 export function filesFound(answer: string): string[] {
-  return sorted(answer.split("\n").flatMap((line) => /^(.+?):\d+:/.exec(line)?.[1] ?? []));
+  return sortPaths(answer.split("\n").flatMap((line) => /^(.+?):\d+:/.exec(line)?.[1] ?? []));
 }
 
 /** There is more than the tool showed. */
@@ -49,6 +49,6 @@ export function countOf(text: string): { readonly lines: number; readonly words:
   return { lines, words: text.split(/\s+/).filter((word) => word !== "").length };
 }
 
-function sorted(paths: readonly string[]): string[] {
+function sortPaths(paths: readonly string[]): string[] {
   return [...new Set(paths)].sort();
 }

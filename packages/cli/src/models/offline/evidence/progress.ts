@@ -1,8 +1,11 @@
-/** What a summary carries of the work, so that it goes on behind it: the part of the summary that the model reads again. */
+/** The part of a summary that records progress, which the model reads to continue the work. */
 export interface SavedProgress {
   /** The prompts at work, in the user's words, and how far each has come. */
   readonly tasks: readonly { readonly text: string; readonly progress: Progress }[];
-  /** The last message that it tells of, since the newest ones may stand behind it once more: the last call, how many messages came after that, and a digest of the last one's words. */
+  /**
+   * The last message that it covers, since the newest ones may be repeated after it: the last call, the number of messages
+   * after that, and a digest of the last one's text.
+   */
   readonly through: { readonly call: string; readonly since: number; readonly last: string };
   /** How often the turn at work was interrupted. */
   readonly interruptions: number;

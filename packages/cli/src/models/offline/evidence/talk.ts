@@ -29,7 +29,7 @@ export interface Talk {
   readonly through: SavedProgress["through"];
 }
 
-/** Holdfast's boundaries (view/model-words.ts), and what a dialect puts before a conversation that begins with the assistant. */
+/** Holdfast's boundaries (view/model-words.ts), and a dialect's words before a conversation that the assistant starts. */
 const LEFT = /^\[The turn before this was interrupted: [\s\S]*\]$/;
 const GO_ON = /^\[This turn was interrupted: [\s\S]*Go on with the task from here\.\]$/;
 const BEGINNING = "(The conversation starts here.)";
@@ -81,7 +81,10 @@ function carriedOf(message: LanguageModelV4Message): SavedProgress | null {
   return message.role === "user" ? readProgress(textsOf(message).join("\n")) : null;
 }
 
-/** By what nobody shortens: the last call, and how many messages came after it. Without a call among the newest, by the words of the last. */
+/**
+ * Identified by what is never shortened: the last call, and the number of messages after it. Without a recent call, by the
+ * text of the last message.
+ */
 function endOf(messages: readonly LanguageModelV4Message[]): SavedProgress["through"] {
   const at = messages.findLastIndex((message) => idsIn(message).length > 0);
   const call = at < 0 ? "" : idsIn(messages[at]!).at(-1)!;

@@ -1,7 +1,7 @@
 import { type Change, checkChange } from "../evidence/change.ts";
 import { batch, type Job, type Step, several } from "../evidence/job.ts";
 import {
-  denied,
+  describeDenial,
   FAILED_MAX,
   has,
   type Known,
@@ -35,7 +35,10 @@ export function isRepeatable(command: string): boolean {
   return command.split(/&&|\|\||[;|]/).every((part) => HARMLESS.test(part.trim()));
 }
 
-/** "run npm test". In doubt it is run again only if that does no harm, or a look at what it makes shows that it did not run. */
+/**
+ * "run npm test". If its outcome is unknown, it is run again only if that is harmless, or if its output shows that it did
+ * not run.
+ */
 export function runJob(command: Command): Job {
   return {
     title: `run ${command.command}`,
@@ -68,7 +71,7 @@ function runOf(known: Known, wanted: Command, from: number, isInDoubt = false): 
     .slice(from)
     .filter(({ call }) => call.name === "shell" && call.input["command"] === command);
   const refused = mine.find(({ call }) => call.outcome.kind === "denied");
-  if (refused) return { state: "hopeless", why: denied(refused.call.outcome.text), to: refused.to };
+  if (refused) return { state: "hopeless", why: describeDenial(refused.call.outcome.text), to: refused.to };
   const tries = mine.filter(({ call }) => call.outcome.kind !== "not-run");
   // The first one that came to an end: a later one is another step's.
   const first = tries.find(({ call }) => call.outcome.kind !== "unknown");
@@ -102,7 +105,8 @@ function inDoubt(known: Known, { command, makes, repeatable }: Command, to: numb
 const ROUNDS_MAX = 6;
 
 /**
- * "fix the failing test: run `node check.js`": runs the check, changes what it complains about, and runs it again. It understands complaints of the form `path: expected "a" but found "b"`.
+ * "fix the failing test: run `node check.js`": runs the check, fixes what it reports, and runs it again. Understands
+ * reports of the form `path: expected "a" but found "b"`.
  */
 export function fixJob(command: string): Job {
   return {
@@ -220,7 +224,7 @@ function askOf(known: Known, prompt: string, from: number): { readonly text: str
     if (name !== "task" || input["prompt"] !== prompt) continue;
     const to = at + 1;
     if (outcome.kind === "done" || outcome.kind === "forgotten") return { text: outcome.text.slice(0, 2_000), to };
-    if (outcome.kind === "denied") return { text: `Not done: ${denied(outcome.text)}.`, to };
+    if (outcome.kind === "denied") return { text: `Not done: ${describeDenial(outcome.text)}.`, to };
     if (outcome.kind === "failed" && ++failed >= FAILED_MAX) {
       return { text: `Not done: ${oneLine(outcome.text)}`, to };
     }

@@ -1,7 +1,7 @@
 import { checkChange } from "../evidence/change.ts";
 import { batch, type Job, type Step, several, stringsIn } from "../evidence/job.ts";
 import { FORGOTTEN, has, type Known, look, lookAt, type Wanted } from "../evidence/known.ts";
-import { countOf, filesListed, isPart } from "../evidence/output.ts";
+import { countOf, isPart, parseListedFiles } from "../evidence/output.ts";
 import { samePath } from "../evidence/path.ts";
 import type { Progress } from "../evidence/progress.ts";
 import { sameLook } from "./files.ts";
@@ -133,5 +133,5 @@ function filesIn(known: Known, folder: string, from: number, before: Progress): 
   if (found.state === "hopeless" && found.why === FORGOTTEN) return { state: "ask", calls: [wanted] };
   if (found.state === "missing") return { state: "hopeless", why: "there is no such folder", to: found.to };
   if (found.state !== "known") return found;
-  return { state: "known", files: filesListed(found.text, folder), to: found.to };
+  return { state: "known", files: parseListedFiles(found.text, folder), to: found.to };
 }

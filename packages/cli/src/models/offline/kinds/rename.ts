@@ -11,12 +11,13 @@ import {
   mayHaveRun,
   type Wanted,
 } from "../evidence/known.ts";
-import { filesFound, filesListed, isCut, isPart } from "../evidence/output.ts";
+import { filesFound, isCut, isPart, parseListedFiles } from "../evidence/output.ts";
 import type { Progress } from "../evidence/progress.ts";
 import { sameLook } from "./files.ts";
 
 /**
- * "rename X to Y in src": every occurrence of the text. Finds the files, reads them in parallel, changes them in parallel, looks whether it came true, and sums up.
+ * "rename X to Y in src": every occurrence of the text. Finds the files, reads and changes them in parallel, checks the
+ * result, and sums up.
  */
 export function renameJob(old: string, name: string, folder: string): Job {
   return {
@@ -133,7 +134,7 @@ function findFiles(known: Known, old: string, folder: string, from: number, befo
   if (carried.length > 0) return { state: "known", files: carried, to: from };
   if (typeof before["hopeless"] === "string") return { state: "hopeless", why: before["hopeless"], to: from };
   if (has(known, "search") && before["listing"] !== true) {
-    const found = firstAnswer(known, { name: "search", input: { pattern: escaped(old), path: folder } }, from);
+    const found = firstAnswer(known, { name: "search", input: { pattern: escapeRegExp(old), path: folder } }, from);
     if (found.state === "ask") return found;
     if (found.state === "missing") return { state: "hopeless", why: "there is no such folder", to: found.to };
     const isAll = found.state === "known" ? !isCut(found.text) : found.why !== FORGOTTEN;
@@ -142,7 +143,7 @@ function findFiles(known: Known, old: string, folder: string, from: number, befo
   }
   const found = firstAnswer(known, { name: "list", input: { path: folder } }, from);
   if (found.state === "missing") return { state: "hopeless", why: "there is no such folder", to: found.to };
-  return found.state === "known" ? { ...found, files: filesListed(found.text, folder) } : found;
+  return found.state === "known" ? { ...found, files: parseListedFiles(found.text, folder) } : found;
 }
 
 /** A later answer would not name what is changed already. */
@@ -155,7 +156,7 @@ function firstAnswer(known: Known, wanted: Wanted, from: number): Finding {
   return look(known, wanted, ({ input }) => sameLook(input, wanted.input), from);
 }
 
-function escaped(text: string): string {
+function escapeRegExp(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 }
 
