@@ -27,8 +27,8 @@ export const sessionSabotages: readonly Sabotage[] = [
   },
   {
     name: "session: a session in another dialect than the named one is opened",
-    file: "conversation/conversation.ts",
-    find: "if (this.#dialect && this.#dialect.name !== name) throw otherDialect(name, this.#dialect.name);",
+    file: "session/store.ts",
+    find: 'if (typeof given === "string" && dialect !== given) throw otherDialect(dialect, given);',
     replace: "",
     look: SESSIONS,
   },

@@ -57,7 +57,7 @@ export class Conversation<M> {
   #at = "";
   #version = 0;
 
-  /** `named`: the dialect that the application expects. A journal that says another one is refused. */
+  /** `named`: the dialect that the application passed, which overrides the journal. */
   constructor(lookup: DialectLookup, named?: Dialect<M>) {
     this.#lookup = lookup;
     this.#dialect = named ?? null;
@@ -253,18 +253,15 @@ export class Conversation<M> {
   }
 
   #session({ seq: _seq, at: _at, kind: _kind, ...changed }: Stamped<records.SessionAttributes>): void {
-    if (changed.dialect !== undefined) this.#speak(changed.dialect);
-    const { dialect } = this.#attributes;
+    const { dialect = changed.dialect } = this.#attributes;
     this.#attributes = { ...this.#attributes, ...changed, ...defined({ dialect }) };
+    if (changed.dialect !== undefined) this.#speak(changed.dialect);
     if (this.#checkpoint) this.#begin();
   }
 
   /** A session has one dialect, set once. */
   #speak(name: string): void {
-    if (this.#attributes.dialect === undefined) {
-      this.#attributes = { ...this.#attributes, dialect: name };
-      if (this.#dialect && this.#dialect.name !== name) throw otherDialect(name, this.#dialect.name);
-    }
+    if (this.#attributes.dialect === undefined) this.#attributes = { ...this.#attributes, dialect: name };
     this.#dialect ??= this.#lookup(name);
   }
 
@@ -434,11 +431,4 @@ function mustKnow(kind: string): HoldfastError {
     `The session holds a record of the kind ${JSON.stringify(kind)}, which this version of Holdfast does not know and must not skip. ` +
     "Nothing was touched and nothing is lost. Open it with a newer version of Holdfast.";
   return new HoldfastError("FORMAT_NEWER", message, { kind });
-}
-
-function otherDialect(recorded: string, named: string): HoldfastError {
-  const message =
-    `The session uses the dialect ${JSON.stringify(recorded.slice(0, 80))}, not ${JSON.stringify(named.slice(0, 80))}. ` +
-    "Nothing was touched. Name the session's own dialect, or none.";
-  return new HoldfastError("DIALECT_UNKNOWN", message, { dialect: recorded, named });
 }

@@ -96,7 +96,7 @@ class SessionStore implements surface.Store, Guarded {
   async create<M>(options: surface.CreateOptions<M>): Promise<surface.Session<M>> {
     this.#assertOpen();
     const given = reading("options", () => ({ ...options }));
-    const dialect = this.#named(given.dialect);
+    const dialect = this.#dialectOf(given.dialect);
     if (!dialect) throw dialectUnknown(given.dialect);
     this.#remember(dialect);
     const attributes = admitAttributes({ app: this.#parts.app, ...given }, this.#cleaning);
@@ -108,12 +108,13 @@ class SessionStore implements surface.Store, Guarded {
     this.#assertOpen();
     const given = reading("options", () => ({ ...options }));
     const { app = this.#parts.app, dialect } = given;
-    const named = this.#named(dialect);
+    // Throws for an unknown name before anything is opened.
+    this.#dialectOf(dialect);
     const opened = { intents: this.#parts.recordsToolStarts };
     const { journal, records, recovery } = await this.#journals.open(id, { app, opened });
     try {
       this.#assertOpen();
-      const conversation = this.#fold(records, named);
+      const conversation = this.#fold(records, dialect);
       return this.#join(journal, conversation, recovery, opened, given);
     } catch (error) {
       await journal.close();
@@ -154,10 +155,11 @@ class SessionStore implements surface.Store, Guarded {
 
   async read<M>(id: string, options: surface.ReadOptions<M> = {}): Promise<surface.Reading<M>> {
     this.#assertOpen();
-    const named = this.#named(reading("options", () => ({ ...options }).dialect));
+    const { dialect } = reading("options", () => ({ ...options }));
+    this.#dialectOf(dialect);
     const holder = await this.#journals.holder(id);
     const { records, recovery } = await this.#journals.read(id);
-    return readingOf(id, this.#fold(records, named), { recovery, holder });
+    return readingOf(id, this.#fold(records, dialect), { recovery, holder });
   }
 
   list(query: surface.ListQuery = {}): Promise<{ readonly sessions: surface.Summary[]; readonly next?: string }> {
@@ -191,12 +193,12 @@ class SessionStore implements surface.Store, Guarded {
   async fork<M>(id: string, options: surface.ForkOptions<M> = {}): Promise<surface.Session<M>> {
     this.#assertOpen();
     const given = reading("options", () => ({ ...options }));
-    const { at } = given;
-    const named = this.#named(given.dialect);
+    const { at, dialect } = given;
+    this.#dialectOf(dialect);
     const { title } = admitAttributes(given.title === undefined ? {} : { title: given.title }, this.#cleaning);
     await this.#live.get(id)?.settled();
     const { records } = await this.#journals.read(id);
-    const source = this.#fold(records, named);
+    const source = this.#fold(records, dialect);
     const first = forkRecords(source, {
       from: id,
       ...defined({ at, title }),
@@ -318,11 +320,15 @@ class SessionStore implements surface.Store, Guarded {
     return session;
   }
 
-  #fold<M>(records: readonly JournalRecord[], named: Dialect<M> | undefined): Conversation<M> {
+  /** `given`: a dialect that overrides the journal, or the name of the one that the session must be in. */
+  #fold<M>(records: readonly JournalRecord[], given: DialectName | Dialect<M> | undefined): Conversation<M> {
+    const named = this.#dialectOf(given);
     const conversation = new Conversation<M>(this.#parts.lookup, named);
     for (const record of records) conversation.add(record);
     // Throws DIALECT_UNKNOWN now instead of at the first read.
     void conversation.dialect;
+    const { dialect } = conversation.attributes;
+    if (typeof given === "string" && dialect !== given) throw otherDialect(dialect, given);
     if (named) this.#remember(named);
     return conversation;
   }
@@ -333,7 +339,7 @@ class SessionStore implements surface.Store, Guarded {
   }
 
   /** The dialect that the options name; undefined if they name none. */
-  #named<M>(given: DialectName | Dialect<M> | null | undefined): Dialect<M> | undefined {
+  #dialectOf<M>(given: DialectName | Dialect<M> | null | undefined): Dialect<M> | undefined {
     if (given === undefined || given === null || typeof given === "object") return given ?? undefined;
     const found = this.#parts.lookup(given);
     if (!found) throw dialectUnknown(given);
@@ -364,6 +370,13 @@ function dialectUnknown(given: unknown): HoldfastError {
     `Unknown dialect ${JSON.stringify(name)}. Nothing was created or opened. ` +
     "Name a built-in dialect, or pass the dialect itself.";
   return new HoldfastError("DIALECT_UNKNOWN", message, { dialect: name });
+}
+
+function otherDialect(recorded: string, named: string): HoldfastError {
+  const message =
+    `The session uses the dialect ${JSON.stringify(recorded.slice(0, 80))}, not ${JSON.stringify(named)}. ` +
+    "Nothing was touched. Name the session's own dialect, or none.";
+  return new HoldfastError("DIALECT_UNKNOWN", message, { dialect: recorded, named });
 }
 
 /** Whether the error concerns the one session being opened, not the store. */

@@ -150,8 +150,8 @@ export type Named<D extends DialectName, Options> = Omit<Options, "dialect"> & {
 /** Options of `store.read`. */
 export interface ReadOptions<M> {
   /**
-   * The dialect that the session must be in, by its name if it is built in. A session in another one is refused
-   * (DIALECT_UNKNOWN). Needed only for a dialect of your own, for the type of the messages, and if the journal lost it.
+   * The name of a built-in dialect gives the type of the messages; a session in another one is refused
+   * (DIALECT_UNKNOWN). A dialect object of your own overrides what the journal says.
    */
   readonly dialect?: DialectName | Dialect<M>;
 }
